@@ -1,0 +1,43 @@
+"""What every framework's exporter hands over: one traced function, lifted, with its weights."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from edgec.runtime.signature import Signature
+from edgec.toolchain.program import Dialect, Role
+
+__all__ = ["TracedCall", "TracedFunction"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TracedCall:
+    """One run in the framework: flat inputs, flat answers, in the signature's order."""
+
+    inputs: tuple[np.ndarray, ...]
+    outputs: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TracedFunction:
+    """One function as its framework gave it.
+
+    Attributes:
+        module: MLIR (text, bytecode or portable artifact) whose only public function is `main`;
+            weights and state are arguments of it, in any order.
+        arguments: the role of each argument of `main`.
+        results: the role of each result of `main`.
+        parameters: the value of each `Parameter` role by name.
+        states: the initial value of each `State` role by name.
+        calls: the example calls with the framework's answers, in the order they were made.
+    """
+
+    module: bytes | str
+    dialect: Dialect
+    signature: Signature
+    arguments: tuple[Role, ...]
+    results: tuple[Role, ...]
+    parameters: Mapping[str, np.ndarray] = field(default_factory=dict)
+    states: Mapping[str, np.ndarray] = field(default_factory=dict)
+    calls: tuple[TracedCall, ...] = ()

@@ -1,0 +1,52 @@
+"""Files written whole or not at all: a temporary name beside the target, then one rename."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from edgec.runtime.errors import FileError
+
+__all__ = ["read_bytes", "write_atomically"]
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        FileError: it is missing, a folder, or not readable.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from error
+
+
+@contextmanager
+def write_atomically(path: Path) -> Iterator[BinaryIO]:
+    """A stream that becomes `path` when the block ends well, and leaves nothing when it does not.
+
+    Raises:
+        FileError: the folder is missing, not writable, or the disk is full.
+    """
+    temporary: Path | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        temporary = Path(name)
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(path)
+        temporary = None
+    except OSError as error:
+        raise FileError(
+            f"cannot write {path}: {error.strerror}",
+            hint="free some space or choose another place with -o",
+        ) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)

@@ -1,0 +1,104 @@
+"""Golden answers: calls with the inputs and the framework's own outputs, kept in one `.npz`.
+
+The file travels next to the program as `NAME.golden.npz`. Its `meta` entry is JSON; arrays are
+`CALL/in/INDEX` and `CALL/out/INDEX`. bf16 is stored as its 16 bits, since NumPy's format has none.
+"""
+
+import io
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from edgec.runtime.dtypes import DType
+from edgec.runtime.errors import ProgramError
+from edgec.runtime.files import read_bytes, write_atomically
+
+__all__ = ["Golden", "GoldenCall"]
+
+_SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldenCall:
+    """One call: flat inputs in the signature's order, and the answers the framework gave."""
+
+    signature: str
+    inputs: tuple[np.ndarray, ...]
+    outputs: tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Golden:
+    """Calls to make in this order on a freshly loaded module (state carries over)."""
+
+    calls: tuple[GoldenCall, ...]
+
+    @staticmethod
+    def path_for(program: Path) -> Path:
+        """`digits.mlirbc` → `digits.golden.npz`."""
+        return program.with_name(f"{program.stem}.golden.npz")
+
+    def save(self, path: Path) -> None:
+        """Write the file, whole or not at all.
+
+        Raises:
+            FileError: it cannot be written.
+        """
+        arrays: dict[str, np.ndarray] = {}
+        meta = []
+        for number, call in enumerate(self.calls):
+            dtypes: dict[str, list[str]] = {"in": [], "out": []}
+            for kind, values in (("in", call.inputs), ("out", call.outputs)):
+                for index, value in enumerate(values):
+                    dtype = DType.of(value.dtype)
+                    dtypes[kind].append(dtype.value)
+                    plain = value.view(np.uint16) if dtype is DType.BF16 else value
+                    arrays[f"{number}/{kind}/{index}"] = plain
+            meta.append({"signature": call.signature, **dtypes})
+        text = json.dumps({"schema": _SCHEMA, "calls": meta})
+        buffer = io.BytesIO()
+        np.savez(buffer, meta=np.array(text), **arrays)  # type: ignore[arg-type]
+        with write_atomically(path) as stream:
+            stream.write(buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: Path) -> "Golden":
+        """Read the file.
+
+        Raises:
+            FileError: it cannot be read.
+            ProgramError: it is no golden file.
+        """
+        data = read_bytes(path)
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+                meta = json.loads(str(archive["meta"]))
+                if meta["schema"] != _SCHEMA:
+                    raise ProgramError(
+                        f"{path} holds golden answers of schema {meta['schema']}",
+                        hint="export the model again with this version of edgec",
+                    )
+                calls = tuple(
+                    GoldenCall(
+                        signature=call["signature"],
+                        inputs=_arrays(archive, f"{number}/in", call["in"]),
+                        outputs=_arrays(archive, f"{number}/out", call["out"]),
+                    )
+                    for number, call in enumerate(meta["calls"])
+                )
+        except (KeyError, ValueError, TypeError, EOFError, OSError, zipfile.BadZipFile) as error:
+            raise ProgramError(
+                f"{path} is no file of golden answers: {error}", hint="export the model again"
+            ) from error
+        return cls(calls=calls)
+
+
+def _arrays(archive: np.lib.npyio.NpzFile, prefix: str, dtypes: Sequence[str]) -> tuple[np.ndarray, ...]:
+    return tuple(
+        np.asarray(archive[f"{prefix}/{index}"]).view(DType(name).numpy)
+        for index, name in enumerate(dtypes)
+    )

@@ -1,0 +1,229 @@
+"""What a callable function takes and gives: tensors with names, shapes and dtypes, and their nesting."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from edgec.runtime import tree
+from edgec.runtime.dtypes import DType
+from edgec.runtime.errors import InputError, ProgramError, UsageError
+from edgec.runtime.tree import Tree
+
+__all__ = ["Argument", "Dim", "Signature", "TensorSpec"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dim:
+    """A named dimension whose size is chosen at each call, within bounds (both inclusive)."""
+
+    name: str
+    minimum: int = 0
+    maximum: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.minimum < 0 or (self.maximum is not None and self.maximum < self.minimum):
+            raise UsageError(f"the dimension {self} has impossible bounds")
+
+    @classmethod
+    def parse(cls, text: str) -> "Dim":
+        """Read `batch`, `batch=1..8` or `batch=1..`.
+
+        Raises:
+            UsageError: the text is none of these.
+        """
+        found = re.fullmatch(r"([A-Za-z_]\w*)(?:=(\d+)\.\.(\d*))?", text.strip())
+        if not found:
+            raise UsageError(
+                f"{text!r} is no named dimension", hint="write batch, batch=1..8 or batch=1.."
+            )
+        name, low, high = found.groups()
+        return cls(name=name, minimum=int(low or 1), maximum=int(high) if high else None)
+
+    def __str__(self) -> str:
+        if self.maximum is None and self.minimum <= 1:
+            return self.name
+        return f"{self.name}={self.minimum}..{'' if self.maximum is None else self.maximum}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorSpec:
+    """One tensor: its name, its shape (a dimension is an int or a `Dim`) and its element type."""
+
+    name: str
+    shape: tuple[int | Dim, ...]
+    dtype: DType
+
+    def __post_init__(self) -> None:
+        if any(isinstance(d, int) and d < 0 for d in self.shape):
+            raise UsageError(f"{self.name} has a negative dimension: {self.shape}")
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every dimension is a number."""
+        return all(isinstance(d, int) for d in self.shape)
+
+    def __str__(self) -> str:
+        """`image: f32[batch=1..8, 28, 28]`."""
+        return f"{self.name}: {self.dtype.value}[{', '.join(map(str, self.shape))}]"
+
+    def check(self, shape: Sequence[int], sizes: dict[str, int]) -> None:
+        """Check a concrete shape; `sizes` collects what each named dimension stands for so far.
+
+        Raises:
+            InputError: wrong rank, size, bounds, or one name with two sizes.
+        """
+        takes = f"{self.name} takes {self.dtype.value}[{', '.join(map(str, self.shape))}]"
+        got = f"got shape ({', '.join(map(str, shape))})"
+        if len(shape) != len(self.shape):
+            raise InputError(f"{takes} and {got}: rank {len(self.shape)} is needed")
+        for axis, (want, size) in enumerate(zip(self.shape, shape, strict=True)):
+            if isinstance(want, int):
+                if want != size:
+                    raise InputError(f"{takes} and {got}: dimension {axis} must be {want}")
+                continue
+            if size < want.minimum or (want.maximum is not None and size > want.maximum):
+                raise InputError(f"{takes} and {got}: dimension {axis} is out of {want}")
+            if sizes.setdefault(want.name, size) != size:
+                raise InputError(
+                    f"{takes} and {got}: {want.name} is {sizes[want.name]} in another argument"
+                )
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON: a `Dim` is `{"name", "min", "max"}`."""
+        shape: list[Any] = [
+            d if isinstance(d, int) else {"name": d.name, "min": d.minimum, "max": d.maximum}
+            for d in self.shape
+        ]
+        return {"name": self.name, "shape": shape, "dtype": self.dtype.value}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "TensorSpec":
+        """The inverse of `to_json`."""
+        shape = tuple(
+            d if isinstance(d, int) else Dim(name=d["name"], minimum=d["min"], maximum=d["max"])
+            for d in value["shape"]
+        )
+        return cls(name=value["name"], shape=shape, dtype=DType(value["dtype"]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Argument:
+    """One parameter of the function as the caller writes it; its tree's leaves index the inputs."""
+
+    name: str
+    tree: Tree
+    keyword_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signature:
+    """One callable function: flat inputs and outputs, and how the caller nests them.
+
+    `inputs` and `outputs` are in the order the module takes and gives them. Each leaf of
+    `arguments` indexes `inputs`, each leaf of `result` indexes `outputs`.
+    """
+
+    name: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    arguments: tuple[Argument, ...]
+    result: Tree
+
+    def __post_init__(self) -> None:
+        leaves = sorted(i for a in self.arguments for i in tree.leaf_names(a.tree, a.name))
+        if leaves != list(range(len(self.inputs))):
+            raise ProgramError(f"the signature {self.name} does not name each input once")
+        if not set(tree.leaf_names(self.result, "")) <= set(range(len(self.outputs))):
+            raise ProgramError(f"the signature {self.name} names an output it does not have")
+
+    @classmethod
+    def flat(
+        cls, name: str, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]
+    ) -> "Signature":
+        """A signature without nesting: an argument an input; one output bare, several a tuple."""
+        count = len(outputs)
+        return cls(
+            name=name,
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+            arguments=tuple(Argument(name=s.name, tree=i) for i, s in enumerate(inputs)),
+            result=0 if count == 1 else tuple(range(count)),
+        )
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Flat inputs, in module order, from a call's arguments. Shapes are not looked at.
+
+        Raises:
+            InputError: too many, missing, unknown or doubly given arguments, or another nesting.
+        """
+        positional = [a for a in self.arguments if not a.keyword_only]
+        if len(args) > len(positional):
+            raise InputError(
+                f"{self.name}() takes {len(positional)} arguments and got {len(args)}",
+                hint=f"call it as {self}",
+            )
+        given: dict[str, Any] = {a.name: v for a, v in zip(positional, args, strict=False)}
+        for key, value in kwargs.items():
+            if key in given:
+                raise InputError(f"{self.name}() got {key} twice", hint=f"call it as {self}")
+            given[key] = value
+        unknown = sorted(set(given) - {a.name for a in self.arguments})
+        missing = [a.name for a in self.arguments if a.name not in given and a.tree is not None]
+        if unknown or missing:
+            problem = [f"does not take {', '.join(unknown)}"] if unknown else []
+            problem += [f"needs {', '.join(missing)}"] if missing else []
+            raise InputError(f"{self.name}() {' and '.join(problem)}", hint=f"call it as {self}")
+        leaves: dict[int, Any] = {}
+        for argument in self.arguments:
+            leaves |= tree.match(argument.tree, given.get(argument.name), argument.name)
+        return [leaves[i] for i in range(len(self.inputs))]
+
+    def unflatten(self, outputs: Sequence[Any]) -> Any:
+        """Outputs nested as the model returned them."""
+        return tree.unflatten(self.result, outputs)
+
+    def __str__(self) -> str:
+        """`main(image: f32[1, 28, 28]) -> (logits: f32[1, 10])`."""
+        takes = ", ".join(map(str, self.inputs))
+        gives = ", ".join(map(str, self.outputs))
+        return f"{self.name}({takes}) -> ({gives})"
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON, the form that rides in programs and modules."""
+        return {
+            "name": self.name,
+            "inputs": [s.to_json() for s in self.inputs],
+            "outputs": [s.to_json() for s in self.outputs],
+            "arguments": [
+                {"name": a.name, "tree": tree.to_json(a.tree)}
+                | ({"keyword_only": True} if a.keyword_only else {})
+                for a in self.arguments
+            ],
+            "result": tree.to_json(self.result),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Signature":
+        """The inverse of `to_json`.
+
+        Raises:
+            ProgramError: the JSON is no signature.
+        """
+        try:
+            return cls(
+                name=value["name"],
+                inputs=tuple(TensorSpec.from_json(s) for s in value["inputs"]),
+                outputs=tuple(TensorSpec.from_json(s) for s in value["outputs"]),
+                arguments=tuple(
+                    Argument(
+                        name=a["name"],
+                        tree=tree.from_json(a["tree"]),
+                        keyword_only=bool(a.get("keyword_only", False)),
+                    )
+                    for a in value["arguments"]
+                ),
+                result=tree.from_json(value["result"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ProgramError(f"damaged signature: {error!r}") from error

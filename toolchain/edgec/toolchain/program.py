@@ -1,0 +1,250 @@
+"""A program: portable StableHLO bytecode with its signatures, as one standard `.mlirbc` file.
+
+What StableHLO has no place for rides in the module attribute `edgec.program` as JSON, so that any
+StableHLO tool can still read the file. Functions are *lifted*: parameters kept outside and state
+are plain arguments and results of the function, and the JSON says which (`Role`); compiling
+turns them into globals of the module.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from edgec.runtime.errors import ProgramError
+from edgec.runtime.files import write_atomically
+from edgec.runtime.golden import Golden
+from edgec.runtime.signature import Signature, TensorSpec
+
+__all__ = [
+    "PROGRAM_ATTRIBUTE",
+    "STATE_FUNCTION",
+    "Dialect",
+    "Function",
+    "Input",
+    "Output",
+    "Parameter",
+    "Program",
+    "ProgramInfo",
+    "Provenance",
+    "Role",
+    "State",
+    "Weights",
+]
+
+PROGRAM_ATTRIBUTE = "edgec.program"
+"""The module attribute that holds `ProgramInfo` as JSON."""
+
+STATE_FUNCTION = "edgec_initial_state"
+"""The function without arguments that returns the initial value of each state, in order."""
+
+_SCHEMA = 1
+
+
+class Dialect(Enum):
+    """What a program file is written in; all but StableHLO depend on one compiler version."""
+
+    STABLEHLO = "stablehlo"
+    TORCH = "torch"
+    ONNX = "onnx"
+    LINALG = "linalg"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Input:
+    """A function argument that the caller gives: `Signature.inputs[index]`."""
+
+    index: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A function argument that comes from the weights file, by this name."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """A function argument or result that lives on the device between calls, by this name."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """A function result that the caller gets: `Signature.outputs[index]`."""
+
+    index: int
+
+
+Role = Input | Parameter | State | Output
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function:
+    """One entry point: its signature, and what each argument and result of its MLIR function is.
+
+    The MLIR function has the signature's name; its arguments and results follow `arguments` and
+    `results` one to one.
+    """
+
+    signature: Signature
+    arguments: tuple[Role, ...]
+    results: tuple[Role, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weights:
+    """Parameters kept in a file of their own (`.safetensors` or `.irpa`) beside the program.
+
+    `file` is relative to the program; `names` are the keys that the program needs.
+    """
+
+    scope: str
+    file: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Provenance:
+    """Where a program came from: framework, versions (package → version), the user's source."""
+
+    framework: str
+    versions: Mapping[str, str]
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramInfo:
+    """Everything edgec knows of a program besides its code."""
+
+    functions: tuple[Function, ...]
+    states: tuple[TensorSpec, ...] = ()
+    weights: Weights | None = None
+    provenance: Provenance
+    dialect: Dialect = Dialect.STABLEHLO
+
+    def __post_init__(self) -> None:
+        names = [f.signature.name for f in self.functions]
+        if not names or len(set(names)) != len(names):
+            raise ProgramError(f"a program needs functions with distinct names, not {names}")
+
+    def to_json(self) -> str:
+        """The text of the `edgec.program` attribute."""
+        weights = self.weights
+        return json.dumps(
+            {
+                "schema": _SCHEMA,
+                "functions": [
+                    {
+                        "signature": f.signature.to_json(),
+                        "arguments": [_role_to_json(r) for r in f.arguments],
+                        "results": [_role_to_json(r) for r in f.results],
+                    }
+                    for f in self.functions
+                ],
+                "states": [s.to_json() for s in self.states],
+                "weights": None
+                if weights is None
+                else {"scope": weights.scope, "file": weights.file, "names": list(weights.names)},
+                "provenance": {
+                    "framework": self.provenance.framework,
+                    "versions": dict(self.provenance.versions),
+                    "source": self.provenance.source,
+                },
+                "dialect": self.dialect.value,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> "ProgramInfo":
+        """The inverse of `to_json`.
+
+        Raises:
+            ProgramError: the text is damaged or of another schema.
+        """
+        try:
+            value = json.loads(text)
+            if value["schema"] != _SCHEMA:
+                raise ProgramError(
+                    f"the program has schema {value['schema']}, this edgec reads {_SCHEMA}",
+                    hint="export the model again with this version of edgec",
+                )
+            weights = value["weights"]
+            return cls(
+                functions=tuple(
+                    Function(
+                        signature=Signature.from_json(f["signature"]),
+                        arguments=tuple(_role_from_json(r) for r in f["arguments"]),
+                        results=tuple(_role_from_json(r) for r in f["results"]),
+                    )
+                    for f in value["functions"]
+                ),
+                states=tuple(TensorSpec.from_json(s) for s in value["states"]),
+                weights=None
+                if weights is None
+                else Weights(
+                    scope=weights["scope"], file=weights["file"], names=tuple(weights["names"])
+                ),
+                provenance=Provenance(**value["provenance"]),
+                dialect=Dialect(value["dialect"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ProgramError(
+                f"damaged program description: {error!r}", hint="export the model again"
+            ) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """MLIR bytecode with its description; `golden` are the framework's answers, if recorded.
+
+    `path` is where the program was read from or saved to: `info.weights.file` is relative to it.
+    """
+
+    bytecode: bytes
+    info: ProgramInfo
+    golden: Golden | None = None
+    path: Path | None = None
+
+    def save(self, path: Path) -> "Program":
+        """Write `path` and, with golden answers, `NAME.golden.npz` beside it.
+
+        Raises:
+            FileError: a file cannot be written; nothing half-written is left.
+        """
+        if self.golden is not None:
+            self.golden.save(Golden.path_for(path))
+        else:
+            Golden.path_for(path).unlink(missing_ok=True)
+        with write_atomically(path) as stream:
+            stream.write(self.bytecode)
+        return Program(bytecode=self.bytecode, info=self.info, golden=self.golden, path=path)
+
+
+def _role_to_json(role: Role) -> dict[str, Any]:
+    match role:
+        case Input():
+            return {"input": role.index}
+        case Output():
+            return {"output": role.index}
+        case Parameter():
+            return {"parameter": role.name}
+        case State():
+            return {"state": role.name}
+
+
+def _role_from_json(value: Mapping[str, Any]) -> Role:
+    match dict(value):
+        case {"input": int(index)}:
+            return Input(index=index)
+        case {"output": int(index)}:
+            return Output(index=index)
+        case {"parameter": str(name)}:
+            return Parameter(name=name)
+        case {"state": str(name)}:
+            return State(name=name)
+    raise ProgramError(f"damaged program description: {value!r} is no role")
