@@ -1,22 +1,22 @@
 """Every error edgec raises, as one tree; each carries what failed, on what, what to do, and an exit code.
 
-    EdgecError 1
-    ├── UsageError 2            a flag or argument that makes no sense
-    ├── MissingExtra 3          an optional dependency is not installed
-    ├── FileError 4             a file cannot be read or written (missing, full disk, permission)
-    ├── ExportError 10
-    │   ├── SourceError 11      the model named on the command line cannot be found or loaded
-    │   └── UnsupportedOp 12    a framework operation that has no portable form
-    ├── ProgramError 15         a program file is damaged, or of a kind edgec does not read
-    ├── TargetError 20          an unknown or impossible target
-    ├── CompileError 21         the compiler refused the program
-    │   └── CompilerCrash 22    the compiler died
-    ├── WrongAnswer 23          a compiled module disagrees with its golden answers or --expected
-    ├── ModuleError 30          a module file is damaged or no module at all
-    │   └── ModuleMismatch 31   a sound module, for another target, device or compiler version
-    ├── DeviceError 40          a device failed while it worked
-    │   └── DeviceMissing 41    no such device here
-    └── InputError 50           wrong count, shape, dtype or name of an argument
+EdgecError 1
+├── UsageError 2            a flag or argument that makes no sense
+├── MissingExtra 3          an optional dependency is not installed
+├── FileError 4             a file cannot be read or written (missing, full disk, permission)
+├── ExportError 10
+│   ├── SourceError 11      the model named on the command line cannot be found or loaded
+│   └── UnsupportedOp 12    a framework operation that has no portable form
+├── ProgramError 15         a program file is damaged, or of a kind edgec does not read
+├── TargetError 20          an unknown or impossible target
+├── CompileError 21         the compiler refused the program
+│   └── CompilerCrash 22    the compiler died
+├── WrongAnswer 23          a compiled module disagrees with its golden answers or --expected
+├── ModuleError 30          a module file is damaged or no module at all
+│   └── ModuleMismatch 31   a sound module, for another target, device or compiler version
+├── DeviceError 40          a device failed while it worked
+│   └── DeviceMissing 41    no such device here
+└── InputError 50           wrong count, shape, dtype or name of an argument
 """
 
 __all__ = [

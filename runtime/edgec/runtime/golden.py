@@ -97,7 +97,9 @@ class Golden:
         return cls(calls=calls)
 
 
-def _arrays(archive: np.lib.npyio.NpzFile, prefix: str, dtypes: Sequence[str]) -> tuple[np.ndarray, ...]:
+def _arrays(
+    archive: np.lib.npyio.NpzFile, prefix: str, dtypes: Sequence[str]
+) -> tuple[np.ndarray, ...]:
     return tuple(
         np.asarray(archive[f"{prefix}/{index}"]).view(DType(name).numpy)
         for index, name in enumerate(dtypes)
