@@ -1,4 +1,4 @@
-"""Every error edgec raises, as one tree; each carries what failed, on what, what to do, and an exit code.
+"""Every error edgec raises, as one tree: what failed, on what, what to do next, an exit code.
 
 EdgecError 1
 ├── UsageError 2            a flag or argument that makes no sense

@@ -1,4 +1,4 @@
-"""What a callable function takes and gives: tensors with names, shapes and dtypes, and their nesting."""
+"""What a callable function takes and gives: named, typed tensors and how they are nested."""
 
 import re
 from collections.abc import Mapping, Sequence

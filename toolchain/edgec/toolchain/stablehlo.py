@@ -54,13 +54,17 @@ def parse_stablehlo(data: bytes | str, context: Any) -> Any:
             module = ir.Module.parse(data)
             if not any(op.operation.name == "vhlo.func_v1" for op in module.body.operations):
                 return module
-            plant = ir.Module.parse(_PLANT).body.operations[0]
-            plant.operation.clone(ip=ir.InsertionPoint.at_block_begin(module.body))
+            plant = ir.Module.parse(_PLANT)  # named: its operations die with it
+            plant.body.operations[0].operation.clone(
+                ip=ir.InsertionPoint.at_block_begin(module.body)
+            )
             pipeline = "builtin.module(iree-stablehlo-input-transformation-pipeline)"
             try:
                 passmanager.PassManager.parse(pipeline).run(module.operation)
             except ir.MLIRError as stopped:
                 messages.append(str(stopped))
+            else:
+                raise ProgramError("the compiler did not stop at StableHLO")
         except ir.MLIRError as error:
             raise ProgramError(
                 f"this is no MLIR that the compiler can read: {_first_line(str(error))}",
