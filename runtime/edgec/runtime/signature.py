@@ -18,7 +18,7 @@ class Dim:
     """A named dimension whose size is chosen at each call, within bounds (both inclusive)."""
 
     name: str
-    minimum: int = 0
+    minimum: int = 1
     maximum: int | None = None
 
     def __post_init__(self) -> None:
@@ -41,7 +41,7 @@ class Dim:
         return cls(name=name, minimum=int(low or 1), maximum=int(high) if high else None)
 
     def __str__(self) -> str:
-        if self.maximum is None and self.minimum <= 1:
+        if self.maximum is None and self.minimum == 1:
             return self.name
         return f"{self.name}={self.minimum}..{'' if self.maximum is None else self.maximum}"
 
@@ -131,10 +131,10 @@ class Signature:
     result: Tree
 
     def __post_init__(self) -> None:
-        leaves = sorted(i for a in self.arguments for i in tree.leaf_names(a.tree, a.name))
+        leaves = sorted(i for a in self.arguments for i in tree.leaf_indices(a.tree))
         if leaves != list(range(len(self.inputs))):
             raise ProgramError(f"the signature {self.name} does not name each input once")
-        if not set(tree.leaf_names(self.result, "")) <= set(range(len(self.outputs))):
+        if not set(tree.leaf_indices(self.result)) <= set(range(len(self.outputs))):
             raise ProgramError(f"the signature {self.name} names an output it does not have")
 
     @classmethod

@@ -9,7 +9,16 @@ from typing import Any
 
 from edgec.runtime.errors import InputError, ProgramError
 
-__all__ = ["Tree", "flatten", "from_json", "leaf_names", "match", "to_json", "unflatten"]
+__all__ = [
+    "Tree",
+    "flatten",
+    "from_json",
+    "leaf_indices",
+    "leaf_names",
+    "match",
+    "to_json",
+    "unflatten",
+]
 
 Tree = int | None | tuple["Tree", ...] | list["Tree"] | dict[str, "Tree"]
 
@@ -91,6 +100,16 @@ def match(skeleton: Tree, value: Any, name: str) -> dict[int, Any]:
     for position, (child, item) in enumerate(zip(skeleton, value, strict=True)):
         found |= match(child, item, f"{name}[{position}]")
     return found
+
+
+def leaf_indices(skeleton: Tree) -> list[int]:
+    """The number of every leaf, in the order of the structure."""
+    if skeleton is None:
+        return []
+    if isinstance(skeleton, int):
+        return [skeleton]
+    children = skeleton.values() if isinstance(skeleton, dict) else skeleton
+    return [index for child in children for index in leaf_indices(child)]
 
 
 def leaf_names(skeleton: Tree, root: str) -> dict[int, str]:

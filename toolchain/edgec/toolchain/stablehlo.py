@@ -52,6 +52,10 @@ def parse_stablehlo(data: bytes | str, context: Any) -> Any:
         handler = context.attach_diagnostic_handler(keep)
         try:
             module = ir.Module.parse(data)
+            if not list(module.body.operations):
+                raise ProgramError(
+                    "the program is empty", hint="export the model with `edgec export`"
+                )
             if not any(op.operation.name == "vhlo.func_v1" for op in module.body.operations):
                 return module
             plant = ir.Module.parse(_PLANT)  # named: its operations die with it

@@ -1,0 +1,72 @@
+"""A program's description survives JSON, and its file is written with its golden answers."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgec.runtime.dtypes import DType
+from edgec.runtime.errors import ProgramError
+from edgec.runtime.golden import Golden, GoldenCall
+from edgec.runtime.signature import Signature, TensorSpec
+from edgec.toolchain.program import (
+    Dialect,
+    Function,
+    Input,
+    Output,
+    Parameter,
+    Program,
+    ProgramInfo,
+    Provenance,
+    State,
+    Weights,
+)
+
+X = TensorSpec(name="x", shape=(2,), dtype=DType.F32)
+FUNCTION = Function(
+    signature=Signature.flat("main", [X], [X]),
+    arguments=(Parameter(name="w"), State(name="n"), Input(index=0)),
+    results=(State(name="n"), Output(index=0)),
+)
+INFO = ProgramInfo(
+    functions=(FUNCTION,),
+    states=(TensorSpec(name="n", shape=(), dtype=DType.I32),),
+    weights=Weights(scope="model", file="w.safetensors", names=("w",)),
+    provenance=Provenance(framework="jax", versions={"jax": "0.10.2"}, source="model.py:f"),
+    dialect=Dialect.TORCH,
+)
+
+
+def test_json_is_lossless() -> None:
+    assert ProgramInfo.from_json(INFO.to_json()) == INFO
+
+
+@pytest.mark.parametrize("key", list(json.loads(INFO.to_json())))
+def test_each_missing_key_is_refused(key: str) -> None:
+    value = json.loads(INFO.to_json())
+    del value[key]
+    with pytest.raises(ProgramError):
+        ProgramInfo.from_json(json.dumps(value))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 99}', "null"])
+def test_other_json_is_refused(text: str) -> None:
+    with pytest.raises(ProgramError):
+        ProgramInfo.from_json(text)
+
+
+def test_two_functions_need_two_names() -> None:
+    with pytest.raises(ProgramError, match="distinct"):
+        ProgramInfo(functions=(FUNCTION, FUNCTION), provenance=INFO.provenance)
+
+
+def test_saving_without_golden_answers_removes_stale_ones(tmp_path: Path) -> None:
+    path = tmp_path / "m.mlirbc"
+    one = np.ones(2, np.float32)
+    golden = Golden(calls=(GoldenCall(signature="main", inputs=(one,), outputs=(one,)),))
+    Program(bytecode=b"1", info=INFO, golden=golden).save(path)
+    assert Golden.load(Golden.path_for(path)).calls[0].outputs[0].tolist() == [1, 1]
+    saved = Program(bytecode=b"2", info=INFO).save(path)
+    assert (saved.path, path.read_bytes()) == (path, b"2")
+    assert not Golden.path_for(path).exists()
