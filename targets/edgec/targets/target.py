@@ -1,0 +1,158 @@
+"""What is known of a device, read from one TOML file: driver, instruction set, GPU, limits."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Any, TypeVar
+
+from edgec.runtime.errors import TargetError
+
+__all__ = ["Backend", "Cpu", "Gpu", "Limits", "Note", "Target"]
+
+T = TypeVar("T")
+
+
+class Backend(Enum):
+    """The code generator in the compiler; the value is its name there."""
+
+    CPU = "llvm-cpu"
+    VULKAN = "vulkan-spirv"
+    CUDA = "cuda"
+    ROCM = "rocm"
+    METAL = "metal-spirv"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cpu:
+    """A processor as LLVM names it.
+
+    Attributes:
+        triple: the LLVM target triple; empty for the machine that compiles.
+        cpu: the LLVM processor name; `host` for the machine that compiles.
+        features: LLVM features on top of the processor's own (`+dotprod`).
+        abi: the value of `-mabi`, where the triple alone is ambiguous.
+        requires: the features a machine must have to run the code, in LLVM's spelling; what the
+            triple itself guarantees (SSE2, NEON on arm64) is left out.
+    """
+
+    triple: str = ""
+    cpu: str = "generic"
+    features: tuple[str, ...] = ()
+    abi: str = ""
+    requires: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gpu:
+    """A GPU as the compiler names it; `target` is empty for the compiler's own default."""
+
+    target: str = ""
+    features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What the device cannot do or hold.
+
+    Attributes:
+        f64: whether 64-bit floats exist on the device at all.
+        stack: bytes of stack that one kernel may use (CPU only).
+    """
+
+    f64: bool = True
+    stack: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """One fact worth knowing, and where it was learned."""
+
+    text: str
+    source: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """One device profile, `driver:profile`.
+
+    Attributes:
+        name: what `--target` takes; `aliases` are other spellings.
+        summary: one line for the catalogue.
+        driver: the runtime's HAL driver that runs such a module.
+        backend: the code generator.
+        cpu: the processor, for `llvm-cpu`.
+        gpu: the GPU, for the others.
+        data_tiling: whether matrix products are worth re-laying in memory.
+        flags: compiler flags that only this device needs.
+        notes: facts with their sources.
+    """
+
+    name: str
+    summary: str
+    driver: str
+    backend: Backend
+    aliases: tuple[str, ...] = ()
+    cpu: Cpu | None = None
+    gpu: Gpu | None = None
+    limits: Limits = field(default_factory=Limits)
+    data_tiling: bool = False
+    flags: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.backend is Backend.CPU) != (self.cpu is not None):
+            raise TargetError(f"the target {self.name} needs [cpu] exactly with llvm-cpu")
+
+    @property
+    def required_features(self) -> tuple[str, ...]:
+        """CPU features that a machine must have to run a module for this target."""
+        return self.cpu.requires if self.cpu else ()
+
+    @property
+    def file_name(self) -> str:
+        """The name in a form fit for file names: `cpu-arm64-v8.2`."""
+        return self.name.replace(":", "-")
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, in plain JSON types, for `edgec targets --json`."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, Enum):
+                return value.value
+            if isinstance(value, tuple):
+                return [plain(item) for item in value]
+            if hasattr(value, "__dataclass_fields__"):
+                return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+            return value
+
+        result: dict[str, Any] = plain(self)
+        return result
+
+    @classmethod
+    def from_toml(cls, text: str) -> "Target":
+        """Read a target file.
+
+        Raises:
+            TargetError: the text is no TOML, or a key is missing, unknown or of a wrong type.
+        """
+        try:
+            table = tomllib.loads(text)
+            nested: dict[str, Any] = {
+                "backend": Backend(table.pop("backend")),
+                "cpu": _table(Cpu, table.pop("cpu")) if "cpu" in table else None,
+                "gpu": _table(Gpu, table.pop("gpu")) if "gpu" in table else None,
+                "limits": _table(Limits, table.pop("limits", {})),
+                "notes": tuple(_table(Note, note) for note in table.pop("notes", ())),
+            }
+            return cls(**_tuples(table), **nested)
+        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+            raise TargetError(f"damaged target file: {error}") from error
+
+
+def _tuples(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
+
+
+def _table(kind: type[T], table: Mapping[str, Any]) -> T:
+    return kind(**_tuples(table))

@@ -1,0 +1,409 @@
+"""A program and a target to a module: prepare, compile, check, write."""
+
+import atexit
+import functools
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from edgec.runtime.dtypes import DType
+from edgec.runtime.errors import CompileError, EdgecError, FileError
+from edgec.runtime.files import write_atomically
+from edgec.targets import Target, find
+from edgec.toolchain import diagnostics, isolate
+from edgec.toolchain.cache import Cache, Entry, key_of
+from edgec.toolchain.check import check_module
+from edgec.toolchain.flags import command_line, compile_flags
+from edgec.toolchain.load import load_program
+from edgec.toolchain.passes import PASSES_VERSION
+from edgec.toolchain.process import compiler_path, compiler_version, keep_log, run_compiler
+from edgec.toolchain.program import Dialect, Program
+
+if TYPE_CHECKING:
+    from edgec.runtime import Module
+
+__all__ = [
+    "CompileOptions",
+    "CompileReport",
+    "Compiled",
+    "Phase",
+    "Step",
+    "command",
+    "compile",
+    "compile_with_report",
+]
+
+_PREPARE_TIMEOUT = 1800.0
+
+
+class Step(Enum):
+    """The steps of a compile, in order."""
+
+    READ = "read"
+    PASSES = "passes"
+    COMPILE = "compile"
+    CHECK = "check"
+    WRITE = "write"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """Progress: which step is at work, on which target, and for how many seconds now."""
+
+    step: Step
+    target: str
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileOptions:
+    """How to compile.
+
+    Attributes:
+        output: where the module goes; without it, into edgec's cache folder.
+        level: 0 to 3, as in `-O2`.
+        iree_args: passed on to iree-compile after edgec's own flags.
+        check: run the golden answers where the device is present.
+        cache: take and keep finished modules.
+        keep_temps: a folder that keeps the compiler's input and intermediate files.
+        progress: called with each `Phase`, several times a second while the compiler works.
+        timeout: seconds the compiler may take.
+        memory: bytes of address space the compiler may take (Linux only).
+        check_timeout: seconds the check may take.
+    """
+
+    output: Path | None = None
+    level: int = 2
+    iree_args: tuple[str, ...] = ()
+    check: bool = True
+    cache: bool = True
+    keep_temps: Path | None = None
+    progress: Callable[[Phase], None] | None = None
+    timeout: float | None = None
+    memory: int | None = None
+    check_timeout: float = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileReport:
+    """What a compile did.
+
+    Attributes:
+        target: the target's name.
+        command: the compiler's command line.
+        seconds: wall time of each step that ran.
+        cached: whether the module came from the cache.
+        check: `checked on …` or `unchecked: …`, as the module says.
+    """
+
+    target: str
+    command: tuple[str, ...]
+    seconds: dict[Step, float]
+    cached: bool
+    check: str
+
+    @property
+    def total(self) -> float:
+        """Seconds of all steps."""
+        return sum(self.seconds.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """A module with the report of its making."""
+
+    module: "Module"
+    report: CompileReport
+
+
+def compile(
+    program: Program | Path | str,
+    target: str | Target = "cpu",
+    options: CompileOptions = CompileOptions(),
+) -> "Module":
+    """Compile a program for a target, prove the module on its device, and write it.
+
+    Args:
+        program: a `Program`, or the path of a `.mlirbc` or `.mlir` file.
+        target: a target or its name (`edgec.targets.find`).
+        options: how to compile. Without `output` the module is a temporary file that lives as
+            long as this process.
+
+    Raises:
+        FileError: a file cannot be read or written.
+        ProgramError: the program is damaged.
+        TargetError: there is no such target.
+        CompileError: the compiler refused the program, or died (CompilerCrash).
+        WrongAnswer: the module's answers differ from the golden ones; nothing is written.
+    """
+    return compile_with_report(program, target, options).module
+
+
+def command(
+    program_path: Path | str,
+    target: str | Target = "cpu",
+    options: CompileOptions = CompileOptions(),
+    dialect: Dialect = Dialect.STABLEHLO,
+) -> list[str]:
+    """The command line that `compile` would run; nothing is run or written.
+
+    The compiler reads what edgec's passes wrote: `NAME.TARGET.mlirbc` in `keep_temps`, or in a
+    temporary folder, for which the system's one stands here.
+    """
+    chosen = find(target) if isinstance(target, str) else target
+    folder = options.keep_temps or Path(tempfile.gettempdir())
+    files = _Files.in_folder(folder, Path(program_path).stem, chosen)
+    return _command(files, chosen, options, dialect)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Files:
+    """Where one compile keeps the compiler's input and output."""
+
+    source: Path
+    module: Path
+
+    @classmethod
+    def in_folder(cls, folder: Path, name: str, target: Target) -> "_Files":
+        stem = f"{name}.{target.file_name}"
+        return cls(source=folder / f"{stem}.mlirbc", module=folder / f"{stem}.vmfb")
+
+
+def _command(files: _Files, target: Target, options: CompileOptions, dialect: Dialect) -> list[str]:
+    flags = compile_flags(target, level=options.level, dialect=dialect)
+    if options.keep_temps is not None:
+        flags.append(f"--iree-hal-dump-executable-files-to={files.module.with_suffix('.kernels')}")
+    return command_line(compiler_path(), files.source, files.module, flags, options.iree_args)
+
+
+def compile_with_report(
+    program: Program | Path | str,
+    target: str | Target = "cpu",
+    options: CompileOptions = CompileOptions(),
+) -> Compiled:
+    """As `compile`, with the report of what was done."""
+    chosen = find(target) if isinstance(target, str) else target
+    clock = _Clock(target=chosen.name, progress=options.progress)
+    with clock.step(Step.READ):
+        if not isinstance(program, Program):
+            program = load_program(program, cache=options.cache)
+    _refuse_missing_types(program, chosen)
+    job = _Job(program=program, target=chosen, options=options, clock=clock)
+    return job.run()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Clock:
+    """Times the steps of one compile and tells who asked."""
+
+    target: str
+    progress: Callable[[Phase], None] | None
+    seconds: dict[Step, float] = field(default_factory=dict)
+
+    def tell(self, step: Step, seconds: float) -> None:
+        if self.progress is not None:
+            self.progress(Phase(step=step, target=self.target, seconds=seconds))
+
+    @contextmanager
+    def step(self, step: Step) -> Iterator[None]:
+        self.tell(step, 0.0)
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[step] = self.seconds.get(step, 0.0) + time.monotonic() - start
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Job:
+    """One program for one target."""
+
+    program: Program
+    target: Target
+    options: CompileOptions
+    clock: _Clock
+
+    def run(self) -> Compiled:
+        """Make, check and write the module."""
+        store = Cache.default() if self.options.cache else None
+        key = self._key()
+        entry = store.get(key) if store else None
+        with tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
+            folder = self.options.keep_temps or Path(scratch)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise FileError(f"cannot make {folder}: {error.strerror}") from error
+            files = _Files.in_folder(folder, self._name, self.target)
+            if entry is not None:
+                shutil.copyfile(entry.payload, files.module)
+            else:
+                self._make(files, Path(scratch))
+            try:
+                check, proof = self._check(files.module, entry)
+            except EdgecError:
+                if store and entry is None:
+                    store.put(key, files.module.read_bytes(), {"check": "unchecked", "proof": ""})
+                raise
+            with self.clock.step(Step.WRITE):
+                data = files.module.read_bytes()
+                note = {"check": check, "proof": proof}
+                if store and (entry is None or dict(entry.note) != note):
+                    store.put(key, data, note)
+                output = self._output()
+                with write_atomically(output) as stream:
+                    stream.write(data)
+        from edgec.runtime import Module
+
+        return Compiled(
+            module=Module.read(output),
+            report=CompileReport(
+                target=self.target.name,
+                command=tuple(_command(files, self.target, self.options, self._dialect)),
+                seconds=self.clock.seconds,
+                cached=entry is not None,
+                check=check,
+            ),
+        )
+
+    def _make(self, files: _Files, scratch: Path) -> None:
+        """Prepare and compile into `files.module`."""
+        program = self.program
+        with self.clock.step(Step.PASSES):
+            source = scratch / "program.mlirbc"
+            source.write_bytes(program.bytecode)
+            isolate.call(
+                "prepare",
+                {
+                    "source": str(source),
+                    "output": str(files.source),
+                    "info": program.info.to_json(),
+                    "facts": self._facts(),
+                },
+                subject=self._name,
+                timeout=_PREPARE_TIMEOUT,
+            )
+        with self.clock.step(Step.COMPILE):
+            line = _command(files, self.target, self.options, self._dialect)
+            finished = run_compiler(
+                line,
+                folder=scratch,
+                timeout=self.options.timeout,
+                memory=self.options.memory,
+                tick=lambda seconds: self.clock.tell(Step.COMPILE, seconds),
+            )
+        if finished.code != 0 or not files.module.exists():
+            log = keep_log(f"{self._name}-{self.target.file_name}", line, finished)
+            raise diagnostics.explain(finished, self.target, log)
+
+    def _check(self, module: Path, entry: Entry | None) -> tuple[str, str]:
+        """The check's outcome, and a key of what it proved with; the module says it, too."""
+        if not self.options.check:
+            if entry is not None:
+                return entry.note["check"], entry.note["proof"]
+            return "unchecked: not asked for", ""
+        golden = self.program.golden
+        if golden is None or not golden.calls:
+            return "unchecked: the program has no golden answers", ""
+        with self.clock.step(Step.CHECK):
+            return check_module(
+                module,
+                golden,
+                self.target,
+                weights=self._weights,
+                known=entry.note if entry is not None else {},
+                timeout=self.options.check_timeout,
+            )
+
+    def _key(self) -> str:
+        flags = compile_flags(self.target, level=self.options.level, dialect=self._dialect)
+        return key_of(
+            "module",
+            self.program.bytecode,
+            self.program.info.to_json(),
+            json.dumps([*flags, *self.options.iree_args]),
+            json.dumps(self._facts(), sort_keys=True),
+            str(PASSES_VERSION),
+        )
+
+    def _facts(self) -> dict[str, Any]:
+        """What the module says of itself; see `edgec.runtime.ModuleFacts`."""
+        weights = self.program.info.weights
+        return {
+            "target": self.target.name,
+            "driver": self.target.driver,
+            "edgec": metadata.version("edgec"),
+            "compiler": compiler_version(),
+            "cpu_features": list(self.target.required_features),
+            "weights": None
+            if weights is None
+            else {
+                "scope": weights.scope,
+                "file": self._weights_reference(),
+                "names": list(weights.names),
+            },
+        }
+
+    @property
+    def _dialect(self) -> Dialect:
+        return self.program.info.dialect
+
+    @property
+    def _name(self) -> str:
+        if self.program.path is not None:
+            return self.program.path.stem
+        return self.program.info.functions[0].signature.name
+
+    @property
+    def _weights(self) -> Path | None:
+        """Where the program's weights file is."""
+        weights = self.program.info.weights
+        if weights is None:
+            return None
+        base = self.program.path.parent if self.program.path is not None else Path()
+        return (base / weights.file).resolve()
+
+    def _weights_reference(self) -> str:
+        """How the module names its weights file: relative to the module where it can be."""
+        path = self._weights
+        output = self.options.output
+        if path is None or output is None:
+            return str(path)
+        return os.path.relpath(path, output.parent.resolve())
+
+    def _output(self) -> Path:
+        if self.options.output is not None:
+            return self.options.output
+        return Path(tempfile.mkdtemp(dir=_process_folder())) / f"{self._name}.vmfb"
+
+
+@functools.cache
+def _process_folder() -> Path:
+    """A folder for modules without a place of their own, removed when this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="edgec-modules-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _refuse_missing_types(program: Program, target: Target) -> None:
+    """Refuse 64-bit floats at the surface of a program for a device that has none."""
+    if target.limits.f64:
+        return
+    for function in program.info.functions:
+        signature = function.signature
+        for spec in (*signature.inputs, *signature.outputs, *program.info.states):
+            if spec.dtype in (DType.F64, DType.C128):
+                raise CompileError(
+                    f"{signature.name} has {spec}, and {target.name} has no 64-bit floats",
+                    hint="convert the model to 32-bit floats and export again, "
+                    "or choose another target",
+                )

@@ -1,0 +1,109 @@
+"""A target, a level and what the program needs, to the flags of `iree-compile`. Pure."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from edgec.runtime.errors import UsageError
+from edgec.targets import Backend, Target
+from edgec.toolchain.program import Dialect
+
+__all__ = ["LEVELS", "command_line", "compile_flags"]
+
+LEVELS: dict[int, str] = {
+    0: "no optimisation: the quickest compile, for finding faults",
+    1: "plain optimisation, without re-laying matrices",
+    2: "good code for the device (the default)",
+    3: "everything the compiler has; slower to compile, sometimes faster to run",
+}
+"""What each `-O` level means."""
+
+_DEVICES: dict[Backend, tuple[str, ...]] = {
+    Backend.CPU: (
+        "--iree-hal-target-device=local",
+        "--iree-hal-local-target-device-backends=llvm-cpu",
+    ),
+    Backend.VULKAN: ("--iree-hal-target-device=vulkan",),
+    Backend.CUDA: ("--iree-hal-target-device=cuda",),
+    Backend.ROCM: ("--iree-hal-target-device=hip",),
+    Backend.METAL: ("--iree-hal-target-device=metal",),
+}
+_GPU_FLAGS: dict[Backend, str] = {
+    Backend.VULKAN: "--iree-vulkan-target",
+    Backend.CUDA: "--iree-cuda-target",
+    Backend.ROCM: "--iree-rocm-target",
+}
+_INPUT_TYPES: dict[Dialect, tuple[str, ...]] = {
+    Dialect.STABLEHLO: ("--iree-input-type=stablehlo",),
+    Dialect.TORCH: ("--iree-input-type=torch", "--iree-torch-emit-async-entry-points=false"),
+    Dialect.ONNX: ("--iree-input-type=onnx", "--iree-torch-emit-async-entry-points=false"),
+    Dialect.LINALG: ("--iree-input-type=none",),
+}
+
+
+def compile_flags(
+    target: Target, *, level: int = 2, dialect: Dialect = Dialect.STABLEHLO
+) -> list[str]:
+    """The flags, in a fixed order.
+
+    Demotion of 64-bit types is off, so that signatures come back as declared. Only on a device
+    without 64-bit floats are they computed in 32 bits; a program that takes or gives one is refused
+    there before this is asked.
+
+    Raises:
+        UsageError: there is no such level.
+    """
+    if level not in LEVELS:
+        raise UsageError(f"there is no level -O{level}", hint="use -O0, -O1, -O2 or -O3")
+    return [
+        *_INPUT_TYPES[dialect],
+        *_DEVICES[target.backend],
+        *_cpu_flags(target, level),
+        *_gpu_flags(target),
+        *_level_flags(target, level),
+        "--iree-input-demote-i64-to-i32=false",
+        f"--iree-input-demote-f64-to-f32={'false' if target.limits.f64 else 'true'}",
+        "--iree-vm-bytecode-module-strip-source-map",
+        *target.flags,
+    ]
+
+
+def command_line(
+    compiler: Path, source: Path, output: Path, flags: Sequence[str], extra: Sequence[str] = ()
+) -> list[str]:
+    """The whole command; `extra` comes last, so that the user's own flags win."""
+    return [str(compiler), str(source), "-o", str(output), *flags, *extra]
+
+
+def _cpu_flags(target: Target, level: int) -> list[str]:
+    cpu = target.cpu
+    if cpu is None:
+        return []
+    flags = []
+    if cpu.triple:
+        flags.append(f"--iree-llvmcpu-target-triple={cpu.triple}")
+    flags.append(f"--iree-llvmcpu-target-cpu={cpu.cpu}")
+    if cpu.features:
+        flags.append(f"--iree-llvmcpu-target-cpu-features={','.join(cpu.features)}")
+    if cpu.abi:
+        flags.append(f"--iree-llvmcpu-target-abi={cpu.abi}")
+    if target.limits.stack:
+        flags.append(f"--iree-llvmcpu-stack-allocation-limit={target.limits.stack}")
+    return flags
+
+
+def _gpu_flags(target: Target) -> list[str]:
+    gpu = target.gpu
+    if gpu is None or target.backend not in _GPU_FLAGS:
+        return []
+    name = _GPU_FLAGS[target.backend]
+    flags = [f"{name}={gpu.target}"] if gpu.target else []
+    if gpu.features:
+        flags.append(f"{name}-features={','.join(gpu.features)}")
+    return flags
+
+
+def _level_flags(target: Target, level: int) -> list[str]:
+    flags = [f"--iree-opt-level=O{level}"]
+    if level >= 2 and target.data_tiling:
+        flags.append("--iree-opt-data-tiling")
+    return flags

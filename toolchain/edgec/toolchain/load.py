@@ -1,0 +1,40 @@
+"""A program file to a `Program`: edgec's own, or any StableHLO that tools or frameworks wrote."""
+
+from pathlib import Path
+
+from edgec.runtime.files import read_bytes
+from edgec.runtime.golden import Golden
+from edgec.toolchain.cache import Cache, key_of
+from edgec.toolchain.isolate import call
+from edgec.toolchain.program import Program, ProgramInfo
+
+__all__ = ["load_program"]
+
+_TIMEOUT = 600.0
+
+
+def load_program(path: Path | str, *, cache: bool = True) -> Program:
+    """Read a `.mlirbc` or `.mlir` file, in a process of its own.
+
+    A file that edgec wrote says itself what its functions are; of any other, each public function
+    becomes a flat signature. Golden answers beside the file (`NAME.golden.npz`) come along.
+
+    Raises:
+        FileError: it cannot be read.
+        ProgramError: it is no program that the compiler can read.
+    """
+    path = Path(path)
+    data = read_bytes(path)
+    store = Cache.default() if cache else None
+    key = key_of("describe", str(path), data)
+    entry = store.get(key) if store else None
+    if entry is not None:
+        info = ProgramInfo.from_json(entry.payload.read_text())
+    else:
+        text = call("describe", {"source": str(path)}, subject=str(path), timeout=_TIMEOUT)
+        info = ProgramInfo.from_json(text)
+        if store:
+            store.put(key, text.encode(), {})
+    golden_path = Golden.path_for(path)
+    golden = Golden.load(golden_path) if golden_path.exists() else None
+    return Program(bytecode=data, info=info, golden=golden, path=path)

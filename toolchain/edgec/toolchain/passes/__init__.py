@@ -1,0 +1,61 @@
+"""edgec's own compiler passes, in the order they run; each is one file, one frozen dataclass."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from edgec.toolchain.passes.annotate import CHECK_WIDTH, Annotate
+from edgec.toolchain.passes.bind_globals import GET_STATE, SET_STATE, BindGlobals
+from edgec.toolchain.passes.functions import entry_block, functions
+from edgec.toolchain.program import Dialect, ProgramInfo
+
+__all__ = [
+    "CHECK_WIDTH",
+    "GET_STATE",
+    "PASSES_VERSION",
+    "SET_STATE",
+    "Annotate",
+    "BindGlobals",
+    "Pass",
+    "passes_for",
+]
+
+PASSES_VERSION = 1
+"""Raised with any change of what a pass makes, so that the cache forgets older results."""
+
+
+class Pass(Protocol):
+    """One rewrite of an `ir.Module`, in place."""
+
+    @property
+    def name(self) -> str:
+        """Its name in reports."""
+
+    def run(self, module: Any) -> Any:
+        """Rewrite the module."""
+
+
+def passes_for(info: ProgramInfo, facts: Mapping[str, Any], module: Any) -> tuple[Pass, ...]:
+    """The passes that this program needs, in order."""
+    first: tuple[Pass, ...] = ()
+    if info.dialect is Dialect.STABLEHLO and _is_dynamic(module):
+        from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
+
+        first = (DynamicShapes(),)
+    return (
+        *first,
+        BindGlobals(info=info),
+        Annotate(
+            signatures=tuple(function.signature for function in info.functions),
+            facts=facts,
+            internal=(GET_STATE, SET_STATE) if info.states else (),
+        ),
+    )
+
+
+def _is_dynamic(module: Any) -> bool:
+    return any(
+        "?" in str(argument.type)
+        for function in functions(module).values()
+        if list(function.regions[0].blocks)
+        for argument in entry_block(function).arguments
+    )

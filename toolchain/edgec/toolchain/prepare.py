@@ -1,0 +1,91 @@
+"""A program's bytes to the compiler's input: parse, edgec's passes, write.
+
+This is what runs in a process of its own (`isolate`): the bindings may die on a damaged file.
+"""
+
+import functools
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgec.runtime.errors import ProgramError
+from edgec.runtime.files import read_bytes, write_atomically
+from edgec.toolchain.describe import describe
+from edgec.toolchain.passes import Pass, passes_for
+from edgec.toolchain.program import ProgramInfo
+from edgec.toolchain.stablehlo import parse_stablehlo
+
+__all__ = ["Prepared", "describe_file", "prepare_file"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """What `prepare_file` did: seconds by pass name."""
+
+    seconds: Mapping[str, float]
+
+
+def describe_file(path: Path) -> ProgramInfo:
+    """What the program at `path` is; its bytes are parsed, nothing is rewritten.
+
+    Raises:
+        FileError: it cannot be read.
+        ProgramError: it is no MLIR that the compiler can read, or has no functions.
+    """
+    from iree.compiler import ir
+
+    module = parse_stablehlo(read_bytes(path), ir.Context())
+    return describe(module, str(path))
+
+
+def prepare_file(
+    source: Path, output: Path, info: ProgramInfo, facts: Mapping[str, Any]
+) -> Prepared:
+    """Run edgec's passes on `source` and write `output`, MLIR bytecode with its locations.
+
+    Args:
+        source: the program file.
+        output: the compiler's input.
+        info: the program's description.
+        facts: the JSON of the module's facts, without its check.
+
+    Raises:
+        FileError: a file cannot be read or written.
+        ProgramError: the code is damaged or does not fit its description.
+    """
+    from iree.compiler import ir
+
+    seconds: dict[str, float] = {}
+
+    def timed(name: str, work: Callable[[], Any]) -> Any:
+        start = time.perf_counter()
+        result = work()
+        seconds[name] = time.perf_counter() - start
+        return result
+
+    data = read_bytes(source)
+    module = timed("parse", lambda: parse_stablehlo(data, ir.Context()))
+    for step in passes_for(info, facts, module):
+        timed(step.name, functools.partial(run_pass, step, module))
+    with module.context, write_atomically(output) as stream:
+        timed("write", lambda: module.operation.write_bytecode(stream))
+    return Prepared(seconds=seconds)
+
+
+def run_pass(step: Pass, module: Any) -> None:
+    """Run one pass and verify the module after it.
+
+    Raises:
+        ProgramError: the pass refused the program, or left code that does not verify.
+    """
+    from iree.compiler import ir
+
+    try:
+        step.run(module)
+        module.operation.verify()
+    except ir.MLIRError as error:
+        raise ProgramError(
+            f"the pass {step.name} failed: {error}", hint="export the model again"
+        ) from error

@@ -1,0 +1,160 @@
+"""The one place where the compiler runs: a child process that is watched, logged and killed."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+
+import platformdirs
+
+from edgec.runtime.errors import CompileError, MissingExtra
+
+__all__ = ["Finished", "compiler_path", "compiler_version", "keep_log", "run_compiler"]
+
+_POLL = 0.2
+_KEPT_LOGS = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """How the compiler ended.
+
+    Attributes:
+        code: its exit status; negative for a signal.
+        stderr: everything it printed.
+        seconds: wall time.
+        timed_out: it was killed for taking too long.
+    """
+
+    code: int
+    stderr: str
+    seconds: float
+    timed_out: bool = False
+
+
+def compiler_path() -> Path:
+    """The `iree-compile` that belongs to this Python.
+
+    Raises:
+        MissingExtra: iree-base-compiler is not installed.
+    """
+    beside = Path(sys.executable).with_name("iree-compile")
+    found = str(beside) if beside.exists() else shutil.which("iree-compile")
+    if not found:
+        raise MissingExtra(
+            "the compiler is not installed", hint="pip install 'iree-base-compiler==3.13.*'"
+        )
+    return Path(found)
+
+
+def compiler_version() -> str:
+    """The version of iree-base-compiler.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        return metadata.version("iree-base-compiler")
+    except metadata.PackageNotFoundError as error:
+        raise MissingExtra(
+            "the compiler is not installed", hint="pip install 'iree-base-compiler==3.13.*'"
+        ) from error
+
+
+def run_compiler(
+    command: Sequence[str],
+    *,
+    folder: Path,
+    timeout: float | None = None,
+    memory: int | None = None,
+    tick: Callable[[float], None] | None = None,
+) -> Finished:
+    """Run a command to its end, in a process group of its own.
+
+    Args:
+        command: what to run.
+        folder: an existing folder for its output.
+        timeout: seconds after which it is killed.
+        memory: bytes of address space it may use (Linux only).
+        tick: called about five times a second with the seconds since the start.
+
+    Raises:
+        CompileError: the command cannot be started.
+    """
+    printed = folder / "compiler.log"
+    start = time.monotonic()
+    with printed.open("wb") as stream:
+        try:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise CompileError(
+                f"cannot start {command[0]}: {error.strerror}", hint="run `edgec doctor`"
+            ) from error
+        timed_out = False
+        try:
+            if memory is not None and sys.platform == "linux":
+                import resource
+
+                resource.prlimit(child.pid, resource.RLIMIT_AS, (memory, memory))
+            while child.poll() is None:
+                elapsed = time.monotonic() - start
+                if timeout is not None and elapsed > timeout:
+                    timed_out = True
+                    break
+                if tick is not None:
+                    tick(elapsed)
+                try:
+                    child.wait(_POLL)
+                except subprocess.TimeoutExpired:
+                    continue
+        finally:
+            if child.poll() is None:
+                _kill(child)
+    return Finished(
+        code=child.returncode,
+        stderr=printed.read_bytes().decode(errors="replace"),
+        seconds=time.monotonic() - start,
+        timed_out=timed_out,
+    )
+
+
+def _kill(child: "subprocess.Popen[bytes]") -> None:
+    """End the child and whatever it started."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        child.kill()
+    child.wait()
+
+
+def keep_log(name: str, command: Sequence[str], finished: Finished) -> Path | None:
+    """Write command and output to the user's log folder; the oldest logs beyond thirty go.
+
+    Returns:
+        The log file, or None where the folder cannot be written.
+    """
+    folder = Path(platformdirs.user_log_dir("edgec", appauthor=False))
+    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+    path = folder / f"compile-{stamp}-{os.getpid()}-{name}.log"
+    text = f"$ {' '.join(command)}\nexit status {finished.code} after {finished.seconds:.1f} s\n\n"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + finished.stderr, encoding="utf-8")
+        for old in sorted(folder.glob("compile-*.log"))[:-_KEPT_LOGS]:
+            old.unlink(missing_ok=True)
+    except OSError:
+        return None
+    return path
