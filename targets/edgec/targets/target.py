@@ -45,10 +45,18 @@ class Cpu:
 
 @dataclass(frozen=True, kw_only=True)
 class Gpu:
-    """A GPU as the compiler names it; `target` is empty for the compiler's own default."""
+    """A GPU as the compiler names it.
+
+    Attributes:
+        target: the compiler's name for it; empty for the compiler's own default.
+        features: what replaces the default features of that name.
+        devices: words of which one is in a device's name where the code runs right (in lower
+            case); empty where any device of the driver will do.
+    """
 
     target: str = ""
     features: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
