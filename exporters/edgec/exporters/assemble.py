@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from edgec.exporters.lift_weights import WeightLifter
 from edgec.exporters.portable import to_portable
 from edgec.exporters.traced import TracedFunction
 from edgec.exporters.weights_file import check_weights_path, write_weights
@@ -35,7 +36,7 @@ from edgec.toolchain.program import (
 )
 from edgec.toolchain.stablehlo import parse_stablehlo
 
-__all__ = ["WEIGHTS_SCOPE", "assemble"]
+__all__ = ["WEIGHTS_SCOPE", "assemble", "dense", "weights_beside"]
 
 WEIGHTS_SCOPE = "model"
 """The parameter scope that modules ask the runtime for."""
@@ -77,11 +78,14 @@ def assemble(
     with ir.Context() as context, ir.Location.unknown():
         merged = ir.Module.create()
         taken = {STATE_FUNCTION} | {f.signature.name for f in functions}
+        lifter = WeightLifter(_union(f.constants for f in functions), set(parameters))
         for traced in functions:
             module = parse_stablehlo(traced.module, context)
             main = _main_of(module, traced)
             embed = {} if external_weights is not None else traced.parameters
             roles = _bind_parameters(main, traced, embed)
+            if external_weights is not None:
+                roles += tuple(Parameter(name=n) for n in lifter.lift(module)["main"])
             _rename_symbols(module, main, traced.signature.name, taken)
             for op in module.body.operations:
                 op.operation.clone(ip=ir.InsertionPoint(merged.body))
@@ -93,14 +97,11 @@ def assemble(
         if state_specs:
             _add_initial_state(merged, [states[spec.name] for spec in state_specs], dialect)
         weights = None
-        if external_weights is not None and used:
-            start = external_weights.parent if folder is None else folder
-            weights = Weights(
-                scope=WEIGHTS_SCOPE,
-                file=Path(os.path.relpath(external_weights, start)).as_posix(),
-                names=used,
-            )
-            write_weights({name: parameters[name] for name in used}, external_weights)
+        if external_weights is not None:
+            weights = weights_beside(external_weights, folder, used)
+            values = {**parameters, **lifter.values}
+            if used:
+                write_weights({name: values[name] for name in used}, external_weights)
         info = ProgramInfo(
             functions=tuple(described),
             states=state_specs,
@@ -116,6 +117,15 @@ def assemble(
     if dialect is Dialect.STABLEHLO:
         bytecode = to_portable(bytecode)
     return Program(bytecode=bytecode, info=info, golden=_golden(functions))
+
+
+def weights_beside(path: Path, folder: Path | None, names: tuple[str, ...]) -> Weights | None:
+    """How a program saved in `folder` names its weights file; None if it needs no weight."""
+    if not names:
+        return None
+    start = path.parent if folder is None else folder
+    file = Path(os.path.relpath(path, start)).as_posix()
+    return Weights(scope=WEIGHTS_SCOPE, file=file, names=names)
 
 
 def _distinct_parameters(functions: Sequence[TracedFunction]) -> list[TracedFunction]:
@@ -142,6 +152,7 @@ def _distinct_parameters(functions: Sequence[TracedFunction]) -> list[TracedFunc
                 ),
                 results=traced.results,
                 parameters={rename.get(n, n): v for n, v in traced.parameters.items()},
+                constants=traced.constants,
                 states=traced.states,
                 calls=traced.calls,
             )

@@ -30,6 +30,7 @@ class TracedFunction:
         results: the role of each result of `main`.
         parameters: the value of each `Parameter` role by name.
         states: the initial value of each `State` role by name.
+        constants: arrays that may lie in the code as constants, by the user's names for them.
         calls: the example calls with the framework's answers, in the order they were made.
     """
 
@@ -40,4 +41,5 @@ class TracedFunction:
     results: tuple[Role, ...]
     parameters: Mapping[str, np.ndarray] = field(default_factory=dict)
     states: Mapping[str, np.ndarray] = field(default_factory=dict)
+    constants: Mapping[str, np.ndarray] = field(default_factory=dict)
     calls: tuple[TracedCall, ...] = ()

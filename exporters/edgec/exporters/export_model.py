@@ -1,0 +1,153 @@
+"""A model of any framework, or a name of one, to a Program: the two front doors of this stage."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from edgec.exporters.assemble import assemble
+from edgec.exporters.bundle import Bundle, Entry
+from edgec.exporters.dynamic import Dynamic
+from edgec.exporters.frameworks import Framework, framework_of, named
+from edgec.exporters.source import is_stablehlo, open_source
+from edgec.exporters.weights_file import check_weights_path
+from edgec.runtime.errors import UsageError
+from edgec.runtime.signature import Dim
+from edgec.toolchain.program import Program, Provenance
+
+__all__ = ["export", "export_source"]
+
+
+def export(
+    model: Any,
+    example_inputs: Any = (),
+    *,
+    example_kwargs: Mapping[str, Any] | None = None,
+    name: str = "main",
+    dynamic: Any = None,
+    external_weights: Path | str | None = None,
+    framework: str | None = None,
+    source: str = "",
+    folder: Path | str | None = None,
+) -> Program:
+    """Make a program of a model, and run the model once in its framework for golden answers.
+
+    Args:
+        model: a JAX function, a Flax or Equinox model, a `torch.nn.Module`, a `tf.Module`, a Keras
+            model; or an `Entry` or `Bundle` of these.
+        example_inputs: a tuple of positional arguments, nested as the model takes them.
+        example_kwargs: keyword arguments.
+        name: the signature's name.
+        dynamic: `"batch=1..8"`, `{"tokens": {1: "length=1..128"}}`, a list of texts as
+            `--dynamic` takes them, or the framework's own form.
+        external_weights: a `.safetensors` or `.irpa` file to write the weights to.
+        framework: its name, where it cannot be told from the model.
+        source: what the program says it came from.
+        folder: where the program will be saved; it names its weights file relative to this. None:
+            the weights' own folder.
+
+    Raises:
+        ExportError: the model cannot be exported; SourceError if it is none, UnsupportedOp if one
+            of its operations is the reason.
+        MissingExtra: a package is not installed.
+        UsageError: arguments that make no sense.
+    """
+    if isinstance(model, Bundle | Entry):
+        if example_inputs != () or example_kwargs is not None:
+            raise UsageError(
+                "an Entry or Bundle brings its own example inputs",
+                hint="give the inputs to the Entry",
+            )
+        bundle = model if isinstance(model, Bundle) else Bundle((model,))
+    else:
+        bundle = Bundle((Entry(model, example_inputs, example_kwargs, name=name),))
+    if not _is_plain(dynamic):
+        bundle = replace(bundle, entries=tuple(replace(e, dynamic=dynamic) for e in bundle.entries))
+        dynamic = None
+    return _export(
+        bundle,
+        framework_of(bundle) if framework is None else named(framework),
+        dynamic=Dynamic.parse(dynamic),
+        external_weights=external_weights,
+        source=source,
+        folder=folder,
+    )
+
+
+def export_source(
+    text: str,
+    *,
+    signatures: Sequence[str] = (),
+    dynamic: Sequence[str] = (),
+    external_weights: Path | str | None = None,
+    folder: Path | str | None = None,
+) -> Program:
+    """Make a program of what a command line names.
+
+    Args:
+        text: `file.py:name`, `package.module:name`, a SavedModel folder, or a `.keras`, `.pt2`,
+            `.onnx`, `.mlir` or `.mlirbc` file.
+        signatures: which signatures to keep or add (`NAME` or `NAME=WHERE`).
+        dynamic: dynamic dimensions (`batch=1..8`, `tokens:1=length=1..128`).
+        external_weights: as in `export`.
+        folder: as in `export`.
+
+    Raises:
+        FileError: a file is missing or cannot be written.
+        SourceError: the name stands for no model.
+        And what `export` raises.
+    """
+    if is_stablehlo(text):
+        from edgec.exporters.from_stablehlo import export_file
+
+        return export_file(
+            Path(text),
+            signatures=tuple(signatures),
+            dynamic=tuple(dynamic),
+            external_weights=None if external_weights is None else Path(external_weights),
+            folder=None if folder is None else Path(folder),
+        )
+    asked = Dynamic.parse(list(dynamic))
+    if external_weights is not None:
+        check_weights_path(Path(external_weights))
+    found = open_source(text, signatures=tuple(signatures))
+    return _export(
+        found.bundle,
+        found.framework,
+        dynamic=asked,
+        external_weights=external_weights,
+        source=text,
+        folder=folder,
+    )
+
+
+def _export(
+    bundle: Bundle,
+    framework: Framework,
+    *,
+    dynamic: Dynamic,
+    external_weights: Path | str | None,
+    source: str,
+    folder: Path | str | None,
+) -> Program:
+    weights = None if external_weights is None else Path(external_weights)
+    if weights is not None:
+        check_weights_path(weights)
+    functions = framework.tracer().trace(bundle, dynamic=dynamic)
+    return assemble(
+        functions,
+        provenance=Provenance(
+            framework=framework.name, versions=framework.versions(), source=source
+        ),
+        external_weights=weights,
+        folder=None if folder is None else Path(folder),
+    )
+
+
+def _is_plain(dynamic: Any) -> bool:
+    """Whether dynamic dimensions are in edgec's own form rather than a framework's."""
+    if dynamic is None or isinstance(dynamic, str | Dim | Dynamic):
+        return True
+    if isinstance(dynamic, Mapping):
+        return all(_is_plain(child) for child in dynamic.values())
+    return isinstance(dynamic, list | tuple) and all(_is_plain(child) for child in dynamic)

@@ -1,0 +1,177 @@
+"""JAX operations that have no portable form, found before anything is compiled.
+
+Two nets: known primitives in the jaxpr, with advice for each; then any custom call left in the
+StableHLO, which only XLA could answer.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from edgec.exporters.places import first_users
+from edgec.runtime.errors import UnsupportedOp
+
+__all__ = ["refuse_custom_calls", "refuse_primitives"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Refusal:
+    """Why a primitive is refused, and what to do; `fits` says which uses of it are fine."""
+
+    why: str
+    hint: str
+    fits: Callable[[Mapping[str, Any]], bool] = lambda params: False
+
+
+def _powers_of_two(params: Mapping[str, Any]) -> bool:
+    lengths = params.get("fft_lengths", ())
+    return all(isinstance(n, int) and n > 0 and n & (n - 1) == 0 for n in lengths)
+
+
+_FACTORISED = "is a call into LAPACK, a library that devices do not have"
+_SMALL = "for a small fixed size write the factorisation out in jax.numpy (a loop over columns)"
+_LAPACK = _Refusal(why=_FACTORISED, hint=f"do it before export and pass the result in; {_SMALL}")
+_SOLVE = _Refusal(
+    why=_FACTORISED,
+    hint=f"invert or factorise before export and multiply; {_SMALL}, or iterate "
+    "(jax.scipy.sparse.linalg.cg)",
+)
+_CALLBACK = _Refusal(
+    why="calls back into Python, which is not there on the device",
+    hint="take it out of the exported function, or compute its result before and pass it in",
+)
+_PRINT = _Refusal(
+    why="prints from the host, which is not there on the device",
+    hint="take jax.debug.print out of the exported function, or return the value",
+)
+_COLLECTIVE = _Refusal(
+    why="speaks between several devices, and a module runs on one",
+    hint="export the function of a single device, without shard_map or pmap",
+)
+_KERNEL = _Refusal(
+    why="is a kernel for one kind of accelerator",
+    hint="use its plain jax.numpy form, or pallas_call(..., interpret=True)",
+    fits=lambda params: bool(params.get("interpret")),
+)
+_FFT = _Refusal(
+    why="is a Fourier transform of a length that is no power of two",
+    hint="pad to the next power of two (jnp.fft.fft(x, n=...)), or multiply with a DFT matrix",
+    fits=_powers_of_two,
+)
+_TOP_K = _Refusal(
+    why="is an approximate search that only XLA has", hint="use jax.lax.top_k, which is exact"
+)
+
+_REFUSED: dict[str, _Refusal] = {
+    "cholesky": _SOLVE,
+    "cholesky_update": _LAPACK,
+    "eig": _LAPACK,
+    "eigh": _LAPACK,
+    "geqp3": _LAPACK,
+    "geqrf": _LAPACK,
+    "hessenberg": _LAPACK,
+    "householder_product": _LAPACK,
+    "lu": _SOLVE,
+    "ormqr": _LAPACK,
+    "qr": _LAPACK,
+    "schur": _LAPACK,
+    "svd": _LAPACK,
+    "symmetric_product": _LAPACK,
+    "triangular_solve": _SOLVE,
+    "tridiagonal": _LAPACK,
+    "tridiagonal_solve": _SOLVE,
+    "pure_callback": _CALLBACK,
+    "io_callback": _CALLBACK,
+    "debug_callback": _PRINT,
+    "debug_print": _PRINT,
+    "infeed": _CALLBACK,
+    "outfeed": _CALLBACK,
+    "all_gather": _COLLECTIVE,
+    "all_to_all": _COLLECTIVE,
+    "ppermute": _COLLECTIVE,
+    "psum": _COLLECTIVE,
+    "pmax": _COLLECTIVE,
+    "pmin": _COLLECTIVE,
+    "reduce_scatter": _COLLECTIVE,
+    "shard_map": _COLLECTIVE,
+    "xla_pmap": _COLLECTIVE,
+    "pallas_call": _KERNEL,
+    "tpu_custom_call": _KERNEL,
+    "custom_partitioning": _COLLECTIVE,
+    "fft": _FFT,
+    "approx_top_k": _TOP_K,
+}
+
+
+def refuse_primitives(jaxpr: Any, name: str) -> None:
+    """Raise for the first primitive that no target can run.
+
+    Args:
+        jaxpr: an open `Jaxpr`.
+        name: the signature, for the message.
+
+    Raises:
+        UnsupportedOp: naming the primitive, the user's line and what to do.
+    """
+    for equation in _equations(jaxpr):
+        refusal = _REFUSED.get(equation.primitive.name)
+        if refusal is None or refusal.fits(equation.params):
+            continue
+        raise UnsupportedOp(
+            f"{name} uses JAX's {equation.primitive.name}, which {refusal.why}",
+            where=_place(equation),
+            hint=refusal.hint,
+        )
+
+
+def refuse_custom_calls(module: Any, name: str) -> None:
+    """Raise for a custom call in a StableHLO module (`iree.compiler.ir`).
+
+    Raises:
+        UnsupportedOp: naming its target and the user's line.
+    """
+    from iree.compiler import ir
+
+    found: list[tuple[str, str]] = []
+
+    def look(operation: Any) -> Any:
+        if operation.name == "stablehlo.custom_call":
+            target = ir.StringAttr(operation.attributes["call_target_name"]).value
+            found.append((target, str(operation.location)))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    if found:
+        target, location = found[0]
+        raise UnsupportedOp(
+            f"{name} calls {target}, which only XLA can answer",
+            where=place_of_location(location),
+            hint="use an operation of jax.numpy or jax.lax in its place",
+        )
+
+
+def place_of_location(location: str) -> str | None:
+    """The innermost place in user code that an MLIR location's text names."""
+    frames = re.findall(r'(?:"([^"]*)"\()?"([^"]+)":(\d+):\d+', location)
+    return first_users((file, int(line), function) for function, file, line in frames)
+
+
+def _equations(jaxpr: Any) -> Iterator[Any]:
+    for equation in jaxpr.eqns:
+        yield equation
+        refusal = _REFUSED.get(equation.primitive.name)
+        if refusal is not None and refusal.fits(equation.params):
+            continue
+        for value in equation.params.values():
+            for item in value if isinstance(value, list | tuple) else (value,):
+                inner = getattr(item, "jaxpr", item)
+                if hasattr(inner, "eqns"):
+                    yield from _equations(inner)
+
+
+def _place(equation: Any) -> str | None:
+    traceback = equation.source_info.traceback
+    if traceback is None:
+        return None
+    return first_users((f.file_name, f.line_num, f.function_name) for f in traceback.frames)
