@@ -15,8 +15,9 @@ from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.examples import example_array
 from edgec.exporters.extras import need
 from edgec.exporters.from_jax_arguments import Arguments, bind_arguments, skeleton_of
+from edgec.exporters.from_jax_captured import captured_arrays
 from edgec.exporters.from_jax_lower import Lowered, lower
-from edgec.exporters.from_jax_models import Pure, captured_arrays, path_name, pure
+from edgec.exporters.from_jax_models import Pure, path_name, pure
 from edgec.exporters.from_jax_shapes import InputShapes, choose_shapes
 from edgec.exporters.places import place_of_error
 from edgec.exporters.traced import TracedCall, TracedFunction
@@ -58,6 +59,8 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
     initial = _bundle_state(bundle.state)
     states = dict(initial)
     prepared = [_prepare(entry, bundle.state, initial, states, dynamic) for entry in bundle.entries]
+    # Lowered before it is run: what has no portable form is refused before it prints anything.
+    lowered = [_lowered(one, states) for one in prepared]
     calls: list[list[TracedCall]] = [[] for _ in prepared]
     skeletons: list[Tree] = [None] * len(prepared)
     current = dict(states)
@@ -68,8 +71,8 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
                 call, skeletons[index] = _run(one, data, current)
                 calls[index].append(call)
     return tuple(
-        _traced(one, skeleton, tuple(made), states)
-        for one, skeleton, made in zip(prepared, skeletons, calls, strict=True)
+        _traced(one, code, skeleton, tuple(made), states)
+        for one, code, skeleton, made in zip(prepared, lowered, skeletons, calls, strict=True)
     )
 
 
@@ -149,6 +152,7 @@ def _flat_call(
         new += [by_name[name] for name in changed]
         return [_raw(v) for v in new], jax.tree_util.tree_map(_raw, result)
 
+    call.__name__ = entry.name  # JAX writes it into the names of operations
     return call
 
 
@@ -191,15 +195,18 @@ def _changed_arrays(
         return ()
     import jax
 
-    call = _flat_call(entry, model, bundle_state, arguments, tuple(model.arrays))
-    count = len(jax.tree_util.tree_leaves(bundle_state)) if entry.has_state else 0
-    state = [_raw(v) for v in jax.tree_util.tree_leaves(bundle_state)][:count]
-    arrays = [_raw(value) for value in model.arrays.values()]
+    leaves, structure = jax.tree_util.tree_flatten(bundle_state)
+
+    def arrays_after(before: Sequence[Any], state: Sequence[Any], inputs: Sequence[Any]) -> Any:
+        args, kwargs = arguments.build(inputs)
+        if entry.has_state:
+            args = (jax.tree_util.tree_unflatten(structure, state), *args)
+        return list(model.call(before, args, kwargs)[0])
+
     with _user_errors(entry, "traced by JAX"):
-        closed = jax.make_jaxpr(lambda s, x: call([], s, x)[0])([*state, *arrays], shapes.specs)
-    jaxpr = closed.jaxpr
-    updated = jaxpr.outvars[len(jaxpr.outvars) - len(arrays) :]
-    before = jaxpr.invars[count : count + len(arrays)]
+        arrays = list(model.arrays.values())
+        jaxpr = jax.make_jaxpr(arrays_after)(arrays, leaves, shapes.specs).jaxpr
+    updated, before = jaxpr.outvars, jaxpr.invars[: len(arrays)]
     return tuple(
         name for name, out, own in zip(model.arrays, updated, before, strict=True) if out is not own
     )
@@ -208,9 +215,7 @@ def _changed_arrays(
 def _example_data(one: _Prepared, *, first: bool) -> list[list[np.ndarray]]:
     """Inputs for the calls of one round: the example's, then other sizes in the first round."""
     example = [
-        leaf.value
-        if spec.is_static and hasattr(leaf.value, "__array__")
-        else _concrete(leaf.value, spec, one.shapes.sizes)
+        leaf.value if hasattr(leaf.value, "__array__") else example_array(spec, one.shapes.sizes)
         for leaf, spec in zip(one.arguments.leaves, one.shapes.inputs, strict=True)
     ]
     sets = [[np.asarray(value) for value in example]]
@@ -224,10 +229,6 @@ def _example_data(one: _Prepared, *, first: bool) -> list[list[np.ndarray]]:
             ]
         )
     return sets
-
-
-def _concrete(value: Any, spec: TensorSpec, sizes: Mapping[str, int]) -> Any:
-    return value if hasattr(value, "__array__") else example_array(spec, sizes)
 
 
 def _run(
@@ -254,16 +255,23 @@ def _run(
     return TracedCall(inputs=tuple(data), outputs=answers), skeleton
 
 
+def _lowered(one: _Prepared, states: Mapping[str, Any]) -> Lowered:
+    weights = [_raw(value) for value in one.weights.values()]
+    own = [_raw(states[name]) for name in one.states]
+    with _user_errors(one.entry, "traced by JAX"):
+        return lower(one.call, weights, own, one.shapes.specs, name=one.entry.name)
+
+
 def _traced(
-    one: _Prepared, skeleton: Tree, calls: tuple[TracedCall, ...], states: Mapping[str, Any]
+    one: _Prepared,
+    lowered: Lowered,
+    skeleton: Tree,
+    calls: tuple[TracedCall, ...],
+    states: Mapping[str, Any],
 ) -> TracedFunction:
     name = one.entry.name
     weights = {n: _raw(v) for n, v in one.weights.items()}
     own = {n: _raw(states[n]) for n in one.states}
-    with _user_errors(one.entry, "exported by JAX"):
-        lowered = lower(
-            one.call, list(weights.values()), list(own.values()), one.shapes.specs, name=name
-        )
     inputs: tuple[Role, ...] = tuple(Input(index=i) for i in range(len(one.shapes.inputs)))
     outputs = _output_specs(one, lowered, skeleton, len(one.updates))
     return TracedFunction(

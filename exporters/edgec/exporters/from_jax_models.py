@@ -4,17 +4,14 @@ Flax linen (`(module, variables)` or a bound module), Flax nnx, Equinox and any 
 pytree, and plain functions, which have no arrays of their own.
 """
 
-import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any
 
-from edgec.exporters.lift_weights import SMALLEST
 from edgec.runtime.errors import SourceError
 
-__all__ = ["Pure", "captured_arrays", "path_name", "pure"]
+__all__ = ["Pure", "is_pytree", "path_name", "pure"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,61 +55,9 @@ def pure(model: Any) -> Pure:
             f"a {type(model).__name__} is no model that JAX can call",
             hint="give a function, a Flax or Equinox model, or a function that returns one",
         )
-    if _is_pytree(model):
+    if is_pytree(model):
         return _callable_pytree(model)
     return _function(model)
-
-
-def captured_arrays(function: Any) -> dict[str, Any]:
-    """The arrays that a function takes from where it was written, by the user's names.
-
-    Looked for in its closure, the globals it names, the arguments that a partial fixes, the object
-    it is bound to, and what it wraps.
-    """
-    found: dict[str, Any] = {}
-    seen: set[int] = set()
-
-    def gather(name: str, value: Any) -> None:
-        if callable(value) and not _is_pytree(value):
-            walk(value)
-            return
-        if callable(value) or isinstance(value, Mapping | list | tuple) or hasattr(value, "shape"):
-            for path, leaf in jax.tree_util.tree_flatten_with_path(value)[0]:
-                if hasattr(leaf, "shape") and _nbytes(leaf) >= SMALLEST:
-                    inner = path_name(path)
-                    joint = "" if not inner or inner.startswith("[") else "."
-                    found.setdefault(f"{name}{joint}{inner}".strip("."), np.asarray(leaf))
-
-    def walk(value: Any) -> None:
-        if id(value) in seen:
-            return
-        seen.add(id(value))
-        if isinstance(value, functools.partial):
-            for number, fixed in enumerate(value.args):
-                gather(f"arg{number}", fixed)
-            for name, fixed in value.keywords.items():
-                gather(name, fixed)
-            walk(value.func)
-            return
-        code = getattr(value, "__code__", None)
-        if code is not None:
-            cells = zip(code.co_freevars, value.__closure__ or (), strict=True)
-            for name, cell in cells:
-                gather(name, cell.cell_contents)
-            for name in code.co_names:
-                if name in value.__globals__ and not isinstance(
-                    value.__globals__[name], ModuleType
-                ):
-                    gather(name, value.__globals__[name])
-        for inner in (getattr(value, "__wrapped__", None), getattr(value, "__self__", None)):
-            if inner is not None and not isinstance(inner, ModuleType):
-                gather("", inner)
-
-    import jax
-    import numpy as np
-
-    walk(function)
-    return found
 
 
 def path_name(path: Sequence[Any]) -> str:
@@ -134,11 +79,8 @@ def _is_linen(value: Any) -> bool:
     )
 
 
-def _nbytes(value: Any) -> int:
-    return int(getattr(value, "nbytes", 0))
-
-
-def _is_pytree(value: Any) -> bool:
+def is_pytree(value: Any) -> bool:
+    """Whether JAX sees a container in this value rather than a leaf."""
     import jax
 
     return not jax.tree_util.all_leaves([value])

@@ -156,8 +156,9 @@ def _symbols_in(operation: Any) -> set[str]:
     found: set[str] = set()
     for name in operation.attributes:
         attribute = operation.attributes[name]
-        for item in ir.ArrayAttr(attribute) if ir.ArrayAttr.isinstance(attribute) else (attribute,):
-            if ir.FlatSymbolRefAttr.isinstance(item):
+        items = list(attribute) if isinstance(attribute, ir.ArrayAttr) else [attribute]
+        for item in items:
+            if isinstance(item, ir.FlatSymbolRefAttr):
                 found.add(ir.FlatSymbolRefAttr(item).value)
     return found
 
@@ -168,7 +169,7 @@ def _large_constant(operation: Any) -> Any | None:
     if operation.name not in _CONSTANTS:
         return None
     attribute = operation.attributes["value"]
-    if not ir.DenseElementsAttr.isinstance(attribute):
+    if not isinstance(attribute, ir.DenseElementsAttr):
         return None
     dense = ir.DenseElementsAttr(attribute)
     if dense.is_splat or not any(True for _ in operation.results[0].uses):
