@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from traceback import walk_tb
 
-__all__ = ["describe", "is_users", "place_of_error"]
+__all__ = ["describe", "first_users", "is_users", "place_of_error"]
 
 _HERE = str(Path(__file__).resolve().parent)
 _LIBRARIES = tuple(

@@ -1,0 +1,192 @@
+"""An exported graph to a lifted one: a role for each argument and result, nothing left over."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from edgec.exporters.from_torch_capture import user_line
+from edgec.runtime.errors import ExportError, UnsupportedOp
+from edgec.toolchain.program import Input, Output, Parameter, Role, State
+
+__all__ = ["Lifted", "Storage", "lift", "mutated", "storage_of"]
+
+Storage = tuple[Any, ...]
+"""What makes two tensors the same memory: their storage, offset, shape and strides."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lifted:
+    """A graph whose placeholders and results follow the roles one to one.
+
+    Attributes:
+        graph: the `torch.fx.Graph`.
+        arguments: the role of each placeholder.
+        results: the role of each result.
+        inputs: the placeholder's value (a fake tensor with its shape) of each input.
+        outputs: likewise, of each output.
+        tensors: the tensor of each parameter, by name.
+        states: the tensor of each state that is a buffer, by name.
+    """
+
+    graph: Any
+    arguments: tuple[Role, ...]
+    results: tuple[Role, ...]
+    inputs: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    tensors: Mapping[str, Any] = field(default_factory=dict)
+    states: Mapping[str, Any] = field(default_factory=dict)
+
+
+def storage_of(tensor: Any) -> Storage:
+    """Which memory a tensor is."""
+    return (
+        tensor.untyped_storage().data_ptr(),
+        tensor.storage_offset(),
+        tuple(tensor.shape),
+        tuple(tensor.stride()),
+    )
+
+
+def mutated(program: Any) -> dict[Storage, str]:
+    """The names of the buffers (and parameters) that a call changes, by their memory."""
+    from torch.export.graph_signature import OutputKind
+
+    kinds = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION)
+    return {
+        storage_of(_tensor(program, spec.target)): spec.target
+        for spec in program.graph_signature.output_specs
+        if spec.kind in kinds
+    }
+
+
+def lift(
+    program: Any,
+    leaves: Sequence[Input | State | None],
+    changed: Mapping[Storage, str],
+    new_states: Sequence[str],
+) -> Lifted:
+    """Give each placeholder and result of the program's graph its role, and drop the others.
+
+    Args:
+        program: an `ExportedProgram`; its graph is changed in place.
+        leaves: what each user input is (None: configuration, fixed in the graph).
+        changed: the buffers that are state, by memory: what any function of the bundle changes.
+        new_states: the states that the first user outputs are the new values of.
+
+    Raises:
+        ExportError: the model changes an input in place, or returns something else than tensors.
+    """
+    graph = program.graph_module.graph
+    arguments, inputs, tensors, states = _placeholders(program, graph, iter(leaves), changed)
+    results, outputs = _results(program, graph, arguments, list(new_states))
+    graph.eliminate_dead_code()
+    graph.lint()
+    return Lifted(
+        graph=graph,
+        arguments=tuple(role for _, role in arguments),
+        results=results,
+        inputs=inputs,
+        outputs=outputs,
+        tensors=tensors,
+        states=states,
+    )
+
+
+def _tensor(program: Any, target: str) -> Any:
+    found = program.state_dict.get(target)
+    return program.constants[target] if found is None else found
+
+
+def _placeholders(
+    program: Any, graph: Any, leaves: Any, changed: Mapping[Storage, str]
+) -> tuple[list[tuple[Any, Role]], tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+    from torch.export.graph_signature import InputKind
+
+    held = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+    kept: list[tuple[Any, Role]] = []
+    first: dict[Storage, Any] = {}
+    inputs: list[Any] = []
+    tensors: dict[str, Any] = {}
+    states: dict[str, Any] = {}
+    nodes = [node for node in graph.nodes if node.op == "placeholder"]
+    for node, spec in zip(nodes, program.graph_signature.input_specs, strict=True):
+        if spec.kind is InputKind.USER_INPUT:
+            role = next(leaves)
+            if role is None:
+                graph.erase_node(node)
+                continue
+            kept.append((node, role))
+            if isinstance(role, Input):
+                inputs.append(node.meta["val"])
+            continue
+        if spec.kind not in held:
+            raise UnsupportedOp(
+                f"the model holds {spec.target}, which is no tensor ({spec.kind.name})",
+                hint="keep only tensors in the model that is exported",
+            )
+        tensor = _tensor(program, spec.target)
+        key = storage_of(tensor)
+        if key in first:
+            node.replace_all_uses_with(first[key])
+            graph.erase_node(node)
+            continue
+        if not node.users:
+            graph.erase_node(node)
+            continue
+        first[key] = node
+        name = changed.get(key)
+        if name is not None:
+            states[name] = tensor
+            kept.append((node, State(name=name)))
+        else:
+            tensors[spec.target] = tensor
+            kept.append((node, Parameter(name=spec.target)))
+    return kept, tuple(inputs), tensors, states
+
+
+def _results(
+    program: Any, graph: Any, arguments: Sequence[tuple[Any, Role]], new_states: list[str]
+) -> tuple[tuple[Role, ...], tuple[Any, ...]]:
+    from torch.export.graph_signature import OutputKind
+
+    by_name = {node.name: role for node, role in arguments}
+    by_target = {
+        spec.target: spec.arg.name
+        for spec in program.graph_signature.input_specs
+        if spec.target is not None
+    }
+    end = graph.output_node()
+    nodes: list[Any] = []
+    roles: list[Role] = []
+    outputs: list[Any] = []
+    for node, spec in zip(end.args[0], program.graph_signature.output_specs, strict=True):
+        if spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION):
+            role = by_name.get(by_target[spec.target], State(name=spec.target))
+        elif spec.kind is OutputKind.USER_INPUT_MUTATION:
+            role = by_name.get(spec.target, Input(index=0))
+            if isinstance(role, Input):
+                raise ExportError(
+                    f"the model changes its input {spec.target} in place",
+                    where=user_line(node.meta.get("stack_trace")),
+                    hint="work on a copy (x.clone()) and return it",
+                )
+        elif spec.kind is not OutputKind.USER_OUTPUT:
+            raise UnsupportedOp(
+                f"the model's result {spec.arg} is a {spec.kind.name}", hint="return tensors"
+            )
+        elif node is None:
+            continue
+        elif not hasattr(node, "meta"):
+            raise ExportError(
+                f"the model returns {node!r}, which is no tensor",
+                hint="return tensors; leave out what does not depend on the inputs",
+            )
+        elif new_states:
+            role = State(name=new_states.pop(0))
+        else:
+            role = Output(index=len(outputs))
+            outputs.append(node.meta["val"])
+        nodes.append(node)
+        roles.append(role)
+    end.args = (tuple(nodes),)
+    return tuple(roles), tuple(outputs)

@@ -1,0 +1,124 @@
+"""A functional graph of core aten operations to MLIR, weights and state as arguments of `main`."""
+
+import io
+import re
+from typing import Any
+
+from edgec.exporters.from_torch_capture import quiet, user_line
+from edgec.exporters.places import describe, first_users
+from edgec.runtime.errors import ExportError, UnsupportedOp
+
+__all__ = ["to_stablehlo"]
+
+_TO_BACKEND = (
+    "builtin.module(func.func(torch-match-quantized-custom-ops),"
+    "torchdynamo-export-to-torch-backend-pipeline{extra-library=})"
+)
+_TO_STABLEHLO = (
+    "builtin.module(torch-backend-to-stablehlo-backend-pipeline{allow-non-finites=true})"
+)
+
+
+def to_stablehlo(graph: Any) -> bytes:
+    """MLIR bytecode in StableHLO of a lifted graph.
+
+    Raises:
+        UnsupportedOp: an operation has no lowering; the error names it and its place.
+    """
+    from torch_mlir import ir
+    from torch_mlir.dialects import torch as torch_dialect
+    from torch_mlir.extras.fx_importer import FxImporter
+    from torch_mlir.passmanager import PassManager
+
+    context = ir.Context()
+    torch_dialect.register_dialect(context)
+    messages: list[tuple[str, str]] = []
+
+    def keep(diagnostic: Any) -> bool:
+        messages.append((str(diagnostic.location), str(diagnostic.message)))
+        return True
+
+    importer = FxImporter(context=context)
+    with quiet():
+        try:
+            importer.import_stateless_graph(graph, func_name="main", func_visibility="public")
+        except Exception as error:  # the importer raises errors of every kind
+            raise _import_refusal(error, graph) from error
+    module = importer.module
+    with context:
+        context.emit_error_diagnostics = True
+        handler = context.attach_diagnostic_handler(keep)
+        try:
+            for pipeline in (_TO_BACKEND, _TO_STABLEHLO):
+                PassManager.parse(pipeline).run(module.operation)
+        except ir.MLIRError as error:
+            raise _lowering_refusal(messages, str(error)) from error
+        finally:
+            handler.detach()
+        _only_stablehlo(module)
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def _only_stablehlo(module: Any) -> None:
+    """Make the constants that torch-mlir leaves in the `arith` dialect StableHLO ones."""
+    from torch_mlir import ir
+
+    found: list[Any] = []
+
+    def collect(operation: Any) -> Any:
+        if operation.name == "arith.constant":
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(collect)
+    for operation in found:
+        if any(True for _ in operation.result.uses):
+            with ir.InsertionPoint(operation), operation.location:
+                constant = ir.Operation.create(
+                    "stablehlo.constant",
+                    results=[operation.result.type],
+                    attributes={"value": operation.attributes["value"]},
+                )
+            operation.result.replace_all_uses_with(constant.result)
+        operation.erase()
+
+
+def _import_refusal(error: Exception, graph: Any) -> ExportError:
+    text = f"{type(error).__name__}: {error}"
+    node = next(
+        (n for n in graph.nodes if n.op == "call_function" and n.name in text),
+        None,
+    )
+    return UnsupportedOp(
+        f"torch-mlir cannot import the model: {text.splitlines()[0]}",
+        where=user_line(node.meta.get("stack_trace")) if node is not None else None,
+        hint="rewrite that operation with simpler ones",
+    )
+
+
+def _lowering_refusal(messages: list[tuple[str, str]], fallback: str) -> ExportError:
+    """The operation that could not be lowered, and the line it came from."""
+    for location, text in messages:
+        found = re.search(r"failed to legalize operation '([^']+)'", text)
+        if not found:
+            continue
+        operation = found.group(1)
+        if operation == "torch.operator":
+            named = re.search(r'name = "([^"]+)"', text)
+            operation = named.group(1) if named else operation
+        return UnsupportedOp(
+            f"the operation {operation} has no StableHLO form",
+            where=_place(location),
+            hint="rewrite that line with simpler operations",
+        )
+    first = next((text.splitlines()[0] for _, text in messages if text), fallback)
+    where = next((_place(location) for location, _ in messages if _place(location)), None)
+    return UnsupportedOp(f"torch-mlir cannot lower the model: {first}", where=where)
+
+
+def _place(location: str) -> str | None:
+    """The user's line in an MLIR location: the innermost one outside of libraries."""
+    frames = [(f, int(n), "") for f, n in re.findall(r'"([^"]+)":(\d+):\d+', location)]
+    return first_users(frames) or (describe(*frames[0]) if frames else None)

@@ -1,0 +1,108 @@
+"""Dynamic dimensions between edgec (`Dim`), torch.export's own form and torch's symbols."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from edgec.runtime.signature import Dim
+
+__all__ = ["Symbols", "torch_shapes", "trace_sizes"]
+
+
+def trace_sizes(
+    shapes: Sequence[Sequence[int | Dim]], examples: Sequence[Sequence[int]]
+) -> dict[str, int]:
+    """The size to trace each dimension at: the example's, but never 1, which torch would fix."""
+    sizes: dict[str, int] = {}
+    for shape, example in zip(shapes, examples, strict=True):
+        for dim, size in zip(shape, example, strict=True):
+            if isinstance(dim, Dim):
+                top = size + 2 if dim.maximum is None else dim.maximum
+                sizes[dim.name] = size if size > 1 else min(max(2, dim.minimum), top)
+    return sizes
+
+
+def torch_shapes(
+    owner: Any,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    tensors: Sequence[Any],
+    shapes: Sequence[Sequence[int | Dim]],
+) -> Any:
+    """`torch.export`'s `dynamic_shapes` for inputs of these shapes; None if all are static.
+
+    Args:
+        owner: the module that is exported.
+        args: its positional arguments.
+        kwargs: its keyword arguments.
+        tensors: the input tensors, the very objects in `args` and `kwargs`.
+        shapes: the shape of each.
+    """
+    from torch.export import Dim as TorchDim
+    from torch.export import ShapesCollection
+
+    made: dict[str, Any] = {}
+    collection = ShapesCollection()
+    for tensor, shape in zip(tensors, shapes, strict=True):
+        axes: dict[int, Any] = {}
+        for axis, dim in enumerate(shape):
+            if isinstance(dim, Dim):
+                if dim.name not in made:
+                    made[dim.name] = TorchDim(dim.name, min=dim.minimum, max=dim.maximum)
+                axes[axis] = made[dim.name]
+        if axes:
+            collection[tensor] = axes
+    if not made:
+        return None
+    return collection.dynamic_shapes(owner, args, dict(kwargs))
+
+
+class Symbols:
+    """The named dimension that each of torch's symbols stands for in one exported program."""
+
+    def __init__(self, ranges: Mapping[Any, Any]) -> None:
+        self._ranges = dict(ranges)
+        self._dims: dict[Any, Dim] = {}
+
+    def learn(self, value: Any, shape: Sequence[int | Dim]) -> None:
+        """Note which symbols an input's named dimensions are."""
+        for size, dim in zip(value.shape, shape, strict=True):
+            if isinstance(dim, Dim) and not isinstance(size, int):
+                self._dims[size.node.expr] = dim
+
+    def shape(self, value: Any) -> tuple[int | Dim, ...]:
+        """The shape of a value in the graph, with named dimensions or formulas over them."""
+        return tuple(s if isinstance(s, int) else self._dim(s.node.expr) for s in value.shape)
+
+    def _dim(self, expression: Any) -> int | Dim:
+        from torch.utils._sympy.value_ranges import bound_sympy
+
+        if expression.is_number:
+            return int(expression)
+        if expression in self._dims:
+            return self._dims[expression]
+        names = {
+            symbol: str(self._dims[symbol].name if symbol in self._dims else symbol)
+            for symbol in expression.free_symbols
+        }
+        bounds = bound_sympy(expression, {s: self._range(s) for s in expression.free_symbols})
+        text = str(expression.xreplace({s: type(s)(n) for s, n in names.items()}))
+        dim = Dim(
+            name=text.replace(" ", ""),
+            minimum=max(0, _finite(bounds.lower) or 0),
+            maximum=_finite(bounds.upper),
+        )
+        self._dims[expression] = dim
+        return dim
+
+    def _range(self, symbol: Any) -> Any:
+        from torch.utils._sympy.numbers import int_oo
+        from torch.utils._sympy.value_ranges import ValueRanges
+
+        dim = self._dims.get(symbol)
+        if dim is not None:
+            return ValueRanges(dim.minimum, int_oo if dim.maximum is None else dim.maximum)
+        return self._ranges.get(symbol, ValueRanges(0, int_oo))
+
+
+def _finite(bound: Any) -> int | None:
+    return int(bound) if bound.is_Integer and int(bound) < 2**62 else None
