@@ -1,1 +1,112 @@
-"""edgec.runtime."""
+"""edgec.runtime: a module file and a device URI to callable functions.
+
+    import edgec.runtime as er
+
+    with er.load("digits.vmfb") as module:
+        logits = module.main(image)
+
+Names are loaded when they are first used, so importing this package is cheap.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgec.runtime.array import ALIGNMENT, DeviceArray, aligned_empty
+    from edgec.runtime.benchmark import BenchResult, bench
+    from edgec.runtime.comparison import Comparison, GoldenResult, Tolerance, check_golden, compare
+    from edgec.runtime.device import Device, devices
+    from edgec.runtime.drivers import DeviceStatus
+    from edgec.runtime.dtypes import DType
+    from edgec.runtime.golden import Golden, GoldenCall
+    from edgec.runtime.ledger import LedgerEntry, Part, SizeLedger
+    from edgec.runtime.loaded import Function, LoadedModule, load
+    from edgec.runtime.module import Module, ModuleFacts, WeightsFacts, mark_checked
+    from edgec.runtime.profiling import Dispatch, Profile, profile
+    from edgec.runtime.signature import Argument, Dim, Signature, TensorSpec
+    from edgec.runtime.vmfb import Import
+
+__all__ = [
+    "ALIGNMENT",
+    "Argument",
+    "BenchResult",
+    "Comparison",
+    "DType",
+    "Device",
+    "DeviceArray",
+    "DeviceStatus",
+    "Dim",
+    "Dispatch",
+    "Function",
+    "Golden",
+    "GoldenCall",
+    "GoldenResult",
+    "Import",
+    "LedgerEntry",
+    "LoadedModule",
+    "Module",
+    "ModuleFacts",
+    "Part",
+    "Profile",
+    "Signature",
+    "SizeLedger",
+    "TensorSpec",
+    "Tolerance",
+    "WeightsFacts",
+    "aligned_empty",
+    "bench",
+    "check_golden",
+    "compare",
+    "devices",
+    "load",
+    "mark_checked",
+    "profile",
+]
+
+_HOMES = {
+    "ALIGNMENT": "array",
+    "Argument": "signature",
+    "BenchResult": "benchmark",
+    "Comparison": "comparison",
+    "DType": "dtypes",
+    "Device": "device",
+    "DeviceArray": "array",
+    "DeviceStatus": "drivers",
+    "Dim": "signature",
+    "Dispatch": "profiling",
+    "Function": "loaded",
+    "Golden": "golden",
+    "GoldenCall": "golden",
+    "GoldenResult": "comparison",
+    "Import": "vmfb",
+    "LedgerEntry": "ledger",
+    "LoadedModule": "loaded",
+    "Module": "module",
+    "ModuleFacts": "module",
+    "Part": "ledger",
+    "Profile": "profiling",
+    "Signature": "signature",
+    "SizeLedger": "ledger",
+    "TensorSpec": "signature",
+    "Tolerance": "comparison",
+    "WeightsFacts": "module",
+    "aligned_empty": "array",
+    "bench": "benchmark",
+    "check_golden": "comparison",
+    "compare": "comparison",
+    "devices": "device",
+    "load": "loaded",
+    "mark_checked": "module",
+    "profile": "profiling",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,319 @@
+"""Two arrays, or a module and its golden answers, compared number by number."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgec.runtime.device import Device
+from edgec.runtime.dtypes import DType
+from edgec.runtime.errors import InputError, ModuleError, UsageError
+from edgec.runtime.golden import Golden
+from edgec.runtime.loaded import LoadedModule, load
+from edgec.runtime.module import Module
+
+__all__ = [
+    "CallResult",
+    "Comparison",
+    "GoldenResult",
+    "Tolerance",
+    "check_golden",
+    "compare",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tolerance:
+    """How far an answer may be off: `|actual - expected| <= absolute + relative * |expected|`."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (self.absolute >= 0 and self.relative >= 0):
+            raise UsageError(f"a tolerance cannot be negative: {self}")
+
+    @classmethod
+    def of(cls, dtype: DType) -> "Tolerance":
+        """The default for an element type: exact for integers and bool.
+
+        Floats get about ten times the error that another order of summation makes in a network of
+        some dozen layers; 16-bit floats have 11 (f16) and 8 (bf16) significant bits.
+        """
+        return _DEFAULTS.get(dtype, cls())
+
+
+_DEFAULTS = {
+    DType.F16: Tolerance(absolute=1e-2, relative=1e-2),
+    DType.BF16: Tolerance(absolute=5e-2, relative=5e-2),
+    DType.F32: Tolerance(absolute=1e-4, relative=1e-4),
+    DType.F64: Tolerance(absolute=1e-8, relative=1e-8),
+    DType.C64: Tolerance(absolute=1e-4, relative=1e-4),
+    DType.C128: Tolerance(absolute=1e-8, relative=1e-8),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """How an array compares with what was expected.
+
+    Attributes:
+        ok: whether every element is within the tolerance.
+        problem: what is wrong, as one sentence; empty when `ok`.
+        max_abs: the largest difference among elements finite in both.
+        max_rel: the largest difference relative to the expected value.
+        worst: the index of the element furthest outside (or nearest to) the tolerance; None for
+            empty arrays and differing shapes.
+        actual: the value there.
+        expected: the expected value there.
+        wrong: how many elements are outside.
+        count: how many elements there are.
+        tolerance: what was allowed.
+    """
+
+    ok: bool
+    problem: str
+    max_abs: float
+    max_rel: float
+    worst: tuple[int, ...] | None
+    actual: complex | float | int | None
+    expected: complex | float | int | None
+    wrong: int
+    count: int
+    tolerance: Tolerance
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types; numbers that JSON has not (NaN, infinity, complex) as text."""
+        return {
+            "ok": self.ok,
+            "problem": self.problem,
+            "max_abs": _json_number(self.max_abs),
+            "max_rel": _json_number(self.max_rel),
+            "worst": None if self.worst is None else list(self.worst),
+            "actual": _json_number(self.actual),
+            "expected": _json_number(self.expected),
+            "wrong": self.wrong,
+            "count": self.count,
+            "absolute": self.tolerance.absolute,
+            "relative": self.tolerance.relative,
+        }
+
+
+def _json_number(value: complex | float | int | None) -> Any:
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, complex) or not np.isfinite(value):
+        return str(value)
+    return value
+
+
+def compare(
+    actual: np.ndarray, expected: np.ndarray, tolerance: Tolerance | None = None
+) -> Comparison:
+    """Compare element by element; NaN equals NaN, an infinity equals the same infinity.
+
+    Without a tolerance the expected array's element type has a default.
+    """
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    allowed = Tolerance.of(DType.of(expected.dtype)) if tolerance is None else tolerance
+    if actual.shape != expected.shape:
+        return Comparison(
+            ok=False,
+            problem=f"the shape is {actual.shape} and should be {expected.shape}",
+            max_abs=float("inf"),
+            max_rel=float("inf"),
+            worst=None,
+            actual=None,
+            expected=None,
+            wrong=expected.size,
+            count=expected.size,
+            tolerance=allowed,
+        )
+    if expected.size == 0:
+        return Comparison(
+            ok=True,
+            problem="",
+            max_abs=0.0,
+            max_rel=0.0,
+            worst=None,
+            actual=None,
+            expected=None,
+            wrong=0,
+            count=0,
+            tolerance=allowed,
+        )
+    return _compare_elements(actual, expected, allowed)
+
+
+def _compare_elements(actual: np.ndarray, expected: np.ndarray, allowed: Tolerance) -> Comparison:
+    exact = expected.dtype.kind in "biu" and actual.dtype.kind in "biu"
+    a, e = (actual, expected) if exact else (_wide(actual), _wide(expected))
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        same = a == e
+        if not exact:
+            same |= np.isnan(a) & np.isnan(e)
+        difference = np.where(same, 0.0, _distance(a, e))
+        size = np.abs(_wide(expected))
+        relative = np.where(same, 0.0, difference / np.maximum(size, _TINY))
+        limit = allowed.absolute + allowed.relative * size
+        # How far outside, in units of the limit; whatever is not finite on one side only is worst.
+        excess = np.where(same, 0.0, difference / np.maximum(limit, _TINY))
+        unequal_kind = ~same & ~(np.isfinite(difference) & np.isfinite(size))
+        wrong = ~same & (unequal_kind | ~(difference <= limit))
+        excess = np.where(unequal_kind, np.inf, excess)
+    finite = np.isfinite(difference)
+    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(excess)), expected.shape))
+    count = int(wrong.sum())
+    problem = ""
+    if count:
+        place = f" at {list(at)}" if at else ""
+        problem = (
+            f"{count} of {expected.size} values are off; the worst{place} is {actual[at]} "
+            f"and should be {expected[at]}"
+        )
+    return Comparison(
+        ok=count == 0,
+        problem=problem,
+        max_abs=float(np.max(difference, initial=0.0, where=finite)),
+        max_rel=float(np.max(relative, initial=0.0, where=finite & np.isfinite(relative))),
+        worst=at,
+        actual=_plain(actual[at]),
+        expected=_plain(expected[at]),
+        wrong=count,
+        count=expected.size,
+        tolerance=allowed,
+    )
+
+
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _distance(a: np.ndarray, e: np.ndarray) -> np.ndarray:
+    """|a - e| as float64, without wrapping around in unsigned integers."""
+    if a.dtype.kind not in "biu":
+        return np.asarray(np.abs(a - e), dtype=np.float64)
+    return np.asarray(np.abs(a.astype(np.float64) - e.astype(np.float64)))
+
+
+def _plain(value: Any) -> complex | float | int:
+    item = value.item() if hasattr(value, "item") else value
+    return item if isinstance(item, bool | int | float | complex) else float(item)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallResult:
+    """One golden call: the function, its outputs' names and how each compares."""
+
+    signature: str
+    names: tuple[str, ...]
+    outputs: tuple[Comparison, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoldenResult:
+    """How a module's answers compare with the framework's, call by call."""
+
+    calls: tuple[CallResult, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every output of every call is within the tolerance."""
+        return all(output.ok for call in self.calls for output in call.outputs)
+
+    @property
+    def max_abs(self) -> float:
+        """The largest difference of all."""
+        return max((o.max_abs for call in self.calls for o in call.outputs), default=0.0)
+
+    @property
+    def max_rel(self) -> float:
+        """The largest relative difference of all."""
+        return max((o.max_rel for call in self.calls for o in call.outputs), default=0.0)
+
+    @property
+    def worst(self) -> tuple[str, str, Comparison] | None:
+        """The output furthest off: function, output's name, comparison. None without outputs."""
+        found = [
+            (call.signature, name, output)
+            for call in self.calls
+            for name, output in zip(call.names, call.outputs, strict=True)
+        ]
+        return max(found, key=lambda f: (not f[2].ok, f[2].wrong, f[2].max_abs), default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        return {
+            "ok": self.ok,
+            "max_abs": _json_number(self.max_abs),
+            "max_rel": _json_number(self.max_rel),
+            "calls": [
+                {
+                    "signature": call.signature,
+                    "outputs": [
+                        {"name": name} | output.to_json()
+                        for name, output in zip(call.names, call.outputs, strict=True)
+                    ],
+                }
+                for call in self.calls
+            ],
+        }
+
+
+def check_golden(
+    module: Module | LoadedModule | Path | str,
+    golden: Golden,
+    tolerance: Tolerance | None = None,
+    *,
+    device: str | Device | None = None,
+    weights: Path | str | None = None,
+) -> GoldenResult:
+    """Make the golden calls in their order on fresh state, and compare every answer.
+
+    A module that is loaded already is reset before and after.
+
+    Raises:
+        InputError: the golden answers are of another program.
+        ModuleError, DeviceError: the module does not load or run.
+    """
+    if isinstance(module, LoadedModule):
+        module.reset()
+        try:
+            return _check(module, golden, tolerance)
+        finally:
+            module.reset()
+    with load(module, device=device, weights=weights) as loaded:
+        return _check(loaded, golden, tolerance)
+
+
+def _check(loaded: LoadedModule, golden: Golden, tolerance: Tolerance | None) -> GoldenResult:
+    calls = []
+    for call in golden.calls:
+        if call.signature not in loaded.signatures:
+            raise InputError(
+                f"the golden answers call {call.signature}, which {loaded.module.path} has not",
+                hint="use the golden answers that were exported with the program",
+            )
+        function = loaded[call.signature]
+        outputs = function.call_flat(call.inputs)
+        if len(outputs) != len(call.outputs):
+            raise ModuleError(
+                f"{call.signature} gives {len(outputs)} outputs and "
+                f"the golden answers have {len(call.outputs)}",
+                hint="export and compile the model again",
+            )
+        calls.append(
+            CallResult(
+                signature=call.signature,
+                names=tuple(spec.name for spec in function.signature.outputs),
+                outputs=tuple(
+                    compare(output.numpy(), expected, tolerance)
+                    for output, expected in zip(outputs, call.outputs, strict=True)
+                ),
+            )
+        )
+    return GoldenResult(calls=tuple(calls))

@@ -1,0 +1,145 @@
+"""Devices by URI (`local-task`, `vulkan://0`, `local-task?threads=2`), opened once and shared."""
+
+import threading
+import urllib.parse
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar
+
+import numpy as np
+
+from edgec.runtime.array import DeviceArray, copy_in, dlpack_in, share_in
+from edgec.runtime.drivers import DRIVERS, DeviceStatus, find_driver
+from edgec.runtime.dtypes import DType
+from edgec.runtime.errors import InputError, UsageError
+
+__all__ = ["Device", "devices"]
+
+_ALIASES = {"cpu": "local-task"}
+
+
+class Device:
+    """A HAL device. Devices live as long as anything uses them; the same URI gives the same one.
+
+    Attributes:
+        uri: how it was asked for, in full.
+        driver: `local-task`, `local-sync`, `vulkan`, `cuda`, `hip` or `metal`.
+        name: what the driver calls it.
+        hal: IREE's `HalDevice`, for use with `iree.runtime`.
+    """
+
+    _open: ClassVar[dict[str, "Device"]] = {}
+    _lock: ClassVar[threading.RLock] = threading.RLock()
+
+    def __init__(self, *, uri: str, driver: str, name: str, hal: Any) -> None:
+        self.uri = uri
+        self.driver = driver
+        self.name = name
+        self.hal = hal
+
+    @classmethod
+    def open(cls, uri: "str | Device") -> "Device":
+        """The device of a URI: `DRIVER`, `DRIVER://INDEX` or `DRIVER://ID`.
+
+        `local-task?threads=N` has N worker threads; without it a thread a physical core. `cpu`
+        is another name for `local-task`.
+
+        Raises:
+            DeviceMissing: it is not here; the message says why and what mends it.
+            DeviceError: it is here and does not open.
+            UsageError: the URI makes no sense.
+        """
+        if isinstance(uri, Device):
+            return uri
+        driver, path, threads = _parse(uri)
+        key = _spell(driver, path, threads)
+        with cls._lock:
+            if key not in cls._open:
+                hal, name = find_driver(driver).open(key, path, threads)
+                cls._open[key] = cls(uri=key, driver=driver, name=name, hal=hal)
+            return cls._open[key]
+
+    @property
+    def maps_memory(self) -> bool:
+        """Whether its memory is the host's, so that arrays can be shared without a copy."""
+        return self.driver in ("local-task", "local-sync")
+
+    def put(self, array: Any, *, copy: bool | None = True) -> DeviceArray:
+        """A host array on this device.
+
+        Args:
+            array: a NumPy array, or what `np.asarray` takes.
+            copy: True copies. None shares the memory where that is possible (a local device, a
+                contiguous, writable array at a 64-byte aligned address; see `aligned_empty`), and
+                the array must then not be written to. False shares or raises.
+
+        Raises:
+            InputError: an element type that devices do not have, or sharing is not possible.
+            DeviceError: out of memory, or the device failed.
+        """
+        if isinstance(array, DeviceArray):
+            array = array.numpy()
+        host = np.asarray(array)
+        dtype = DType.of(host.dtype)
+        shared = None if copy else share_in(self, host, dtype)
+        if shared is not None:
+            return shared
+        if copy is False:
+            raise InputError(
+                f"{self.uri} cannot share this array's memory",
+                hint="use a local device and a contiguous array from aligned_empty(), or copy=True",
+            )
+        return copy_in(self, host, dtype)
+
+    def from_dlpack(self, tensor: Any) -> DeviceArray:
+        """A tensor of another framework, by DLPack; host memory is shared where it can be.
+
+        Raises:
+            InputError: it is not in host memory, or its framework does not give it out.
+        """
+        if not hasattr(tensor, "__dlpack__"):
+            raise InputError(
+                f"{type(tensor).__name__} has no DLPack interface", hint="use Device.put"
+            )
+        return dlpack_in(self, tensor)
+
+    def __repr__(self) -> str:
+        return f"<Device {self.uri}: {self.name}>"
+
+
+def devices(drivers: Sequence[str] = DRIVERS) -> tuple[DeviceStatus, ...]:
+    """Every device of these drivers, usable or not; GPUs are asked in child processes.
+
+    A driver without devices is one status that says why, and what mends it.
+    """
+    with ThreadPoolExecutor(max_workers=len(drivers) or 1) as pool:
+        return tuple(s for found in pool.map(_probe, drivers) for s in found)
+
+
+def _probe(driver: str) -> tuple[DeviceStatus, ...]:
+    return find_driver(driver).probe()
+
+
+def _parse(uri: str) -> tuple[str, str, int | None]:
+    """Driver, path and thread count of a URI."""
+    rest, _, query = uri.partition("?")
+    driver, _, path = rest.partition("://")
+    driver = _ALIASES.get(driver, driver)
+    options = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
+    text = options.pop("threads", None)
+    if options or (text is not None and driver != "local-task"):
+        raise UsageError(
+            f"the device {uri} has an option that does not exist",
+            hint="the only one is local-task?threads=N",
+        )
+    if text is not None and not (text.isdecimal() and 1 <= int(text) <= 1024):
+        raise UsageError(f"the device {uri} needs a number of threads from 1 to 1024")
+    return driver, path.strip("/"), None if text is None else int(text)
+
+
+def _spell(driver: str, path: str, threads: int | None) -> str:
+    """The one spelling of a device: GPUs have an index, the CPU has none."""
+    local = driver in ("local-task", "local-sync")
+    path = ("" if path == "0" else path) if local else path or "0"
+    uri = f"{driver}://{path}" if path else driver
+    return uri if threads is None else f"{uri}?threads={threads}"

@@ -1,0 +1,256 @@
+"""The HAL drivers that edgec knows: what each one finds here, and how it opens a device.
+
+A driver that is not in this build of the runtime is a driver like the others: it finds nothing,
+says why, and refuses to open.
+"""
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol
+
+from edgec.runtime.errors import DeviceError, DeviceMissing
+from edgec.runtime.native import native_errors
+
+__all__ = ["DRIVERS", "DeviceStatus", "Driver", "find_driver"]
+
+DRIVERS = ("local-task", "local-sync", "vulkan", "cuda", "hip", "metal")
+"""The names, in the order they are listed; each stands for a kind of device."""
+
+_LOCAL = {
+    "local-task": "this machine's CPU, on all cores",
+    "local-sync": "this machine's CPU, on the calling thread",
+}
+_PROBE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceStatus:
+    """One device, or one driver without a device: whether it can be used, and if not, why.
+
+    Attributes:
+        uri: what `Device.open` takes.
+        driver: the HAL driver.
+        name: what the driver calls the device; empty where there is none.
+        usable: whether it was opened.
+        reason: why it is not usable, as one sentence.
+        hint: the command or step that mends it.
+    """
+
+    uri: str
+    driver: str
+    name: str
+    usable: bool
+    reason: str = ""
+    hint: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        return {
+            "uri": self.uri,
+            "driver": self.driver,
+            "name": self.name,
+            "usable": self.usable,
+            "reason": self.reason,
+            "hint": self.hint,
+        }
+
+
+class Driver(Protocol):
+    """What finds and opens devices of one kind."""
+
+    def probe(self) -> tuple[DeviceStatus, ...]:
+        """What is here; never raises for a device that is missing or broken."""
+        ...
+
+    def open(self, uri: str, path: str, threads: int | None) -> tuple[Any, str]:
+        """IREE's `HalDevice` and its name.
+
+        Raises:
+            DeviceMissing: there is no such device.
+            DeviceError: it is there and does not open.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalDriver:
+    """The CPU; always here."""
+
+    name: str
+
+    def probe(self) -> tuple[DeviceStatus, ...]:
+        """The one device."""
+        return (DeviceStatus(uri=self.name, driver=self.name, name=_LOCAL[self.name], usable=True),)
+
+    def open(self, uri: str, path: str, threads: int | None) -> tuple[Any, str]:
+        """The device; worker threads belong to the driver, so `threads` makes a driver anew."""
+        if path not in ("", "0"):
+            raise DeviceMissing(
+                f"{uri} is not here: {self.name} has one device", hint=f"use {self.name}"
+            )
+        with native_errors(f"cannot open {uri}", DeviceError):
+            if threads is None:
+                from iree.runtime import get_driver
+
+                return get_driver(self.name).create_default_device(), _LOCAL[self.name]
+            return _with_threads(self.name, threads), _LOCAL[self.name]
+
+
+def _with_threads(name: str, threads: int) -> Any:
+    """A device with so many workers; the flag is the process's, so it is put back."""
+    from iree.runtime import flags
+    from iree.runtime._binding import create_hal_driver
+
+    flags.parse_flags(f"--task_topology_group_count={threads}")
+    try:
+        return create_hal_driver(name).create_default_device()
+    finally:
+        flags.parse_flags("--task_topology_group_count=0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuDriver:
+    """A driver that loads a vendor's library; it is probed in a child process."""
+
+    name: str
+
+    def probe(self) -> tuple[DeviceStatus, ...]:
+        """Every device that a child process found, usable or not."""
+        found, failure = _probe_in_child(self.name)
+        statuses = [
+            DeviceStatus(
+                uri=f"{self.name}://{finding['index']}" if "index" in finding else self.name,
+                driver=self.name,
+                name=str(finding["name"]),
+                usable=bool(finding["usable"]),
+                reason=str(finding["reason"]),
+                hint=str(finding["hint"]),
+            )
+            for finding in found
+        ]
+        if failure or not statuses:
+            statuses.append(
+                DeviceStatus(
+                    uri=self.name,
+                    driver=self.name,
+                    name="",
+                    usable=False,
+                    reason=failure or "nothing was found",
+                    hint="update the GPU's driver",
+                )
+            )
+        return tuple(statuses)
+
+    def open(self, uri: str, path: str, threads: int | None) -> tuple[Any, str]:
+        """The device with this index or path; the first one without."""
+        from iree.runtime import get_driver
+
+        try:
+            native = get_driver(self.name)
+            devices = native.query_available_devices()
+        except (RuntimeError, ValueError) as error:
+            raise self._missing(uri) from error
+        if not devices:
+            raise self._missing(uri)
+        wanted = path or "0"
+        chosen = [d for i, d in enumerate(devices) if wanted in (str(i), d["path"])]
+        if not chosen:
+            known = ", ".join(f"{self.name}://{i} ({d['name']})" for i, d in enumerate(devices))
+            raise DeviceMissing(f"{uri} is not here", hint=f"use one of {known}")
+        _refuse_clash(chosen[0]["name"])
+        with native_errors(f"cannot open {uri}", DeviceError, "see `edgec devices`"):
+            return native.create_device(chosen[0]["device_id"]), chosen[0]["name"]
+
+    def _missing(self, uri: str) -> DeviceMissing:
+        """Why it is missing, as a probe tells it."""
+        status = next((s for s in self.probe() if not s.usable), None)
+        reason = status.reason if status else "the driver finds no device"
+        return DeviceMissing(
+            f"{uri} is not here: {reason}", hint=status.hint if status else "see `edgec devices`"
+        )
+
+
+def _refuse_clash(device: str) -> None:
+    """Mesa's software Vulkan and TensorFlow carry two LLVMs; together they end in a crash."""
+    if "llvmpipe" in device and "tensorflow" in sys.modules:
+        raise DeviceError(
+            f"{device} and TensorFlow cannot work in one process",
+            hint="run the module in a process that does not import tensorflow",
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbsentDriver:
+    """A driver that this build of the runtime has not."""
+
+    name: str
+    reason: str
+    hint: str
+
+    def probe(self) -> tuple[DeviceStatus, ...]:
+        """That it is absent."""
+        return (
+            DeviceStatus(
+                uri=self.name,
+                driver=self.name,
+                name="",
+                usable=False,
+                reason=self.reason,
+                hint=self.hint,
+            ),
+        )
+
+    def open(self, uri: str, path: str, threads: int | None) -> tuple[Any, str]:
+        """Refuse."""
+        raise DeviceMissing(f"{uri} is not here: {self.reason}", hint=self.hint)
+
+
+@cache
+def find_driver(name: str) -> Driver:
+    """The driver of this name; an unknown name gives a driver that refuses."""
+    if name in _LOCAL:
+        return LocalDriver(name=name)
+    if name not in DRIVERS:
+        return AbsentDriver(
+            name=name,
+            reason="edgec knows no such driver",
+            hint=f"use one of {', '.join(DRIVERS)}, as in vulkan or vulkan://1",
+        )
+    from iree.runtime import HalDriver
+
+    if name in HalDriver.query():
+        return GpuDriver(name=name)
+    return AbsentDriver(
+        name=name,
+        reason=f"the {name} driver is not in this build of the runtime",
+        hint=_ELSEWHERE.get(name, "pip install iree-base-runtime from another source"),
+    )
+
+
+_ELSEWHERE = {"metal": "run on macOS: iree-base-runtime has the driver there"}
+
+
+def _probe_in_child(driver: str) -> tuple[list[dict[str, Any]], str]:
+    """The findings that a child printed, and how it failed if it did."""
+    command = [sys.executable, "-m", "edgec.runtime.probe", driver]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False
+        )
+        output, failure = done.stdout, ""
+        if done.returncode < 0:
+            failure = f"the {driver} driver crashed while it was asked (signal {-done.returncode})"
+        elif done.returncode > 0:
+            last = (done.stderr.strip().splitlines() or [""])[-1]
+            failure = f"the {driver} driver could not be asked: {last}"
+    except subprocess.TimeoutExpired as error:
+        partial = error.stdout or b""
+        output = partial.decode() if isinstance(partial, bytes) else partial
+        failure = f"the {driver} driver did not answer within {_PROBE_SECONDS:.0f} s"
+    except OSError as error:
+        output, failure = "", f"no process could be started: {error}"
+    findings = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+    return findings, failure if not any(f["usable"] for f in findings) else ""

@@ -1,0 +1,345 @@
+"""A module file on a device: functions that take and give NumPy arrays, and state between calls."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from edgec.runtime.arguments import check_input
+from edgec.runtime.array import DeviceArray, copy_in, dtype_of_hal, share_in
+from edgec.runtime.declaration import parse_declaration
+from edgec.runtime.device import Device
+from edgec.runtime.dtypes import DType
+from edgec.runtime.errors import DeviceError, InputError, ModuleError
+from edgec.runtime.fitness import check_fits, default_device
+from edgec.runtime.module import GET_STATE, SET_STATE, Module
+from edgec.runtime.native import native_errors
+from edgec.runtime.parameters import WeightsFile, weights_path
+from edgec.runtime.signature import Signature, TensorSpec
+
+__all__ = ["Function", "LoadedModule", "load"]
+
+
+def load(
+    path: Path | str | Module,
+    *,
+    device: str | Device | None = None,
+    weights: Path | str | None = None,
+) -> "LoadedModule":
+    """Load a module onto a device.
+
+    Args:
+        path: a `.vmfb` file, or a module that was read.
+        device: a URI or a device; without it the one that the module was compiled for.
+        weights: the weights file, for modules that keep theirs outside; without it the file that
+            the module names, beside it.
+
+    Raises:
+        FileError: a file cannot be read.
+        ModuleError: the module is damaged.
+        ModuleMismatch: it was made for another device, CPU or version.
+        DeviceMissing: the device is not here.
+    """
+    module = path if isinstance(path, Module) else Module.read(path)
+    chosen = Device.open(default_device(module) if device is None else device)
+    check_fits(module, chosen)
+    file = weights_path(module, weights)
+    return LoadedModule(
+        module=module,
+        device=chosen,
+        weights=None if file is None else WeightsFile.open(file),
+    )
+
+
+class Function:
+    """One function of a loaded module."""
+
+    def __init__(self, *, owner: "LoadedModule", signature: Signature, native: Any) -> None:
+        self._owner = owner
+        self._native = native
+        self.signature = signature
+
+    @property
+    def name(self) -> str:
+        """Its name in the module."""
+        return self.signature.name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it; arguments by position or name, results nested as the model returned them.
+
+        Results are NumPy arrays that belong to the caller.
+
+        Raises:
+            InputError: an argument has the wrong name, shape or type.
+            DeviceError: the device failed, or the module is closed.
+        """
+        arrays = self._check(self.signature.bind(args, kwargs))
+        results = [result.numpy() for result in self._run(arrays, share=True)]
+        return self.signature.unflatten(_owned(results, arrays))
+
+    def on_device(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it, and leave the results on the device as `DeviceArray`s.
+
+        Raises:
+            InputError: an argument has the wrong name, shape or type.
+            DeviceError: the device failed, or the module is closed.
+        """
+        return self.signature.unflatten(self.call_flat(self.signature.bind(args, kwargs)))
+
+    def call_flat(self, leaves: Sequence[Any]) -> tuple[DeviceArray, ...]:
+        """Call it with flat inputs in the signature's order; flat outputs, on the device.
+
+        Raises:
+            InputError: wrong count, or an argument has the wrong shape or type.
+            DeviceError: the device failed, or the module is closed.
+        """
+        return self._run(self._check(leaves), share=False)
+
+    def _check(self, leaves: Sequence[Any]) -> list[np.ndarray | DeviceArray]:
+        specs = self.signature.inputs
+        if len(leaves) != len(specs):
+            raise InputError(
+                f"{self.name}() takes {len(specs)} inputs and got {len(leaves)}",
+                hint=f"call it as {self.signature}",
+            )
+        sizes: dict[str, int] = {}
+        device = self._owner.device
+        return [
+            check_input(spec, leaf, device, sizes) for spec, leaf in zip(specs, leaves, strict=True)
+        ]
+
+    def _run(
+        self, arrays: Sequence[np.ndarray | DeviceArray], *, share: bool
+    ) -> tuple[DeviceArray, ...]:
+        from iree.runtime import HalBufferView, VmVariantList
+
+        device = self._owner.device
+        inputs = [_on_device(device, array, share=share) for array in arrays]
+        arguments = VmVariantList(len(inputs))
+        for array in inputs:
+            arguments.push_ref(array.view)
+        results = VmVariantList(len(self.signature.outputs))
+        self._owner._invoke(self._native, self.name, arguments, results)
+        if results.size != len(self.signature.outputs):
+            raise ModuleError(
+                f"{self.name}() gave {results.size} results for {self.signature}",
+                hint="compile the program again",
+            )
+        return tuple(
+            _result(device, spec, results.get_as_object(index, HalBufferView))
+            for index, spec in enumerate(self.signature.outputs)
+        )
+
+    def __repr__(self) -> str:
+        return f"<Function {self.signature}>"
+
+
+class LoadedModule:
+    """A module on a device. Calls from several threads are safe and take turns.
+
+    For calls at the same time load the module once a thread: the device, the code's memory and a
+    weights file are shared, the state is not.
+
+    Attributes:
+        module: the file.
+        device: where it runs.
+        signatures: its functions' signatures by name.
+    """
+
+    def __init__(self, *, module: Module, device: Device, weights: WeightsFile | None) -> None:
+        from iree.runtime import VmModule, create_hal_module, create_io_parameters_module
+
+        self.module = module
+        self.device = device
+        self.signatures: Mapping[str, Signature] = module.signatures
+        self._lock = threading.Lock()
+        self._weights = weights
+        instance = _instance()
+        with native_errors(f"cannot load {module.path}", ModuleError, "compile it again"):
+            self._native = VmModule.mmap(instance, str(module.path))
+            self._modules = [create_hal_module(instance, device.hal)]
+            if weights is not None:
+                providers = weights.providers(module)
+                self._modules.append(create_io_parameters_module(instance, *providers))
+            self._modules.append(self._native)
+        self._context: Any = self._new_context()
+        self._functions = {name: self._function(s) for name, s in module.signatures.items()}
+        self._states = self._state_functions()
+
+    def _new_context(self) -> Any:
+        """A VM context: the module's globals, and so its state, at their initial values."""
+        from iree.runtime import VmContext
+
+        with native_errors(f"cannot load {self.module.path}", ModuleError, "compile it again"):
+            return VmContext(_instance(), self._modules)
+
+    def _function(self, signature: Signature) -> Function:
+        native = self._native.lookup_function(signature.name)
+        if native is None:
+            raise ModuleError(f"{self.module.path} has no function {signature.name}")
+        return Function(owner=self, signature=signature, native=native)
+
+    def _state_functions(self) -> tuple[Function, Function] | None:
+        """The internal functions that get and set all states, if the module has state."""
+        getter = self._native.lookup_function(GET_STATE)
+        setter = self._native.lookup_function(SET_STATE)
+        if getter is None or setter is None:
+            return None
+        specs: Sequence[TensorSpec] = self.module.facts.states
+        if not specs:
+            text = getter.reflection.get("iree.abi.declaration", "")
+            declared = parse_declaration(GET_STATE, text).outputs
+            specs = [
+                TensorSpec(name=f"state{index}", shape=spec.shape, dtype=spec.dtype)
+                for index, spec in enumerate(declared)
+            ]
+        return (
+            Function(owner=self, signature=Signature.flat(GET_STATE, [], specs), native=getter),
+            Function(owner=self, signature=Signature.flat(SET_STATE, specs, []), native=setter),
+        )
+
+    def _invoke(self, native: Any, name: str, arguments: Any, results: Any) -> None:
+        with self._lock:
+            if self._context is None:
+                raise DeviceError(f"{self.module.path} is closed", hint="load it again")
+            with native_errors(f"{name}() failed on {self.device.uri}", DeviceError):
+                self._context.invoke(native, arguments, results)
+
+    def __getitem__(self, name: str) -> Function:
+        """The function of this name.
+
+        Raises:
+            InputError: there is none.
+        """
+        if name in self._functions:
+            return self._functions[name]
+        reason = self.module.refused.get(name)
+        known = ", ".join(self._functions) or "none"
+        raise InputError(
+            reason or f"{self.module.path} has no function {name!r}", hint=f"it has {known}"
+        )
+
+    def __getattr__(self, name: str) -> Function:
+        """`module.main` for `module["main"]`."""
+        functions: Mapping[str, Function] = self.__dict__.get("_functions", {})
+        if name in functions:
+            return functions[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute or function {name!r}")
+
+    def reset(self) -> None:
+        """Set the state to what it was when the module was loaded."""
+        with self._lock:
+            if self._context is None:
+                raise DeviceError(f"{self.module.path} is closed", hint="load it again")
+            self._context = self._new_context()
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The current values of all states by name; empty for a module without state.
+
+        Raises:
+            DeviceError: the module is closed.
+        """
+        if self._states is None:
+            return {}
+        getter = self._states[0]
+        values = _owned([array.numpy() for array in getter.call_flat([])], [])
+        names = [spec.name for spec in getter.signature.outputs]
+        return dict(zip(names, values, strict=True))
+
+    def set_state(self, values: Mapping[str, Any]) -> None:
+        """Set states by name; those that are not named keep their values.
+
+        Raises:
+            InputError: an unknown name, or a wrong shape or type.
+            DeviceError: the module is closed.
+        """
+        known = () if self._states is None else self._states[1].signature.inputs
+        names = [spec.name for spec in known]
+        unknown = sorted(set(values) - set(names))
+        if unknown:
+            raise InputError(
+                f"{self.module.path} has no state {', '.join(unknown)}",
+                hint=f"it has {', '.join(names) or 'none'}",
+            )
+        if self._states is None or not values:
+            return
+        getter, setter = self._states
+        current = getter.call_flat([]) if len(values) < len(names) else (None,) * len(names)
+        setter.call_flat([values.get(name, old) for name, old in zip(names, current, strict=True)])
+
+    def close(self) -> None:
+        """Let go of the module; arrays it gave stay valid, calls raise. Closing twice is fine."""
+        with self._lock:
+            self._context = None
+            self._weights = None
+
+    def __enter__(self) -> "LoadedModule":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        functions = ", ".join(self._functions)
+        return f"<LoadedModule {self.module.path} on {self.device.uri}: {functions}>"
+
+
+@cache
+def _instance() -> Any:
+    from iree.runtime import VmInstance
+
+    return VmInstance()
+
+
+def _on_device(device: Device, array: np.ndarray | DeviceArray, *, share: bool) -> DeviceArray:
+    if isinstance(array, DeviceArray):
+        return array
+    dtype = DType.of(array.dtype)
+    shared = share_in(device, array, dtype) if share else None
+    return copy_in(device, array, dtype) if shared is None else shared
+
+
+def _result(device: Device, spec: TensorSpec, view: Any) -> DeviceArray:
+    """An output in the signature's type, which the module's own must fit bit for bit."""
+    given = dtype_of_hal(int(view.element_type))
+    dtype = spec.dtype
+    same_kind = given.is_float == dtype.is_float and given.numpy.kind != "c"
+    if given is not dtype and (given.bits != dtype.bits or not same_kind):
+        raise ModuleError(
+            f"{spec.name} is {dtype.value} by the signature and came as {given.value}",
+            hint="compile the program again",
+        )
+    return DeviceArray(device=device, view=view, dtype=dtype)
+
+
+def _owned(
+    results: Sequence[np.ndarray], inputs: Sequence[np.ndarray | DeviceArray]
+) -> list[np.ndarray]:
+    """Results that share no memory with an input or with each other, and can be written to.
+
+    A function that returns an argument, or one value twice, returns the same buffer.
+    """
+    taken = [_first_byte(i.numpy() if isinstance(i, DeviceArray) else i) for i in inputs]
+    owned = []
+    for result in results:
+        first = _first_byte(result)
+        if result.size and first in taken:
+            result = result.copy()
+        elif not result.flags.writeable:
+            result.setflags(write=True)
+        taken.append(first)
+        owned.append(result)
+    return owned
+
+
+def _first_byte(array: np.ndarray) -> int:
+    return int(array.ctypes.data)

@@ -1,0 +1,302 @@
+"""A `.vmfb` file to what is known of it before it runs: signatures, facts, sizes, imports."""
+
+import json
+import mmap
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from edgec.runtime.declaration import parse_declaration
+from edgec.runtime.errors import EdgecError, FileError, ModuleError
+from edgec.runtime.files import write_atomically
+from edgec.runtime.ledger import SizeLedger
+from edgec.runtime.signature import Signature, TensorSpec
+from edgec.runtime.vmfb import Export, Import, Vmfb, parse
+
+__all__ = [
+    "CHECK_ATTRIBUTE",
+    "CHECK_WIDTH",
+    "GET_STATE",
+    "MODULE_ATTRIBUTE",
+    "SET_STATE",
+    "SIGNATURE_ATTRIBUTE",
+    "Module",
+    "ModuleFacts",
+    "WeightsFacts",
+    "mark_checked",
+]
+
+SIGNATURE_ATTRIBUTE = "edgec.signature"
+"""On every public function: its signature as JSON."""
+
+MODULE_ATTRIBUTE = "edgec.module"
+"""On the first public function: `ModuleFacts` as JSON, without `check`."""
+
+CHECK_ATTRIBUTE = "edgec.check"
+"""On the first public function: whether the module proved itself, in a field of fixed width."""
+
+CHECK_WIDTH = 64
+"""Bytes of the check field, padded with spaces."""
+
+GET_STATE = "edgec_get_state"
+SET_STATE = "edgec_set_state"
+
+_INTERNAL = "edgec_"
+_UNCHECKED = "unchecked"
+
+# Executable format to the driver that runs it (local-sync runs what local-task does).
+_DRIVERS = {
+    "embedded-elf": "local-task",
+    "system-elf": "local-task",
+    "system-macho": "local-task",
+    "system-dll": "local-task",
+    "system-wasm": "wasm",
+    "vmvx": "local-task",
+    "vulkan-spirv": "vulkan",
+    "cuda-nvptx": "cuda",
+    "rocm-hsaco": "hip",
+    "metal-msl": "metal",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsFacts:
+    """Weights kept outside: scope in the module, file relative to the module, the keys needed."""
+
+    scope: str
+    file: str
+    names: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        return {"scope": self.scope, "file": self.file, "names": list(self.names)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModuleFacts:
+    """What a module says of itself.
+
+    Attributes:
+        target: the target it was compiled for, empty when edgec did not compile it.
+        driver: the driver that runs it (`local-task`, `vulkan`, `cuda`, `hip`, `metal`), or empty.
+        edgec: the version of edgec that compiled it, or empty.
+        compiler: the version of iree-base-compiler, or empty.
+        cpu_features: what a CPU must have to run the code, as LLVM spells it.
+        check: `unchecked`, or `checked` and on what.
+        weights: the weights kept outside, if any.
+        states: what it keeps between calls, in the order of `edgec_get_state`.
+    """
+
+    target: str
+    driver: str
+    edgec: str
+    compiler: str
+    cpu_features: tuple[str, ...] = ()
+    check: str = _UNCHECKED
+    weights: WeightsFacts | None = None
+    states: tuple[TensorSpec, ...] = ()
+
+    @property
+    def is_edgec(self) -> bool:
+        """Whether edgec compiled the module."""
+        return bool(self.edgec)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        return {
+            "target": self.target,
+            "driver": self.driver,
+            "edgec": self.edgec,
+            "compiler": self.compiler,
+            "cpu_features": list(self.cpu_features),
+            "check": self.check,
+            "weights": None if self.weights is None else self.weights.to_json(),
+            "states": [state.to_json() for state in self.states],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Module:
+    """A module file that was read and found sound; nothing of it is loaded.
+
+    Attributes:
+        path: the file.
+        name: the module's name inside IREE.
+        signatures: the functions that can be called, in the file's order.
+        refused: functions that edgec cannot call, and why.
+        facts: what it says of itself.
+        sizes: where its bytes go.
+        imports: what the runtime has to provide.
+        formats: the executable formats in it (`embedded-elf-x86_64`, `vulkan-spirv-fb`).
+        code_features: the CPU features that the compiler was allowed to use, as LLVM spells them.
+        bytecode_version: major and minor.
+    """
+
+    path: Path
+    name: str
+    signatures: Mapping[str, Signature]
+    refused: Mapping[str, str]
+    facts: ModuleFacts
+    sizes: SizeLedger
+    imports: tuple[Import, ...]
+    formats: tuple[str, ...]
+    code_features: tuple[str, ...]
+    bytecode_version: tuple[int, int]
+
+    @classmethod
+    def read(cls, path: Path | str) -> "Module":
+        """Read a module file, its structure and its checksums verified.
+
+        Raises:
+            FileError: it cannot be read.
+            ModuleError: it is no module, truncated or damaged.
+        """
+        path = Path(path)
+        with _mapped(path) as data:
+            return cls._from(path, parse(data, str(path)))
+
+    @classmethod
+    def _from(cls, path: Path, file: Vmfb) -> "Module":
+        signatures: dict[str, Signature] = {}
+        refused: dict[str, str] = {}
+        for export in file.exports:
+            if export.name.startswith((_INTERNAL, "__")):
+                continue
+            try:
+                signature = _signature(export)
+            except EdgecError as error:
+                refused[export.name] = error.what
+            else:
+                signatures[export.name] = signature
+        return cls(
+            path=path,
+            name=file.name,
+            signatures=MappingProxyType(signatures),
+            refused=MappingProxyType(refused),
+            facts=_facts(path, file),
+            sizes=SizeLedger.of(file),
+            imports=file.imports,
+            formats=_formats(file),
+            code_features=_code_features(file),
+            bytecode_version=file.bytecode_version,
+        )
+
+
+def mark_checked(path: Path, text: str) -> None:
+    """Write the outcome of a check into the module's own field, the file whole or not at all.
+
+    Args:
+        path: a module that edgec compiled.
+        text: up to 64 bytes, such as `checked on llvmpipe, max error 2e-7`.
+
+    Raises:
+        FileError: the file cannot be read or written.
+        ModuleError: it is no module of edgec's, or the text is too long.
+    """
+    field = text.encode()
+    if len(field) > CHECK_WIDTH:
+        raise ModuleError(f"the outcome of the check is longer than {CHECK_WIDTH} bytes: {text!r}")
+    with _mapped(path) as data:
+        file = parse(data, str(path))
+        copy = bytearray(data)
+    spans = [e.spans[CHECK_ATTRIBUTE] for e in file.exports if CHECK_ATTRIBUTE in e.spans]
+    if len(spans) != 1 or spans[0].size != CHECK_WIDTH:
+        raise ModuleError(
+            f"{path} has no field for the outcome of a check", hint="compile it with edgec"
+        )
+    copy[spans[0].start : spans[0].end] = field.ljust(CHECK_WIDTH)
+    for entry in file.archive:
+        if entry.holds(spans[0].start, CHECK_WIDTH):
+            checksum = zlib.crc32(memoryview(copy)[entry.offset : entry.offset + entry.size])
+            for at in entry.checksum_offsets:
+                copy[at : at + 4] = checksum.to_bytes(4, "little")
+    with write_atomically(path) as stream:
+        stream.write(copy)
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[memoryview]:
+    """The file's bytes, mapped and not read."""
+    try:
+        with path.open("rb") as stream:
+            if os.fstat(stream.fileno()).st_size == 0:
+                raise ModuleError(f"{path} is empty", hint="compile the program again")
+            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as mapping:
+                view = memoryview(mapping)
+                try:
+                    yield view
+                finally:
+                    view.release()
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _signature(export: Export) -> Signature:
+    text = export.attributes.get(SIGNATURE_ATTRIBUTE)
+    if text is not None:
+        try:
+            return Signature.from_json(json.loads(text))
+        except (ValueError, RecursionError) as error:
+            raise ModuleError(f"{export.name} has a damaged signature: {error}") from None
+    declaration = export.attributes.get("iree.abi.declaration")
+    if declaration is None:
+        raise ModuleError(f"{export.name} has no declaration of its arguments")
+    return parse_declaration(export.name, declaration)
+
+
+def _formats(file: Vmfb) -> tuple[str, ...]:
+    found = [segment.code for segment in file.segments if segment.code]
+    found += [target.format for target in file.code_targets]
+    return tuple(dict.fromkeys(found))
+
+
+def _code_features(file: Vmfb) -> tuple[str, ...]:
+    return tuple(sorted({feature for target in file.code_targets for feature in target.features}))
+
+
+def _facts(path: Path, file: Vmfb) -> ModuleFacts:
+    texts = [
+        e.attributes[MODULE_ATTRIBUTE] for e in file.exports if MODULE_ATTRIBUTE in e.attributes
+    ]
+    checks = [
+        e.attributes[CHECK_ATTRIBUTE] for e in file.exports if CHECK_ATTRIBUTE in e.attributes
+    ]
+    check = checks[0].strip() if checks else _UNCHECKED
+    if not texts:
+        drivers = [d for f in _formats(file) for p, d in _DRIVERS.items() if f.startswith(p)]
+        return ModuleFacts(
+            target="",
+            driver=drivers[0] if drivers else "",
+            edgec="",
+            compiler="",
+            cpu_features=_code_features(file),
+            check=check,
+        )
+    try:
+        value = json.loads(texts[0])
+        weights = value.get("weights")
+        return ModuleFacts(
+            target=str(value["target"]),
+            driver=str(value["driver"]),
+            edgec=str(value["edgec"]),
+            compiler=str(value["compiler"]),
+            cpu_features=tuple(map(str, value["cpu_features"])),
+            check=check,
+            weights=None
+            if weights is None
+            else WeightsFacts(
+                scope=str(weights["scope"]),
+                file=str(weights["file"]),
+                names=tuple(map(str, weights["names"])),
+            ),
+            states=tuple(map(TensorSpec.from_json, value.get("states", ()))),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, EdgecError) as error:
+        raise ModuleError(
+            f"{path} has damaged facts on itself: {error!r}", hint="compile the program again"
+        ) from None
