@@ -1,0 +1,34 @@
+# edgec: what to type. `make` alone prints this list.
+
+PYTHON := .venv/bin/python
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all lint format coverage clean
+
+help:  ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup:  ## install what is needed (Debian packages, .venv); quick when nothing changed
+	@scripts/setup
+
+demo: setup  ## train, export, compile and run a digit reader on the CPU and on Vulkan
+	@$(PYTHON) scripts/demo.py
+
+test: setup  ## lint, types and every fast test
+	@$(PYTHON) scripts/test.py
+
+test-all: setup  ## the same with the slow sweeps
+	@$(PYTHON) scripts/test.py --all
+
+lint: setup  ## style and types only
+	@$(PYTHON) scripts/test.py --lint-only
+
+format: setup  ## put the code into shape
+	@$(PYTHON) -m ruff check --fix .
+	@$(PYTHON) -m ruff format .
+
+coverage: setup  ## run every model and feature case and write docs/coverage.md
+	@$(PYTHON) -m benchmarks.coverage
+
+clean:  ## remove what building and testing leave behind (.venv stays)
+	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache
+	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
