@@ -38,6 +38,8 @@ def pure(model: Any) -> Pure:
     Raises:
         SourceError: it is nothing that JAX can call, or a linen module without its variables.
     """
+    if isinstance(model, Pure):
+        return model
     origins = {f"{c.__module__}.{c.__qualname__}" for c in type(model).__mro__}
     if isinstance(model, tuple) and len(model) == 2 and _is_linen(model[0]):
         return _linen(*model)
