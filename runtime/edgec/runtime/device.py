@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from edgec.runtime.array import DeviceArray, copy_in, dlpack_in, share_in
-from edgec.runtime.drivers import DRIVERS, DeviceStatus, find_driver
+from edgec.runtime.drivers import DRIVERS, DeviceStatus, Opened, find_driver
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import InputError, UsageError
 
@@ -26,16 +26,20 @@ class Device:
         driver: `local-task`, `local-sync`, `vulkan`, `cuda`, `hip` or `metal`.
         name: what the driver calls it.
         hal: IREE's `HalDevice`, for use with `iree.runtime`.
+        native_uri: what IREE's own tools call it.
+        threads: the worker threads asked for, if they were.
     """
 
     _open: ClassVar[dict[str, "Device"]] = {}
     _lock: ClassVar[threading.RLock] = threading.RLock()
 
-    def __init__(self, *, uri: str, driver: str, name: str, hal: Any) -> None:
+    def __init__(self, *, uri: str, driver: str, threads: int | None, opened: Opened) -> None:
         self.uri = uri
         self.driver = driver
-        self.name = name
-        self.hal = hal
+        self.threads = threads
+        self.name = opened.name
+        self.hal = opened.hal
+        self.native_uri = opened.native_uri
 
     @classmethod
     def open(cls, uri: "str | Device") -> "Device":
@@ -55,8 +59,8 @@ class Device:
         key = _spell(driver, path, threads)
         with cls._lock:
             if key not in cls._open:
-                hal, name = find_driver(driver).open(key, path, threads)
-                cls._open[key] = cls(uri=key, driver=driver, name=name, hal=hal)
+                opened = find_driver(driver).open(key, path, threads)
+                cls._open[key] = cls(uri=key, driver=driver, threads=threads, opened=opened)
             return cls._open[key]
 
     @property

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from edgec.runtime.errors import DeviceError, DeviceMissing
 from edgec.runtime.native import native_errors
 
-__all__ = ["DRIVERS", "DeviceStatus", "Driver", "find_driver"]
+__all__ = ["DRIVERS", "DeviceStatus", "Driver", "Opened", "find_driver"]
 
 DRIVERS = ("local-task", "local-sync", "vulkan", "cuda", "hip", "metal")
 """The names, in the order they are listed; each stands for a kind of device."""
@@ -58,6 +58,15 @@ class DeviceStatus:
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A device that a driver opened: IREE's `HalDevice`, its name, and its URI for IREE's tools."""
+
+    hal: Any
+    name: str
+    native_uri: str
+
+
 class Driver(Protocol):
     """What finds and opens devices of one kind."""
 
@@ -65,8 +74,8 @@ class Driver(Protocol):
         """What is here; never raises for a device that is missing or broken."""
         ...
 
-    def open(self, uri: str, path: str, threads: int | None) -> tuple[Any, str]:
-        """IREE's `HalDevice` and its name.
+    def open(self, uri: str, path: str, threads: int | None) -> "Opened":
+        """The device.
 
         Raises:
             DeviceMissing: there is no such device.
@@ -85,7 +94,7 @@ class LocalDriver:
         """The one device."""
         return (DeviceStatus(uri=self.name, driver=self.name, name=_LOCAL[self.name], usable=True),)
 
-    def open(self, uri: str, path: str, threads: int | None) -> tuple[Any, str]:
+    def open(self, uri: str, path: str, threads: int | None) -> "Opened":
         """The device; worker threads belong to the driver, so `threads` makes a driver anew."""
         if path not in ("", "0"):
             raise DeviceMissing(
@@ -95,8 +104,10 @@ class LocalDriver:
             if threads is None:
                 from iree.runtime import get_driver
 
-                return get_driver(self.name).create_default_device(), _LOCAL[self.name]
-            return _with_threads(self.name, threads), _LOCAL[self.name]
+                hal = get_driver(self.name).create_default_device()
+            else:
+                hal = _with_threads(self.name, threads)
+        return Opened(hal=hal, name=_LOCAL[self.name], native_uri=self.name)
 
 
 def _with_threads(name: str, threads: int) -> Any:
@@ -144,7 +155,7 @@ class GpuDriver:
             )
         return tuple(statuses)
 
-    def open(self, uri: str, path: str, threads: int | None) -> tuple[Any, str]:
+    def open(self, uri: str, path: str, threads: int | None) -> "Opened":
         """The device with this index or path; the first one without."""
         from iree.runtime import get_driver
 
@@ -162,7 +173,10 @@ class GpuDriver:
             raise DeviceMissing(f"{uri} is not here", hint=f"use one of {known}")
         _refuse_clash(chosen[0]["name"])
         with native_errors(f"cannot open {uri}", DeviceError, "see `edgec devices`"):
-            return native.create_device(chosen[0]["device_id"]), chosen[0]["name"]
+            hal = native.create_device(chosen[0]["device_id"])
+        return Opened(
+            hal=hal, name=chosen[0]["name"], native_uri=f"{self.name}://{chosen[0]['path']}"
+        )
 
     def _missing(self, uri: str) -> DeviceMissing:
         """Why it is missing, as a probe tells it."""
@@ -203,7 +217,7 @@ class AbsentDriver:
             ),
         )
 
-    def open(self, uri: str, path: str, threads: int | None) -> tuple[Any, str]:
+    def open(self, uri: str, path: str, threads: int | None) -> "Opened":
         """Refuse."""
         raise DeviceMissing(f"{uri} is not here: {self.reason}", hint=self.hint)
 
