@@ -1,7 +1,6 @@
 """What a device is: names to facts, one TOML file a target."""
 
 from edgec.targets.catalogue import PRESETS, catalogue, expand, find
-from edgec.targets.host import cpu_features
 from edgec.targets.target import Backend, Cpu, Gpu, Limits, Note, Target
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "Note",
     "Target",
     "catalogue",
-    "cpu_features",
     "expand",
     "find",
 ]

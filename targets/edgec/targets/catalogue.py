@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import cache
 from importlib import resources
 
+from edgec.runtime.cpu import host_features
 from edgec.runtime.errors import TargetError
-from edgec.targets.host import cpu_features
 from edgec.targets.target import Target
 
 __all__ = ["PRESETS", "catalogue", "expand", "find"]
@@ -50,7 +50,7 @@ def find(name: str) -> Target:
     target = _by_name().get(wanted)
     if target is not None:
         if target.cpu is not None and target.cpu.cpu == "host":
-            return replace(target, cpu=replace(target.cpu, requires=cpu_features()))
+            return replace(target, cpu=replace(target.cpu, requires=tuple(sorted(host_features()))))
         return target
     if wanted in PRESETS:
         raise TargetError(

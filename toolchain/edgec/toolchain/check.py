@@ -1,13 +1,39 @@
 """A module proves itself: its golden calls run on its own device, in a child, and are compared."""
 
+import json
+import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from edgec.runtime import Device, Tolerance, check_golden, mark_checked
+from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, ModuleMismatch, WrongAnswer
 from edgec.runtime.golden import Golden
+from edgec.runtime.module import CHECK_WIDTH
 from edgec.targets import Target
+from edgec.toolchain import isolate
+from edgec.toolchain.cache import key_of
 
-__all__ = ["check_module", "run_check"]
+__all__ = ["Outcome", "check_module", "run_check", "unchecked"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a check found.
+
+    Attributes:
+        text: what the module says of it, at most 64 bytes: `checked on …` or `unchecked: …`.
+        proof: a key of everything the check depended on; empty when nothing was proved.
+    """
+
+    text: str
+    proof: str = ""
+
+
+def unchecked(reason: str) -> Outcome:
+    """An outcome that proves nothing, and why."""
+    return Outcome(text=_fit("unchecked: ", reason, ""))
 
 
 def check_module(
@@ -16,13 +42,118 @@ def check_module(
     target: Target,
     *,
     weights: Path | None,
+    tolerance: Tolerance | None,
     known: Mapping[str, Any],
     timeout: float,
-) -> tuple[str, str]:
-    """Not here yet."""
-    return "unchecked: edgec's runtime cannot check yet", ""
+) -> Outcome:
+    """Run the golden calls on the target's device and write the outcome into the module.
+
+    Args:
+        module: a module that edgec compiled.
+        golden: the calls and the framework's answers.
+        target: what it was compiled for.
+        weights: its weights file, if it keeps them outside.
+        tolerance: how far answers may be off; None for each type's default.
+        known: the note of a cached module; a proof of the same answers is not repeated.
+        timeout: seconds the calls may take in all.
+
+    Raises:
+        WrongAnswer: an answer is off by more than the tolerance.
+        DeviceError: the device failed, or the process that ran the calls died or hung.
+    """
+    with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
+        answers = Path(folder, "golden.npz")
+        golden.save(answers)
+        proof = _proof(golden, target, tolerance)
+        if known.get("proof") == proof:
+            return Outcome(text=str(known["check"]), proof=proof)
+        reply = isolate.call(
+            "check",
+            {
+                "module": str(module),
+                "golden": str(answers),
+                "weights": None if weights is None else str(weights),
+                "driver": target.driver,
+                "devices": list(target.gpu.devices) if target.gpu else [],
+                "tolerance": None
+                if tolerance is None
+                else {"absolute": tolerance.absolute, "relative": tolerance.relative},
+            },
+            subject=str(module),
+            timeout=timeout,
+            died=lambda how: DeviceError(
+                f"running the golden inputs on {target.driver} {how}",
+                hint="try another target or -O1; --no-check keeps the module unproved",
+            ),
+        )
+    if "unchecked" in reply:
+        outcome = unchecked(reply["unchecked"])
+    elif reply["problem"]:
+        raise WrongAnswer(
+            f"the module for {target.name} computes wrong answers on {reply['device']}: "
+            f"{reply['problem']}",
+            hint="the compiler's code for this target is at fault: try another target or -O1; "
+            "--no-check keeps the module unproved",
+        )
+    else:
+        text = _fit("checked on ", reply["device"], f": max abs err {reply['max_abs']:.1e}")
+        outcome = Outcome(text=text, proof=proof)
+    mark_checked(module, outcome.text)
+    return outcome
 
 
 def run_check(arguments: Mapping[str, Any]) -> Any:
-    """Not here yet."""
-    raise NotImplementedError
+    """The child's part: make the calls, and give back what differs or why nothing ran."""
+    tolerance = arguments["tolerance"]
+    try:
+        device = Device.open(arguments["driver"])
+    except DeviceMissing:
+        return {"unchecked": f"no {arguments['driver']} device here"}
+    except EdgecError as error:
+        return {"unchecked": error.what}
+    words = arguments["devices"]
+    if words and not any(word in device.name.lower() for word in words):
+        return {"unchecked": f"the device here is {_short_name(device.name)}"}
+    try:
+        result = check_golden(
+            Path(arguments["module"]),
+            Golden.load(Path(arguments["golden"])),
+            None if tolerance is None else Tolerance(**tolerance),
+            device=device,
+            weights=arguments["weights"],
+        )
+    except ModuleMismatch as error:
+        return {"unchecked": error.what}
+    problem = ""
+    if not result.ok and result.worst is not None:
+        function, output, comparison = result.worst
+        problem = (
+            f"{output} of {function}: {comparison.problem} "
+            f"(max abs err {comparison.max_abs:.1e}, max rel err {comparison.max_rel:.1e})"
+        )
+    return {
+        "device": _short_name(device.name),
+        "max_abs": result.max_abs,
+        "problem": problem,
+    }
+
+
+def _proof(golden: Golden, target: Target, tolerance: Tolerance | None) -> str:
+    parts: list[str | bytes] = [target.driver, repr(tolerance)]
+    for call in golden.calls:
+        parts.append(call.signature)
+        for array in (*call.inputs, *call.outputs):
+            parts += [json.dumps([str(array.dtype), *array.shape]), array.tobytes()]
+    return key_of("proof", *parts)
+
+
+def _short_name(device: str) -> str:
+    """`llvmpipe (LLVM 15.0.6, 256 bits)` → `llvmpipe`."""
+    return device.partition(" (")[0]
+
+
+def _fit(before: str, middle: str, after: str) -> str:
+    """The three as one line of printable ASCII that fits the module's field; the middle gives."""
+    plain = "".join(c if c.isascii() and c.isprintable() else "?" for c in middle)
+    room = CHECK_WIDTH - len(before) - len(after)
+    return before + (plain if len(plain) <= room else plain[: room - 2] + "..")[:room] + after

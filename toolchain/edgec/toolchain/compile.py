@@ -13,23 +13,21 @@ from dataclasses import dataclass, field
 from enum import Enum
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from edgec.runtime import Module, Tolerance, mark_checked
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import CompileError, EdgecError, FileError
 from edgec.runtime.files import write_atomically
 from edgec.targets import Target, find
 from edgec.toolchain import diagnostics, isolate
 from edgec.toolchain.cache import Cache, Entry, key_of
-from edgec.toolchain.check import check_module
+from edgec.toolchain.check import Outcome, check_module, unchecked
 from edgec.toolchain.flags import command_line, compile_flags
 from edgec.toolchain.load import load_program
 from edgec.toolchain.passes import PASSES_VERSION
 from edgec.toolchain.process import compiler_path, compiler_version, keep_log, run_compiler
 from edgec.toolchain.program import Dialect, Program
-
-if TYPE_CHECKING:
-    from edgec.runtime import Module
 
 __all__ = [
     "CompileOptions",
@@ -79,6 +77,7 @@ class CompileOptions:
         timeout: seconds the compiler may take.
         memory: bytes of address space the compiler may take (Linux only).
         check_timeout: seconds the check may take.
+        tolerance: how far answers may be off in the check; None for each type's default.
     """
 
     output: Path | None = None
@@ -91,6 +90,7 @@ class CompileOptions:
     timeout: float | None = None
     memory: int | None = None
     check_timeout: float = 300.0
+    tolerance: Tolerance | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class CompileReport:
 class Compiled:
     """A module with the report of its making."""
 
-    module: "Module"
+    module: Module
     report: CompileReport
 
 
@@ -129,7 +129,7 @@ def compile(
     program: Program | Path | str,
     target: str | Target = "cpu",
     options: CompileOptions = CompileOptions(),
-) -> "Module":
+) -> Module:
     """Compile a program for a target, prove the module on its device, and write it.
 
     Args:
@@ -249,21 +249,19 @@ class _Job:
             else:
                 self._make(files, Path(scratch))
             try:
-                check, proof = self._check(files.module, entry)
+                outcome = self._check(files.module, entry)
             except EdgecError:
                 if store and entry is None:
-                    store.put(key, files.module.read_bytes(), {"check": "unchecked", "proof": ""})
+                    store.put(key, files.module.read_bytes(), {"check": "", "proof": ""})
                 raise
             with self.clock.step(Step.WRITE):
                 data = files.module.read_bytes()
-                note = {"check": check, "proof": proof}
+                note = {"check": outcome.text, "proof": outcome.proof}
                 if store and (entry is None or dict(entry.note) != note):
                     store.put(key, data, note)
                 output = self._output()
                 with write_atomically(output) as stream:
                     stream.write(data)
-        from edgec.runtime import Module
-
         return Compiled(
             module=Module.read(output),
             report=CompileReport(
@@ -271,7 +269,7 @@ class _Job:
                 command=tuple(_command(files, self.target, self.options, self._dialect)),
                 seconds=self.clock.seconds,
                 cached=entry is not None,
-                check=check,
+                check=outcome.text,
             ),
         )
 
@@ -303,26 +301,28 @@ class _Job:
             )
         if finished.code != 0 or not files.module.exists():
             log = keep_log(f"{self._name}-{self.target.file_name}", line, finished)
-            raise diagnostics.explain(finished, self.target, log)
+            raise diagnostics.explain(finished, self.target, log, program.path)
 
-    def _check(self, module: Path, entry: Entry | None) -> tuple[str, str]:
-        """The check's outcome, and a key of what it proved with; the module says it, too."""
-        if not self.options.check:
-            if entry is not None:
-                return entry.note["check"], entry.note["proof"]
-            return "unchecked: not asked for", ""
+    def _check(self, module: Path, entry: Entry | None) -> Outcome:
+        """Prove the module, or say why it is not proved; the module itself says it, too."""
+        known = entry.note if entry is not None else {}
         golden = self.program.golden
-        if golden is None or not golden.calls:
-            return "unchecked: the program has no golden answers", ""
-        with self.clock.step(Step.CHECK):
-            return check_module(
-                module,
-                golden,
-                self.target,
-                weights=self._weights,
-                known=entry.note if entry is not None else {},
-                timeout=self.options.check_timeout,
-            )
+        if not self.options.check and known.get("proof"):
+            return Outcome(text=known["check"], proof=known["proof"])
+        if self.options.check and golden is not None and golden.calls:
+            with self.clock.step(Step.CHECK):
+                return check_module(
+                    module,
+                    golden,
+                    self.target,
+                    weights=self._weights,
+                    tolerance=self.options.tolerance,
+                    known=known,
+                    timeout=self.options.check_timeout,
+                )
+        outcome = unchecked("no golden answers" if self.options.check else "not asked for")
+        mark_checked(module, outcome.text)
+        return outcome
 
     def _key(self) -> str:
         flags = compile_flags(self.target, level=self.options.level, dialect=self._dialect)
@@ -351,6 +351,7 @@ class _Job:
                 "file": self._weights_reference(),
                 "names": list(weights.names),
             },
+            "states": [state.to_json() for state in self.program.info.states],
         }
 
     @property

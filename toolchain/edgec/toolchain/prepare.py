@@ -13,6 +13,7 @@ from typing import Any
 from edgec.runtime.errors import ProgramError
 from edgec.runtime.files import read_bytes, write_atomically
 from edgec.toolchain.describe import describe
+from edgec.toolchain.diagnostics import explain_unreadable
 from edgec.toolchain.passes import Pass, passes_for
 from edgec.toolchain.program import ProgramInfo
 from edgec.toolchain.stablehlo import parse_stablehlo
@@ -36,8 +37,7 @@ def describe_file(path: Path) -> ProgramInfo:
     """
     from iree.compiler import ir
 
-    module = parse_stablehlo(read_bytes(path), ir.Context())
-    return describe(module, str(path))
+    return describe(_parse(read_bytes(path), ir.Context()), str(path))
 
 
 def prepare_file(
@@ -66,12 +66,19 @@ def prepare_file(
         return result
 
     data = read_bytes(source)
-    module = timed("parse", lambda: parse_stablehlo(data, ir.Context()))
+    module = timed("parse", lambda: _parse(data, ir.Context()))
     for step in passes_for(info, facts, module):
         timed(step.name, functools.partial(run_pass, step, module))
     with module.context, write_atomically(output) as stream:
         timed("write", lambda: module.operation.write_bytecode(stream))
     return Prepared(seconds=seconds)
+
+
+def _parse(data: bytes, context: Any) -> Any:
+    try:
+        return parse_stablehlo(data, context)
+    except ProgramError as error:
+        raise explain_unreadable(data) or error from error
 
 
 def run_pass(step: Pass, module: Any) -> None:

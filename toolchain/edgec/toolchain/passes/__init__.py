@@ -3,16 +3,14 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from edgec.toolchain.passes.annotate import CHECK_WIDTH, Annotate
-from edgec.toolchain.passes.bind_globals import GET_STATE, SET_STATE, BindGlobals
+from edgec.runtime.module import GET_STATE, SET_STATE
+from edgec.toolchain.passes.annotate import Annotate
+from edgec.toolchain.passes.bind_globals import BindGlobals
 from edgec.toolchain.passes.functions import entry_block, functions
 from edgec.toolchain.program import Dialect, ProgramInfo
 
 __all__ = [
-    "CHECK_WIDTH",
-    "GET_STATE",
     "PASSES_VERSION",
-    "SET_STATE",
     "Annotate",
     "BindGlobals",
     "Pass",

@@ -5,13 +5,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.runtime.module import (
+    CHECK_ATTRIBUTE,
+    CHECK_WIDTH,
+    MODULE_ATTRIBUTE,
+    SIGNATURE_ATTRIBUTE,
+)
 from edgec.runtime.signature import Signature
 from edgec.toolchain.passes.functions import find_function, functions
 
-__all__ = ["CHECK_WIDTH", "Annotate"]
-
-CHECK_WIDTH = 64
-"""Bytes that `edgec.check` always takes, so that the checker can write over it in place."""
+__all__ = ["Annotate"]
 
 _UNCHECKED = "unchecked"
 
@@ -52,10 +55,10 @@ class Annotate:
                 elif "sym_visibility" in function.attributes:
                     del function.attributes["sym_visibility"]
             for index, signature in enumerate(self.signatures):
-                entries = {"edgec.signature": json.dumps(signature.to_json())}
+                entries = {SIGNATURE_ATTRIBUTE: json.dumps(signature.to_json())}
                 if index == 0:
-                    entries["edgec.module"] = json.dumps(self.facts)
-                    entries["edgec.check"] = _UNCHECKED.ljust(CHECK_WIDTH)
+                    entries[MODULE_ATTRIBUTE] = json.dumps(self.facts)
+                    entries[CHECK_ATTRIBUTE] = _UNCHECKED.ljust(CHECK_WIDTH)
                 function = find_function(module, signature.name)
                 function.attributes["iree.reflection"] = ir.DictAttr.get(
                     {key: ir.StringAttr.get(text) for key, text in entries.items()}

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.runtime.errors import ProgramError
+from edgec.runtime.module import GET_STATE, SET_STATE
 from edgec.toolchain.passes.functions import (
     entry_block,
     find_function,
@@ -22,13 +23,7 @@ from edgec.toolchain.program import (
     State,
 )
 
-__all__ = ["GET_STATE", "SET_STATE", "BindGlobals"]
-
-GET_STATE = "edgec_get_state"
-"""The function without arguments that returns the current value of each state, in order."""
-
-SET_STATE = "edgec_set_state"
-"""The function that takes a value for each state, in order, and keeps them."""
+__all__ = ["BindGlobals"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,12 +268,9 @@ def _stored_type(kind: Any) -> Any:
         return ir.Type.parse(f"tensor<{'x'.join([*sizes, element])}>")
     tensor = ir.RankedTensorType(kind)
     element_type = tensor.element_type
-    if not ir.IntegerType.isinstance(element_type):
+    if not isinstance(element_type, ir.IntegerType) or element_type.is_signless:
         return kind
-    integer = ir.IntegerType(element_type)
-    if integer.is_signless:
-        return kind
-    return ir.RankedTensorType.get(tensor.shape, ir.IntegerType.get_signless(integer.width))
+    return ir.RankedTensorType.get(tensor.shape, ir.IntegerType.get_signless(element_type.width))
 
 
 def _cast(operation: str, value: Any, kind: Any) -> Any:

@@ -1,0 +1,67 @@
+import pytest
+
+from edgec.runtime.errors import TargetError
+from edgec.targets import Backend, Target
+
+WHOLE = """
+name = "cpu:test"
+aliases = ["cpu:t"]
+summary = "a test"
+driver = "local-task"
+backend = "llvm-cpu"
+data_tiling = true
+flags = ["--x"]
+
+[cpu]
+triple = "aarch64-unknown-linux-gnu"
+features = ["+dotprod"]
+requires = ["dotprod"]
+
+[limits]
+stack = 65536
+
+[[notes]]
+text = "one fact"
+source = "measured"
+"""
+
+
+def test_a_target_file_gives_every_field():
+    target = Target.from_toml(WHOLE)
+    assert target.name == "cpu:test"
+    assert target.aliases == ("cpu:t",)
+    assert target.backend is Backend.CPU
+    assert target.cpu is not None
+    assert target.cpu.triple == "aarch64-unknown-linux-gnu"
+    assert target.cpu.features == ("+dotprod",)
+    assert target.required_features == ("dotprod",)
+    assert target.limits.stack == 65536
+    assert target.limits.f64
+    assert target.data_tiling
+    assert target.flags == ("--x",)
+    assert target.notes[0].source == "measured"
+    assert target.file_name == "cpu-test"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        ("[cpu]", "[gpu]"),
+        ('backend = "llvm-cpu"', 'backend = "llvm-gpu"'),
+        ("data_tiling", "data_tilling"),
+        ("stack = 65536", "stak = 65536"),
+        ('name = "cpu:test"', ""),
+        ('"a test"', "a test"),
+    ],
+)
+def test_a_damaged_target_file_is_refused(damage: tuple[str, str]):
+    with pytest.raises(TargetError):
+        Target.from_toml(WHOLE.replace(*damage))
+
+
+def test_a_target_as_json_has_plain_types_only():
+    value = Target.from_toml(WHOLE).to_json()
+    assert value["backend"] == "llvm-cpu"
+    assert value["cpu"]["features"] == ["+dotprod"]
+    assert value["gpu"] is None
+    assert value["notes"] == [{"text": "one fact", "source": "measured"}]
