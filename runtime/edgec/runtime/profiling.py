@@ -30,7 +30,7 @@ _TIMEOUT = 600.0
 # What to record: CPU drivers time each dispatch on the host, GPU drivers on the device.
 _HOST_MODE, _DEVICE_MODE = "host-execution,queue-events", "queue-events,dispatch-events"
 # Element types that IREE's command line spells in another way than edgec.
-_SPELLINGS = {DType.BOOL: "i1", DType.C64: "complex<f32>", DType.C128: "complex<f64>"}
+_SPELLINGS = {DType.BOOL: "i1"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Profile:
         function: what was called.
         device: the URI.
         calls: how often.
-        dispatches: a kernel each.
+        dispatches: a kernel each; none for a function that runs no kernels.
     """
 
     function: str
@@ -139,7 +139,9 @@ def profile(
             ),
         ]
         _run(command)
-        report = _run([_tool("iree-profile"), "dispatch", "--format=jsonl", str(bundle)])
+        report = ""
+        if bundle.exists():
+            report = _run([_tool("iree-profile"), "dispatch", "--format=jsonl", str(bundle)])
     return Profile(
         function=signature.name,
         device=chosen.uri,
@@ -161,9 +163,13 @@ def _choose(module: Module, name: str | None) -> Signature:
 
 def _input(folder: Path, index: int, array: np.ndarray) -> str:
     """An array as a file and the argument that reads it."""
+    dtype = DType.of(array.dtype)
+    if dtype.numpy.kind == "c":  # IREE's command line has no word for these
+        file = folder / f"{index}.npy"
+        np.save(file, array)
+        return f"@{file}"
     file = folder / f"{index}.bin"
     file.write_bytes(np.ascontiguousarray(array).tobytes())
-    dtype = DType.of(array.dtype)
     kind = _SPELLINGS.get(dtype, dtype.value.replace("u", "ui"))
     return "x".join([*map(str, array.shape), kind]) + f"=@{file}"
 
@@ -218,6 +224,4 @@ def _dispatches(report: str) -> tuple[Dispatch, ...]:
                 maximum=row["max_ns"] * 1e-9,
             )
         )
-    return tuple(
-        sorted(found, key=lambda dispatch: -dispatch.total if dispatch.total else math.inf)
-    )
+    return tuple(sorted(found, key=lambda dispatch: -dispatch.total))
