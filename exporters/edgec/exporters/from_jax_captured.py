@@ -1,12 +1,14 @@
 """The arrays that a JAX function takes from where it was written, by the user's names for them."""
 
 import functools
+import inspect
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 from edgec.exporters.from_jax_models import is_pytree, path_name
 from edgec.exporters.lift_weights import SMALLEST
+from edgec.exporters.places import is_users
 
 __all__ = ["captured_arrays"]
 
@@ -51,19 +53,16 @@ def captured_arrays(function: Any) -> dict[str, Any]:
                 gather(name, fixed)
             walk(value.func)
             return
-        code = getattr(value, "__code__", None)
-        if code is not None:
-            cells = zip(code.co_freevars, value.__closure__ or (), strict=True)
-            for name, cell in cells:
-                gather(name, cell.cell_contents)
-            for name in code.co_names:
-                if name in value.__globals__ and not isinstance(
-                    value.__globals__[name], ModuleType
-                ):
-                    gather(name, value.__globals__[name])
         for inner in (getattr(value, "__wrapped__", None), getattr(value, "__self__", None)):
             if inner is not None and not isinstance(inner, ModuleType):
                 gather("", inner)
+        code = getattr(value, "__code__", None)
+        if code is None or not is_users(code.co_filename):
+            return
+        outside = inspect.getclosurevars(value)
+        for name, inner in (*outside.nonlocals.items(), *outside.globals.items()):
+            if not isinstance(inner, ModuleType):
+                gather(name, inner)
 
     import jax
     import numpy as np

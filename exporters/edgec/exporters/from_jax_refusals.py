@@ -114,13 +114,13 @@ def refuse_primitives(jaxpr: Any, name: str) -> None:
     Raises:
         UnsupportedOp: naming the primitive, the user's line and what to do.
     """
-    for equation in _equations(jaxpr):
+    for equation, place in _equations(jaxpr, None):
         refusal = _REFUSED.get(equation.primitive.name)
         if refusal is None or refusal.fits(equation.params):
             continue
         raise UnsupportedOp(
             f"{name} uses JAX's {equation.primitive.name}, which {refusal.why}",
-            where=_place(equation),
+            where=place,
             hint=refusal.hint,
         )
 
@@ -157,9 +157,11 @@ def place_of_location(location: str) -> str | None:
     return first_users((file, int(line), function) for function, file, line in frames)
 
 
-def _equations(jaxpr: Any) -> Iterator[Any]:
+def _equations(jaxpr: Any, outer: str | None) -> Iterator[tuple[Any, str | None]]:
+    """Every equation, with its place in user code or that of the equation around it."""
     for equation in jaxpr.eqns:
-        yield equation
+        place = _place(equation) or outer
+        yield equation, place
         refusal = _REFUSED.get(equation.primitive.name)
         if refusal is not None and refusal.fits(equation.params):
             continue
@@ -167,7 +169,7 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
             for item in value if isinstance(value, list | tuple) else (value,):
                 inner = getattr(item, "jaxpr", item)
                 if hasattr(inner, "eqns"):
-                    yield from _equations(inner)
+                    yield from _equations(inner, place)
 
 
 def _place(equation: Any) -> str | None:

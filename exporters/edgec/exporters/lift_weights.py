@@ -3,6 +3,7 @@
 A framework hands weights over as arguments where it knows them. What it cannot know, such as the
 arrays that a plain function closes over, or those of a finished StableHLO file, is found here. A
 constant may lie in a private function; then its argument is handed down through every call.
+Complex constants stay where they are.
 """
 
 from collections.abc import Iterator, Mapping
@@ -54,11 +55,13 @@ class WeightLifter:
                 else:
                     untouchable |= _symbols_in(operation) & set(functions)
                 attribute = _large_constant(operation)
-                if attribute is not None and self._name(attribute):
+                if attribute is not None:
                     weights[name].setdefault(attribute, []).append(operation)
         for name in _with_callees(untouchable, calls):
             weights[name], calls[name] = {}, []
         needed = _needed(weights, calls)
+        for attribute in [a for name in functions for a in needed[name]]:
+            self._give_name(attribute)
         for name, function in functions.items():
             self._rewrite(function, list(needed[name]), weights[name])
         for name in functions:
@@ -70,14 +73,10 @@ class WeightLifter:
             if _is_public(function)
         }
 
-    def _name(self, attribute: Any) -> str:
-        """The parameter's name; empty for an element type that edgec has not."""
+    def _give_name(self, attribute: Any) -> None:
         if attribute in self._names:
-            return self._names[attribute]
-        try:
-            value = _array(attribute)
-        except InputError:
-            return ""
+            return
+        value = _array(attribute)
         name = next((n for n, v in self._known.items() if _same(v, value)), None)
         if name is None or name in self._taken:
             number = 0
@@ -87,7 +86,6 @@ class WeightLifter:
         self._taken.add(name)
         self._names[attribute] = name
         self.values[name] = value
-        return name
 
     def _rewrite(self, function: Any, needed: list[Any], own: Mapping[Any, list[Any]]) -> None:
         from iree.compiler import ir
@@ -155,7 +153,7 @@ def _symbols_in(operation: Any) -> set[str]:
 
     found: set[str] = set()
     for name in operation.attributes:
-        attribute = operation.attributes[name]
+        attribute = _attribute(operation, name)
         items = list(attribute) if isinstance(attribute, ir.ArrayAttr) else [attribute]
         for item in items:
             if isinstance(item, ir.FlatSymbolRefAttr):
@@ -163,12 +161,20 @@ def _symbols_in(operation: Any) -> set[str]:
     return found
 
 
+def _attribute(operation: Any, name: str) -> Any | None:
+    """An attribute; None for elements that the bindings have no class for, which are complex."""
+    try:
+        return operation.attributes[name]
+    except TypeError:
+        return None
+
+
 def _large_constant(operation: Any) -> Any | None:
     from iree.compiler import ir
 
     if operation.name not in _CONSTANTS:
         return None
-    attribute = operation.attributes["value"]
+    attribute = _attribute(operation, "value")
     if not isinstance(attribute, ir.DenseElementsAttr):
         return None
     dense = ir.DenseElementsAttr(attribute)
@@ -189,7 +195,7 @@ def _array(attribute: Any) -> np.ndarray:
 
     shaped = ir.ShapedType(attribute.type)
     dtype = DType.from_mlir(str(shaped.element_type))
-    if dtype in (DType.BF16, DType.C64, DType.C128):
+    if dtype is DType.BF16:
         # No Python buffer has these elements; the printed form is their bytes in hex.
         digits = str(attribute).split('"', 2)[1].removeprefix("0x")
         return np.frombuffer(bytes.fromhex(digits), dtype.numpy).reshape(shaped.shape)

@@ -98,7 +98,7 @@ def _write_irpa(weights: Mapping[str, np.ndarray], path: Path) -> None:
     try:
         index.create_archive_file(str(temporary))
         temporary.replace(path)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise FileError(
             f"cannot write {path}: {error}", hint="free some space or choose another place"
         ) from error
