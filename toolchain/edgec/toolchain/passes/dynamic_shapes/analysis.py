@@ -66,6 +66,10 @@ class Sizes:
         """Tell the sizes of a value that a rewrite has made."""
         self._know(value, shape)
 
+    def opaque(self, index: Any) -> Size:
+        """An index value that a rewrite has made, as a size that equals no other."""
+        return element(self._number(index), 0)
+
     def replace(self, old: Any, new: Any) -> None:
         """Let `new`, which has replaced `old` in the program, take over what is known."""
         self._known[new] = self.of(old)

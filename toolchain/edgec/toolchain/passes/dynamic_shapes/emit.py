@@ -200,6 +200,10 @@ class Emitter:
         value = ir.IntegerAttr.get(self.index_type, number)
         return self.create("arith.constant", self.index_type, [], {"value": value})
 
+    def hidden_one(self) -> Any:
+        """An index that is 1 without the compiler knowing."""
+        return self.create("util.optimization_barrier", self.index_type, [self.number(1)])
+
     def arith(self, name: str, left: Any, right: Any) -> Any:
         """A binary `arith` operation on scalars of one type."""
         return self.create(f"arith.{name}", left.type, [left, right])

@@ -1,4 +1,4 @@
-"""Operations that move elements (broadcast, reshape, pad, slice, gather ...), for dynamic shapes.
+"""Operations that move elements (broadcast, reshape, pad, slice ...), for dynamic shapes.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
@@ -14,15 +14,13 @@ from edgec.toolchain.passes.dynamic_shapes.reading import (
     integers,
     is_float,
     is_unsigned,
-    numbers_of,
-    shape_of,
 )
 from edgec.toolchain.passes.dynamic_shapes.sizes import Size, constant
 
 __all__ = [
     "broadcast_in_dim",
+    "concatenate",
     "dimension_size",
-    "gather",
     "iota",
     "pad",
     "padded",
@@ -253,59 +251,42 @@ def update_slice(e: Emitter) -> bool:
     return True
 
 
-def gather(e: Emitter) -> bool:
-    """A slice where one start is known on the host; else a `linalg.generic` that looks up."""
-    operand, indices = e.operand(0), e.operand(1)
-    own, shape = e.sizes.of(operand), e.sizes.of(e.op.results[0])
-    numbers = numbers_of(e.op.attributes["dimension_numbers"])
-    offsets = numbers.get("offset_dims", [])
-    collapsed = numbers.get("collapsed_slice_dims", [])
-    batching = numbers.get("operand_batching_dims", [])
-    indices_batching = numbers.get("start_indices_batching_dims", [])
-    start_map = numbers.get("start_index_map", [])
-    (vector,) = numbers.get("index_vector_dim", [0])
-    if e.op.name == "stablehlo.dynamic_gather":
-        slices: Sequence[Size] = e.sizes.elements(e.op.operands[2])
-    else:
-        slices = [constant(n) for n in integers(e.op, "slice_sizes")]
-    index_rank = len(shape_of(indices))
-    batch = [axis for axis in range(len(shape)) if axis not in offsets]
-    last = {axis: e.index(own[axis] - slices[axis]) for axis in start_map}
+def concatenate(e: Emitter) -> bool:
+    """One `linalg.generic` that selects among the pieces.
 
-    starts = e.sizes.elements(indices) if not batch and not batching else ()
-    if starts and all(a.operation != "element" for s in starts for a in s.atoms):
-        at = [e.number(0)] * len(own)
-        for k, axis in enumerate(start_map):
-            at[axis] = e.clamp(e.index(starts[k]), e.number(0), last[axis])
-        kind = e.tensor(shape, element_type(operand))
-        e.finish(e.extract_slice(operand, at, slices, kind))
-        return True
-
-    index_axes = [axis for axis in range(index_rank) if axis != vector]
-    loop_of = dict(zip(index_axes, batch, strict=True))
-    unsigned = is_unsigned(element_type(e.op.operands[1]))
-    reads = [
-        [fixed(k) if axis == vector else axes([loop_of[axis]])[0] for axis in range(index_rank)]
-        for k in range(len(start_map))
-    ]
-    window = [axis for axis in range(len(own)) if axis not in (*collapsed, *batching)]
-
-    def look_up(arguments: Sequence[Any]) -> Sequence[Any]:
-        at: list[Any] = [None] * len(own)
-        for axis, loop in zip(window, offsets, strict=True):
-            at[axis] = e.loop(loop)
-        for axis, index_axis in zip(batching, indices_batching, strict=True):
-            at[axis] = e.loop(loop_of[index_axis])
-        for k, axis in enumerate(start_map):
-            start = e.to_index(arguments[k], unsigned=unsigned)
-            start = e.clamp(start, e.number(0), last[axis])
-            at[axis] = start if at[axis] is None else e.arith("addi", at[axis], start)
-        at = [e.number(0) if place is None else place for place in at]
-        return [e.create("tensor.extract", element_type(operand), [operand, *at])]
-
+    The compiler's own form nests branches, which comes out wrong on Vulkan; pieces that lie one
+    after the other in memory are left to it, as it copies them.
+    """
+    (axis,) = integers(e.op, "dimension")
+    shape = e.sizes.of(e.op.results[0])
+    if all(size == _ONE for size in shape[:axis]):
+        return False
+    pieces = [e.operand(i) for i in range(len(e.op.operands))]
+    kind = element_type(pieces[0])
+    ends, lasts, total = [], [], constant(0)
+    for piece in pieces:
+        length = e.sizes.of(piece)[axis]
+        lasts.append(e.index(length - _ONE))
+        total = total + length
+        ends.append(e.index(total))
     rank = len(shape)
-    into = e.empty(shape, element_type(operand))
-    e.finish(e.generic([indices] * len(reads), reads, into, axes(range(rank)), rank, look_up))
+
+    def choose(_: Sequence[Any]) -> Sequence[Any]:
+        at = [e.loop(i) for i in range(rank)]
+        chosen = None
+        for i in reversed(range(len(pieces))):
+            own = at[axis] if i == 0 else e.arith("subi", at[axis], ends[i - 1])
+            own = e.clamp(own, e.number(0), lasts[i])
+            place = [*at[:axis], own, *at[axis + 1 :]]
+            element = e.create("tensor.extract", kind, [pieces[i], *place])
+            if chosen is None:
+                chosen = element
+                continue
+            before = e.compare(2, at[axis], ends[i])
+            chosen = e.create("arith.select", kind, [before, element, chosen])
+        return [chosen]
+
+    e.finish(e.generic([], [], e.empty(shape, kind), axes(range(rank)), rank, choose))
     return True
 
 

@@ -31,30 +31,95 @@ def dot_general(e: Emitter) -> bool:
     right_batch = numbers.get("rhs_batching_dimensions", [])
     left_gone = numbers.get("lhs_contracting_dimensions", [])
     right_gone = numbers.get("rhs_contracting_dimensions", [])
-    if not left_batch and len(left_gone) == 1 and all(len(shape_of(v)) <= 2 for v in e.op.operands):
+    shape = e.sizes.of(e.op.results[0])
+    own = e.sizes.of(e.op.operands[0])
+    is_matrix = not left_batch and all(len(shape_of(v)) <= 2 for v in e.op.operands)
+    hidden = _hidden_batch(e, [own[i] for i in left_gone], len(left_batch)) if shape else 0
+    if not _is_summable(e) or (is_matrix and len(left_gone) == 1 and not hidden):
         return False
     left, right = e.operand(0), e.operand(1)
-    if not _is_summable(e):
-        return False
     left_free = [i for i in range(len(shape_of(left))) if i not in left_batch + left_gone]
     right_free = [i for i in range(len(shape_of(right))) if i not in right_batch + right_gone]
-    kept = len(left_batch) + len(left_free) + len(right_free)
-    left_map = dict(zip(left_batch + left_free, range(kept), strict=False))
-    right_map = dict(zip(right_batch, range(kept), strict=False))
-    right_map |= dict(zip(right_free, range(len(left_map), kept), strict=True))
+    kept = hidden + len(shape)
+    left_map = dict(zip(left_batch + left_free, range(hidden, kept), strict=False))
+    right_map = dict(zip(right_batch, range(hidden, kept), strict=False))
+    right_map |= dict(zip(right_free, range(hidden + len(left_map), kept), strict=True))
     for loop, (i, j) in enumerate(zip(left_gone, right_gone, strict=True), start=kept):
         left_map[i] = right_map[j] = loop
-    e.finish(
-        _contract(
-            e,
-            (left, right),
-            [axes(m[i] for i in range(len(m))) for m in (left_map, right_map)],
-            e.sizes.of(e.op.results[0]),
-            axes(range(kept)),
-            len(left_gone),
-        )
+    ones = [e.sizes.opaque(e.hidden_one()) for _ in range(hidden)]
+    one_axes = axes(range(hidden))
+    total = _contract(
+        e,
+        [_with_ones(e, v, ones) for v in (left, right)],
+        [_between(axes(m[i] for i in range(len(m))), one_axes) for m in (left_map, right_map)],
+        _between(shape, ones),
+        _between(axes(range(hidden, kept)), one_axes),
+        len(left_gone),
     )
+    e.finish(_without_ones(e, total, shape, ones))
     return True
+
+
+def _hidden_batch(e: Emitter, summed: Sequence[Size], batch: int) -> int:
+    """How many batch dimensions to add, of a size 1 that the compiler cannot see.
+
+    Data tiling (iree-compile 3.13) fails on a product that sums over a dynamic dimension and whose
+    operand is computed before it ("no basis element may be statically non-positive"). It leaves
+    products alone that have two batch dimensions apart from each other, and those still get a
+    matrix product's code.
+    """
+    if all(size.number is not None for size in summed):
+        return 0
+    owners = [v.owner for v in e.op.operands]
+    if all(isinstance(o, ir.Block) and o.owner.name == "func.func" for o in owners):
+        return 0
+    return max(0, 2 - batch)
+
+
+def _between(items: Sequence[Any], extra: Sequence[Any]) -> list[Any]:
+    """The items with one extra before the last, and a second before the first."""
+    if not extra:
+        return list(items)
+    *most, last = items
+    return [*extra[1:], *most, *extra[:1], last]
+
+
+def _groups(rank: int, count: int) -> list[list[int]]:
+    """For each of `rank` axes, the axes that it and the `count` ones before it become."""
+    marks = _between(list(range(rank)), [None] * count)
+    groups: list[list[int]] = [[]]
+    for place, mark in enumerate(marks):
+        groups[-1].append(place)
+        if mark is not None and mark < rank - 1:
+            groups.append([])
+    return groups
+
+
+def _with_ones(e: Emitter, value: Any, ones: Sequence[Size]) -> Any:
+    """The value with those dimensions between its own."""
+    if not ones:
+        return value
+    own = e.sizes.of(value)
+    groups = _groups(len(own), len(ones))
+    loose = [s if len(g) == 1 else None for s, g in zip(shape_of(value), groups, strict=True)]
+    kind = e.tensor(loose, element_type(value))
+    if kind != value.type:
+        value = e.create("tensor.cast", kind, [value])
+    return e.expand(value, groups, _between(own, ones))
+
+
+def _without_ones(e: Emitter, value: Any, shape: Sequence[Size], ones: Sequence[Size]) -> Any:
+    """The inverse of `_with_ones`."""
+    if not ones:
+        return value
+    merged = []
+    full = _between(shape, ones)
+    for group in (groups := _groups(len(shape), len(ones))):
+        size = constant(1)
+        for place in group:
+            size = size * full[place]
+        merged.append(size)
+    return e.collapse(value, groups, merged)
 
 
 def _is_summable(e: Emitter) -> bool:

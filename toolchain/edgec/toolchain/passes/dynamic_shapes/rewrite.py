@@ -84,26 +84,36 @@ def _rewrite_function(function: Any, trusts_broadcasts: bool, reducers: set[str]
     """Rewrite one function; adds the functions that rewritten operations named to `reducers`."""
     from iree.compiler import ir
 
-    from edgec.toolchain.passes.dynamic_shapes import moves, products, windows
+    from edgec.toolchain.passes.dynamic_shapes import (
+        lookups,
+        moves,
+        products,
+        reductions,
+        windows,
+    )
     from edgec.toolchain.passes.dynamic_shapes.analysis import Sizes
     from edgec.toolchain.passes.dynamic_shapes.emit import Emitter
     from edgec.toolchain.passes.dynamic_shapes.reading import call_target, is_dynamic
 
     # Each returns whether it rewrote; False leaves the operation to the compiler.
     rewrites: Mapping[str, Callable[[Emitter], bool]] = {
+        "stablehlo.concatenate": moves.concatenate,
         "stablehlo.convolution": products.convolution,
         "stablehlo.dot_general": products.dot_general,
         "stablehlo.dynamic_broadcast_in_dim": moves.broadcast_in_dim,
         "stablehlo.dynamic_conv": products.convolution,
-        "stablehlo.dynamic_gather": moves.gather,
+        "stablehlo.dynamic_gather": lookups.gather,
         "stablehlo.dynamic_iota": moves.iota,
         "stablehlo.dynamic_pad": moves.pad,
         "stablehlo.dynamic_reshape": moves.reshape,
         "stablehlo.dynamic_update_slice": moves.update_slice,
-        "stablehlo.gather": moves.gather,
+        "stablehlo.gather": lookups.gather,
         "stablehlo.get_dimension_size": moves.dimension_size,
         "stablehlo.real_dynamic_slice": moves.slice_at_run_time,
+        "stablehlo.reduce": reductions.reduce,
         "stablehlo.reduce_window": windows.reduce_window,
+        "stablehlo.scatter": lookups.scatter,
+        "stablehlo.sort": reductions.sort,
     }
     custom: Mapping[str, Callable[[Emitter], bool]] = {
         "stablehlo.dynamic_reduce_window": windows.dynamic_reduce_window,
