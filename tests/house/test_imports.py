@@ -1,0 +1,120 @@
+"""Every import points right: cli → exporters → toolchain → targets → runtime."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOTS = ("exporters", "toolchain", "targets", "runtime")
+
+# What code in a package may import of edgec, as prefixes of dotted names.
+MAY_IMPORT = {
+    "edgec.runtime": ("edgec.runtime",),
+    "edgec.targets": ("edgec.targets", "edgec.runtime"),
+    "edgec.toolchain": ("edgec.toolchain", "edgec.targets", "edgec.runtime"),
+    "edgec.exporters": (
+        "edgec.exporters",
+        # What a program is and how to read one; never how it is compiled.
+        "edgec.toolchain.program",
+        "edgec.toolchain.load",
+        "edgec.toolchain.stablehlo",
+        "edgec.targets",
+        "edgec.runtime",
+    ),
+    "edgec.cli": ("edgec",),
+}
+
+# Slow to import: only inside the function that needs them.
+HEAVY = (
+    *("jax", "jaxlib", "flax", "equinox", "torch", "torch_mlir", "tensorflow", "keras"),
+    *("onnx", "onnxruntime", "tf2onnx", "transformers", "PIL", "iree.compiler", "iree.runtime"),
+)
+
+# Rewriting rules work on MLIR throughout; whoever needs them imports these modules inside a
+# function (`test_packages_import_without_the_compiler_and_frameworks` holds it to that).
+ON_MLIR_THROUGHOUT = "edgec.toolchain.passes."
+
+
+def _modules(root: Path) -> Iterator[tuple[str, Path]]:
+    """Dotted name and file of every module of edgec."""
+    for source in ROOTS:
+        for file in sorted((root / source).rglob("*.py")):
+            parts = file.relative_to(root / source).with_suffix("").parts
+            yield ".".join(parts).removesuffix(".__init__"), file
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    """Dotted names that an import statement may load; nothing for other nodes."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0, f"relative import in line {node.lineno}"
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _on_import(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """The import statements that run when the module itself is imported."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from _on_import(node.orelse)
+            continue
+        yield node
+        for inner in ("body", "orelse", "finalbody"):
+            yield from _on_import(getattr(node, inner, []))
+        for handler in getattr(node, "handlers", []):
+            yield from _on_import(handler.body)
+
+
+def _within(name: str, prefixes: tuple[str, ...]) -> bool:
+    return any(name == p or name.startswith(f"{p}.") for p in prefixes)
+
+
+def test_no_init_file_makes_edgec_a_plain_package(root: Path) -> None:
+    assert not list(root.glob("*/edgec/__init__.py"))
+    assert not (root / "edgec").exists()
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_imports_point_right(root: Path, package: str) -> None:
+    files = [(name, file) for name, file in _modules(root) if _within(name, (package,))]
+    assert files, f"no module of {package} found"
+    wrong = [
+        f"{file.relative_to(root)}:{node.lineno} imports {target}"
+        for _, file in files
+        for node in ast.walk(ast.parse(file.read_text()))
+        for target in _imported(node)
+        if target.split(".")[0] == "edgec" and not _within(target, MAY_IMPORT[package])
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_module_belongs_to_a_package_of_the_table(root: Path) -> None:
+    strays = [name for name, _ in _modules(root) if not _within(name, tuple(MAY_IMPORT))]
+    assert not strays
+
+
+def test_frameworks_and_the_compiler_are_imported_inside_functions(root: Path) -> None:
+    wrong = [
+        f"{file.relative_to(root)}:{node.lineno} imports {target}"
+        for name, file in _modules(root)
+        if not name.startswith(ON_MLIR_THROUGHOUT)
+        for node in _on_import(ast.parse(file.read_text()).body)
+        for target in _imported(node)
+        if _within(target, HEAVY)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_runtime_never_imports_the_compiler(root: Path) -> None:
+    wrong = [
+        f"{file.relative_to(root)}:{node.lineno}"
+        for name, file in _modules(root)
+        if _within(name, ("edgec.runtime", "edgec.targets"))
+        for node in ast.walk(ast.parse(file.read_text()))
+        for target in _imported(node)
+        if _within(target, ("iree.compiler",))
+    ]
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,91 @@
+"""The wheel holds all of edgec, and a plain install can compile StableHLO and run it."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+func.func public @main(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> tensor<2x2xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+    : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}
+"""
+
+USE = """
+from pathlib import Path
+import numpy as np
+from edgec import runtime, toolchain
+module = toolchain.compile(Path("dot.mlir"), target="cpu")
+x = np.arange(6, dtype=np.float32).reshape(2, 3)
+y = np.arange(6, dtype=np.float32).reshape(3, 2)
+with runtime.load(module) as loaded:
+    np.testing.assert_allclose(loaded.main(x, y), x @ y)
+print("the product is right")
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "wheel", "-qq", "--no-deps", "--no-build-isolation"),
+            *("--wheel-dir", str(folder), str(root)),
+        ],
+        check=True,
+    )
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_the_wheel_holds_every_module_and_data_file(root: Path, wheel: Path) -> None:
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    for source in ("exporters", "toolchain", "targets", "runtime"):
+        files = [
+            str(file.relative_to(root / source))
+            for kind in ("*.py", "*.toml", "py.typed")
+            for file in (root / source / "edgec").rglob(kind)
+        ]
+        assert files
+        assert not set(files) - packed
+    assert any(name.endswith(".toml") for name in packed)
+    assert "edgec/__init__.py" not in packed
+
+
+def test_the_wheel_holds_nothing_but_edgec(wheel: Path) -> None:
+    folders = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {f for f in folders if not re.fullmatch(r"edgec-[\d.]+\.dist-info", f)} == {"edgec"}
+
+
+@pytest.mark.slow
+def test_a_plain_install_compiles_stablehlo_and_runs_it(wheel: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "-qq", str(wheel)], check=True)
+    listing = subprocess.run(
+        [python, "-m", "pip", "list"], capture_output=True, text=True, check=True
+    ).stdout
+    assert not re.search(r"^(jax|torch|tensorflow|keras|onnx)\b", listing, re.MULTILINE)
+    (tmp_path / "dot.mlir").write_text(PROGRAM)
+    done = subprocess.run(
+        [python, "-c", USE], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "the product is right" in done.stdout
+    run = subprocess.run(
+        [
+            *(python.with_name("edgec"), "run", "dot.vmfb"),
+            *("--input=2x3xf32=1", "--input=3x2xf32=2", "--json"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert "6" in run.stdout
