@@ -30,7 +30,7 @@ func.func public @main(%w: tensor<4xf32>, %x: tensor<4xf32>) -> tensor<4xf32> {
 }
 """
 COUNT = """
-func.func public @main(%n: tensor<i32>, %x: tensor<i32>) -> (tensor<i32>, tensor<i32>) {
+func.func @main(%n: tensor<i32>, %x: tensor<i32>) -> (tensor<i32>, tensor<i32>) {
   %0 = stablehlo.add %n, %x : tensor<i32>
   return %0, %0 : tensor<i32>, tensor<i32>
 }

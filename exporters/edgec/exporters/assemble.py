@@ -292,10 +292,10 @@ def _rename_symbols(module: Any, main: Any, name: str, taken: set[str]) -> None:
             table.replace_all_symbol_uses(old, new, module.operation)
             table.set_symbol_name(operation, new)
         if operation.name == "func.func":
-            table.set_visibility(operation, "private")
+            operation.attributes["sym_visibility"] = ir.StringAttr.get("private")
     table.replace_all_symbol_uses("main", name, module.operation)
     table.set_symbol_name(main, name)
-    table.set_visibility(main, "public")
+    main.attributes["sym_visibility"] = ir.StringAttr.get("public")
 
 
 def _symbols(module: Any) -> set[str]:

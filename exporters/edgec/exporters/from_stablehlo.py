@@ -116,7 +116,7 @@ def _hide_others(module: Any, names: set[str]) -> None:
             continue
         name = ir.StringAttr(operation.attributes["sym_name"]).value
         if name not in names and not name.startswith("edgec_"):
-            ir.SymbolTable.set_visibility(operation, "private")
+            operation.attributes["sym_visibility"] = ir.StringAttr.get("private")
 
 
 def _with_parameters(function: Function, added: dict[str, tuple[str, ...]]) -> Function:

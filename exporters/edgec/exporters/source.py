@@ -181,7 +181,7 @@ def _bundle_of(module: ModuleType, where: str, name: str, signature: str = "main
         entry = Entry(value, name=signature)
     if entry is None:
         raise SourceError(
-            f"{text} is a {type(made).__name__}, which is no model",
+            f"{text} is of type {type(made).__name__}, which is no model",
             hint="name a function, a model, or a function that returns (model, example_inputs)",
         )
     return Bundle((entry,))
