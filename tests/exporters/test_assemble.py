@@ -6,7 +6,7 @@ from edgec.exporters.assemble import assemble
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError
-from edgec.runtime.signature import Signature, TensorSpec
+from edgec.runtime.signature import Dim, Signature, TensorSpec
 from edgec.toolchain.program import (
     Dialect,
     Input,
@@ -39,6 +39,25 @@ func.func @main(%n: tensor<i32>, %x: tensor<i32>) -> (tensor<i32>, tensor<i32>) 
 
 def spec(name: str, shape: tuple[int, ...] = (4,), dtype: DType = DType.F32) -> TensorSpec:
     return TensorSpec(name=name, shape=shape, dtype=dtype)
+
+
+TORCH = """
+func.func @main(%w: !torch.vtensor<[4],f32>, %n: !torch.vtensor<[],si64>,
+                %x: !torch.vtensor<[?],f32>)
+    -> (!torch.vtensor<[],si64>, !torch.vtensor<[?],f32>) {
+  %one = torch.constant.int 1
+  %none = torch.constant.none
+  %0 = torch.aten.add.Scalar %n, %one, %one
+    : !torch.vtensor<[],si64>, !torch.int, !torch.int -> !torch.vtensor<[],si64>
+  %1 = torch.aten.sum %w, %none
+    : !torch.vtensor<[4],f32>, !torch.none -> !torch.vtensor<[],f32>
+  %2 = torch.aten.mul.Tensor %x, %1
+    : !torch.vtensor<[?],f32>, !torch.vtensor<[],f32> -> !torch.vtensor<[?],f32>
+  %3 = torch.aten.mul.Tensor %2, %n
+    : !torch.vtensor<[?],f32>, !torch.vtensor<[],si64> -> !torch.vtensor<[?],f32>
+  return %0, %3 : !torch.vtensor<[],si64>, !torch.vtensor<[?],f32>
+}
+"""
 
 
 def scale(name: str, weight: np.ndarray, text: str = SCALE) -> TracedFunction:
@@ -172,6 +191,28 @@ def test_state_has_its_first_value_in_a_function_of_its_own() -> None:
     text = text_of(program.bytecode)
     assert "@edgec_initial_state() -> tensor<i32>" in text
     assert "dense<5> : tensor<i32>" in text
+
+
+@pytest.mark.parametrize("weights", [None, "w.safetensors"])
+def test_the_torch_dialect_has_weights_and_state_too(tmp_path, replay, weights) -> None:
+    w, x = np.arange(4, dtype=np.float32), np.ones(2, np.float32)
+    shape = (Dim(name="n", minimum=1),)
+    inputs = [TensorSpec(name="x", shape=shape, dtype=DType.F32)]
+    traced = TracedFunction(
+        module=TORCH,
+        dialect=Dialect.TORCH,
+        signature=Signature.flat("main", inputs, inputs),
+        arguments=(Parameter(name="w"), State(name="n"), Input(index=0)),
+        results=(State(name="n"), Output(index=0)),
+        parameters={"w": w},
+        states={"n": np.array(3, np.int64)},
+        calls=tuple(TracedCall(inputs=(x,), outputs=(x * w.sum() * n,)) for n in (3, 4, 5)),
+    )
+    file = None if weights is None else tmp_path / weights
+    program = assemble([traced], provenance=PROVENANCE, external_weights=file)
+    assert program.info.dialect is Dialect.TORCH
+    assert (program.info.weights is None) == (weights is None)
+    assert replay(program) == 0
 
 
 def test_golden_calls_of_several_functions_go_in_rounds() -> None:

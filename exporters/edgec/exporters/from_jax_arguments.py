@@ -212,7 +212,8 @@ def _parameter_names(
     except TypeError as error:
         raise UsageError(
             f"the example inputs do not fit the function: {error}",
-            hint=f"it takes {signature}",
+            hint=f"it takes {signature}: give example inputs, as export(f, (x, y)), as (f, (x, y)) "
+            "from a function without parameters, or as example_inputs in the same file",
         ) from error
     names: list[str] = []
     variadic = next((p for p in parameters if p.kind is p.VAR_POSITIONAL), None)
