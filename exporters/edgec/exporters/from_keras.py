@@ -51,9 +51,9 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
     bundle = replace(bundle, entries=entries)
     backend = keras.backend.backend()
     if backend == "tensorflow" and not dynamic:
-        from edgec.exporters import from_tensorflow
+        from edgec.exporters.from_tensorflow import trace as trace_tensorflow
 
-        return from_tensorflow.trace(bundle, dynamic=dynamic)
+        return trace_tensorflow(bundle, dynamic=dynamic)
     if backend != "jax":
         from edgec.exporters.from_keras_elsewhere import trace_in_child
 
