@@ -7,17 +7,19 @@ from edgec.runtime.module import GET_STATE, SET_STATE
 from edgec.toolchain.passes.annotate import Annotate
 from edgec.toolchain.passes.bind_globals import BindGlobals
 from edgec.toolchain.passes.functions import entry_block, functions
+from edgec.toolchain.passes.narrow_integers import NarrowIntegers
 from edgec.toolchain.program import Dialect, ProgramInfo
 
 __all__ = [
     "PASSES_VERSION",
     "Annotate",
     "BindGlobals",
+    "NarrowIntegers",
     "Pass",
     "passes_for",
 ]
 
-PASSES_VERSION = 1
+PASSES_VERSION = 2
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
@@ -39,6 +41,8 @@ def passes_for(info: ProgramInfo, facts: Mapping[str, Any], module: Any) -> tupl
         from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
 
         first = (DynamicShapes(),)
+    if facts.get("driver") == "vulkan":
+        first = (*first, NarrowIntegers())
     return (
         *first,
         BindGlobals(info=info),
