@@ -1,7 +1,7 @@
 """A program and a target to a module: the compiler behind one door."""
 
 from edgec.toolchain.cache import Cache
-from edgec.toolchain.compile import (
+from edgec.toolchain.compiling import (
     Compiled,
     CompileOptions,
     CompileReport,

@@ -112,8 +112,9 @@ def run_check(arguments: Mapping[str, Any]) -> Any:
     except EdgecError as error:
         return {"unchecked": error.what}
     words = arguments["devices"]
-    if words and not any(word in device.name.lower() for word in words):
-        return {"unchecked": f"the device here is {_short_name(device.name)}"}
+    name = _short_name(device)
+    if words and not any(word in name.lower() for word in words):
+        return {"unchecked": f"the device here is {name}"}
     try:
         result = check_golden(
             Path(arguments["module"]),
@@ -132,7 +133,7 @@ def run_check(arguments: Mapping[str, Any]) -> Any:
             f"(max abs err {comparison.max_abs:.1e}, max rel err {comparison.max_rel:.1e})"
         )
     return {
-        "device": _short_name(device.name),
+        "device": name,
         "max_abs": result.max_abs,
         "problem": problem,
     }
@@ -147,9 +148,11 @@ def _proof(golden: Golden, target: Target, tolerance: Tolerance | None) -> str:
     return key_of("proof", *parts)
 
 
-def _short_name(device: str) -> str:
+def _short_name(device: Device) -> str:
     """`llvmpipe (LLVM 15.0.6, 256 bits)` → `llvmpipe`."""
-    return device.partition(" (")[0]
+    if device.driver.startswith("local-"):
+        return "a CPU"
+    return device.name.partition(" (")[0]
 
 
 def _fit(before: str, middle: str, after: str) -> str:

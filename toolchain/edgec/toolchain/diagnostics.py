@@ -14,11 +14,11 @@ from edgec.toolchain.refusals import KNOWN, LAPACK
 __all__ = ["Message", "explain", "explain_unreadable", "messages"]
 
 _LINE = re.compile(
-    r"^(?:loc\()?\"?(?P<file>[^\s\"][^\"]*?)\"?:(?P<line>\d+):(?P<column>\d+)\)?:? "
+    r"^(?:loc\()?\"?(?P<file>[^\s\"][^\"]*?)\"?:(?P<line>\d+)(?::\d+)?\)?:? "
     r"(?P<severity>error|warning|note|remark): (?P<text>.*)$"
 )
 _BARE = re.compile(
-    r"^(?:[\w./-]*(?:iree-compile|iree-lld|ld\.lld|wasm-ld): )?(?:error: )(?P<text>.*)$"
+    r"^(?:[\w./-]*iree-compile: |(?:[\w./-]*(?:lld|wasm-ld): )?error: )(?P<text>.*)$"
 )
 _LONG = 240
 _ISSUES = "https://github.com/iree-org/iree/issues"

@@ -153,7 +153,9 @@ def keep_log(name: str, command: Sequence[str], finished: Finished) -> Path | No
     try:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(text + finished.stderr, encoding="utf-8")
-        for old in sorted(folder.glob("compile-*.log"))[:-_KEPT_LOGS]:
+        others = [log for log in folder.glob("compile-*.log") if log != path]
+        by_age = sorted(others, key=lambda log: log.stat().st_mtime_ns, reverse=True)
+        for old in by_age[_KEPT_LOGS - 1 :]:
             old.unlink(missing_ok=True)
     except OSError:
         return None
