@@ -104,7 +104,7 @@ def _spec(function: str, text: str, fallback: str) -> TensorSpec:
     except InputError as error:
         raise ModuleError(f"{function}: {error.what}") from None
     shape: list[int | Dim] = [
-        Dim(name=f"{name}_{axis}") if size == "?" else int(size)
+        Dim(name=f"{name}_{axis}", minimum=0) if size == "?" else int(size)
         for axis, size in enumerate(tensor[1].split("x")[:-1])
     ]
     return TensorSpec(name=name, shape=tuple(shape), dtype=dtype)

@@ -26,20 +26,20 @@ class Device:
         driver: `local-task`, `local-sync`, `vulkan`, `cuda`, `hip` or `metal`.
         name: what the driver calls it.
         hal: IREE's `HalDevice`, for use with `iree.runtime`.
-        native_uri: what IREE's own tools call it.
-        threads: the worker threads asked for, if they were.
+        native_uri: what IREE's own tools (`iree-run-module --device=`) call it.
+        native_flags: the flags with which they treat it as edgec does.
     """
 
     _open: ClassVar[dict[str, "Device"]] = {}
     _lock: ClassVar[threading.RLock] = threading.RLock()
 
-    def __init__(self, *, uri: str, driver: str, threads: int | None, opened: Opened) -> None:
+    def __init__(self, *, uri: str, driver: str, opened: Opened) -> None:
         self.uri = uri
         self.driver = driver
-        self.threads = threads
         self.name = opened.name
         self.hal = opened.hal
         self.native_uri = opened.native_uri
+        self.native_flags = opened.native_flags
 
     @classmethod
     def open(cls, uri: "str | Device") -> "Device":
@@ -60,7 +60,7 @@ class Device:
         with cls._lock:
             if key not in cls._open:
                 opened = find_driver(driver).open(key, path, threads)
-                cls._open[key] = cls(uri=key, driver=driver, threads=threads, opened=opened)
+                cls._open[key] = cls(uri=key, driver=driver, opened=opened)
             return cls._open[key]
 
     @property

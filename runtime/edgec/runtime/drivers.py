@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from edgec.runtime.errors import DeviceError, DeviceMissing
 from edgec.runtime.native import native_errors
 
-__all__ = ["DRIVERS", "DeviceStatus", "Driver", "Opened", "find_driver"]
+__all__ = ["DRIVERS", "DeviceStatus", "Driver", "Opened", "create_driver", "find_driver"]
 
 DRIVERS = ("local-task", "local-sync", "vulkan", "cuda", "hip", "metal")
 """The names, in the order they are listed; each stands for a kind of device."""
@@ -60,11 +60,19 @@ class DeviceStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """A device that a driver opened: IREE's `HalDevice`, its name, and its URI for IREE's tools."""
+    """A device that a driver opened.
+
+    Attributes:
+        hal: IREE's `HalDevice`.
+        name: what the driver calls it.
+        native_uri: its URI for IREE's own tools.
+        native_flags: the flags with which IREE's own tools treat it as edgec does.
+    """
 
     hal: Any
     name: str
     native_uri: str
+    native_flags: tuple[str, ...] = ()
 
 
 class Driver(Protocol):
@@ -105,19 +113,23 @@ class LocalDriver:
                 from iree.runtime import get_driver
 
                 hal = get_driver(self.name).create_default_device()
-            else:
-                hal = _with_threads(self.name, threads)
-        return Opened(hal=hal, name=_LOCAL[self.name], native_uri=self.name)
+                return Opened(hal=hal, name=_LOCAL[self.name], native_uri=self.name)
+            hal, flag = _with_threads(self.name, threads)
+        return Opened(hal=hal, name=_LOCAL[self.name], native_uri=self.name, native_flags=(flag,))
 
 
-def _with_threads(name: str, threads: int) -> Any:
-    """A device with so many workers; the flag is the process's, so it is put back."""
+def _with_threads(name: str, threads: int) -> tuple[Any, str]:
+    """A device with so many workers, and the flag that did it; being the process's, it is put back.
+
+    Callers hold the lock of `Device.open`.
+    """
     from iree.runtime import flags
     from iree.runtime._binding import create_hal_driver
 
-    flags.parse_flags(f"--task_topology_group_count={threads}")
+    flag = f"--task_topology_group_count={threads}"
+    flags.parse_flags(flag)
     try:
-        return create_hal_driver(name).create_default_device()
+        return create_hal_driver(name).create_default_device(), flag
     finally:
         flags.parse_flags("--task_topology_group_count=0")
 
@@ -157,10 +169,8 @@ class GpuDriver:
 
     def open(self, uri: str, path: str, threads: int | None) -> "Opened":
         """The device with this index or path; the first one without."""
-        from iree.runtime import get_driver
-
         try:
-            native = get_driver(self.name)
+            native = create_driver(self.name)
             devices = native.query_available_devices()
         except (RuntimeError, ValueError) as error:
             raise self._missing(uri) from error
@@ -175,7 +185,10 @@ class GpuDriver:
         with native_errors(f"cannot open {uri}", DeviceError, "see `edgec devices`"):
             hal = native.create_device(chosen[0]["device_id"])
         return Opened(
-            hal=hal, name=chosen[0]["name"], native_uri=f"{self.name}://{chosen[0]['path']}"
+            hal=hal,
+            name=chosen[0]["name"],
+            native_uri=f"{self.name}://{chosen[0]['path']}",
+            native_flags=_FLAGS.get(self.name, ()),
         )
 
     def _missing(self, uri: str) -> DeviceMissing:
@@ -185,6 +198,26 @@ class GpuDriver:
         return DeviceMissing(
             f"{uri} is not here: {reason}", hint=status.hint if status else "see `edgec devices`"
         )
+
+
+# Flags without which a driver gives wrong answers. The Vulkan driver of IREE 3.13 keeps recorded
+# command buffers for replay and replays them with the buffers of an earlier call: a function that
+# stores two states and returns nothing stores the values of the call before.
+_FLAGS = {"vulkan": ("--vulkan_cached_bda_replay_instances=0",)}
+
+
+@cache
+def create_driver(name: str) -> Any:
+    """IREE's driver of this name, made once with the flags it needs; IREE's own cache has others.
+
+    Raises:
+        RuntimeError, ValueError: IREE's own, when the driver does not start.
+    """
+    from iree.runtime import flags
+    from iree.runtime._binding import create_hal_driver
+
+    flags.parse_flags(*_FLAGS.get(name, ()))
+    return create_hal_driver(name)
 
 
 def _refuse_clash(device: str) -> None:

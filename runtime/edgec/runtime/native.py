@@ -42,6 +42,8 @@ def native_errors(
         if status == "INVALID_ARGUMENT" and otherwise is InputError:
             raise InputError(f"{what}: {text}", hint=hint) from error
         kind, advice = _KINDS.get(status, (otherwise, hint))
+        if "empty buffer range" in text:
+            advice = "this driver runs no kernel on an empty tensor; give at least one element"
         raise kind(f"{what}: {text}", hint=advice or hint) from error
 
 

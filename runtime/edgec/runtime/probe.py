@@ -106,13 +106,12 @@ def _load(*names: str) -> ctypes.CDLL | None:
 
 def _devices(driver: str) -> Iterator[Finding]:
     """Every device of a driver, opened once to see whether it works."""
-    from iree.runtime import get_driver
-
+    from edgec.runtime.drivers import create_driver
     from edgec.runtime.native import status_text
 
     hint = f"see the driver's own tools; the runtime's {driver} driver refuses"
     try:
-        native = get_driver(driver)
+        native = create_driver(driver)
         devices = native.query_available_devices()
     except (RuntimeError, ValueError) as error:
         yield _absent("", status_text(str(error))[1], hint)

@@ -132,11 +132,7 @@ def profile(
             f"--device_profiling_output={bundle}",
             *(f"--input={_input(Path(folder), i, a)}" for i, a in enumerate(arrays)),
             *([f"--parameters={scope}={file}"] if file is not None else []),
-            *(
-                [f"--task_topology_group_count={chosen.threads}"]
-                if chosen.threads is not None
-                else []
-            ),
+            *chosen.native_flags,
         ]
         _run(command)
         report = ""
