@@ -20,10 +20,10 @@ def root() -> Path:
 
 @pytest.fixture
 def command(tmp_path: Path) -> Command:
-    """Run `python …` or `edgec …` in an empty folder, and expect it to end well."""
+    """Run `python …` or `edgec …` in an empty folder, and expect its exit code."""
     tools = {"python": sys.executable, "edgec": str(Path(sys.executable).with_name("edgec"))}
 
-    def run(tool: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    def run(tool: str, *arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [tools[tool], *map(str, arguments)],
             cwd=tmp_path,
@@ -32,7 +32,7 @@ def command(tmp_path: Path) -> Command:
             text=True,
             check=False,
         )
-        assert done.returncode == 0, f"{tool} {arguments}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == code, f"{tool} {arguments}\n{done.stdout}\n{done.stderr}"
         return done
 
     return run
