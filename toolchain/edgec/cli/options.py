@@ -1,0 +1,108 @@
+"""Options that several verbs take, and what a shell completes them with."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "DeviceOption",
+    "FunctionOption",
+    "InputOption",
+    "ModuleArgument",
+    "WeightsOption",
+    "complete_device",
+    "complete_target",
+]
+
+_DEVICES = ("local-task", "local-sync", "vulkan", "cuda", "hip", "metal")
+
+
+def complete_target(incomplete: str) -> Iterator[tuple[str, str]]:
+    """Targets and presets that begin so, with their summaries."""
+    from edgec.targets import PRESETS, catalogue
+
+    for target in catalogue():
+        for name in (target.name, *target.aliases):
+            if name.startswith(incomplete):
+                yield name, target.summary
+    for name, members in PRESETS.items():
+        if name.startswith(incomplete):
+            yield name, ", ".join(members)
+
+
+def complete_device(incomplete: str) -> Iterator[tuple[str, str]]:
+    """Drivers, and after `DRIVER:` that driver's devices, which are here and begin so."""
+    driver, colon, _ = incomplete.partition(":")
+    if not colon:
+        yield from ((name, "") for name in _DEVICES if name.startswith(incomplete))
+        return
+    if driver not in _DEVICES:
+        return
+    from edgec.runtime import devices
+
+    for status in devices([driver]):
+        if status.usable and status.uri.startswith(incomplete):
+            yield status.uri, status.name
+
+
+def complete_function(context: typer.Context, incomplete: str) -> Iterator[tuple[str, str]]:
+    """Functions of the module that is named on the line so far."""
+    from edgec.runtime import Module
+    from edgec.runtime.errors import EdgecError
+
+    path = context.params.get("module")
+    if not path:
+        return
+    try:
+        signatures = Module.read(Path(path)).signatures
+    except EdgecError:
+        return
+    for name, signature in signatures.items():
+        if name.startswith(incomplete):
+            yield name, str(signature)
+
+
+ModuleArgument = Annotated[
+    Path, typer.Argument(metavar="MODULE", help="A .vmfb file.", show_default=False)
+]
+DeviceOption = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="URI",
+        help="Where to run: local-task, local-sync, vulkan, vulkan://1, cuda … "
+        "(default: what the module was compiled for).",
+        autocompletion=complete_device,
+        show_default=False,
+    ),
+]
+FunctionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--function",
+        metavar="NAME",
+        help="Which function, if there are several.",
+        autocompletion=complete_function,
+        show_default=False,
+    ),
+]
+InputOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="[NAME=]VALUE",
+        help="One input: @FILE (.npy .npz .bin .png .jpg) or 1x3xf32=0.5; again for the next.",
+        show_default=False,
+    ),
+]
+WeightsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--weights",
+        metavar="FILE",
+        help="The weights file, where it is not where the module says.",
+        show_default=False,
+    ),
+]

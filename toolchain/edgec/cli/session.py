@@ -1,0 +1,44 @@
+"""One run of the command line: how much to say, and to whom."""
+
+import sys
+from dataclasses import dataclass, field
+
+from edgec.cli.layout import printable
+
+__all__ = ["Session"]
+
+
+@dataclass(kw_only=True)
+class Session:
+    """What the flags that every verb takes ask for. Changed once, when they are known.
+
+    Attributes:
+        verb: the verb that runs; empty before one is known.
+        json: print one JSON object on stdout.
+        verbosity: -1 errors only, 0 plain, 1 and more for details; all of it on stderr.
+        notes: what `note` said, for the JSON object.
+    """
+
+    verb: str = ""
+    json: bool = False
+    verbosity: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        """Tell the user something they should know (a conversion, a guess), unless quiet."""
+        self.notes.append(text)
+        if self.verbosity >= 0:
+            self._say(f"note: {text}")
+
+    def detail(self, text: str) -> None:
+        """Tell the user something only with `-v`."""
+        if self.verbosity >= 1:
+            self._say(text)
+
+    def say(self, text: str) -> None:
+        """A line on stderr for people, unless quiet or answering in JSON."""
+        if self.verbosity >= 0 and not self.json:
+            self._say(text)
+
+    def _say(self, text: str) -> None:
+        print(printable(text), file=sys.stderr, flush=True)

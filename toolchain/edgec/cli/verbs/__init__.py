@@ -1,0 +1,1 @@
+"""One file a verb: a function from the command line's values to a `Report`."""

@@ -1,0 +1,184 @@
+"""`edgec bench`: how long a module takes to load, at the first call, and steadily."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edgec.cli.options import (
+    DeviceOption,
+    FunctionOption,
+    InputOption,
+    ModuleArgument,
+    WeightsOption,
+)
+from edgec.cli.report import Block, Grid, Report
+from edgec.cli.session import Session
+from edgec.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from edgec.runtime import BenchResult, Profile
+    from edgec.runtime.signature import Signature
+
+__all__ = ["bench"]
+
+_MOST_CALLS = 100_000
+
+
+def bench(
+    session: Session,
+    module: ModuleArgument,
+    device: DeviceOption = None,
+    function: FunctionOption = None,
+    input: InputOption = None,
+    size: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--size",
+            metavar="DIM=N",
+            help="The size of a dynamic dimension, for random inputs; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option("--seconds", min=0.0, help="How long to measure steady calls.")
+    ] = 2.0,
+    iterations: Annotated[
+        int | None,
+        typer.Option(
+            "--iterations",
+            min=1,
+            help="How many steady calls to measure, instead of --seconds.",
+            show_default=False,
+        ),
+    ] = None,
+    threads: Annotated[
+        int, typer.Option("--threads", min=1, help="How many callers at the same time.")
+    ] = 1,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Measure each dispatch of the function, too.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of random inputs.")] = 0,
+    weights: WeightsOption = None,
+) -> Report:
+    """Measure a function: load, first call, then P50, P90, P99, throughput and memory."""
+    from edgec.cli.signatures import choose
+    from edgec.runtime import Module
+    from edgec.runtime import bench as measure
+    from edgec.runtime import profile as measure_dispatches
+
+    read = Module.read(module)
+    signature = choose(read, function)
+    inputs = _inputs(session, signature, input or (), size or (), seed)
+    chosen = device
+    result = measure(
+        read,
+        function=signature.name,
+        inputs=inputs,
+        device=chosen,
+        weights=weights,
+        seconds=1e9 if iterations is not None else seconds,
+        max_calls=iterations if iterations is not None else _MOST_CALLS,
+        threads=threads,
+    )
+    dispatches = None
+    if profile:
+        dispatches = measure_dispatches(
+            read, function=signature.name, inputs=inputs, device=chosen, weights=weights
+        )
+    return _report(result, dispatches, random=not input and bool(signature.inputs))
+
+
+def _inputs(
+    session: Session,
+    signature: "Signature",
+    texts: Sequence[str],
+    sizes: Sequence[str],
+    seed: int,
+) -> "Sequence[np.ndarray]":
+    """The inputs given, or random ones; which, is said."""
+    from edgec.cli.bind_inputs import bind
+    from edgec.cli.calls import input_slots, split
+    from edgec.cli.input_spec import parse_input
+    from edgec.cli.random_inputs import random_inputs, sizes_of
+
+    if texts:
+        if sizes:
+            raise UsageError("--size is for random inputs, and --input gives them")
+        arrays = bind([parse_input(t) for t in texts], input_slots(signature, each=False))
+        return split(session, signature, arrays, each=False).inputs[0]
+    chosen = sizes_of(signature) | _sizes(signature, sizes)
+    if signature.inputs:
+        dims = "".join(f", {name}={extent}" for name, extent in chosen.items())
+        session.note(f"the inputs are random (seed {seed}{dims}): floats normal, integers 0 or 1")
+    return random_inputs(signature, seed=seed, sizes=chosen)
+
+
+def _sizes(signature: "Signature", texts: Sequence[str]) -> dict[str, int]:
+    from edgec.cli.random_inputs import sizes_of
+
+    known = sizes_of(signature)
+    found = {}
+    for text in texts:
+        name, _, digits = text.partition("=")
+        if name not in known or not digits.isdecimal() or len(digits) > 18:
+            raise UsageError(
+                f"--size={text} names no size of a dynamic dimension",
+                hint=f"{signature.name} has {', '.join(known) or 'none'}; write NAME=NUMBER",
+            )
+        found[name] = int(digits)
+    return found
+
+
+def _report(result: "BenchResult", dispatches: "Profile | None", *, random: bool) -> Report:
+    from edgec.cli.amounts import bytes_text, seconds_text
+
+    rows = [
+        ("load", seconds_text(result.load)),
+        ("first call", seconds_text(result.first)),
+        ("P50", seconds_text(result.p50)),
+        ("P90", seconds_text(result.p90)),
+        ("P99", seconds_text(result.p99)),
+        ("mean", seconds_text(result.mean)),
+        ("minimum", seconds_text(result.minimum)),
+        ("throughput", f"{result.throughput:.1f} calls/s"),
+        ("peak memory", bytes_text(result.peak_rss)),
+    ]
+    threads = f", {result.threads} threads" if result.threads > 1 else ""
+    blocks: list[Block] = [
+        f"{result.path}: {result.function} on {result.device} ({result.device_name}), "
+        f"{result.calls} calls{threads}",
+        Grid(columns=("what", "value"), rows=tuple(rows), right=frozenset({1})),
+    ]
+    if dispatches is not None:
+        blocks += ["", _dispatches(dispatches)]
+    return Report(
+        data={
+            "result": result.to_json(),
+            "inputs": "random" if random else "given",
+            "profile": None if dispatches is None else dispatches.to_json(),
+        },
+        blocks=tuple(blocks),
+    )
+
+
+def _dispatches(profile: "Profile") -> Grid:
+    from edgec.cli.amounts import seconds_text
+
+    total = profile.total or 1.0
+    return Grid(
+        columns=("dispatch", "count", "mean", "total", "share"),
+        rows=tuple(
+            (
+                d.name,
+                str(d.count),
+                seconds_text(d.mean),
+                seconds_text(d.total),
+                f"{d.total / total:.1%}",
+            )
+            for d in profile.dispatches
+        ),
+        right=frozenset({1, 2, 3, 4}),
+    )

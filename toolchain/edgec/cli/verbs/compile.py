@@ -1,0 +1,249 @@
+"""`edgec compile`: a program and targets to modules."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edgec.cli.options import complete_target
+from edgec.cli.report import Block, Grid, Report
+from edgec.cli.session import Session
+from edgec.runtime.errors import EdgecError, FileError, UsageError
+
+if TYPE_CHECKING:
+    from edgec.targets import Target
+    from edgec.toolchain import Compiled, CompileOptions
+
+__all__ = ["compile"]
+
+
+def compile(
+    session: Session,
+    program: Annotated[
+        Path,
+        typer.Argument(metavar="PROGRAM", help="A .mlirbc or .mlir file.", show_default=False),
+    ],
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            metavar="NAME",
+            help="A device (`edgec targets` lists them) or a preset (android, ios, web); "
+            "repeatable (default: cpu, this machine).",
+            autocompletion=complete_target,
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE|DIR",
+            help="The module, or a folder for several (default: NAME.vmfb beside the program).",
+            show_default=False,
+        ),
+    ] = None,
+    level: Annotated[
+        int, typer.Option("-O", metavar="0..3", help="How much to optimise: -O0 to -O3.")
+    ] = 2,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check/--no-check",
+            help="Run the golden answers on the target's device, if it is here, and compare.",
+        ),
+    ] = True,
+    atol: Annotated[
+        float | None,
+        typer.Option(
+            "--atol",
+            "--tolerance",
+            help="Largest absolute error the check allows (default: by element type).",
+            show_default=False,
+        ),
+    ] = None,
+    rtol: Annotated[
+        float | None,
+        typer.Option(
+            "--rtol",
+            help="Largest error relative to the answer, on top of --atol.",
+            show_default=False,
+        ),
+    ] = None,
+    cache: Annotated[
+        bool, typer.Option("--cache/--no-cache", help="Take finished modules from the cache.")
+    ] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the compiler's command, and run nothing.")
+    ] = False,
+    iree_arg: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--iree-arg",
+            metavar="ARG",
+            help="Pass an argument on to iree-compile; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    keep_temps: Annotated[
+        Path | None,
+        typer.Option(
+            "--keep-temps",
+            metavar="DIR",
+            help="Keep the compiler's input and intermediate files here.",
+            show_default=False,
+        ),
+    ] = None,
+) -> Report:
+    """Compile a program for one device or several, and prove the modules."""
+    from edgec.runtime import Tolerance
+    from edgec.targets import expand
+    from edgec.toolchain import CompileOptions
+
+    targets = expand(target or ["cpu"])
+    tolerance = None
+    if atol is not None or rtol is not None:
+        tolerance = Tolerance(absolute=atol or 0.0, relative=rtol or 0.0)
+    options = CompileOptions(
+        level=level,
+        iree_args=tuple(iree_arg or ()),
+        check=check,
+        cache=cache,
+        keep_temps=keep_temps,
+        tolerance=tolerance,
+    )
+    if dry_run:
+        return _commands(program, targets, options)
+    outputs = _outputs(program, targets, output)
+    for path in outputs:
+        _make_folder(path.parent)
+    return _compile(session, program, list(zip(targets, outputs, strict=True)), options)
+
+
+def _compile(
+    session: Session,
+    program: Path,
+    jobs: Sequence[tuple["Target", Path]],
+    options: "CompileOptions",
+) -> Report:
+    """Every target in turn; the first failure ends it, and what was made before is kept."""
+    from dataclasses import replace
+
+    from edgec.cli.progress import showing
+    from edgec.toolchain import compile_with_report, load_program
+
+    done: list[Compiled] = []
+    failure: EdgecError | None = None
+    with showing(session) as progress:
+        loaded = load_program(program, cache=options.cache)
+        for target, path in jobs:
+            try:
+                chosen = replace(options, output=path, progress=progress)
+                done.append(compile_with_report(loaded, target, chosen))
+            except EdgecError as error:
+                failure = error
+                break
+    for made in done:
+        session.detail(shlex.join(made.report.command))
+    commands = [_run_command(made) for made in done]
+    return Report(
+        data={
+            "program": program,
+            "modules": [
+                _module_json(m, command) for m, command in zip(done, commands, strict=True)
+            ],
+        },
+        blocks=tuple(
+            block
+            for made, command in zip(done, commands, strict=True)
+            for block in _module_blocks(made, command)
+        ),
+        error=failure,
+    )
+
+
+def _commands(program: Path, targets: Sequence["Target"], options: "CompileOptions") -> Report:
+    from edgec.toolchain import command, load_program
+
+    info = load_program(program, cache=options.cache).info
+    lines = [command(program, target, options, dialect=info.dialect) for target in targets]
+    return Report(
+        data={
+            "program": program,
+            "commands": [
+                {"target": target.name, "command": line}
+                for target, line in zip(targets, lines, strict=True)
+            ],
+        },
+        blocks=tuple(shlex.join(line) for line in lines),
+    )
+
+
+def _outputs(program: Path, targets: Sequence["Target"], output: Path | None) -> list[Path]:
+    """Where each module goes: one target into the file named, several into a folder."""
+    if len(targets) == 1:
+        if output is None:
+            return [program.with_suffix(".vmfb")]
+        name = f"{program.stem}.{targets[0].file_name}.vmfb"
+        return [output / name if output.is_dir() else output]
+    if output is not None and (output.is_file() or output.suffix == ".vmfb"):
+        raise UsageError(
+            f"{len(targets)} modules do not go into one file {output}", hint="name a folder with -o"
+        )
+    folder = program.parent if output is None else output
+    return [folder / f"{program.stem}.{target.file_name}.vmfb" for target in targets]
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(
+            f"cannot make the folder {folder}: {error.strerror}", hint="choose another with -o"
+        ) from error
+
+
+def _run_command(made: "Compiled") -> str:
+    from edgec.cli.signatures import example_command
+
+    module = made.module
+    signature = next(iter(module.signatures.values()), None)
+    if signature is None:
+        return shlex.join(["edgec", "inspect", str(module.path)])
+    return example_command("run", module, signature)
+
+
+def _module_json(made: "Compiled", command: str) -> dict[str, Any]:
+    report = made.report
+    return {
+        "module": made.module.path,
+        "target": report.target,
+        "check": report.check,
+        "cached": report.cached,
+        "seconds": {step.value: seconds for step, seconds in report.seconds.items()},
+        "size": made.module.sizes.to_json(),
+        "command": list(report.command),
+        "next": command,
+    }
+
+
+def _module_blocks(made: "Compiled", command: str) -> list[Block]:
+    from edgec.cli.amounts import bytes_text, seconds_text
+
+    report, sizes = made.report, made.module.sizes
+    steps = ", ".join(f"{step.value} {seconds_text(s)}" for step, s in report.seconds.items())
+    rows = [
+        (part.value, bytes_text(size), f"{100 * size / max(1, sizes.total):.1f} %")
+        for part, size in sizes.by_part().items()
+        if size
+    ]
+    rows.append(("total", bytes_text(sizes.total), ""))
+    return [
+        f"{made.module.path}: {report.target}, {report.check}",
+        Grid(columns=("part", "size", ""), rows=tuple(rows), right=frozenset({1, 2})),
+        f"time: {seconds_text(report.total)}{' from the cache' if report.cached else ''} ({steps})",
+        f"next: {command}",
+    ]

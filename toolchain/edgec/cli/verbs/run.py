@@ -1,0 +1,187 @@
+"""`edgec run`: a module and inputs to outputs, compared with what is expected."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from edgec.cli.options import (
+    DeviceOption,
+    FunctionOption,
+    InputOption,
+    ModuleArgument,
+    WeightsOption,
+)
+from edgec.cli.report import Block, Report
+from edgec.cli.session import Session
+from edgec.runtime.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from edgec.cli.calls import Calls
+    from edgec.cli.expected import Checked
+    from edgec.runtime import LoadedModule, Module
+    from edgec.runtime.signature import Signature
+
+__all__ = ["run"]
+
+
+def run(
+    session: Session,
+    module: ModuleArgument,
+    device: DeviceOption = None,
+    function: FunctionOption = None,
+    input: InputOption = None,
+    expected: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--expected",
+            metavar="[NAME=]VALUE",
+            help="What an output should be, like --input; integer labels against scores compare "
+            "the largest score; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    atol: Annotated[
+        float | None,
+        typer.Option(
+            "--atol",
+            help="Largest absolute error allowed (default: by element type).",
+            show_default=False,
+        ),
+    ] = None,
+    rtol: Annotated[
+        float | None,
+        typer.Option(
+            "--rtol",
+            help="Largest error relative to the expected value, on top of --atol.",
+            show_default=False,
+        ),
+    ] = None,
+    share: Annotated[
+        float, typer.Option("--share", help="The part of the labels that must agree, 0 to 1.")
+    ] = 1.0,
+    each: Annotated[
+        bool,
+        typer.Option("--each", help="One call for each row of the inputs, state carried on."),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Write the outputs by name (.npz; .npy for a single one).",
+            show_default=False,
+        ),
+    ] = None,
+    weights: WeightsOption = None,
+) -> Report:
+    """Call a function of a module, print what it gives, and compare it with what is expected."""
+    from edgec.cli.bind_inputs import bind
+    from edgec.cli.calls import input_slots, join, output_slots, split
+    from edgec.cli.expected import check_outputs
+    from edgec.cli.input_spec import parse_input
+    from edgec.cli.results import check_results_path, save_results
+    from edgec.cli.signatures import choose, example_command
+    from edgec.runtime import Module, load
+
+    read = Module.read(module)
+    signature = choose(read, function)
+    inputs = [parse_input(text) for text in input or ()]
+    answers = [parse_input(text) for text in expected or ()]
+    _refuse_without_meaning(atol, rtol, share, expected=bool(answers))
+    if signature.inputs and not inputs:
+        raise InputError(
+            f"{signature.name} needs inputs: {signature}",
+            hint=f"for example {example_command('run', read, signature)}",
+        )
+    if output is not None:
+        check_results_path(output, len(signature.outputs))
+    arrays = bind(inputs, input_slots(signature, each=each))
+    calls = split(session, signature, arrays, each=each)
+    wanted = bind(answers, output_slots(signature, rows=calls.rows))
+    with load(read, device=device, weights=weights) as loaded:
+        session.detail(f"{read.path} on {loaded.device.uri} ({loaded.device.name})")
+        results, seconds = _call(loaded, signature, calls)
+        uri = loaded.device.uri
+    outputs = [
+        join(calls, spec, [result[index] for result in results])
+        for index, spec in enumerate(signature.outputs)
+    ]
+    if output is not None:
+        save_results(output, signature.outputs, outputs)
+        session.say(f"wrote {output}")
+    checked = check_outputs(
+        session,
+        signature.outputs,
+        outputs,
+        wanted,
+        absolute=atol,
+        relative=rtol,
+        share=share,
+    )
+    session.detail(f"{len(results)} calls in {seconds:.6f} s, the first included")
+    return _report(read, signature, uri, calls, outputs, checked, seconds)
+
+
+def _call(
+    loaded: "LoadedModule", signature: "Signature", calls: "Calls"
+) -> tuple[list[list["np.ndarray"]], float]:
+    """Outputs of every call, and the seconds all of them took."""
+    import time
+
+    import numpy as np
+
+    function = loaded[signature.name]
+    start = time.perf_counter()
+    results = [
+        [np.array(array.numpy()) for array in function.call_flat(leaves)] for leaves in calls.inputs
+    ]
+    return results, time.perf_counter() - start
+
+
+def _refuse_without_meaning(
+    atol: float | None, rtol: float | None, share: float, *, expected: bool
+) -> None:
+    if expected:
+        return
+    if atol is not None or rtol is not None or share != 1.0:
+        raise UsageError(
+            "--atol, --rtol and --share say how to compare, and nothing is expected",
+            hint="add --expected",
+        )
+
+
+def _report(
+    module: "Module",
+    signature: "Signature",
+    uri: str,
+    calls: "Calls",
+    outputs: Sequence["np.ndarray"],
+    checked: Sequence["Checked"],
+    seconds: float,
+) -> Report:
+    from edgec.cli.expected import failure, grid
+    from edgec.cli.results import result_json, result_text
+
+    specs = signature.outputs
+    blocks: list[Block] = [
+        result_text(spec, array) for spec, array in zip(specs, outputs, strict=True)
+    ]
+    if checked:
+        blocks.append(grid(checked))
+    data: Mapping[str, object] = {
+        "module": module.path,
+        "function": signature.name,
+        "device": uri,
+        "calls": len(calls.inputs),
+        "seconds": seconds,
+        "outputs": [result_json(spec, array) for spec, array in zip(specs, outputs, strict=True)],
+        "comparisons": [c.to_json() for c in checked],
+    }
+    return Report(
+        data=data, blocks=tuple(blocks), error=failure(checked, f"{module.path} on {uri}")
+    )
