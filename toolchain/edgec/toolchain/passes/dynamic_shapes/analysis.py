@@ -175,17 +175,5 @@ class Sizes:
     def _follow(self, value: Any, position: int) -> Size | None:
         owner = value.owner
         if isinstance(owner, ir.Block):
-            return self._follow_argument(value, position)
+            return None
         return element_source(self, owner, position)
-
-    def _follow_argument(self, value: Any, position: int) -> Size | None:
-        """What a loop carries unchanged is what went in."""
-        block = value.owner
-        loop = block.owner
-        if loop.name != "stablehlo.while":
-            return None
-        index = ir.BlockArgument(value).arg_number
-        body = loop.regions[1].blocks[0]
-        if body.operations[len(body.operations) - 1].operands[index] != body.arguments[index]:
-            return None
-        return self.element(loop.operands[index], position)

@@ -50,6 +50,10 @@ class Emitter:
         self.index_type = ir.IndexType.get()
         self._cache: dict[Size, Any] = {}
 
+    def at(self, op: Any) -> "Emitter":
+        """An emitter for another operation of the function."""
+        return Emitter(op, self.sizes, trusts_broadcasts=self.trusts_broadcasts)
+
     # Operations
 
     def create(

@@ -85,6 +85,7 @@ def _rewrite_function(function: Any, trusts_broadcasts: bool, reducers: set[str]
     from iree.compiler import ir
 
     from edgec.toolchain.passes.dynamic_shapes import (
+        control,
         lookups,
         moves,
         products,
@@ -97,6 +98,7 @@ def _rewrite_function(function: Any, trusts_broadcasts: bool, reducers: set[str]
 
     # Each returns whether it rewrote; False leaves the operation to the compiler.
     rewrites: Mapping[str, Callable[[Emitter], bool]] = {
+        "stablehlo.case": control.branch,
         "stablehlo.concatenate": moves.concatenate,
         "stablehlo.convolution": products.convolution,
         "stablehlo.dot_general": products.dot_general,
@@ -109,26 +111,32 @@ def _rewrite_function(function: Any, trusts_broadcasts: bool, reducers: set[str]
         "stablehlo.dynamic_update_slice": moves.update_slice,
         "stablehlo.gather": lookups.gather,
         "stablehlo.get_dimension_size": moves.dimension_size,
+        "stablehlo.if": control.branch,
         "stablehlo.real_dynamic_slice": moves.slice_at_run_time,
         "stablehlo.reduce": reductions.reduce,
         "stablehlo.reduce_window": windows.reduce_window,
         "stablehlo.scatter": lookups.scatter,
         "stablehlo.sort": reductions.sort,
+        "stablehlo.while": control.loop,
     }
     custom: Mapping[str, Callable[[Emitter], bool]] = {
         "stablehlo.dynamic_reduce_window": windows.dynamic_reduce_window,
         "shape_assertion": lambda e: True,  # the caller's sizes are checked against the signature
     }
 
-    sizes = Sizes(function)
     found: list[Any] = []
     _collect(function, found)
+    for op in found:
+        if op.name == "stablehlo.while":
+            control.keep_outside(op)
+    sizes = Sizes(function)
     replaced = []
     for op in found:
         target = call_target(op)
         rewrite = rewrites.get(op.name) if target is None else custom.get(target)
+        always = target == "shape_assertion" or op.name in _CONTROL
         if rewrite is None or not (
-            target == "shape_assertion" or any(is_dynamic(v) for v in (*op.operands, *op.results))
+            always or any(is_dynamic(v) for v in (*op.operands, *op.results))
         ):
             continue
         with ir.InsertionPoint(op), op.location:
