@@ -21,6 +21,7 @@ from edgec.cli.verbs.export import export
 from edgec.cli.verbs.inspect import inspect as inspect_verb
 from edgec.cli.verbs.run import run
 from edgec.cli.verbs.targets import targets
+from edgec.runtime.errors import UsageError
 
 __all__ = ["VERBS", "command"]
 
@@ -54,7 +55,6 @@ def command() -> Any:
     """The command to run with `main(args, obj=Session())`; a verb's `Report` comes back."""
     app = typer.Typer(
         name="edgec",
-        no_args_is_help=True,
         rich_markup_mode="rich",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -63,7 +63,7 @@ def command() -> Any:
         "[bold]edgec compile net.mlirbc --target=vulkan -o net.vmfb[/bold], then "
         "[bold]edgec run net.vmfb --input=@x.npy[/bold].",
     )
-    app.callback()(_global_options)
+    app.callback(invoke_without_command=True)(_global_options)
     for name, verb in VERBS.items():
         app.command(name)(_with_session(name, verb))
     return typer.main.get_command(app)
@@ -91,6 +91,11 @@ def _global_options(
     quiet: _QUIET = False,
 ) -> None:
     _settle(context.obj, json=json, verbose=verbose, quiet=quiet)
+    if context.invoked_subcommand is not None:
+        return
+    if context.obj.json:
+        raise UsageError("there is no verb", hint="see `edgec --help`")
+    typer.echo(context.get_help())
 
 
 def _settle(session: Session, *, json: bool, verbose: int, quiet: bool) -> None:

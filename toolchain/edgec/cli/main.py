@@ -4,6 +4,8 @@ Exit codes are those of `edgec.runtime.errors`, and: 70 a bug in edgec, 130 inte
 141 whoever read the output went away.
 """
 
+import contextlib
+import io
 import json
 import math
 import os
@@ -48,10 +50,10 @@ class _Interrupted(EdgecError):
 
 def main() -> NoReturn:
     """The `edgec` command."""
-    code = execute(sys.argv[1:])
-    if code == EXIT_BROKEN_PIPE:
-        _forget_output()
-    sys.exit(code)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    sys.exit(execute(sys.argv[1:]))
 
 
 def execute(argv: Sequence[str]) -> int:
@@ -61,10 +63,12 @@ def execute(argv: Sequence[str]) -> int:
     try:
         return _print(_run(argv, session), session)
     except BrokenPipeError:
+        _forget_output()
         return EXIT_BROKEN_PIPE
-    except OSError as error:  # stdout is a full disk, or closed
+    except OSError as error:  # stdout is closed, or a file on a full disk
+        _forget_output()
         failure = FileError(f"cannot write the output: {error.strerror}")
-        _print_error(failure, session)
+        _print_error(failure)
         return failure.exit_code
 
 
@@ -86,8 +90,8 @@ def _run(argv: Sequence[str], session: Session) -> Report:
         return _failed(_Interrupted("interrupted"))
     except MemoryError:
         return _failed(EdgecError("out of memory", hint="close something, or use a larger machine"))
-    except SystemExit as stop:  # typer's answer to a broken pipe while it prints help
-        return Report(data={}, exit_code=EXIT_BROKEN_PIPE if stop.code else 0)
+    except SystemExit as stop:  # how typer ends a shell completion
+        return Report(data={}, exit_code=stop.code if isinstance(stop.code, int) else 0)
     except Exception as error:  # noqa: BLE001 - a bug must not end in a traceback
         return _failed(_bug(error, argv, session))
     if isinstance(outcome, Report):
@@ -139,7 +143,8 @@ def _print(report: Report, session: Session) -> int:
         write_blocks(report.blocks, sys.stdout)
     sys.stdout.flush()
     if error is not None:
-        _print_error(error, session)
+        if not session.json:
+            _print_error(error)
         return error.exit_code
     return report.exit_code
 
@@ -168,10 +173,8 @@ def _error_json(error: EdgecError) -> dict[str, Any]:
     }
 
 
-def _print_error(error: EdgecError, session: Session) -> None:
-    """The error for people, on stderr; with `--json` it is in the object already."""
-    if session.json and not isinstance(error, FileError) and error.exit_code != EXIT_BUG:
-        return
+def _print_error(error: EdgecError) -> None:
+    """The error for people, on stderr; with `--json` it is in the object instead."""
     stream: TextIO = sys.stderr
     text = printable(str(error))
     label = "\x1b[1;31merror:\x1b[0m" if wants_colour(stream) else "error:"
@@ -193,4 +196,5 @@ def _finite(value: Any) -> Any:
 
 def _forget_output() -> None:
     """Nobody reads stdout any more: let the interpreter flush into nothing on its way out."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,11 +1,12 @@
 """Outputs of a call to a `.npz` or `.npy` file, to JSON, and to lines for people."""
 
-import io
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.lib import format as npy
 
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import UsageError
@@ -38,21 +39,26 @@ def save_results(path: Path, specs: Sequence[TensorSpec], arrays: Sequence[np.nd
         FileError: the file cannot be written.
     """
     plain = [a.astype(np.float32) if DType.of(a.dtype) is DType.BF16 else a for a in arrays]
-    buffer = io.BytesIO()
-    if path.suffix == ".npy":
-        np.save(buffer, plain[0], allow_pickle=False)
-    else:
-        named = {spec.name: array for spec, array in zip(specs, plain, strict=True)}
-        np.savez(buffer, **named)  # type: ignore[arg-type]
     with write_atomically(path) as stream:
-        stream.write(buffer.getbuffer())
+        if path.suffix == ".npy":
+            npy.write_array(stream, plain[0], allow_pickle=False)
+            return
+        with zipfile.ZipFile(stream, "w") as archive:
+            for spec, array in zip(specs, plain, strict=True):
+                with archive.open(f"{spec.name}.npy", "w", force_zip64=True) as member:
+                    npy.write_array(member, array, allow_pickle=False)
 
 
 def result_text(spec: TensorSpec, array: np.ndarray) -> str:
     """`logits: f32[1, 10] = [[1.2, …]]`, abridged."""
     shape = ", ".join(map(str, array.shape))
     body = np.array2string(
-        _viewable(array), threshold=64, edgeitems=_SHOWN // 2, precision=6, separator=", "
+        _viewable(array),
+        threshold=64,
+        edgeitems=_SHOWN // 2,
+        precision=6,
+        separator=", ",
+        max_line_width=100,
     )
     head = f"{spec.name}: {spec.dtype.value}[{shape}] ="
     return f"{head} {body}" if "\n" not in body else f"{head}\n{body}"

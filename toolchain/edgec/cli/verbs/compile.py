@@ -1,7 +1,8 @@
 """`edgec compile`: a program and targets to modules."""
 
+import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,7 +38,7 @@ def compile(
         ),
     ] = None,
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--output",
             "-o",
@@ -119,6 +120,8 @@ def compile(
         return _commands(program, targets, options)
     outputs = _outputs(program, targets, output)
     for path in outputs:
+        if path.resolve() == program.resolve():
+            raise UsageError(f"{program} would be written over itself", hint="name a file with -o")
         _make_folder(path.parent)
     return _compile(session, program, list(zip(targets, outputs, strict=True)), options)
 
@@ -129,23 +132,22 @@ def _compile(
     jobs: Sequence[tuple["Target", Path]],
     options: "CompileOptions",
 ) -> Report:
-    """Every target in turn; the first failure ends it, and what was made before is kept."""
+    """Every target in turn; one that fails does not keep the others from being made."""
     from dataclasses import replace
 
     from edgec.cli.progress import showing
     from edgec.toolchain import compile_with_report, load_program
 
     done: list[Compiled] = []
-    failure: EdgecError | None = None
+    failures: dict[str, EdgecError] = {}
     with showing(session) as progress:
-        loaded = load_program(program, cache=options.cache)
+        source = program if len(jobs) == 1 else load_program(program, cache=options.cache)
         for target, path in jobs:
             try:
                 chosen = replace(options, output=path, progress=progress)
-                done.append(compile_with_report(loaded, target, chosen))
+                done.append(compile_with_report(source, target, chosen))
             except EdgecError as error:
-                failure = error
-                break
+                failures[target.name] = error
     for made in done:
         session.detail(shlex.join(made.report.command))
     commands = [_run_command(made) for made in done]
@@ -155,13 +157,28 @@ def _compile(
             "modules": [
                 _module_json(m, command) for m, command in zip(done, commands, strict=True)
             ],
+            "failed": list(failures),
         },
         blocks=tuple(
             block
             for made, command in zip(done, commands, strict=True)
             for block in _module_blocks(made, command)
         ),
-        error=failure,
+        error=_one_error(failures, len(jobs)),
+    )
+
+
+def _one_error(failures: Mapping[str, EdgecError], targets: int) -> EdgecError | None:
+    """The first failure; where there were several targets it says which it is of, and names all."""
+    if not failures:
+        return None
+    name, first = next(iter(failures.items()))
+    if targets == 1:
+        return first
+    others = ", ".join(list(failures)[1:])
+    rest = f"; also failed: {others}" if others else ""
+    return type(first)(
+        f"{name}: {first.what}{rest}", where=first.where, hint=first.hint, log=first.log
     )
 
 
@@ -182,19 +199,20 @@ def _commands(program: Path, targets: Sequence["Target"], options: "CompileOptio
     )
 
 
-def _outputs(program: Path, targets: Sequence["Target"], output: Path | None) -> list[Path]:
+def _outputs(program: Path, targets: Sequence["Target"], output: str | None) -> list[Path]:
     """Where each module goes: one target into the file named, several into a folder."""
+    place = program.parent if output is None else Path(output)
+    is_folder = output is None or output.endswith(("/", os.sep)) or place.is_dir()
     if len(targets) == 1:
         if output is None:
             return [program.with_suffix(".vmfb")]
-        name = f"{program.stem}.{targets[0].file_name}.vmfb"
-        return [output / name if output.is_dir() else output]
-    if output is not None and (output.is_file() or output.suffix == ".vmfb"):
+        if not is_folder:
+            return [place]
+    elif not is_folder and (place.is_file() or place.suffix == ".vmfb"):
         raise UsageError(
             f"{len(targets)} modules do not go into one file {output}", hint="name a folder with -o"
         )
-    folder = program.parent if output is None else output
-    return [folder / f"{program.stem}.{target.file_name}.vmfb" for target in targets]
+    return [place / f"{program.stem}.{target.file_name}.vmfb" for target in targets]
 
 
 def _make_folder(folder: Path) -> None:
