@@ -91,7 +91,7 @@ def table(courses: list[Course]) -> str:
             f"{course.before:>8.1%} {course.after:>8.1%} "
             f"{'' if course is courses[0] else f'{distance:.1e}':>18}"
         )
-    return "\n".join(lines)
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def plot(courses: list[Course], path: Path) -> None:
