@@ -5,8 +5,12 @@ been compared with the number of bytes that are there.
 """
 
 import io
+import lzma
 import os
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +30,22 @@ Check = Callable[[str, tuple[int, ...], np.dtype], None]
 
 _MAX_HEADER = 10_000
 _CHUNK = 1 << 24
+# What NumPy's header reader and the decompressors raise for bytes that make no sense to them.
+_DAMAGE = (
+    ValueError,
+    TypeError,
+    KeyError,
+    OverflowError,
+    SyntaxError,
+    EOFError,
+    RuntimeError,
+    tokenize.TokenError,
+    struct.error,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+)
 
 
 def read_npy(path: Path, check: Check) -> np.ndarray:
@@ -87,18 +107,10 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise FileError(f"cannot read {path}: {error.strerror or error}") from error
-    except (
-        ValueError,
-        TypeError,
-        SyntaxError,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        zipfile.BadZipFile,
-        zipfile.LargeZipFile,
-    ) as error:
+    except _DAMAGE as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"{path} is damaged, or no NumPy file: {str(error).splitlines()[0]}",
+            f"{path} is damaged, or no NumPy file: {reason}",
             hint="write it with numpy.save or numpy.savez",
         ) from error
 

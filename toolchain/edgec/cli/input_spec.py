@@ -95,7 +95,7 @@ def _value(text: str) -> FileValue | LiteralValue | None:
         if tail.startswith("@"):
             return _file(tail[1:], typed)
         return LiteralValue(typed=typed, text=tail if equals else None)
-    if _NUMBERS.match(text) and "=" not in text:
+    if _are_numbers(text):
         return LiteralValue(typed=None, text=text)
     return None
 
@@ -109,6 +109,11 @@ def _file(text: str, typed: TypedShape | None) -> FileValue:
     if colon and path.endswith(".npz") and key:
         return FileValue(path=Path(path), key=key, typed=typed)
     return FileValue(path=Path(text), typed=typed)
+
+
+def _are_numbers(text: str) -> bool:
+    words = [word for word in re.split(r"[\s,\[\]]+", text) if word]
+    return bool(words) and all(_NUMBER.fullmatch(word) for word in words)
 
 
 def _size(digits: str) -> int:
@@ -126,4 +131,7 @@ _TYPES: dict[str, DType] = {
     "si64": DType.I64,
 }
 _TYPED = re.compile(rf"(?P<shape>(?:\d+x)*)(?P<type>{'|'.join(map(re.escape, _TYPES))})", re.ASCII)
-_NUMBERS = re.compile(r"\s*(?:[-+.\[\d]|(?:true|false|nan|inf)\b)", re.ASCII | re.IGNORECASE)
+_REAL = r"(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|inf"
+_NUMBER = re.compile(
+    rf"true|false|[-+]?0x[0-9a-f]+|[-+]?(?:{_REAL})(?:[-+](?:{_REAL}))?j?", re.ASCII | re.IGNORECASE
+)

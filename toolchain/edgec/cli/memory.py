@@ -8,6 +8,8 @@ from edgec.runtime.errors import InputError
 
 __all__ = ["refuse_too_big"]
 
+_ABSURD = 1 << 60
+
 
 def refuse_too_big(name: str, shape: Sequence[int], dtype: DType) -> None:
     """Check the size of an array that is asked for.
@@ -20,8 +22,9 @@ def refuse_too_big(name: str, shape: Sequence[int], dtype: DType) -> None:
         size *= extent
     memory = _memory()
     if size > memory:
+        needed = f"{size >> 30:,}" if size < _ABSURD else f"more than {_ABSURD >> 30:,}"
         raise InputError(
-            f"{name} would take {size / 2**30:,.0f} GiB, and this machine has "
+            f"{name} would take {needed} GiB, and this machine has "
             f"{memory / 2**30:,.1f} GiB of memory",
             hint="check the shape",
         )
