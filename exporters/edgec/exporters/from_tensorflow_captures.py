@@ -119,7 +119,7 @@ class Captures:
                 seen.add(id(node))
                 if isinstance(node, tf.Variable):
                     self._paths.setdefault(id(node.handle), path)
-                children = getattr(node, "_trackable_children", dict)()
+                children: dict[str, Any] = getattr(node, "_trackable_children", dict)()
                 below += [
                     (f"{path}.{name}" if path else str(name), child)
                     for name, child in children.items()

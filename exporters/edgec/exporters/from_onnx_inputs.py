@@ -1,0 +1,113 @@
+"""The inputs of an ONNX graph, and example arrays for them where the file tells only shapes."""
+
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edgec.exporters.examples import example_array
+from edgec.runtime.dtypes import DType
+from edgec.runtime.errors import ExportError, InputError, UnsupportedOp
+from edgec.runtime.signature import TensorSpec
+
+__all__ = ["OnnxInput", "example_inputs", "graph_inputs", "plain_name"]
+
+_INNER = (64, 32, 128, 224, 256, 512, 1024)
+"""What an unknown dimension is tried as, other than the leading one, which is 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnnxInput:
+    """One input: its name in the file, as Python spells it, and its shape.
+
+    An unknown dimension is a string: its name in the file, which stands for one size, or one of
+    its own.
+    """
+
+    own: str
+    name: str
+    shape: tuple[int | str, ...]
+    dtype: DType
+
+
+def plain_name(name: str) -> str:
+    """A name as Python can spell it: `serving_default_x:0` is `serving_default_x_0`."""
+    plain = re.sub(r"\W", "_", name) or "x"
+    return f"_{plain}" if plain[0].isdigit() else plain
+
+
+def graph_inputs(model: Any) -> tuple[OnnxInput, ...]:
+    """The inputs that a caller gives; those with an initialiser are weights.
+
+    Raises:
+        UnsupportedOp: an input is no tensor, or of an element type that no module can take.
+    """
+    from onnx import helper
+
+    constants = {t.name for t in model.graph.initializer}
+    found: list[OnnxInput] = []
+    for value in model.graph.input:
+        if value.name in constants:
+            continue
+        tensor = value.type.tensor_type
+        try:
+            dtype = DType.of(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+        except (InputError, KeyError) as error:
+            raise UnsupportedOp(
+                f"the input {value.name} of the model holds no numbers",
+                hint="export the part of the model that works on tensors of numbers",
+            ) from error
+        shape = tuple(
+            dim.dim_value
+            if dim.dim_value > 0
+            else dim.dim_param.strip("?") or f"{value.name}:{axis}"
+            for axis, dim in enumerate(tensor.shape.dim)
+        )
+        found.append(
+            OnnxInput(own=value.name, name=plain_name(value.name), shape=shape, dtype=dtype)
+        )
+    return tuple(found)
+
+
+def example_inputs(
+    given: Sequence[OnnxInput], refusal: Callable[[Sequence[OnnxInput], list[np.ndarray]], str]
+) -> list[np.ndarray]:
+    """Example arrays for a model: the leading unknown dimension is 1, others as the model runs.
+
+    Args:
+        given: the inputs.
+        refusal: runs the model; tells why it does not run, or nothing.
+
+    Raises:
+        ExportError: it runs with none of the sizes tried.
+    """
+    last = ""
+    leading = {i.shape[0] for i in given if i.shape}
+    inner = any(isinstance(d, str) and d not in leading for i in given for d in i.shape)
+    for size in _INNER if inner else _INNER[:1]:
+        arrays = [
+            _example(
+                i,
+                tuple(d if isinstance(d, int) else 1 if d in leading else size for d in i.shape),
+            )
+            for i in given
+        ]
+        why = refusal(given, arrays)
+        if not why:
+            return arrays
+        last = why
+    raise ExportError(
+        f"no example inputs could be made from the model's input shapes: {last}",
+        hint="give them from Python: a function that returns (onnx.load(path), example_inputs)",
+    )
+
+
+def _example(given: OnnxInput, shape: tuple[int, ...]) -> np.ndarray:
+    if len(shape) == 4 and given.dtype.is_float and {shape[1], shape[3]} & {1, 3}:
+        # An image: values between 0 and 1.
+        random = np.random.default_rng(zlib.crc32(given.name.encode()))
+        return random.random(shape, np.float32).astype(given.dtype.numpy)
+    return example_array(TensorSpec(name=given.name, shape=shape, dtype=given.dtype))

@@ -1,0 +1,131 @@
+"""A prepared ONNX model to MLIR: StableHLO where torch-mlir can make it, else the torch dialect.
+
+IREE's importer writes ONNX' operations as such in the torch dialect; passes turn them into torch
+operations, and torch-mlir's, where it is installed, those into StableHLO. What has no StableHLO
+form there (recurrent layers, for one) stays in the torch dialect, which the compiler reads too.
+"""
+
+import importlib
+import importlib.util
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from edgec.runtime.errors import UnsupportedOp
+from edgec.toolchain.program import Dialect
+
+__all__ = ["lower"]
+
+_TORCH = "builtin.module(torch-onnx-to-torch-backend-pipeline)"
+_TO_CONTRACT = (
+    "builtin.module(func.func(convert-torch-onnx-to-torch),torch-lower-to-backend-contract)"
+)
+_TO_STABLEHLO = (
+    "builtin.module(torch-backend-to-stablehlo-backend-pipeline{allow-non-finites=true})"
+)
+
+
+def lower(model: Any, *, static: bool, name: str) -> tuple[bytes, Dialect]:
+    """MLIR bytecode whose public function `main` has the graph's inputs and outputs.
+
+    Args:
+        model: a prepared `onnx.ModelProto`.
+        static: whether all shapes are known; only then StableHLO is tried.
+        name: the signature, for messages.
+
+    Raises:
+        UnsupportedOp: an operation has no lowering; the error names it and its node.
+    """
+    if static and importlib.util.find_spec("torch_mlir") is not None:
+        lowered = _lowered("torch_mlir", model, (_TO_CONTRACT, _TO_STABLEHLO))
+        if isinstance(lowered, bytes):
+            return lowered, Dialect.STABLEHLO
+    lowered = _lowered("iree.compiler", model, (_TORCH,))
+    if isinstance(lowered, bytes):
+        return lowered, Dialect.TORCH
+    raise _refusal(lowered, model, name)
+
+
+def _lowered(package: str, model: Any, pipelines: Sequence[str]) -> bytes | list[tuple[str, str]]:
+    """Bytecode, or the places and messages of the refusal."""
+    ir = importlib.import_module(f"{package}.ir")
+    passes = importlib.import_module(f"{package}.passmanager")
+    importer = importlib.import_module(f"{package}.extras.onnx_importer")
+    context = ir.Context()
+    if package == "torch_mlir":
+        importlib.import_module("torch_mlir.dialects.torch").register_dialect(context)
+    messages: list[tuple[str, str]] = []
+
+    def keep(diagnostic: Any) -> bool:
+        messages.append((str(diagnostic.location), str(diagnostic.message)))
+        return True
+
+    info = importer.ModelInfo(model)
+    module = info.create_module(context=context)
+    with context:
+        context.emit_error_diagnostics = True
+        handler = context.attach_diagnostic_handler(keep)
+        try:
+            importer.NodeImporter.define_function(info.main_graph, module.operation).import_all()
+            for pipeline in pipelines:
+                passes.PassManager.parse(pipeline).run(module.operation)
+        except importer.OnnxImportError as error:
+            return [*messages, ("", str(error))]
+        except ir.MLIRError as error:
+            return [*messages, ("", str(error))]
+        finally:
+            handler.detach()
+        _tidy(module, ir)
+        buffer = io.BytesIO()
+        module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def _tidy(module: Any, ir: Any) -> None:
+    """Name the function `main`, and make what torch-mlir leaves in `arith` StableHLO."""
+    for op in module.body.operations:
+        function = op.operation
+        if function.name != "func.func" or "sym_visibility" in function.attributes:
+            continue
+        ir.SymbolTable.set_symbol_name(function, "main")
+        for attribute in [a for a in function.attributes if a.startswith("torch.")]:
+            del function.attributes[attribute]
+    found: list[Any] = []
+
+    def collect(operation: Any) -> Any:
+        if operation.name == "arith.constant":
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(collect)
+    for operation in found:
+        if any(True for _ in operation.result.uses):
+            with ir.InsertionPoint(operation), operation.location:
+                constant = ir.Operation.create(
+                    "stablehlo.constant",
+                    results=[operation.result.type],
+                    attributes={"value": operation.attributes["value"]},
+                )
+            operation.result.replace_all_uses_with(constant.result)
+        operation.erase()
+
+
+def _refusal(messages: Sequence[tuple[str, str]], model: Any, name: str) -> UnsupportedOp:
+    for location, text in messages:
+        found = re.search(r'"?onnx\.(\w+)"?', text)
+        if found is None:
+            continue
+        label = re.search(r'loc\("([^"]+)"', location)
+        nodes = [n for n in model.graph.node if n.op_type == found[1]]
+        node = label[1] if label else (nodes[0].name or nodes[0].output[0] if nodes else "")
+        return UnsupportedOp(
+            f"{name} uses ONNX' {found[1]} in a form that the importer does not take",
+            where=f"node {node}" if node else None,
+            hint="export the model from its framework with other operations, or with fixed shapes",
+        )
+    text = messages[0][1] if messages else "no reason given"
+    return UnsupportedOp(
+        f"{name} cannot be imported: {text.splitlines()[0][:300]}",
+        hint="export the model from its framework with fixed shapes and opset 17",
+    )
