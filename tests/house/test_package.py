@@ -20,7 +20,8 @@ USE = """
 from pathlib import Path
 import numpy as np
 from edgec import runtime, toolchain
-module = toolchain.compile(Path("dot.mlir"), target="cpu")
+options = toolchain.CompileOptions(output=Path("dot.vmfb"))
+module = toolchain.compile(Path("dot.mlir"), target="cpu", options=options)
 x = np.arange(6, dtype=np.float32).reshape(2, 3)
 y = np.arange(6, dtype=np.float32).reshape(3, 2)
 with runtime.load(module) as loaded:

@@ -1,4 +1,5 @@
 import platform
+from pathlib import Path
 
 import pytest
 
@@ -114,3 +115,11 @@ def test_expand_keeps_the_order_and_names_each_target_once():
 def test_a_preset_is_no_single_target():
     with pytest.raises(TargetError, match="several targets"):
         find("android")
+
+
+def test_the_documentation_names_every_target():
+    page = Path(__file__).parents[2] / "docs" / "targets.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
+    for target in catalogue():
+        also = ", ".join(f"`{alias}`" for alias in target.aliases)
+        assert f"| `{target.name}` | {target.summary} | {also} |" in lines

@@ -83,3 +83,16 @@ def test_a_folder_that_cannot_be_written_is_as_if_empty(tmp_path: Path):
 def test_the_environment_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "elsewhere"))
     assert Cache.default().folder == tmp_path / "elsewhere"
+
+
+def test_usage_is_counted_and_cleared(tmp_path: Path):
+    cache = Cache(folder=tmp_path)
+    assert cache.usage() == (0, 0)
+    cache.put(key_of("a"), b"bytes", {})
+    cache.put(key_of("b"), b"more bytes", {})
+    count, size = cache.usage()
+    assert count == 2
+    assert size > 15
+    cache.clear()
+    assert cache.usage() == (0, 0)
+    assert cache.get(key_of("a")) is None

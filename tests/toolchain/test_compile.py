@@ -7,7 +7,13 @@ import pytest
 
 from edgec.runtime import Golden, GoldenCall, Module, Tolerance, load
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import CompileError, FileError, TargetError, WrongAnswer
+from edgec.runtime.errors import (
+    CompileError,
+    DeviceError,
+    FileError,
+    TargetError,
+    WrongAnswer,
+)
 from edgec.runtime.signature import Signature, TensorSpec
 from edgec.toolchain import (
     CompileOptions,
@@ -131,8 +137,6 @@ def test_a_device_that_is_not_here_leaves_the_module_unchecked(matmul: Path):
 
 
 def test_a_check_that_hangs_is_an_error(matmul: Path):
-    from edgec.runtime.errors import DeviceError
-
     with_golden(matmul)
     with pytest.raises(DeviceError, match="took longer"):
         compile(matmul, "cpu", CompileOptions(check_timeout=0.01))
@@ -165,6 +169,43 @@ def test_wide_floats_are_refused_where_the_device_has_none(tmp_path: Path):
     )
     with pytest.raises(CompileError, match="vulkan:android has no 64-bit floats"):
         compile(path, "vulkan:android")
+
+
+WIDE = """
+func.func @main(%a: tensor<{size}xi64>) -> tensor<{size}x{kind}> {{
+  %0 = stablehlo.{operation} : (tensor<{size}xi64>) -> tensor<{size}x{kind}>
+  return %0 : tensor<{size}x{kind}>
+}}
+"""
+
+
+@pytest.mark.vulkan
+def test_wide_integers_stay_wide_on_vulkan_where_the_compiler_takes_them(tmp_path: Path):
+    path = tmp_path / "wide.mlir"
+    path.write_text(WIDE.format(size=9, kind="i64", operation="negate %a"))
+    compiled = compile_with_report(path, "vulkan")
+    assert compiled.report.notes == ()
+    values = np.arange(9) + 2**40
+    call = GoldenCall(signature="main", inputs=(values,), outputs=(-values,))
+    Golden(calls=(call,)).save(Golden.path_for(path))
+    assert compile(path, "vulkan").facts.check.startswith("checked on ")
+
+
+@pytest.mark.vulkan
+def test_wide_integers_that_the_compiler_refuses_on_vulkan_are_narrowed_and_it_is_said(
+    tmp_path: Path,
+):
+    path = tmp_path / "wide.mlir"
+    path.write_text(WIDE.format(size=128, kind="i32", operation="convert %a"))
+    values = np.arange(128) - 64
+    call = GoldenCall(signature="main", inputs=(values,), outputs=(values.astype(np.int32),))
+    Golden(calls=(call,)).save(Golden.path_for(path))
+    compiled = compile_with_report(path, "vulkan")
+    assert compiled.module.facts.check.startswith("checked on ")
+    assert "2^31" in compiled.report.notes[0]
+    again = compile_with_report(path, "vulkan").report
+    assert again.cached
+    assert again.notes == compiled.report.notes
 
 
 def test_weights_outside_are_found_by_check_and_by_load(tmp_path: Path):

@@ -16,10 +16,10 @@ NESTED = """\
 'stablehlo.fft' that was explicitly marked illegal: %1 = "stablehlo.fft"(%0) : (tensor<15xf32>)
     return jnp.fft.fft(x)
   ^
-/home/me/model.py:12:43: note: called from
+/models/model.py:12:43: note: called from
     y = fft(x)
-/home/me/train.py:23:10: note: called from
-/home/me/model.py:12:43: note: see current operation: %1 = "stablehlo.fft"(%0)
+/models/train.py:23:10: note: called from
+/models/model.py:12:43: note: see current operation: %1 = "stablehlo.fft"(%0)
 """
 STACK = """\
 model.py:3:4: error: 'func.func' op exceeded stack allocation limit of 32768 bytes for function. \
@@ -29,7 +29,7 @@ UNKNOWN_PLACE = """\
 <unknown>:0: error: failed to legalize operation 'vector.bitcast': %40 = "vector.bitcast"(%19) : \
 (vector<4xf16>) -> vector<2xi32>
 <unknown>:0: note: see current operation: %40 = "vector.bitcast"(%19)
-/home/me/model.py:22:22: error: failed to run translation of source executable to target executable
+/models/model.py:22:22: error: failed to run translation of source executable to target executable
 """
 ASSERTION = """\
 iree-compile: /src/X.cpp:77: Assertion `a == b' failed.
@@ -46,7 +46,7 @@ def failed(text: str, code: int = 1) -> Finished:
 def test_the_place_is_the_innermost_of_the_users_own():
     error = explain(failed(NESTED), find("cpu"), LOG)
     assert "Fourier transform" in error.what
-    assert error.where == "/home/me/model.py:12"
+    assert error.where == "/models/model.py:12"
     assert error.log == str(LOG)
     assert error.hint
 
@@ -54,7 +54,7 @@ def test_the_place_is_the_innermost_of_the_users_own():
 def test_the_place_may_stand_in_a_later_message():
     error = explain(failed(UNKNOWN_PLACE), find("vulkan:adreno"), LOG)
     assert error.what == "matrix products in f16 have no code for vulkan:adreno"
-    assert error.where == "/home/me/model.py:22"
+    assert error.where == "/models/model.py:22"
 
 
 def test_a_stack_limit_names_both_sizes_and_the_flag():

@@ -65,10 +65,12 @@ class Limits:
 
     Attributes:
         f64: whether 64-bit floats exist on the device at all.
+        i64: whether it computes in 64-bit integers; where not, the compiler emulates them.
         stack: bytes of stack that one kernel may use (CPU only).
     """
 
     f64: bool = True
+    i64: bool = True
     stack: int = 0
 
 

@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,19 @@ class Cache:
             with write_atomically(note_path) as stream:
                 stream.write(text.encode())
             self._shrink(keep=key)
+
+    def usage(self) -> tuple[int, int]:
+        """How many entries there are, and their bytes, notes included."""
+        count = size = 0
+        for path in (self.folder / "objects").glob("*/*"):
+            with contextlib.suppress(OSError):
+                size += path.stat().st_size
+                count += path.suffix == ".json"
+        return count, size
+
+    def clear(self) -> None:
+        """Remove every entry; what cannot be removed stays."""
+        shutil.rmtree(self.folder / "objects", ignore_errors=True)
 
     def _paths(self, key: str) -> tuple[Path, Path]:
         folder = self.folder / "objects" / key[:2]

@@ -17,7 +17,7 @@ from typing import Any
 
 from edgec.runtime import Module, Tolerance, mark_checked
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import CompileError, EdgecError, FileError
+from edgec.runtime.errors import CompileError, FileError, WrongAnswer
 from edgec.runtime.files import write_atomically
 from edgec.targets import Target, find
 from edgec.toolchain import diagnostics, isolate
@@ -41,6 +41,10 @@ __all__ = [
 ]
 
 _PREPARE_TIMEOUT = 1800.0
+_NARROWED = (
+    "64-bit integers are computed in 32 bits, since the compiler does not take them as they are: "
+    "values beyond 2^31 would wrap"
+)
 
 
 class Step(Enum):
@@ -72,7 +76,8 @@ class CompileOptions:
         iree_args: passed on to iree-compile after edgec's own flags.
         check: run the golden answers where the device is present.
         cache: take and keep finished modules.
-        keep_temps: a folder that keeps the compiler's input and intermediate files.
+        keep_temps: a folder that keeps the compiler's input and intermediate files; the program
+            is then compiled even if its module is in the cache.
         progress: called with each `Phase`, several times a second while the compiler works.
         timeout: seconds the compiler may take.
         memory: bytes of address space the compiler may take (Linux only).
@@ -103,6 +108,7 @@ class CompileReport:
         seconds: wall time of each step that ran.
         cached: whether the module came from the cache.
         check: `checked on …` or `unchecked: …`, as the module says.
+        notes: what the user should know of how the module was made.
     """
 
     target: str
@@ -110,6 +116,7 @@ class CompileReport:
     seconds: dict[Step, float]
     cached: bool
     check: str
+    notes: tuple[str, ...] = ()
 
     @property
     def total(self) -> float:
@@ -236,7 +243,7 @@ class _Job:
         """Make, check and write the module."""
         store = Cache.default() if self.options.cache else None
         key = self._key()
-        entry = store.get(key) if store else None
+        entry = store.get(key) if store and self.options.keep_temps is None else None
         with tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
             folder = self.options.keep_temps or Path(scratch)
             try:
@@ -246,17 +253,13 @@ class _Job:
             files = _Files.in_folder(folder, self._name, self.target)
             if entry is not None:
                 shutil.copyfile(entry.payload, files.module)
-            else:
-                self._make(files, Path(scratch))
-            try:
                 outcome = self._check(files.module, entry)
-            except EdgecError:
-                if store and entry is None:
-                    store.put(key, files.module.read_bytes(), {"check": "", "proof": ""})
-                raise
+                notes = tuple(entry.note["notes"])
+            else:
+                outcome, notes = self._build(files, Path(scratch))
             with self.clock.step(Step.WRITE):
                 data = files.module.read_bytes()
-                note = {"check": outcome.text, "proof": outcome.proof}
+                note = {"check": outcome.text, "proof": outcome.proof, "notes": list(notes)}
                 if store and (entry is None or dict(entry.note) != note):
                     store.put(key, data, note)
                 output = self._output()
@@ -270,26 +273,56 @@ class _Job:
                 seconds=self.clock.seconds,
                 cached=entry is not None,
                 check=outcome.text,
+                notes=notes,
             ),
         )
 
-    def _make(self, files: _Files, scratch: Path) -> None:
+    def _build(self, files: _Files, scratch: Path) -> tuple[Outcome, tuple[str, ...]]:
+        """Make and check the module; on a device without 64-bit integers, in two ways.
+
+        Computing them in 32 bits wraps what does not fit, so it is done only where the compiler
+        refuses to emulate them, or does so wrongly.
+        """
+        try:
+            self._make(files, scratch, narrow=False)
+            return self._check(files.module, None), ()
+        except (CompileError, WrongAnswer) as error:
+            if self.target.limits.i64 or not self._prepare(files, scratch, narrow=True):
+                raise
+            refused = error
+        try:
+            self._compile(files, scratch)
+            return self._check(files.module, None), (_NARROWED,)
+        except (CompileError, WrongAnswer):
+            raise refused from None
+
+    def _make(self, files: _Files, scratch: Path, *, narrow: bool) -> None:
         """Prepare and compile into `files.module`."""
-        program = self.program
+        self._prepare(files, scratch, narrow=narrow)
+        self._compile(files, scratch)
+
+    def _prepare(self, files: _Files, scratch: Path, *, narrow: bool) -> bool:
+        """Run edgec's passes into `files.source`; whether integers were narrowed."""
         with self.clock.step(Step.PASSES):
             source = scratch / "program.mlirbc"
-            source.write_bytes(program.bytecode)
-            isolate.call(
+            source.write_bytes(self.program.bytecode)
+            prepared = isolate.call(
                 "prepare",
                 {
                     "source": str(source),
                     "output": str(files.source),
-                    "info": program.info.to_json(),
+                    "info": self.program.info.to_json(),
                     "facts": self._facts(),
+                    "narrow": narrow,
                 },
                 subject=self._name,
                 timeout=_PREPARE_TIMEOUT,
             )
+        return bool(prepared["narrowed"])
+
+    def _compile(self, files: _Files, scratch: Path) -> None:
+        """Run the compiler on `files.source`."""
+        files.module.unlink(missing_ok=True)
         with self.clock.step(Step.COMPILE):
             line = _command(files, self.target, self.options, self._dialect)
             finished = run_compiler(
@@ -301,7 +334,7 @@ class _Job:
             )
         if finished.code != 0 or not files.module.exists():
             log = keep_log(f"{self._name}-{self.target.file_name}", line, finished)
-            raise diagnostics.explain(finished, self.target, log, program.path)
+            raise diagnostics.explain(finished, self.target, log, self.program.path)
 
     def _check(self, module: Path, entry: Entry | None) -> Outcome:
         """Prove the module, or say why it is not proved; the module itself says it, too."""

@@ -115,8 +115,9 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         Path(arguments["output"]),
         ProgramInfo.from_json(arguments["info"]),
         arguments["facts"],
+        narrow=bool(arguments["narrow"]),
     )
-    return dict(prepared.seconds)
+    return {"seconds": dict(prepared.seconds), "narrowed": prepared.narrowed}
 
 
 def _check(arguments: Mapping[str, Any]) -> Any:

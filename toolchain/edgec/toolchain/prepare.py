@@ -14,7 +14,7 @@ from edgec.runtime.errors import ProgramError
 from edgec.runtime.files import read_bytes, write_atomically
 from edgec.toolchain.describe import describe
 from edgec.toolchain.diagnostics import explain_unreadable
-from edgec.toolchain.passes import Pass, passes_for
+from edgec.toolchain.passes import NarrowIntegers, Pass, passes_for
 from edgec.toolchain.program import ProgramInfo
 from edgec.toolchain.stablehlo import parse_stablehlo
 
@@ -23,9 +23,10 @@ __all__ = ["Prepared", "describe_file", "prepare_file"]
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """What `prepare_file` did: seconds by pass name."""
+    """What `prepare_file` did: seconds by pass name, and whether integers were narrowed."""
 
     seconds: Mapping[str, float]
+    narrowed: bool
 
 
 def describe_file(path: Path) -> ProgramInfo:
@@ -41,7 +42,12 @@ def describe_file(path: Path) -> ProgramInfo:
 
 
 def prepare_file(
-    source: Path, output: Path, info: ProgramInfo, facts: Mapping[str, Any]
+    source: Path,
+    output: Path,
+    info: ProgramInfo,
+    facts: Mapping[str, Any],
+    *,
+    narrow: bool = False,
 ) -> Prepared:
     """Run edgec's passes on `source` and write `output`, MLIR bytecode with its locations.
 
@@ -50,6 +56,7 @@ def prepare_file(
         output: the compiler's input.
         info: the program's description.
         facts: the JSON of the module's facts, without its check.
+        narrow: compute 64-bit integers in 32 bits.
 
     Raises:
         FileError: a file cannot be read or written.
@@ -67,11 +74,13 @@ def prepare_file(
 
     data = read_bytes(source)
     module = timed("parse", lambda: _parse(data, ir.Context()))
-    for step in passes_for(info, facts, module):
-        timed(step.name, functools.partial(run_pass, step, module))
+    narrowed = False
+    for step in passes_for(info, facts, module, narrow=narrow):
+        changed = timed(step.name, functools.partial(run_pass, step, module))
+        narrowed |= isinstance(step, NarrowIntegers) and bool(changed)
     with module.context, write_atomically(output) as stream:
         timed("write", lambda: module.operation.write_bytecode(stream))
-    return Prepared(seconds=seconds)
+    return Prepared(seconds=seconds, narrowed=narrowed)
 
 
 def _parse(data: bytes, context: Any) -> Any:
@@ -81,8 +90,8 @@ def _parse(data: bytes, context: Any) -> Any:
         raise explain_unreadable(data) or error from error
 
 
-def run_pass(step: Pass, module: Any) -> None:
-    """Run one pass and verify the module after it.
+def run_pass(step: Pass, module: Any) -> Any:
+    """Run one pass and verify the module after it; what the pass returns.
 
     Raises:
         ProgramError: the pass refused the program, or left code that does not verify.
@@ -90,9 +99,10 @@ def run_pass(step: Pass, module: Any) -> None:
     from iree.compiler import ir
 
     try:
-        step.run(module)
+        result = step.run(module)
         module.operation.verify()
     except ir.MLIRError as error:
         raise ProgramError(
             f"the pass {step.name} failed: {error}", hint="export the model again"
         ) from error
+    return result

@@ -19,7 +19,7 @@ __all__ = [
     "passes_for",
 ]
 
-PASSES_VERSION = 2
+PASSES_VERSION = 3
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
@@ -34,14 +34,23 @@ class Pass(Protocol):
         """Rewrite the module."""
 
 
-def passes_for(info: ProgramInfo, facts: Mapping[str, Any], module: Any) -> tuple[Pass, ...]:
-    """The passes that this program needs, in order."""
+def passes_for(
+    info: ProgramInfo, facts: Mapping[str, Any], module: Any, *, narrow: bool = False
+) -> tuple[Pass, ...]:
+    """The passes that this program needs, in order.
+
+    Args:
+        info: the program's description.
+        facts: what the module will say of itself.
+        module: the `ir.Module`.
+        narrow: compute 64-bit integers in 32 bits.
+    """
     first: tuple[Pass, ...] = ()
     if info.dialect is Dialect.STABLEHLO and _is_dynamic(module):
         from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
 
         first = (DynamicShapes(),)
-    if facts.get("driver") == "vulkan":
+    if narrow:
         first = (*first, NarrowIntegers())
     return (
         *first,
