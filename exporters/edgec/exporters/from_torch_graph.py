@@ -10,6 +10,8 @@ from edgec.toolchain.program import Input, Output, Parameter, Role, State
 
 __all__ = ["Lifted", "Storage", "lift", "mutated", "storage_of"]
 
+_ASSERTIONS = ("_assert_scalar", "_assert_async", "_assert_tensor_metadata", "sym_constrain_range")
+
 Storage = tuple[Any, ...]
 """What makes two tensors the same memory: their storage, offset, shape and strides."""
 
@@ -79,6 +81,7 @@ def lift(
     graph = program.graph_module.graph
     arguments, inputs, tensors, states = _placeholders(program, graph, iter(leaves), changed)
     results, outputs = _results(program, graph, arguments, list(new_states))
+    _drop_assertions(graph)
     graph.eliminate_dead_code()
     graph.lint()
     return Lifted(
@@ -90,6 +93,14 @@ def lift(
         tensors=tensors,
         states=states,
     )
+
+
+def _drop_assertions(graph: Any) -> None:
+    """Take out what only checks sizes: the caller's are checked against the signature."""
+    for node in reversed(list(graph.nodes)):
+        name = str(node.target)
+        if node.op == "call_function" and any(word in name for word in _ASSERTIONS):
+            graph.erase_node(node)
 
 
 def _tensor(program: Any, target: str) -> Any:

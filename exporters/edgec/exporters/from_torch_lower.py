@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from edgec.exporters.from_torch_capture import quiet, user_line
-from edgec.exporters.places import describe, first_users
+from edgec.exporters.from_torch_portable import only_stablehlo, place_of
 from edgec.runtime.errors import ExportError, UnsupportedOp
 
 __all__ = ["to_stablehlo"]
@@ -49,39 +49,32 @@ def to_stablehlo(graph: Any) -> bytes:
         context.emit_error_diagnostics = True
         handler = context.attach_diagnostic_handler(keep)
         try:
-            for pipeline in (_TO_BACKEND, _TO_STABLEHLO):
-                PassManager.parse(pipeline).run(module.operation)
+            PassManager.parse(_TO_BACKEND).run(module.operation)
+            _drop_assertions(module)
+            PassManager.parse(_TO_STABLEHLO).run(module.operation)
         except ir.MLIRError as error:
             raise _lowering_refusal(messages, str(error)) from error
         finally:
             handler.detach()
-        _only_stablehlo(module)
+        only_stablehlo(module)
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
     return buffer.getvalue()
 
 
-def _only_stablehlo(module: Any) -> None:
-    """Make the constants that torch-mlir leaves in the `arith` dialect StableHLO ones."""
+def _drop_assertions(module: Any) -> None:
+    """Take out checks of sizes, which have no lowering: torch.export has decided them."""
     from torch_mlir import ir
 
     found: list[Any] = []
 
     def collect(operation: Any) -> Any:
-        if operation.name == "arith.constant":
+        if operation.name == "torch.runtime.assert":
             found.append(operation)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(collect)
     for operation in found:
-        if any(True for _ in operation.result.uses):
-            with ir.InsertionPoint(operation), operation.location:
-                constant = ir.Operation.create(
-                    "stablehlo.constant",
-                    results=[operation.result.type],
-                    attributes={"value": operation.attributes["value"]},
-                )
-            operation.result.replace_all_uses_with(constant.result)
         operation.erase()
 
 
@@ -110,15 +103,9 @@ def _lowering_refusal(messages: list[tuple[str, str]], fallback: str) -> ExportE
             operation = named.group(1) if named else operation
         return UnsupportedOp(
             f"the operation {operation} has no StableHLO form",
-            where=_place(location),
+            where=place_of(location),
             hint="rewrite that line with simpler operations",
         )
     first = next((text.splitlines()[0] for _, text in messages if text), fallback)
-    where = next((_place(location) for location, _ in messages if _place(location)), None)
+    where = next((place_of(location) for location, _ in messages if place_of(location)), None)
     return UnsupportedOp(f"torch-mlir cannot lower the model: {first}", where=where)
-
-
-def _place(location: str) -> str | None:
-    """The user's line in an MLIR location: the innermost one outside of libraries."""
-    frames = [(f, int(n), "") for f, n in re.findall(r'"([^"]+)":(\d+):\d+', location)]
-    return first_users(frames) or (describe(*frames[0]) if frames else None)
