@@ -216,14 +216,14 @@ def share_in(device: "Device", array: np.ndarray, dtype: DType) -> DeviceArray |
     )
     if not can:
         return None
-    from iree.runtime import BufferUsage, HalBufferView, MemoryType
+    from iree.runtime import HalBufferView
 
+    # By DLPack, since the buffer then holds the array for as long as anything holds the buffer.
+    # An allocation imported by address is held by its Python object only, and is gone before a
+    # result that returns the same buffer.
+    capsule = array.reshape(-1).view(np.uint8).__dlpack__()
     with native_errors(f"cannot share memory with {device.uri}", DeviceError):
-        buffer = device.hal.allocator.import_host_allocation(
-            array.reshape(-1).view(np.uint8),
-            memory_type=int(MemoryType.DEVICE_LOCAL | MemoryType.HOST_VISIBLE),
-            allowed_usage=int(BufferUsage.DEFAULT | BufferUsage.MAPPING),
-        )
+        buffer = device.hal.from_dlpack_capsule(capsule).get_buffer()
         view = HalBufferView(buffer, list(array.shape), dtype.hal)
     return DeviceArray(device=device, view=view, dtype=dtype)
 

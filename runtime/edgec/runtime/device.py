@@ -59,6 +59,7 @@ class Device:
         key = _spell(driver, path, threads)
         with cls._lock:
             if key not in cls._open:
+                _quiet_exit()
                 opened = find_driver(driver).open(key, path, threads)
                 cls._open[key] = cls(uri=key, driver=driver, opened=opened)
             return cls._open[key]
@@ -118,6 +119,13 @@ def devices(drivers: Sequence[str] = DRIVERS) -> tuple[DeviceStatus, ...]:
     """
     with ThreadPoolExecutor(max_workers=len(drivers) or 1) as pool:
         return tuple(s for found in pool.map(_probe, drivers) for s in found)
+
+
+def _quiet_exit() -> None:
+    """Devices live to the end of the process; IREE's bindings would report them as leaks."""
+    from iree.runtime._binding import disable_leak_checker
+
+    disable_leak_checker()
 
 
 def _probe(driver: str) -> tuple[DeviceStatus, ...]:

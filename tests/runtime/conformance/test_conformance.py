@@ -1,8 +1,9 @@
 """What every device has to do alike: one suite, run on each device that is here."""
 
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -159,47 +160,29 @@ def test_each_load_has_a_state_of_its_own(device: Device, stateful_module: Make)
 def test_threads_may_share_a_module(device: Device, stateful_module: Make) -> None:
     calls, count = 25, 4
     with load(stateful_module(device.driver), device=device) as module:
-        seen: list[list[int]] = [[] for _ in range(count)]
 
-        def work(mine: list[int]) -> None:
-            for _ in range(calls):
-                mine.append(int(module.step(X)["counter"]))
+        def work() -> list[int]:
+            return [int(module.step(X)["counter"]) for _ in range(calls)]
 
-        run_threads([lambda m=mine: work(m) for mine in seen])
-        assert sorted(sum(seen, [])) == list(range(1, calls * count + 1))
+        seen = [number for numbers in run_threads([work] * count) for number in numbers]
+        assert sorted(seen) == list(range(1, calls * count + 1))
         np.testing.assert_array_equal(module.state()["memory"], 1 + calls * count * X)
 
 
 def test_threads_may_load_a_module_each(device: Device, stateful_module: Make) -> None:
     path = stateful_module(device.driver)
-    ends: list[int] = []
 
-    def work() -> None:
+    def work() -> int:
         with load(path, device=device) as module:
-            for _ in range(20):
-                last = module.step(X)
-            ends.append(int(last["counter"]))
+            return [int(module.step(X)["counter"]) for _ in range(20)][-1]
 
-    run_threads([work] * 4)
-    assert ends == [20] * 4
+    assert run_threads([work] * 4) == [20] * 4
 
 
-def run_threads(tasks: list[Callable[[], None]]) -> None:
-    failures: list[Exception] = []
-
-    def guarded(task: Callable[[], None]) -> None:
-        try:
-            task()
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(task,)) for task in tasks]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=120)
-    assert not any(thread.is_alive() for thread in threads)
-    assert failures == []
+def run_threads(tasks: list[Callable[[], Any]]) -> list[Any]:
+    """What each task gives, all run at the same time."""
+    with ThreadPoolExecutor(max_workers=len(tasks)) as pool:
+        return [future.result(timeout=120) for future in [pool.submit(task) for task in tasks]]
 
 
 @pytest.mark.parametrize(
