@@ -403,8 +403,7 @@ def test_a_model_of_one_size_refuses_a_dynamic_one() -> None:
 @pytest.mark.parametrize(
     ("function", "primitive"),
     [
-        (lambda x: jnp.linalg.cholesky(x), "cholesky"),
-        (lambda x: jnp.linalg.solve(x, x[0]), "lu"),
+        (lambda x: jnp.linalg.eigvals(x), "eig"),
         (lambda x: jnp.linalg.eigh(x)[0], "eigh"),
         (lambda x: jnp.linalg.svd(x)[1], "svd"),
         (lambda x: jax.vmap(jnp.fft.fft)(x), "fft"),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.exporters.from_jax_linalg import lowering_rules
 from edgec.exporters.from_jax_refusals import refuse_custom_calls, refuse_primitives
 from edgec.toolchain.stablehlo import parse_stablehlo
 
@@ -56,9 +57,12 @@ def lower(
     refuse_primitives(jitted.trace(*specs, list(inputs)).jaxpr.jaxpr, name)
     # Shardings are written as calls, which are easier to take out than Shardy's own dialect.
     with config.use_shardy_partitioner(False):
-        exported = export.export(jitted, platforms=("cpu",), disabled_checks=_checked_here())(
-            *specs, list(inputs)
-        )
+        exported = export.export(
+            jitted,
+            platforms=("cpu",),
+            disabled_checks=_checked_here(),
+            _override_lowering_rules=lowering_rules(),
+        )(*specs, list(inputs))
     return Lowered(
         bytecode=_cleaned(exported.mlir_module_serialized, name),
         results=tuple((a.shape, a.dtype) for a in exported.out_avals),

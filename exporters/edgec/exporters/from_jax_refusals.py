@@ -64,21 +64,15 @@ _TOP_K = _Refusal(
 )
 
 _REFUSED: dict[str, _Refusal] = {
-    "cholesky": _SOLVE,
     "cholesky_update": _LAPACK,
     "eig": _LAPACK,
     "eigh": _LAPACK,
     "geqp3": _LAPACK,
-    "geqrf": _LAPACK,
     "hessenberg": _LAPACK,
-    "householder_product": _LAPACK,
-    "lu": _SOLVE,
     "ormqr": _LAPACK,
-    "qr": _LAPACK,
     "schur": _LAPACK,
     "svd": _LAPACK,
     "symmetric_product": _LAPACK,
-    "triangular_solve": _SOLVE,
     "tridiagonal": _LAPACK,
     "tridiagonal_solve": _SOLVE,
     "pure_callback": _CALLBACK,

@@ -1,0 +1,190 @@
+"""Factorisations that XLA leaves to LAPACK, written in JAX itself: loops over columns.
+
+Devices have no LAPACK. Cholesky, LU, QR and triangular solves cover `jnp.linalg.solve`, `inv`,
+`det`, `slogdet`, `cholesky`, `qr` and `jax.scipy.linalg.expm`; the loops are exact algorithms, but
+meant for the small systems inside models. Each function takes one matrix; batches go by `vmap`.
+A matrix of one element needs no loop (and iree-compile 3.13.0 takes none of one step).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["lowering_rules"]
+
+
+def lowering_rules() -> tuple[tuple[Any, Any], ...]:
+    """The replacements, as `jax.export` takes them."""
+    from jax._src.interpreters import mlir
+    from jax._src.lax import linalg
+
+    def rule(function: Callable[..., Any], several: bool) -> Any:
+        return mlir.lower_fun(function, multiple_results=several)
+
+    return (
+        (linalg.cholesky_p, rule(_cholesky, False)),
+        (linalg.geqrf_p, rule(_geqrf, True)),
+        (linalg.householder_product_p, rule(_householder_product, False)),
+        (linalg.lu_p, rule(_lu, True)),
+        (linalg.triangular_solve_p, rule(_triangular_solve, False)),
+    )
+
+
+def _batched(function: Callable[..., Any], *arrays: Any, ranks: tuple[int, ...]) -> Any:
+    """`function` over all leading dimensions beyond the given ranks."""
+    import jax
+
+    for _ in range(arrays[0].ndim - ranks[0]):
+        function = jax.vmap(function)
+    return function(*arrays)
+
+
+def _cholesky(a: Any, **params: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    def one(a: Any) -> Any:
+        n = a.shape[0]
+        rows = jnp.arange(n)
+
+        def column(j: Any, factor: Any) -> Any:
+            rest = a[:, j] - factor @ jnp.conj(factor[j, :])
+            diagonal = jnp.sqrt(rest[j].real).astype(a.dtype)
+            values = jnp.where(rows > j, rest / diagonal, 0)
+            return factor.at[:, j].set(jnp.where(rows == j, diagonal, values))
+
+        factor = jax.lax.fori_loop(0, n, column, jnp.zeros_like(a))
+        # As in JAX: no factor at all where the matrix is not positive definite.
+        return jnp.where(jnp.isnan(factor).any(), jnp.nan, factor)
+
+    return _batched(one, a, ranks=(2,))
+
+
+def _triangular_solve(
+    a: Any,
+    b: Any,
+    *,
+    left_side: bool,
+    lower: bool,
+    transpose_a: bool,
+    conjugate_a: bool,
+    unit_diagonal: bool,
+    **params: Any,
+) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    if conjugate_a:
+        a = jnp.conj(a)
+    # x a = b is a' x' = b'.
+    if transpose_a == left_side:
+        a, lower = a.mT, not lower
+    if not left_side:
+        b = b.mT
+
+    def one(a: Any, b: Any) -> Any:
+        n = a.shape[0]
+        if n == 1:
+            return b if unit_diagonal else b / a
+
+        def row(step: Any, x: Any) -> Any:
+            i = step if lower else n - 1 - step
+            # Rows of x that are not solved yet are zero; the diagonal meets one of them.
+            rest = jax.lax.dynamic_slice_in_dim(b, i, 1) - a[i] @ x
+            solved = rest if unit_diagonal else rest / a[i, i]
+            return jax.lax.dynamic_update_slice_in_dim(x, solved, i, 0)
+
+        return jax.lax.fori_loop(0, n, row, jnp.zeros_like(b))
+
+    # iree-compile 3.13.0 fuses the loop with what is around it, and fails on a single column.
+    a, b = jax.lax.optimization_barrier((_triangle(a, lower), b))
+    x = jax.lax.optimization_barrier(_batched(one, a, b, ranks=(2, 2)))
+    return x if left_side else x.mT
+
+
+def _triangle(a: Any, lower: bool) -> Any:
+    import jax.numpy as jnp
+
+    return jnp.tril(a) if lower else jnp.triu(a)
+
+
+def _lu(a: Any, **params: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    def one(a: Any) -> Any:
+        m, n = a.shape
+        if m == n == 1:
+            return a, jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32)
+        rows, columns = jnp.arange(m), jnp.arange(n)
+
+        def column(k: Any, carry: Any) -> Any:
+            a, pivots, order = carry
+            size = jnp.where(rows >= k, jnp.abs(a[:, k]), -1)
+            best = jnp.argmax(size).astype(jnp.int32)
+            swap = jnp.where(rows == k, best, jnp.where(rows == best, k, rows))
+            a, order = a[swap], order[swap]
+            pivot = a[k, k]
+            scaled = jnp.where(pivot == 0, a[:, k], a[:, k] / pivot)
+            a = a.at[:, k].set(jnp.where(rows > k, scaled, a[:, k]))
+            below = jnp.where(rows > k, a[:, k], 0)
+            right = jnp.where(columns > k, a[k, :], 0)
+            return a - jnp.outer(below, right), pivots.at[k].set(best), order
+
+        start = (a, jnp.zeros(min(m, n), jnp.int32), jnp.arange(m, dtype=jnp.int32))
+        return jax.lax.fori_loop(0, min(m, n), column, start)
+
+    return _batched(one, a, ranks=(2,))
+
+
+def _geqrf(a: Any, **params: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    def one(a: Any) -> Any:
+        m, n = a.shape
+        if m == 1 and not jnp.iscomplexobj(a):
+            return a, jnp.zeros(1, a.dtype)
+        rows = jnp.arange(m)
+
+        def column(k: Any, carry: Any) -> Any:
+            a, taus = carry
+            x = jnp.where(rows >= k, a[:, k], 0)
+            alpha = x[k]
+            tail = jnp.sum(jnp.where(rows > k, jnp.abs(x) ** 2, 0))
+            norm = jnp.sqrt(jnp.abs(alpha) ** 2 + tail)
+            beta = jnp.where(alpha.real > 0, -norm, norm).astype(a.dtype)
+            # A column that is zero below the diagonal, and real, needs no reflection.
+            flat = (tail == 0) & (alpha.imag == 0)
+            tau = jnp.where(flat, 0, (beta - alpha) / jnp.where(flat, 1, beta))
+            below = jnp.where(rows > k, x / jnp.where(flat, 1, alpha - beta), 0)
+            v = jnp.where(rows == k, 1, jnp.where(flat, 0, below)).astype(a.dtype)
+            right = jnp.where(jnp.arange(n) > k, jnp.conj(v) @ a, 0)
+            a = a - jnp.conj(tau) * jnp.outer(v, right)
+            kept = jnp.where(rows < k, a[:, k], v)
+            a = a.at[:, k].set(jnp.where(rows == k, jnp.where(flat, alpha, beta), kept))
+            return a, taus.at[k].set(tau)
+
+        return jax.lax.fori_loop(0, min(m, n), column, (a, jnp.zeros(min(m, n), a.dtype)))
+
+    return _batched(one, a, ranks=(2,))
+
+
+def _householder_product(a: Any, taus: Any, **params: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    def one(a: Any, taus: Any) -> Any:
+        m, n = a.shape
+        rows = jnp.arange(m)
+        count = taus.shape[0]
+        if m == 1 and not jnp.iscomplexobj(a):
+            return jnp.ones_like(a)
+
+        def column(step: Any, q: Any) -> Any:
+            k = count - 1 - step
+            v = jnp.where(rows == k, 1, jnp.where(rows > k, a[:, k], 0)).astype(a.dtype)
+            return q - taus[k] * jnp.outer(v, jnp.conj(v) @ q)
+
+        return jax.lax.fori_loop(0, count, column, jnp.eye(m, n, dtype=a.dtype))
+
+    return _batched(one, a, taus, ranks=(2, 1))
