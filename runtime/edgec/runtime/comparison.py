@@ -194,10 +194,13 @@ def _wide(array: np.ndarray) -> np.ndarray:
 
 
 def _distance(a: np.ndarray, e: np.ndarray) -> np.ndarray:
-    """|a - e| as float64, without wrapping around in unsigned integers."""
+    """|a - e| as float64; of integers exactly, so that unequal ones are at least 1 apart."""
     if a.dtype.kind not in "biu":
         return np.asarray(np.abs(a - e), dtype=np.float64)
-    return np.asarray(np.abs(a.astype(np.float64) - e.astype(np.float64)))
+    if {a.dtype.kind, e.dtype.kind} == {"i", "u"}:
+        return np.asarray(np.abs(a.astype(object) - e.astype(object)), dtype=np.float64)
+    low, high = np.minimum(a, e), np.maximum(a, e)
+    return np.asarray(high.astype(np.uint64) - low.astype(np.uint64), dtype=np.float64)
 
 
 def _plain(value: Any) -> complex | float | int:

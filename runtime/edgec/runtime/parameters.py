@@ -36,7 +36,14 @@ class WeightsFile:
         self.index = ParameterIndex()
         with native_errors(f"cannot read the weights file {path}", ModuleError, _AGAIN):
             self.index.load(str(path))
-            self.sizes = {name: int(entry.length) for name, entry in self.index.items()}
+            entries = dict(self.index.items())
+        self.sizes = {name: int(entry.length) for name, entry in entries.items()}
+        size = path.stat().st_size
+        for name, entry in entries.items():
+            if entry.is_file and entry.file_storage[1] + entry.length > size:
+                raise ModuleError(
+                    f"the weights file {path} is cut short: {name} lies outside", hint=_AGAIN
+                )
 
     @classmethod
     def open(cls, path: Path) -> "WeightsFile":
