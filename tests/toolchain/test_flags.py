@@ -39,6 +39,11 @@ def test_wide_floats_are_narrowed_only_where_the_device_has_none():
     assert "--iree-input-demote-f64-to-f32=true" in compile_flags(find("vulkan"))
 
 
+def test_wide_floats_that_nobody_asked_for_are_narrowed():
+    flags = compile_flags(find("cpu"), doubles=False)
+    assert "--iree-input-demote-f64-to-f32=true" in flags
+
+
 def test_torch_programs_get_plain_functions():
     flags = compile_flags(find("cpu"), dialect=Dialect.TORCH)
     assert "--iree-input-type=torch" in flags

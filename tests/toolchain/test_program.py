@@ -56,6 +56,27 @@ def test_other_json_is_refused(text: str) -> None:
         ProgramInfo.from_json(text)
 
 
+@pytest.mark.parametrize(
+    ("framework", "dtype", "needed"),
+    [("torch", DType.F32, False), ("torch", DType.F64, True), ("jax", DType.F32, True)],
+)
+def test_doubles_count_where_the_author_wrote_them(
+    framework: str, dtype: DType, needed: bool
+) -> None:
+    spec = TensorSpec(name="x", shape=(), dtype=dtype)
+    info = ProgramInfo(
+        functions=(
+            Function(
+                signature=Signature.flat("main", [spec], []),
+                arguments=(Input(index=0),),
+                results=(),
+            ),
+        ),
+        provenance=Provenance(framework=framework, versions={}, source=""),
+    )
+    assert info.needs_doubles is needed
+
+
 def test_two_functions_need_two_names() -> None:
     with pytest.raises(ProgramError, match="distinct"):
         ProgramInfo(functions=(FUNCTION, FUNCTION), provenance=INFO.provenance)

@@ -27,7 +27,7 @@ from edgec.toolchain.flags import command_line, compile_flags
 from edgec.toolchain.load import load_program
 from edgec.toolchain.passes import PASSES_VERSION
 from edgec.toolchain.process import compiler_path, compiler_version, keep_log, run_compiler
-from edgec.toolchain.program import Dialect, Program
+from edgec.toolchain.program import Program, ProgramInfo
 
 __all__ = [
     "CompileOptions",
@@ -159,9 +159,11 @@ def command(
     program_path: Path | str,
     target: str | Target = "cpu",
     options: CompileOptions = CompileOptions(),
-    dialect: Dialect = Dialect.STABLEHLO,
+    info: ProgramInfo | None = None,
 ) -> list[str]:
-    """The command line that `compile` would run; nothing is run or written.
+    """The command line that `compile` would run; nothing is run, read or written.
+
+    `info` is what `load_program` says of the program; without it, plain StableHLO is assumed.
 
     The compiler reads what edgec's passes wrote: `NAME.TARGET.mlirbc` in `keep_temps`, or in a
     temporary folder, for which the system's one stands here.
@@ -169,7 +171,7 @@ def command(
     chosen = find(target) if isinstance(target, str) else target
     folder = options.keep_temps or Path(tempfile.gettempdir())
     files = _Files.in_folder(folder, Path(program_path).stem, chosen)
-    return _command(files, chosen, options, dialect)
+    return _command(files, chosen, options, info)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,11 +187,21 @@ class _Files:
         return cls(source=folder / f"{stem}.mlirbc", module=folder / f"{stem}.vmfb")
 
 
-def _command(files: _Files, target: Target, options: CompileOptions, dialect: Dialect) -> list[str]:
-    flags = compile_flags(target, level=options.level, dialect=dialect)
+def _command(
+    files: _Files, target: Target, options: CompileOptions, info: ProgramInfo | None
+) -> list[str]:
+    flags = _flags(target, options, info)
     if options.keep_temps is not None:
         flags.append(f"--iree-hal-dump-executable-files-to={files.module.with_suffix('.kernels')}")
     return command_line(compiler_path(), files.source, files.module, flags, options.iree_args)
+
+
+def _flags(target: Target, options: CompileOptions, info: ProgramInfo | None) -> list[str]:
+    if info is None:
+        return compile_flags(target, level=options.level)
+    return compile_flags(
+        target, level=options.level, dialect=info.dialect, doubles=info.needs_doubles
+    )
 
 
 def compile_with_report(
@@ -269,7 +281,7 @@ class _Job:
             module=Module.read(output),
             report=CompileReport(
                 target=self.target.name,
-                command=tuple(_command(files, self.target, self.options, self._dialect)),
+                command=tuple(_command(files, self.target, self.options, self.program.info)),
                 seconds=self.clock.seconds,
                 cached=entry is not None,
                 check=outcome.text,
@@ -324,7 +336,7 @@ class _Job:
         """Run the compiler on `files.source`."""
         files.module.unlink(missing_ok=True)
         with self.clock.step(Step.COMPILE):
-            line = _command(files, self.target, self.options, self._dialect)
+            line = _command(files, self.target, self.options, self.program.info)
             finished = run_compiler(
                 line,
                 folder=scratch,
@@ -358,7 +370,7 @@ class _Job:
         return outcome
 
     def _key(self) -> str:
-        flags = compile_flags(self.target, level=self.options.level, dialect=self._dialect)
+        flags = _flags(self.target, self.options, self.program.info)
         return key_of(
             "module",
             self.program.bytecode,
@@ -386,10 +398,6 @@ class _Job:
             },
             "states": [state.to_json() for state in self.program.info.states],
         }
-
-    @property
-    def _dialect(self) -> Dialect:
-        return self.program.info.dialect
 
     @property
     def _name(self) -> str:

@@ -41,13 +41,18 @@ _INPUT_TYPES: dict[Dialect, tuple[str, ...]] = {
 
 
 def compile_flags(
-    target: Target, *, level: int = 2, dialect: Dialect = Dialect.STABLEHLO
+    target: Target,
+    *,
+    level: int = 2,
+    dialect: Dialect = Dialect.STABLEHLO,
+    doubles: bool = True,
 ) -> list[str]:
     """The flags, in a fixed order.
 
-    Demotion of 64-bit types is off, so that signatures come back as declared. Only on a device
-    without 64-bit floats are they computed in 32 bits; a program that takes or gives one is refused
-    there before this is asked.
+    Demotion of 64-bit types is off, so that signatures come back as declared. Floats are computed
+    in 32 bits where the program does not mean them wider (`doubles`, MiniLM on CUDA: refused with
+    them, right without), and on a device without 64-bit floats; a program that takes or gives one
+    is refused there before this is asked.
 
     Raises:
         UsageError: there is no such level.
@@ -61,7 +66,7 @@ def compile_flags(
         *_gpu_flags(target),
         *_level_flags(target, level),
         "--iree-input-demote-i64-to-i32=false",
-        f"--iree-input-demote-f64-to-f32={'false' if target.limits.f64 else 'true'}",
+        f"--iree-input-demote-f64-to-f32={'false' if doubles and target.limits.f64 else 'true'}",
         "--iree-vm-bytecode-module-strip-source-map",
         *target.flags,
     ]

@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ProgramError
 from edgec.runtime.files import write_atomically
 from edgec.runtime.golden import Golden
@@ -131,6 +132,20 @@ class ProgramInfo:
         names = [f.signature.name for f in self.functions]
         if not names or len(set(names)) != len(names):
             raise ProgramError(f"a program needs functions with distinct names, not {names}")
+
+    @property
+    def needs_doubles(self) -> bool:
+        """Whether 64-bit floats inside the program are the author's wish.
+
+        torch-mlir takes means and variances in f64 where PyTorch itself takes them in f32, so in
+        a PyTorch program they count only if a signature or state has them.
+        """
+        surface = [*self.states]
+        for function in self.functions:
+            surface += [*function.signature.inputs, *function.signature.outputs]
+        return self.provenance.framework != "torch" or any(
+            spec.dtype in (DType.F64, DType.C128) for spec in surface
+        )
 
     def to_json(self) -> str:
         """The text of the `edgec.program` attribute."""

@@ -186,7 +186,7 @@ def _commands(program: Path, targets: Sequence["Target"], options: "CompileOptio
     from edgec.toolchain import command, load_program
 
     info = load_program(program, cache=options.cache).info
-    lines = [command(program, target, options, dialect=info.dialect) for target in targets]
+    lines = [command(program, target, options, info) for target in targets]
     return Report(
         data={
             "program": program,
