@@ -199,6 +199,15 @@ def dtype_module(compile_mlir: Compile) -> Callable[[str], Path]:
 
 MIXED = """
 module @mixed {
+  util.global private mutable @held = dense<0.0> : tensor<16xf32>
+  func.func @keep(%x: tensor<16xf32>) {
+    util.global.store %x, @held : tensor<16xf32>
+    return
+  }
+  func.func @kept() -> tensor<16xf32> {
+    %r = util.global.load @held : tensor<16xf32>
+    return %r : tensor<16xf32>
+  }
   func.func @same(%x: tensor<16xf32>) -> tensor<16xf32> { return %x : tensor<16xf32> }
   func.func @pair(%x: tensor<16xf32>) -> (tensor<16xf32>, tensor<16xf32>) {
     %r = stablehlo.negate %x : tensor<16xf32>

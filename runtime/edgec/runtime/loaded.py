@@ -275,6 +275,7 @@ class LoadedModule:
         """Let go of the module; arrays it gave stay valid, calls raise. Closing twice is fine."""
         with self._lock:
             self._context = None
+            self._modules = []
             self._weights = None
 
     def __enter__(self) -> "LoadedModule":

@@ -149,6 +149,19 @@ def test_state_is_a_copy_both_ways(device: Device, stateful_module: Make) -> Non
         assert (module.state()["memory"] == 5).all()
 
 
+def test_an_argument_that_becomes_state_is_copied(device: Device, mixed_module: Make) -> None:
+    mine = aligned_empty((16,), DType.F32)
+    with load(mixed_module(device.driver), device=device) as module:
+        for value in (5, 6, 7):
+            mine[:] = value
+            module.keep(mine)
+            mine[:] = -1
+            got = module.kept()
+            assert (got == value).all()
+            got[:] = -2
+            assert (module.kept() == value).all()
+
+
 def test_each_load_has_a_state_of_its_own(device: Device, stateful_module: Make) -> None:
     path = stateful_module(device.driver)
     with load(path, device=device) as one, load(path, device=device) as other:
