@@ -20,7 +20,7 @@ from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.examples import example_array
 from edgec.exporters.extras import need
-from edgec.exporters.from_keras_call import input_names, pure
+from edgec.exporters.from_keras_call import input_names, pure, user_frames
 from edgec.exporters.places import place_of_error
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.dtypes import DType
@@ -60,7 +60,8 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
         return trace_in_child(bundle, dynamic=dynamic)
     need("jax", extra="keras", why=_WHY)
     models = tuple(replace(e, function=pure(e.function, e.inputs, e.name)) for e in entries)
-    return from_jax.trace(replace(bundle, entries=models), dynamic=dynamic)
+    with user_frames():
+        return from_jax.trace(replace(bundle, entries=models), dynamic=dynamic)
 
 
 def load(path: Path, *, signatures: tuple[str, ...]) -> Bundle:

@@ -1,13 +1,15 @@
 """A Keras model on JAX as a pure function over its variables, with the caller's argument names."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from edgec.exporters.from_jax_models import Pure
-from edgec.runtime.errors import SourceError
+from edgec.exporters.places import place_of_error
+from edgec.runtime.errors import ExportError, SourceError
 
-__all__ = ["input_names", "pure"]
+__all__ = ["input_names", "pure", "user_frames"]
 
 _COUNTED = ("keras_tensor", "input_layer")
 """How names begin that Keras made up by counting."""
@@ -19,37 +21,30 @@ def pure(model: Any, inputs: tuple[Any, ...], name: str) -> Pure:
     The argument of a model with a single input is named like that.
 
     Raises:
-        SourceError: it is no Keras model or layer, or not built and not to be built from `inputs`.
+        SourceError: it is no Keras model or layer.
+        ExportError: it is not built, and cannot be on `inputs`.
     """
     if not hasattr(model, "stateless_call"):
         raise SourceError(
             f"{name} is a {type(model).__name__}, which is no Keras model or layer",
             hint="give the model itself",
         )
-    if not model.built:
-        try:
-            model(*inputs, **_training(model))
-        except Exception as error:
-            raise SourceError(
-                f"the Keras model {name} cannot be built on the example inputs: {error}",
-                hint="call the model on the example inputs yourself; it must run",
-            ) from error
-    trainable = list(model.trainable_variables)
-    fixed = list(model.non_trainable_variables)
-    arrays = {
-        path: variable.value
-        for path, variable in zip(_paths([*trainable, *fixed]), [*trainable, *fixed], strict=True)
-    }
     training = _training(model)
+    if not model.built:
+        with user_frames():
+            _build(model, inputs, training, name)
+    variables = _variables(model)
+    arrays = dict(zip(_paths(variables), (v.value for v in variables), strict=True))
 
     def call(
         leaves: Sequence[Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> tuple[Sequence[Any], Any]:
-        count = len(trainable)
-        result, after = model.stateless_call(
-            list(leaves[:count]), list(leaves[count:]), *args, **kwargs, **training
-        )
-        return [*leaves[:count], *after], result
+        import keras
+
+        with keras.StatelessScope(state_mapping=list(zip(variables, leaves, strict=True))) as scope:
+            result = model(*args, **kwargs, **training)
+        after = [scope.get_current_value(variable) for variable in variables]
+        return after, result
 
     return Pure(call=call, arrays=arrays, signature=_signature(model, inputs))
 
@@ -67,6 +62,47 @@ def input_names(model: Any) -> list[str]:
         return ["inputs"]
     if len(set(found)) < len(found) or any(name.startswith(_COUNTED) for name in found):
         return [f"input_{number}" for number in range(len(found))]
+    return found
+
+
+@contextmanager
+def user_frames() -> Iterator[None]:
+    """Keep the user's lines in what Keras raises, which it cuts out unless told not to."""
+    import keras
+
+    if not keras.config.is_traceback_filtering_enabled():
+        yield
+        return
+    keras.config.disable_traceback_filtering()
+    try:
+        yield
+    finally:
+        keras.config.enable_traceback_filtering()
+
+
+def _build(model: Any, inputs: tuple[Any, ...], training: Mapping[str, bool], name: str) -> None:
+    try:
+        model(*inputs, **training)
+    except Exception as error:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise ExportError(
+            f"the Keras model {name} cannot be called on the example inputs: "
+            f"{type(error).__name__}: {lines[0] if lines else ''}",
+            where=place_of_error(error),
+            hint="call the model on the example inputs yourself; it must run",
+        ) from error
+
+
+def _variables(model: Any) -> list[Any]:
+    """All that a call reads or writes; Keras does not list the memory of stateful layers."""
+    found = list(model.variables)
+    known = {id(variable) for variable in found}
+    for layer in model._flatten_layers():
+        for states in getattr(layer, "states", None) or ():
+            for state in states if isinstance(states, list | tuple) else [states]:
+                if hasattr(state, "path") and id(state) not in known:
+                    known.add(id(state))
+                    found.append(state)
     return found
 
 
