@@ -56,10 +56,16 @@ def to_stablehlo(graph: Any) -> bytes:
             raise _lowering_refusal(messages, str(error)) from error
         finally:
             handler.detach()
-        only_stablehlo(module)
+        only_stablehlo(module, _symbolic_shapes(graph))
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
     return buffer.getvalue()
+
+
+def _symbolic_shapes(graph: Any) -> list[list[int | str]]:
+    """The shape of each placeholder; a dynamic dimension by its expression over symbols."""
+    values = [node.meta["val"] for node in graph.nodes if node.op == "placeholder"]
+    return [[s if isinstance(s, int) else str(s) for s in value.shape] for value in values]
 
 
 def _drop_assertions(module: Any) -> None:

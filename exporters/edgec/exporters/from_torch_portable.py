@@ -2,62 +2,66 @@
 
 With dynamic dimensions, torch-mlir computes sizes on the side: `shape.shape_of`, `tensor.dim`,
 `arith.muli` on `index`, broadcasts guarded by `shape.assuming`. Here each size becomes a number
-or a `tensor<i32>` that StableHLO itself can make (`get_dimension_size` and arithmetic), and the
-guards, which torch.export has decided already, fall away.
+or a value that StableHLO itself can make, the guards, which torch.export has decided already, fall
+away, and so do broadcasts to the shape that a value has.
 """
 
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from edgec.exporters.from_torch_sizes import Size, Sizes, broadcast, make
 from edgec.exporters.places import describe, first_users
 from edgec.runtime.errors import UnsupportedOp
 
 __all__ = ["only_stablehlo", "place_of"]
 
-Size = Any
-"""An int, or an MLIR value of type `tensor<i32>` (`tensor<i1>` for the result of a comparison)."""
-
-_PREDICATES = {0: "EQ", 1: "NE", 2: "LT", 3: "LE", 4: "GT", 5: "GE", 6: "LT", 7: "LE", 8: "GT"}
-_COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "EQ": lambda a, b: a == b,
-    "NE": lambda a, b: a != b,
-    "LT": lambda a, b: a < b,
-    "LE": lambda a, b: a <= b,
-    "GT": lambda a, b: a > b,
-    "GE": lambda a, b: a >= b,
+_ARITHMETIC = {
+    "arith.addi": "add",
+    "arith.subi": "subtract",
+    "arith.muli": "multiply",
+    "arith.divsi": "divide",
+    "arith.divui": "divide",
+    "arith.floordivsi": "divide",
+    "arith.remsi": "remainder",
+    "arith.remui": "remainder",
+    "arith.maxsi": "maximum",
+    "arith.maxui": "maximum",
+    "arith.minsi": "minimum",
+    "arith.minui": "minimum",
 }
-# Sizes are never negative, so the signed and unsigned forms are the same.
-_ARITHMETIC: dict[str, tuple[str, Callable[[int, int], int]]] = {
-    "arith.addi": ("stablehlo.add", lambda a, b: a + b),
-    "arith.subi": ("stablehlo.subtract", lambda a, b: a - b),
-    "arith.muli": ("stablehlo.multiply", lambda a, b: a * b),
-    "arith.divsi": ("stablehlo.divide", lambda a, b: int(a / b)),
-    "arith.divui": ("stablehlo.divide", lambda a, b: a // b),
-    "arith.floordivsi": ("stablehlo.divide", lambda a, b: a // b),
-    "arith.remsi": ("stablehlo.remainder", lambda a, b: a % b),
-    "arith.remui": ("stablehlo.remainder", lambda a, b: a % b),
-    "arith.maxsi": ("stablehlo.maximum", max),
-    "arith.maxui": ("stablehlo.maximum", max),
-    "arith.minsi": ("stablehlo.minimum", min),
-    "arith.minui": ("stablehlo.minimum", min),
-}
+_FOLLOWED = ("add", "subtract", "multiply", "maximum", "minimum")
 _CASTS = {"arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci"}
 _GUARDS = {"shape.cstr_broadcastable", "shape.cstr_eq", "shape.cstr_require", "shape.const_witness"}
+_UNCHANGING = {"stablehlo.convert", "stablehlo.reshape", "stablehlo.ceil", "stablehlo.floor"}
+_MADE_TO_SHAPE = {
+    "stablehlo.dynamic_broadcast_in_dim": 1,
+    "stablehlo.dynamic_reshape": 1,
+    "stablehlo.dynamic_iota": 0,
+}
+"""Operations whose result has the sizes in one operand, and which."""
 
 
-def only_stablehlo(module: Any) -> None:
+def only_stablehlo(module: Any, shapes: Sequence[Sequence[int | str]]) -> None:
     """Rewrite a `torch_mlir.ir.Module` in place.
+
+    Args:
+        module: what torch-mlir's lowering to StableHLO gave, with one function.
+        shapes: the shape of each argument; a dynamic dimension by the name of its symbol.
 
     Raises:
         UnsupportedOp: an operation of another dialect is left that has no such form.
     """
     from torch_mlir import ir
 
+    block = module.body.operations[0].operation.regions[0].blocks[0]
     with ir.Location.unknown(module.context):
-        for function in module.body.operations:
-            _Rewriter().block(function.operation.regions[0].blocks[0])
+        rewriter = _Rewriter(Sizes(list(zip(block.arguments, shapes, strict=True))))
+        for item in list(block.operations):
+            rewriter.one(item.operation)
+        rewriter.clear()
+        _drop_unused(block)
 
 
 def place_of(location: Any) -> str | None:
@@ -68,38 +72,23 @@ def place_of(location: Any) -> str | None:
 
 
 class _Rewriter:
-    """One function: the sizes known so far, and the operations that are done with."""
+    """One function: what each size operation gives, and the operations that are done with."""
 
-    def __init__(self) -> None:
-        self._sizes: dict[Any, Size] = {}
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+        self._scalars: dict[Any, Size] = {}
         self._vectors: dict[Any, list[Size]] = {}
-        self._asked: dict[tuple[Any, int], Size] = {}
         self._done: list[Any] = []
 
-    def block(self, block: Any) -> None:
-        """Rewrite the operations of a function's body."""
-        for item in list(block.operations):
-            self._one(item.operation)
-        for operation in reversed(self._done):
-            operation.erase()
-
-    def _inline(self, assuming: Any) -> None:
-        """Take the guarded operations out of their region."""
-        body = assuming.regions[0].blocks[0]
-        inner = [item.operation for item in body.operations]
-        for operation in inner[:-1]:
-            operation.move_before(assuming)
-        for result, value in zip(assuming.results, inner[-1].operands, strict=True):
-            result.replace_all_uses_with(value)
-        self._done.append(assuming)
-        for operation in inner[:-1]:
-            self._one(operation)
-
-    def _one(self, operation: Any) -> None:
+    def one(self, operation: Any) -> None:
+        """Rewrite one operation; those before it are rewritten already."""
         if operation.name == "shape.assuming":
             self._inline(operation)
         elif operation.name.startswith(("stablehlo.", "chlo.", "func.")):
-            self._materialise_operands(operation)
+            self._follow(operation)
+            if not self._is_idle(operation):
+                self._give_shapes(operation)
+                self._sizes.learn(operation)
         elif self._understand(operation):
             self._done.append(operation)
         else:
@@ -109,6 +98,21 @@ class _Rewriter:
                 hint="leave the dimensions of that line static",
             )
 
+    def clear(self) -> None:
+        """Erase what has been replaced."""
+        for operation in reversed(self._done):
+            operation.erase()
+
+    def _inline(self, assuming: Any) -> None:
+        """Take the guarded operations out of their region."""
+        inner = [item.operation for item in assuming.regions[0].blocks[0].operations]
+        for operation in inner[:-1]:
+            operation.move_before(assuming)
+            self.one(operation)
+        for result, value in zip(assuming.results, inner[-1].operands, strict=True):
+            result.replace_all_uses_with(value)
+        self._done.append(assuming)
+
     def _understand(self, operation: Any) -> bool:
         """Learn what a size operation gives; False for an operation of another kind."""
         name, operands = operation.name, list(operation.operands)
@@ -117,44 +121,42 @@ class _Rewriter:
         if name == "arith.constant":
             self._constant(operation)
             return True
+        result = operation.results[0]
         if name == "shape.const_shape":
-            self._vectors[operation.results[0]] = [int(v) for v in operation.attributes["shape"]]
-            return True
-        if name == "shape.shape_of":
-            rank = len(operands[0].type.shape)
-            sizes = [self._size_of(operation, operands[0], axis) for axis in range(rank)]
-            self._vectors[operation.results[0]] = sizes
-            return True
-        if name == "shape.broadcast":
-            vectors = [self._vectors[value] for value in operands]
-            self._vectors[operation.results[0]] = functools.reduce(_broadcast, vectors)
-            return True
-        if name == "tensor.from_elements":
-            self._vectors[operation.results[0]] = [self._sizes[value] for value in operands]
-            return True
-        scalar = self._scalar(operation, name, operands)
-        if scalar is None:
-            return False
-        self._sizes[operation.results[0]] = scalar
+            self._vectors[result] = [int(v) for v in operation.attributes["shape"]]
+        elif name == "shape.shape_of":
+            self._vectors[result] = self._sizes.shape(operation, operands[0])
+        elif name == "shape.broadcast":
+            self._vectors[result] = functools.reduce(
+                broadcast, [self._vectors[value] for value in operands]
+            )
+        elif name == "tensor.from_elements" and all(v in self._scalars for v in operands):
+            self._vectors[result] = [self._scalars[value] for value in operands]
+        else:
+            size = self._scalar(operation, name, operands)
+            if size is None:
+                return False
+            self._scalars[result] = size
         return True
 
     def _scalar(self, operation: Any, name: str, operands: Sequence[Any]) -> Size | None:
         if name == "tensor.dim":
-            return self._size_of(operation, operands[0], self._sizes[operands[1]])
+            return self._sizes.of(operation, operands[0], self._scalars[operands[1]])
         if name == "shape.num_elements":
-            multiply = functools.partial(self._compute, operation, "arith.muli")
+            multiply = functools.partial(self._sizes.compute, operation, "multiply")
             return functools.reduce(multiply, self._vectors[operands[0]], 1)
-        if not all(value in self._sizes for value in operands):
+        if not all(value in self._scalars for value in operands):
             return None
-        sizes = [self._sizes[value] for value in operands]
+        sizes = [self._scalars[value] for value in operands]
         if name in _CASTS:
             return sizes[0]
         if name in _ARITHMETIC:
-            return self._compute(operation, name, sizes[0], sizes[1])
+            return self._sizes.compute(operation, _ARITHMETIC[name], sizes[0], sizes[1])
         if name == "arith.cmpi":
-            return self._compare(operation, sizes[0], sizes[1])
+            predicate = operation.attributes["predicate"].value
+            return self._sizes.compare(operation, predicate, sizes[0], sizes[1])
         if name == "arith.select":
-            return self._select(operation, *sizes)
+            return self._sizes.select(operation, *sizes)
         return None
 
     def _constant(self, operation: Any) -> None:
@@ -162,145 +164,99 @@ class _Rewriter:
 
         result, value = operation.results[0], operation.attributes["value"]
         if isinstance(value, ir.IntegerAttr | ir.BoolAttr):
-            self._sizes[result] = int(value.value)
+            self._scalars[result] = int(value.value)
+        elif isinstance(result.type.element_type, ir.IndexType):
+            self._vectors[result] = [int(v) for v in ir.DenseIntElementsAttr(value)]
+        elif any(True for _ in result.uses):
+            constant = make(operation, "stablehlo.constant", result.type, [], {"value": value})
+            size = _whole_number(value)
+            if size is not None and list(result.type.shape) in ([], [1]):
+                self._scalars[constant] = size
+            result.replace_all_uses_with(constant)
+
+    def _follow(self, operation: Any) -> None:
+        """Learn the sizes that StableHLO computes: `ceil(convert(n) / 1)` in f64, for an arange."""
+        if len(operation.results) != 1 or list(operation.results[0].type.shape) not in ([], [1]):
             return
-        if any(True for _ in result.uses):
-            result.replace_all_uses_with(_make(operation, "stablehlo.constant", result.type, value))
+        size = self._followed(operation)
+        if size is not None:
+            self._scalars[operation.results[0]] = size
 
-    def _size_of(self, before: Any, value: Any, axis: int) -> Size:
-        """The size of one dimension: a number, or asked of the value once."""
-        from torch_mlir import ir
+    def _followed(self, operation: Any) -> Size | None:
+        if operation.name == "stablehlo.constant":
+            return _whole_number(operation.attributes["value"])
+        operands = [self._known(value) for value in operation.operands]
+        if not operands or any(size is None for size in operands):
+            return None
+        if operation.name in _UNCHANGING:
+            return operands[0]
+        name = operation.name.removeprefix("stablehlo.")
+        if name == "divide" and isinstance(operands[1], int) and operands[1] == 1:
+            return operands[0]
+        if name in _FOLLOWED:
+            return self._sizes.compute(operation, name, operands[0], operands[1])
+        return None
 
-        if not value.type.is_dynamic_dim(axis):
-            return int(value.type.shape[axis])
-        key = (value, axis)
-        if key not in self._asked:
-            with ir.InsertionPoint(before), before.location:
-                self._asked[key] = ir.Operation.create(
-                    "stablehlo.get_dimension_size",
-                    results=[_size_type()],
-                    operands=[value],
-                    attributes={
-                        "dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
-                    },
-                ).results[0]
-        return self._asked[key]
+    def _known(self, value: Any) -> Size | None:
+        vector = self._vectors.get(value)
+        return vector[0] if vector is not None and len(vector) == 1 else self._scalars.get(value)
 
-    def _compute(self, before: Any, name: str, left: Size, right: Size) -> Size:
-        stablehlo, fold = _ARITHMETIC[name]
-        if isinstance(left, int) and isinstance(right, int):
-            return fold(left, right)
-        for one, other in ((left, right), (right, left)):
-            if name == "arith.muli" and isinstance(other, int) and other == 1:
-                return one
-        operands = [self._tensor(before, left), self._tensor(before, right)]
-        return _operation(before, stablehlo, [_size_type()], operands)
+    def _shape(self, value: Any) -> list[Size] | None:
+        """The sizes in a shape operand, if they are known."""
+        if value in self._vectors:
+            return self._vectors[value]
+        size = self._scalars.get(value)
+        return None if size is None or value.type.rank != 1 else [size]
 
-    def _compare(self, operation: Any, left: Size, right: Size) -> Size:
-        from torch_mlir import ir
+    def _is_idle(self, operation: Any) -> bool:
+        """Whether a broadcast or reshape makes the shape that its operand has; then it goes."""
+        if operation.name not in (
+            "stablehlo.dynamic_broadcast_in_dim",
+            "stablehlo.dynamic_reshape",
+        ):
+            return False
+        value, result = operation.operands[0], operation.results[0]
+        sizes = self._shape(operation.operands[1])
+        if sizes is None or value.type != result.type:
+            return False
+        if sizes != self._sizes.shape(operation, value):
+            return False
+        result.replace_all_uses_with(value)
+        self._done.append(operation)
+        return True
 
-        direction = _PREDICATES.get(ir.IntegerAttr(operation.attributes["predicate"]).value, "GE")
-        if isinstance(left, int) and isinstance(right, int):
-            return int(_COMPARE[direction](left, right))
-        attribute = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
-        return _operation(
-            operation,
-            "stablehlo.compare",
-            [ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))],
-            [self._tensor(operation, left), self._tensor(operation, right)],
-            {"comparison_direction": attribute},
-        )
-
-    def _select(self, operation: Any, choice: Size, yes: Size, no: Size) -> Size:
-        if isinstance(choice, int):
-            return yes if choice else no
-        values = [choice, self._tensor(operation, yes), self._tensor(operation, no)]
-        return _operation(operation, "stablehlo.select", [_size_type()], values)
-
-    def _tensor(self, before: Any, size: Size) -> Any:
-        """A size as a value of type `tensor<i32>`."""
-        from torch_mlir import ir
-
-        if not isinstance(size, int):
-            return size
-        element = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), size)
-        splat = ir.DenseElementsAttr.get_splat(_size_type(), element)
-        return _make(before, "stablehlo.constant", _size_type(), splat)
-
-    def _materialise_operands(self, operation: Any) -> None:
-        """Give an operation the StableHLO form of each size operand."""
+    def _give_shapes(self, operation: Any) -> None:
+        """Give an operation the StableHLO form of each shape operand, and note what it makes."""
+        place = _MADE_TO_SHAPE.get(operation.name)
+        if place is not None:
+            shape = self._shape(operation.operands[place])
+            if shape is not None:
+                self._sizes.know(operation.results[0], shape)
+        takes_shapes = "dynamic" in operation.name
         for index, value in enumerate(operation.operands):
-            if value in self._vectors:
-                operation.operands[index] = self._materialise(operation, value)
-
-    def _materialise(self, before: Any, value: Any) -> Any:
-        """A vector of sizes as one tensor, of i32 where it was of index."""
-        import numpy as np
-        from torch_mlir import ir
-
-        sizes, kind = self._vectors[value], value.type
-        element = kind.element_type
-        if not isinstance(element, ir.IntegerType):
-            element = ir.IntegerType.get_signless(32)
-        wanted = ir.RankedTensorType.get(list(kind.shape), element)
-        i32 = ir.IntegerType.get_signless(32)
-        narrow = ir.RankedTensorType.get(list(kind.shape), i32)
-        if all(isinstance(size, int) for size in sizes):
-            numbers = np.array(sizes, dtype=np.int32 if element.width == 32 else np.int64)
-            attribute = ir.DenseElementsAttr.get(numbers.reshape(kind.shape), type=wanted)
-            return _make(before, "stablehlo.constant", wanted, attribute)
-        single = ir.RankedTensorType.get([1], i32)
-        parts = [
-            _operation(before, "stablehlo.reshape", [single], [self._tensor(before, size)])
-            for size in sizes
-        ]
-        whole = parts[0]
-        if not kind.shape:
-            whole = self._tensor(before, sizes[0])
-        elif len(parts) > 1:
-            axis = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
-            whole = _operation(
-                before, "stablehlo.concatenate", [narrow], parts, {"dimension": axis}
-            )
-        if wanted == narrow:
-            return whole
-        return _operation(before, "stablehlo.convert", [wanted], [whole])
+            sizes = self._shape(value) if takes_shapes else self._vectors.get(value)
+            if sizes is not None and (value in self._vectors or index or place == 0):
+                operation.operands[index] = self._sizes.vector(operation, sizes, value.type)
 
 
-def _broadcast(left: Sequence[Size], right: Sequence[Size]) -> list[Size]:
-    """The shape that both extend to; torch.export has seen to it that they fit."""
-    longer, shorter = (left, right) if len(left) >= len(right) else (right, left)
-    padded: list[Size] = [1] * (len(longer) - len(shorter)) + list(shorter)
-    return [_fitting(one, other) for one, other in zip(longer, padded, strict=True)]
+def _drop_unused(block: Any) -> None:
+    """Erase what nothing uses; everything but the return is free of side effects."""
+    for item in reversed(list(block.operations)):
+        operation = item.operation
+        used = any(True for result in operation.results for _ in result.uses)
+        if operation.results and not used:
+            operation.erase()
 
 
-def _fitting(one: Size, other: Size) -> Size:
-    if isinstance(one, int):
-        return other if one == 1 else one
-    return other if isinstance(other, int) and other != 1 else one
-
-
-def _size_type() -> Any:
+def _whole_number(attribute: Any) -> int | None:
+    """The one number in a constant, if it is a whole one."""
     from torch_mlir import ir
 
-    return ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
-
-
-def _make(before: Any, name: str, kind: Any, value: Any) -> Any:
-    return _operation(before, name, [kind], [], {"value": value})
-
-
-def _operation(
-    before: Any,
-    name: str,
-    results: Sequence[Any],
-    operands: Sequence[Any],
-    attributes: dict[str, Any] | None = None,
-) -> Any:
-    from torch_mlir import ir
-
-    with ir.InsertionPoint(before), before.location:
-        made = ir.Operation.create(
-            name, results=list(results), operands=list(operands), attributes=attributes or {}
-        )
-    return made.results[0]
+    if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
+        return None
+    value = attribute.get_splat_value()
+    if isinstance(value, ir.IntegerAttr):
+        return int(value.value)
+    if isinstance(value, ir.FloatAttr) and float(value.value).is_integer():
+        return int(value.value)
+    return None
