@@ -99,8 +99,12 @@ def _global_options(
 
 
 def _settle(session: Session, *, json: bool, verbose: int, quiet: bool) -> None:
+    """What the flags before the verb and those after it ask for together; quiet wins."""
     session.json = session.json or json
-    session.verbosity = -1 if quiet else max(session.verbosity, verbose)
+    if quiet or session.verbosity < 0:
+        session.verbosity = -1
+    else:
+        session.verbosity = max(session.verbosity, verbose)
 
 
 def _with_session(name: str, verb: Callable[..., Report]) -> Callable[..., Report]:

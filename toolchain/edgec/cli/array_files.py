@@ -4,6 +4,7 @@ Files are not trusted: pickles are refused, and nothing is allocated before the 
 been compared with the number of bytes that are there.
 """
 
+import errno
 import io
 import lzma
 import os
@@ -30,6 +31,7 @@ Check = Callable[[str, tuple[int, ...], np.dtype], None]
 
 _MAX_HEADER = 10_000
 _CHUNK = 1 << 24
+_WRITE = "write it with numpy.save or numpy.savez"
 # What NumPy's header reader and the decompressors raise for bytes that make no sense to them.
 _DAMAGE = (
     ValueError,
@@ -106,12 +108,14 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.errno == errno.EINVAL:  # an archive's table of contents points out of the file
+            raise InputError(f"{path} is damaged, or no NumPy file", hint=_WRITE) from error
         raise FileError(f"cannot read {path}: {error.strerror or error}") from error
     except _DAMAGE as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
             f"{path} is damaged, or no NumPy file: {reason}",
-            hint="write it with numpy.save or numpy.savez",
+            hint=_WRITE,
         ) from error
 
 

@@ -110,7 +110,7 @@ def failure(checked: Sequence[Checked], subject: str) -> WrongAnswer | None:
     comparison = worst.comparison
     if worst.labels:
         what = f"{worst.agreed} of {comparison.count} labels agree"
-        hint = f"--share={worst.agreed / max(1, comparison.count):.3f} would allow it"
+        hint = "--share says how large a part of the labels must agree; -o keeps the scores"
     else:
         what = comparison.problem
         hint = "allow more with --atol and --rtol, or compile with another target or -O level"

@@ -52,11 +52,11 @@ def complete_function(context: typer.Context, incomplete: str) -> Iterator[tuple
     from edgec.runtime import Module
     from edgec.runtime.errors import EdgecError
 
-    path = context.params.get("module")
-    if not path:
+    named = context.params.get("module") or next(iter(context.args), None)
+    if not named:
         return
     try:
-        signatures = Module.read(Path(path)).signatures
+        signatures = Module.read(Path(named)).signatures
     except EdgecError:
         return
     for name, signature in signatures.items():

@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["inspect"]
 
 _PROGRAMS = frozenset({".mlirbc", ".mlir", ".stablehlo"})
-_PROGRAM_STARTS = (b"ML\xefR", b"module", b"//", b"#", b"builtin.module", b'"builtin.module"')
+_PROGRAM_STARTS = (
+    b"ML\xefR",
+    b"module",
+    b"func.func",
+    b"builtin.module",
+    b'"builtin.',
+    b"//",
+    b"#",
+)
 _MANY = 20
 
 

@@ -1,0 +1,145 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgec.cli.progress import showing
+from edgec.cli.session import Session
+from edgec.runtime import Golden, GoldenCall, Module
+from edgec.toolchain import Phase, Step
+
+CUBE = """
+func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.multiply %x, %x : tensor<4xf32>
+  %1 = stablehlo.multiply %0, %x : tensor<4xf32>
+  return %1 : tensor<4xf32>
+}
+"""
+X = np.array([1, 2, 3, 4], np.float32)
+
+
+@pytest.fixture
+def cube(tmp_path: Path) -> Path:
+    path = tmp_path / "cube.mlir"
+    path.write_text(CUBE)
+    call = GoldenCall(signature="main", inputs=(X,), outputs=(X**3,))
+    Golden(calls=(call,)).save(Golden.path_for(path))
+    return path
+
+
+def test_a_module_is_made_checked_and_told_of(edgec, cube: Path) -> None:
+    done = edgec("compile", cube)
+    assert done.code == 0, done.err
+    module = cube.with_suffix(".vmfb")
+    assert Module.read(module).facts.target == "cpu:host"
+    assert f"{module}: cpu:host, checked" in done.out
+    assert "executable" in done.out
+    assert "total" in done.out
+    assert "compiling" in done.err
+    command = done.out.split("next: edgec ")[1].split()
+    assert edgec(*command).code == 0
+
+
+def test_json_says_the_same(edgec, cube: Path) -> None:
+    done = edgec("compile", cube, "-o", "made/here.vmfb", "--json")
+    assert (done.code, done.err) == (0, "")
+    (made,) = done.json["modules"]
+    assert made["module"] == "made/here.vmfb"
+    assert made["target"] == "cpu:host"
+    assert made["check"].startswith("checked")
+    assert made["size"]["total"] == Path("made/here.vmfb").stat().st_size
+    assert sum(made["size"]["parts"].values()) == made["size"]["total"]
+    assert "compile" in made["seconds"] or made["cached"]
+    again = edgec("compile", cube, "-o", "made/here.vmfb", "--json").json["modules"][0]
+    assert again["cached"] is True
+    assert "compile" not in again["seconds"]
+
+
+@pytest.mark.parametrize("level", [("-O0",), ("-O", "3")])
+def test_the_level_may_stick_to_its_flag(edgec, cube: Path, level: tuple[str, ...]) -> None:
+    done = edgec("compile", cube, *level, "--dry-run")
+    assert done.code == 0
+    assert f"--iree-opt-level=O{level[-1][-1]}" in done.out
+    assert not cube.with_suffix(".vmfb").exists()
+
+
+def test_a_dry_run_prints_the_exact_command_of_each_target(edgec, cube: Path) -> None:
+    line = ("compile", cube, "--target=web", "--target=vulkan", "--iree-arg=--x=y z", "--dry-run")
+    done = edgec(*line)
+    assert done.out.count("iree-compile") == 2
+    assert done.out.count("'--x=y z'") == 2
+    commands = edgec(*line, "--json").json["commands"]
+    assert [c["target"] for c in commands] == ["wasm", "vulkan"]
+    assert all(c["command"][-1] == "--x=y z" for c in commands)
+
+
+def test_several_targets_make_a_module_each_named_by_it(edgec, cube: Path, tmp_path: Path) -> None:
+    targets = ("--target=cpu:arm64", "--target=vulkan:android")
+    done = edgec("compile", cube, *targets, "--no-check", "-o", "out", "--json")
+    assert done.code == 0
+    names = sorted(p.name for p in (tmp_path / "out").iterdir())
+    assert names == ["cube.cpu-arm64.vmfb", "cube.vulkan-android.vmfb"]
+    assert [m["target"] for m in done.json["modules"]] == ["cpu:arm64", "vulkan:android"]
+    assert edgec("compile", cube, *targets, "-o", "one.vmfb").code == 2
+
+
+def test_one_target_goes_into_a_folder_that_is_named_as_one(edgec, cube: Path) -> None:
+    assert edgec("compile", cube, "-o", "new/", "-q").code == 0
+    assert Path("new/cube.cpu-host.vmfb").exists()
+
+
+def test_a_target_that_fails_keeps_no_other_from_being_made(edgec, tmp_path: Path) -> None:
+    path = tmp_path / "wide.mlir"
+    path.write_text(CUBE.replace("f32", "f64"))
+    done = edgec("compile", path, "--target=vulkan", "--target=cpu", "--no-check", "--json")
+    assert done.code == 21
+    assert done.json["failed"] == ["vulkan"]
+    assert [m["target"] for m in done.json["modules"]] == ["cpu:host"]
+    assert done.json["error"]["what"].startswith("vulkan: ")
+
+
+def test_a_wrong_module_is_refused_with_code_23(edgec, cube: Path) -> None:
+    call = GoldenCall(signature="main", inputs=(X,), outputs=(X**3 + 1,))
+    Golden(calls=(call,)).save(Golden.path_for(cube))
+    done = edgec("compile", cube)
+    assert done.code == 23
+    assert not cube.with_suffix(".vmfb").exists()
+    assert edgec("compile", cube, "--atol=2", "-q").code == 0
+    assert edgec("compile", cube, "--no-check", "-q").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "what"),
+    [
+        (["--target=nope"], 20, "there is no target 'nope'"),
+        (["-O7"], 2, "-O7"),
+        (["--atol=-1"], 2, "negative"),
+        (["-o", "cube.mlir"], 2, "over itself"),
+        (["-o", "cube.golden.npz/x.vmfb"], 4, "cannot make the folder"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    edgec, cube: Path, arguments: list[str], code: int, what: str
+) -> None:
+    done = edgec("compile", cube, *arguments)
+    assert (done.code, what in done.err) == (code, True), done.err
+
+
+def test_files_that_are_no_programs_are_refused(edgec, tmp_path: Path) -> None:
+    (tmp_path / "bad.mlir").write_bytes(b"\x00\xff nonsense")
+    assert edgec("compile", "bad.mlir").code == 15
+    assert edgec("compile", "none.mlir").code == 4
+
+
+def test_progress_is_a_line_a_step_when_it_is_not_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with showing(Session()) as progress:
+        assert progress is not None
+        for seconds in (0.0, 1.0, 2.0):
+            progress(Phase(step=Step.COMPILE, target="cpu", seconds=seconds))
+        progress(Phase(step=Step.CHECK, target="cpu", seconds=0.0))
+    assert capsys.readouterr().err == "cpu: compiling\ncpu: running the golden answers\n"
+    for session in (Session(json=True), Session(verbosity=-1)):
+        with showing(session) as progress:
+            assert progress is None

@@ -1,0 +1,244 @@
+"""What holds for every verb: exit codes, streams, errors as text and as JSON."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from edgec.cli import app
+from edgec.cli.main import EXIT_BROKEN_PIPE, EXIT_BUG, EXIT_INTERRUPTED, execute
+from edgec.cli.report import Report
+from edgec.cli.session import Session
+from edgec.runtime import errors
+from edgec.runtime.errors import EdgecError
+
+COMMAND = str(Path(sys.executable).with_name("edgec"))
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = ("jax", "torch", "tensorflow", "iree.compiler", "iree.runtime", "numpy")
+
+
+def test_the_version_is_the_packages(edgec) -> None:
+    done = edgec("--version")
+    assert (done.code, done.out, done.err) == (0, "edgec 0.1.0\n", "")
+
+
+def test_without_a_verb_there_is_help(edgec) -> None:
+    done = edgec()
+    assert done.code == 0
+    assert all(verb in done.out for verb in app.VERBS)
+
+
+@pytest.mark.parametrize("verb", app.VERBS)
+def test_every_verb_has_help_json_and_the_shared_flags(edgec, verb: str) -> None:
+    done = edgec(verb, "--help")
+    assert done.code == 0
+    for flag in ("--json", "--verbose", "--quiet", "--help"):
+        assert flag in done.out
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom edgec.cli.main import execute\n"
+        "assert execute(['run', '--help']) == 0\nassert execute(['--help']) == 0\n"
+        f"print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["comple"], "No such command 'comple'"),
+        (["run"], "Missing argument 'MODULE'"),
+        (["run", "a.vmfb", "--bogus"], "No such option: --bogus"),
+        (["compile", "a.mlir", "-O", "x"], "-O"),
+        (["bench", "a.vmfb", "--threads=0"], "--threads"),
+        (["--bogus"], "No such option: --bogus"),
+    ],
+)
+def test_a_wrong_command_line_is_exit_code_2_and_says_where_to_look(
+    edgec, arguments: list[str], what: str
+) -> None:
+    done = edgec(*arguments)
+    assert done.code == 2
+    assert done.out == ""
+    assert what in done.err
+    assert "--help" in done.err
+    as_json = edgec(*arguments, "--json")
+    assert as_json.code == 2
+    assert as_json.err == ""
+    assert as_json.json["schema"] == 1
+    error = as_json.json["error"]
+    assert error["code"] == "UsageError"
+    assert error["exit_code"] == 2
+    assert what in error["what"]
+    assert list(error) == ["code", "what", "where", "hint", "log", "exit_code"]
+
+
+def test_every_error_has_an_exit_code_of_its_own_and_is_documented() -> None:
+    kinds = [getattr(errors, name) for name in errors.__all__]
+    codes = {kind: kind.exit_code for kind in kinds}
+    codes_used = [*codes.values(), EXIT_BUG, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE]
+    assert len(set(codes_used)) == len(codes_used)
+    page = (ROOT / "docs/exit-codes.md").read_text()
+    rows = dict(re.findall(r"^\| (\d+) \|(?: `(\w+)`)? \|", page, re.MULTILINE))
+    for kind, code in codes.items():
+        assert rows[str(code)] == kind.__name__
+    assert {int(code) for code in rows} == {0, *codes_used}
+
+
+def test_an_error_is_text_on_stderr_and_json_on_stdout(edgec, tmp_path: Path) -> None:
+    missing = tmp_path / "none.vmfb"
+    done = edgec("inspect", missing)
+    assert (done.code, done.out) == (4, "")
+    assert done.err.startswith(f"error: cannot read {missing}")
+    value = edgec("inspect", missing, "--json").json
+    assert (value["schema"], value["verb"]) == (1, "inspect")
+    assert value["error"]["code"] == "FileError"
+
+
+def _replace_targets(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def verb(session: Session) -> Report:
+        """Raise."""
+        raise error
+
+    monkeypatch.setitem(app.VERBS, "targets", verb)
+
+
+def test_a_bug_is_one_paragraph_and_a_log(
+    edgec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    _replace_targets(monkeypatch, ZeroDivisionError("oh\nno"))
+    done = edgec("targets")
+    assert done.code == EXIT_BUG
+    assert "Traceback" not in done.err
+    assert "edgec itself failed: ZeroDivisionError: oh" in done.err
+    (log,) = tmp_path.glob("edgec-bug-*.log")
+    assert str(log) in done.err
+    assert "Traceback" in log.read_text()
+    value = edgec("targets", "--json").json["error"]
+    assert (value["code"], value["exit_code"]) == ("InternalError", EXIT_BUG)
+    assert "Traceback" in edgec("targets", "-v").err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KeyboardInterrupt(), EXIT_INTERRUPTED),
+        (MemoryError(), 1),
+        (RecursionError(), EXIT_BUG),
+        (EdgecError("what", where="a.py:3", hint="do", log="l.log"), 1),
+    ],
+)
+def test_whatever_a_verb_raises_has_an_exit_code(
+    edgec, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
+) -> None:
+    _replace_targets(monkeypatch, error)
+    done = edgec("targets", "--json")
+    assert done.code == code
+    assert done.json["error"]["exit_code"] == code
+
+
+def test_all_parts_of_an_error_are_shown(edgec, monkeypatch: pytest.MonkeyPatch) -> None:
+    _replace_targets(monkeypatch, EdgecError("what\x1b[2J", where="a.py:3", hint="do", log="l.log"))
+    err = edgec("targets").err
+    assert err == "error: what\\x1b[2J\n  at:   a.py:3\n  next: do\n  log:  l.log\n"
+
+
+def test_what_prints_while_a_verb_works_goes_to_stderr(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def verb(session: Session) -> Report:
+        """Print."""
+        print("from python")
+        os.write(1, b"from C\n")
+        session.note("a note")
+        return Report(data={"x": [float("nan"), Path("p")]}, blocks=("answer",))
+
+    monkeypatch.setitem(app.VERBS, "targets", verb)
+    code = execute(["targets", "--json"])
+    said = capfd.readouterr()
+    assert code == 0
+    assert json.loads(said.out) == {
+        "schema": 1,
+        "verb": "targets",
+        "x": ["nan", "p"],
+        "notes": ["a note"],
+    }
+    assert "from python" in said.err
+    assert "from C" in said.err
+
+
+def test_quiet_leaves_only_errors_on_stderr(edgec, monkeypatch: pytest.MonkeyPatch) -> None:
+    def verb(session: Session) -> Report:
+        """Say things."""
+        session.say("said")
+        session.note("noted")
+        session.detail("detailed")
+        return Report(data={}, blocks=("answer",))
+
+    monkeypatch.setitem(app.VERBS, "targets", verb)
+    assert edgec("targets").err == "said\nnote: noted\n"
+    assert edgec("targets", "-q").err == ""
+    assert edgec("-q", "targets").err == ""
+    assert edgec("targets", "-v").err == "said\nnote: noted\ndetailed\n"
+    assert edgec("-v", "targets").out == "answer\n"
+
+
+def test_json_may_stand_before_the_verb(edgec) -> None:
+    assert edgec("--json", "targets", "web").json["verb"] == "targets"
+    assert edgec("--json").json["error"]["code"] == "UsageError"
+
+
+def test_a_reader_that_goes_away_ends_it_quietly() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([COMMAND, "targets", "--json"], stdout=writing, stderr=-1, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (EXIT_BROKEN_PIPE, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_under_stdout_is_an_error() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [COMMAND, "targets"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 4
+    assert done.stderr == "error: cannot write the output: No space left on device\n"
+
+
+def test_ctrl_c_ends_it_with_130_and_without_a_traceback(tmp_path: Path) -> None:
+    model = tmp_path / "slow.py"
+    model.write_text(
+        "import pathlib, time\npathlib.Path('started').touch()\ntime.sleep(60)\ndef f(): ...\n"
+    )
+    child = subprocess.Popen(
+        [COMMAND, "export", "slow.py:f"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "started").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == EXIT_INTERRUPTED
+    assert "Traceback" not in err
+    assert err.endswith("error: interrupted\n")
+
+
+def test_python_dash_m_is_the_same_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "edgec.cli", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "edgec 0.1.0\n"
