@@ -19,7 +19,7 @@ from edgec.exporters.extras import need
 from edgec.exporters.from_tensorflow_call import Flat, flatten_entry
 from edgec.exporters.from_tensorflow_captures import Captures
 from edgec.exporters.from_tensorflow_lower import Lowered, lower
-from edgec.exporters.places import place_of_error
+from edgec.exporters.places import first_users, place_of_error
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import EdgecError, ExportError, InputError, UnsupportedOp
@@ -228,6 +228,16 @@ class _user_errors:  # noqa: N801 - reads as a statement
         raise ExportError(
             f"{self.name} cannot be {self.doing}: {type(error).__name__}: "
             f"{lines[-1] if lines else ''}",
-            where=place_of_error(error),
+            where=_place(error),
             hint="call the model on the example inputs yourself; it must run under tf.function",
         ) from error
+
+
+def _place(error: BaseException) -> str | None:
+    """The user's line; `tf.function` runs a rewritten copy of the code, and knows the original."""
+    metadata = getattr(error, "ag_error_metadata", None)
+    frames = [
+        (frame.filename, frame.lineno, frame.function_name)
+        for frame in getattr(metadata, "translated_stack", ())
+    ]
+    return first_users(frames) or place_of_error(error)

@@ -18,6 +18,11 @@ from edgec.runtime.errors import ExportError, UnsupportedOp
 __all__ = ["Lowered", "lower", "refusal"]
 
 _ALIASES = "mhlo.input_output_alias"
+_CHLO = {
+    f"mhlo.{name}" for name in ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
+}
+"""Functions that XLA has and StableHLO writes out in simpler ones."""
+_TO_STABLEHLO = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +110,7 @@ _HINTS = {
 
 
 def _cleaned(serialized: bytes, generate: Any, outputs: int, name: str) -> Lowered:
-    from iree.compiler import ir
+    from iree.compiler import ir, passmanager
 
     with ir.Context() as context, ir.Location.unknown():
         context.allow_unregistered_dialects = True
@@ -124,6 +129,7 @@ def _cleaned(serialized: bytes, generate: Any, outputs: int, name: str) -> Lower
         updates = _updates(attributes[_ALIASES]) if _ALIASES in attributes else {}
         _strip(module.operation)
         doomed: list[Any] = []
+        composed: list[Any] = []
 
         def look(operation: Any) -> Any:
             if operation.name == "mhlo.copy" or _keeps_size(operation):
@@ -139,6 +145,8 @@ def _cleaned(serialized: bytes, generate: Any, outputs: int, name: str) -> Lower
                     "arguments, or a mask, instead of tf.where(condition), tf.unique or "
                     "tf.boolean_mask",
                 )
+            elif operation.name in _CHLO:
+                composed.append(operation)
             elif operation.name.startswith("mhlo."):
                 raise UnsupportedOp(
                     f"{name} compiles to {operation.name}, which StableHLO has not"
@@ -152,6 +160,10 @@ def _cleaned(serialized: bytes, generate: Any, outputs: int, name: str) -> Lower
         for operation in doomed:
             operation.results[0].replace_all_uses_with(operation.operands[0])
             operation.erase()
+        for operation in composed:
+            _rename(operation, f"chlo.{operation.name.partition('.')[2]}")
+        if composed:
+            passmanager.PassManager.parse(_TO_STABLEHLO).run(module.operation)
         buffer = io.BytesIO()
         module.operation.write_bytecode(buffer)
     order = sorted(updates)
@@ -170,6 +182,19 @@ def _walk(operation: Any, look: Any) -> None:
             for child in list(block.operations):
                 look(child.operation)
                 _walk(child.operation, look)
+
+
+def _rename(operation: Any, name: str) -> None:
+    from iree.compiler import ir
+
+    with ir.InsertionPoint(operation), operation.location:
+        new = ir.Operation.create(
+            name,
+            results=[result.type for result in operation.results],
+            operands=list(operation.operands),
+        )
+    operation.results[0].replace_all_uses_with(new.results[0])
+    operation.erase()
 
 
 def _updates(aliases: Any) -> dict[int, int]:
