@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -143,3 +146,29 @@ def test_progress_is_a_line_a_step_when_it_is_not_a_terminal(
     for session in (Session(json=True), Session(verbosity=-1)):
         with showing(session) as progress:
             assert progress is None
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_progress_is_one_live_line_on_a_terminal(cube: Path, no_color: str) -> None:
+    ours, theirs = os.openpty()
+    command = [str(Path(sys.executable).with_name("edgec")), "compile", str(cube), "--no-check"]
+    environment = os.environ | {"TERM": "xterm-256color", "NO_COLOR": no_color}
+    child = subprocess.Popen(
+        command, env=environment, stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, text=True
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while piece := os.read(ours, 1 << 16):
+            shown += piece
+    except OSError:  # how Linux tells that the other end is closed
+        pass
+    finally:
+        os.close(ours)
+    out, _ = child.communicate(timeout=60)
+    assert child.returncode == 0
+    assert b"cpu:host: " in shown
+    assert (b"\x1b[32m" in shown) == (not no_color)
+    assert "\x1b" not in out
+    assert "cube.vmfb: cpu:host, unchecked" in out

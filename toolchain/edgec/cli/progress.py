@@ -7,9 +7,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from edgec.cli.amounts import seconds_text
+from edgec.cli.layout import wants_colour
 from edgec.cli.session import Session
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+    from rich.progress import TaskID
+
     from edgec.toolchain import Phase, Step
 
 __all__ = ["Progress", "showing"]
@@ -34,11 +38,13 @@ def showing(session: Session) -> Iterator["Progress | None"]:
         yield _Lines(session)
         return
     from rich.console import Console
-    from rich.status import Status
+    from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn
 
-    console = Console(file=sys.stderr)
-    with Status("", console=console, spinner="dots") as status:
-        yield _Live(status)
+    columns = (SpinnerColumn(), TextColumn("{task.description} {task.elapsed:.1f} s"))
+    console = Console(file=sys.stderr, no_color=not wants_colour(sys.stderr))
+    with Bar(*columns, console=console, transient=True) as bar:
+        yield _Live(bar)
 
 
 def describe(step: "Step", target: str) -> str:
@@ -75,11 +81,18 @@ class _Lines:
 
 
 class _Live:
-    """The spinner's text."""
+    """A line that turns and counts the seconds of the step at work."""
 
-    def __init__(self, status: "object") -> None:
-        self._status = status
+    def __init__(self, bar: "Bar") -> None:
+        self._bar = bar
+        self._task: TaskID | None = None
+        self._text = ""
 
     def __call__(self, phase: "Phase") -> None:
-        text = f"{describe(phase.step, phase.target)} {phase.seconds:.1f} s"
-        self._status.update(text)  # type: ignore[attr-defined]
+        text = describe(phase.step, phase.target)
+        if text == self._text:
+            return
+        if self._task is not None:
+            self._bar.remove_task(self._task)
+        self._text = text
+        self._task = self._bar.add_task(text, total=None)

@@ -38,12 +38,17 @@ def choose(module: Module, name: str | None) -> Signature:
     return signatures.get("main") or next(iter(signatures.values()))
 
 
-def example_command(verb: str, module: Module, signature: Signature) -> str:
-    """A command that calls the function: on its golden answers if they are here, or on zeros."""
+def example_command(
+    verb: str, module: Module, signature: Signature, *, golden: Path | None = None
+) -> str:
+    """A command that calls the function, on golden answers if there are any: those, or beside it.
+
+    Without them each input is one number all over.
+    """
     words = ["edgec", verb, str(module.path)]
     if len(module.signatures) > 1:
         words.append(f"--function={signature.name}")
-    golden = golden_beside(module.path)
+    golden = golden or golden_beside(module.path)
     if golden is not None:
         words.append(f"--input=@{golden}")
         if verb == "run":

@@ -11,7 +11,7 @@ import typer
 from edgec.cli.options import complete_target
 from edgec.cli.report import Block, Grid, Report
 from edgec.cli.session import Session
-from edgec.runtime.errors import EdgecError, FileError, UsageError
+from edgec.runtime.errors import EdgecError, UsageError
 
 if TYPE_CHECKING:
     from edgec.targets import Target
@@ -100,6 +100,7 @@ def compile(
     ] = None,
 ) -> Report:
     """Compile a program for one device or several, and prove the modules."""
+    from edgec.cli.folders import make_folder
     from edgec.runtime import Tolerance
     from edgec.targets import expand
     from edgec.toolchain import CompileOptions
@@ -122,7 +123,7 @@ def compile(
     for path in outputs:
         if path.resolve() == program.resolve():
             raise UsageError(f"{program} would be written over itself", hint="name a file with -o")
-        _make_folder(path.parent)
+        make_folder(path.parent)
     return _compile(session, program, list(zip(targets, outputs, strict=True)), options)
 
 
@@ -150,7 +151,7 @@ def _compile(
                 failures[target.name] = error
     for made in done:
         session.detail(shlex.join(made.report.command))
-    commands = [_run_command(made) for made in done]
+    commands = [_run_command(made, program) for made in done]
     return Report(
         data={
             "program": program,
@@ -215,23 +216,16 @@ def _outputs(program: Path, targets: Sequence["Target"], output: str | None) -> 
     return [place / f"{program.stem}.{target.file_name}.vmfb" for target in targets]
 
 
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(
-            f"cannot make the folder {folder}: {error.strerror}", hint="choose another with -o"
-        ) from error
-
-
-def _run_command(made: "Compiled") -> str:
+def _run_command(made: "Compiled", program: Path) -> str:
     from edgec.cli.signatures import example_command
+    from edgec.runtime.golden import Golden
 
     module = made.module
     signature = next(iter(module.signatures.values()), None)
     if signature is None:
         return shlex.join(["edgec", "inspect", str(module.path)])
-    return example_command("run", module, signature)
+    golden = Golden.path_for(program)
+    return example_command("run", module, signature, golden=golden if golden.exists() else None)
 
 
 def _module_json(made: "Compiled", command: str) -> dict[str, Any]:

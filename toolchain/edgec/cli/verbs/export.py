@@ -58,6 +58,7 @@ def export(
 ) -> Report:
     """Make a program of a JAX, PyTorch, TensorFlow, Keras or ONNX model."""
     from edgec.cli.amounts import bytes_text
+    from edgec.cli.folders import make_folder
     from edgec.exporters import export_source
     from edgec.runtime.golden import Golden
 
@@ -66,6 +67,7 @@ def export(
         raise UsageError(f"a program cannot be named {path}", hint="end its name in .mlirbc")
     if output is None and Path(source).exists() and path.resolve() == Path(source).resolve():
         raise UsageError(f"{source} would be written over itself", hint="name a file with -o")
+    make_folder(path.parent)
     session.say(f"exporting {source}")
     try:
         program = export_source(
@@ -85,6 +87,8 @@ def export(
     golden_path = Golden.path_for(path) if golden is not None else None
     command = shlex.join(["edgec", "compile", str(path)])
     weights = info.weights
+    if external_weights is not None and weights is None:
+        session.note(f"the model has no weights worth a file: {external_weights} is not written")
     calls = 0 if golden is None else len(golden.calls)
     return Report(
         data={

@@ -164,7 +164,10 @@ def _program(path: Path, *, everything: bool) -> Report:
         ("framework", provenance.framework),
         ("versions", versions),
         ("source", provenance.source),
-        ("golden answers", f"{calls} calls" if calls else "none: modules cannot be checked"),
+        (
+            "golden answers",
+            f"{calls} call{'s' * (calls > 1)}" if calls else "none: modules cannot be checked",
+        ),
         ("size", bytes_text(len(program.bytecode))),
     ]
     blocks: list[Block] = [

@@ -83,6 +83,7 @@ def run(
     from edgec.cli.bind_inputs import bind
     from edgec.cli.calls import input_slots, join, output_slots, split
     from edgec.cli.expected import check_outputs
+    from edgec.cli.folders import make_folder
     from edgec.cli.input_spec import parse_input
     from edgec.cli.results import check_results_path, save_results
     from edgec.cli.signatures import choose, example_command
@@ -100,6 +101,7 @@ def run(
         )
     if output is not None:
         check_results_path(output, len(signature.outputs))
+        make_folder(output.parent)
     arrays = bind(inputs, input_slots(signature, each=each))
     calls = split(session, signature, arrays, each=each)
     wanted = bind(answers, output_slots(signature, rows=calls.rows))
