@@ -139,8 +139,9 @@ def test_a_bug_is_one_paragraph_and_a_log(
     ],
 )
 def test_whatever_a_verb_raises_has_an_exit_code(
-    edgec, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
+    edgec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int
 ) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     _replace_targets(monkeypatch, error)
     done = edgec("targets", "--json")
     assert done.code == code
