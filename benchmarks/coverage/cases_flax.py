@@ -167,7 +167,7 @@ def equinox_cnn() -> Given:
     model = eqx.nn.Sequential(
         [
             eqx.nn.Conv2d(3, 8, 3, key=one),
-            eqx.nn.PReLU(),
+            eqx.nn.Lambda(jax.nn.relu),
             eqx.nn.MaxPool2d(2, 2),
             eqx.nn.Conv2d(8, 8, 3, groups=8, key=two),
             eqx.nn.Lambda(jnp.ravel),

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from edgec.exporters.from_torch_capture import quiet, user_line
+from edgec.exporters.from_torch_literals import literals
 from edgec.exporters.from_torch_portable import only_stablehlo, place_of
 from edgec.runtime.errors import ExportError, UnsupportedOp
 
@@ -38,7 +39,7 @@ def to_stablehlo(graph: Any) -> bytes:
         messages.append((str(diagnostic.location), str(diagnostic.message)))
         return True
 
-    importer = FxImporter(context=context)
+    importer = FxImporter(context=context, hooks=literals())
     with quiet():
         try:
             importer.import_stateless_graph(graph, func_name="main", func_visibility="public")
