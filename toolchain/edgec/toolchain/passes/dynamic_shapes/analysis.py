@@ -70,6 +70,30 @@ class Sizes:
         """An index value that a rewrite has made, as a size that equals no other."""
         return element(self._number(index), 0)
 
+    def equalities(self, arguments: Sequence[Any]) -> list[tuple[int, int, Size]]:
+        """What assertions say of the arguments: (argument, axis, the size that it must have)."""
+        found = []
+        for atom, size in self._equal.items():
+            atoms = {atom} | size.atoms
+            values = [self._values[a.value] for a in atoms if not a.arguments]
+            plain = all(a.operation == "dimension" or a.arguments for a in atoms)
+            if plain and all(value in arguments for value in values):
+                number = arguments.index(self._values[atom.value])
+                found.append((number, atom.position, size))
+        return found
+
+    def bits_per_dimension(self) -> int:
+        """The widest that a dynamic dimension may be for every tensor to stay below 2^60 bytes."""
+        bits = 31
+        for shape in self._known.values():
+            total = constant(8)
+            for size in shape:
+                total = total * size
+            if total.degree:
+                room = 60 - sum(abs(c) for _, c in total.terms).bit_length()
+                bits = min(bits, max(8, room // total.degree))
+        return bits
+
     def replace(self, old: Any, new: Any) -> None:
         """Let `new`, which has replaced `old` in the program, take over what is known."""
         self._known[new] = self.of(old)

@@ -11,6 +11,7 @@ from iree.compiler import ir
 from edgec.toolchain.passes.dynamic_shapes.analysis import Sizes
 from edgec.toolchain.passes.dynamic_shapes.reading import (
     element_type,
+    is_dynamic,
     is_float,
     is_unsigned,
     shape_of,
@@ -204,9 +205,9 @@ class Emitter:
         value = ir.IntegerAttr.get(self.index_type, number)
         return self.create("arith.constant", self.index_type, [], {"value": value})
 
-    def hidden_one(self) -> Any:
-        """An index that is 1 without the compiler knowing."""
-        return self.create("util.optimization_barrier", self.index_type, [self.number(1)])
+    def hidden(self, number: int) -> Any:
+        """An index constant that the compiler does not know."""
+        return self.create("util.optimization_barrier", self.index_type, [self.number(number)])
 
     def arith(self, name: str, left: Any, right: Any) -> Any:
         """A binary `arith` operation on scalars of one type."""
@@ -323,6 +324,37 @@ class Emitter:
         attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
         return self.create("linalg.index", self.index_type, [], {"dim": attribute})
 
+    def owned(self, value: Any, *, always: bool = False) -> Any:
+        """The value for an operation that works in place, in memory that nothing else reads.
+
+        The compiler would copy an argument, or a value with other readers, of its own accord; but
+        with two dynamic dimensions it forgets to, or loses the copy's place (iree-compile 3.13).
+        A zero that it cannot see keeps it from finding two copies to be the same.
+
+        Args:
+            value: a tensor; one of static shape is returned as it is.
+            always: copy what has no other reader too, as an equal value elsewhere may have.
+        """
+        if not is_dynamic(value) or not (always or _is_shared(value)):
+            return value
+        plain = self.signless(value)
+        shape = self.sizes.of(value)
+        kind, rank = element_type(plain), len(shape)
+        hidden = self.hidden(0)
+
+        def read(_: Sequence[Any]) -> Sequence[Any]:
+            first, *rest = (self.loop(i) for i in range(rank))
+            first = self.arith("addi", first, hidden)
+            return [self.create("tensor.extract", kind, [plain, first, *rest])]
+
+        copy = self.generic([], [], self.empty(shape, kind), axes(range(rank)), rank, read)
+        if copy.type != plain.type:
+            copy = self.create("tensor.cast", plain.type, [copy])
+        if copy.type != value.type:
+            copy = self.create("stablehlo.bitcast_convert", value.type, [copy])
+        self.sizes.set(copy, shape)
+        return copy
+
     def expand(self, value: Any, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> Any:
         """`tensor.expand_shape`: axis i of the value becomes the result's axes `groups[i]`."""
         dynamic = [self.index(s) for s in shape if s.number is None]
@@ -396,6 +428,30 @@ class Emitter:
             ir.Operation.create("tensor.yield", operands=[scalar])
         self.sizes.set(op.results[0], shape)
         return op.results[0]
+
+
+_VIEWS = (
+    "stablehlo.bitcast_convert",
+    "stablehlo.reshape",
+    "tensor.cast",
+    "tensor.collapse_shape",
+    "tensor.expand_shape",
+    "tensor.reshape",
+)
+_MEASURES = ("flow.tensor.tie_shape", "stablehlo.get_dimension_size", "tensor.dim")
+
+
+def _is_shared(value: Any) -> bool:
+    """Whether a value, or what it is a view of, is an argument or read more than once."""
+    while True:
+        readers = [u for u in value.uses if u.owner.operation.name not in _MEASURES]
+        if isinstance(value.owner, ir.Block):
+            return value.owner.owner.name == "func.func" or len(readers) > 1
+        if len(readers) > 1 or value.owner.name == "flow.tensor.tie_shape":
+            return True
+        if value.owner.name not in _VIEWS:
+            return False
+        value = value.owner.operands[0]
 
 
 def _groups(groups: Sequence[Sequence[int]]) -> Any:

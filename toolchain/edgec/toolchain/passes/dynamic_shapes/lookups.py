@@ -85,6 +85,8 @@ def scatter(e: Emitter) -> bool:
     op = e.op
     numbers = numbers_of(op.attributes["scatter_dimension_numbers"])
     count = len(op.results)
+    for i in range(count):
+        op.operands[i] = e.owned(op.operands[i])
     indices = op.operands[count]
     rank = len(shape_of(indices))
     (vector,) = numbers.get("index_vector_dim", [0])

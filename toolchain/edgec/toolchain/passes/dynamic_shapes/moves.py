@@ -14,12 +14,14 @@ from edgec.toolchain.passes.dynamic_shapes.reading import (
     integers,
     is_float,
     is_unsigned,
+    shape_of,
 )
 from edgec.toolchain.passes.dynamic_shapes.sizes import Size, constant
 
 __all__ = [
     "broadcast_in_dim",
     "concatenate",
+    "convert",
     "dimension_size",
     "iota",
     "pad",
@@ -238,6 +240,7 @@ def slice_at_run_time(e: Emitter) -> bool:
 
 def update_slice(e: Emitter) -> bool:
     """`dynamic_update_slice` as `tensor.insert_slice`, the start moved inside as it demands."""
+    e.op.operands[0] = e.owned(e.op.operands[0])
     into, update = e.operand(0), e.operand(1)
     shape = e.sizes.of(update)
     starts = []
@@ -287,6 +290,18 @@ def concatenate(e: Emitter) -> bool:
         return [chosen]
 
     e.finish(e.generic([], [], e.empty(shape, kind), axes(range(rank)), rank, choose))
+    return True
+
+
+def convert(e: Emitter) -> bool:
+    """A size as an unsigned scalar goes through a signed one of that width."""
+    operand, result = e.op.operands[0], e.op.results[0]
+    kind = element_type(operand)
+    if shape_of(operand) or not is_unsigned(element_type(result)):
+        return False
+    if not isinstance(kind, ir.IntegerType) or is_unsigned(kind):
+        return False
+    e.finish(e.create(e.op.name, e.result_type(), [operand]))
     return True
 
 

@@ -46,7 +46,7 @@ def dot_general(e: Emitter) -> bool:
     right_map |= dict(zip(right_free, range(hidden + len(left_map), kept), strict=True))
     for loop, (i, j) in enumerate(zip(left_gone, right_gone, strict=True), start=kept):
         left_map[i] = right_map[j] = loop
-    ones = [e.sizes.opaque(e.hidden_one()) for _ in range(hidden)]
+    ones = [e.sizes.opaque(e.hidden(1)) for _ in range(hidden)]
     one_axes = axes(range(hidden))
     total = _contract(
         e,

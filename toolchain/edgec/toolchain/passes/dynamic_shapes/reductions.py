@@ -48,7 +48,12 @@ def _as(e: Emitter, value: Any, kind: Any) -> Any:
 
 
 def sort(e: Emitter) -> bool:
-    """A result that nobody reads is kept alive, or the compiler gives it a place on the stack."""
+    """It sorts in place, memory of its own; a result that nobody reads is kept alive.
+
+    Otherwise the compiler gives that result a place on the stack, of a size it does not know.
+    """
+    for i, value in enumerate(e.op.operands):
+        e.op.operands[i] = e.owned(value, always=True)
     unread = [r for r in e.op.results if not any(True for _ in r.uses)]
     if not unread or len(unread) == len(e.op.results):
         return False

@@ -94,12 +94,13 @@ def _rewrite_function(function: Any, trusts_broadcasts: bool, reducers: set[str]
     )
     from edgec.toolchain.passes.dynamic_shapes.analysis import Sizes
     from edgec.toolchain.passes.dynamic_shapes.emit import Emitter
+    from edgec.toolchain.passes.dynamic_shapes.entry import guard_arguments
     from edgec.toolchain.passes.dynamic_shapes.reading import call_target, is_dynamic
 
     # Each returns whether it rewrote; False leaves the operation to the compiler.
     rewrites: Mapping[str, Callable[[Emitter], bool]] = {
-        "stablehlo.case": control.branch,
         "stablehlo.concatenate": moves.concatenate,
+        "stablehlo.convert": moves.convert,
         "stablehlo.convolution": products.convolution,
         "stablehlo.dot_general": products.dot_general,
         "stablehlo.dynamic_broadcast_in_dim": moves.broadcast_in_dim,
@@ -111,7 +112,6 @@ def _rewrite_function(function: Any, trusts_broadcasts: bool, reducers: set[str]
         "stablehlo.dynamic_update_slice": moves.update_slice,
         "stablehlo.gather": lookups.gather,
         "stablehlo.get_dimension_size": moves.dimension_size,
-        "stablehlo.if": control.branch,
         "stablehlo.real_dynamic_slice": moves.slice_at_run_time,
         "stablehlo.reduce": reductions.reduce,
         "stablehlo.reduce_window": windows.reduce_window,
@@ -130,11 +130,12 @@ def _rewrite_function(function: Any, trusts_broadcasts: bool, reducers: set[str]
         if op.name == "stablehlo.while":
             control.keep_outside(op)
     sizes = Sizes(function)
+    guard_arguments(function, sizes)
     replaced = []
     for op in found:
         target = call_target(op)
         rewrite = rewrites.get(op.name) if target is None else custom.get(target)
-        always = target == "shape_assertion" or op.name in _CONTROL
+        always = target == "shape_assertion" or op.name == "stablehlo.convert"
         if rewrite is None or not (
             always or any(is_dynamic(v) for v in (*op.operands, *op.results))
         ):

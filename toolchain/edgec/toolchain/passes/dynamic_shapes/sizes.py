@@ -53,6 +53,11 @@ class Atom:
     position: int = 0
     arguments: tuple["Size", ...] = ()
 
+    @property
+    def degree(self) -> int:
+        """How many dimensions may be multiplied in it, at most."""
+        return max((size.degree for size in self.arguments), default=1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
@@ -85,6 +90,11 @@ class Size:
                 for argument in atom.arguments:
                     found |= argument.atoms
         return frozenset(found)
+
+    @property
+    def degree(self) -> int:
+        """The most dimensions that one of its products has."""
+        return max((sum(atom.degree for atom in product) for product, _ in self.terms), default=0)
 
     @property
     def is_never_negative(self) -> bool:

@@ -1,0 +1,79 @@
+"""What a function's caller must respect: sizes that agree, and sizes that fit an address.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+from typing import Any
+
+from iree.compiler import ir
+
+from edgec.toolchain.passes.dynamic_shapes.analysis import Sizes
+from edgec.toolchain.passes.dynamic_shapes.emit import Emitter
+from edgec.toolchain.passes.dynamic_shapes.reading import element_type, shape_of
+
+__all__ = ["guard_arguments"]
+
+_EQUAL, _AT_MOST = 0, 7  # arith.cmpi: eq, ule
+
+
+def guard_arguments(function: Any, sizes: Sizes) -> None:
+    """Check every dynamic size of the arguments and tell the compiler its bound.
+
+    Where it knows none, the compiler takes the product of two dynamic sizes to overflow, and its
+    range analysis then gives wrong offsets: loops and sorts read another value (iree-compile
+    3.13). The bound keeps the largest tensor within 2^60 bytes: for f32, 2^29 - 1 with two dynamic
+    dimensions and 2^19 - 1 with three; it is never above 2^31 - 1.
+    """
+    block = function.regions[0].blocks[0]
+    arguments = list(block.arguments)
+    largest = 2 ** sizes.bits_per_dimension() - 1
+    with ir.InsertionPoint.at_block_begin(block), function.location:
+        e = Emitter(function, sizes, trusts_broadcasts=True)
+        bounded = [
+            _bound(e, argument, number, largest) if None in shape_of(argument) else argument
+            for number, argument in enumerate(arguments)
+        ]
+        for number, axis, size in sizes.equalities(bounded):
+            actual = e.create(
+                "tensor.dim", e.index_type, [e.signless(bounded[number]), e.number(axis)]
+            )
+            _assert(
+                e.compare(_EQUAL, actual, e.index(size)),
+                f"dimension {axis} of argument {number} does not fit the other arguments",
+            )
+
+
+def _bound(e: Emitter, argument: Any, number: int, largest: int) -> Any:
+    """The argument with sizes whose bound the compiler knows, in place of it everywhere."""
+    uses = [(use.owner, use.operand_number) for use in argument.uses]
+    plain = e.signless(argument)
+    sizes = []
+    for axis, static in enumerate(shape_of(argument)):
+        if static is not None:
+            continue
+        size = e.create("tensor.dim", e.index_type, [plain, e.number(axis)])
+        _assert(
+            e.compare(_AT_MOST, size, e.number(largest)),
+            f"dimension {axis} of argument {number} is larger than {largest}",
+        )
+        sizes.append(size)
+    bound = f"[#util.int.assumption<umin = 0, umax = {largest}>]"
+    known = ir.Operation.create(
+        "util.assume.int",
+        results=[e.index_type] * len(sizes),
+        operands=sizes,
+        attributes={"assumptions": ir.Attribute.parse(f"[{', '.join([bound] * len(sizes))}]")},
+    ).results
+    tied = e.create("flow.tensor.tie_shape", plain.type, [plain, *known])
+    if element_type(tied) != element_type(argument):
+        tied = e.create("stablehlo.bitcast_convert", argument.type, [tied])
+    for owner, operand in uses:
+        owner.operands[operand] = tied
+    e.sizes.replace(argument, tied)
+    return tied
+
+
+def _assert(truth: Any, message: str) -> None:
+    ir.Operation.create(
+        "cf.assert", operands=[truth], attributes={"msg": ir.StringAttr.get(message)}
+    )
