@@ -6,6 +6,7 @@ where the device reads host memory, the array is contiguous and writable, and it
 multiple of `ALIGNMENT`; then the array must stay as it is while the device may read it.
 """
 
+import ctypes
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,8 @@ class DeviceArray:
         with native_errors(f"cannot read {self._describe()} back", DeviceError):
             if not self._device.maps_memory:
                 return self._staged(view)
-            host: np.ndarray = view.map().asarray(list(self._shape), self._dtype.numpy)
+            host = _bytes_of(view.map(), self.nbytes)
+            host = host.view(self._dtype.numpy).reshape(self._shape)
             host.setflags(write=False)
             return host
 
@@ -167,6 +169,17 @@ class DeviceArray:
     def _describe(self) -> str:
         shape = ", ".join(map(str, self._shape))
         return f"DeviceArray {self._dtype.value}[{shape}] on {self._device.uri}"
+
+
+def _bytes_of(mapping: Any, size: int) -> np.ndarray:
+    """The mapped bytes as an array; it and every view of it keep the mapping.
+
+    What `mapping.asarray` gives keeps it only itself: a slice of that array outlives the memory.
+    """
+    address = mapping.asarray([size], np.dtype(np.uint8)).ctypes.data
+    memory = (ctypes.c_char * size).from_address(address)
+    memory.mapping = mapping  # type: ignore[attr-defined]  # lives as long as any view
+    return np.frombuffer(memoryview(memory), np.uint8)
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: DType) -> np.ndarray:

@@ -109,6 +109,17 @@ def test_results_outlive_the_module(device: Device, mixed_module: Make) -> None:
     assert (host == 2).all()
 
 
+def test_a_slice_of_a_result_keeps_its_memory(device: Device, mixed_module: Make) -> None:
+    ones = np.ones((8, 5), np.float32)
+    with load(mixed_module(device.driver), device=device) as module:
+        slices = []
+        for n in range(20):
+            result = module.product(np.full((256, 8), n, np.float32), ones)
+            slices.append(result[:9])
+            del result
+    assert (np.array(slices) == 8 * np.arange(20)[:, None, None]).all()
+
+
 def test_arrays_stay_on_the_device_between_calls(device: Device, stateful_module: Make) -> None:
     with load(stateful_module(device.driver), device=device) as module:
         first = module.step.on_device(X)
