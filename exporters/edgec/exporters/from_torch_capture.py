@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.exporters.from_torch_decompositions import decompositions
 from edgec.exporters.places import describe, first_users, place_of_error
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp
 
@@ -120,7 +121,6 @@ def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shap
     """
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
-    from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), quiet(), _forwarding(made):
         try:
@@ -129,7 +129,7 @@ def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shap
                 program = torch.export.export(
                     made.owner, args, dict(kwargs), dynamic_shapes=shapes, strict=False
                 )
-            return program.run_decompositions(get_decomposition_table())
+            return program.run_decompositions(dict(decompositions()))
         except Exception as error:  # torch raises errors of every kind here
             raise _refusal(error) from error
 

@@ -86,6 +86,8 @@ class _Rewriter:
             self._inline(operation)
         elif operation.name.startswith(("stablehlo.", "chlo.", "func.")):
             self._follow(operation)
+            if operation.name == "stablehlo.sort":
+                _sort_places_in_i32(operation)
             if not self._is_idle(operation):
                 self._give_shapes(operation)
                 self._sizes.learn(operation)
@@ -237,6 +239,31 @@ class _Rewriter:
             sizes = self._shape(value) if takes_shapes else self._vectors.get(value)
             if sizes is not None and (value in self._vectors or index or place == 0):
                 operation.operands[index] = self._sizes.vector(operation, sizes, value.type)
+
+
+def _sort_places_in_i32(sort: Any) -> None:
+    """Let a sort carry i32 places, as the compiler takes it; it refuses the top-k of i64 ones."""
+    from torch_mlir import ir
+
+    i32 = ir.IntegerType.get_signless(32)
+    body = sort.regions[0].blocks[0]
+    following = list(sort.block.operations)
+    after = next(i for i, item in enumerate(following) if item.operation == sort) + 1
+    for index, value in enumerate(sort.operands):
+        kind = value.type
+        is_iota = not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.iota"
+        pair = (body.arguments[2 * index], body.arguments[2 * index + 1])
+        if not is_iota or any(True for argument in pair for _ in argument.uses):
+            continue
+        narrow = ir.RankedTensorType.get(list(kind.shape), i32)
+        number = value.owner.attributes["iota_dimension"]
+        sort.operands[index] = make(sort, "stablehlo.iota", narrow, [], {"iota_dimension": number})
+        for argument in pair:
+            argument.set_type(ir.RankedTensorType.get([], i32))
+        result = sort.results[index]
+        result.set_type(narrow)
+        converted = make(following[after].operation, "stablehlo.convert", kind, [result])
+        result.replace_all_uses_except(converted, converted.owner.operation)
 
 
 def _drop_unused(block: Any) -> None:

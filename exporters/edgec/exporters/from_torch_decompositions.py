@@ -1,0 +1,113 @@
+"""Operations that torch-mlir lowers wrongly, widely or not at all, in terms of ones it lowers well.
+
+Each was measured against eager PyTorch with torch-mlir 20261001; the reason is with each one.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+__all__ = ["decompositions"]
+
+
+@functools.cache
+def decompositions() -> Mapping[Any, Callable[..., Any]]:
+    """What `ExportedProgram.run_decompositions` takes: torch-mlir's own table, mended."""
+    import torch
+    from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+
+    aten = torch.ops.aten
+    table: dict[Any, Callable[..., Any]] = dict(get_decomposition_table())
+    table |= {
+        aten.addmm.default: _addmm,
+        aten.var_mean.correction: _var_mean,
+        aten.var.correction: _var,
+        aten.fmod.Scalar: _fmod,
+        aten.remainder.Scalar: _remainder,
+        aten.remainder.Tensor: _remainder,
+        aten.floor_divide.default: _floor_divide,
+        aten.floor_divide.Scalar: _floor_divide,
+        aten.div.Tensor_mode: _div_mode,
+        aten.div.Scalar_mode: _div_mode,
+    }
+    return table
+
+
+def _addmm(bias: Any, left: Any, right: Any, beta: Any = 1, alpha: Any = 1) -> Any:
+    """torch's own multiplies by 1 twice where nobody asked for a factor."""
+    product = left @ right
+    product = product if alpha == 1 else product * alpha
+    return product + (bias if beta == 1 else bias * beta)
+
+
+def _var_mean(
+    x: Any, dim: Sequence[int] | None = None, *, correction: Any = None, keepdim: bool = False
+) -> tuple[Any, Any]:
+    """torch-mlir computes variances in f64, which phones have not and which is slow elsewhere."""
+    axes = [axis % max(x.ndim, 1) for axis in dim] if dim else list(range(x.ndim))
+    count: Any = 1
+    for axis in axes:
+        count = count * x.shape[axis]
+    mean = x.mean(axes, keepdim=True)
+    away = x - mean
+    squares = (away * away.conj()).real if x.is_complex() else away * away
+    total = squares.sum(axes, keepdim=True)
+    spare = 1 if correction is None else correction
+    variance = total / (count - spare)
+    if keepdim:
+        return variance, mean
+    kept = [size for axis, size in enumerate(x.shape) if axis not in axes]
+    return variance.reshape(kept), mean.reshape(kept)
+
+
+def _var(
+    x: Any, dim: Sequence[int] | None = None, *, correction: Any = None, keepdim: bool = False
+) -> Any:
+    return _var_mean(x, dim, correction=correction, keepdim=keepdim)[0]
+
+
+def _fmod(x: Any, y: Any) -> Any:
+    """The form with a number has no lowering; the one with a tensor has."""
+    import torch
+
+    return torch.ops.aten.fmod.Tensor(x, torch.full_like(x, y))
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    """torch-mlir gives the remainder the sign of `x`; PyTorch and Python that of `y`."""
+    import torch
+
+    y = _like(x, y)
+    rest = torch.ops.aten.fmod.Tensor(x, y)
+    return torch.where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
+
+
+def _floor_divide(x: Any, y: Any) -> Any:
+    """torch-mlir divides integers in f64, which loses digits and which phones have not."""
+    import torch
+
+    y = _like(x, y)
+    if x.is_floating_point() or y.is_floating_point():
+        return torch.floor(x / y)
+    quotient = torch.ops.aten.div.Tensor_mode(x, y, rounding_mode="trunc")
+    rest = x - quotient * y
+    return quotient - ((rest != 0) & ((rest < 0) != (y < 0))).to(quotient.dtype)
+
+
+def _div_mode(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
+
+    if rounding_mode == "floor":
+        return _floor_divide(x, y)
+    if rounding_mode is None or not hasattr(y, "dtype"):
+        return (
+            NotImplemented
+            if hasattr(y, "dtype")
+            else _div_mode(x, _like(x, y), rounding_mode=rounding_mode)
+        )
+    return NotImplemented
+
+
+def _like(x: Any, y: Any) -> Any:
+    import torch
+
+    return y if isinstance(y, torch.Tensor) else torch.full_like(x, y)
