@@ -1,6 +1,7 @@
 """PyTorch modules, their methods, plain functions and `.pt2` programs to traced functions."""
 
 import contextlib
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from edgec.exporters.extras import need
 from edgec.exporters.from_torch_arguments import Arguments, bind_arguments
 from edgec.exporters.from_torch_capture import Callee, callee, capture, evaluating, quiet
 from edgec.exporters.from_torch_graph import Lifted, Storage, lift, mutated
-from edgec.exporters.from_torch_lower import to_stablehlo
+from edgec.exporters.from_torch_lower import to_stablehlo, to_torch_dialect
 from edgec.exporters.from_torch_shapes import Symbols, torch_shapes, trace_sizes
 from edgec.exporters.from_torch_state import Snapshot
 from edgec.exporters.from_torch_values import (
@@ -27,13 +28,14 @@ from edgec.exporters.from_torch_values import (
 )
 from edgec.exporters.places import place_of_error
 from edgec.exporters.traced import TracedCall, TracedFunction
-from edgec.runtime.errors import ExportError, SourceError, UsageError
+from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp, UsageError
 from edgec.runtime.signature import Dim, Signature, TensorSpec
 from edgec.runtime.tree import Tree, leaf_names
 from edgec.toolchain.program import Dialect, State
 
 __all__ = ["load", "trace"]
 
+_LOG = logging.getLogger("edgec.exporters")
 _ROUNDS_WITH_STATE = 3
 
 
@@ -86,7 +88,11 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
         for work in works:
             _add_initial(initial, work)
         _run_all(works, state)
-        return tuple(_traced(work, initial) for work in works)
+        modules, dialect = _lowered([_lifted(work).graph for work in works])
+        return tuple(
+            _traced(work, initial, module, dialect)
+            for work, module in zip(works, modules, strict=True)
+        )
 
 
 def load(path: Path, *, signatures: tuple[str, ...] = ()) -> Bundle:
@@ -305,7 +311,24 @@ def _output_names(result: Tree) -> dict[int, str]:
     return leaf_names(result, "" if isinstance(result, dict) else "result")
 
 
-def _traced(work: _Work, initial: Mapping[str, np.ndarray]) -> TracedFunction:
+def _lowered(graphs: Sequence[Any]) -> tuple[list[bytes], Dialect]:
+    """The graphs in StableHLO; where one has none, all in the torch dialect."""
+    try:
+        return [to_stablehlo(graph) for graph in graphs], Dialect.STABLEHLO
+    except UnsupportedOp as refusal:
+        try:
+            modules = [to_torch_dialect(graph) for graph in graphs]
+        except UnsupportedOp:
+            raise refusal from None
+        _LOG.warning(
+            "%s; the program is in the torch dialect, for this compiler only", refusal.what
+        )
+        return modules, Dialect.TORCH
+
+
+def _traced(
+    work: _Work, initial: Mapping[str, np.ndarray], module: bytes, dialect: Dialect
+) -> TracedFunction:
     lifted = _lifted(work)
     symbols = Symbols(work.program.range_constraints)
     for value, shape in zip(lifted.inputs, work.shapes, strict=True):
@@ -314,8 +337,8 @@ def _traced(work: _Work, initial: Mapping[str, np.ndarray]) -> TracedFunction:
     outputs = _specs(lifted.outputs, _output_names(work.result), symbols)
     states = {role.name for role in (*lifted.arguments, *lifted.results) if isinstance(role, State)}
     return TracedFunction(
-        module=to_stablehlo(lifted.graph),
-        dialect=Dialect.STABLEHLO,
+        module=module,
+        dialect=dialect,
         signature=Signature(
             name=work.entry.name,
             inputs=inputs,

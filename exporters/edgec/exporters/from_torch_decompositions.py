@@ -95,16 +95,14 @@ def _floor_divide(x: Any, y: Any) -> Any:
 
 
 def _div_mode(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
+    """Truncating by a tensor is lowered well; the rest is brought to that."""
+    import torch
 
     if rounding_mode == "floor":
         return _floor_divide(x, y)
-    if rounding_mode is None or not hasattr(y, "dtype"):
-        return (
-            NotImplemented
-            if hasattr(y, "dtype")
-            else _div_mode(x, _like(x, y), rounding_mode=rounding_mode)
-        )
-    return NotImplemented
+    if isinstance(y, torch.Tensor):
+        return NotImplemented
+    return torch.ops.aten.div.Tensor_mode(x, _like(x, y), rounding_mode=rounding_mode)
 
 
 def _like(x: Any, y: Any) -> Any:

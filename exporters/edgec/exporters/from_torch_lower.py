@@ -9,7 +9,7 @@ from edgec.exporters.from_torch_literals import literals
 from edgec.exporters.from_torch_portable import only_stablehlo, place_of
 from edgec.runtime.errors import ExportError, UnsupportedOp
 
-__all__ = ["to_stablehlo"]
+__all__ = ["to_stablehlo", "to_torch_dialect"]
 
 _TO_BACKEND = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),"
@@ -18,6 +18,7 @@ _TO_BACKEND = (
 _TO_STABLEHLO = (
     "builtin.module(torch-backend-to-stablehlo-backend-pipeline{allow-non-finites=true})"
 )
+_TORCH_TRIAL = "builtin.module(torch-to-iree)"
 
 
 def to_stablehlo(graph: Any) -> bytes:
@@ -60,6 +61,44 @@ def to_stablehlo(graph: Any) -> bytes:
         only_stablehlo(module, _symbolic_shapes(graph))
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def to_torch_dialect(graph: Any) -> bytes:
+    """MLIR bytecode in the torch dialect, for one version of the compiler, of a lifted graph.
+
+    It is lowered once for a trial, as the compiler will do it.
+
+    Raises:
+        UnsupportedOp: an operation has no lowering here either.
+    """
+    from iree.compiler import ir
+    from iree.compiler.extras.fx_importer import FxImporter
+    from iree.compiler.passmanager import PassManager
+
+    context = ir.Context()
+    messages: list[tuple[str, str]] = []
+
+    def keep(diagnostic: Any) -> bool:
+        messages.append((str(diagnostic.location), str(diagnostic.message)))
+        return True
+
+    importer = FxImporter(context=context)
+    with quiet():
+        try:
+            importer.import_stateless_graph(graph, func_name="main", func_visibility="public")
+        except Exception as error:  # the importer raises errors of every kind
+            raise _import_refusal(error, graph) from error
+    buffer = io.BytesIO()
+    importer.module.operation.write_bytecode(buffer)
+    with context:
+        handler = context.attach_diagnostic_handler(keep)
+        try:
+            PassManager.parse(_TORCH_TRIAL).run(importer.module.operation)
+        except ir.MLIRError as error:
+            raise _lowering_refusal(messages, str(error)) from error
+        finally:
+            handler.detach()
     return buffer.getvalue()
 
 
