@@ -240,9 +240,25 @@ def _outputs(
             if known is not None and known.dim_param in dims:
                 shape[axis] = dims[known.dim_param]
             elif len({size[axis] for size in sizes}) > 1:
-                shape[axis] = Dim(name=f"{name}_{axis}")
+                following = _following(
+                    inputs, calls, [c.outputs[number].shape[axis] for c in calls]
+                )
+                shape[axis] = following or Dim(name=f"{name}_{axis}")
         found.append(TensorSpec(name=name, shape=tuple(shape), dtype=DType.of(first.dtype)))
     return tuple(found)
+
+
+def _following(
+    inputs: Sequence[TensorSpec], calls: Sequence[TracedCall], sizes: Sequence[int]
+) -> Dim | None:
+    """The one dimension of the inputs that had these sizes in the calls."""
+    found = {
+        dim.name: dim
+        for number, spec in enumerate(inputs)
+        for axis, dim in enumerate(spec.shape)
+        if isinstance(dim, Dim) and [c.inputs[number].shape[axis] for c in calls] == list(sizes)
+    }
+    return next(iter(found.values())) if len(found) == 1 else None
 
 
 def _first_line(error: Exception) -> str:

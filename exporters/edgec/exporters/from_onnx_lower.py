@@ -3,13 +3,19 @@
 IREE's importer writes ONNX' operations as such in the torch dialect; passes turn them into torch
 operations, and torch-mlir's, where it is installed, those into StableHLO. What has no StableHLO
 form there (recurrent layers, for one) stays in the torch dialect, which the compiler reads too.
+The passes die of some operations that they do not know, so they run in a child process.
 """
 
 import importlib
 import importlib.util
 import io
+import json
 import re
+import subprocess
+import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from edgec.runtime.errors import UnsupportedOp
@@ -17,13 +23,18 @@ from edgec.toolchain.program import Dialect
 
 __all__ = ["lower"]
 
-_TORCH = "builtin.module(torch-onnx-to-torch-backend-pipeline)"
+_TO_TORCH = "builtin.module(torch-onnx-to-torch-backend-pipeline)"
 _TO_CONTRACT = (
     "builtin.module(func.func(convert-torch-onnx-to-torch),torch-lower-to-backend-contract)"
 )
 _TO_STABLEHLO = (
     "builtin.module(torch-backend-to-stablehlo-backend-pipeline{allow-non-finites=true})"
 )
+_ROADS = {
+    Dialect.STABLEHLO: ("torch_mlir", (_TO_CONTRACT, _TO_STABLEHLO)),
+    Dialect.TORCH: ("iree.compiler", (_TO_TORCH,)),
+}
+"""Whose bindings and which pipelines lead to a dialect."""
 
 
 def lower(model: Any, *, static: bool, name: str) -> tuple[bytes, Dialect]:
@@ -37,14 +48,38 @@ def lower(model: Any, *, static: bool, name: str) -> tuple[bytes, Dialect]:
     Raises:
         UnsupportedOp: an operation has no lowering; the error names it and its node.
     """
+    roads = [Dialect.TORCH]
     if static and importlib.util.find_spec("torch_mlir") is not None:
-        lowered = _lowered("torch_mlir", model, (_TO_CONTRACT, _TO_STABLEHLO))
-        if isinstance(lowered, bytes):
-            return lowered, Dialect.STABLEHLO
-    lowered = _lowered("iree.compiler", model, (_TORCH,))
-    if isinstance(lowered, bytes):
-        return lowered, Dialect.TORCH
-    raise _refusal(lowered, model, name)
+        roads.insert(0, Dialect.STABLEHLO)
+    refused: list[tuple[str, str]] = []
+    with tempfile.TemporaryDirectory(prefix="edgec-onnx-") as folder:
+        source = Path(folder, "model.onnx")
+        source.write_bytes(model.SerializeToString())
+        for dialect in roads:
+            lowered = _in_child(source, dialect)
+            if isinstance(lowered, bytes):
+                return lowered, dialect
+            refused = lowered
+    raise _refusal(refused, model, name)
+
+
+def _in_child(source: Path, dialect: Dialect) -> bytes | list[tuple[str, str]]:
+    """What `_lowered` gives, in a process of its own."""
+    code, refusal = source.with_suffix(".mlirbc"), source.with_suffix(".json")
+    child = subprocess.run(
+        [sys.executable, "-m", __name__, source, dialect.value, code, refusal],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if child.returncode == 0 and code.exists():
+        return code.read_bytes()
+    if child.returncode == 0:
+        return [(place, text) for place, text in json.loads(refusal.read_text())]
+    last = child.stderr.strip().splitlines()[-1:] or [""]
+    how = f"died of signal {-child.returncode}" if child.returncode < 0 else last[0]
+    return [("", f"the importer {how}, of an operation that it does not know")]
 
 
 def _lowered(package: str, model: Any, pipelines: Sequence[str]) -> bytes | list[tuple[str, str]]:
@@ -76,10 +111,27 @@ def _lowered(package: str, model: Any, pipelines: Sequence[str]) -> bytes | list
             return [*messages, ("", str(error))]
         finally:
             handler.detach()
+        left = _left_over(module, ir)
+        if left is not None:
+            return [left]
         _tidy(module, ir)
         buffer = io.BytesIO()
         module.operation.write_bytecode(buffer)
     return buffer.getvalue()
+
+
+def _left_over(module: Any, ir: Any) -> tuple[str, str] | None:
+    """Where and what an operation of ONNX is that no pass took, or None."""
+    found: list[tuple[str, str]] = []
+
+    def look(operation: Any) -> Any:
+        if operation.name == "torch.operator":
+            name = ir.StringAttr(operation.attributes["name"]).value
+            found.append((str(operation.location), name))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    return found[0] if found else None
 
 
 def _tidy(module: Any, ir: Any) -> None:
@@ -129,3 +181,18 @@ def _refusal(messages: Sequence[tuple[str, str]], model: Any, name: str) -> Unsu
         f"{name} cannot be imported: {text.splitlines()[0][:300]}",
         hint="export the model from its framework with fixed shapes and opset 17",
     )
+
+
+def _child(source: Path, dialect: Dialect, code: Path, refusal: Path) -> None:
+    import onnx
+
+    package, pipelines = _ROADS[dialect]
+    lowered = _lowered(package, onnx.load(source), pipelines)
+    if isinstance(lowered, bytes):
+        code.write_bytes(lowered)
+    else:
+        refusal.write_text(json.dumps(lowered))
+
+
+if __name__ == "__main__":
+    _child(Path(sys.argv[1]), Dialect(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4]))
