@@ -64,6 +64,7 @@ def compile_flags(
         *_DEVICES[target.backend],
         *_cpu_flags(target),
         *_gpu_flags(target),
+        *_spirv_flags(target),
         *_level_flags(target, level),
         "--iree-input-demote-i64-to-i32=false",
         f"--iree-input-demote-f64-to-f32={'false' if doubles and target.limits.f64 else 'true'}",
@@ -105,6 +106,19 @@ def _gpu_flags(target: Target) -> list[str]:
     if gpu.features:
         flags.append(f"{name}-features={','.join(gpu.features)}")
     return flags
+
+
+def _spirv_flags(target: Target) -> list[str]:
+    """Keep transposes out of kernels that reduce.
+
+    The compiler fuses `transpose(x * rsqrt(sum(x * x)))` into one kernel whose threads hand the
+    sum to each other through workgroup memory without a barrier (read from the SPIR-V of a norm
+    before PyTorch's multi-head attention: other numbers at each call). Moving transposes is what
+    brings them there; leaving them costs nothing measurable (2-layer encoder on llvmpipe).
+    """
+    if target.backend not in (Backend.VULKAN, Backend.METAL):
+        return []
+    return ["--iree-global-opt-propagate-transposes=false"]
 
 
 def _level_flags(target: Target, level: int) -> list[str]:
