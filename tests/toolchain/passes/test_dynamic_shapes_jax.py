@@ -164,6 +164,13 @@ CASES: Mapping[str, Case] = {
     ),
     "cnn": case(small_cnn, "b,8,8,3:f32"),
     "depthwise": case(lambda x: depthwise(x, 4, 1), "b,8,8,4:f32"),
+    "separable": case(
+        lambda x: lax.conv_general_dilated(
+            jax.nn.relu6(depthwise(x, 4, 1)), weights(1, 1, 4, 16), (1, 1), "VALID",
+            dimension_numbers=NHWC,
+        ),
+        "b,8,8,4:f32",
+    ),
     "conv1d_dynamic_length": case(lambda x: conv1d(x, weights(3, 4, 3), 2), "b,s,4:f32"),
     "max_pool_dynamic_length": case(
         lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 1), (1, 1, 1), "SAME"),

@@ -129,10 +129,11 @@ class Sizes:
         if " EQ" not in f" {test.attributes['comparison_direction']}".replace("<", " "):
             return
         left, right = (self.element(v) for v in test.operands)
-        if (atom := left.atom) is not None and atom not in right.atoms:
-            self._equal[atom] = right
-        elif (atom := right.atom) is not None and atom not in left.atoms:
-            self._equal[atom] = left
+        for one, other in ((left, right), (right, left)):
+            atom = one.atom
+            if atom is not None and not atom.arguments and atom not in other.atoms:
+                self._equal[atom] = other
+                break
         self._known.clear()
         self._elements.clear()
 

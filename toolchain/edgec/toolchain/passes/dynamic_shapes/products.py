@@ -189,6 +189,8 @@ def convolution(e: Emitter) -> bool:
     (groups,) = integers(e.op, "feature_group_count", [1])
     spatial = [shape_of(e.op.operands[0])[inputs.index(str(i))] for i in range(count)]
     plain = groups == 1 and None not in spatial and e.op.name == "stablehlo.convolution"
+    if plain and _is_pointwise(e, kernel, count):
+        return _pointwise(e, inputs, kernel, outputs)
     if plain or integers(e.op, "batch_group_count", [1]) != [1] or not _is_summable(e):
         return False
     if None in shape_of(e.op.operands[1]) or shape_of(e.op.operands[0])[inputs.index("f")] is None:
@@ -251,6 +253,51 @@ def convolution(e: Emitter) -> bool:
         merged.append(list(range(place, place + width)))
         place += width
     e.finish(e.collapse(total, merged, [sizes[letter] for letter in outputs]))
+    return True
+
+
+def _is_pointwise(e: Emitter, kernel: Sequence[str], count: int) -> bool:
+    """Whether a convolution is a matrix product of something computed before it."""
+    window = [shape_of(e.op.operands[1])[kernel.index(str(i))] for i in range(count)]
+    steps = [
+        *integers(e.op, "window_strides", [1] * count),
+        *integers(e.op, "lhs_dilation", [1] * count),
+        *(n + 1 for n in integers(e.op, "padding", [0] * 2 * count)),
+    ]
+    owner = e.op.operands[0].owner
+    computed = not isinstance(owner, ir.Block) and owner.name != "flow.tensor.tie_shape"
+    if not computed or None in shape_of(e.op.operands[1]):
+        return False
+    return all(n == 1 for n in (*window, *steps)) and _is_summable(e)
+
+
+def _pointwise(
+    e: Emitter, inputs: Sequence[str], kernel: Sequence[str], outputs: Sequence[str]
+) -> bool:
+    """A product without data tiling, which fails on what another kernel computes (3.13)."""
+    shape = e.sizes.of(e.op.results[0])
+    weights = e.operand(1)
+    order = [letter for letter in kernel if letter in "io"]
+    sides = [constant(shape_of(weights)[kernel.index(letter)] or 0) for letter in order]
+    kind = e.tensor(sides, element_type(weights))
+    weights = e.create("stablehlo.reshape", kind, [weights])
+    e.sizes.set(weights, sides)
+    ones = [e.sizes.opaque(e.hidden(1)) for _ in range(2)]
+    at = axes(range(2 + len(outputs) + 1))
+    loop = {letter: at[2 + i] for i, letter in enumerate(outputs)}
+    read = [at[-1] if letter == "f" else loop[letter] for letter in inputs]
+    total = _contract(
+        e,
+        [_with_ones(e, v, ones) for v in (e.operand(0), weights)],
+        [
+            _between(read, at[:2]),
+            _between([at[-1] if letter == "i" else loop["f"] for letter in order], at[:2]),
+        ],
+        _between(shape, ones),
+        _between([loop[letter] for letter in outputs], at[:2]),
+        1,
+    )
+    e.finish(_without_ones(e, total, shape, ones))
     return True
 
 

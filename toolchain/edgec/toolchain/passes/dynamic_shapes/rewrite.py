@@ -27,8 +27,12 @@ class DynamicShapes:
     arguments' own and no shape is computed on the device. Static operations, and modules without a
     dynamic dimension, are left untouched.
 
-    Measured: of 95 JAX functions with one or two symbolic dimensions 29 compile without it and 89
-    with it, all of them right; 25 ms a function.
+    Sizes that must agree, or that are too large to address, are refused when the function is
+    called.
+
+    Measured: of 95 JAX functions with one or two symbolic dimensions 29 compile without the pass
+    and 94 with it, all of them right; fft is refused. 20 to 100 ms a function. A two-layer encoder
+    (width 256, 128 tokens) takes 1.3 to 1.8 times as long with dynamic sizes as with fixed ones.
     """
 
     name = "dynamic-shapes"
