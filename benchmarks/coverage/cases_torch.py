@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional
 
 from benchmarks.coverage.case import Case, Given, Source, integers, normal
@@ -311,7 +312,7 @@ def two_signatures() -> Bundle:
 
 
 def train_step() -> Bundle:
-    """Gradients by torch.func, parameters as the bundle's state."""
+    """Gradients by torch.func, traced by make_fx; parameters as the bundle's state."""
     model = seeded(Mlp)
     start = {name.replace(".", "_"): p.detach().clone() for name, p in model.named_parameters()}
     names = dict(zip(start, dict(model.named_parameters()), strict=True))
@@ -327,7 +328,8 @@ def train_step() -> Bundle:
         return {name: state[name] - 0.1 * gradients[name] for name in state}, loss
 
     inputs = (of(normal(8, 32)), of(normal(8, 10)))
-    return Bundle((Entry(step, inputs, name="step", updates_state=True),), state=start)
+    traced = make_fx(step)(start, *inputs)
+    return Bundle((Entry(traced, inputs, name="step", updates_state=True),), state=start)
 
 
 def pt2_file() -> Source:
