@@ -6,16 +6,19 @@ from collections import Counter
 import pytest
 from iree.compiler import ir
 
+from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import CompileError
+from edgec.runtime.signature import Dim, Signature, TensorSpec
 from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
+from edgec.toolchain.program import Function, Input, Output, ProgramInfo, Provenance
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 
-def rewrite(text: str) -> tuple[int, str, Counter[str]]:
+def rewrite(text: str, info: ProgramInfo | None = None) -> tuple[int, str, Counter[str]]:
     """How many rewrites were made, the module after, and how often each operation is in it."""
     with ir.Context() as context:
         module = parse_stablehlo(text, context)
-        count = DynamicShapes().run(module)
+        count = DynamicShapes(info=info).run(module)
         assert module.operation.verify()
         after = str(module)
     return count, after, Counter(re.findall(r'"?\b([a-z_]+(?:\.[a-z_]+)+)\b"?[ (]', after))
@@ -282,6 +285,40 @@ def test_sizes_that_must_agree_are_checked_and_bounded() -> None:
     assert "shape_assertion" not in after
     assert "dimension 0 of argument 1 does not fit the other arguments" in after
     assert ops["util.assume.int"] == 2
+
+
+def test_named_dimensions_are_equal_and_bounded() -> None:
+    batch = Dim(name="batch", minimum=1, maximum=8)
+    spec = [TensorSpec(name=name, shape=(batch, 4), dtype=DType.F32) for name in "xyz"]
+    signature = Signature.flat("main", inputs=spec[:2], outputs=spec[2:])
+    info = ProgramInfo(
+        functions=(
+            Function(
+                signature=signature,
+                arguments=(Input(index=0), Input(index=1)),
+                results=(Output(index=0),),
+            ),
+        ),
+        provenance=Provenance(framework="tensorflow", versions={}, source=""),
+    )
+    text = """
+    func.func @main(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>) -> tensor<?x4xf32> {
+      %b = stablehlo.get_dimension_size %y, dim = 0 : (tensor<?x4xf32>) -> tensor<i32>
+      %b1 = stablehlo.reshape %b : (tensor<i32>) -> tensor<1xi32>
+      %c4 = stablehlo.constant dense<4> : tensor<1xi32>
+      %s = stablehlo.concatenate %b1, %c4, dim = 0
+        : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+      %0 = stablehlo.dynamic_broadcast_in_dim %x, %s, dims = [0, 1]
+        : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<?x4xf32>
+      %1 = stablehlo.add %0, %y : tensor<?x4xf32>
+      return %1 : tensor<?x4xf32>
+    }"""
+    _, after, ops = rewrite(text, info)
+    assert ops["linalg.generic"] == 0, "x has that shape already: nothing is left to broadcast"
+    assert "umin = 1, umax = 8" in after
+    assert "dimension 0 of argument 0 (batch) is larger than 8" in after
+    assert "dimension 0 of argument 1 does not fit the other arguments" in after
+    assert rewrite(text)[2]["arith.select"] == 1, "unnamed, it may be a 1 that expands"
 
 
 def test_a_transform_on_dynamic_sizes_is_refused_with_its_place() -> None:

@@ -19,7 +19,7 @@ __all__ = [
     "passes_for",
 ]
 
-PASSES_VERSION = 3
+PASSES_VERSION = 4
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
@@ -49,7 +49,7 @@ def passes_for(
     if info.dialect is Dialect.STABLEHLO and _is_dynamic(module):
         from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
 
-        first = (DynamicShapes(),)
+        first = (DynamicShapes(info=info),)
     if narrow:
         first = (*first, NarrowIntegers())
     return (

@@ -5,11 +5,12 @@ without asking the device, and can tell which are equal. A module imported only 
 runs; it needs the compiler.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iree.compiler import ir
 
+from edgec.runtime.signature import Dim
 from edgec.toolchain.passes.dynamic_shapes.reading import call_target, is_dynamic, shape_of
 from edgec.toolchain.passes.dynamic_shapes.rules import element_source, result_shapes
 from edgec.toolchain.passes.dynamic_shapes.sizes import Atom, Size, constant, dimension, element
@@ -22,15 +23,22 @@ class Sizes:
 
     Args:
         function: a `func.func` in StableHLO whose calls are inlined.
+        dims: the name of each (argument, axis) that has one; equal names are equal sizes.
     """
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, dims: Mapping[tuple[int, int], Dim] | None = None) -> None:
         self._known: dict[Any, tuple[Size, ...]] = {}
         self._elements: dict[Any, dict[int, Size]] = {}
         self._numbers: dict[Any, int] = {}
         self._values: list[Any] = []
         self._equal: dict[Atom, Size] = {}
         block = function.regions[0].blocks[0]
+        first: dict[str, Size] = {}
+        for (number, axis), dim in (dims or {}).items():
+            size = self._unknown(block.arguments[number])[axis]
+            known = first.setdefault(dim.name, size)
+            if (atom := size.atom) is not None and known != size:
+                self._equal[atom] = known
         for op in block.operations:
             self._learn(op.operation)
         self._visit(block)
