@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -135,9 +135,9 @@ def tests(*, slow: bool, paths: list[str]) -> list[Outcome]:
     print(f"\n== {len(runs)} files of tests, {WORKERS} at a time", flush=True)
     outcomes = []
     with ThreadPoolExecutor(WORKERS) as pool:
-        for outcome in pool.map(lambda run: run.outcome(slow=slow), runs):
-            outcomes.append(outcome)
-            print(outcome.line, flush=True)
+        for finished in as_completed([pool.submit(run.outcome, slow=slow) for run in runs]):
+            outcomes.append(finished.result())
+            print(outcomes[-1].line, flush=True)
     print(f"{time.monotonic() - begin:.0f} s for the tests")
     return outcomes
 

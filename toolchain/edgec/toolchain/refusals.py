@@ -49,12 +49,16 @@ _OUTSIDE = (
 
 KNOWN: tuple[Refusal, ...] = (
     Refusal(
-        pattern=re.compile(r"call_target_name = \"(?P<name>Sharding|SPMD\w*|xla\.sdy\.\w+)\"|'sdy'"),
+        pattern=re.compile(
+            r"call_target_name = \"(?P<name>Sharding|SPMD\w*|xla\.sdy\.\w+)\"|'sdy'"
+        ),
         what="the model is split over several devices (sharding), and a module runs on one",
         hint="export it without a mesh and without sharding constraints",
     ),
     Refusal(
-        pattern=re.compile(r"call_target_name = \"(?P<name>xla_\w*callback\w*|xla_ffi\w*callback)\""),
+        pattern=re.compile(
+            r"call_target_name = \"(?P<name>xla_\w*callback\w*|xla_ffi\w*callback)\""
+        ),
         what="the model calls back into Python ({name}), and a module has no Python",
         hint="take out pure_callback, io_callback and jax.debug calls, then export again",
     ),
@@ -86,7 +90,8 @@ KNOWN: tuple[Refusal, ...] = (
     Refusal(
         pattern=re.compile(r"expected indices to be equal to batch rank"),
         what="a scatter with several batch dimensions is not supported",
-        hint="flatten the batch dimensions of the indices before the scatter (reshape, or one vmap)",
+        hint="flatten the batch dimensions of the indices before the scatter "
+        "(reshape, or one vmap)",
     ),
     Refusal(
         pattern=re.compile(
