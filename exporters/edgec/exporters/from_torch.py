@@ -14,9 +14,9 @@ from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
 from edgec.exporters.from_torch_arguments import Arguments, bind_arguments
 from edgec.exporters.from_torch_capture import Callee, callee, capture, evaluating, quiet
-from edgec.exporters.from_torch_graph import Lifted, Storage, lift, mutated
+from edgec.exporters.from_torch_graph import Lifted, Storage, lift, mutated, names_of
 from edgec.exporters.from_torch_lower import to_stablehlo, to_torch_dialect
-from edgec.exporters.from_torch_shapes import Symbols, torch_shapes, trace_sizes
+from edgec.exporters.from_torch_shapes import Symbols, named_axes, torch_shapes, trace_sizes
 from edgec.exporters.from_torch_state import Snapshot
 from edgec.exporters.from_torch_values import (
     as_tensors,
@@ -83,7 +83,9 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
             changed |= mutated(work.program)
         for work in works:
             new = names if work.entry.updates_state else ()
-            work.lifted = lift(work.program, work.arguments.roles, changed, new)
+            work.lifted = lift(
+                work.program, work.arguments.roles, changed, new, names_of(work.made.owner)
+            )
         initial = {name: to_numpy(value, name) for name, value in values.items()}
         for work in works:
             _add_initial(initial, work)
@@ -333,6 +335,8 @@ def _traced(
     symbols = Symbols(work.program.range_constraints)
     for value, shape in zip(lifted.inputs, work.shapes, strict=True):
         symbols.learn(value, shape)
+    for value, axes in zip(lifted.inputs, _axes_named_by_user(work), strict=False):
+        symbols.name(value, axes)
     inputs = _specs(lifted.inputs, dict(enumerate(work.arguments.names)), symbols)
     outputs = _specs(lifted.outputs, _output_names(work.result), symbols)
     states = {role.name for role in (*lifted.arguments, *lifted.results) if isinstance(role, State)}
@@ -352,6 +356,20 @@ def _traced(
         states={name: value for name, value in initial.items() if name in states},
         calls=tuple(work.calls),
     )
+
+
+def _axes_named_by_user(work: _Work) -> list[dict[int, str]]:
+    """The axes that the entry's own dynamic shapes name, for each input."""
+    given = work.entry.dynamic
+    if isinstance(given, Mapping):
+        names = [parameter.name for parameter in work.made.parameters][: len(work.args)]
+        positional = named_axes(work.args, [given.get(name) for name in names])
+        return positional + named_axes(work.kwargs, given)
+    if isinstance(given, list | tuple):
+        count = len(work.args)
+        by_name = dict(zip(work.kwargs, given[count:], strict=False))
+        return named_axes(work.args, given[:count]) + named_axes(work.kwargs, by_name)
+    return []
 
 
 def _specs(

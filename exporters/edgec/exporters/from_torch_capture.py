@@ -131,7 +131,42 @@ def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shap
                 )
             return program.run_decompositions(dict(decompositions()))
         except Exception as error:  # torch raises errors of every kind here
-            raise _refusal(error) from error
+            refusal = _refusal(error)
+            if made.is_model or shapes is not None:
+                raise refusal from error
+        try:
+            return _differentiated(made.run, args, kwargs)
+        except Exception as error:  # likewise
+            raise refusal from error
+
+
+def _differentiated(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """The `ExportedProgram` of a function that takes gradients, which torch.export alone cannot.
+
+    The function is run once with its operations, backward ones too, written down. Only tensors are
+    its inputs then.
+    """
+    import torch
+    import torch.utils._pytree as pytree
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    leaves, structure = pytree.tree_flatten((args, dict(kwargs)))
+    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    tensors = [leaves[place].detach().clone() for place in places]
+
+    def flat(*values: Any) -> Any:
+        filled = list(leaves)
+        for place, value in zip(places, values, strict=True):
+            filled[place] = value
+        again, keywords = pytree.tree_unflatten(filled, structure)
+        return function(*again, **keywords)
+
+    with torch.enable_grad():
+        written = make_fx(torch.func.functionalize(flat, remove="mutations"))(*tensors)
+    program = torch.export.export(written, tuple(tensors), strict=False)
+    return program.run_decompositions(dict(decompositions()))
 
 
 @contextlib.contextmanager
@@ -239,6 +274,13 @@ def _refusal(error: Exception) -> ExportError:
             f"the model fixes a dimension that was asked to be dynamic: {_constraint(text)}",
             where=where,
             hint="narrow the range, or leave that dimension static",
+        )
+    if "does not require grad" in text:
+        return UnsupportedOp(
+            f"a training step that changes its model in place cannot be exported: {first}",
+            where=where,
+            hint="write it as step(state, batch) -> (new_state, loss) with "
+            "torch.func.grad_and_value, and give Bundle the state",
         )
     return UnsupportedOp(
         f"torch.export refuses the model: {type(error).__name__}: {first}",

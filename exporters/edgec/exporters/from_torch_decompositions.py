@@ -14,10 +14,19 @@ __all__ = ["decompositions"]
 def decompositions() -> Mapping[Any, Callable[..., Any]]:
     """What `ExportedProgram.run_decompositions` takes: torch-mlir's own table, mended."""
     import torch
+    from torch._decomp import get_decompositions
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
     aten = torch.ops.aten
     table: dict[Any, Callable[..., Any]] = dict(get_decomposition_table())
+    # As gathers with indices known in advance, instead of no form at all.
+    table |= get_decompositions(
+        [
+            aten.upsample_nearest1d.vec,
+            aten.upsample_nearest2d.vec,
+            aten.upsample_nearest3d.vec,
+        ]
+    )
     table |= {
         aten.addmm.default: _addmm,
         aten.var_mean.correction: _var_mean,
@@ -77,21 +86,36 @@ def _remainder(x: Any, y: Any) -> Any:
     """torch-mlir gives the remainder the sign of `x`; PyTorch and Python that of `y`."""
     import torch
 
-    y = _like(x, y)
-    rest = torch.ops.aten.fmod.Tensor(x, y)
-    return torch.where((rest != 0) & ((rest < 0) != (y < 0)), rest + y, rest)
+    rest = torch.ops.aten.fmod.Tensor(x, _like(x, y))
+    return torch.where(_is_beyond(rest, y), rest + y, rest)
 
 
 def _floor_divide(x: Any, y: Any) -> Any:
     """torch-mlir divides integers in f64, which loses digits and which phones have not."""
     import torch
 
-    y = _like(x, y)
-    if x.is_floating_point() or y.is_floating_point():
+    if x.is_floating_point() or isinstance(y, float) or _is_float(y):
         return torch.floor(x / y)
-    quotient = torch.ops.aten.div.Tensor_mode(x, y, rounding_mode="trunc")
-    rest = x - quotient * y
-    return quotient - ((rest != 0) & ((rest < 0) != (y < 0))).to(quotient.dtype)
+    quotient = torch.ops.aten.div.Tensor_mode(x, _like(x, y), rounding_mode="trunc")
+    return quotient - _is_beyond(x - quotient * y, y).to(quotient.dtype)
+
+
+def _is_beyond(rest: Any, y: Any) -> Any:
+    """Where the rest of a truncating division by `y` has another sign than `y`.
+
+    The sign of a number is settled here: torch-mlir sometimes folds `0.7 < 0` to true.
+    """
+    import torch
+
+    if isinstance(y, torch.Tensor):
+        return (rest != 0) & ((rest < 0) != (y < 0))
+    return rest < 0 if y > 0 else rest > 0
+
+
+def _is_float(y: Any) -> bool:
+    import torch
+
+    return isinstance(y, torch.Tensor) and bool(y.is_floating_point())
 
 
 def _div_mode(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:

@@ -8,7 +8,7 @@ from edgec.exporters.from_torch_capture import user_line
 from edgec.runtime.errors import ExportError, UnsupportedOp
 from edgec.toolchain.program import Input, Output, Parameter, Role, State
 
-__all__ = ["Lifted", "Storage", "lift", "mutated", "storage_of"]
+__all__ = ["Lifted", "Storage", "lift", "mutated", "names_of"]
 
 _ASSERTIONS = ("_assert_scalar", "_assert_async", "_assert_tensor_metadata", "sym_constrain_range")
 
@@ -39,14 +39,13 @@ class Lifted:
     states: Mapping[str, Any] = field(default_factory=dict)
 
 
-def storage_of(tensor: Any) -> Storage:
-    """Which memory a tensor is."""
-    return (
-        tensor.untyped_storage().data_ptr(),
-        tensor.storage_offset(),
-        tuple(tensor.shape),
-        tuple(tensor.stride()),
-    )
+def names_of(owner: Any) -> dict[Storage, str]:
+    """What a module calls its tensors; the first name of those it has several for."""
+    names: dict[Storage, str] = {}
+    for name, tensor in owner.state_dict(keep_vars=True).items():
+        if hasattr(tensor, "untyped_storage"):
+            names.setdefault(_storage_of(tensor), name)
+    return names
 
 
 def mutated(program: Any) -> dict[Storage, str]:
@@ -55,7 +54,7 @@ def mutated(program: Any) -> dict[Storage, str]:
 
     kinds = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION)
     return {
-        storage_of(_tensor(program, spec.target)): spec.target
+        _storage_of(_tensor(program, spec.target)): spec.target
         for spec in program.graph_signature.output_specs
         if spec.kind in kinds
     }
@@ -66,6 +65,7 @@ def lift(
     leaves: Sequence[Input | State | None],
     changed: Mapping[Storage, str],
     new_states: Sequence[str],
+    names: Mapping[Storage, str],
 ) -> Lifted:
     """Give each placeholder and result of the program's graph its role, and drop the others.
 
@@ -74,12 +74,13 @@ def lift(
         leaves: what each user input is (None: configuration, fixed in the graph).
         changed: the buffers that are state, by memory: what any function of the bundle changes.
         new_states: the states that the first user outputs are the new values of.
+        names: what the module itself calls its tensors, by memory.
 
     Raises:
         ExportError: the model changes an input in place, or returns something else than tensors.
     """
     graph = program.graph_module.graph
-    arguments, inputs, tensors, states = _placeholders(program, graph, iter(leaves), changed)
+    arguments, inputs, tensors, states = _placeholders(program, graph, leaves, changed, names)
     results, outputs = _results(program, graph, arguments, list(new_states))
     _drop_assertions(graph)
     graph.eliminate_dead_code()
@@ -109,7 +110,11 @@ def _tensor(program: Any, target: str) -> Any:
 
 
 def _placeholders(
-    program: Any, graph: Any, leaves: Any, changed: Mapping[Storage, str]
+    program: Any,
+    graph: Any,
+    leaves: Sequence[Input | State | None],
+    changed: Mapping[Storage, str],
+    names: Mapping[Storage, str],
 ) -> tuple[list[tuple[Any, Role]], tuple[Any, ...], dict[str, Any], dict[str, Any]]:
     from torch.export.graph_signature import InputKind
 
@@ -120,9 +125,13 @@ def _placeholders(
     tensors: dict[str, Any] = {}
     states: dict[str, Any] = {}
     nodes = [node for node in graph.nodes if node.op == "placeholder"]
-    for node, spec in zip(nodes, program.graph_signature.input_specs, strict=True):
+    specs = program.graph_signature.input_specs
+    if len(given := list(leaves)) > sum(s.kind is InputKind.USER_INPUT for s in specs):
+        given = [role for role in given if role is not None]
+    rest = iter(given)
+    for node, spec in zip(nodes, specs, strict=True):
         if spec.kind is InputKind.USER_INPUT:
-            role = next(leaves)
+            role = next(rest)
             if role is None:
                 graph.erase_node(node)
                 continue
@@ -131,12 +140,9 @@ def _placeholders(
                 inputs.append(node.meta["val"])
             continue
         if spec.kind not in held:
-            raise UnsupportedOp(
-                f"the model holds {spec.target}, which is no tensor ({spec.kind.name})",
-                hint="keep only tensors in the model that is exported",
-            )
+            raise _no_tensor(graph, spec)
         tensor = _tensor(program, spec.target)
-        key = storage_of(tensor)
+        key = _storage_of(tensor)
         if key in first:
             node.replace_all_uses_with(first[key])
             graph.erase_node(node)
@@ -150,9 +156,25 @@ def _placeholders(
             states[name] = tensor
             kept.append((node, State(name=name)))
         else:
-            tensors[spec.target] = tensor
-            kept.append((node, Parameter(name=spec.target)))
+            name = names.get(key, spec.target)
+            tensors[name] = tensor
+            kept.append((node, Parameter(name=name)))
     return kept, tuple(inputs), tensors, states
+
+
+def _no_tensor(graph: Any, spec: Any) -> UnsupportedOp:
+    """A refusal of what is neither tensor nor configuration: objects, tokens of side effects."""
+    effect = next((n for n in graph.nodes if "with_effects" in str(n.target)), None)
+    if effect is None:
+        return UnsupportedOp(
+            f"the model holds {spec.target}, which is no tensor ({spec.kind.name})",
+            hint="keep only tensors in the model that is exported",
+        )
+    return UnsupportedOp(
+        f"{effect.args[1]} does something besides computing a tensor",
+        where=user_line(effect.meta.get("stack_trace")),
+        hint="leave it out of what is exported",
+    )
 
 
 def _results(
@@ -201,3 +223,12 @@ def _results(
         roles.append(role)
     end.args = (tuple(nodes),)
     return tuple(roles), tuple(outputs)
+
+
+def _storage_of(tensor: Any) -> Storage:
+    return (
+        tensor.untyped_storage().data_ptr(),
+        tensor.storage_offset(),
+        tuple(tensor.shape),
+        tuple(tensor.stride()),
+    )

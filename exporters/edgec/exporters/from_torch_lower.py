@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from edgec.exporters.from_torch_capture import quiet, user_line
@@ -55,7 +56,7 @@ def to_stablehlo(graph: Any) -> bytes:
             _drop_assertions(module)
             PassManager.parse(_TO_STABLEHLO).run(module.operation)
         except ir.MLIRError as error:
-            raise _lowering_refusal(messages, str(error)) from error
+            raise _lowering_refusal(messages, str(error), graph) from error
         finally:
             handler.detach()
         only_stablehlo(module, _symbolic_shapes(graph))
@@ -96,7 +97,7 @@ def to_torch_dialect(graph: Any) -> bytes:
         try:
             PassManager.parse(_TORCH_TRIAL).run(importer.module.operation)
         except ir.MLIRError as error:
-            raise _lowering_refusal(messages, str(error)) from error
+            raise _lowering_refusal(messages, str(error), graph) from error
         finally:
             handler.detach()
     return buffer.getvalue()
@@ -137,21 +138,43 @@ def _import_refusal(error: Exception, graph: Any) -> ExportError:
     )
 
 
-def _lowering_refusal(messages: list[tuple[str, str]], fallback: str) -> ExportError:
+def _lowering_refusal(
+    messages: Sequence[tuple[str, str]], fallback: str, graph: Any
+) -> ExportError:
     """The operation that could not be lowered, and the line it came from."""
     for location, text in messages:
         found = re.search(r"failed to legalize operation '([^']+)'", text)
         if not found:
             continue
-        operation = found.group(1)
+        operation, where = found.group(1), place_of(location)
         if operation == "torch.operator":
             named = re.search(r'name = "([^"]+)"', text)
             operation = named.group(1) if named else operation
+        if operation.startswith(("torch.constant", "torch.prim", "func.")):
+            # What is left over is an operand; the line's operations are the ones to look at.
+            operation = ", ".join(_operations_at(graph, where)) or operation
         return UnsupportedOp(
-            f"the operation {operation} has no StableHLO form",
-            where=place_of(location),
+            f"no portable form is known of {operation}",
+            where=where,
             hint="rewrite that line with simpler operations",
         )
     first = next((text.splitlines()[0] for _, text in messages if text), fallback)
     where = next((place_of(location) for location, _ in messages if place_of(location)), None)
-    return UnsupportedOp(f"torch-mlir cannot lower the model: {first}", where=where)
+    return UnsupportedOp(
+        f"the model cannot be lowered: {first}",
+        where=where,
+        hint="rewrite that line with simpler operations, or make its dimensions static",
+    )
+
+
+def _operations_at(graph: Any, where: str | None) -> list[str]:
+    """The operations of the graph that come from one line of the user's."""
+    if where is None:
+        return []
+    names = [
+        str(node.target)
+        for node in graph.nodes
+        if node.op == "call_function"
+        and (user_line(node.meta.get("stack_trace")) or "").partition(" ")[0] == where
+    ]
+    return list(dict.fromkeys(names))

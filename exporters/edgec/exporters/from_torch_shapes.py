@@ -1,11 +1,12 @@
 """Dynamic dimensions between edgec (`Dim`), torch.export's own form and torch's symbols."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from edgec.runtime.signature import Dim
 
-__all__ = ["Symbols", "torch_shapes", "trace_sizes"]
+__all__ = ["Symbols", "named_axes", "torch_shapes", "trace_sizes"]
 
 
 def trace_sizes(
@@ -56,6 +57,30 @@ def torch_shapes(
     return collection.dynamic_shapes(owner, args, dict(kwargs))
 
 
+def named_axes(value: Any, spec: Any) -> list[dict[int, str]]:
+    """The names that `torch.export`'s own form of dynamic shapes gives to axes, for each tensor.
+
+    Args:
+        value: nested arguments.
+        spec: what the user gave for them: nested alike, a tensor's as a dict or sequence by axis.
+    """
+    if hasattr(value, "detach"):
+        pairs = spec.items() if isinstance(spec, Mapping) else enumerate(spec or ())
+        return [{a: d.__name__ for a, d in pairs if hasattr(d, "__name__")}]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = [getattr(value, field.name) for field in dataclasses.fields(value)]
+        value = [child for child in value if child is not None]
+    if isinstance(value, Mapping):
+        given = spec if isinstance(spec, Mapping) else {}
+        return [axes for key, v in value.items() for axes in named_axes(v, given.get(key))]
+    if isinstance(value, list | tuple):
+        by_position = list(spec) if isinstance(spec, list | tuple) else [None] * len(value)
+        by_position += [None] * (len(value) - len(by_position))
+        both = zip(value, by_position, strict=False)
+        return [axes for child, given in both for axes in named_axes(child, given)]
+    return []
+
+
 class Symbols:
     """The named dimension that each of torch's symbols stands for in one exported program."""
 
@@ -68,6 +93,17 @@ class Symbols:
         for size, dim in zip(value.shape, shape, strict=True):
             if isinstance(dim, Dim) and not isinstance(size, int):
                 self._dims[size.node.expr] = dim
+
+    def name(self, value: Any, axes: Mapping[int, str]) -> None:
+        """Note what the user calls the symbols of an input."""
+        for axis, name in axes.items():
+            size = value.shape[axis]
+            if not isinstance(size, int) and size.node.expr.is_symbol:
+                found = self._dim(size.node.expr)
+                if isinstance(found, Dim):
+                    self._dims[size.node.expr] = Dim(
+                        name=name, minimum=found.minimum, maximum=found.maximum
+                    )
 
     def shape(self, value: Any) -> tuple[int | Dim, ...]:
         """The shape of a value in the graph, with named dimensions or formulas over them."""
