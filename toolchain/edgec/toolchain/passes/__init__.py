@@ -8,6 +8,7 @@ from edgec.toolchain.passes.annotate import Annotate
 from edgec.toolchain.passes.bind_globals import BindGlobals
 from edgec.toolchain.passes.functions import entry_block, functions
 from edgec.toolchain.passes.narrow_integers import NarrowIntegers
+from edgec.toolchain.passes.separate_bytes import SeparateBytes
 from edgec.toolchain.program import Dialect, ProgramInfo
 
 __all__ = [
@@ -16,11 +17,14 @@ __all__ = [
     "BindGlobals",
     "NarrowIntegers",
     "Pass",
+    "SeparateBytes",
     "passes_for",
 ]
 
-PASSES_VERSION = 4
+PASSES_VERSION = 6
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
+
+_SPIRV_DRIVERS = ("vulkan", "metal")
 
 
 class Pass(Protocol):
@@ -52,6 +56,8 @@ def passes_for(
         first = (DynamicShapes(info=info),)
     if narrow:
         first = (*first, NarrowIntegers())
+    if info.dialect is Dialect.STABLEHLO and facts.get("driver") in _SPIRV_DRIVERS:
+        first = (*first, SeparateBytes())
     return (
         *first,
         BindGlobals(info=info),

@@ -1,0 +1,117 @@
+"""Bytes are widened apart from the products that use them, and then are right on Vulkan."""
+
+import numpy as np
+import pytest
+from iree.compiler import ir
+
+from edgec import runtime, toolchain
+from edgec.toolchain.passes.separate_bytes import SeparateBytes
+from edgec.toolchain.stablehlo import parse_stablehlo
+
+PRODUCT = """
+func.func @main(%x: tensor<4x32xi8>, %w: tensor<32x16xi8>) -> tensor<4x16xi32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<4x32xi8>, tensor<32x16xi8>) -> tensor<4x16xi32>
+  return %0 : tensor<4x16xi32>
+}"""
+
+SCALED = """
+func.func @main(%x: tensor<4x32xui8>, %w: tensor<32x16xf32>) -> tensor<4x16xf32> {
+  %s = stablehlo.constant dense<0.0625> : tensor<4x32xf32>
+  %0 = stablehlo.convert %x : (tensor<4x32xui8>) -> tensor<4x32xf32>
+  %1 = stablehlo.multiply %0, %s : tensor<4x32xf32>
+  %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0]
+    : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
+  return %2 : tensor<4x16xf32>
+}"""
+
+CONVOLUTION = """
+func.func @main(%x: tensor<1x8x8x4xi8>, %w: tensor<3x3x4x8xi8>) -> tensor<1x6x6x8xi8> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<1x8x8x4xi8>, tensor<3x3x4x8xi8>) -> tensor<1x6x6x8xi8>
+  return %0 : tensor<1x6x6x8xi8>
+}"""
+
+
+def rewrite(text: str) -> tuple[int, str]:
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        count = SeparateBytes().run(module)
+        assert module.operation.verify()
+        return count, str(module)
+
+
+def signed(*shape: int) -> np.ndarray:
+    return np.random.default_rng(shape).integers(-127, 128, shape).astype(np.int8)
+
+
+def test_a_product_of_bytes_becomes_one_of_wide_integers_behind_barriers() -> None:
+    count, after = rewrite(PRODUCT)
+    assert count == 4
+    assert after.count("stablehlo.optimization_barrier") == 2
+    assert "(tensor<4x32xi32>, tensor<32x16xi32>) -> tensor<4x16xi32>" in after
+    assert "@main(%arg0: tensor<4x32xi8>, %arg1: tensor<32x16xi8>) -> tensor<4x16xi32>" in after
+
+
+def test_a_conversion_on_the_way_to_a_product_gets_a_barrier() -> None:
+    count, after = rewrite(SCALED)
+    assert count == 1
+    lines = [line.split(" = ")[1].split(" ")[0] for line in after.splitlines() if " = st" in line]
+    assert lines.index("stablehlo.optimization_barrier") == lines.index("stablehlo.convert") + 1
+
+
+def test_a_sum_of_bytes_stays_one() -> None:
+    _, after = rewrite(CONVOLUTION)
+    assert "-> tensor<1x6x6x8xi32>" in after
+    assert "(tensor<1x6x6x8xi32>) -> tensor<1x6x6x8xi8>" in after
+
+
+def test_conversions_that_meet_no_product_are_left_alone() -> None:
+    count, _ = rewrite("""
+    func.func @main(%x: tensor<8xi8>, %a: tensor<2x2xf32>) -> (tensor<8xf32>, tensor<2x2xf32>) {
+      %0 = stablehlo.convert %x : (tensor<8xi8>) -> tensor<8xf32>
+      %1 = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0]
+        : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+      return %0, %1 : tensor<8xf32>, tensor<2x2xf32>
+    }""")
+    assert count == 0
+
+
+def test_a_product_in_another_function_counts() -> None:
+    count, _ = rewrite("""
+    func.func @main(%x: tensor<4x4xui8>) -> tensor<4x4xf32> {
+      %0 = stablehlo.convert %x : (tensor<4x4xui8>) -> tensor<4x4xf32>
+      %1 = func.call @square(%0) : (tensor<4x4xf32>) -> tensor<4x4xf32>
+      return %1 : tensor<4x4xf32>
+    }
+    func.func private @square(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
+      %0 = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0]
+        : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+      return %0 : tensor<4x4xf32>
+    }""")
+    assert count == 1
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize(
+    ("text", "inputs", "expected"),
+    [
+        (
+            PRODUCT,
+            (signed(4, 32), signed(32, 16)),
+            signed(4, 32).astype(np.int32) @ signed(32, 16).astype(np.int32),
+        ),
+        (
+            SCALED,
+            (signed(4, 32).view(np.uint8), signed(32, 16).astype(np.float32)),
+            signed(4, 32).view(np.uint8).astype(np.float32) / 16 @ signed(32, 16),
+        ),
+    ],
+    ids=["bytes", "scaled bytes"],
+)
+def test_the_answers_are_right_on_vulkan(text, inputs, expected, tmp_path) -> None:
+    (tmp_path / "case.mlir").write_text(text)
+    module = toolchain.compile(tmp_path / "case.mlir", "vulkan")
+    with runtime.load(module) as loaded:
+        np.testing.assert_allclose(loaded.main(*inputs), expected, rtol=1e-5)
