@@ -25,10 +25,14 @@ def main() -> int:
     parser.add_argument("--case", default="", help="only cases whose name contains this")
     parser.add_argument("--again", action="store_true", help="forget what is known")
     parser.add_argument("--jobs", type=int, default=2, help="cases at a time")
+    parser.add_argument("--kept", action="store_true", help="measure nothing; write what is known")
     chosen = parser.parse_args()
     sweep = Sweep(store=ROOT / "build" / "coverage.json", jobs=chosen.jobs, tell=_tell)
     frameworks = chosen.framework or list(FRAMEWORKS)
-    rows = sweep.run(frameworks, chosen.case, again=chosen.again)
+    if chosen.kept:
+        rows, older = sweep.kept(frameworks)
+    else:
+        rows, older = sweep.run(frameworks, chosen.case, again=chosen.again), 0
     for target in TARGETS:
         right = sum(state(row, target) == "right" for row in rows)
         print(f"{target}: {right} of {len(rows)} right")
@@ -36,7 +40,7 @@ def main() -> int:
         print("a part only: docs/coverage.md is left as it is")
         return 0
     versions = {package: metadata.version(package) for package in PACKAGES}
-    text = page(rows, versions=versions, vulkan=_vulkan())
+    text = page(rows, versions=versions, vulkan=_vulkan(), older=older)
     (ROOT / "docs" / "coverage.md").write_text(text)
     print("wrote docs/coverage.md")
     return 0

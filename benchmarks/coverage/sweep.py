@@ -77,6 +77,13 @@ class Sweep:
         with ThreadPoolExecutor(self.jobs) as pool:
             return list(pool.map(one, wanted))
 
+    def kept(self, frameworks: list[str]) -> tuple[list[Row], int]:
+        """The rows of an earlier run as they are, and how many of them other code made."""
+        rows = [row for row in self._kept().values() if row.framework in frameworks]
+        rows.sort(key=lambda row: frameworks.index(row.framework))
+        fingerprints = {framework: _fingerprint(framework) for framework in frameworks}
+        return rows, sum(row.fingerprint != fingerprints[row.framework] for row in rows)
+
     def _kept(self) -> dict[tuple[str, str, str], Row]:
         try:
             rows = [Row(**row) for row in json.loads(self.store.read_text())]

@@ -39,11 +39,13 @@ def state(row: Row, target: str) -> str:
     return "right" if result["ok"] else "wrong"
 
 
-def page(rows: Sequence[Row], *, versions: Mapping[str, str], vulkan: str) -> str:
-    """The whole page as Markdown."""
+def page(rows: Sequence[Row], *, versions: Mapping[str, str], vulkan: str, older: int = 0) -> str:
+    """The whole page as Markdown; `older` rows are of code before the present one."""
     head = _HEAD.format(
         vulkan=vulkan, versions=", ".join(f"{name} {v}" for name, v in versions.items())
     )
+    if older:
+        head += f"\n{older} of the {len(rows)} cases were measured with slightly older code.\n"
     parts = [head, _summary(rows)]
     for framework in _frameworks(rows):
         parts.append(_section(framework, [row for row in rows if row.framework == framework]))
