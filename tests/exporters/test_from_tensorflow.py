@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["KERAS_BACKEND"] = "jax"  # TensorFlow imports Keras, whose tests run on JAX
 import tensorflow as tf
 
 from edgec import toolchain

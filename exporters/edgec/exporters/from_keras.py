@@ -3,7 +3,7 @@
 A model is called as `stateless_call`: its variables become weights named by their paths, what a
 call changes (the memory of a stateful layer) becomes state. The backend is fixed when Keras is
 imported: edgec chooses JAX if it comes first, and a model that lives on another backend is saved
-and traced in a process of its own, or through TensorFlow where that is its backend.
+and traced in a process of its own.
 """
 
 import os
@@ -49,19 +49,30 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
 
     entries = tuple(_with_examples(entry) for entry in bundle.entries)
     bundle = replace(bundle, entries=entries)
-    backend = keras.backend.backend()
-    if backend == "tensorflow" and not dynamic:
-        from edgec.exporters.from_tensorflow import trace as trace_tensorflow
-
-        return trace_tensorflow(bundle, dynamic=dynamic)
-    if backend != "jax":
-        from edgec.exporters.from_keras_elsewhere import trace_in_child
-
-        return trace_in_child(bundle, dynamic=dynamic)
+    if keras.backend.backend() != "jax":
+        return _trace_elsewhere(bundle, dynamic, keras.backend.backend())
     need("jax", extra="keras", why=_WHY)
     models = tuple(replace(e, function=pure(e.function, e.inputs, e.name)) for e in entries)
     with user_frames():
         return from_jax.trace(replace(bundle, entries=models), dynamic=dynamic)
+
+
+def _trace_elsewhere(bundle: Bundle, dynamic: Dynamic, backend: str) -> tuple[TracedFunction, ...]:
+    """Through JAX in a child; through TensorFlow if only the model's own Python can make it.
+
+    JAX goes first because dimensions can be dynamic there, and because the compiler dies of the
+    loops that TensorFlow makes of recurrent layers.
+    """
+    from edgec.exporters.from_keras_elsewhere import NotReopened, trace_in_child
+
+    try:
+        return trace_in_child(bundle, dynamic=dynamic)
+    except NotReopened:
+        if backend != "tensorflow" or dynamic:
+            raise
+    from edgec.exporters.from_tensorflow import trace as trace_tensorflow
+
+    return trace_tensorflow(bundle, dynamic=dynamic)
 
 
 def load(path: Path, *, signatures: tuple[str, ...]) -> Bundle:
@@ -95,9 +106,15 @@ def load(path: Path, *, signatures: tuple[str, ...]) -> Bundle:
 
 
 def _choose_backend() -> None:
-    """Have Keras run on JAX, unless it was imported before or the user chose for himself."""
+    """Have Keras run on JAX, unless it was imported before or the user chose another backend.
+
+    Opening a file brings TensorFlow along where it is installed, with notes about this machine.
+    """
     if "keras" not in sys.modules:
         os.environ.setdefault("KERAS_BACKEND", "jax")
+    if "tensorflow" not in sys.modules:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
     need(
         {"jax": "jax", "tensorflow": "tensorflow", "torch": "torch"}.get(
             os.environ.get("KERAS_BACKEND", ""), "keras"

@@ -21,20 +21,24 @@ from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.extras import need
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime import tree
-from edgec.runtime.errors import EdgecError, ExportError
+from edgec.runtime.errors import EdgecError, ExportError, SourceError
 
-__all__ = ["trace_in_child"]
+__all__ = ["NotReopened", "trace_in_child"]
 
 _MODELS = "model{}.keras"
 _TASK = "task.pickle"
 _ANSWER = "answer.pickle"
 
 
+class NotReopened(ExportError):
+    """The saved model needs Python code that only the process it was made in has."""
+
+
 def trace_in_child(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
     """Trace the bundle's Keras models on JAX, with golden answers of these very models.
 
     Raises:
-        ExportError: a model cannot be saved, or not be opened again without its own Python code.
+        NotReopened: a model cannot be saved, or not be opened again without its own Python code.
         And what tracing raises.
     """
     need("jax", extra="keras", why="exporting a Keras model")
@@ -44,7 +48,7 @@ def trace_in_child(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction,
             try:
                 entry.function.save(folder / _MODELS.format(number))
             except Exception as error:
-                raise ExportError(
+                raise NotReopened(
                     f"the Keras model {entry.name} cannot be saved: {error}", hint=_HINT
                 ) from error
         entries = tuple(
@@ -116,10 +120,15 @@ def _child(folder: Path) -> None:
         ]
         entries = tuple(replace(e, function=m) for e, m in zip(bundle.entries, models, strict=True))
         result = from_keras.trace(replace(bundle, entries=entries), dynamic=dynamic)
+    except SourceError as error:
+        result = NotReopened(error.what, where=error.where, hint=_HINT, log=error.log)
     except EdgecError as error:
         result = type(error)(error.what, where=error.where, hint=_HINT, log=error.log)
     (folder / _ANSWER).write_bytes(pickle.dumps(result))
 
 
 if __name__ == "__main__":
-    _child(Path(sys.argv[1]))
+    # Through the module's own name, so that what is pickled can be found again.
+    from edgec.exporters import from_keras_elsewhere
+
+    from_keras_elsewhere._child(Path(sys.argv[1]))

@@ -96,9 +96,13 @@ def load(path: Path, *, signatures: tuple[str, ...]) -> Bundle:
 
 
 def _quiet() -> None:
-    """Keep TensorFlow's notes about this machine off the terminal, if it is not yet here."""
+    """Keep TensorFlow's notes about this machine off the terminal, if it is not yet here.
+
+    With oneDNN it warns of another order of summation; golden answers do without.
+    """
     if "tensorflow" not in sys.modules:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
 
 def _compile(flat: Flat, dynamic: Dynamic, captures: Captures) -> _Compiled:
