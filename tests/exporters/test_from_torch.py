@@ -412,6 +412,17 @@ def test_two_dynamic_dimensions_in_a_transformer(replay) -> None:
     assert replay(program) <= 1e-4
 
 
+def test_a_plain_function_with_a_dynamic_batch(replay) -> None:
+    weight = torch.randn(5, 4)
+
+    def scores(rows: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(rows @ weight.T).sum(-1)
+
+    program = export(scores, (torch.randn(3, 4),), dynamic="batch=1..8")
+    assert "batch=1..8" in described(program)[0]
+    assert replay(program) <= 1e-4
+
+
 def test_an_example_of_size_one_stays_dynamic() -> None:
     program = export(nn.Linear(4, 2), (torch.randn(1, 4),), dynamic="batch=1..8")
     assert "batch=1..8" in described(program)[0]

@@ -171,7 +171,7 @@ def _capture(work: _Work) -> None:
     args, kwargs = _filled(work, resized)
     shapes = work.entry.dynamic
     if shapes is None:
-        shapes = torch_shapes(work.made.owner, args, kwargs, resized, work.shapes)
+        shapes = torch_shapes(resized, work.shapes)
     # Results that are dataclasses are known to torch only after a first run.
     register_dataclasses(_answer(work, *_filled(work, [to_tensor(e) for e in examples])))
     work.snapshot.restore()

@@ -22,20 +22,11 @@ def trace_sizes(
     return sizes
 
 
-def torch_shapes(
-    owner: Any,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    tensors: Sequence[Any],
-    shapes: Sequence[Sequence[int | Dim]],
-) -> Any:
+def torch_shapes(tensors: Sequence[Any], shapes: Sequence[Sequence[int | Dim]]) -> Any:
     """`torch.export`'s `dynamic_shapes` for inputs of these shapes; None if all are static.
 
     Args:
-        owner: the module that is exported.
-        args: its positional arguments.
-        kwargs: its keyword arguments.
-        tensors: the input tensors, the very objects in `args` and `kwargs`.
+        tensors: the input tensors, the very objects that are given to `torch.export`.
         shapes: the shape of each.
     """
     from torch.export import Dim as TorchDim
@@ -52,9 +43,7 @@ def torch_shapes(
                 axes[axis] = made[dim.name]
         if axes:
             collection[tensor] = axes
-    if not made:
-        return None
-    return collection.dynamic_shapes(owner, args, dict(kwargs))
+    return collection if made else None
 
 
 def named_axes(value: Any, spec: Any) -> list[dict[int, str]]:
