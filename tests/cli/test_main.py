@@ -223,7 +223,12 @@ def test_ctrl_c_ends_it_with_130_and_without_a_traceback(tmp_path: Path) -> None
         "import pathlib, time\npathlib.Path('started').touch()\ntime.sleep(60)\ndef f(): ...\n"
     )
     child = subprocess.Popen(
-        [COMMAND, "export", "slow.py:f"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        [COMMAND, "export", "slow.py:f"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A job in a shell's background ignores the signal, and its children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
         deadline = time.monotonic() + 60
