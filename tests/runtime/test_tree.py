@@ -50,6 +50,13 @@ def test_leaf_names_spell_the_path() -> None:
     assert names == {0: "state.cache[0].k", 1: "state.cache[0].v", 2: "state.n"}
 
 
+def test_leaves_are_renumbered_and_lost_ones_become_none() -> None:
+    assert tree.renumber({"a": 0, "b": [1, (2, None)]}, {0: 5, 2: 0}) == {
+        "a": 5,
+        "b": [None, (0, None)],
+    }
+
+
 def test_a_named_tuple_becomes_a_dict_of_its_fields() -> None:
     leaves, skeleton = tree.flatten(Point(1.0, 2.0))
     assert (leaves, skeleton) == ([1.0, 2.0], {"x": 0, "y": 1})

@@ -101,7 +101,7 @@ def bind_arguments(
             for position, item in enumerate(items):
                 if is_array(item):
                     numbers[position] = first + len(numbers)
-            shown = _renumber(skeleton, numbers)
+            shown = tree.renumber(skeleton, numbers)
             labels = tree.leaf_names(shown, name)
             for position, number in numbers.items():
                 leaves.append(_leaf(labels[number], items[position]))
@@ -166,16 +166,6 @@ def skeleton_of(value: Any, leaves: list[Any]) -> Tree:
         for path, _ in children
     )
     return named if attributes else tuple(named.values())
-
-
-def _renumber(skeleton: Tree, numbers: Mapping[int, int]) -> Tree:
-    if skeleton is None:
-        return None
-    if isinstance(skeleton, int):
-        return numbers.get(skeleton)
-    if isinstance(skeleton, dict):
-        return {key: _renumber(child, numbers) for key, child in skeleton.items()}
-    return type(skeleton)(_renumber(child, numbers) for child in skeleton)
 
 
 def _leaf(name: str, value: Any) -> Leaf:

@@ -97,7 +97,7 @@ def flatten_entry(entry: Entry) -> Flat:
                 continue
             numbers[position] = len(examples)
             examples.append(_array(leaf, name))
-        shown = _renumber(skeleton, numbers)
+        shown = tree.renumber(skeleton, numbers)
         labels = tree.leaf_names(shown, name)
         leaf_names += [labels[number] for number in numbers.values()]
         if numbers:
@@ -204,13 +204,3 @@ def _signature(model: Any) -> inspect.Signature | None:
         return inspect.signature(functools.partial(function))
     except (TypeError, ValueError):
         return None
-
-
-def _renumber(skeleton: Tree, numbers: Mapping[int, int]) -> Tree:
-    if skeleton is None:
-        return None
-    if isinstance(skeleton, int):
-        return numbers.get(skeleton)
-    if isinstance(skeleton, dict):
-        return {key: _renumber(child, numbers) for key, child in skeleton.items()}
-    return type(skeleton)(_renumber(child, numbers) for child in skeleton)

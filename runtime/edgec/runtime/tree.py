@@ -16,6 +16,7 @@ __all__ = [
     "leaf_indices",
     "leaf_names",
     "match",
+    "renumber",
     "to_json",
     "unflatten",
 ]
@@ -126,6 +127,17 @@ def leaf_names(skeleton: Tree, root: str) -> dict[int, str]:
     for position, child in enumerate(skeleton):
         names |= leaf_names(child, f"{root}[{position}]" if root else str(position))
     return names
+
+
+def renumber(skeleton: Tree, numbers: Mapping[int, int]) -> Tree:
+    """The same structure with other leaf numbers; a leaf without a new number becomes None."""
+    if skeleton is None:
+        return None
+    if isinstance(skeleton, int):
+        return numbers.get(skeleton)
+    if isinstance(skeleton, dict):
+        return {key: renumber(child, numbers) for key, child in skeleton.items()}
+    return type(skeleton)(renumber(child, numbers) for child in skeleton)
 
 
 def to_json(skeleton: Tree) -> Any:
