@@ -1,10 +1,11 @@
+import json
 import platform
 from pathlib import Path
 
 import pytest
 
 from edgec.runtime.errors import TargetError
-from edgec.targets import PRESETS, Backend, catalogue, expand, find
+from edgec.targets import PRESETS, Backend, Target, catalogue, expand, find
 
 PROMISED = [
     "cpu",
@@ -123,3 +124,8 @@ def test_the_documentation_names_every_target():
     for target in catalogue():
         also = ", ".join(f"`{alias}`" for alias in target.aliases)
         assert f"| `{target.name}` | {target.summary} | {also} |" in lines
+
+
+def test_every_target_survives_the_way_through_json():
+    for target in catalogue():
+        assert Target.from_json(json.loads(json.dumps(target.to_json()))) == target

@@ -147,7 +147,19 @@ class Target:
             TargetError: the text is no TOML, or a key is missing, unknown or of a wrong type.
         """
         try:
-            table = tomllib.loads(text)
+            return cls.from_json(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise TargetError(f"damaged target file: {error}") from error
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Target":
+        """The inverse of `to_json`; what is left out has its default.
+
+        Raises:
+            TargetError: a key is missing, unknown or of a wrong type.
+        """
+        table = {key: item for key, item in value.items() if item is not None}
+        try:
             nested: dict[str, Any] = {
                 "backend": Backend(table.pop("backend")),
                 "cpu": _table(Cpu, table.pop("cpu")) if "cpu" in table else None,
@@ -156,7 +168,7 @@ class Target:
                 "notes": tuple(_table(Note, note) for note in table.pop("notes", ())),
             }
             return cls(**_tuples(table), **nested)
-        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise TargetError(f"damaged target file: {error}") from error
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "ModuleArgument",
     "WeightsOption",
     "complete_device",
+    "complete_pass",
     "complete_target",
 ]
 
@@ -30,6 +31,15 @@ def complete_target(incomplete: str) -> Iterator[tuple[str, str]]:
     for name, members in PRESETS.items():
         if name.startswith(incomplete):
             yield name, ", ".join(members)
+
+
+def complete_pass(incomplete: str) -> Iterator[tuple[str, str]]:
+    """edgec's passes that can be left out and begin so, with what they do."""
+    from edgec.toolchain.passes import CATALOGUE, ESSENTIAL
+
+    for kind in CATALOGUE:
+        if kind.name not in ESSENTIAL and kind.name.startswith(incomplete):
+            yield kind.name, (kind.__doc__ or "").strip().splitlines()[0]
 
 
 def complete_device(incomplete: str) -> Iterator[tuple[str, str]]:

@@ -5,11 +5,13 @@ from edgec.toolchain.compiling import (
     Compiled,
     CompileOptions,
     CompileReport,
+    PassReport,
     Phase,
     Step,
     command,
     compile,
     compile_with_report,
+    run_passes,
 )
 from edgec.toolchain.flags import LEVELS
 from edgec.toolchain.load import load_program
@@ -21,6 +23,7 @@ __all__ = [
     "CompileOptions",
     "CompileReport",
     "Compiled",
+    "PassReport",
     "Phase",
     "Program",
     "Step",
@@ -28,4 +31,5 @@ __all__ = [
     "compile",
     "compile_with_report",
     "load_program",
+    "run_passes",
 ]

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -25,7 +25,8 @@ from edgec.toolchain.cache import Cache, Entry, key_of
 from edgec.toolchain.check import Outcome, check_module, unchecked
 from edgec.toolchain.flags import command_line, compile_flags
 from edgec.toolchain.load import load_program
-from edgec.toolchain.passes import PASSES_VERSION
+from edgec.toolchain.passes import PASSES_VERSION, refuse_unknown
+from edgec.toolchain.passes.narrow_integers import NarrowIntegers
 from edgec.toolchain.process import compiler_path, compiler_version, keep_log, run_compiler
 from edgec.toolchain.program import Program, ProgramInfo
 
@@ -33,11 +34,13 @@ __all__ = [
     "CompileOptions",
     "CompileReport",
     "Compiled",
+    "PassReport",
     "Phase",
     "Step",
     "command",
     "compile",
     "compile_with_report",
+    "run_passes",
 ]
 
 _PREPARE_TIMEOUT = 1800.0
@@ -73,6 +76,7 @@ class CompileOptions:
     Attributes:
         output: where the module goes; without it, into edgec's cache folder.
         level: 0 to 3, as in `-O2`.
+        disabled: names of edgec's passes to leave out (`edgec.toolchain.passes.CATALOGUE`).
         iree_args: passed on to iree-compile after edgec's own flags.
         check: run the golden answers where the device is present.
         cache: take and keep finished modules.
@@ -87,6 +91,7 @@ class CompileOptions:
 
     output: Path | None = None
     level: int = 2
+    disabled: tuple[str, ...] = ()
     iree_args: tuple[str, ...] = ()
     check: bool = True
     cache: bool = True
@@ -96,6 +101,24 @@ class CompileOptions:
     memory: int | None = None
     check_timeout: float = 300.0
     tolerance: Tolerance | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassReport:
+    """What edgec's passes did to a program.
+
+    Attributes:
+        changes: in how many places each pass changed it, by name; only those that ran, in order.
+        seconds: how long each took, by name, and `parse` and `write`.
+    """
+
+    changes: Mapping[str, int]
+    seconds: Mapping[str, float]
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "PassReport":
+        """From the reply of the process that ran them."""
+        return cls(changes=value["changes"], seconds=value["seconds"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,14 +233,35 @@ def compile_with_report(
     options: CompileOptions = CompileOptions(),
 ) -> Compiled:
     """As `compile`, with the report of what was done."""
+    return _job(program, target, options).run()
+
+
+def run_passes(
+    program: Program | Path | str,
+    target: str | Target = "cpu",
+    options: CompileOptions = CompileOptions(),
+) -> PassReport:
+    """Run edgec's passes as `compile` would, and nothing after them.
+
+    With `options.keep_temps` the compiler's input is kept there.
+
+    Raises:
+        As `compile`, but for what the compiler itself raises.
+    """
+    job = _job(program, target, options)
+    with tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
+        return job.prepare(Path(scratch))
+
+
+def _job(program: Program | Path | str, target: str | Target, options: CompileOptions) -> "_Job":
+    refuse_unknown(options.disabled)
     chosen = find(target) if isinstance(target, str) else target
     clock = _Clock(target=chosen.name, progress=options.progress)
     with clock.step(Step.READ):
         if not isinstance(program, Program):
             program = load_program(program, cache=options.cache)
     _refuse_missing_types(program, chosen)
-    job = _Job(program=program, target=chosen, options=options, clock=clock)
-    return job.run()
+    return _Job(program=program, target=chosen, options=options, clock=clock)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,12 +301,7 @@ class _Job:
         key = self._key()
         entry = store.get(key) if store and self.options.keep_temps is None else None
         with tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
-            folder = self.options.keep_temps or Path(scratch)
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise FileError(f"cannot make {folder}: {error.strerror}") from error
-            files = _Files.in_folder(folder, self._name, self.target)
+            files = self._files(Path(scratch))
             if entry is not None:
                 shutil.copyfile(entry.payload, files.module)
                 outcome = self._check(files.module, entry)
@@ -289,6 +328,18 @@ class _Job:
             ),
         )
 
+    def prepare(self, scratch: Path) -> PassReport:
+        """Run edgec's passes only."""
+        return self._prepare(self._files(scratch), scratch, narrow=False)
+
+    def _files(self, scratch: Path) -> _Files:
+        folder = self.options.keep_temps or scratch
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"cannot make {folder}: {error.strerror}") from error
+        return _Files.in_folder(folder, self._name, self.target)
+
     def _build(self, files: _Files, scratch: Path) -> tuple[Outcome, tuple[str, ...]]:
         """Make and check the module; on a device without 64-bit integers, in two ways.
 
@@ -299,7 +350,9 @@ class _Job:
             self._make(files, scratch, narrow=False)
             return self._check(files.module, None), ()
         except (CompileError, WrongAnswer) as error:
-            if self.target.limits.i64 or not self._prepare(files, scratch, narrow=True):
+            if self.target.limits.i64:
+                raise
+            if not self._prepare(files, scratch, narrow=True).changes.get(NarrowIntegers.name):
                 raise
             refused = error
         try:
@@ -313,8 +366,8 @@ class _Job:
         self._prepare(files, scratch, narrow=narrow)
         self._compile(files, scratch)
 
-    def _prepare(self, files: _Files, scratch: Path, *, narrow: bool) -> bool:
-        """Run edgec's passes into `files.source`; whether integers were narrowed."""
+    def _prepare(self, files: _Files, scratch: Path, *, narrow: bool) -> "PassReport":
+        """Run edgec's passes into `files.source`."""
         with self.clock.step(Step.PASSES):
             source = scratch / "program.mlirbc"
             source.write_bytes(self.program.bytecode)
@@ -325,12 +378,15 @@ class _Job:
                     "output": str(files.source),
                     "info": self.program.info.to_json(),
                     "facts": self._facts(),
+                    "target": self.target.to_json(),
+                    "level": self.options.level,
                     "narrow": narrow,
+                    "disabled": list(self.options.disabled),
                 },
                 subject=self._name,
                 timeout=_PREPARE_TIMEOUT,
             )
-        return bool(prepared["narrowed"])
+        return PassReport.from_json(prepared)
 
     def _compile(self, files: _Files, scratch: Path) -> None:
         """Run the compiler on `files.source`."""
@@ -377,7 +433,7 @@ class _Job:
             self.program.info.to_json(),
             json.dumps([*flags, *self.options.iree_args]),
             json.dumps(self._facts(), sort_keys=True),
-            str(PASSES_VERSION),
+            json.dumps([PASSES_VERSION, self.options.level, sorted(self.options.disabled)]),
         )
 
     def _facts(self) -> dict[str, Any]:

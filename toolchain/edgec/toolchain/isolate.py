@@ -107,6 +107,7 @@ def _describe(arguments: Mapping[str, Any]) -> Any:
 
 
 def _prepare(arguments: Mapping[str, Any]) -> Any:
+    from edgec.targets import Target
     from edgec.toolchain.prepare import prepare_file
     from edgec.toolchain.program import ProgramInfo
 
@@ -115,9 +116,12 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         Path(arguments["output"]),
         ProgramInfo.from_json(arguments["info"]),
         arguments["facts"],
+        Target.from_json(arguments["target"]),
+        level=int(arguments["level"]),
         narrow=bool(arguments["narrow"]),
+        disabled=tuple(arguments["disabled"]),
     )
-    return {"seconds": dict(prepared.seconds), "narrowed": prepared.narrowed}
+    return {"seconds": dict(prepared.seconds), "changes": dict(prepared.changes)}
 
 
 def _check(arguments: Mapping[str, Any]) -> Any:

@@ -5,16 +5,17 @@ This is what runs in a process of its own (`isolate`): the bindings may die on a
 
 import functools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from edgec.runtime.errors import ProgramError
 from edgec.runtime.files import read_bytes, write_atomically
+from edgec.targets import Target
 from edgec.toolchain.describe import describe
 from edgec.toolchain.diagnostics import explain_unreadable
-from edgec.toolchain.passes import NarrowIntegers, Pass, passes_for
+from edgec.toolchain.passes import Pass, Situation, passes_for
 from edgec.toolchain.program import ProgramInfo
 from edgec.toolchain.stablehlo import parse_stablehlo
 
@@ -23,10 +24,15 @@ __all__ = ["Prepared", "describe_file", "prepare_file"]
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """What `prepare_file` did: seconds by pass name, and whether integers were narrowed."""
+    """What `prepare_file` did.
+
+    Attributes:
+        seconds: how long reading, each pass and writing took, by name.
+        changes: in how many places each pass changed the program, by name; only those that ran.
+    """
 
     seconds: Mapping[str, float]
-    narrowed: bool
+    changes: Mapping[str, int]
 
 
 def describe_file(path: Path) -> ProgramInfo:
@@ -46,8 +52,11 @@ def prepare_file(
     output: Path,
     info: ProgramInfo,
     facts: Mapping[str, Any],
+    target: Target,
     *,
+    level: int = 2,
     narrow: bool = False,
+    disabled: Collection[str] = (),
 ) -> Prepared:
     """Run edgec's passes on `source` and write `output`, MLIR bytecode with its locations.
 
@@ -56,11 +65,15 @@ def prepare_file(
         output: the compiler's input.
         info: the program's description.
         facts: the JSON of the module's facts, without its check.
+        target: the device it is for.
+        level: 0 to 3, as in `-O2`.
         narrow: compute 64-bit integers in 32 bits.
+        disabled: names of passes to leave out.
 
     Raises:
         FileError: a file cannot be read or written.
         ProgramError: the code is damaged or does not fit its description.
+        UsageError: `disabled` names no pass, or one that cannot be left out.
     """
     from iree.compiler import ir
 
@@ -74,13 +87,15 @@ def prepare_file(
 
     data = read_bytes(source)
     module = timed("parse", lambda: _parse(data, ir.Context()))
-    narrowed = False
-    for step in passes_for(info, facts, module, narrow=narrow):
-        changed = timed(step.name, functools.partial(run_pass, step, module))
-        narrowed |= isinstance(step, NarrowIntegers) and bool(changed)
+    situation = Situation(
+        info=info, facts=facts, module=module, target=target, level=level, narrow=narrow
+    )
+    changes: dict[str, int] = {}
+    for step in passes_for(situation, disabled):
+        changes[step.name] = timed(step.name, functools.partial(run_pass, step, module))
     with module.context, write_atomically(output) as stream:
         timed("write", lambda: module.operation.write_bytecode(stream))
-    return Prepared(seconds=seconds, narrowed=narrowed)
+    return Prepared(seconds=seconds, changes=changes)
 
 
 def _parse(data: bytes, context: Any) -> Any:
@@ -90,8 +105,8 @@ def _parse(data: bytes, context: Any) -> Any:
         raise explain_unreadable(data) or error from error
 
 
-def run_pass(step: Pass, module: Any) -> Any:
-    """Run one pass and verify the module after it; what the pass returns.
+def run_pass(step: Pass, module: Any) -> int:
+    """Run one pass and verify the module after it; in how many places it changed.
 
     Raises:
         ProgramError: the pass refused the program, or left code that does not verify.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edgec.cli.options import complete_target
+from edgec.cli.options import complete_pass, complete_target
 from edgec.cli.report import Block, Grid, Report
 from edgec.cli.session import Session
 from edgec.runtime.errors import EdgecError, UsageError
@@ -80,6 +80,23 @@ def compile(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the compiler's command, and run nothing.")
     ] = False,
+    print_passes: Annotated[
+        bool,
+        typer.Option(
+            "--print-passes",
+            help="Run edgec's own passes, print what each did and what it is for, and stop.",
+        ),
+    ] = False,
+    disable_pass: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--disable-pass",
+            metavar="NAME",
+            help="Leave out one of edgec's passes; repeatable.",
+            autocompletion=complete_pass,
+            show_default=False,
+        ),
+    ] = None,
     iree_arg: Annotated[
         list[str] | None,
         typer.Option(
@@ -111,12 +128,15 @@ def compile(
         tolerance = Tolerance(absolute=atol or 0.0, relative=rtol or 0.0)
     options = CompileOptions(
         level=level,
+        disabled=tuple(disable_pass or ()),
         iree_args=tuple(iree_arg or ()),
         check=check,
         cache=cache,
         keep_temps=keep_temps,
         tolerance=tolerance,
     )
+    if print_passes:
+        return _passes(session, program, targets, options)
     if dry_run:
         return _commands(program, targets, options)
     outputs = _outputs(program, targets, output)
@@ -197,6 +217,67 @@ def _commands(program: Path, targets: Sequence["Target"], options: "CompileOptio
             ],
         },
         blocks=tuple(shlex.join(line) for line in lines),
+    )
+
+
+def _passes(
+    session: Session, program: Path, targets: Sequence["Target"], options: "CompileOptions"
+) -> Report:
+    """What each pass did for each target; nothing is compiled."""
+    from edgec.cli.amounts import seconds_text
+    from edgec.cli.progress import showing
+    from edgec.toolchain import load_program, run_passes
+    from edgec.toolchain.passes import CATALOGUE
+
+    purposes = {kind.name: (kind.__doc__ or "").strip().splitlines()[0] for kind in CATALOGUE}
+    with showing(session):
+        source = load_program(program, cache=options.cache)
+        reports = {target.name: run_passes(source, target, options) for target in targets}
+    rows = tuple(
+        (
+            name,
+            "disabled"
+            if name in options.disabled
+            else str(report.changes[name])
+            if name in report.changes
+            else "not needed",
+            seconds_text(report.seconds[name]) if name in report.seconds else "",
+            purpose,
+        )
+        for report in reports.values()
+        for name, purpose in purposes.items()
+    )
+    blocks: list[Block] = []
+    for index, name in enumerate(reports):
+        blocks.append(f"edgec's passes for {name}, in order:")
+        blocks.append(
+            Grid(
+                columns=("pass", "changes", "time", "what it does"),
+                rows=rows[index * len(purposes) : (index + 1) * len(purposes)],
+                right=frozenset({1, 2}),
+            )
+        )
+    return Report(
+        data={
+            "program": program,
+            "targets": [
+                {
+                    "target": target,
+                    "passes": [
+                        {
+                            "name": name,
+                            "purpose": purpose,
+                            "disabled": name in options.disabled,
+                            "changes": report.changes.get(name),
+                            "seconds": report.seconds.get(name),
+                        }
+                        for name, purpose in purposes.items()
+                    ],
+                }
+                for target, report in reports.items()
+            ],
+        },
+        blocks=tuple(blocks),
     )
 
 

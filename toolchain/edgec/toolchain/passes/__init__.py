@@ -1,78 +1,82 @@
 """edgec's own compiler passes, in the order they run; each is one file, one frozen dataclass."""
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from typing import Any, Protocol
 
-from edgec.runtime.module import GET_STATE, SET_STATE
+from edgec.runtime.errors import UsageError
 from edgec.toolchain.passes.annotate import Annotate
 from edgec.toolchain.passes.bind_globals import BindGlobals
-from edgec.toolchain.passes.functions import entry_block, functions
+from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
 from edgec.toolchain.passes.narrow_integers import NarrowIntegers
 from edgec.toolchain.passes.separate_bytes import SeparateBytes
-from edgec.toolchain.program import Dialect, ProgramInfo
+from edgec.toolchain.passes.situation import Situation
 
 __all__ = [
+    "CATALOGUE",
+    "ESSENTIAL",
     "PASSES_VERSION",
-    "Annotate",
-    "BindGlobals",
-    "NarrowIntegers",
     "Pass",
-    "SeparateBytes",
+    "Situation",
     "passes_for",
+    "refuse_unknown",
 ]
 
-PASSES_VERSION = 6
+PASSES_VERSION = 7
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
-
-_SPIRV_DRIVERS = ("vulkan", "metal")
 
 
 class Pass(Protocol):
-    """One rewrite of an `ir.Module`, in place."""
+    """One rewrite of an `ir.Module`, in place. Its class's docstring says why it exists."""
 
-    @property
-    def name(self) -> str:
-        """Its name in reports."""
+    name: str
 
-    def run(self, module: Any) -> Any:
-        """Rewrite the module."""
+    @classmethod
+    def plan(cls, situation: Situation) -> "Pass | None":
+        """The pass with its options, or None where it has nothing to do."""
+
+    def run(self, module: Any) -> int:
+        """Rewrite the module; in how many places."""
 
 
-def passes_for(
-    info: ProgramInfo, facts: Mapping[str, Any], module: Any, *, narrow: bool = False
-) -> tuple[Pass, ...]:
-    """The passes that this program needs, in order.
+CATALOGUE: tuple[type[Pass], ...] = (
+    DynamicShapes,
+    NarrowIntegers,
+    SeparateBytes,
+    BindGlobals,
+    Annotate,
+)
+"""Every pass, in the order they run."""
+
+ESSENTIAL = frozenset({BindGlobals.name, Annotate.name})
+"""Without these there is no module; they cannot be left out."""
+
+
+def passes_for(situation: Situation, disabled: Collection[str] = ()) -> tuple[Pass, ...]:
+    """The passes that a program needs, in order.
 
     Args:
-        info: the program's description.
-        facts: what the module will say of itself.
-        module: the `ir.Module`.
-        narrow: compute 64-bit integers in 32 bits.
+        situation: the program and where it goes.
+        disabled: names of passes to leave out.
+
+    Raises:
+        UsageError: there is no such pass, or it cannot be left out.
     """
-    first: tuple[Pass, ...] = ()
-    if info.dialect is Dialect.STABLEHLO and _is_dynamic(module):
-        from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
-
-        first = (DynamicShapes(info=info),)
-    if narrow:
-        first = (*first, NarrowIntegers())
-    if info.dialect is Dialect.STABLEHLO and facts.get("driver") in _SPIRV_DRIVERS:
-        first = (*first, SeparateBytes())
-    return (
-        *first,
-        BindGlobals(info=info),
-        Annotate(
-            signatures=tuple(function.signature for function in info.functions),
-            facts=facts,
-            internal=(GET_STATE, SET_STATE) if info.states else (),
-        ),
-    )
+    refuse_unknown(disabled)
+    planned = [kind.plan(situation) for kind in CATALOGUE if kind.name not in disabled]
+    return tuple(step for step in planned if step is not None)
 
 
-def _is_dynamic(module: Any) -> bool:
-    return any(
-        "?" in str(argument.type)
-        for function in functions(module).values()
-        if list(function.regions[0].blocks)
-        for argument in entry_block(function).arguments
-    )
+def refuse_unknown(disabled: Collection[str]) -> None:
+    """Check names of passes to leave out.
+
+    Raises:
+        UsageError: there is no such pass, or it cannot be left out.
+    """
+    optional = [kind.name for kind in CATALOGUE if kind.name not in ESSENTIAL]
+    for name in disabled:
+        if name not in optional:
+            known = name in ESSENTIAL
+            raise UsageError(
+                f"the pass {name} cannot be left out" if known else f"there is no pass {name}",
+                hint=f"one of {', '.join(optional)}",
+            )

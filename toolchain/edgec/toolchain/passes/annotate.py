@@ -8,11 +8,14 @@ from typing import Any
 from edgec.runtime.module import (
     CHECK_ATTRIBUTE,
     CHECK_WIDTH,
+    GET_STATE,
     MODULE_ATTRIBUTE,
+    SET_STATE,
     SIGNATURE_ATTRIBUTE,
 )
 from edgec.runtime.signature import Signature
 from edgec.toolchain.passes.functions import find_function, functions
+from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["Annotate"]
 
@@ -39,8 +42,17 @@ class Annotate:
 
     name = "annotate"
 
-    def run(self, module: Any) -> None:
-        """Annotate `module` (an `ir.Module`) in place.
+    @classmethod
+    def plan(cls, situation: Situation) -> "Annotate | None":
+        """For every program."""
+        return cls(
+            signatures=tuple(function.signature for function in situation.info.functions),
+            facts=situation.facts,
+            internal=(GET_STATE, SET_STATE) if situation.info.states else (),
+        )
+
+    def run(self, module: Any) -> int:
+        """Annotate `module` (an `ir.Module`) in place; how many functions say what they are.
 
         Raises:
             ProgramError: a signature has no function.
@@ -63,3 +75,4 @@ class Annotate:
                 function.attributes["iree.reflection"] = ir.DictAttr.get(
                     {key: ir.StringAttr.get(text) for key, text in entries.items()}
                 )
+        return len(self.signatures)

@@ -13,6 +13,7 @@ from edgec.toolchain.passes.functions import (
     returns,
     set_types,
 )
+from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.program import (
     STATE_FUNCTION,
     Function,
@@ -47,8 +48,13 @@ class BindGlobals:
 
     name = "bind-globals"
 
-    def run(self, module: Any) -> None:
-        """Rewrite `module` (an `ir.Module`) in place.
+    @classmethod
+    def plan(cls, situation: Situation) -> "BindGlobals | None":
+        """For every program."""
+        return cls(info=situation.info)
+
+    def run(self, module: Any) -> int:
+        """Rewrite `module` (an `ir.Module`) in place; how many values were bound.
 
         Raises:
             ProgramError: the code and its description do not fit.
@@ -63,6 +69,11 @@ class BindGlobals:
                 self._declare_states(module, bound)
             for function in self.info.functions:
                 self._bind(module, function, bound)
+        return sum(
+            not isinstance(role, Input | Output)
+            for function in self.info.functions
+            for role in (*function.arguments, *function.results)
+        )
 
     def _bind(self, module: Any, function: Function, bound: "_Globals") -> None:
         operation = find_function(module, function.signature.name)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from edgec.toolchain.passes.functions import entry_block, functions, returns
+from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.program import STATE_FUNCTION
 
 __all__ = ["NarrowIntegers"]
@@ -42,6 +43,11 @@ class NarrowIntegers:
     """
 
     name = "narrow-integers"
+
+    @classmethod
+    def plan(cls, situation: Situation) -> "NarrowIntegers | None":
+        """Where the compile asks for it: plain code was refused, or gave wrong answers."""
+        return cls() if situation.narrow else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place.

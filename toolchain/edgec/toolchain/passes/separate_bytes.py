@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.targets import Backend
+from edgec.toolchain.passes.situation import Situation
+
 __all__ = ["SeparateBytes"]
 
 _PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
@@ -26,6 +29,12 @@ class SeparateBytes:
     """
 
     name = "separate-bytes"
+
+    @classmethod
+    def plan(cls, situation: Situation) -> "SeparateBytes | None":
+        """For programs in StableHLO that become SPIR-V."""
+        spirv = situation.target.backend in (Backend.VULKAN, Backend.METAL)
+        return cls() if spirv and situation.is_stablehlo else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many places changed."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from edgec.runtime.errors import CompileError
 from edgec.runtime.signature import Dim
+from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.program import Input, ProgramInfo
 
 __all__ = ["DynamicShapes"]
@@ -46,6 +47,11 @@ class DynamicShapes:
     info: ProgramInfo | None = None
 
     name = "dynamic-shapes"
+
+    @classmethod
+    def plan(cls, situation: Situation) -> "DynamicShapes | None":
+        """For programs in StableHLO with a dynamic dimension."""
+        return cls(info=situation.info) if situation.is_stablehlo and situation.is_dynamic else None
 
     def run(self, module: Any) -> int:
         """Rewrite an `iree.compiler.ir.Module` in StableHLO in place.
