@@ -1,0 +1,62 @@
+"""LiteRT (TensorFlow Lite) with XNNPACK, converted from the model in TensorFlow."""
+
+from pathlib import Path
+
+from benchmarks.peers.engines.engine import Engine
+from benchmarks.peers.engines.source_files import timed
+from benchmarks.peers.models.model import Model
+
+__all__ = ["LiteRt"]
+
+
+class LiteRt(Engine):
+    """The interpreter takes XNNPACK by itself for every operation that it has."""
+
+    name = "litert"
+    title = "LiteRT (XNNPACK)"
+    packages = ("ai-edge-litert", "tensorflow-cpu")
+
+    def build(self, model: Model, folder: Path) -> dict[str, float]:
+        path = folder / "model.tflite"
+        return {} if path.exists() else {"export": timed(lambda: _convert(model, path))}
+
+    def prepare(self, model: Model, folder: Path, threads: int) -> None:
+        from ai_edge_litert.interpreter import Interpreter
+
+        self._interpreter = Interpreter(str(folder / "model.tflite"), num_threads=threads)
+        self._interpreter.allocate_tensors()
+        runner = self._interpreter.get_signature_runner()
+        inputs = runner.get_input_details()
+        for spec, array in zip(model.inputs, model.example(), strict=True):
+            self._interpreter.set_tensor(inputs[spec.name]["index"], array)
+        outputs = runner.get_output_details()
+        self._outputs = [outputs[f"out{i}"]["index"] for i in range(len(outputs))]
+
+    def run(self) -> None:
+        self._interpreter.invoke()
+
+    def outputs(self):
+        return [self._interpreter.get_tensor(index) for index in self._outputs]
+
+
+def _convert(model: Model, path: Path) -> None:
+    import tensorflow as tf
+
+    from benchmarks.peers.nets.with_tensorflow import TensorFlowNet
+
+    net, weights = TensorFlowNet(), model.weights()
+    specs = [tf.TensorSpec(s.shape, getattr(tf, s.dtype), name=s.name) for s in model.inputs]
+
+    @tf.function(input_signature=specs)
+    def main(*values):
+        outputs = model.build(net, weights, values)
+        return {f"out{i}": tf.identity(output) for i, output in enumerate(outputs)}
+
+    module = tf.Module()
+    module.main = main
+    converter = tf.lite.TFLiteConverter.from_concrete_functions(
+        [main.get_concrete_function()], module
+    )
+    part = path.with_suffix(".part")
+    part.write_bytes(converter.convert())
+    part.replace(path)

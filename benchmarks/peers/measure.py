@@ -1,0 +1,243 @@
+"""Engines and a model to rows: a process an engine, bursts of calls in turns, so that noise is shared."""
+
+import hashlib
+import json
+import selectors
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.results import Row
+
+__all__ = ["ROOT", "Measurement", "model_folder"]
+
+ROOT = Path(__file__).resolve().parents[2]
+_BUILD_LIMIT, _READY_LIMIT = 1800.0, 300.0  # seconds
+_PAUSE = 0.03  # seconds; lets the threads of the engine before go to sleep
+
+
+class _Failed(Exception):
+    """A child that refused, died or took too long; the text says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """What to measure.
+
+    Attributes:
+        engines: names of engines, which take turns.
+        threads: thread counts, one after the other.
+        repeats: rounds of turns.
+        seconds: how long an engine's turn lasts.
+        tell: called with lines of progress.
+        run: the name of this run.
+    """
+
+    engines: Sequence[str]
+    threads: Sequence[int]
+    repeats: int
+    seconds: float
+    tell: Callable[[str], None]
+    run: str
+
+    def rows(self, model: str) -> list[Row]:
+        """The rows of one model: build with every engine, then measure on each thread count."""
+        folder = model_folder(model)
+        self._build("reference", model, folder)
+        built: dict[str, dict[str, float] | str] = {}
+        for engine in self.engines:
+            built[engine] = self._build(engine, model, folder)
+        rows: list[Row] = []
+        for threads in self.threads:
+            rows += self._measure(model, folder, threads, built)
+        return rows
+
+    def _build(self, engine: str, model: str, folder: Path) -> dict[str, float] | str:
+        """What building took, in seconds by step; or why it is refused."""
+        begin = time.monotonic()
+        try:
+            with _Child("build", engine, model, str(folder)) as child:
+                times: dict[str, float] = child.answer(_BUILD_LIMIT)["ok"]
+        except _Failed as failed:
+            self.tell(f"  {engine:10} refused: {failed}")
+            return str(failed)
+        self.tell(f"  {engine:10} made in {time.monotonic() - begin:.0f} s")
+        return times
+
+    def _measure(
+        self,
+        model: str,
+        folder: Path,
+        threads: int,
+        built: dict[str, dict[str, float] | str],
+    ) -> list[Row]:
+        entrants: list[_Entrant] = []
+        rows: list[Row] = []
+        try:
+            for engine, times in built.items():
+                row = Row(model=model, engine=engine, threads=threads, run=self.run)
+                entrant = _Entrant(row=row)
+                entrants.append(entrant)
+                if isinstance(times, str):
+                    entrant.refused = times
+                else:
+                    entrant.start(folder, times)
+            for _ in range(self.repeats):
+                for entrant in entrants:
+                    entrant.take_turn(self.seconds)
+            rows = [entrant.finished() for entrant in entrants]
+        finally:
+            for entrant in entrants:
+                entrant.stop()
+        for row in rows:
+            self.tell(_line(row))
+        return rows
+
+
+@dataclass(kw_only=True)
+class _Entrant:
+    """An engine while it is measured."""
+
+    row: Row
+    refused: str = ""
+    build: dict[str, float] = field(default_factory=dict)
+    error: float | None = None
+    rounds: list[tuple[float, ...]] = field(default_factory=list)
+    child: "_Child | None" = None
+
+    def start(self, folder: Path, build: dict[str, float]) -> None:
+        self.build = dict(build)
+        self.child = _Child(
+            "serve", self.row.engine, self.row.model, str(folder), str(self.row.threads)
+        )
+        try:
+            ready = self.child.answer(_READY_LIMIT)["ok"]
+        except _Failed as failed:
+            self._refuse(failed)
+            return
+        self.error = ready.pop("error")
+        self.build |= ready
+
+    def take_turn(self, seconds: float) -> None:
+        if self.child is None or self.refused:
+            return
+        time.sleep(_PAUSE)
+        try:
+            self.child.ask({"seconds": seconds})
+            self.rounds.append(tuple(self.child.answer(_READY_LIMIT)["ms"]))
+        except _Failed as failed:
+            self._refuse(failed)
+
+    def _refuse(self, failed: _Failed) -> None:
+        self.refused = str(failed)
+        self.rounds.clear()
+
+    def finished(self) -> Row:
+        row = self.row
+        return Row(
+            model=row.model,
+            engine=row.engine,
+            threads=row.threads,
+            refused=self.refused,
+            error=None if self.refused else self.error,
+            rounds=tuple(self.rounds),
+            build={step: round(time, 3) for step, time in self.build.items()},
+            run=row.run,
+        )
+
+    def stop(self) -> None:
+        if self.child is not None:
+            self.child.close()
+
+
+class _Child:
+    """A process that answers in lines of JSON; what it prints besides is kept for when it dies."""
+
+    def __init__(self, *words: str) -> None:
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.peers.child", *words],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+        )
+
+    def ask(self, message: dict[str, Any]) -> None:
+        stream = self._process.stdin
+        try:
+            if stream is not None:
+                stream.write(json.dumps(message) + "\n")
+                stream.flush()
+        except OSError as error:
+            raise _Failed(self._last_words()) from error
+
+    def answer(self, limit: float) -> dict[str, Any]:
+        """The next message.
+
+        Raises:
+            _Failed: it refuses, is dead, or says nothing for so many seconds.
+        """
+        stream = self._process.stdout
+        with selectors.DefaultSelector() as selector:
+            selector.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]
+            if not selector.select(limit):
+                raise _Failed(f"no answer within {limit:.0f} s")
+        line = stream.readline() if stream is not None else ""
+        if not line:
+            raise _Failed(self._last_words())
+        message: dict[str, Any] = json.loads(line)
+        if "refused" in message:
+            raise _Failed(message["refused"])
+        return message
+
+    def _last_words(self) -> str:
+        code = self._process.wait()
+        self._log.seek(0)
+        lines = self._log.read().decode(errors="replace").strip().splitlines()
+        return f"ended with {code}: {lines[-1] if lines else 'no message'}"[:300]
+
+    def close(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._log.close()
+
+    def __enter__(self) -> "_Child":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def model_folder(model: str) -> Path:
+    """Where a model's files are kept; a new one whenever the code that writes models changes."""
+    digest = hashlib.sha256()
+    here = Path(__file__).parent
+    for part in ("models", "nets", "weights.py"):
+        files = sorted((here / part).glob("*.py")) if (here / part).is_dir() else [here / part]
+        for file in files:
+            digest.update(file.read_bytes())
+    folder = ROOT / "build" / "peers" / digest.hexdigest()[:8] / model
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _line(row: Row) -> str:
+    words = f"  {row.engine:10} {row.threads} thread{'s' if row.threads > 1 else ' '} "
+    if row.refused:
+        return f"{words} refused: {row.refused}"
+    error = "" if row.error is None else f"   error {row.error:.0e}"
+    return f"{words} {row.fastest:9.3f} ms   median {row.median:9.3f} ms{error}"

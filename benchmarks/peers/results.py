@@ -1,0 +1,140 @@
+"""Rows of measurements, kept in one JSON file that later runs are merged into."""
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Results", "Row", "machine", "versions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One engine with one model on so many threads.
+
+    Attributes:
+        model, engine, threads: what was measured.
+        refused: why there are no times; empty if there are.
+        error: the largest difference from the reference, as a part of the largest value.
+        rounds: milliseconds of every call, a list a round; rounds took turns with other engines.
+        build: seconds by step of what is done once a model; `load` and `first` call, once a process.
+        run: which run of the benchmark this is from.
+    """
+
+    model: str
+    engine: str
+    threads: int
+    refused: str = ""
+    error: float | None = None
+    rounds: tuple[tuple[float, ...], ...] = ()
+    build: dict[str, float] = field(default_factory=dict)
+    run: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What a later row with the same key replaces."""
+        return self.model, self.engine, self.threads
+
+    @property
+    def fastest(self) -> float:
+        """Milliseconds of the fastest call."""
+        return min(min(times) for times in self.rounds)
+
+    @property
+    def median(self) -> float:
+        """Milliseconds of the median call of all rounds."""
+        times = sorted(time for times in self.rounds for time in times)
+        return (times[(len(times) - 1) // 2] + times[len(times) // 2]) / 2
+
+
+class Results:
+    """A file of rows, and of the runs that they are from (date, command, machine, versions)."""
+
+    def __init__(self, path: Path) -> None:
+        """Read what is there; a missing file has no rows.
+
+        Raises:
+            ValueError: the file is there and is not one of these.
+        """
+        self.path = path
+        self.runs: dict[str, dict[str, Any]] = {}
+        self._rows: dict[tuple[str, str, int], Row] = {}
+        if not path.exists():
+            return
+        try:
+            kept = json.loads(path.read_text())
+            self.runs = kept["runs"]
+            for entry in kept["rows"]:
+                row = Row(**{**entry, "rounds": tuple(tuple(r) for r in entry["rounds"])})
+                self._rows[row.key] = row
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} holds no benchmark results: {error}") from error
+
+    def get(self, model: str, engine: str, threads: int) -> Row | None:
+        """The row, if there is one."""
+        return self._rows.get((model, engine, threads))
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """All rows."""
+        return tuple(self._rows.values())
+
+    def put(self, rows: Sequence[Row]) -> None:
+        """Add rows in place of older ones with the same key, and write the file."""
+        self._rows |= {row.key: row for row in rows}
+        used = {row.run for row in self._rows.values()}
+        self.runs = {name: run for name, run in self.runs.items() if name in used}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        part = self.path.with_suffix(".part")
+        part.write_text(_spell(self.runs, self.rows))
+        part.replace(self.path)
+
+
+def _spell(runs: dict[str, dict[str, Any]], rows: Sequence[Row]) -> str:
+    """JSON with one row a line, so that files can be compared."""
+    lines = ",\n".join(json.dumps(asdict(row)) for row in rows)
+    return f'{{"runs": {json.dumps(runs, indent=1)},\n"rows": [\n{lines}\n]}}\n'
+
+
+def machine() -> dict[str, Any]:
+    """The machine: CPU, its vector features, cores, memory, system."""
+    facts = _cpu_facts()
+    flags = facts.get("flags", "").split()
+    wide = [f for f in flags if f.startswith(("avx", "amx", "asimd", "sve"))]
+    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "cpu": facts.get("model name", platform.processor() or platform.machine()),
+        "family": " ".join(facts.get(k, "?") for k in ("vendor_id", "cpu family", "model")),
+        "features": wide,
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(pages / 2**30, 1),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "load_before": round(os.getloadavg()[0], 2),
+    }
+
+
+def versions(packages: Sequence[str]) -> dict[str, str]:
+    """The installed versions; `missing` where there is none."""
+    return {package: _version(package) for package in sorted(set(packages))}
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "missing"
+
+
+def _cpu_facts() -> dict[str, str]:
+    """The first processor of /proc/cpuinfo, where there is such a file."""
+    path = Path("/proc/cpuinfo")
+    if not path.exists():
+        return {}
+    first = path.read_text().split("\n\n")[0]
+    pairs = (line.partition(":") for line in first.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
