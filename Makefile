@@ -2,7 +2,7 @@
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format coverage clean
+.PHONY: help setup demo test test-all lint format coverage operators clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ lint: setup  ## style and types only
 format: setup  ## put the code into shape
 	@$(PYTHON) -m ruff check --fix .
 	@$(PYTHON) -m ruff format .
+
+operators: setup  ## run every operator case on the CPU and on Vulkan and write docs/operators.md
+	@$(PYTHON) -m benchmarks.operators
 
 coverage: setup  ## run every model and feature case and write docs/coverage.md
 	@$(PYTHON) -m benchmarks.coverage

@@ -1,0 +1,79 @@
+"""Check every operator case and write docs/operators.md: `python -m benchmarks.operators`.
+
+Rows are kept in build/operators/ as they come, so that a run can be stopped and gone on with.
+"""
+
+import argparse
+import random
+import re
+import sys
+from importlib import metadata
+
+from benchmarks.operators.catalogue import all_cases
+from benchmarks.operators.sweep import ROOT, Row, Sweep, read_rows
+from benchmarks.operators.table import page, summary
+from edgec import runtime
+
+_TARGETS = ("cpu", "vulkan")
+_PACKAGES = ("iree-base-compiler", "jax")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--target", action="append", choices=_TARGETS, help="default: both")
+    parser.add_argument("--only", default="", help="cases whose key this regular expression finds")
+    parser.add_argument("--jobs", type=int, default=1, help="cases at a time")
+    parser.add_argument("--sample", type=int, help="so many of the cases, evenly chosen")
+    parser.add_argument("--resume", action="store_true", help="keep the rows that are there")
+    parser.add_argument("--failed", action="store_true", help="only what was not right before")
+    parser.add_argument("--plain", action="store_true", help="the compiler alone, without edgec")
+    parser.add_argument("--kept", action="store_true", help="measure nothing; write what is known")
+    chosen = parser.parse_args()
+    cases = [case for case in all_cases() if re.search(chosen.only, case.key)]
+    if chosen.sample:
+        cases = random.Random(1).sample(cases, min(chosen.sample, len(cases)))
+    for target in [] if chosen.kept else chosen.target or _TARGETS:
+        sweep = Sweep(target=target, plain=chosen.plain, jobs=chosen.jobs, tell=_tell)
+        known = read_rows(sweep.store)
+        wanted = [
+            case
+            for case in cases
+            if not (chosen.resume and case.key in known)
+            and not (
+                chosen.failed
+                and case.key in known
+                and known[case.key].outcome in ("right", "outside")
+            )
+        ]
+        print(f"{target}: {summary(sweep.run(wanted))}", flush=True)
+    stores = {
+        name: {key: row for key, row in read_rows(sweep.store).items() if key in keys}
+        for keys in [{case.key for case in all_cases()}]
+        for name, sweep in {
+            f"{target}{', plain' if plain else ''}": Sweep(
+                target=target, plain=plain, jobs=1, tell=_tell
+            )
+            for plain in (False, True)
+            for target in _TARGETS
+        }.items()
+    }
+    kept = {name: rows for name, rows in stores.items() if rows}
+    for name, rows in kept.items():
+        print(f"all of {name}: {summary(rows.values())}")
+    versions = {package: metadata.version(package) for package in _PACKAGES}
+    (ROOT / "docs" / "operators.md").write_text(page(kept, versions, _device()))
+    return 0
+
+
+def _tell(row: Row) -> None:
+    if row.outcome != "right":
+        print(f"{row.outcome:8} {row.key:50} {row.seconds:5.1f} s  {row.reason[:150]}", flush=True)
+
+
+def _device() -> str:
+    found = [d for d in runtime.devices() if d.driver == "vulkan" and d.usable]
+    return found[0].name if found else "no Vulkan device here"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""A made case compiled for a target, run there and compared. One process, without JAX.
+
+python -m benchmarks.operators.check FOLDER TARGET edgec|plain    keys from stdin, a line for each
+"""
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.operators.make import Made, load_made
+from edgec import runtime
+from edgec.runtime import Tolerance
+from edgec.runtime.comparison import compare
+from edgec.runtime.dtypes import DType
+from edgec.runtime.errors import EdgecError
+from edgec.targets import Backend, Target, find
+from edgec.toolchain import diagnostics
+from edgec.toolchain.flags import command_line, compile_flags
+from edgec.toolchain.prepare import describe_file, prepare_file
+from edgec.toolchain.process import compiler_path, compiler_version, run_compiler
+
+__all__ = ["Outcome"]
+
+_COMPILE_LIMIT = 60.0
+_PLAIN: dict[Backend, tuple[str, ...]] = {
+    Backend.CPU: (
+        "--iree-hal-target-device=local",
+        "--iree-hal-local-target-device-backends=llvm-cpu",
+        "--iree-llvmcpu-target-cpu=host",
+    ),
+    Backend.VULKAN: (
+        "--iree-hal-target-device=vulkan",
+        "--iree-vulkan-target=vp_android_baseline_2022",
+    ),
+}
+_DEVICES = {Backend.CPU: "local-sync", Backend.VULKAN: "vulkan"}
+
+
+class Outcome(Enum):
+    """What became of a case."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    REFUSED = "refused"
+    FAILED = "failed"
+    CRASH = "crash"
+    TIMEOUT = "timeout"
+    OUTSIDE = "outside"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stop(Exception):
+    """The end of a case before its answers were compared."""
+
+    outcome: Outcome
+    reason: str
+
+
+def _check(made: Made, target: Target, *, plain: bool, folder: Path) -> tuple[Outcome, str]:
+    note, inputs, expected = load_made(made)
+    if not target.limits.f64 and any(
+        k in ("f64", "c128") for k in note["inputs"] + note["outputs"]
+    ):
+        return Outcome.OUTSIDE, "the device has no 64-bit floats"
+    refused = note["plain_refused" if plain else "refused"]
+    if refused:
+        return Outcome.REFUSED, refused
+    tries: tuple[Any, ...] = ("plain",) if plain else (False, True)
+    for last, narrow in zip((*[False] * (len(tries) - 1), True), tries, strict=True):
+        try:
+            module = folder / "case.vmfb"
+            if plain:
+                _compile(made.plain, module, target, _plain_flags(target))
+            elif not _prepared(made, module, target, narrow=narrow):
+                break
+            return Outcome.RIGHT, _compared(module, target, inputs, expected, note["slack"])
+        except _Stop as stop:
+            if not narrow:
+                first = stop
+            if last or target.limits.i64:
+                break
+    return first.outcome, first.reason
+
+
+def _plain_flags(target: Target) -> list[str]:
+    return ["--iree-input-type=stablehlo", *_PLAIN[target.backend]]
+
+
+def _prepared(made: Made, module: Path, target: Target, *, narrow: bool) -> bool:
+    """Run edgec's passes and the compiler; False where there was nothing to narrow."""
+    source = module.with_suffix(".mlirbc")
+    facts = {
+        "target": target.name,
+        "driver": target.driver,
+        "edgec": metadata.version("edgec"),
+        "compiler": compiler_version(),
+        "cpu_features": list(target.required_features),
+        "weights": None,
+        "states": [],
+    }
+    try:
+        info = describe_file(made.program)
+        done = prepare_file(made.program, source, info, facts, target, narrow=narrow)
+    except EdgecError as error:
+        raise _Stop(outcome=Outcome.REFUSED, reason=error.what) from error
+    if narrow and not done.changes.get("narrow-integers"):
+        return False
+    flags = compile_flags(target, dialect=info.dialect, doubles=info.needs_doubles)
+    _compile(source, module, target, flags)
+    return True
+
+
+def _compile(source: Path, module: Path, target: Target, flags: Sequence[str]) -> None:
+    module.unlink(missing_ok=True)
+    line = command_line(compiler_path(), source, module, flags)
+    finished = run_compiler(line, folder=module.parent, timeout=_COMPILE_LIMIT)
+    if finished.timed_out:
+        raise _Stop(outcome=Outcome.TIMEOUT, reason=f"compiler: over {_COMPILE_LIMIT:.0f} s")
+    if finished.code < 0 or "Stack dump" in finished.stderr:
+        said = re.search(r"(?:Assertion|LLVM ERROR:|UNREACHABLE).*", finished.stderr)
+        raise _Stop(outcome=Outcome.CRASH, reason=said[0] if said else f"signal {-finished.code}")
+    if finished.code != 0:
+        texts = [message.text for message in diagnostics.messages(finished.stderr)]
+        known = diagnostics.explain(finished, target, None).what
+        raise _Stop(outcome=Outcome.FAILED, reason=f"{_short(texts[0] if texts else '')} ({known})")
+
+
+def _short(text: str) -> str:
+    text = text.partition(" see current operation")[0]
+    text = re.sub(r"tensor<[^>]*>+|vector<[^>]*>", "T", text)
+    text = re.sub(r"(explicitly marked illegal)?: %.*", "", text)
+    return re.sub(r"\b\d+\b", "N", re.sub(r"\s+", " ", text))[:150]
+
+
+def _compared(
+    module: Path,
+    target: Target,
+    inputs: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    slack: float,
+) -> str:
+    """Run the module; an empty text where every answer is right.
+
+    Raises:
+        _Stop: it does not run, or its answers are wrong.
+    """
+    try:
+        with runtime.load(module, device=_DEVICES[target.backend]) as loaded:
+            outputs = [array.numpy() for array in loaded["main"].call_flat(inputs)]
+    except EdgecError as error:
+        raise _Stop(outcome=Outcome.FAILED, reason=f"run: {error.what}") from error
+    for actual, right in zip(outputs, expected, strict=True):
+        if actual.dtype != right.dtype:
+            reason = f"the type is {actual.dtype} and should be {right.dtype}"
+            raise _Stop(outcome=Outcome.WRONG, reason=reason)
+        usual = Tolerance.of(DType.of(right.dtype))
+        # Sums over the elements of an array grow with its values.
+        scale = slack * (max(1.0, _largest(right) / 10) if usual.absolute else 1.0)
+        tolerance = Tolerance(absolute=usual.absolute * scale, relative=usual.relative * slack)
+        result = compare(actual, right, tolerance)
+        if not result.ok:
+            raise _Stop(outcome=Outcome.WRONG, reason=result.problem)
+    return ""
+
+
+def _largest(values: np.ndarray) -> float:
+    """The largest finite absolute value, or zero."""
+    size = np.abs(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64))
+    return float(np.max(size, initial=0.0, where=np.isfinite(size)))
+
+
+def main() -> None:
+    folder, name, how = sys.argv[1:]
+    target = find(name)
+    with tempfile.TemporaryDirectory(prefix="edgec-operators-") as scratch:
+        for line in sys.stdin:
+            made = Made(Path(folder), line.strip())
+            outcome, reason = _check(made, target, plain=how == "plain", folder=Path(scratch))
+            print(json.dumps({"outcome": outcome.value, "reason": reason}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

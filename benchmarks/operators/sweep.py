@@ -1,0 +1,190 @@
+"""Cases through worker processes that may die: made by JAX, then checked; every row is kept."""
+
+import hashlib
+import json
+import os
+import random
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.operators.case import Case
+from benchmarks.operators.make import Made
+
+__all__ = ["ROOT", "Row", "Sweep", "read_rows"]
+
+ROOT = Path(__file__).resolve().parents[2]
+_LIMIT = 150.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What became of one case on one target."""
+
+    key: str
+    group: str
+    outcome: str
+    reason: str
+    seconds: float
+
+
+class _Worker:
+    """A child that answers each line with a line of JSON, and is started again when it dies."""
+
+    def __init__(self, *arguments: str) -> None:
+        self._command = [sys.executable, *arguments]
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def ask(self, line: str) -> dict[str, Any]:
+        """The answer to a line; a crash or a hang is an answer as well."""
+        if self._child is None:
+            self._child = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=ROOT,
+                env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)},
+            )
+        stdin, stdout = self._child.stdin, self._child.stdout
+        if stdin is None or stdout is None:
+            raise OSError("the worker has no pipes")
+        try:
+            stdin.write(f"{line}\n".encode())
+            stdin.flush()
+            ready, _, _ = select.select([stdout], [], [], _LIMIT)
+            answer = stdout.readline() if ready else b""
+        except BrokenPipeError:
+            ready, answer = [stdout], b""
+        if answer:
+            found: dict[str, Any] = json.loads(answer)
+            return found
+        self.close()
+        if not ready:
+            return {"ok": False, "outcome": "timeout", "reason": f"over {_LIMIT:.0f} s"}
+        return {"ok": False, "outcome": "crash", "reason": "the process died"}
+
+    def close(self) -> None:
+        """End the child."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.wait()
+            self._child = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """A run over cases on one target.
+
+    Attributes:
+        target: `cpu` or `vulkan`.
+        plain: the compiler alone, without edgec.
+        jobs: worker processes.
+        tell: called with each row.
+    """
+
+    target: str
+    plain: bool
+    jobs: int
+    tell: Callable[[Row], None]
+
+    @property
+    def store(self) -> Path:
+        """The rows as JSON lines; a later row of a case counts."""
+        return _BUILD / f"{self.target}{'.plain' if self.plain else ''}.jsonl"
+
+    def run(self, cases: Iterable[Case]) -> list[Row]:
+        """Make and check the cases."""
+        waiting = list(cases)
+        random.Random(0).shuffle(waiting)  # so that a part says something of the whole
+        turn, lock = iter(waiting), threading.Lock()
+        rows: list[Row] = []
+        self.store.parent.mkdir(parents=True, exist_ok=True)
+
+        def work(_: int) -> None:
+            maker = _Worker("-m", "benchmarks.operators.make", str(_MADE))
+            how = "plain" if self.plain else "edgec"
+            checker = _Worker("-m", "benchmarks.operators.check", str(_MADE), self.target, how)
+            while True:
+                with lock:
+                    case = next(turn, None)
+                if case is None:
+                    break
+                row = _row(case, maker, checker)
+                with lock, self.store.open("a") as stream:
+                    stream.write(json.dumps(asdict(row)) + "\n")
+                    rows.append(row)
+                    self.tell(row)
+            maker.close()
+            checker.close()
+
+        with ThreadPoolExecutor(self.jobs) as pool:
+            list(pool.map(work, range(self.jobs)))
+        return rows
+
+
+_BUILD = ROOT / "build" / "operators"
+_MADE = _BUILD / "made"
+
+
+def read_rows(store: Path) -> dict[str, Row]:
+    """The last row of each case by its key."""
+    if not store.exists():
+        return {}
+    rows = (Row(**json.loads(line)) for line in store.read_text().splitlines() if line)
+    return {row.key: row for row in rows}
+
+
+def _row(case: Case, maker: _Worker, checker: _Worker) -> Row:
+    start = time.monotonic()
+    made = Made(_MADE, case.key)
+    stamp, now = made.note.with_suffix(".stamp"), _fingerprint(case)
+    answer: dict[str, Any] = {"ok": True}
+    if not stamp.exists() or stamp.read_text() != now:
+        for file in (made.program, made.plain):
+            file.unlink(missing_ok=True)
+        answer = maker.ask(case.key)
+        if answer["ok"]:
+            stamp.write_text(now)
+        else:
+            answer = {"outcome": "not made", "reason": answer["reason"]}
+    if answer.get("ok"):
+        answer = checker.ask(case.key)
+    return Row(
+        key=case.key,
+        group=case.group,
+        outcome=answer["outcome"],
+        reason=answer["reason"],
+        seconds=round(time.monotonic() - start, 2),
+    )
+
+
+def _fingerprint(case: Case) -> str:
+    """Changes with what a case's files are made of."""
+    files = [
+        Path(__file__).with_name("make.py"),
+        Path(sys.modules[type(case).__module__].__file__ or ""),
+        Path(sys.modules[case.call.__module__].__file__ or "")
+        if case.call.__module__.startswith("benchmarks")
+        else Path(__file__).with_name("case.py"),
+        *sorted((ROOT / "exporters" / "edgec" / "exporters").glob("from_jax_l*.py")),
+        ROOT / "exporters" / "edgec" / "exporters" / "from_jax_refusals.py",
+    ]
+    parts = [_digest(file) for file in files]
+    return hashlib.sha256("".join([*parts, repr(case.args), repr(case.slack)]).encode()).hexdigest()
+
+
+_DIGESTS: dict[Path, str] = {}
+
+
+def _digest(file: Path) -> str:
+    if file not in _DIGESTS:
+        _DIGESTS[file] = hashlib.sha256(file.read_bytes()).hexdigest()
+    return _DIGESTS[file]
