@@ -2,7 +2,7 @@
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format coverage operators clean
+.PHONY: help setup demo test test-all lint format coverage operators bench clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ operators: setup  ## run every operator case on the CPU and on Vulkan and write 
 
 coverage: setup  ## run every model and feature case and write docs/coverage.md
 	@$(PYTHON) -m benchmarks.coverage
+
+bench: setup  ## measure edgec beside its peers, and write docs/benchmarks.md and its plot
+	@$(PYTHON) -m pip install -q -c constraints.txt --group bench
+	@$(PYTHON) -m benchmarks.peers
 
 clean:  ## remove what building and testing leave behind (.venv stays)
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache

@@ -11,9 +11,12 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.peers.dispatches import explain
 from benchmarks.peers.engines.catalogue import ENGINES, OURS
 from benchmarks.peers.measure import ROOT, Measurement
 from benchmarks.peers.models.catalogue import MODELS
+from benchmarks.peers.page import page
+from benchmarks.peers.plot import draw
 from benchmarks.peers.results import Results, Row, machine, versions
 
 _QUICK_ENGINES = (OURS, "iree", "ort")
@@ -21,6 +24,9 @@ _QUICK_ENGINES = (OURS, "iree", "ort")
 
 def main() -> int:
     chosen = _arguments()
+    if chosen.profile:
+        _profile(chosen)
+        return 0
     results = Results(chosen.output / "benchmarks.json")
     if not chosen.kept:
         _measure(chosen, results)
@@ -44,6 +50,9 @@ def _arguments() -> argparse.Namespace:
         "--only-missing", action="store_true", help="measure models whose rows are not all there"
     )
     parser.add_argument("--kept", action="store_true", help="measure nothing; write what is known")
+    parser.add_argument(
+        "--profile", action="store_true", help="say where edgec's time goes, dispatch by dispatch"
+    )
     parser.add_argument("--output", type=Path, metavar="DIR", help="default: docs")
     chosen = parser.parse_args()
     quick = chosen.quick
@@ -64,6 +73,23 @@ def _counts(text: str) -> tuple[int, ...]:
     return counts
 
 
+def _profile(chosen: argparse.Namespace) -> None:
+    for model in chosen.model:
+        for line in explain(_measurement(chosen, ""), model):
+            print(line, flush=True)
+
+
+def _measurement(chosen: argparse.Namespace, run: str) -> Measurement:
+    return Measurement(
+        engines=chosen.engine,
+        threads=chosen.threads,
+        repeats=chosen.repeats,
+        seconds=chosen.seconds,
+        tell=lambda line: print(line, flush=True),
+        run=run,
+    )
+
+
 def _measure(chosen: argparse.Namespace, results: Results) -> None:
     run = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     packages = [p for name in chosen.engine for p in ENGINES[name].packages]
@@ -74,14 +100,7 @@ def _measure(chosen: argparse.Namespace, results: Results) -> None:
         "repeats": chosen.repeats,
         "seconds": chosen.seconds,
     }
-    measurement = Measurement(
-        engines=chosen.engine,
-        threads=chosen.threads,
-        repeats=chosen.repeats,
-        seconds=chosen.seconds,
-        tell=lambda line: print(line, flush=True),
-        run=run,
-    )
+    measurement = _measurement(chosen, run)
     for number, model in enumerate(chosen.model, 1):
         if chosen.only_missing and all(
             results.get(model, engine, threads)
@@ -109,7 +128,13 @@ def _sum_up(rows: list[Row]) -> None:
 
 
 def _report(results: Results, output: Path) -> None:
-    print(f"wrote {results.path}")
+    if not results.rows:
+        print("there are no results yet")
+        return
+    picture = output / "benchmarks.png"
+    draw(results, picture)
+    (output / "benchmarks.md").write_text(page(results, picture.name))
+    print(f"wrote {results.path}, {picture.name} and benchmarks.md beside it")
 
 
 if __name__ == "__main__":

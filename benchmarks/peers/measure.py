@@ -1,5 +1,6 @@
-"""Engines and a model to rows: a process an engine, bursts of calls in turns, so that noise is shared."""
+"""Engines and a model to rows: a process an engine, which take turns, so that noise is shared."""
 
+import ast
 import hashlib
 import json
 import selectors
@@ -48,16 +49,16 @@ class Measurement:
     def rows(self, model: str) -> list[Row]:
         """The rows of one model: build with every engine, then measure on each thread count."""
         folder = model_folder(model)
-        self._build("reference", model, folder)
+        self.build("reference", model, folder)
         built: dict[str, dict[str, float] | str] = {}
         for engine in self.engines:
-            built[engine] = self._build(engine, model, folder)
+            built[engine] = self.build(engine, model, folder)
         rows: list[Row] = []
         for threads in self.threads:
             rows += self._measure(model, folder, threads, built)
         return rows
 
-    def _build(self, engine: str, model: str, folder: Path) -> dict[str, float] | str:
+    def build(self, engine: str, model: str, folder: Path) -> dict[str, float] | str:
         """What building took, in seconds by step; or why it is refused."""
         begin = time.monotonic()
         try:
@@ -229,7 +230,8 @@ def model_folder(model: str) -> Path:
     for part in ("models", "nets", "weights.py"):
         files = sorted((here / part).glob("*.py")) if (here / part).is_dir() else [here / part]
         for file in files:
-            digest.update(file.read_bytes())
+            # Not the text: comments and layout change no model.
+            digest.update(ast.dump(ast.parse(file.read_text(encoding="utf-8"))).encode())
     folder = ROOT / "build" / "peers" / digest.hexdigest()[:8] / model
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -21,7 +21,7 @@ class Row:
         refused: why there are no times; empty if there are.
         error: the largest difference from the reference, as a part of the largest value.
         rounds: milliseconds of every call, a list a round; rounds took turns with other engines.
-        build: seconds by step of what is done once a model; `load` and `first` call, once a process.
+        build: seconds by step: what is done once a model; `load` and `first` call, once a process.
         run: which run of the benchmark this is from.
     """
 

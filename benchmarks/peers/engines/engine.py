@@ -1,4 +1,4 @@
-"""What an engine is: made once a model, prepared in a process of its own, then run again and again."""
+"""What an engine is: made once a model, prepared in a process of its own, then run often."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -70,7 +70,7 @@ def _lstm(net: Net, weights: Weights, frames: Value) -> tuple[Value, ...]:
 MODELS = (
     Model(
         name="unet",
-        title="U-Net 128×128",
+        title="U-Net, 128 pixels",
         inputs=(Input(name="image", shape=(1, 128, 128, 3), image=True),),
         define=_unet,
     ),
@@ -83,7 +83,7 @@ MODELS = (
     ),
     Model(
         name="lstm",
-        title="LSTM, 2 × 256, 100 steps",
+        title="LSTM, 100 steps",
         inputs=(Input(name="frames", shape=(1, 100, 80)),),
         define=_lstm,
     ),

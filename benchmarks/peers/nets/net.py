@@ -69,7 +69,7 @@ class Net(ABC):
 
     @abstractmethod
     def up_conv(self, x: Value, kernel: np.ndarray, bias: np.ndarray) -> Value:
-        """Twice the size: transposed convolution with a 2×2 kernel and stride 2."""
+        """Twice the size: transposed convolution with a kernel of 2 by 2 and stride 2."""
 
     @abstractmethod
     def max_pool(self, x: Value, *, size: int, stride: int, pad: int = 0, space: int = 2) -> Value:

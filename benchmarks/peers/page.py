@@ -1,0 +1,198 @@
+"""Results to docs/benchmarks.md."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.peers.accuracy import TOLERANCE
+from benchmarks.peers.engines.catalogue import ENGINES, OURS
+from benchmarks.peers.models.catalogue import MODELS
+from benchmarks.peers.results import Results, Row
+
+__all__ = ["page", "ratio_to_best"]
+
+_INTRO = """# Benchmarks
+
+edgec beside other ways of running the same models on this CPU. Written by
+
+```console
+$ make bench
+```
+
+or, for a part of it, `python -m benchmarks.peers --model resnet50 --engine edgec --engine ort`;
+its results are merged with those that are there.
+
+Every model is defined once, over a small vocabulary that each framework says in its own best way
+(`benchmarks/peers/nets`): JAX for edgec, plain iree-compile and XLA, ONNX for ONNX Runtime and
+OpenVINO, TensorFlow for LiteRT, PyTorch. All get the same weights (seeded random numbers; MiniLM's
+are the real ones) and the same inputs, batch 1, {precision}. Each engine runs in a process
+of its own, pinned to as many cores as threads; engines take turns of {seconds} s over {repeats}
+rounds, so that whatever else the machine does hits all alike. Inputs are in the engine's memory
+before the clock starts, and outputs are there when it stops.
+
+A cell is the fastest call in milliseconds, and in brackets the median of all calls; the fastest
+engine is bold. *Speed* is the fastest other engine's time divided by edgec's: above 1 edgec wins.
+"""
+
+
+def page(results: Results, plot: str) -> str:
+    """The whole page; `plot` is the picture's path beside it."""
+    run = results.runs[max(results.runs)]
+    notes = _Notes()
+    parts = [
+        _INTRO.format(precision="f32", seconds=run["seconds"], repeats=run["repeats"]),
+        f"![Speed of every engine relative to edgec]({plot})\n",
+    ]
+    for threads in sorted({row.threads for row in results.rows}):
+        rows = [row for row in results.rows if row.threads == threads]
+        parts.append(f"## {threads} thread{'s' if threads > 1 else ''}\n")
+        parts.append(_times(rows, notes))
+    parts.append(notes.text())
+    parts += ["## How far answers are off\n", _ERRORS, _errors(results.rows)]
+    parts += ["## Making and loading\n", _MAKING, _making(results.rows)]
+    parts += ["## Machine and versions\n", _about(results)]
+    return "\n".join(part for part in parts if part)
+
+
+_ERRORS = f"""The largest difference from PyTorch in 64 bits, as a part of the output's largest
+value; above {TOLERANCE:.0e} an answer is wrong.
+"""
+
+_MAKING = """Seconds to compile, with all cores, and from the module file to the first answer, on
+the largest number of threads measured. The machine may have been busy.
+"""
+
+
+def ratio_to_best(rows: Sequence[Row]) -> float | None:
+    """The best other engine's time divided by edgec's, for one model and thread count."""
+    timed = [row for row in rows if _right(row)]
+    ours = [row for row in timed if row.engine == OURS]
+    others = [row for row in timed if row.engine != OURS]
+    if not ours or not others:
+        return None
+    return min(row.fastest for row in others) / ours[0].fastest
+
+
+@dataclass
+class _Notes:
+    """Reasons under a table, numbered as they come."""
+
+    reasons: list[str] = field(default_factory=list)
+
+    def mark(self, reason: str) -> str:
+        if reason not in self.reasons:
+            self.reasons.append(reason)
+        return f"[{self.reasons.index(reason) + 1}]"
+
+    def text(self) -> str:
+        return "".join(f"{i}. {_cell(r)}\n" for i, r in enumerate(self.reasons, 1))
+
+
+def _right(row: Row) -> bool:
+    return not row.refused and row.error is not None and row.error <= TOLERANCE
+
+
+def _times(rows: Sequence[Row], notes: _Notes) -> str:
+    engines = _engines(rows)
+    lines = [[*(ENGINES[e].title for e in engines), "speed"]]
+    titles = ["model"]
+    for model in _models(rows):
+        of_model = {row.engine: row for row in rows if row.model == model}
+        fastest = min((r.fastest for r in of_model.values() if _right(r)), default=0.0)
+        cells = [_time(of_model.get(engine), fastest, notes) for engine in engines]
+        ratio = ratio_to_best(list(of_model.values()))
+        titles.append(MODELS[model].title)
+        lines.append([*cells, "" if ratio is None else f"{ratio:.2f}"])
+    return _table(titles, lines)
+
+
+def _time(row: Row | None, fastest: float, notes: _Notes) -> str:
+    if row is None:
+        return ""
+    if row.refused:
+        return f"refused {notes.mark(row.refused)}"
+    if not _right(row):
+        return f"wrong by {row.error:.0e}"
+    text = _digits(row.fastest)
+    text = f"**{text}**" if row.fastest == fastest else text
+    return f"{text} ({_digits(row.median)})"
+
+
+def _errors(rows: Sequence[Row]) -> str:
+    engines = _engines(rows)
+    lines = [[ENGINES[e].title for e in engines]]
+    titles = ["model"]
+    for model in _models(rows):
+        titles.append(MODELS[model].title)
+        cells = []
+        for engine in engines:
+            found = [
+                row.error
+                for row in rows
+                if (row.model, row.engine) == (model, engine) and row.error is not None
+            ]
+            cells.append(f"{max(found):.0e}" if found else "")
+        lines.append(cells)
+    return _table(titles, lines)
+
+
+def _making(rows: Sequence[Row]) -> str:
+    lines = [["edgec compiles", "plain iree-compile", "ratio", "edgec loads and answers"]]
+    titles = ["model"]
+    for model in _models(rows):
+        made = {row.engine: row for row in rows if row.model == model and not row.refused}
+        ours, plain = made.get(OURS), made.get("iree")
+        if ours is None:
+            continue
+        compile_time = ours.build["compile"]
+        titles.append(MODELS[model].title)
+        first = ours.build["load"] + ours.build["first"]
+        if plain is None:
+            lines.append([f"{compile_time:.1f}", "", "", f"{first:.2f}"])
+            continue
+        theirs = plain.build["compile"]
+        ratio = f"{compile_time / theirs:.2f}"
+        lines.append([f"{compile_time:.1f}", f"{theirs:.1f}", ratio, f"{first:.2f}"])
+    return _table(titles, lines)
+
+
+def _about(results: Results) -> str:
+    latest = max(results.runs)
+    facts = results.runs[latest]["machine"]
+    versions: dict[str, str] = {}
+    for name in sorted(results.runs):
+        versions |= results.runs[name]["versions"]
+    lines = [
+        f"- CPU: {facts['cpu']} ({facts['family']}), {facts['cores']} cores, "
+        f"{facts['memory_gib']} GiB; {', '.join(facts['features'])}.",
+        f"- System: {facts['system']}, Python {facts['python']}.",
+        "- Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(versions.items())) + ".",
+        f"- Latest measurement: {latest}; the oldest one here: {min(results.runs)}. Every call's",
+        "  time is in `benchmarks.json`.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _engines(rows: Iterable[Row]) -> list[str]:
+    present = {row.engine for row in rows}
+    return [name for name in ENGINES if name in present]
+
+
+def _models(rows: Iterable[Row]) -> list[str]:
+    present = {row.model for row in rows}
+    return [name for name in MODELS if name in present]
+
+
+def _digits(milliseconds: float) -> str:
+    """Three digits."""
+    places = 0 if milliseconds >= 100 else 1 if milliseconds >= 10 else 2
+    return f"{milliseconds:.{places}f}"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def _table(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rows = [f"| {title} | {' | '.join(line)} |" for title, line in zip(titles, lines, strict=True)]
+    rows.insert(1, "|---|" + "---:|" * len(lines[0]))
+    return "\n".join(rows) + "\n"
