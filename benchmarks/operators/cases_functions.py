@@ -152,7 +152,7 @@ def _random() -> Iterator[Case]:
                 call=lambda k, a=algorithm, t=kind: lax.rng_bit_generator(
                     k, (3, 4), DTYPES[t], getattr(lax.RandomAlgorithm, a)
                 ),
-                args=(arg("u64", 2 if algorithm == "RNG_THREE_FRY" else 3, high=2**31),),
+                args=(arg("u64", 2, high=2**31),),
             )
 
 

@@ -289,8 +289,8 @@ def _at() -> Iterator[Case]:
         yield Case(
             group="scatter",
             name=f"update_many-{kind}",
-            call=lambda x, y, i: jax.vmap(lambda a, b, j: lax.dynamic_update_slice(a, b, (j, 1)))(
-                x, y, i
-            ),
+            call=lambda x, y, i: jax.vmap(
+                lambda a, b, j: lax.dynamic_update_slice(a, b, (j, j * 0 + 1))
+            )(x, y, i),
             args=(arg(kind, 3, 5, 4), arg(kind, 3, 2, 2), arg("i32", 3, low=0, high=5)),
         )

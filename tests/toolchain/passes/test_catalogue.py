@@ -35,7 +35,7 @@ def test_a_pass_runs_only_where_its_target_needs_it(program):
 def test_a_disabled_pass_does_not_run(program):
     report = run_passes(program, "vulkan", CompileOptions(disabled=("separate-bytes",)))
     assert "separate-bytes" not in report.changes
-    assert set(report.changes) == ESSENTIAL
+    assert set(report.changes) >= ESSENTIAL
 
 
 @pytest.mark.parametrize(

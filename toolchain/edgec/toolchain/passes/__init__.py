@@ -7,8 +7,11 @@ from edgec.runtime.errors import UsageError
 from edgec.toolchain.passes.annotate import Annotate
 from edgec.toolchain.passes.bind_globals import BindGlobals
 from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
+from edgec.toolchain.passes.flatten_scatters import FlattenScatters
+from edgec.toolchain.passes.guard_products import GuardProducts
 from edgec.toolchain.passes.narrow_integers import NarrowIntegers
 from edgec.toolchain.passes.separate_bytes import SeparateBytes
+from edgec.toolchain.passes.signless_integers import SignlessIntegers
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = [
@@ -21,7 +24,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 7
+PASSES_VERSION = 8
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
@@ -40,6 +43,9 @@ class Pass(Protocol):
 
 CATALOGUE: tuple[type[Pass], ...] = (
     DynamicShapes,
+    SignlessIntegers,
+    GuardProducts,
+    FlattenScatters,
     NarrowIntegers,
     SeparateBytes,
     BindGlobals,
