@@ -1,0 +1,179 @@
+"""edgec's CPU kernels against JAX: odd shapes, every kind of tail, several vector units."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from iree.compiler import ir
+
+from edgec.exporters import export
+from edgec.runtime import load
+from edgec.toolchain import CompileOptions, compile, run_passes
+from edgec.toolchain.kernels.cpu import VectorUnit
+from edgec.toolchain.passes.cpu_kernels import CpuKernels
+
+AVX512 = VectorUnit(lanes=16, registers=32, broadcasts=True)
+BEFORE = """
+func.func @main(%x: tensor<1x8x8x16xf32>, %r: tensor<1x8x8x32xf32>) -> tensor<1x8x8x32xf32> {
+  %w = stablehlo.constant dense<0.5> : tensor<3x3x16x32xf32>
+  %b = stablehlo.constant dense<1.0> : tensor<32xf32>
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {pad = [[1, 1], [1, 1]]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<1x8x8x16xf32>, tensor<3x3x16x32xf32>) -> tensor<1x8x8x32xf32>
+  %1 = stablehlo.broadcast_in_dim %b, dims = [3] : (tensor<32xf32>) -> tensor<1x8x8x32xf32>
+  %2 = stablehlo.add %0, %1 : tensor<1x8x8x32xf32>
+  %3 = stablehlo.add %2, %r : tensor<1x8x8x32xf32>
+  %4 = stablehlo.broadcast_in_dim %z, dims = [] : (tensor<f32>) -> tensor<1x8x8x32xf32>
+  %5 = stablehlo.maximum %3, %4 : tensor<1x8x8x32xf32>
+  return %5 : tensor<1x8x8x32xf32>
+}
+"""
+
+
+def rewritten(text: str) -> tuple[str, int]:
+    with ir.Context():
+        module = ir.Module.parse(text)
+        count = CpuKernels(unit=AVX512).run(module)
+        module.operation.verify()
+        return str(module), count
+
+
+def test_a_convolution_and_its_tail_become_one_dispatch():
+    after, count = rewritten(BEFORE)
+    assert count == 1
+    function = after[after.index("func.func @main") :]
+    assert not re.search(r"stablehlo\.(convolution|add|maximum)", function)
+    assert len(re.findall("flow.dispatch ", function)) == 1
+    assert "tensor<1x10x10x16xf32>" in function  # the padding of the input, which nobody wrote yet
+    assert "vector.fma" in after
+
+
+TWICE = """
+func.func @main(%x: tensor<1x8x8x16xf32>) -> tensor<1x8x8x16xf32> {
+  %v = stablehlo.constant dense<0.5> : tensor<1x1x16x16xf32>
+  %w = stablehlo.constant dense<0.5> : tensor<3x3x16x16xf32>
+  %0 = stablehlo.convolution(%x, %v) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<1x8x8x16xf32>, tensor<1x1x16x16xf32>) -> tensor<1x8x8x16xf32>
+  %1 = stablehlo.convolution(%0, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {pad = [[1, 1], [1, 1]]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<1x8x8x16xf32>, tensor<3x3x16x16xf32>) -> tensor<1x8x8x16xf32>
+  return %1 : tensor<1x8x8x16xf32>
+}
+"""
+
+
+def test_padding_is_written_by_the_kernel_before():
+    after, count = rewritten(TWICE)
+    assert count == 2
+    assert "stablehlo.pad" not in after
+    assert "-> tensor<1x10x10x16xf32>" in after
+
+
+def test_weights_that_are_inputs_are_left_alone():
+    text = BEFORE.replace(", %r:", ", %w: tensor<3x3x16x32xf32>, %r:")
+    text = "\n".join(line for line in text.splitlines() if "dense<0.5>" not in line)
+    assert rewritten(text)[1] == 0
+
+
+def test_other_element_types_are_left_alone():
+    assert rewritten(BEFORE.replace("f32", "f16"))[1] == 0
+
+
+def convolve(x, w, stride=(1, 1), padding="SAME", groups=1, dilation=(1, 1)):
+    numbers = ("NHWC", "HWIO", "NHWC") if x.ndim == 4 else ("NWC", "WIO", "NWC")
+    return jax.lax.conv_general_dilated(
+        x,
+        w,
+        stride[: x.ndim - 2],
+        padding,
+        rhs_dilation=dilation[: x.ndim - 2],
+        dimension_numbers=numbers,
+        feature_group_count=groups,
+    )
+
+
+def weights(*shape):
+    """The same numbers at every trace of a function, of a size that keeps sums near one."""
+    values = np.random.default_rng(shape).standard_normal(shape)
+    return (values / np.sqrt(max(1, np.prod(shape[:-1])))).astype(np.float32)
+
+
+CONVOLUTIONS = {
+    "pointwise": (weights(1, 1, 12, 40), {}),
+    "few channels out": (weights(3, 3, 12, 5), {}),
+    "one channel out": (weights(3, 3, 12, 1), {}),
+    "stride 2": (weights(3, 3, 12, 33), {"stride": (2, 2)}),
+    "stride 2 by 1": (weights(5, 3, 12, 24), {"stride": (2, 1)}),
+    "dilated": (weights(3, 3, 12, 16), {"dilation": (2, 3)}),
+    "uneven padding": (weights(2, 4, 12, 17), {"padding": [(0, 1), (2, 0)]}),
+    "no padding": (weights(3, 3, 12, 64), {"padding": "VALID"}),
+    "depthwise": (weights(3, 3, 1, 12), {"groups": 12}),
+    "depthwise stride 2": (weights(5, 5, 1, 12), {"groups": 12, "stride": (2, 2)}),
+    "depthwise dilated": (weights(3, 3, 1, 12), {"groups": 12, "dilation": (2, 2)}),
+}
+
+
+def every_convolution(x):
+    return {name: convolve(x, w, **how) for name, (w, how) in CONVOLUTIONS.items()}
+
+
+def tails(x):
+    w, b, gate = weights(3, 3, 12, 20), weights(20), weights(2, 13, 11, 20)
+    y = convolve(x, w)
+    z = convolve(x, weights(1, 1, 12, 20))
+    return {
+        "relu6": jnp.clip(y + b, 0, 6),
+        "hard swish": y * jax.nn.relu6(y + 3) / 6,
+        "silu": jax.nn.silu(z * b - 1.5),
+        "gelu": jax.nn.gelu(convolve(x, w) + b),
+        "erf gelu": jax.nn.gelu(convolve(x, w) + b, approximate=False),
+        "residual": jax.nn.relu(convolve(x, w) + convolve(x, -w[:1, :1]) * b + gate),
+        "tanh": jnp.tanh(convolve(x, w)) * gate,
+        "used twice": (q := convolve(x, w) + 1, q.mean((1, 2))),
+        "scale by a mean": (s := jax.nn.silu(convolve(x, w))) * s.mean((1, 2), keepdims=True),
+    }
+
+
+def chain(x):
+    """Each wants other padding of what the one before writes."""
+    y = jax.nn.relu(convolve(x, weights(1, 1, 12, 24)))
+    y = jax.nn.relu(convolve(y, weights(3, 3, 1, 24), groups=24, stride=(2, 2)))
+    y = convolve(y, weights(3, 3, 24, 16), padding=[(2, 2), (1, 0)])
+    z = convolve(y, weights(3, 3, 16, 16)) + y
+    return convolve(z, weights(5, 5, 16, 7), padding=[(2, 2), (2, 2)]), z
+
+
+def products(x):
+    rows = x.reshape(-1, 11 * 12)
+    y = jax.nn.relu(rows @ weights(132, 50) + weights(50))
+    one = jnp.tanh(rows[:1] @ weights(132, 300))
+    other = jax.lax.dot_general(rows, weights(64, 132), (((1,), (1,)), ((), ())))
+    lines = x[:, :, 0]
+    return (
+        y @ weights(50, 3),
+        one,
+        other,
+        convolve(lines, weights(5, 12, 16), (2,), "SAME", 1, (1,)),
+    )
+
+
+@pytest.mark.parametrize("function", [every_convolution, tails, chain, products])
+@pytest.mark.parametrize("target", ["cpu", "cpu:x86-64-v3", "cpu:x86-64"])
+def test_answers_are_those_of_jax(function, target, tmp_path):
+    x = weights(2, 13, 11, 12)
+    program = export(function, (x,))
+    assert run_passes(program, target).changes["cpu-kernels"] > 3
+    module = compile(program, target, CompileOptions(cache=False, output=tmp_path / "m.vmfb"))
+    with load(module) as loaded:
+        answer = loaded.main(x)
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(np.asarray(a), np.asarray(b), 1e-4, 2e-4),
+            answer,
+            jax.jit(function)(x),
+        )

@@ -1,0 +1,1 @@
+"""Kernels that edgec writes itself, a folder for each kind of device."""

@@ -1,0 +1,114 @@
+"""What a kernel does to its sums before it stores them, element by element."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["BINARY", "UNARY", "Epilogue", "Operand", "Step"]
+
+UNARY: dict[str, str] = {
+    "stablehlo.negate": "arith.negf",
+    "stablehlo.abs": "math.absf",
+    "stablehlo.exponential": "math.exp",
+    "stablehlo.exponential_minus_one": "math.expm1",
+    "stablehlo.log": "math.log",
+    "stablehlo.log_plus_one": "math.log1p",
+    "stablehlo.tanh": "math.tanh",
+    "stablehlo.sqrt": "math.sqrt",
+    "stablehlo.rsqrt": "math.rsqrt",
+    "chlo.erf": "math.erf",
+}
+"""Operations of one operand, in StableHLO and in a kernel."""
+
+BINARY: dict[str, str] = {
+    "stablehlo.add": "arith.addf",
+    "stablehlo.subtract": "arith.subf",
+    "stablehlo.multiply": "arith.mulf",
+    "stablehlo.divide": "arith.divf",
+    "stablehlo.maximum": "arith.maximumf",
+    "stablehlo.minimum": "arith.minimumf",
+}
+"""Operations of two operands."""
+
+
+class Operand(Enum):
+    """Where an operand of a step comes from."""
+
+    SUM = "the kernel's own sum"
+    STEP = "an earlier step, by number"
+    CHANNEL = "a tensor with one value a channel, by binding"
+    TENSOR = "a tensor of the result's shape, by binding"
+    SCALAR = "a constant"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One element-wise operation: its name in MLIR, and its operands with their number or value."""
+
+    name: str
+    operands: tuple[tuple[Operand, float], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epilogue:
+    """Steps in order; the last one is what is stored. Without steps the sum itself is.
+
+    Attributes:
+        steps: the operations.
+        channels: how many tensors of one value a channel it reads.
+        tensors: how many tensors of the result's shape it reads.
+    """
+
+    steps: tuple[Step, ...] = ()
+    channels: int = 0
+    tensors: int = 0
+
+    def emit(
+        self,
+        total: str,
+        kind: str,
+        fresh: Callable[[], str],
+        channel: Sequence[str],
+        tensor: Sequence[str],
+    ) -> tuple[list[str], str]:
+        """The lines that compute the stored value from one vector of sums, and its name.
+
+        Args:
+            total: the SSA name of the sums.
+            kind: their type, a vector of f32.
+            fresh: makes a new SSA name.
+            channel: the loaded values of the channel tensors, by number.
+            tensor: the loaded values of the other tensors, by number.
+        """
+        lines: list[str] = []
+        done: list[str] = []
+
+        def name(operand: tuple[Operand, float]) -> str:
+            source, number = operand
+            match source:
+                case Operand.SUM:
+                    return total
+                case Operand.STEP:
+                    return done[int(number)]
+                case Operand.CHANNEL:
+                    return channel[int(number)]
+                case Operand.TENSOR:
+                    return tensor[int(number)]
+                case Operand.SCALAR:
+                    constant = fresh()
+                    lines.append(f"{constant} = arith.constant dense<{_float(number)}> : {kind}")
+                    return constant
+
+        for step in self.steps:
+            operands = ", ".join(name(operand) for operand in step.operands)
+            result = fresh()
+            lines.append(f"{result} = {step.name} {operands} : {kind}")
+            done.append(result)
+        return lines, done[-1] if done else total
+
+
+def _float(value: float) -> str:
+    """A literal that MLIR reads back as the same f32."""
+    import struct
+
+    return f"0x{struct.unpack('<I', struct.pack('<f', value))[0]:08X}"

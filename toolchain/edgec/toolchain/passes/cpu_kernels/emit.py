@@ -1,0 +1,192 @@
+"""Plans to dispatches: weights packed, padding handed to whoever writes, kernels written once.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from iree.compiler import ir
+
+from edgec.toolchain.kernels.cpu import (
+    Convolution,
+    Depthwise,
+    Result,
+    VectorUnit,
+    convolution_kernel,
+    depthwise_kernel,
+    depthwise_tiling,
+    tiling,
+)
+from edgec.toolchain.passes.cpu_kernels.plans import Pad, Plan
+from edgec.toolchain.passes.cpu_kernels.weights import pack
+from edgec.toolchain.passes.dynamic_shapes.reading import shape_of
+
+__all__ = ["emit"]
+
+_NONE: Pad = ((0, 0), (0, 0))
+
+
+def emit(module: Any, plans: Sequence[Plan], unit: VectorUnit) -> None:
+    """Replace every plan's operations by a dispatch, in place."""
+    work = _Emission(module, unit, _padding_written(plans))
+    for plan in plans:
+        work.replace(plan)
+    # Only now: until here a plan may hold a value of an operation that another one replaced.
+    for plan in reversed(plans):
+        for op in reversed(plan.tail.operations):
+            op.erase()
+    for plan in reversed(plans):
+        plan.op.erase()
+
+
+def _padding_written(plans: Sequence[Plan]) -> dict[Any, Pad]:
+    """For values that a kernel writes: the zeros that all their users want around them."""
+    wanted: dict[Any, Pad] = {}
+    of_op = {plan.op: plan for plan in plans}
+    for plan in plans:
+        pads = set()
+        for use in plan.tail.value.uses:
+            user = of_op.get(use.owner.operation)
+            taken = (
+                user is not None
+                and use.operand_number == 0
+                and len(shape_of(user.op.operands[0])) == 4
+            )
+            pads.add(user.pad if user is not None and taken else _NONE)
+        if len(pads) == 1 and (pad := pads.pop()) != _NONE:
+            wanted[plan.tail.value] = pad
+    return wanted
+
+
+class _Emission:
+    """What was written so far: the kernels by their text, and the values with zeros around them."""
+
+    def __init__(self, module: Any, unit: VectorUnit, wanted: dict[Any, Pad]) -> None:
+        self.module = module
+        self.unit = unit
+        self.wanted = wanted
+        self.padded: set[Any] = set()
+        self.now: dict[Any, Any] = {}
+        self.names: dict[str, str] = {}
+
+    def replace(self, plan: Plan) -> None:
+        """Put a dispatch where the plan's last operation stands."""
+        value = plan.tail.value
+        pad = self.wanted.get(value, _NONE)
+        last = plan.tail.operations[-1] if plan.tail.operations else plan.op
+        with ir.InsertionPoint(last), plan.op.location:
+            source, weights = plan.op.operands
+            if source not in self.padded and plan.pad != _NONE:
+                source = _pad(source, plan.pad)
+            result = Result(
+                batch=plan.batch,
+                height=plan.out_height,
+                width=plan.out_width,
+                channels=plan.out_channels,
+                pad=pad,
+                epilogue=plan.tail.epilogue,
+            )
+            name, packed = self._kernel(plan, result, weights)
+            kind = value.type
+            if pad != _NONE:
+                kind = ir.RankedTensorType.get(result.shape, kind.element_type)
+            read = [self.now.get(v, v) for v in (*plan.tail.channels, *plan.tail.tensors)]
+            operands = [source, packed, *read]
+            output = _dispatch(name, operands, kind)
+        if pad != _NONE:
+            self.padded.add(output)
+            for use in list(value.uses):
+                use.owner.operation.operands[use.operand_number] = output
+        else:
+            value.replace_all_uses_with(output)
+            self.now[value] = output
+
+    def _kernel(self, plan: Plan, result: Result, weights: Any) -> tuple[str, Any]:
+        """The symbol of the plan's kernel, and its weights as that kernel wants them."""
+        height = plan.height + sum(plan.pad[0])
+        width = plan.width + sum(plan.pad[1])
+        sizes = "x".join(str(n) for n in (result.height, result.width, plan.channels))
+        shape = f"{plan.window[0]}x{plan.window[1]}_{sizes}"
+        if plan.depthwise:
+            light = Depthwise(
+                height=height,
+                width=width,
+                result=result,
+                window=plan.window,
+                stride=plan.stride,
+                dilation=plan.dilation,
+            )
+            cut = depthwise_tiling(light, self.unit)
+            text = depthwise_kernel("NAME", light, cut, self.unit)
+            return self._symbol(f"edgec_depthwise_{shape}", text), weights
+        conv = Convolution(
+            height=height,
+            width=width,
+            channels=plan.channels,
+            result=result,
+            window=plan.window,
+            stride=plan.stride,
+            dilation=plan.dilation,
+        )
+        tiles = tiling(conv, self.unit)
+        text = convolution_kernel("NAME", conv, tiles, self.unit)
+        kind = "product" if plan.op.name == "stablehlo.dot_general" else "convolution"
+        name = self._symbol(f"edgec_{kind}_{shape}x{result.channels}", text)
+        return name, pack(plan.op, tiles.starts(result.channels), tiles.panel)
+
+    def _symbol(self, name: str, text: str) -> str:
+        """The symbol of an executable with that text, added to the module if it is new."""
+        if text in self.names:
+            return self.names[text]
+        count = sum(known == name or known.startswith(f"{name}_v") for known in self.names.values())
+        symbol = f"{name}_v{count}" if count else name
+        self.names[text] = symbol
+        kernel = ir.Module.parse(text.replace("@NAME", f"@{symbol}"))
+        kernel.body.operations[0].operation.clone(
+            ip=ir.InsertionPoint.at_block_begin(self.module.body)
+        )
+        return symbol
+
+
+def _dispatch(name: str, operands: Sequence[Any], kind: Any) -> Any:
+    entry = ir.SymbolRefAttr.get([name, name])
+    index = ir.IntegerAttr.get(ir.IndexType.get(), -1)
+    return ir.Operation.create(
+        "flow.dispatch",
+        results=[kind],
+        operands=list(operands),
+        attributes={
+            "entry_points": ir.ArrayAttr.get([entry]),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(operands), 0, 0]),
+            "tied_operands": ir.ArrayAttr.get([index]),
+        },
+    ).result
+
+
+def _pad(value: Any, pad: Pad) -> Any:
+    kind = value.type
+    sizes = list(kind.shape)
+    rank = len(sizes)
+    pairs = [(0, 0), *pad[2 - (rank - 2) :], (0, 0)]
+    zero = ir.Operation.create(
+        "stablehlo.constant",
+        results=[ir.RankedTensorType.get([], kind.element_type)],
+        attributes={
+            "value": ir.DenseElementsAttr.get_splat(
+                ir.RankedTensorType.get([], kind.element_type),
+                ir.FloatAttr.get(kind.element_type, 0.0),
+            )
+        },
+    ).result
+    wide = [size + sum(pair) for size, pair in zip(sizes, pairs, strict=True)]
+    return ir.Operation.create(
+        "stablehlo.pad",
+        results=[ir.RankedTensorType.get(wide, kind.element_type)],
+        operands=[value, zero],
+        attributes={
+            "edge_padding_low": ir.DenseI64ArrayAttr.get([low for low, _ in pairs]),
+            "edge_padding_high": ir.DenseI64ArrayAttr.get([high for _, high in pairs]),
+            "interior_padding": ir.DenseI64ArrayAttr.get([0] * rank),
+        },
+    ).result

