@@ -6,9 +6,11 @@ from typing import Any, Protocol
 from edgec.runtime.errors import UsageError
 from edgec.toolchain.passes.annotate import Annotate
 from edgec.toolchain.passes.bind_globals import BindGlobals
+from edgec.toolchain.passes.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
 from edgec.toolchain.passes.flatten_scatters import FlattenScatters
 from edgec.toolchain.passes.guard_products import GuardProducts
+from edgec.toolchain.passes.inline_calls import InlineCalls
 from edgec.toolchain.passes.narrow_integers import NarrowIntegers
 from edgec.toolchain.passes.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.signless_integers import SignlessIntegers
@@ -49,6 +51,8 @@ CATALOGUE: tuple[type[Pass], ...] = (
     NarrowIntegers,
     SeparateBytes,
     BindGlobals,
+    InlineCalls,
+    CpuKernels,
     Annotate,
 )
 """Every pass, in the order they run."""
