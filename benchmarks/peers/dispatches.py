@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from benchmarks.peers.engines.catalogue import OURS
+from benchmarks.peers.engines.edgec_engine import example_inputs
 from benchmarks.peers.measure import Measurement, model_folder
 from benchmarks.peers.models.catalogue import MODELS
 from edgec import runtime
@@ -24,7 +25,7 @@ def explain(measurement: Measurement, model: str, *, most: int = 20) -> Iterator
         return
     profile = runtime.profile(
         folder / "edgec.vmfb",
-        inputs=MODELS[model].example(),
+        inputs=example_inputs(MODELS[model]),
         device="local-sync",
         calls=_CALLS,
     )

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.peers.accuracy import TOLERANCE
 from benchmarks.peers.engines.catalogue import ENGINES, OURS
 from benchmarks.peers.models.catalogue import MODELS
+from benchmarks.peers.models.model import Precision
 from benchmarks.peers.results import Results, Row
 
 __all__ = ["page", "ratio_to_best"]
@@ -39,7 +39,7 @@ def page(results: Results, plot: str) -> str:
     run = results.runs[max(results.runs)]
     notes = _Notes()
     parts = [
-        _INTRO.format(precision="f32", seconds=run["seconds"], repeats=run["repeats"]),
+        _INTRO.format(precision="f32 unless it says otherwise", seconds=run["seconds"], repeats=run["repeats"]),
         f"![Speed of every engine relative to edgec]({plot})\n",
     ]
     for threads in sorted({row.threads for row in results.rows}):
@@ -53,8 +53,9 @@ def page(results: Results, plot: str) -> str:
     return "\n".join(part for part in parts if part)
 
 
+_LIMITS = ", ".join(f"{p.tolerance:g} for {p.text}" for p in Precision)
 _ERRORS = f"""The largest difference from PyTorch in 64 bits, as a part of the output's largest
-value; above {TOLERANCE:.0e} an answer is wrong.
+value. Answers further off are wrong: {_LIMITS}.
 """
 
 _MAKING = """Seconds to compile, with all cores, and from the module file to the first answer, on
@@ -64,7 +65,7 @@ the largest number of threads measured. The machine may have been busy.
 
 def ratio_to_best(rows: Sequence[Row]) -> float | None:
     """The best other engine's time divided by edgec's, for one model and thread count."""
-    timed = [row for row in rows if _right(row)]
+    timed = [row for row in rows if row.right]
     ours = [row for row in timed if row.engine == OURS]
     others = [row for row in timed if row.engine != OURS]
     if not ours or not others:
@@ -87,17 +88,13 @@ class _Notes:
         return "".join(f"{i}. {_cell(r)}\n" for i, r in enumerate(self.reasons, 1))
 
 
-def _right(row: Row) -> bool:
-    return not row.refused and row.error is not None and row.error <= TOLERANCE
-
-
 def _times(rows: Sequence[Row], notes: _Notes) -> str:
     engines = _engines(rows)
     lines = [[*(ENGINES[e].title for e in engines), "speed"]]
     titles = ["model"]
     for model in _models(rows):
         of_model = {row.engine: row for row in rows if row.model == model}
-        fastest = min((r.fastest for r in of_model.values() if _right(r)), default=0.0)
+        fastest = min((r.fastest for r in of_model.values() if r.right), default=0.0)
         cells = [_time(of_model.get(engine), fastest, notes) for engine in engines]
         ratio = ratio_to_best(list(of_model.values()))
         titles.append(MODELS[model].title)
@@ -110,7 +107,7 @@ def _time(row: Row | None, fastest: float, notes: _Notes) -> str:
         return ""
     if row.refused:
         return f"refused {notes.mark(row.refused)}"
-    if not _right(row):
+    if not row.right:
         return f"wrong by {row.error:.0e}"
     text = _digits(row.fastest)
     text = f"**{text}**" if row.fastest == fastest else text

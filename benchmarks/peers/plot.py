@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.accuracy import TOLERANCE
 from benchmarks.peers.engines.catalogue import ENGINES, OURS
 from benchmarks.peers.models.catalogue import MODELS
 from benchmarks.peers.results import Results, Row
@@ -58,7 +57,7 @@ def draw(results: Results, path: Path) -> bool:
         ncols=min(len(order), 4 if len(counts) > 1 else 2),
         frameon=False,
     )
-    figure.suptitle("Speed relative to edgec, f32, batch 1 (right is faster)")
+    figure.suptitle("Speed relative to edgec, batch 1 (right is faster)")
     rows = -(-len(order) // (4 if len(counts) > 1 else 2))
     bottom = (0.55 + 0.24 * rows) / figure.get_figheight()
     figure.tight_layout(rect=(0, bottom * 0.6, 1, 1))
@@ -70,7 +69,7 @@ def draw(results: Results, path: Path) -> bool:
 
 def _speeds(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
     """For each model edgec's time divided by each engine's."""
-    right = [r for r in rows if not r.refused and r.error is not None and r.error <= TOLERANCE]
+    right = [row for row in rows if row.right]
     ours = {row.model: row.fastest for row in right if row.engine == OURS}
     speeds: dict[str, dict[str, float]] = {}
     for row in right:

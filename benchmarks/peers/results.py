@@ -9,6 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from benchmarks.peers.models.catalogue import MODELS
+
 __all__ = ["Results", "Row", "machine", "versions"]
 
 
@@ -38,6 +40,12 @@ class Row:
     def key(self) -> tuple[str, str, int]:
         """What a later row with the same key replaces."""
         return self.model, self.engine, self.threads
+
+    @property
+    def right(self) -> bool:
+        """Whether there are times, and answers as good as the model's precision allows."""
+        tolerance = MODELS[self.model].precision.tolerance
+        return not self.refused and self.error is not None and self.error <= tolerance
 
     @property
     def fastest(self) -> float:

@@ -72,8 +72,12 @@ def test_a_model_says_the_same_in_jax_onnx_and_torch(name: str, tmp_path: Path) 
     import jax
     import onnxruntime
 
-    from benchmarks.peers.engines.onnx_engine import onnx_inputs
-    from benchmarks.peers.engines.source_files import jax_function, onnx_file, reference
+    from benchmarks.peers.engines.source_files import (
+        jax_function,
+        onnx_file,
+        onnx_inputs,
+        reference,
+    )
 
     model = MODELS[name]
     wanted = reference(model, tmp_path)
@@ -89,8 +93,12 @@ def test_transposed_convolutions_say_the_same_in_jax_onnx_and_torch(tmp_path: Pa
     import jax
     import onnxruntime
 
-    from benchmarks.peers.engines.onnx_engine import onnx_inputs
-    from benchmarks.peers.engines.source_files import jax_function, onnx_file, reference
+    from benchmarks.peers.engines.source_files import (
+        jax_function,
+        onnx_file,
+        onnx_inputs,
+        reference,
+    )
 
     kernel = Weights().kernel("up", (2, 2, 3, 5))
     model = replace(

@@ -1,12 +1,15 @@
-"""edgec: exported from JAX, compiled for this CPU, run by edgec.runtime."""
+"""edgec: exported from JAX (quantised models from ONNX), compiled for this CPU, and run."""
 
+import time
 from pathlib import Path
 
-from benchmarks.peers.engines.engine import Engine
-from benchmarks.peers.engines.source_files import jax_function, timed
-from benchmarks.peers.models.model import Model
+import numpy as np
 
-__all__ = ["Edgec"]
+from benchmarks.peers.engines.engine import Engine
+from benchmarks.peers.engines.source_files import jax_function, onnx_file, onnx_inputs, timed
+from benchmarks.peers.models.model import Model, Precision
+
+__all__ = ["Edgec", "example_inputs"]
 
 
 class Edgec(Engine):
@@ -17,26 +20,37 @@ class Edgec(Engine):
     packages = ("edgec", "iree-base-compiler", "iree-base-runtime", "jax")
 
     def build(self, model: Model, folder: Path) -> dict[str, float]:
-        from edgec.exporters import export
-        from edgec.toolchain import CompileOptions, Program, compile
+        from edgec.exporters import export, export_source
+        from edgec.toolchain import CompileOptions, compile
 
-        program: list[Program] = []
-        export_time = timed(
-            lambda: program.append(export(jax_function(model), tuple(model.example())))
-        )
+        begin = time.perf_counter()
+        if model.precision is Precision.I8:
+            program = export_source(str(onnx_file(model, folder)))
+        else:
+            program = export(jax_function(model), tuple(model.example()))
+        exported = time.perf_counter() - begin
         options = CompileOptions(output=folder / "edgec.vmfb", cache=False, check=False)
-        compile_time = timed(lambda: compile(program[0], "cpu:host", options))
-        return {"export": export_time, "compile": compile_time}
+        return {
+            "export": exported,
+            "compile": timed(lambda: compile(program, "cpu:host", options)),
+        }
 
     def prepare(self, model: Model, folder: Path, threads: int) -> None:
         import edgec.runtime as er
 
         module = er.load(folder / "edgec.vmfb", device=f"local-task?threads={threads}")
-        self._function = module.main
-        self._inputs = [module.device.put(array) for array in model.example()]
+        self._function = module[next(iter(module.signatures))]
+        self._inputs = [module.device.put(array) for array in example_inputs(model)]
 
     def run(self) -> None:
         self._results = self._function.call_flat(self._inputs)
 
     def outputs(self):
         return [result.numpy() for result in self._results]
+
+
+def example_inputs(model: Model) -> list[np.ndarray]:
+    """The inputs as the program that edgec exports takes them."""
+    if model.precision is Precision.I8:
+        return list(onnx_inputs(model).values())
+    return model.example()

@@ -4,13 +4,18 @@ from pathlib import Path
 
 from benchmarks.peers.engines.engine import Engine
 from benchmarks.peers.engines.source_files import timed
-from benchmarks.peers.models.model import Model
+from benchmarks.peers.models.model import Model, Precision
 
 __all__ = ["LiteRt"]
 
+_CALIBRATION = 4  # sets of inputs
+
 
 class LiteRt(Engine):
-    """The interpreter takes XNNPACK by itself for every operation that it has."""
+    """The interpreter takes XNNPACK by itself for every operation that it has.
+
+    Models in f16 have f16 weights and f32 inputs; XNNPACK computes them in f32.
+    """
 
     name = "litert"
     title = "LiteRT (XNNPACK)"
@@ -28,7 +33,7 @@ class LiteRt(Engine):
         runner = self._interpreter.get_signature_runner()
         inputs = runner.get_input_details()
         for spec, array in zip(model.inputs, model.example(), strict=True):
-            self._interpreter.set_tensor(inputs[spec.name]["index"], array)
+            self._interpreter.set_tensor(inputs[spec.name]["index"], array.astype(spec.dtype))
         outputs = runner.get_output_details()
         self._outputs = [outputs[f"out{i}"]["index"] for i in range(len(outputs))]
 
@@ -57,6 +62,15 @@ def _convert(model: Model, path: Path) -> None:
     converter = tf.lite.TFLiteConverter.from_concrete_functions(
         [main.get_concrete_function()], module
     )
+    if model.precision is not Precision.F32:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if model.precision is Precision.F16:
+        converter.target_spec.supported_types = [tf.float16]
+    if model.precision is Precision.I8:
+        names = [spec.name for spec in model.inputs]
+        converter.representative_dataset = lambda: (
+            dict(zip(names, arrays, strict=True)) for arrays in model.examples(_CALIBRATION)
+        )
     part = path.with_suffix(".part")
     part.write_bytes(converter.convert())
     part.replace(path)

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from benchmarks.peers.engines.engine import Engine
-from benchmarks.peers.engines.onnx_engine import onnx_inputs
-from benchmarks.peers.engines.source_files import onnx_file, timed
+from benchmarks.peers.engines.source_files import onnx_file, onnx_inputs, timed
 from benchmarks.peers.models.model import Model
 
 __all__ = ["OpenVino"]

@@ -6,16 +6,27 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.peers.models.model import Model
+from benchmarks.peers.engines.engine import Refused
+from benchmarks.peers.models.model import Model, Precision
 
-__all__ = ["jax_function", "onnx_file", "reference", "stablehlo_file", "timed"]
+__all__ = ["jax_function", "onnx_file", "onnx_inputs", "reference", "stablehlo_file", "timed"]
 
 
-def jax_function(model: Model, dtype: str = "float32") -> Callable[..., tuple[object, ...]]:
-    """The model as a JAX function of its inputs, the weights inside."""
+_FLOATS = {Precision.F32: "float32", Precision.F16: "float16"}
+_CALIBRATION = 4  # sets of inputs
+
+
+def jax_function(model: Model) -> Callable[..., tuple[object, ...]]:
+    """The model as a JAX function of its inputs, the weights inside.
+
+    Raises:
+        Refused: it is quantised; JAX has no form of that which inference engines read.
+    """
+    if model.precision is Precision.I8:
+        raise Refused("JAX has no quantised form of it")
     from benchmarks.peers.nets.with_jax import JaxNet
 
-    net, weights = JaxNet(dtype), model.weights()
+    net, weights = JaxNet(_FLOATS[model.precision]), model.weights()
 
     def main(*values: object) -> tuple[object, ...]:
         return model.build(net, weights, values)
@@ -37,15 +48,54 @@ def stablehlo_file(model: Model, folder: Path) -> Path:
 
 
 def onnx_file(model: Model, folder: Path) -> Path:
-    """The model as an ONNX graph."""
+    """The model as an ONNX graph; quantised ones by ONNX Runtime, in QuantizeLinear pairs."""
     path = folder / "model.onnx"
-    if not path.exists():
-        from benchmarks.peers.nets.with_onnx import OnnxNet
+    if path.exists():
+        return path
+    from benchmarks.peers.nets.with_onnx import OnnxNet
 
-        net = OnnxNet()
-        outputs = model.build(net, model.weights(), [spec.name for spec in model.inputs])
-        _write(path, net.model(model.inputs, outputs).SerializeToString())
+    net = OnnxNet(_FLOATS.get(model.precision, "float32"))
+    outputs = model.build(net, model.weights(), [spec.name for spec in model.inputs])
+    data = net.model(model.inputs, outputs).SerializeToString()
+    if model.precision is Precision.I8:
+        full = folder / "full.onnx"
+        _write(full, data)
+        _quantise(model, full, path)
+    else:
+        _write(path, data)
     return path
+
+
+def onnx_inputs(model: Model, number: int = 0) -> dict[str, np.ndarray]:
+    """A set of inputs as the ONNX graph takes them: images with the channels first."""
+    from benchmarks.peers.nets.with_onnx import OnnxNet
+
+    net, arrays = OnnxNet(), model.examples(number + 1)[number]
+    return {s.name: net.arrange(s, a) for s, a in zip(model.inputs, arrays, strict=True)}
+
+
+def _quantise(model: Model, source: Path, path: Path) -> None:
+    """Weights as i8 by channel, activations as u8 by tensor: ONNX Runtime's advice for x86."""
+    from onnxruntime import quantization
+
+    class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self._left = [onnx_inputs(model, i) for i in range(_CALIBRATION)]
+
+        def get_next(self) -> dict[str, np.ndarray] | None:
+            return self._left.pop() if self._left else None
+
+    part = path.with_suffix(".part")
+    quantization.quantize_static(
+        str(source),
+        str(part),
+        Reader(),
+        quant_format=quantization.QuantFormat.QDQ,
+        per_channel=True,
+        activation_type=quantization.QuantType.QUInt8,
+        weight_type=quantization.QuantType.QInt8,
+    )
+    part.replace(path)
 
 
 def reference(model: Model, folder: Path) -> list[np.ndarray]:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from benchmarks.peers.engines.engine import Engine
-from benchmarks.peers.models.model import Model
+from benchmarks.peers.engines.engine import Engine, Refused
+from benchmarks.peers.models.model import Model, Precision
 
 __all__ = ["TorchEager"]
 
@@ -19,6 +19,8 @@ class TorchEager(Engine):
         return {}
 
     def prepare(self, model: Model, folder: Path, threads: int) -> None:
+        if model.precision is not Precision.F32:
+            raise Refused("only f32 is measured eagerly")
         import torch
 
         from benchmarks.peers.nets.with_torch import TorchNet

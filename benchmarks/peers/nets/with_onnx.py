@@ -21,7 +21,9 @@ class OnnxNet(Net):
 
     channels_first = True
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: str = "float32") -> None:
+        """`dtype` is that of all floats: inputs, weights and what is computed."""
+        self._dtype = np.dtype(dtype)
         self._nodes: list[Any] = []
         self._weights: dict[tuple[int, str], str] = {}
         self._initializers: list[Any] = []
@@ -31,7 +33,7 @@ class OnnxNet(Net):
     def model(self, inputs: Sequence[Input], outputs: Sequence[str]) -> Any:
         """The finished, checked model."""
         given = [
-            helper.make_tensor_value_info(i.name, _TYPES[i.dtype], self._shape(i)) for i in inputs
+            helper.make_tensor_value_info(i.name, self._type(i), self._shape(i)) for i in inputs
         ]
         wanted = [helper.make_empty_tensor_value_info(name) for name in outputs]
         graph = helper.make_graph(self._nodes, "main", given, wanted, self._initializers)
@@ -41,6 +43,9 @@ class OnnxNet(Net):
         inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
         onnx.checker.check_model(inferred)
         return inferred
+
+    def _type(self, spec: Input) -> int:
+        return _TYPES[self._dtype.name if spec.dtype == "float32" else spec.dtype]
 
     @staticmethod
     def _shape(spec: Input) -> tuple[int, ...]:
@@ -79,6 +84,8 @@ class OnnxNet(Net):
 
     def _constant(self, array: np.ndarray) -> str:
         name = self._name("weight")
+        if array.dtype == np.float32:
+            array = array.astype(self._dtype)
         self._initializers.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
@@ -160,7 +167,7 @@ class OnnxNet(Net):
         return self._add({**names, "hard_swish": "HardSwish", "gelu": "Gelu"}[kind], x)
 
     def to_float(self, x):
-        return self._add("Cast", x, to=TensorProto.FLOAT)
+        return self._add("Cast", x, to=_TYPES[self._dtype.name])
 
     def dense(self, x, kernel, bias):
         y = self._add("MatMul", x, self._w(kernel))
