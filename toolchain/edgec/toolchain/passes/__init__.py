@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from edgec.runtime.errors import UsageError
 from edgec.toolchain.passes.annotate import Annotate
 from edgec.toolchain.passes.bind_globals import BindGlobals
+from edgec.toolchain.passes.channels_last import ChannelsLast
 from edgec.toolchain.passes.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
 from edgec.toolchain.passes.flatten_scatters import FlattenScatters
@@ -52,6 +53,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SeparateBytes,
     BindGlobals,
     InlineCalls,
+    ChannelsLast,
     CpuKernels,
     Annotate,
 )
