@@ -47,6 +47,7 @@ def _build(engine_name: str, model_name: str, folder: Path) -> dict[str, float]:
 
 def _serve(answers: TextIO, engine_name: str, model_name: str, folder: Path, threads: int) -> None:
     from benchmarks.peers.accuracy import worst_error
+    from benchmarks.peers.company import Company
     from benchmarks.peers.engines.catalogue import ENGINES
     from benchmarks.peers.engines.source_files import reference
     from benchmarks.peers.models.catalogue import MODELS
@@ -60,8 +61,9 @@ def _serve(answers: TextIO, engine_name: str, model_name: str, folder: Path, thr
     error = worst_error(list(engine.outputs()), reference(model, folder))
     _say(answers, {"ok": {"load": loaded - begin, "first": first - loaded, "error": error}})
     for line in sys.stdin:
-        seconds = float(json.loads(line)["seconds"])
-        _say(answers, {"ms": _burst(engine.run, seconds)})
+        company = Company()
+        times = _burst(engine.run, float(json.loads(line)["seconds"]))
+        _say(answers, {"ms": times, "others": company.cores()})
 
 
 def _burst(run: Any, seconds: float) -> list[float]:

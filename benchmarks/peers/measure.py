@@ -109,6 +109,7 @@ class _Entrant:
     build: dict[str, float] = field(default_factory=dict)
     error: float | None = None
     rounds: list[tuple[float, ...]] = field(default_factory=list)
+    others: list[float] = field(default_factory=list)
     child: "_Child | None" = None
 
     def start(self, folder: Path, build: dict[str, float]) -> None:
@@ -130,9 +131,13 @@ class _Entrant:
         time.sleep(_PAUSE)
         try:
             self.child.ask({"seconds": seconds})
-            self.rounds.append(tuple(self.child.answer(_READY_LIMIT)["ms"]))
+            turn = self.child.answer(_READY_LIMIT)
         except _Failed as failed:
             self._refuse(failed)
+            return
+        self.rounds.append(tuple(turn["ms"]))
+        if turn["others"] is not None:
+            self.others.append(turn["others"])
 
     def _refuse(self, failed: _Failed) -> None:
         self.refused = str(failed)
@@ -147,6 +152,7 @@ class _Entrant:
             refused=self.refused,
             error=None if self.refused else self.error,
             rounds=tuple(self.rounds),
+            others=round(sum(self.others) / len(self.others), 2) if self.others else None,
             build={step: round(time, 3) for step, time in self.build.items()},
             run=row.run,
         )
@@ -242,4 +248,5 @@ def _line(row: Row) -> str:
     if row.refused:
         return f"{words} refused: {row.refused}"
     error = "" if row.error is None else f"   error {row.error:.0e}"
-    return f"{words} {row.fastest:9.3f} ms   median {row.median:9.3f} ms{error}"
+    others = f"   others {row.others:.1f} cores" if row.others else ""
+    return f"{words} {row.fastest:9.3f} ms   median {row.median:9.3f} ms{error}{others}"

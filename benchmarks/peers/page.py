@@ -39,13 +39,16 @@ def page(results: Results, plot: str) -> str:
     run = results.runs[max(results.runs)]
     notes = _Notes()
     parts = [
-        _INTRO.format(precision="f32 unless it says otherwise", seconds=run["seconds"], repeats=run["repeats"]),
+        _INTRO.format(
+            precision="f32 unless it says otherwise", seconds=run["seconds"], repeats=run["repeats"]
+        ),
         f"![Speed of every engine relative to edgec]({plot})\n",
     ]
     for threads in sorted({row.threads for row in results.rows}):
         rows = [row for row in results.rows if row.threads == threads]
         parts.append(f"## {threads} thread{'s' if threads > 1 else ''}\n")
         parts.append(_times(rows, notes))
+        parts.append(_company(rows))
     parts.append(notes.text())
     parts += ["## How far answers are off\n", _ERRORS, _errors(results.rows)]
     parts += ["## Making and loading\n", _MAKING, _making(results.rows)]
@@ -100,6 +103,18 @@ def _times(rows: Sequence[Row], notes: _Notes) -> str:
         titles.append(MODELS[model].title)
         lines.append([*cells, "" if ratio is None else f"{ratio:.2f}"])
     return _table(titles, lines)
+
+
+def _company(rows: Sequence[Row]) -> str:
+    """How quiet the machine was."""
+    known = [row.others for row in rows if row.others is not None]
+    if not known:
+        return ""
+    mean = sum(known) / len(known)
+    return (
+        f"Meanwhile other programs kept {mean:.1f} cores busy on average, {max(known):.1f} at "
+        "worst; the busier the machine, the less the medians say.\n"
+    )
 
 
 def _time(row: Row | None, fastest: float, notes: _Notes) -> str:

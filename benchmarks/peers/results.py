@@ -23,6 +23,7 @@ class Row:
         refused: why there are no times; empty if there are.
         error: the largest difference from the reference, as a part of the largest value.
         rounds: milliseconds of every call, a list a round; rounds took turns with other engines.
+        others: cores that other programs kept busy meanwhile, on average; None if not known.
         build: seconds by step: what is done once a model; `load` and `first` call, once a process.
         run: which run of the benchmark this is from.
     """
@@ -33,6 +34,7 @@ class Row:
     refused: str = ""
     error: float | None = None
     rounds: tuple[tuple[float, ...], ...] = ()
+    others: float | None = None
     build: dict[str, float] = field(default_factory=dict)
     run: str = ""
 

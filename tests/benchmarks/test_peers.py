@@ -1,9 +1,11 @@
 """The peers benchmark: models say the same in every framework, rows merge, a quick run works."""
 
 import json
+import os
 import re
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -166,12 +168,33 @@ def test_the_ratio_is_to_the_best_engine_that_is_right() -> None:
     assert ratio_to_best([slow, fast]) is None
 
 
+def test_company_counts_other_processes_and_not_oneself() -> None:
+    from benchmarks.peers.company import Company
+
+    company = Company()
+    end = time.perf_counter() + 0.5
+    before = time.process_time()
+    while time.perf_counter() < end:
+        pass
+    own, cores = (time.process_time() - before) / 0.5, company.cores()
+    assert cores is not None
+    assert 0 <= cores <= (os.cpu_count() or 1) - own + 0.3
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+        time.sleep(0.3)
+        company = Company()
+        time.sleep(0.7)
+        found = company.cores()
+        other.kill()
+    assert found is not None
+    assert found > 0.3
+
+
 def test_the_page_shows_times_refusals_and_wrong_answers(tmp_path: Path) -> None:
     results = _results(
         tmp_path / "benchmarks.json",
         _row("edgec", (4.0,)),
         _row("iree", (8.0,)),
-        replace(_row("ort", (1.0,)), error=0.5),
+        replace(_row("ort", (1.0,)), error=0.5, others=0.75),
         replace(_row("litert", ()), refused="NotImplementedError: no <such> thing", rounds=()),
     )
     text = page(results, "benchmarks.png")
@@ -179,6 +202,7 @@ def test_the_page_shows_times_refusals_and_wrong_answers(tmp_path: Path) -> None
     assert "refused [1] | 2.00 |" in text
     assert "1. NotImplementedError: no &lt;such> thing" in text
     assert "| LSTM, 100 steps | 4.0 | 4.0 | 1.00 | 0.75 |" in text
+    assert "kept 0.8 cores busy on average" in text
     assert draw(results, tmp_path / "benchmarks.png")
     assert (tmp_path / "benchmarks.png").stat().st_size > 10_000
 
