@@ -46,7 +46,7 @@ def draw(results: Results, path: Path) -> bool:
         _panel(axis, models, panels[threads], f"{threads} thread{'s' if threads > 1 else ''}")
     axes[0][0].set_yticks(range(len(models)), [MODELS[name].title for name in models])
     axes[0][0].invert_yaxis()
-    handles = {}
+    handles: dict[str, Any] = {}
     for axis in axes[0]:
         handles |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
     order = [e.title for e in ENGINES.values() if e.title in handles]

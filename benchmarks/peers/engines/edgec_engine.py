@@ -1,6 +1,7 @@
 """edgec: exported from JAX (quantised models from ONNX), compiled for this CPU, and run."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ class Edgec(Engine):
     def run(self) -> None:
         self._results = self._function.call_flat(self._inputs)
 
-    def outputs(self):
+    def outputs(self) -> Sequence[np.ndarray]:
         return [result.numpy() for result in self._results]
 
 

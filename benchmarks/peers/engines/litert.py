@@ -1,6 +1,10 @@
 """LiteRT (TensorFlow Lite) with XNNPACK, converted from the model in TensorFlow."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from benchmarks.peers.engines.engine import Engine
 from benchmarks.peers.engines.source_files import timed
@@ -40,7 +44,7 @@ class LiteRt(Engine):
     def run(self) -> None:
         self._interpreter.invoke()
 
-    def outputs(self):
+    def outputs(self) -> Sequence[np.ndarray]:
         return [self._interpreter.get_tensor(index) for index in self._outputs]
 
 
@@ -53,7 +57,7 @@ def _convert(model: Model, path: Path) -> None:
     specs = [tf.TensorSpec(s.shape, getattr(tf, s.dtype), name=s.name) for s in model.inputs]
 
     @tf.function(input_signature=specs)
-    def main(*values):
+    def main(*values: Any) -> dict[str, Any]:
         outputs = model.build(net, weights, values)
         return {f"out{i}": tf.identity(output) for i, output in enumerate(outputs)}
 

@@ -1,6 +1,9 @@
 """ONNX Runtime on its CPU provider, every graph optimisation on."""
 
+from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 from benchmarks.peers.engines.engine import Engine
 from benchmarks.peers.engines.source_files import onnx_file, onnx_inputs, timed
@@ -32,7 +35,7 @@ class OnnxRuntime(Engine):
         self._inputs = onnx_inputs(model)
 
     def run(self) -> None:
-        self._results = self._session.run(None, self._inputs)
+        self._results: list[np.ndarray] = self._session.run(None, self._inputs)
 
-    def outputs(self):
+    def outputs(self) -> Sequence[np.ndarray]:
         return self._results

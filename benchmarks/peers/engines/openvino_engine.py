@@ -1,6 +1,9 @@
 """OpenVINO's CPU plugin in f32, tuned for latency; it reads the ONNX graph."""
 
+from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 from benchmarks.peers.engines.engine import Engine
 from benchmarks.peers.engines.source_files import onnx_file, onnx_inputs, timed
@@ -38,5 +41,5 @@ class OpenVino(Engine):
     def run(self) -> None:
         self._request.infer()
 
-    def outputs(self):
+    def outputs(self) -> Sequence[np.ndarray]:
         return [tensor.data.copy() for tensor in self._request.output_tensors]

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.peers.engines.engine import Engine, Refused
 from benchmarks.peers.engines.source_files import (
     onnx_file,
@@ -62,7 +64,7 @@ class PlainIree(Engine):
     def run(self) -> None:
         self._results = self._function(*self._inputs)
 
-    def outputs(self):
+    def outputs(self) -> Sequence[np.ndarray]:
         results = self._results if isinstance(self._results, tuple | list) else [self._results]
         return [result.to_host() for result in results]
 

@@ -1,6 +1,9 @@
 """PyTorch, run eagerly in inference mode."""
 
+from collections.abc import Sequence
 from pathlib import Path
+
+import numpy as np
 
 from benchmarks.peers.engines.engine import Engine, Refused
 from benchmarks.peers.models.model import Model, Precision
@@ -37,5 +40,5 @@ class TorchEager(Engine):
         with self._torch.inference_mode():
             self._results = self._model.build(self._net, self._weights, self._inputs)
 
-    def outputs(self):
+    def outputs(self) -> Sequence[np.ndarray]:
         return [result.numpy() for result in self._results]

@@ -1,5 +1,6 @@
 """XLA: the JAX function under `jax.jit` on the CPU."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,5 +33,5 @@ class Xla(Engine):
         for result in self._results:
             result.block_until_ready()
 
-    def outputs(self):
+    def outputs(self) -> Sequence[np.ndarray]:
         return [np.asarray(result) for result in self._results]

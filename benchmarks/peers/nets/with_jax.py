@@ -33,7 +33,16 @@ class JaxNet(Net):
     def _w(self, array: np.ndarray) -> np.ndarray:
         return array.astype(self._dtype, copy=False) if array.dtype == np.float32 else array
 
-    def conv(self, x, kernel, bias, *, stride=1, pad=0, groups=1):
+    def conv(
+        self,
+        x: Value,
+        kernel: np.ndarray,
+        bias: np.ndarray,
+        *,
+        stride: int = 1,
+        pad: int = 0,
+        groups: int = 1,
+    ) -> Value:
         rank = kernel.ndim
         y = jax.lax.conv_general_dilated(
             x,
@@ -45,13 +54,13 @@ class JaxNet(Net):
         )
         return y + self._w(bias)
 
-    def up_conv(self, x, kernel, bias):
+    def up_conv(self, x: Value, kernel: np.ndarray, bias: np.ndarray) -> Value:
         y = jax.lax.conv_transpose(
             x, self._w(kernel), (2, 2), "VALID", dimension_numbers=_ORDERS[4]
         )
         return y + self._w(bias)
 
-    def max_pool(self, x, *, size, stride, pad=0, space=2):
+    def max_pool(self, x: Value, *, size: int, stride: int, pad: int = 0, space: int = 2) -> Value:
         return jax.lax.reduce_window(
             x,
             jnp.asarray(-jnp.inf, x.dtype),
@@ -61,77 +70,77 @@ class JaxNet(Net):
             ((0, 0), *((pad, pad),) * space, (0, 0)),
         )
 
-    def mean_space(self, x):
+    def mean_space(self, x: Value) -> Value:
         return jnp.mean(x, axis=tuple(range(1, x.ndim - 1)), keepdims=True)
 
-    def join_channels(self, x, y):
+    def join_channels(self, x: Value, y: Value) -> Value:
         return jnp.concatenate([x, y], axis=-1)
 
-    def vector(self, x, channels):
+    def vector(self, x: Value, channels: int) -> Value:
         return x.reshape(1, channels)
 
-    def tokens(self, x, points, channels):
+    def tokens(self, x: Value, points: int, channels: int) -> Value:
         return x.reshape(1, points, channels)
 
-    def image(self, x):
+    def image(self, x: Value) -> Value:
         return x
 
     def _other(self, y: Value | float) -> Value | float:
         return self._w(y) if isinstance(y, np.ndarray) else y
 
-    def add(self, x, y):
+    def add(self, x: Value, y: Value | float) -> Value:
         return x + self._other(y)
 
-    def mul(self, x, y):
+    def mul(self, x: Value, y: Value | float) -> Value:
         return x * self._other(y)
 
-    def div(self, x, y):
+    def div(self, x: Value, y: Value) -> Value:
         return x / y
 
-    def sqrt(self, x):
+    def sqrt(self, x: Value) -> Value:
         return jnp.sqrt(x)
 
-    def activate(self, x, kind):
+    def activate(self, x: Value, kind: str) -> Value:
         return _ACTIVATIONS[kind](x)
 
-    def to_float(self, x):
+    def to_float(self, x: Value) -> Value:
         return x.astype(self._dtype)
 
-    def dense(self, x, kernel, bias):
+    def dense(self, x: Value, kernel: np.ndarray, bias: np.ndarray | None) -> Value:
         y = jnp.matmul(x, self._w(kernel))
         return y if bias is None else y + self._w(bias)
 
-    def matmul(self, x, y):
+    def matmul(self, x: Value, y: Value) -> Value:
         return jnp.matmul(x, y)
 
-    def softmax(self, x):
+    def softmax(self, x: Value) -> Value:
         return jax.nn.softmax(x, axis=-1)
 
-    def layer_norm(self, x, scale, bias, epsilon):
+    def layer_norm(self, x: Value, scale: np.ndarray, bias: np.ndarray, epsilon: float) -> Value:
         mean = x.mean(-1, keepdims=True)
         centred = x - mean
         variance = (centred * centred).mean(-1, keepdims=True)
         return centred * jax.lax.rsqrt(variance + epsilon) * self._w(scale) + self._w(bias)
 
-    def take(self, table, ids):
+    def take(self, table: np.ndarray, ids: Value) -> Value:
         return jnp.take(self._w(table), ids, axis=0, mode="clip")
 
-    def reshape(self, x, shape):
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
         return x.reshape(tuple(shape))
 
-    def transpose(self, x, axes):
+    def transpose(self, x: Value, axes: Sequence[int]) -> Value:
         return jnp.transpose(x, tuple(axes))
 
-    def concat(self, values, axis):
+    def concat(self, values: Sequence[Value | np.ndarray], axis: int) -> Value:
         return jnp.concatenate([self._other(v) for v in values], axis=axis)
 
-    def part(self, x, axis, begin, end):
+    def part(self, x: Value, axis: int, begin: int, end: int) -> Value:
         return jax.lax.slice_in_dim(x, begin, end, axis=axis)
 
-    def total(self, x, axis):
+    def total(self, x: Value, axis: int) -> Value:
         return jnp.sum(x, axis=axis, keepdims=True)
 
-    def lstm(self, x, kernel, recurrent, bias):
+    def lstm(self, x: Value, kernel: np.ndarray, recurrent: np.ndarray, bias: np.ndarray) -> Value:
         # The inputs' share of all steps is one product, as in Flax's OptimizedLSTMCell and Keras.
         shares = (jnp.matmul(x, self._w(kernel)) + self._w(bias))[0]
         width = recurrent.shape[0]

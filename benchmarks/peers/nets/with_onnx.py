@@ -45,7 +45,7 @@ class OnnxNet(Net):
         return inferred
 
     def _type(self, spec: Input) -> int:
-        return _TYPES[self._dtype.name if spec.dtype == "float32" else spec.dtype]
+        return int(_TYPES[self._dtype.name if spec.dtype == "float32" else spec.dtype])
 
     @staticmethod
     def _shape(spec: Input) -> tuple[int, ...]:
@@ -89,7 +89,16 @@ class OnnxNet(Net):
         self._initializers.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
-    def conv(self, x, kernel, bias, *, stride=1, pad=0, groups=1):
+    def conv(
+        self,
+        x: Value,
+        kernel: np.ndarray,
+        bias: np.ndarray,
+        *,
+        stride: int = 1,
+        pad: int = 0,
+        groups: int = 1,
+    ) -> Value:
         space = kernel.ndim - 2
         return self._add(
             "Conv",
@@ -102,7 +111,7 @@ class OnnxNet(Net):
             group=groups,
         )
 
-    def up_conv(self, x, kernel, bias):
+    def up_conv(self, x: Value, kernel: np.ndarray, bias: np.ndarray) -> Value:
         return self._add(
             "ConvTranspose",
             x,
@@ -112,7 +121,7 @@ class OnnxNet(Net):
             strides=[2, 2],
         )
 
-    def max_pool(self, x, *, size, stride, pad=0, space=2):
+    def max_pool(self, x: Value, *, size: int, stride: int, pad: int = 0, space: int = 2) -> Value:
         return self._add(
             "MaxPool",
             x,
@@ -121,20 +130,20 @@ class OnnxNet(Net):
             pads=[pad] * (2 * space),
         )
 
-    def mean_space(self, x):
+    def mean_space(self, x: Value) -> Value:
         return self._add("GlobalAveragePool", x)
 
-    def join_channels(self, x, y):
+    def join_channels(self, x: Value, y: Value) -> Value:
         return self._add("Concat", x, y, axis=1)
 
-    def vector(self, x, channels):
+    def vector(self, x: Value, channels: int) -> Value:
         return self._add("Flatten", x, axis=1)
 
-    def tokens(self, x, points, channels):
+    def tokens(self, x: Value, points: int, channels: int) -> Value:
         flat = self._add("Reshape", x, self._constant(np.array([1, channels, points])))
         return self._add("Transpose", flat, perm=[0, 2, 1])
 
-    def image(self, x):
+    def image(self, x: Value) -> Value:
         return self._add("Transpose", x, perm=[0, 2, 3, 1])
 
     def _other(self, y: Value | float | np.ndarray) -> str:
@@ -142,19 +151,19 @@ class OnnxNet(Net):
             return self._w(y)
         return y if isinstance(y, str) else self._constant(np.array(y, np.float32))
 
-    def add(self, x, y):
+    def add(self, x: Value, y: Value | float) -> Value:
         return self._add("Add", x, self._other(y))
 
-    def mul(self, x, y):
+    def mul(self, x: Value, y: Value | float) -> Value:
         return self._add("Mul", x, self._other(y))
 
-    def div(self, x, y):
+    def div(self, x: Value, y: Value) -> Value:
         return self._add("Div", x, y)
 
-    def sqrt(self, x):
+    def sqrt(self, x: Value) -> Value:
         return self._add("Sqrt", x)
 
-    def activate(self, x, kind):
+    def activate(self, x: Value, kind: str) -> Value:
         if kind == "relu6":
             return self._add("Clip", x, self._other(0.0), self._other(6.0))
         if kind == "silu":
@@ -166,45 +175,45 @@ class OnnxNet(Net):
         names = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh"}
         return self._add({**names, "hard_swish": "HardSwish", "gelu": "Gelu"}[kind], x)
 
-    def to_float(self, x):
+    def to_float(self, x: Value) -> Value:
         return self._add("Cast", x, to=_TYPES[self._dtype.name])
 
-    def dense(self, x, kernel, bias):
+    def dense(self, x: Value, kernel: np.ndarray, bias: np.ndarray | None) -> Value:
         y = self._add("MatMul", x, self._w(kernel))
         return y if bias is None else self._add("Add", y, self._w(bias))
 
-    def matmul(self, x, y):
+    def matmul(self, x: Value, y: Value) -> Value:
         return self._add("MatMul", x, y)
 
-    def softmax(self, x):
+    def softmax(self, x: Value) -> Value:
         return self._add("Softmax", x, axis=-1)
 
-    def layer_norm(self, x, scale, bias, epsilon):
+    def layer_norm(self, x: Value, scale: np.ndarray, bias: np.ndarray, epsilon: float) -> Value:
         return self._add(
             "LayerNormalization", x, self._w(scale), self._w(bias), axis=-1, epsilon=epsilon
         )
 
-    def take(self, table, ids):
+    def take(self, table: np.ndarray, ids: Value) -> Value:
         return self._add("Gather", self._w(table), ids, axis=0)
 
-    def reshape(self, x, shape):
+    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
         return self._add("Reshape", x, self._constant(np.array(shape, np.int64)))
 
-    def transpose(self, x, axes):
+    def transpose(self, x: Value, axes: Sequence[int]) -> Value:
         return self._add("Transpose", x, perm=list(axes))
 
-    def concat(self, values, axis):
+    def concat(self, values: Sequence[Value | np.ndarray], axis: int) -> Value:
         return self._add("Concat", *(self._other(v) for v in values), axis=axis)
 
-    def part(self, x, axis, begin, end):
+    def part(self, x: Value, axis: int, begin: int, end: int) -> Value:
         return self._add(
             "Slice", x, *(self._constant(np.array([n], np.int64)) for n in (begin, end, axis))
         )
 
-    def total(self, x, axis):
+    def total(self, x: Value, axis: int) -> Value:
         return self._add("ReduceSum", x, self._constant(np.array([axis], np.int64)), keepdims=1)
 
-    def lstm(self, x, kernel, recurrent, bias):
+    def lstm(self, x: Value, kernel: np.ndarray, recurrent: np.ndarray, bias: np.ndarray) -> Value:
         steps = self._add("Transpose", x, perm=[1, 0, 2])
         states = self._add(
             "LSTM",
