@@ -110,8 +110,7 @@ def _measure(chosen: argparse.Namespace, results: Results) -> None:
             continue
         print(f"{model} ({number} of {len(chosen.model)})", flush=True)
         rows = measurement.rows(model)
-        results.runs[run] = about
-        results.put(rows)
+        results.put(rows, {run: about})
         _sum_up(rows)
 
 

@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
@@ -73,16 +73,19 @@ class Results:
         self.path = path
         self.runs: dict[str, dict[str, Any]] = {}
         self._rows: dict[tuple[str, str, int], Row] = {}
-        if not path.exists():
+        self._read()
+
+    def _read(self) -> None:
+        if not self.path.exists():
             return
         try:
-            kept = json.loads(path.read_text())
-            self.runs = kept["runs"]
+            kept = json.loads(self.path.read_text())
+            self.runs |= kept["runs"]
             for entry in kept["rows"]:
                 row = Row(**{**entry, "rounds": tuple(tuple(r) for r in entry["rounds"])})
                 self._rows[row.key] = row
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} holds no benchmark results: {error}") from error
+            raise ValueError(f"{self.path} holds no benchmark results: {error}") from error
 
     def get(self, model: str, engine: str, threads: int) -> Row | None:
         """The row, if there is one."""
@@ -93,8 +96,14 @@ class Results:
         """All rows."""
         return tuple(self._rows.values())
 
-    def put(self, rows: Sequence[Row]) -> None:
-        """Add rows in place of older ones with the same key, and write the file."""
+    def put(self, rows: Sequence[Row], runs: Mapping[str, dict[str, Any]]) -> None:
+        """Add rows in place of older ones with the same key, and write the file.
+
+        The file is read again first: another run may have added to it. `runs` says what is known
+        of the runs that the rows are from.
+        """
+        self._read()
+        self.runs |= runs
         self._rows |= {row.key: row for row in rows}
         used = {row.run for row in self._rows.values()}
         self.runs = {name: run for name, run in self.runs.items() if name in used}

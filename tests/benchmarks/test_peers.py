@@ -52,8 +52,7 @@ def _row(engine: str, times: tuple[float, ...], model: str = "lstm", threads: in
 
 def _results(path: Path, *rows: Row) -> Results:
     results = Results(path)
-    results.runs["2026-01-01T00:00:00Z"] = RUN
-    results.put(rows)
+    results.put(rows, {"2026-01-01T00:00:00Z": RUN})
     return results
 
 
@@ -141,10 +140,11 @@ def test_errors_are_parts_of_the_largest_value_and_nonsense_is_infinite() -> Non
 def test_a_later_measurement_replaces_the_same_row_only(tmp_path: Path) -> None:
     path = tmp_path / "benchmarks.json"
     _results(path, _row("edgec", (8.0, 9.0)), _row("ort", (4.0,)), _row("ort", (2.0,), threads=2))
-    again = Results(path)
-    again.put([_row("edgec", (3.0, 5.0))])
+    again, meanwhile = Results(path), Results(path)
+    meanwhile.put([_row("edgec", (7.0,), model="unet")], {})
+    again.put([_row("edgec", (3.0, 5.0))], {})
     kept = Results(path)
-    assert len(kept.rows) == 3
+    assert len(kept.rows) == 4
     row = kept.get("lstm", "edgec", 1)
     assert row is not None
     assert (row.fastest, row.median) == (3.0, 4.5)
