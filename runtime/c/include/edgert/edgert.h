@@ -1,0 +1,339 @@
+/* edgert: runs the modules (`.vmfb`) that `edgec compile` writes, on phones, boards and browsers.
+ *
+ * This header is the manual. A first program:
+ *
+ *     edgert_error error;
+ *     edgert_device *device;
+ *     edgert_module *module;
+ *     edgert_session *session;
+ *     if (edgert_device_create("cpu", NULL, &device, &error) ||
+ *         edgert_module_open("digits.vmfb", NULL, &module, &error) ||
+ *         edgert_session_create(module, device, NULL, &session, &error))
+ *       puts(error.message);
+ *
+ * then `edgert_session_call`. Five kinds of objects:
+ *
+ *     device    something that computes (the CPU), with its threads and memory
+ *     module    a file, read and verified; immutable
+ *     session   a module on a device, with the state that its functions keep between calls
+ *     tensor    numbers with a shape on a device
+ *     weights   a file of parameters beside a module
+ *
+ * Ownership. `..._create`, `..._open` and `..._wrap` give one reference to the caller, `..._retain`
+ * adds one, `..._release` gives one back; an object lives as long as anything refers to it, so
+ * they may be released in any order. `..._release(NULL)` does nothing. Strings and arrays that a
+ * function returns belong to the object that was asked and live as long as it does.
+ *
+ * Failure. A function that can fail returns `edgert_status`, zero for success, and writes what
+ * happened into `*error`, which may be NULL. It first sets its results to NULL or zero. Nothing
+ * is printed, nothing aborts, and what fails leaves no trace.
+ *
+ * Threads. There is no global state. Every object may be used by several threads at once; calls
+ * of one session take turns, so open one session a thread for calls that run side by side.
+ *
+ * Versions. The ABI is stable within `EDGERT_ABI`. Structures that callers fill in begin with
+ * `size`, their own size in bytes; fields are only ever added at the end, and zero means default.
+ */
+#ifndef EDGERT_EDGERT_H
+#define EDGERT_EDGERT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define EDGERT_ABI 1
+
+#if defined(EDGERT_SHARED) && defined(_WIN32)
+#if defined(EDGERT_BUILDING)
+#define EDGERT_API __declspec(dllexport)
+#else
+#define EDGERT_API __declspec(dllimport)
+#endif
+#elif defined(__GNUC__)
+#define EDGERT_API __attribute__((visibility("default")))
+#else
+#define EDGERT_API
+#endif
+
+#if defined(__GNUC__)
+#define EDGERT_MUST_USE __attribute__((warn_unused_result))
+#else
+#define EDGERT_MUST_USE
+#endif
+
+/* The `EDGERT_ABI` that the library was built with; a caller built with another one must stop. */
+EDGERT_API uint32_t edgert_abi(void);
+
+/* --- Failure ---------------------------------------------------------------------------------- */
+
+typedef enum edgert_status {
+  EDGERT_OK = 0,
+  EDGERT_OUT_OF_MEMORY = -1,    /* the allocator gave nothing */
+  EDGERT_INVALID_ARGUMENT = -2, /* the caller's mistake: type, shape, count, alignment */
+  EDGERT_NOT_FOUND = -3,        /* a file, function, weight or device by that name */
+  EDGERT_DAMAGED = -4,          /* a module or weights file that breaks its own format */
+  EDGERT_UNSUPPORTED = -5,      /* another version, architecture, CPU, or a feature left out */
+  EDGERT_PROGRAM_FAILED = -6,   /* the program itself refused, as on a wrong input shape */
+  EDGERT_OUT_OF_RANGE = -7,     /* the program reached outside a buffer or list */
+  EDGERT_IO = -8,               /* a file could not be read */
+  EDGERT_DEVICE_FAILED = -9,    /* the device or its code reported failure */
+  EDGERT_LIMIT = -10            /* calls nested too deep, or `max_steps` reached */
+} edgert_status;
+
+/* What failed, in one sentence; always terminated, cut where it is longer. */
+typedef struct edgert_error {
+  edgert_status status;
+  char message[252];
+} edgert_error;
+
+/* "out of memory", "invalid argument", ... */
+EDGERT_API const char *edgert_status_name(edgert_status status);
+
+/* --- Memory and messages ---------------------------------------------------------------------- */
+
+/* Where memory comes from. `allocate` returns at least `size` bytes (never 0) at a multiple of
+ * `alignment` (a power of two, at most 64), or NULL. Both may be called by any thread. */
+typedef struct edgert_allocator {
+  void *user;
+  void *(*allocate)(void *user, size_t size, size_t alignment);
+  void (*release)(void *user, void *memory);
+} edgert_allocator;
+
+/* Remarks that are no failures (a slow path taken, a hint ignored). Called by any thread. */
+typedef void (*edgert_log)(void *user, const char *message);
+
+/* --- Devices ---------------------------------------------------------------------------------- */
+
+typedef struct edgert_device edgert_device;
+
+/* The query function of a statically linked library of kernels, as its header declares it. */
+typedef const void *(*edgert_library_query)(uint32_t max_version, const void *environment);
+
+typedef struct edgert_device_options {
+  uint32_t size;
+  uint32_t threads;           /* that compute, with the caller's; 0: as many as processors */
+  edgert_allocator allocator; /* zero: the C library's; must outlive every object made with it */
+  edgert_log log;             /* NULL: silence */
+  void *log_user;
+  const edgert_library_query *libraries; /* kernels linked into this program; the array is copied */
+  size_t library_count;
+  uint64_t cache_bytes; /* of memory kept for the next call; 0: 256 MiB; 1: as good as none */
+} edgert_device_options;
+
+/* Open a device by its driver's name: "cpu", or "null", which accepts everything and computes
+ * nothing. `options` may be NULL. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_device_create(const char *driver,
+                                                              const edgert_device_options *options,
+                                                              edgert_device **out_device,
+                                                              edgert_error *error);
+EDGERT_API edgert_device *edgert_device_retain(edgert_device *device);
+EDGERT_API void edgert_device_release(edgert_device *device);
+
+/* The names of the drivers that were built in, by index; NULL behind the last. */
+EDGERT_API const char *edgert_driver_name(size_t index);
+
+/* --- Modules ---------------------------------------------------------------------------------- */
+
+typedef struct edgert_module edgert_module;
+
+typedef struct edgert_module_options {
+  uint32_t size;
+  uint32_t reserved;
+  edgert_allocator allocator;
+} edgert_module_options;
+
+/* Map a file and verify all of it. The file must not change while the module lives. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_module_open(const char *path,
+                                                            const edgert_module_options *options,
+                                                            edgert_module **out_module,
+                                                            edgert_error *error);
+
+/* The same for a file's bytes in memory, used in place (copied where they do not begin at a
+ * multiple of 64). `release` is called once with `user` when the module needs `data` no more, and
+ * also where this fails; it may be NULL. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_module_wrap(const void *data, size_t data_size,
+                                                            void (*release)(void *user), void *user,
+                                                            const edgert_module_options *options,
+                                                            edgert_module **out_module,
+                                                            edgert_error *error);
+EDGERT_API edgert_module *edgert_module_retain(edgert_module *module);
+EDGERT_API void edgert_module_release(edgert_module *module);
+
+EDGERT_API const char *edgert_module_name(const edgert_module *module);
+
+/* The functions that can be called, in the file's order. */
+EDGERT_API size_t edgert_module_function_count(const edgert_module *module);
+EDGERT_API const char *edgert_module_function_name(const edgert_module *module, size_t function);
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_module_find(const edgert_module *module,
+                                                            const char *name, size_t *out_function,
+                                                            edgert_error *error);
+
+/* A function's attribute, such as "iree.abi.declaration" or "edgec.signature"; NULL: it has none.
+ * Function `SIZE_MAX` asks all of them in order. */
+EDGERT_API const char *edgert_module_attribute(const edgert_module *module, size_t function,
+                                               const char *key);
+
+/* Attributes by index, for listing; 0 behind the last, else 1. */
+EDGERT_API int edgert_module_attribute_at(const edgert_module *module, size_t function,
+                                          size_t index, const char **out_key,
+                                          const char **out_value);
+
+/* One argument or result as the module declares it. */
+#define EDGERT_MAX_RANK 16
+#define EDGERT_DYNAMIC (-1)
+
+typedef enum edgert_value_kind {
+  EDGERT_NONE = 0,
+  EDGERT_TENSOR = 1,
+  EDGERT_I32_VALUE = 2,
+  EDGERT_I64_VALUE = 3,
+  EDGERT_F32_VALUE = 4,
+  EDGERT_F64_VALUE = 5
+} edgert_value_kind;
+
+typedef struct edgert_argument {
+  edgert_value_kind kind;
+  uint32_t type; /* of a tensor's elements, 0: not declared; see `edgert_type_parse` */
+  uint32_t rank;
+  uint32_t reserved;
+  int64_t shape[EDGERT_MAX_RANK]; /* EDGERT_DYNAMIC: any size */
+  char name[64];                  /* as edgec wrote it, empty where it did not; cut where longer */
+} edgert_argument;
+
+EDGERT_API size_t edgert_module_input_count(const edgert_module *module, size_t function);
+EDGERT_API size_t edgert_module_output_count(const edgert_module *module, size_t function);
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_module_input(const edgert_module *module,
+                                                             size_t function, size_t index,
+                                                             edgert_argument *out_argument,
+                                                             edgert_error *error);
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_module_output(const edgert_module *module,
+                                                              size_t function, size_t index,
+                                                              edgert_argument *out_argument,
+                                                              edgert_error *error);
+
+/* --- Weights ---------------------------------------------------------------------------------- */
+
+typedef struct edgert_weights edgert_weights;
+
+/* Map a `.safetensors` or `.irpa` file; told apart by their first bytes. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_weights_open(const char *path,
+                                                             const edgert_allocator *allocator,
+                                                             edgert_weights **out_weights,
+                                                             edgert_error *error);
+EDGERT_API edgert_weights *edgert_weights_retain(edgert_weights *weights);
+EDGERT_API void edgert_weights_release(edgert_weights *weights);
+
+/* --- Tensors ---------------------------------------------------------------------------------- */
+
+typedef struct edgert_tensor edgert_tensor;
+
+/* Types of elements: a kind in the top byte and the bits of one element in the lowest. */
+#define EDGERT_BOOL 0x13000008u
+#define EDGERT_I8 0x11000008u
+#define EDGERT_I16 0x11000010u
+#define EDGERT_I32 0x11000020u
+#define EDGERT_I64 0x11000040u
+#define EDGERT_U8 0x12000008u
+#define EDGERT_U16 0x12000010u
+#define EDGERT_U32 0x12000020u
+#define EDGERT_U64 0x12000040u
+#define EDGERT_F16 0x21000010u
+#define EDGERT_F32 0x21000020u
+#define EDGERT_F64 0x21000040u
+#define EDGERT_BF16 0x22000010u
+#define EDGERT_C64 0x23000040u
+#define EDGERT_C128 0x23000080u
+
+/* Memory shared with a device begins at a multiple of this many bytes: kernels use aligned loads. */
+#define EDGERT_ALIGNMENT 64
+
+/* "f32" to EDGERT_F32; 0: no type. And back; "?" for what has no name. */
+EDGERT_API uint32_t edgert_type_parse(const char *name);
+EDGERT_API const char *edgert_type_name(uint32_t type);
+
+/* A new tensor in the device's memory, its contents undefined. `shape` has `rank` sizes >= 0. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_tensor_create(edgert_device *device, uint32_t type,
+                                                              size_t rank, const int64_t *shape,
+                                                              edgert_tensor **out_tensor,
+                                                              edgert_error *error);
+
+/* A tensor over the caller's memory, without a copy: row major, `data_size` bytes, at a multiple
+ * of EDGERT_ALIGNMENT. `release` (or NULL) is called once with `user` when nothing uses the memory
+ * any more, and also where this fails. Until then it must stay; functions only read it. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_tensor_wrap(
+    edgert_device *device, uint32_t type, size_t rank, const int64_t *shape, void *data,
+    size_t data_size, void (*release)(void *user), void *user, edgert_tensor **out_tensor,
+    edgert_error *error);
+EDGERT_API edgert_tensor *edgert_tensor_retain(edgert_tensor *tensor);
+EDGERT_API void edgert_tensor_release(edgert_tensor *tensor);
+
+EDGERT_API uint32_t edgert_tensor_type(const edgert_tensor *tensor);
+EDGERT_API size_t edgert_tensor_rank(const edgert_tensor *tensor);
+EDGERT_API const int64_t *edgert_tensor_shape(const edgert_tensor *tensor);
+EDGERT_API uint64_t edgert_tensor_size(const edgert_tensor *tensor); /* bytes */
+
+/* Its elements where the device's memory is the host's (the CPU's always is), else NULL. Results
+ * may share memory with each other, with arguments and with the module: do not write to them. */
+EDGERT_API const void *edgert_tensor_data(const edgert_tensor *tensor);
+
+/* Copy all elements out or in, on any device; `data_size` must be `edgert_tensor_size`. Write only
+ * to tensors that were just created. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_tensor_read(const edgert_tensor *tensor, void *data,
+                                                            size_t data_size, edgert_error *error);
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_tensor_write(edgert_tensor *tensor,
+                                                             const void *data, size_t data_size,
+                                                             edgert_error *error);
+
+/* --- Sessions --------------------------------------------------------------------------------- */
+
+typedef struct edgert_session edgert_session;
+
+typedef struct edgert_scope {
+  const char *name; /* as the module calls it, usually "model"; copied; NULL: any */
+  edgert_weights *weights;
+} edgert_scope;
+
+typedef struct edgert_session_options {
+  uint32_t size;
+  uint32_t reserved;
+  edgert_allocator allocator;
+  const edgert_scope *scopes; /* weights for modules that keep theirs outside */
+  size_t scope_count;
+  uint64_t max_steps; /* jumps and calls of the interpreter in one call; 0: no limit */
+} edgert_session_options;
+
+/* Put a module on a device: checks that the two fit, loads its code, sets the state to its first
+ * values. State is the session's own; make another one to begin anew. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_create(
+    edgert_module *module, edgert_device *device, const edgert_session_options *options,
+    edgert_session **out_session, edgert_error *error);
+EDGERT_API edgert_session *edgert_session_retain(edgert_session *session);
+EDGERT_API void edgert_session_release(edgert_session *session);
+
+/* An argument or result; `kind` says which member counts. */
+typedef struct edgert_value {
+  edgert_value_kind kind;
+  union {
+    edgert_tensor *tensor;
+    int32_t i32;
+    int64_t i64;
+    float f32;
+    double f64;
+  } as;
+} edgert_value;
+
+/* Call a function and wait for it. `arguments` are borrowed; tensors among `results` belong to the
+ * caller. The counts must be the function's own. After a failure the session can be called again;
+ * state that the function had changed by then stays changed. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_call(
+    edgert_session *session, size_t function, const edgert_value *arguments, size_t argument_count,
+    edgert_value *results, size_t result_count, edgert_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,151 @@
+#include "driver.h"
+
+static void buffer_destroy(edgert_object *object) {
+  edgert_buffer *self = (edgert_buffer *)object;
+  if (self->whole) {
+    edgert_release(self->whole);
+  } else {
+    if (self->memory) self->device->driver->deallocate(self->device, self);
+    edgert_release(self->lender);
+    if (self->release) self->release(self->user);
+  }
+  edgert_release(self->device);
+}
+
+const edgert_kind edgert_buffer_kind = {"hal.buffer", buffer_destroy};
+
+static edgert_status buffer_begin(edgert_device *device, uint64_t size, edgert_buffer **out,
+                                  edgert_error *error) {
+  *out = NULL;
+  if (size > SIZE_MAX / 2)
+    return EDGERT_FAIL(error, EDGERT_OUT_OF_MEMORY, "no memory for %llu bytes",
+                       (unsigned long long)size);
+  void *made;
+  edgert_status status = edgert_object_create(&device->object.allocator, &edgert_buffer_kind,
+                                              sizeof **out, &made, error);
+  if (status != EDGERT_OK) return status;
+  edgert_buffer *self = made;
+  self->device = edgert_retain(device);
+  self->size = size;
+  atomic_init(&self->owners, 1);
+  *out = self;
+  return EDGERT_OK;
+}
+
+edgert_status edgert_buffer_create(edgert_device *device, uint64_t size, edgert_buffer **out,
+                                   edgert_error *error) {
+  edgert_status status = buffer_begin(device, size, out, error);
+  if (status != EDGERT_OK) return status;
+  status = device->driver->allocate(device, *out, error);
+  if (status != EDGERT_OK) {
+    edgert_release(*out);
+    *out = NULL;
+  }
+  return status;
+}
+
+edgert_status edgert_buffer_lend(edgert_device *device, const void *data, uint64_t size,
+                                 int read_only, edgert_object *lender, void (*release)(void *user),
+                                 void *user, edgert_buffer **out, edgert_error *error) {
+  edgert_status status = buffer_begin(device, size, out, error);
+  if (status != EDGERT_OK) {
+    if (release) release(user);
+    return status;
+  }
+  edgert_buffer *self = *out;
+  self->lender = edgert_retain(lender);
+  self->release = release;
+  self->user = user;
+  self->read_only = read_only;
+  status = device->driver->lend
+               ? device->driver->lend(device, self, (uint8_t *)(uintptr_t)data, error)
+               : EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "the device cannot share host memory");
+  if (status != EDGERT_OK) {
+    edgert_release(self);
+    *out = NULL;
+  }
+  return status;
+}
+
+edgert_status edgert_buffer_part(edgert_buffer *buffer, uint64_t offset, uint64_t length,
+                                 edgert_buffer **out, edgert_error *error) {
+  *out = NULL;
+  if (length == EDGERT_WHOLE && offset <= buffer->size) length = buffer->size - offset;
+  if (!edgert_in_range(offset, length, buffer->size))
+    return EDGERT_FAIL(error, EDGERT_OUT_OF_RANGE,
+                       "bytes %llu to %llu are not inside a buffer of %llu",
+                       (unsigned long long)offset, (unsigned long long)(offset + length),
+                       (unsigned long long)buffer->size);
+  if (offset == 0 && length == buffer->size) {
+    *out = edgert_retain(buffer);
+    return EDGERT_OK;
+  }
+  edgert_status status = buffer_begin(buffer->device, length, out, error);
+  if (status != EDGERT_OK) return status;
+  edgert_buffer *self = *out;
+  self->whole = edgert_retain(buffer->whole ? buffer->whole : buffer);
+  self->offset = buffer->offset + offset;
+  self->host = buffer->host ? buffer->host + offset : NULL;
+  self->read_only = buffer->read_only;
+  return EDGERT_OK;
+}
+
+static edgert_status buffer_check(const edgert_buffer *self, uint64_t offset, uint64_t size,
+                                  edgert_error *error) {
+  if (edgert_in_range(offset, size, self->size)) return EDGERT_OK;
+  return EDGERT_FAIL(error, EDGERT_OUT_OF_RANGE,
+                     "%llu bytes at %llu are not inside a buffer of %llu",
+                     (unsigned long long)size, (unsigned long long)offset,
+                     (unsigned long long)self->size);
+}
+
+edgert_status edgert_buffer_read(const edgert_buffer *buffer, uint64_t offset, void *data,
+                                 uint64_t size, edgert_error *error) {
+  edgert_status status = buffer_check(buffer, offset, size, error);
+  if (status != EDGERT_OK || size == 0) return status;
+  if (buffer->host) {
+    memcpy(data, buffer->host + offset, (size_t)size);
+    return EDGERT_OK;
+  }
+  const edgert_buffer *whole = buffer->whole ? buffer->whole : buffer;
+  return buffer->device->driver->read(buffer->device, whole, buffer->offset + offset, data, size,
+                                      error);
+}
+
+edgert_status edgert_buffer_write(edgert_buffer *buffer, uint64_t offset, const void *data,
+                                  uint64_t size, edgert_error *error) {
+  edgert_status status = buffer_check(buffer, offset, size, error);
+  if (status != EDGERT_OK || size == 0) return status;
+  if (buffer->read_only)
+    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "constants cannot be written");
+  if (buffer->host) {
+    memcpy(buffer->host + offset, data, (size_t)size);
+    return EDGERT_OK;
+  }
+  edgert_buffer *whole = buffer->whole ? buffer->whole : buffer;
+  return buffer->device->driver->write(buffer->device, whole, buffer->offset + offset, data, size,
+                                       error);
+}
+
+edgert_status edgert_range_resolve(edgert_range range, const edgert_range *slots,
+                                   size_t slot_count, edgert_range *out, edgert_error *error) {
+  uint64_t size = range.buffer ? range.buffer->size : 0;
+  uint64_t base = 0;
+  if (!range.buffer) {
+    if (range.slot >= slot_count || !slots[range.slot].buffer)
+      return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "nothing is bound to slot %u",
+                         (unsigned)range.slot);
+    range.buffer = slots[range.slot].buffer;
+    base = slots[range.slot].offset;
+    size = slots[range.slot].length;
+  }
+  if (range.length == EDGERT_WHOLE && range.offset <= size) range.length = size - range.offset;
+  if (!edgert_in_range(range.offset, range.length, size))
+    return EDGERT_FAIL(error, EDGERT_OUT_OF_RANGE,
+                       "%llu bytes at %llu are not inside a binding of %llu",
+                       (unsigned long long)range.length, (unsigned long long)range.offset,
+                       (unsigned long long)size);
+  range.offset += base;
+  *out = range;
+  return EDGERT_OK;
+}

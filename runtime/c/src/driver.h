@@ -1,0 +1,145 @@
+/* What a device is: one table of functions that a driver fills, and the objects it works on.
+ *
+ * Everything above this interface is the same for every device. A driver is one folder or file
+ * that defines an `edgert_driver`; `drivers/null.c` is the smallest one and the model for others.
+ * Queues run in order: what a function below was asked to do is done, or ordered before all that
+ * is asked later, when it returns. */
+#ifndef EDGERT_DRIVER_H
+#define EDGERT_DRIVER_H
+
+#include "object.h"
+
+typedef struct edgert_driver edgert_driver;
+typedef struct edgert_buffer edgert_buffer;
+typedef struct edgert_executable edgert_executable;
+typedef struct edgert_commands edgert_commands;
+
+/* The common part of every device; a driver's own begins with it. */
+struct edgert_device {
+  edgert_object object;
+  const edgert_driver *driver;
+  edgert_log log;
+  void *log_user;
+};
+
+/* Memory on a device, `hal.buffer`. A part of a buffer refers to the whole. */
+struct edgert_buffer {
+  edgert_object object;
+  edgert_device *device;
+  edgert_buffer *whole; /* NULL: this is one */
+  uint64_t offset;      /* within the whole */
+  uint64_t size;
+  uint8_t *host;  /* where the host sees its first byte; NULL: it does not */
+  int read_only;  /* constants in a file */
+  void *memory;   /* of a whole: the driver's */
+  atomic_int owners; /* as programs count them */
+  /* Of memory that is somebody else's: whom to tell when it is needed no more. */
+  edgert_object *lender;
+  void (*release)(void *user);
+  void *user;
+};
+
+/* Compiled kernels on a device; a driver's own begins with it. Create one as an object of
+ * `edgert_executable_kind` and retain `device`. */
+struct edgert_executable {
+  edgert_object object;
+  edgert_device *device;
+};
+
+/* A stretch of memory: of a buffer, or (`buffer` NULL) of what a slot is bound to. */
+#define EDGERT_WHOLE UINT64_MAX
+typedef struct edgert_range {
+  edgert_buffer *buffer;
+  uint32_t slot;
+  uint64_t offset;
+  uint64_t length; /* EDGERT_WHOLE: to the end */
+} edgert_range;
+
+struct edgert_driver {
+  const char *name;
+
+  /* A device; `options` is never NULL and has its defaults filled in. */
+  edgert_status (*create)(const edgert_device_options *options, edgert_device **out,
+                          edgert_error *error);
+  void (*destroy)(edgert_device *self);
+
+  /* What programs ask of a device: 1 and a value, or 0 for what it does not know. */
+  int (*query)(edgert_device *self, edgert_text category, edgert_text key, int64_t *out);
+
+  /* Give a whole buffer memory of its `size`: set `memory`, and `host` where the host sees it. */
+  edgert_status (*allocate)(edgert_device *self, edgert_buffer *buffer, edgert_error *error);
+  void (*deallocate)(edgert_device *self, edgert_buffer *buffer);
+
+  /* Use host memory in place: set `memory`; or refuse with EDGERT_UNSUPPORTED. May be NULL. */
+  edgert_status (*lend)(edgert_device *self, edgert_buffer *buffer, uint8_t *data,
+                        edgert_error *error);
+
+  /* Copy between the host and a whole buffer that has no `host`. May be NULL where all have one. */
+  edgert_status (*read)(edgert_device *self, const edgert_buffer *buffer, uint64_t offset,
+                        void *data, uint64_t size, edgert_error *error);
+  edgert_status (*write)(edgert_device *self, edgert_buffer *buffer, uint64_t offset,
+                         const void *data, uint64_t size, edgert_error *error);
+
+  /* Load kernels. `constants` are what they are specialised with. */
+  edgert_status (*load)(edgert_device *self, edgert_text format, const uint8_t *data, size_t size,
+                        const uint32_t *constants, size_t constant_count,
+                        edgert_executable **out, edgert_error *error);
+
+  /* Give back what a driver's executable holds beyond the common part. May be NULL. */
+  void (*unload)(edgert_executable *executable);
+
+  /* A kernel's number by its name. */
+  edgert_status (*find)(edgert_executable *executable, edgert_text name, uint32_t *out,
+                        edgert_error *error);
+
+  /* Refuse a dispatch of a kernel that cannot be right, when it is recorded. */
+  edgert_status (*check)(edgert_executable *executable, uint32_t kernel, size_t constant_count,
+                         size_t binding_count, edgert_error *error);
+
+  /* Run recorded commands with slots bound to ranges of buffers. */
+  edgert_status (*execute)(edgert_device *self, const edgert_commands *commands,
+                           const edgert_range *slots, size_t slot_count, edgert_error *error);
+};
+
+extern const edgert_driver edgert_cpu_driver;
+extern const edgert_driver edgert_null_driver;
+
+/* Fill in the common part of a device that a driver has just created. */
+void edgert_device_begin(edgert_device *self, const edgert_driver *driver,
+                         const edgert_device_options *options);
+void edgert_device_remark(const edgert_device *self, const char *message);
+
+/* Whether `text` fits a pattern with `*` (any letters) and `?` (any one). */
+int edgert_pattern_fits(edgert_text pattern, const char *text);
+
+/* A new whole buffer in the device's memory. */
+edgert_status edgert_buffer_create(edgert_device *device, uint64_t size, edgert_buffer **out,
+                                   edgert_error *error);
+
+/* A whole buffer over host memory, EDGERT_UNSUPPORTED where the device cannot have it in place
+ * (alignment, for one). `lender` is retained; `release` is called once with `user` at the end,
+ * and also where this fails. Both may be NULL. */
+edgert_status edgert_buffer_lend(edgert_device *device, const void *data, uint64_t size,
+                                 int read_only, edgert_object *lender, void (*release)(void *user),
+                                 void *user, edgert_buffer **out, edgert_error *error);
+
+/* A part of a buffer; of a part of a buffer, too. */
+edgert_status edgert_buffer_part(edgert_buffer *buffer, uint64_t offset, uint64_t length,
+                                 edgert_buffer **out, edgert_error *error);
+
+/* Copy between the host and a buffer. */
+edgert_status edgert_buffer_read(const edgert_buffer *buffer, uint64_t offset, void *data,
+                                 uint64_t size, edgert_error *error);
+edgert_status edgert_buffer_write(edgert_buffer *buffer, uint64_t offset, const void *data,
+                                  uint64_t size, edgert_error *error);
+
+/* A range with its slot replaced by the buffer bound there, its length known, all of it inside. */
+edgert_status edgert_range_resolve(edgert_range range, const edgert_range *slots,
+                                   size_t slot_count, edgert_range *out, edgert_error *error);
+
+/* Its first byte on the host; only for devices whose buffers have one. */
+static inline uint8_t *edgert_range_host(const edgert_range *range) {
+  return range->buffer->host + range->offset;
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* Memory of buffers that are gone, kept for the next ones of the same size. */
+#include "cpu.h"
+
+void edgert_cache_create(edgert_cache *self, uint64_t limit) {
+  memset(self, 0, sizeof *self);
+  self->limit = limit;
+  edgert_mutex_create(&self->lock);
+}
+
+void edgert_cache_destroy(edgert_cache *self, const edgert_allocator *allocator) {
+  for (size_t i = 0; i < self->count; ++i) edgert_deallocate(allocator, self->entries[i].memory);
+  edgert_mutex_destroy(&self->lock);
+}
+
+/* Sizes are rounded so that small differences do not matter. */
+static size_t cache_round(uint64_t size) {
+  size_t step = size <= 4096 ? 64 : 4096;
+  size_t rounded = ((size_t)size + step - 1) & ~(step - 1);
+  return rounded ? rounded : step;
+}
+
+static void *cache_remove(edgert_cache *self, size_t index) {
+  void *memory = self->entries[index].memory;
+  self->held -= self->entries[index].size;
+  self->count -= 1;
+  memmove(&self->entries[index], &self->entries[index + 1],
+          (self->count - index) * sizeof self->entries[0]);
+  return memory;
+}
+
+edgert_status edgert_cache_take(edgert_cache *self, const edgert_allocator *allocator,
+                                uint64_t size, void **out, edgert_error *error) {
+  size_t rounded = cache_round(size);
+  *out = NULL;
+  edgert_mutex_lock(&self->lock);
+  for (size_t i = self->count; i-- > 0 && !*out;)
+    if (self->entries[i].size == rounded) *out = cache_remove(self, i);
+  edgert_mutex_unlock(&self->lock);
+  if (*out) return EDGERT_OK;
+  return edgert_allocate(allocator, rounded, EDGERT_ALIGNMENT, out, error);
+}
+
+void edgert_cache_give(edgert_cache *self, const edgert_allocator *allocator, void *memory,
+                       uint64_t size) {
+  size_t rounded = cache_round(size);
+  void *old[EDGERT_CACHE_ENTRIES];
+  size_t old_count = 0;
+  edgert_mutex_lock(&self->lock);
+  if (rounded > self->limit) {
+    old[old_count++] = memory;
+  } else {
+    while (self->count == EDGERT_CACHE_ENTRIES || self->held + rounded > self->limit)
+      old[old_count++] = cache_remove(self, 0);
+    self->entries[self->count].memory = memory;
+    self->entries[self->count].size = rounded;
+    self->count += 1;
+    self->held += rounded;
+  }
+  edgert_mutex_unlock(&self->lock);
+  for (size_t i = 0; i < old_count; ++i) edgert_deallocate(allocator, old[i]);
+}

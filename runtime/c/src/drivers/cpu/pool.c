@@ -1,0 +1,324 @@
+/* Threads that share the workgroups of a batch of dispatches.
+ *
+ * A batch is opened by raising `generation`. Every thread, the caller's too, then takes runs of
+ * workgroups from the counter `next` and adds what it did to `done`; nobody waits for a particular
+ * thread. Threads without work spin for a while and then sleep. The caller closes the batch when
+ * all is done and no thread is inside it any more; only then the batch's memory is its own again. */
+#include "cpu.h"
+
+/* Spinning, in pauses of some 10 to 40 nanoseconds: long enough to bridge the gap between two
+ * dispatches of one call, short enough for a phone. */
+#define POOL_SPINS 2000
+#define POOL_MAX_THREADS 128
+/* A batch that takes less than this is not worth waking others for. */
+#define POOL_MIN_NANOSECONDS 15000u
+/* Runs of workgroups that a thread takes, each thread some four of them. */
+#define POOL_RUNS 4
+
+typedef struct pool_worker {
+  edgert_pool *pool;
+  unsigned index;
+#if EDGERT_THREADS
+  edgert_thread thread;
+#endif
+  edgert_scratch scratch;
+} pool_worker;
+
+struct edgert_pool {
+  edgert_allocator allocator;
+  unsigned threads;
+  unsigned started;
+  atomic_flag busy; /* a caller has the threads */
+  /* The batch; written by the caller while it is closed. */
+  const edgert_work *works;
+  size_t work_count;
+  uint64_t total;
+  uint64_t run;
+  atomic_uint_least64_t next;
+  atomic_uint_least64_t done;
+  atomic_int failed;
+  /* Coming and going. */
+  atomic_uint generation;
+  atomic_int open;
+  atomic_int inside;
+  atomic_int sleepers;
+  atomic_int caller_sleeps;
+  int stop;
+  edgert_mutex lock;
+  edgert_condition wake;
+  edgert_condition finished;
+  pool_worker workers[]; /* the first is the caller's */
+};
+
+edgert_status edgert_scratch_reserve(edgert_scratch *self, const edgert_allocator *allocator,
+                                     size_t size, edgert_error *error) {
+  if (size <= self->size) return EDGERT_OK;
+  void *memory;
+  edgert_status status = edgert_allocate(allocator, size, EDGERT_ALIGNMENT, &memory, error);
+  if (status != EDGERT_OK) return status;
+  edgert_deallocate(allocator, self->memory);
+  *self = (edgert_scratch){memory, size};
+  return EDGERT_OK;
+}
+
+/* Run `count` workgroups of one dispatch from the `first` on; whether all went well. */
+static int pool_run_work(const edgert_work *work, uint64_t first, uint64_t count,
+                         unsigned processor, edgert_scratch *scratch) {
+  const edgert_library_dispatch *dispatch = &work->dispatch;
+  edgert_library_workgroup group = {.processor = processor,
+                                    .scratch = work->scratch_size ? scratch->memory : NULL,
+                                    .scratch_size = work->scratch_size};
+  uint64_t plane = (uint64_t)dispatch->count_x * dispatch->count_y;
+  group.z = (uint16_t)(first / plane);
+  group.y = (uint32_t)(first % plane / dispatch->count_x);
+  group.x = (uint32_t)(first % plane % dispatch->count_x);
+  while (count--) {
+    if (work->kernel(work->environment, dispatch, &group) != 0) return 0;
+    if (++group.x < dispatch->count_x) continue;
+    group.x = 0;
+    if (++group.y < dispatch->count_y) continue;
+    group.y = 0;
+    group.z += 1;
+  }
+  return 1;
+}
+
+/* Run workgroups [first, last) of the batch. */
+static int pool_run_span(const edgert_work *works, uint64_t first, uint64_t last,
+                         unsigned processor, edgert_scratch *scratch) {
+  size_t i = 0;
+  while (first < last) {
+    while (works[i].first + works[i].count <= first) ++i;
+    uint64_t end = works[i].first + works[i].count;
+    if (end > last) end = last;
+    if (!pool_run_work(&works[i], first - works[i].first, end - first, processor, scratch))
+      return 0;
+    first = end;
+  }
+  return 1;
+}
+
+static int pool_is_sequential(const edgert_work *works, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    if (works[i].is_sequential) return 1;
+  return 0;
+}
+
+static edgert_status pool_failed(edgert_error *error) {
+  return EDGERT_FAIL(error, EDGERT_DEVICE_FAILED, "a kernel reported failure");
+}
+
+/* All on the caller's thread, each dispatch's cost noted. */
+static edgert_status pool_run_alone(const edgert_work *works, size_t count,
+                                    edgert_scratch *scratch, edgert_error *error) {
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t begin = edgert_nanoseconds();
+    if (!pool_run_work(&works[i], 0, works[i].count, 0, scratch)) return pool_failed(error);
+    uint64_t each = (edgert_nanoseconds() - begin) / works[i].count;
+    atomic_store_explicit(works[i].cost, each < UINT32_MAX ? (unsigned)each + 1 : UINT32_MAX,
+                          memory_order_relaxed);
+  }
+  return EDGERT_OK;
+}
+
+static uint64_t pool_total(const edgert_work *works, size_t count) {
+  return works[count - 1].first + works[count - 1].count;
+}
+
+/* Whether the batch is too small for more than one thread, as far as is known. */
+static int pool_is_small(const edgert_work *works, size_t count) {
+  if (pool_total(works, count) < 2) return 1;
+  uint64_t nanoseconds = 0;
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t cost = atomic_load_explicit(works[i].cost, memory_order_relaxed);
+    if (cost == 0) return 0;
+    nanoseconds += cost * works[i].count;
+  }
+  return nanoseconds < POOL_MIN_NANOSECONDS;
+}
+
+static size_t pool_scratch_size(const edgert_work *works, size_t count) {
+  size_t size = 0;
+  for (size_t i = 0; i < count; ++i)
+    if (works[i].scratch_size > size) size = works[i].scratch_size;
+  return size;
+}
+
+#if EDGERT_THREADS
+
+/* Take part in the open batch until nothing is left to take. */
+static void pool_take_part(edgert_pool *self, pool_worker *worker) {
+  uint64_t total = self->total, run = self->run;
+  for (;;) {
+    uint64_t first = atomic_fetch_add_explicit(&self->next, run, memory_order_relaxed);
+    if (first >= total) return;
+    uint64_t last = total - first < run ? total : first + run;
+    if (!atomic_load_explicit(&self->failed, memory_order_relaxed) &&
+        !pool_run_span(self->works, first, last, worker->index, &worker->scratch))
+      atomic_store_explicit(&self->failed, 1, memory_order_relaxed);
+    uint64_t before = atomic_fetch_add(&self->done, last - first);
+    if (before + (last - first) == total && atomic_load(&self->caller_sleeps)) {
+      edgert_mutex_lock(&self->lock);
+      edgert_condition_wake_all(&self->finished);
+      edgert_mutex_unlock(&self->lock);
+    }
+  }
+}
+
+/* Wait for the generation after `seen`; 0: the pool ends. */
+static int pool_wait(edgert_pool *self, unsigned seen) {
+  for (int i = 0; i < POOL_SPINS; ++i) {
+    if (atomic_load_explicit(&self->generation, memory_order_acquire) != seen) break;
+    edgert_spin_pause();
+  }
+  if (atomic_load(&self->generation) != seen) return 1;
+  edgert_mutex_lock(&self->lock);
+  atomic_fetch_add(&self->sleepers, 1);
+  while (atomic_load(&self->generation) == seen && !self->stop)
+    edgert_condition_wait(&self->wake, &self->lock);
+  atomic_fetch_sub(&self->sleepers, 1);
+  int stop = self->stop;
+  edgert_mutex_unlock(&self->lock);
+  return !stop;
+}
+
+static void *pool_worker_main(void *argument) {
+  pool_worker *worker = argument;
+  edgert_pool *self = worker->pool;
+  unsigned seen = 0;
+  while (pool_wait(self, seen)) {
+    seen = atomic_load(&self->generation);
+    atomic_fetch_add(&self->inside, 1);
+    if (atomic_load(&self->open)) pool_take_part(self, worker);
+    atomic_fetch_sub(&self->inside, 1);
+  }
+  return NULL;
+}
+
+static void pool_open(edgert_pool *self) {
+  atomic_store(&self->open, 1);
+  atomic_fetch_add(&self->generation, 1);
+  if (atomic_load(&self->sleepers) == 0) return;
+  edgert_mutex_lock(&self->lock);
+  edgert_condition_wake_all(&self->wake);
+  edgert_mutex_unlock(&self->lock);
+}
+
+static void pool_close(edgert_pool *self) {
+  for (int i = 0; i < POOL_SPINS && atomic_load(&self->done) < self->total; ++i)
+    edgert_spin_pause();
+  if (atomic_load(&self->done) < self->total) {
+    edgert_mutex_lock(&self->lock);
+    atomic_store(&self->caller_sleeps, 1);
+    while (atomic_load(&self->done) < self->total)
+      edgert_condition_wait(&self->finished, &self->lock);
+    atomic_store(&self->caller_sleeps, 0);
+    edgert_mutex_unlock(&self->lock);
+  }
+  atomic_store(&self->open, 0);
+  for (int i = 0; atomic_load(&self->inside) != 0; ++i) {
+    edgert_spin_pause();
+    if (i >= POOL_SPINS) edgert_thread_yield();
+  }
+}
+
+static edgert_status pool_run_together(edgert_pool *self, const edgert_work *works, size_t count,
+                                       edgert_error *error) {
+  size_t size = pool_scratch_size(works, count);
+  for (unsigned i = 0; i < self->threads; ++i) {
+    edgert_status status =
+        edgert_scratch_reserve(&self->workers[i].scratch, &self->allocator, size, error);
+    if (status != EDGERT_OK) return status;
+  }
+  self->works = works;
+  self->work_count = count;
+  self->total = pool_total(works, count);
+  self->run = self->total / ((uint64_t)self->threads * POOL_RUNS);
+  if (self->run == 0) self->run = 1;
+  atomic_store(&self->next, 0);
+  atomic_store(&self->done, 0);
+  atomic_store(&self->failed, 0);
+  uint64_t begin = edgert_nanoseconds();
+  pool_open(self);
+  pool_take_part(self, &self->workers[0]);
+  pool_close(self);
+  /* An upper bound of what each costs; enough to see that a batch is small. */
+  uint64_t each = (edgert_nanoseconds() - begin) * self->threads / self->total;
+  for (size_t i = 0; i < count; ++i)
+    atomic_store_explicit(works[i].cost, each < UINT32_MAX ? (unsigned)each + 1 : UINT32_MAX,
+                          memory_order_relaxed);
+  return atomic_load(&self->failed) ? pool_failed(error) : EDGERT_OK;
+}
+
+#endif
+
+edgert_status edgert_pool_run(edgert_pool *self, const edgert_work *works, size_t count,
+                              edgert_scratch *scratch, edgert_error *error) {
+#if EDGERT_THREADS
+  if (self->threads > 1 && !pool_is_sequential(works, count) && !pool_is_small(works, count) &&
+      !atomic_flag_test_and_set_explicit(&self->busy, memory_order_acquire)) {
+    edgert_status status = pool_run_together(self, works, count, error);
+    atomic_flag_clear_explicit(&self->busy, memory_order_release);
+    return status;
+  }
+#endif
+  edgert_status status =
+      edgert_scratch_reserve(scratch, &self->allocator, pool_scratch_size(works, count), error);
+  return status == EDGERT_OK ? pool_run_alone(works, count, scratch, error) : status;
+}
+
+edgert_status edgert_pool_create(const edgert_allocator *allocator, unsigned threads,
+                                 edgert_pool **out, edgert_error *error) {
+  *out = NULL;
+  if (threads == 0) threads = 1;
+  if (threads > POOL_MAX_THREADS) threads = POOL_MAX_THREADS;
+  if (!EDGERT_THREADS) threads = 1;
+  void *made;
+  edgert_status status = edgert_allocate_array(
+      allocator, 1, sizeof **out + threads * sizeof(pool_worker), &made, error);
+  if (status != EDGERT_OK) return status;
+  edgert_pool *self = made;
+  self->allocator = *allocator;
+  self->threads = threads;
+  self->started = 1;
+  atomic_flag_clear(&self->busy);
+  edgert_mutex_create(&self->lock);
+  edgert_condition_create(&self->wake);
+  edgert_condition_create(&self->finished);
+  for (unsigned i = 0; i < threads; ++i) {
+    self->workers[i].pool = self;
+    self->workers[i].index = i;
+  }
+#if EDGERT_THREADS
+  for (unsigned i = 1; i < threads && status == EDGERT_OK; ++i) {
+    status = edgert_thread_start(&self->workers[i].thread, pool_worker_main, &self->workers[i],
+                                 error);
+    if (status == EDGERT_OK) self->started += 1;
+  }
+#endif
+  if (status != EDGERT_OK)
+    edgert_pool_destroy(self);
+  else
+    *out = self;
+  return status;
+}
+
+void edgert_pool_destroy(edgert_pool *self) {
+  if (!self) return;
+#if EDGERT_THREADS
+  edgert_mutex_lock(&self->lock);
+  self->stop = 1;
+  edgert_condition_wake_all(&self->wake);
+  edgert_mutex_unlock(&self->lock);
+  for (unsigned i = 1; i < self->started; ++i) edgert_thread_join(&self->workers[i].thread);
+#endif
+  for (unsigned i = 0; i < self->threads; ++i)
+    edgert_deallocate(&self->allocator, self->workers[i].scratch.memory);
+  edgert_condition_destroy(&self->wake);
+  edgert_condition_destroy(&self->finished);
+  edgert_mutex_destroy(&self->lock);
+  edgert_allocator allocator = self->allocator;
+  edgert_deallocate(&allocator, self);
+}
+
+unsigned edgert_pool_threads(const edgert_pool *self) { return self->threads; }

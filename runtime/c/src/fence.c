@@ -1,0 +1,25 @@
+#include "fence.h"
+
+const edgert_kind edgert_fence_kind = {"hal.fence", NULL};
+
+edgert_status edgert_fence_create(const edgert_allocator *allocator, edgert_fence **out,
+                                  edgert_error *error) {
+  void *made;
+  edgert_status status =
+      edgert_object_create(allocator, &edgert_fence_kind, sizeof **out, &made, error);
+  *out = status == EDGERT_OK ? made : NULL;
+  return status;
+}
+
+edgert_status edgert_fence_wait(const edgert_fence *self, edgert_error *error) {
+  if (!self || (self->reached && !self->code)) return EDGERT_OK;
+  if (self->code)
+    return EDGERT_FAIL(error, EDGERT_PROGRAM_FAILED, "the program waits for what failed with %d",
+                       (int)self->code);
+  return EDGERT_FAIL(error, EDGERT_PROGRAM_FAILED,
+                     "the program waits for what nothing will ever signal");
+}
+
+void edgert_fence_signal(edgert_fence *self) {
+  if (self) self->reached = 1;
+}

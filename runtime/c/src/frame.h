@@ -1,0 +1,137 @@
+/* A running function: its registers, and how instructions read and write them.
+ *
+ * The verifier has checked every register, so nothing here does. */
+#ifndef EDGERT_FRAME_H
+#define EDGERT_FRAME_H
+
+#include "session.h"
+
+#define EDGERT_REGISTER_REF 0x8000u
+#define EDGERT_REGISTER_MOVE 0x4000u
+#define EDGERT_REGISTER_INDEX 0x3FFFu
+
+typedef struct edgert_frame {
+  edgert_session *session;
+  const edgert_function *function;
+  const uint8_t *pc;
+  uint32_t *words;
+  edgert_object **refs;
+} edgert_frame;
+
+/* A list of 16-bit entries in the code. */
+typedef struct edgert_entries {
+  const uint8_t *at;
+  uint32_t count;
+} edgert_entries;
+
+static inline uint32_t edgert_next_u8(edgert_frame *frame) { return *frame->pc++; }
+
+static inline uint32_t edgert_next_u16(edgert_frame *frame) {
+  frame->pc += 2;
+  return edgert_load_u16(frame->pc - 2);
+}
+
+static inline uint32_t edgert_next_u32(edgert_frame *frame) {
+  frame->pc += 4;
+  return edgert_load_u32(frame->pc - 4);
+}
+
+static inline uint64_t edgert_next_u64(edgert_frame *frame) {
+  frame->pc += 8;
+  return edgert_load_u64(frame->pc - 8);
+}
+
+static inline edgert_entries edgert_next_entries(edgert_frame *frame, uint32_t width) {
+  frame->pc += (uintptr_t)(frame->pc - frame->function->code) & 1;
+  edgert_entries entries;
+  entries.count = edgert_next_u16(frame);
+  entries.at = frame->pc;
+  frame->pc += (size_t)entries.count * width;
+  return entries;
+}
+
+static inline uint32_t edgert_entry(edgert_entries entries, uint32_t index) {
+  return edgert_load_u16(entries.at + 2 * (size_t)index);
+}
+
+/* The next operand: a register that is read. */
+static inline uint32_t edgert_next_u32_value(edgert_frame *frame) {
+  return frame->words[edgert_next_u16(frame)];
+}
+
+static inline int32_t edgert_next_i32_value(edgert_frame *frame) {
+  return (int32_t)edgert_next_u32_value(frame);
+}
+
+static inline uint64_t edgert_next_u64_value(edgert_frame *frame) {
+  return edgert_load_u64(frame->words + edgert_next_u16(frame));
+}
+
+static inline int64_t edgert_next_i64_value(edgert_frame *frame) {
+  return (int64_t)edgert_next_u64_value(frame);
+}
+
+static inline float edgert_next_f32_value(edgert_frame *frame) {
+  float value;
+  memcpy(&value, frame->words + edgert_next_u16(frame), sizeof value);
+  return value;
+}
+
+static inline double edgert_next_f64_value(edgert_frame *frame) {
+  double value;
+  memcpy(&value, frame->words + edgert_next_u16(frame), sizeof value);
+  return value;
+}
+
+static inline edgert_object *edgert_next_ref_value(edgert_frame *frame) {
+  return frame->refs[edgert_next_u16(frame) & EDGERT_REGISTER_INDEX];
+}
+
+/* The next operand: a register that is written. */
+static inline void edgert_next_set_u32(edgert_frame *frame, uint32_t value) {
+  frame->words[edgert_next_u16(frame)] = value;
+}
+
+static inline void edgert_next_set_u64(edgert_frame *frame, uint64_t value) {
+  memcpy(frame->words + edgert_next_u16(frame), &value, sizeof value);
+}
+
+static inline void edgert_next_set_f32(edgert_frame *frame, float value) {
+  memcpy(frame->words + edgert_next_u16(frame), &value, sizeof value);
+}
+
+static inline void edgert_next_set_f64(edgert_frame *frame, double value) {
+  memcpy(frame->words + edgert_next_u16(frame), &value, sizeof value);
+}
+
+/* Give a reference to a register, which drops what it held. */
+static inline void edgert_frame_put(edgert_frame *frame, uint32_t name, edgert_object *owned) {
+  edgert_object **place = &frame->refs[name & EDGERT_REGISTER_INDEX];
+  edgert_object *old = *place;
+  *place = owned;
+  edgert_release(old);
+}
+
+static inline void edgert_next_set_ref(edgert_frame *frame, edgert_object *owned) {
+  edgert_frame_put(frame, edgert_next_u16(frame), owned);
+}
+
+/* A reference of the caller's own from a register: moved out of it, or one more. */
+static inline edgert_object *edgert_frame_take(edgert_frame *frame, uint32_t name) {
+  edgert_object **place = &frame->refs[name & EDGERT_REGISTER_INDEX];
+  edgert_object *object = *place;
+  if (!(name & EDGERT_REGISTER_MOVE)) return edgert_retain(object);
+  *place = NULL;
+  return object;
+}
+
+/* The rest of an instruction of the float sets, behind prefix and code. */
+edgert_status edgert_frame_run_f32(edgert_frame *frame, edgert_error *error);
+edgert_status edgert_frame_run_f64(edgert_frame *frame, edgert_error *error);
+
+/* Lists and bytes of both float sets and the core. */
+edgert_status edgert_frame_list_get(edgert_frame *frame, edgert_slot *out, edgert_error *error);
+edgert_status edgert_frame_list_set(edgert_object *object, uint32_t index, edgert_slot value,
+                                    edgert_error *error);
+
+#endif

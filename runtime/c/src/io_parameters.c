@@ -1,0 +1,199 @@
+/* The `io_parameters` module: weights from files beside the program. */
+#include "hal.h"
+#include "session.h"
+#include "weights.h"
+
+#define IO_PARAMETERS_IMMUTABLE (1 << 19) /* usage: nobody will write */
+
+/* The tables that all three functions take: for each weight a key, and what goes where. */
+typedef struct io_parameters_request {
+  edgert_text scope;
+  edgert_text table; /* offset and length of each key, 32 bits each */
+  edgert_text keys;
+  edgert_text spans; /* place in the weight, place in the buffer, length, 64 bits each */
+  size_t count;
+} io_parameters_request;
+
+typedef struct io_parameters_span {
+  uint64_t weight_offset, buffer_offset, length;
+} io_parameters_span;
+
+static edgert_status io_parameters_read(const edgert_cell *scope, const edgert_cell *tables,
+                                        io_parameters_request *out, edgert_error *error) {
+  out->scope = edgert_bytes_text(scope->ref);
+  out->table = edgert_bytes_text(tables[0].ref);
+  out->keys = edgert_bytes_text(tables[1].ref);
+  out->spans = edgert_bytes_text(tables[2].ref);
+  out->count = out->spans.size / sizeof(io_parameters_span);
+  if (out->table.size / 8 >= out->count) return EDGERT_OK;
+  return EDGERT_FAIL(error, EDGERT_PROGRAM_FAILED, "the program names fewer weights than it takes");
+}
+
+static const edgert_weight *io_parameters_search(const edgert_session *session, edgert_text scope,
+                                                 edgert_text key) {
+  for (size_t i = 0; i < session->scope_count; ++i) {
+    const edgert_session_scope *candidate = &session->scopes[i];
+    if (candidate->name && !edgert_text_equal(scope, candidate->name)) continue;
+    const edgert_weight *found = edgert_weights_find(candidate->weights, key);
+    if (found) return found;
+  }
+  return NULL;
+}
+
+/* The weight that entry `index` names, and its span, which lies inside the weight. */
+static edgert_status io_parameters_find(const edgert_session *session,
+                                        const io_parameters_request *request, size_t index,
+                                        const edgert_weight **out, io_parameters_span *out_span,
+                                        edgert_error *error) {
+  uint32_t at = edgert_load_u32(request->table.data + 8 * index);
+  uint32_t size = edgert_load_u32(request->table.data + 8 * index + 4);
+  if (!edgert_in_range(at, size, request->keys.size))
+    return EDGERT_FAIL(error, EDGERT_PROGRAM_FAILED, "a weight's name lies outside");
+  const edgert_text key = {request->keys.data + at, size};
+  *out = io_parameters_search(session, request->scope, key);
+  if (!*out)
+    return EDGERT_FAIL(error, EDGERT_NOT_FOUND,
+                       session->scope_count ? "the weights file lacks '%.*s'"
+                                            : "the module keeps '%.*s' in a weights file: give it",
+                       EDGERT_TEXT(key));
+  memcpy(out_span, request->spans.data + index * sizeof *out_span, sizeof *out_span);
+  if (edgert_in_range(out_span->weight_offset, out_span->length, (*out)->size)) return EDGERT_OK;
+  return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT,
+                     "the weight '%.*s' has %llu bytes and the module takes more: "
+                     "use the file that was exported with the program",
+                     EDGERT_TEXT(key), (unsigned long long)(*out)->size);
+}
+
+/* Repeat a pattern over a buffer, piece by piece. */
+static edgert_status io_parameters_splat(const edgert_weight *weight, edgert_buffer *buffer,
+                                         const io_parameters_span *span, edgert_error *error) {
+  uint8_t piece[240]; /* a multiple of 1 to 6, 8, 10, 12, 15 and 16 */
+  size_t whole = sizeof piece - sizeof piece % weight->pattern_size;
+  size_t phase = (size_t)(span->weight_offset % weight->pattern_size);
+  for (size_t i = 0; i < whole; ++i) piece[i] = weight->pattern[(i + phase) % weight->pattern_size];
+  for (uint64_t at = 0; at < span->length; at += whole) {
+    uint64_t size = span->length - at < whole ? span->length - at : whole;
+    edgert_status status =
+        edgert_buffer_write(buffer, span->buffer_offset + at, piece, size, error);
+    if (status != EDGERT_OK) return status;
+  }
+  return EDGERT_OK;
+}
+
+static edgert_status io_parameters_fill(const edgert_weight *weight, edgert_buffer *buffer,
+                                        const io_parameters_span *span, edgert_error *error) {
+  if (!weight->data) return io_parameters_splat(weight, buffer, span, error);
+  return edgert_buffer_write(buffer, span->buffer_offset, weight->data + span->weight_offset,
+                             span->length, error);
+}
+
+/* A buffer for one weight: the file's own memory where nobody writes to it and it lies well. */
+static edgert_status io_parameters_buffer(edgert_session *session, const edgert_weight *weight,
+                                          const io_parameters_span *span, int is_immutable,
+                                          edgert_object *owner, edgert_buffer **out,
+                                          edgert_error *error) {
+  *out = NULL;
+  if (is_immutable && weight->data && span->buffer_offset == 0) {
+    edgert_status status = edgert_buffer_lend(session->device, weight->data + span->weight_offset,
+                                              span->length, 1, owner, NULL, NULL, out, error);
+    if (status != EDGERT_UNSUPPORTED) return status;
+    edgert_error_clear(error);
+  }
+  uint64_t size = span->buffer_offset + span->length;
+  if (size < span->length)
+    return EDGERT_FAIL(error, EDGERT_OUT_OF_RANGE, "a weight's place overflows");
+  edgert_status status = edgert_buffer_create(session->device, size, out, error);
+  if (status == EDGERT_OK) status = io_parameters_fill(weight, *out, span, error);
+  if (status == EDGERT_OK) return status;
+  edgert_release(*out);
+  *out = NULL;
+  return status;
+}
+
+static edgert_status io_parameters_begin(const edgert_cell *in, edgert_fence **out_signal,
+                                         edgert_error *error) {
+  edgert_device *device;
+  edgert_fence *wait = NULL;
+  *out_signal = NULL;
+  edgert_status status = edgert_argument_object(in[0].ref, &edgert_device_kind, &device, error);
+  if (status == EDGERT_OK && in[2].ref)
+    status = edgert_argument_object(in[2].ref, &edgert_fence_kind, &wait, error);
+  if (status == EDGERT_OK && in[3].ref)
+    status = edgert_argument_object(in[3].ref, &edgert_fence_kind, out_signal, error);
+  return status == EDGERT_OK ? edgert_fence_wait(wait, error) : status;
+}
+
+/* Which file's memory a weight lies in. */
+static edgert_object *io_parameters_owner(const edgert_session *session,
+                                          const edgert_weight *weight) {
+  for (size_t i = 0; i < session->scope_count; ++i) {
+    edgert_weights *weights = session->scopes[i].weights;
+    if (weight >= weights->entries && weight < weights->entries + weights->count)
+      return &weights->object;
+  }
+  return NULL;
+}
+
+static edgert_status io_parameters_load(edgert_session *session, const edgert_cell *in,
+                                        edgert_cell *out, edgert_error *error) {
+  edgert_fence *signal;
+  io_parameters_request request;
+  edgert_list *list = NULL;
+  const edgert_type type = {.slot = EDGERT_SLOT_REF, .kind = &edgert_buffer_kind, .known = 1};
+  edgert_status status = io_parameters_begin(in, &signal, error);
+  if (status == EDGERT_OK) status = io_parameters_read(&in[4], &in[8], &request, error);
+  if (status == EDGERT_OK)
+    status = edgert_list_create(&session->object.allocator, &session->lists, type, 0, &list, error);
+  if (status == EDGERT_OK) status = edgert_list_resize(list, (uint32_t)request.count, error);
+  for (size_t i = 0; status == EDGERT_OK && i < request.count; ++i) {
+    const edgert_weight *weight;
+    io_parameters_span span;
+    edgert_buffer *buffer;
+    status = io_parameters_find(session, &request, i, &weight, &span, error);
+    if (status == EDGERT_OK)
+      status = io_parameters_buffer(session, weight, &span, in[7].word & IO_PARAMETERS_IMMUTABLE,
+                                    io_parameters_owner(session, weight), &buffer, error);
+    if (status == EDGERT_OK)
+      status = edgert_list_set_ref(list, (uint32_t)i, &buffer->object, error);
+  }
+  if (status != EDGERT_OK) {
+    edgert_release(list);
+    return status;
+  }
+  edgert_fence_signal(signal);
+  out[0].ref = &list->object;
+  return EDGERT_OK;
+}
+
+static edgert_status io_parameters_gather(edgert_session *session, const edgert_cell *in,
+                                          edgert_cell *out, edgert_error *error) {
+  (void)out;
+  edgert_fence *signal;
+  edgert_buffer *target;
+  io_parameters_request request;
+  edgert_status status = io_parameters_begin(in, &signal, error);
+  if (status == EDGERT_OK)
+    status = edgert_argument_object(in[5].ref, &edgert_buffer_kind, &target, error);
+  if (status == EDGERT_OK) status = io_parameters_read(&in[4], &in[6], &request, error);
+  for (size_t i = 0; status == EDGERT_OK && i < request.count; ++i) {
+    const edgert_weight *weight;
+    io_parameters_span span;
+    status = io_parameters_find(session, &request, i, &weight, &span, error);
+    if (status == EDGERT_OK) status = io_parameters_fill(weight, target, &span, error);
+  }
+  if (status == EDGERT_OK) edgert_fence_signal(signal);
+  return status;
+}
+
+static edgert_status io_parameters_scatter(edgert_session *session, const edgert_cell *in,
+                                           edgert_cell *out, edgert_error *error) {
+  (void)session, (void)in, (void)out;
+  return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "weights files are not written");
+}
+
+const edgert_import_entry edgert_io_parameters_imports[] = {
+    {"gather", "rIrrrrrrr_v", io_parameters_gather},
+    {"load", "rIrrrIiirrr_r", io_parameters_load},
+    {"scatter", "rIrrrrrrr_v", io_parameters_scatter},
+    {NULL, NULL, NULL},
+};

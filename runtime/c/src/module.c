@@ -1,0 +1,357 @@
+#include "module.h"
+
+#include <stdlib.h>
+
+#define MODULE_IDENTIFIER "IREE"
+#define MODULE_BYTECODE_MAJOR 17
+#define MODULE_BYTECODE_MINOR 0
+#define MODULE_DESCRIPTOR_SIZE 20
+
+/* Fields of the module's tables by number. */
+enum { ROOT_NAME = 0, ROOT_NEEDS = 2, ROOT_TYPES = 4, ROOT_IMPORTS = 6, ROOT_EXPORTS = 7 };
+enum { ROOT_SIGNATURES = 8, ROOT_RODATA = 9, ROOT_RWDATA = 10, ROOT_STATE = 11 };
+enum { ROOT_DESCRIPTORS = 12, ROOT_VERSION = 13, ROOT_BYTECODE = 14 };
+
+static void module_destroy(edgert_object *object) {
+  edgert_module *self = (edgert_module *)object;
+  edgert_deallocate(&object->allocator, self->types);
+  edgert_deallocate(&object->allocator, self->imports);
+  edgert_deallocate(&object->allocator, self->exports);
+  edgert_deallocate(&object->allocator, self->functions);
+  edgert_deallocate(&object->allocator, self->rodata);
+  if (self->mapping.mapped)
+    edgert_mapping_close(&self->mapping, &object->allocator);
+  else
+    edgert_deallocate(&object->allocator, self->mapping.data);
+  if (self->release) self->release(self->user);
+}
+
+const edgert_kind edgert_module_kind = {"edgert.module", module_destroy};
+
+static edgert_status module_damaged(edgert_error *error, const char *what) {
+  (void)what;
+  return EDGERT_FAIL(error, EDGERT_DAMAGED, "the module is damaged: %s", what);
+}
+
+/* --- types ------------------------------------------------------------------------------------ */
+
+static edgert_type module_type(edgert_text text) {
+  static const struct {
+    const char *name;
+    edgert_slot_type slot;
+  } numbers[] = {
+      {"i8", EDGERT_SLOT_I8},   {"i16", EDGERT_SLOT_I16}, {"i32", EDGERT_SLOT_I32},
+      {"i64", EDGERT_SLOT_I64}, {"f32", EDGERT_SLOT_F32}, {"f64", EDGERT_SLOT_F64},
+  };
+  static const edgert_kind *const kinds[] = {
+      &edgert_bytes_kind,    &edgert_device_kind,     &edgert_heap_kind,  &edgert_buffer_kind,
+      &edgert_tensor_kind,   &edgert_commands_kind,   &edgert_file_kind,  &edgert_fence_kind,
+      &edgert_executable_kind};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i)
+    if (edgert_text_equal(text, numbers[i].name))
+      return (edgert_type){.slot = numbers[i].slot, .known = 1};
+  edgert_type type = {.slot = EDGERT_SLOT_REF};
+  if (text.size == 0 || text.data[0] != '!') return type;
+  const edgert_text name = {text.data + 1, text.size - 1};
+  const char list[] = "vm.list<";
+  if (edgert_text_equal(name, "vm.opaque")) return (edgert_type){.known = 1};
+  if (name.size > sizeof list && memcmp(name.data, list, sizeof list - 1) == 0) {
+    type.kind = &edgert_list_kind;
+    type.known = 1;
+  }
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i)
+    if (edgert_text_equal(name, kinds[i]->name)) {
+      type.kind = kinds[i];
+      type.known = 1;
+    }
+  return type;
+}
+
+static edgert_status module_read_types(edgert_module *self, edgert_table root,
+                                       edgert_error *error) {
+  edgert_flatbuffer *buffer = &self->flatbuffer;
+  edgert_vector vector = edgert_table_vector(buffer, root, ROOT_TYPES, 4);
+  void *types;
+  edgert_status status = edgert_allocate_array(&self->object.allocator, vector.count,
+                                               sizeof *self->types, &types, error);
+  self->types = types;
+  if (status != EDGERT_OK) return status;
+  self->type_count = vector.count;
+  for (uint32_t i = 0; i < vector.count; ++i)
+    self->types[i] =
+        module_type(edgert_table_text(buffer, edgert_vector_table(buffer, vector, i), 0));
+  return EDGERT_OK;
+}
+
+/* --- imports ---------------------------------------------------------------------------------- */
+
+static edgert_status module_read_imports(edgert_module *self, edgert_table root,
+                                         edgert_error *error) {
+  edgert_flatbuffer *buffer = &self->flatbuffer;
+  edgert_vector vector = edgert_table_vector(buffer, root, ROOT_IMPORTS, 4);
+  void *imports;
+  edgert_status status = edgert_allocate_array(&self->object.allocator, vector.count,
+                                               sizeof *self->imports, &imports, error);
+  self->imports = imports;
+  if (status != EDGERT_OK) return status;
+  self->import_count = vector.count;
+  for (uint32_t i = 0; i < vector.count; ++i) {
+    edgert_import *import = &self->imports[i];
+    edgert_table table = edgert_vector_table(buffer, vector, i);
+    import->name = edgert_table_text(buffer, table, 0);
+    import->text = edgert_table_text(buffer, edgert_table_table(buffer, table, 1), 0);
+    import->optional = (edgert_table_number(buffer, table, 2, 4, 1) & 2) != 0;
+    if (buffer->broken || !import->name.data || !import->text.data ||
+        !edgert_convention_parse(import->text, &import->convention))
+      return module_damaged(error, "an import has no name or calling convention");
+  }
+  return EDGERT_OK;
+}
+
+/* --- constants -------------------------------------------------------------------------------- */
+
+static edgert_status module_read_rodata(edgert_module *self, edgert_table root, const uint8_t *data,
+                                        size_t size, uint64_t base, edgert_error *error) {
+  edgert_flatbuffer *buffer = &self->flatbuffer;
+  edgert_vector vector = edgert_table_vector(buffer, root, ROOT_RODATA, 4);
+  void *rodata;
+  edgert_status status = edgert_allocate_array(&self->object.allocator, vector.count,
+                                               sizeof *self->rodata, &rodata, error);
+  self->rodata = rodata;
+  if (status != EDGERT_OK) return status;
+  self->rodata_count = vector.count;
+  for (uint32_t i = 0; i < vector.count; ++i) {
+    edgert_table table = edgert_vector_table(buffer, vector, i);
+    if (edgert_table_number(buffer, table, 0, 1, 0) != 0)
+      return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "the module's constants are compressed");
+    edgert_vector inline_bytes = edgert_table_vector(buffer, table, 2, 1);
+    uint64_t offset = edgert_table_number(buffer, table, 3, 8, 0);
+    uint64_t length = edgert_table_number(buffer, table, 4, 8, 0);
+    if (inline_bytes.at) {
+      self->rodata[i].data = buffer->data + inline_bytes.at;
+      self->rodata[i].size = inline_bytes.count;
+    } else if (length == 0) {
+      self->rodata[i].data = buffer->data;
+    } else if (base > size || !edgert_in_range(offset, length, size - base)) {
+      return module_damaged(error, "it is cut short (a constant lies outside)");
+    } else {
+      self->rodata[i].data = data + base + offset;
+      self->rodata[i].size = (size_t)length;
+    }
+  }
+  return EDGERT_OK;
+}
+
+/* --- functions -------------------------------------------------------------------------------- */
+
+static edgert_status module_read_function(edgert_module *self, const uint8_t *descriptor,
+                                          uint32_t index, edgert_error *error) {
+  edgert_function *function = &self->functions[index];
+  int32_t offset = (int32_t)edgert_load_u32(descriptor);
+  int32_t length = (int32_t)edgert_load_u32(descriptor + 4);
+  uint32_t needs = edgert_load_u32(descriptor + 8);
+  int16_t blocks = (int16_t)edgert_load_u16(descriptor + 14);
+  int16_t words = (int16_t)edgert_load_u16(descriptor + 16);
+  int16_t refs = (int16_t)edgert_load_u16(descriptor + 18);
+  if (offset < 0 || length <= 0 ||
+      !edgert_in_range((uint64_t)offset, (uint64_t)length, self->bytecode.size))
+    return module_damaged(error, "a function's code lies outside");
+  if (blocks <= 0 || words < 0 || refs < 0 || refs > 0x3FFF)
+    return module_damaged(error, "a function's counts are impossible");
+  if (needs & ~(uint32_t)EDGERT_NEEDS_KNOWN)
+    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "a function needs features 0x%x",
+                       (unsigned)needs);
+  function->code = (const uint8_t *)self->bytecode.data + offset;
+  function->size = (uint32_t)length;
+  function->block_count = (uint32_t)blocks;
+  function->word_count = (uint32_t)words;
+  function->ref_count = (uint32_t)refs;
+  edgert_flatbuffer *buffer = &self->flatbuffer;
+  edgert_text text =
+      edgert_table_text(buffer, edgert_vector_table(buffer, self->signatures, index), 0);
+  if (buffer->broken || (text.size && !text.data) ||
+      !edgert_convention_parse(text, &function->convention) || function->convention.has_spans)
+    return module_damaged(error, "a function's calling convention is none");
+  uint32_t taken_words, taken_refs;
+  edgert_codes_registers(function->convention.arguments, &taken_words, &taken_refs);
+  if (taken_words > function->word_count || taken_refs > function->ref_count)
+    return module_damaged(error, "a function has fewer registers than arguments");
+  return EDGERT_OK;
+}
+
+static edgert_status module_read_functions(edgert_module *self, edgert_table root,
+                                           edgert_error *error) {
+  edgert_flatbuffer *buffer = &self->flatbuffer;
+  edgert_vector bytecode = edgert_table_vector(buffer, root, ROOT_BYTECODE, 1);
+  edgert_vector vector =
+      edgert_table_vector(buffer, root, ROOT_DESCRIPTORS, MODULE_DESCRIPTOR_SIZE);
+  self->signatures = edgert_table_vector(buffer, root, ROOT_SIGNATURES, 4);
+  if (buffer->broken || self->signatures.count != vector.count)
+    return module_damaged(error, "functions and signatures differ in number");
+  self->bytecode = (edgert_text){(const char *)buffer->data + bytecode.at, bytecode.count};
+  void *functions;
+  edgert_status status = edgert_allocate_array(&self->object.allocator, vector.count,
+                                               sizeof *self->functions, &functions, error);
+  self->functions = functions;
+  if (status != EDGERT_OK) return status;
+  self->function_count = vector.count;
+  for (uint32_t i = 0; i < vector.count && status == EDGERT_OK; ++i)
+    status = module_read_function(
+        self, buffer->data + vector.at + (size_t)i * MODULE_DESCRIPTOR_SIZE, i, error);
+  return status;
+}
+
+static edgert_status module_read_exports(edgert_module *self, edgert_table root,
+                                         edgert_error *error) {
+  edgert_flatbuffer *buffer = &self->flatbuffer;
+  edgert_vector vector = edgert_table_vector(buffer, root, ROOT_EXPORTS, 4);
+  void *exports;
+  edgert_status status = edgert_allocate_array(&self->object.allocator, vector.count,
+                                               sizeof *self->exports, &exports, error);
+  self->exports = exports;
+  self->init = self->deinit = -1;
+  for (uint32_t i = 0; status == EDGERT_OK && i < vector.count; ++i) {
+    edgert_table table = edgert_vector_table(buffer, vector, i);
+    edgert_text name = edgert_table_text(buffer, table, 0);
+    uint64_t function = edgert_table_number(buffer, table, 1, 4, 0);
+    if (buffer->broken || !name.data || strlen(name.data) != name.size ||
+        function >= self->function_count)
+      return module_damaged(error, "an exported function does not exist");
+    if (edgert_text_equal(name, "__init"))
+      self->init = (int64_t)function;
+    else if (edgert_text_equal(name, "__deinit"))
+      self->deinit = (int64_t)function;
+    else
+      self->exports[self->export_count++] = (edgert_export){name.data, (uint32_t)function};
+  }
+  int64_t special[2] = {self->init, self->deinit};
+  for (int i = 0; i < 2; ++i) {
+    if (special[i] < 0) continue;
+    const edgert_convention *convention = &self->functions[special[i]].convention;
+    if (convention->arguments.count || convention->results.count)
+      return module_damaged(error, "its initialiser takes arguments");
+  }
+  return status;
+}
+
+/* --- the container ---------------------------------------------------------------------------- */
+
+/* Where the module begins in a file that may be a zip archive: behind the first local header. */
+static size_t module_start(const uint8_t *data, size_t size) {
+  if (size < 30 || memcmp(data, "PK\3\4", 4) != 0) return 0;
+  return 30 + (size_t)edgert_load_u16(data + 26) + edgert_load_u16(data + 28);
+}
+
+static edgert_status module_check_version(uint64_t version, edgert_error *error) {
+  if (version >> 16 == MODULE_BYTECODE_MAJOR && (version & 0xFFFF) <= MODULE_BYTECODE_MINOR)
+    return EDGERT_OK;
+  return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
+                     "the module was compiled for byte code %u.%u, and this runtime runs %d.%d: "
+                     "compile the program again with this version of edgec",
+                     (unsigned)(version >> 16), (unsigned)(version & 0xFFFF), MODULE_BYTECODE_MAJOR,
+                     MODULE_BYTECODE_MINOR);
+}
+
+static edgert_status module_read(edgert_module *self, const uint8_t *data, size_t size,
+                                 edgert_error *error) {
+  size_t start = module_start(data, size);
+  if (!edgert_in_range(start, 12, size) ||
+      memcmp(data + start + 8, MODULE_IDENTIFIER, 4) != 0)
+    return EDGERT_FAIL(error, EDGERT_DAMAGED, "this is no module: give a .vmfb of edgec compile");
+  uint32_t length = edgert_load_u32(data + start);
+  if (!edgert_in_range(start + 4, length, size) || length > INT32_MAX)
+    return module_damaged(error, "it is cut short");
+  self->flatbuffer = (edgert_flatbuffer){data + start + 4, length, 0};
+  uint64_t base = ((uint64_t)start + 4 + length + 63) & ~(uint64_t)63;
+  edgert_flatbuffer *buffer = &self->flatbuffer;
+  edgert_table root = edgert_flatbuffer_root(buffer);
+  edgert_status status =
+      module_check_version(edgert_table_number(buffer, root, ROOT_VERSION, 4, 0), error);
+  if (status != EDGERT_OK) return status;
+  uint32_t needs = (uint32_t)edgert_table_number(buffer, root, ROOT_NEEDS, 4, 0);
+  if (needs & ~(uint32_t)EDGERT_NEEDS_KNOWN)
+    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "the module needs features 0x%x",
+                       (unsigned)needs);
+  edgert_text name = edgert_table_text(buffer, root, ROOT_NAME);
+  self->name = name.data ? name.data : "";
+  edgert_table state = edgert_table_table(buffer, root, ROOT_STATE);
+  self->global_bytes = (uint32_t)edgert_table_number(buffer, state, 0, 4, 0);
+  self->global_refs = (uint32_t)edgert_table_number(buffer, state, 1, 4, 0);
+  if (buffer->broken) return module_damaged(error, "its tables contradict each other");
+  if (self->global_bytes > INT32_MAX || self->global_refs > 0xFFFFFF)
+    return module_damaged(error, "it asks for impossible amounts of state");
+  if (edgert_table_vector(buffer, root, ROOT_RWDATA, 4).count)
+    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "the module has writable data");
+  status = module_read_types(self, root, error);
+  if (status == EDGERT_OK) status = module_read_imports(self, root, error);
+  if (status == EDGERT_OK) status = module_read_rodata(self, root, data, size, base, error);
+  if (status == EDGERT_OK) status = module_read_functions(self, root, error);
+  if (status == EDGERT_OK) status = module_read_exports(self, root, error);
+  if (status == EDGERT_OK && buffer->broken)
+    status = module_damaged(error, "its tables contradict each other");
+  if (status == EDGERT_OK) status = edgert_module_verify(self, error);
+  return status;
+}
+
+static edgert_status module_create(const edgert_module_options *options, edgert_module **out,
+                                   edgert_error *error) {
+  edgert_allocator allocator = edgert_allocator_or_default(options ? &options->allocator : NULL);
+  void *made;
+  edgert_status status =
+      edgert_object_create(&allocator, &edgert_module_kind, sizeof **out, &made, error);
+  *out = status == EDGERT_OK ? made : NULL;
+  return status;
+}
+
+edgert_status edgert_module_open(const char *path, const edgert_module_options *options,
+                                 edgert_module **out_module, edgert_error *error) {
+  *out_module = NULL;
+  edgert_error_clear(error);
+  edgert_module *self;
+  edgert_status status = module_create(options, &self, error);
+  if (status != EDGERT_OK) return status;
+  status = edgert_mapping_open(path, &self->object.allocator, &self->mapping, error);
+  if (status == EDGERT_OK)
+    status = module_read(self, self->mapping.data, self->mapping.size, error);
+  if (status != EDGERT_OK)
+    edgert_release(self);
+  else
+    *out_module = self;
+  return status;
+}
+
+edgert_status edgert_module_wrap(const void *data, size_t data_size, void (*release)(void *user),
+                                 void *user, const edgert_module_options *options,
+                                 edgert_module **out_module, edgert_error *error) {
+  *out_module = NULL;
+  edgert_error_clear(error);
+  edgert_module *self;
+  edgert_status status = module_create(options, &self, error);
+  if (status != EDGERT_OK) {
+    if (release) release(user);
+    return status;
+  }
+  self->release = release;
+  self->user = user;
+  const uint8_t *bytes = data;
+  if ((uintptr_t)data % EDGERT_ALIGNMENT != 0) {
+    void *copy;
+    status =
+        edgert_allocate(&self->object.allocator, data_size, EDGERT_ALIGNMENT, &copy, error);
+    if (status == EDGERT_OK) {
+      memcpy(copy, data, data_size);
+      self->mapping = (edgert_mapping){copy, data_size, 0};
+      bytes = copy;
+    }
+  }
+  if (status == EDGERT_OK) status = module_read(self, bytes, data_size, error);
+  if (status != EDGERT_OK)
+    edgert_release(self);
+  else
+    *out_module = self;
+  return status;
+}
+
+edgert_module *edgert_module_retain(edgert_module *module) { return edgert_retain(module); }
+void edgert_module_release(edgert_module *module) { edgert_release(module); }
+const char *edgert_module_name(const edgert_module *module) { return module->name; }

@@ -1,0 +1,38 @@
+#include "object.h"
+
+edgert_status edgert_object_create(const edgert_allocator *allocator,
+                                   const edgert_kind *kind, size_t size, void **out,
+                                   edgert_error *error) {
+  edgert_status status = edgert_allocate_array(allocator, 1, size, out, error);
+  if (status != EDGERT_OK) return status;
+  edgert_object *object = *out;
+  object->kind = kind;
+  object->allocator = *allocator;
+  atomic_init(&object->references, 1);
+  return EDGERT_OK;
+}
+
+void *edgert_retain(void *object) {
+  if (object)
+    atomic_fetch_add_explicit(&((edgert_object *)object)->references, 1, memory_order_relaxed);
+  return object;
+}
+
+void edgert_release(void *reference) {
+  edgert_object *object = reference;
+  if (!object) return;
+  if (atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) != 1) return;
+  edgert_allocator allocator = object->allocator;
+  if (object->kind->destroy) object->kind->destroy(object);
+  edgert_deallocate(&allocator, object);
+}
+
+void edgert_release_at(edgert_object **place) {
+  edgert_object *object = *place;
+  *place = NULL;
+  edgert_release(object);
+}
+
+void *edgert_object_as(edgert_object *object, const edgert_kind *kind) {
+  return object && object->kind == kind ? object : NULL;
+}

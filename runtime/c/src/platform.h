@@ -1,0 +1,75 @@
+/* What the operating system gives: files, memory for code, threads. One file a platform. */
+#ifndef EDGERT_PLATFORM_H
+#define EDGERT_PLATFORM_H
+
+#include "memory.h"
+
+#if !defined(EDGERT_THREADS)
+#if defined(__wasm__)
+#define EDGERT_THREADS 0
+#else
+#define EDGERT_THREADS 1
+#endif
+#endif
+
+/* A file in memory: mapped where the platform can, read otherwise. */
+typedef struct edgert_mapping {
+  uint8_t *data; /* at a multiple of EDGERT_ALIGNMENT */
+  size_t size;
+  int mapped;
+} edgert_mapping;
+
+edgert_status edgert_mapping_open(const char *path, const edgert_allocator *allocator,
+                                  edgert_mapping *out, edgert_error *error);
+void edgert_mapping_close(edgert_mapping *mapping, const edgert_allocator *allocator);
+
+/* Memory for machine code: reserved readable and writable, then protected piece by piece. */
+enum { EDGERT_CODE_READ = 0, EDGERT_CODE_WRITE = 1, EDGERT_CODE_EXECUTE = 2 };
+size_t edgert_code_page_size(void);
+edgert_status edgert_code_reserve(size_t size, uint8_t **out, edgert_error *error);
+edgert_status edgert_code_protect(uint8_t *base, size_t size, int access, edgert_error *error);
+void edgert_code_release(uint8_t *base, size_t size);
+
+#if EDGERT_THREADS
+#include <pthread.h>
+
+typedef pthread_mutex_t edgert_mutex;
+typedef pthread_cond_t edgert_condition;
+typedef pthread_t edgert_thread;
+#else
+typedef int edgert_mutex;
+typedef int edgert_condition;
+typedef int edgert_thread;
+#endif
+
+/* These cannot fail on the platforms there are. */
+void edgert_mutex_create(edgert_mutex *self);
+void edgert_mutex_destroy(edgert_mutex *self);
+void edgert_mutex_lock(edgert_mutex *self);
+void edgert_mutex_unlock(edgert_mutex *self);
+void edgert_condition_create(edgert_condition *self);
+void edgert_condition_destroy(edgert_condition *self);
+void edgert_condition_wait(edgert_condition *self, edgert_mutex *mutex);
+void edgert_condition_wake_all(edgert_condition *self);
+
+edgert_status edgert_thread_start(edgert_thread *self, void *(*run)(void *), void *argument,
+                                  edgert_error *error);
+void edgert_thread_join(edgert_thread *self);
+void edgert_thread_yield(void);
+
+/* A clock that only goes forward; 0 where there is none. */
+uint64_t edgert_nanoseconds(void);
+
+/* Processors that this process may use, 1 at least. */
+unsigned edgert_processor_count(void);
+
+/* Tell the processor that this thread spins. */
+static inline void edgert_spin_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) || (defined(__arm__) && __ARM_ARCH >= 7)
+  __asm__ volatile("yield");
+#endif
+}
+
+#endif

@@ -1,0 +1,79 @@
+/* Systems with nothing but a C library: WebAssembly. No threads, no code of its own making. */
+#include "platform.h"
+
+#if defined(__wasm__)
+
+#include <stdio.h>
+
+edgert_status edgert_mapping_open(const char *path, const edgert_allocator *allocator,
+                                  edgert_mapping *out, edgert_error *error) {
+  memset(out, 0, sizeof *out);
+  FILE *file = fopen(path, "rb");
+  if (!file) return EDGERT_FAIL(error, EDGERT_NOT_FOUND, "cannot open %s", path);
+  edgert_status status = EDGERT_OK;
+  long size = fseek(file, 0, SEEK_END) == 0 ? ftell(file) : -1;
+  void *data = NULL;
+  if (size < 0 || fseek(file, 0, SEEK_SET) != 0)
+    status = EDGERT_FAIL(error, EDGERT_IO, "cannot read %s", path);
+  else if (size == 0)
+    status = EDGERT_FAIL(error, EDGERT_DAMAGED, "%s is empty", path);
+  else
+    status = edgert_allocate(allocator, (size_t)size, EDGERT_ALIGNMENT, &data, error);
+  if (status == EDGERT_OK && fread(data, 1, (size_t)size, file) != (size_t)size)
+    status = EDGERT_FAIL(error, EDGERT_IO, "cannot read %s", path);
+  fclose(file);
+  if (status != EDGERT_OK) {
+    edgert_deallocate(allocator, data);
+    return status;
+  }
+  out->data = data;
+  out->size = (size_t)size;
+  return EDGERT_OK;
+}
+
+void edgert_mapping_close(edgert_mapping *mapping, const edgert_allocator *allocator) {
+  edgert_deallocate(allocator, mapping->data);
+  memset(mapping, 0, sizeof *mapping);
+}
+
+size_t edgert_code_page_size(void) { return 4096; }
+
+edgert_status edgert_code_reserve(size_t size, uint8_t **out, edgert_error *error) {
+  (void)size;
+  *out = NULL;
+  return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "machine code cannot be loaded here");
+}
+
+edgert_status edgert_code_protect(uint8_t *base, size_t size, int access, edgert_error *error) {
+  (void)base, (void)size, (void)access;
+  return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "machine code cannot be loaded here");
+}
+
+void edgert_code_release(uint8_t *base, size_t size) { (void)base, (void)size; }
+
+void edgert_mutex_create(edgert_mutex *self) { *self = 0; }
+void edgert_mutex_destroy(edgert_mutex *self) { (void)self; }
+void edgert_mutex_lock(edgert_mutex *self) { (void)self; }
+void edgert_mutex_unlock(edgert_mutex *self) { (void)self; }
+void edgert_condition_create(edgert_condition *self) { *self = 0; }
+void edgert_condition_destroy(edgert_condition *self) { (void)self; }
+void edgert_condition_wait(edgert_condition *self, edgert_mutex *mutex) {
+  (void)self, (void)mutex;
+}
+void edgert_condition_wake_all(edgert_condition *self) { (void)self; }
+
+edgert_status edgert_thread_start(edgert_thread *self, void *(*run)(void *), void *argument,
+                                  edgert_error *error) {
+  (void)self, (void)run, (void)argument;
+  return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "there are no threads here");
+}
+
+void edgert_thread_join(edgert_thread *self) { (void)self; }
+
+void edgert_thread_yield(void) {}
+
+uint64_t edgert_nanoseconds(void) { return 0; }
+
+unsigned edgert_processor_count(void) { return 1; }
+
+#endif

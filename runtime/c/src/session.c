@@ -1,0 +1,297 @@
+#include "session.h"
+
+#include "hal.h"
+#include "json.h"
+#include "weights.h"
+
+static void session_destroy(edgert_object *object) {
+  edgert_session *self = (edgert_session *)object;
+  const edgert_allocator *allocator = &object->allocator;
+  edgert_module *module = self->module;
+  for (uint32_t i = 0; self->global_refs && i < module->global_refs; ++i)
+    edgert_release_at(&self->global_refs[i]);
+  edgert_lists_clear(&self->lists);
+  for (uint32_t i = 0; self->rodata && i < module->rodata_count; ++i)
+    edgert_release(self->rodata[i]);
+  for (size_t i = 0; i < self->scope_count; ++i) {
+    edgert_deallocate(allocator, self->scopes[i].name);
+    edgert_release(self->scopes[i].weights);
+  }
+  edgert_stack_restore(&self->stack, allocator, (edgert_stack_mark){NULL, 0});
+  edgert_deallocate(allocator, self->stack.top);
+  edgert_deallocate(allocator, self->scopes);
+  edgert_deallocate(allocator, self->globals);
+  edgert_deallocate(allocator, self->global_refs);
+  edgert_deallocate(allocator, self->rodata);
+  edgert_deallocate(allocator, self->imports);
+  edgert_mutex_destroy(&self->lock);
+  edgert_release(self->heap);
+  edgert_release(self->device);
+  edgert_release(module);
+}
+
+const edgert_kind edgert_session_kind = {"edgert.session", session_destroy};
+
+/* --- imports ---------------------------------------------------------------------------------- */
+
+static const struct {
+  const char *module;
+  const edgert_import_entry *entries;
+} session_imports[] = {
+    {"hal", edgert_hal_memory_imports},
+    {"hal", edgert_hal_command_imports},
+    {"hal", edgert_hal_queue_imports},
+    {"io_parameters", edgert_io_parameters_imports},
+};
+
+static const edgert_import_entry *session_find_import(edgert_text name) {
+  const char *dot = memchr(name.data, '.', name.size);
+  if (!dot) return NULL;
+  const edgert_text module = {name.data, (size_t)(dot - name.data)};
+  const edgert_text function = {dot + 1, name.size - module.size - 1};
+  for (size_t i = 0; i < sizeof session_imports / sizeof *session_imports; ++i) {
+    if (!edgert_text_equal(module, session_imports[i].module)) continue;
+    for (const edgert_import_entry *entry = session_imports[i].entries; entry->name; ++entry)
+      if (edgert_text_equal(function, entry->name)) return entry;
+  }
+  return NULL;
+}
+
+static edgert_status session_resolve(edgert_session *self, edgert_error *error) {
+  const edgert_module *module = self->module;
+  for (uint32_t i = 0; i < module->import_count; ++i) {
+    const edgert_import *import = &module->imports[i];
+    edgert_text text = import->text;
+    if (text.size && text.data[0] == '0') text = (edgert_text){text.data + 1, text.size - 1};
+    const edgert_import_entry *entry = session_find_import(import->name);
+    int fits = entry && edgert_text_equal(text, entry->convention);
+    if (fits)
+      self->imports[i] = entry->call;
+    else if (!import->optional)
+      return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
+                         entry ? "the module calls %.*s as another version has it: compile it again"
+                               : "the module needs %.*s, which edgert does not have",
+                         EDGERT_TEXT(import->name));
+  }
+  return EDGERT_OK;
+}
+
+/* --- fitness ---------------------------------------------------------------------------------- */
+
+/* Refuse a module that was compiled for a processor with more than this one has. */
+static edgert_status session_check_features(const edgert_session *self, edgert_error *error) {
+  const char *facts = edgert_module_attribute(self->module, SIZE_MAX, "edgec.module");
+  if (!facts) return EDGERT_OK;
+  edgert_json json = edgert_json_begin(facts, strlen(facts));
+  edgert_json_scope fields = {0, 0}, features = {0, 0};
+  edgert_text key;
+  while (edgert_json_member(&json, &fields, &key)) {
+    if (!edgert_text_equal(key, "cpu_features")) {
+      edgert_json_skip(&json);
+      continue;
+    }
+    while (edgert_json_element(&json, &features)) {
+      edgert_text name = edgert_json_string(&json);
+      int64_t value = 0;
+      if (!self->device->driver->query(self->device, (edgert_text){"hal.cpu", 7}, name, &value) ||
+          value)
+        continue;
+      return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
+                         "the module was compiled for a processor with %.*s, which this one has "
+                         "not: compile it for this one",
+                         EDGERT_TEXT(name));
+    }
+  }
+  return EDGERT_OK;
+}
+
+/* --- making ----------------------------------------------------------------------------------- */
+
+static edgert_status session_add_scopes(edgert_session *self, const edgert_session_options *options,
+                                        edgert_error *error) {
+  const edgert_allocator *allocator = &self->object.allocator;
+  void *memory;
+  size_t count = options ? options->scope_count : 0;
+  edgert_status status =
+      edgert_allocate_array(allocator, count, sizeof *self->scopes, &memory, error);
+  self->scopes = memory;
+  for (size_t i = 0; i < count && status == EDGERT_OK; ++i) {
+    const edgert_scope *scope = &options->scopes[i];
+    edgert_session_scope *own = &self->scopes[self->scope_count];
+    if (scope->name) {
+      size_t size = strlen(scope->name) + 1;
+      status = edgert_allocate(allocator, size, 1, &memory, error);
+      if (status != EDGERT_OK) break;
+      own->name = memcpy(memory, scope->name, size);
+    }
+    own->weights = edgert_retain(scope->weights);
+    self->scope_count += 1;
+  }
+  return status;
+}
+
+static edgert_status session_allocate(edgert_session *self, edgert_error *error) {
+  const edgert_allocator *allocator = &self->object.allocator;
+  const edgert_module *module = self->module;
+  void *memory;
+  edgert_status status = edgert_allocate_array(allocator, module->global_bytes, 1, &memory, error);
+  self->globals = memory;
+  if (status == EDGERT_OK)
+    status = edgert_allocate_array(allocator, module->global_refs, sizeof *self->global_refs,
+                                   &memory, error);
+  self->global_refs = status == EDGERT_OK ? memory : NULL;
+  if (status == EDGERT_OK)
+    status = edgert_allocate_array(allocator, module->rodata_count, sizeof *self->rodata, &memory,
+                                   error);
+  self->rodata = status == EDGERT_OK ? memory : NULL;
+  if (status == EDGERT_OK)
+    status = edgert_allocate_array(allocator, module->import_count, sizeof *self->imports, &memory,
+                                   error);
+  self->imports = status == EDGERT_OK ? memory : NULL;
+  if (status == EDGERT_OK)
+    status = edgert_object_create(allocator, &edgert_heap_kind, sizeof(edgert_heap), &memory, error);
+  if (status != EDGERT_OK) return status;
+  ((edgert_heap *)memory)->device = edgert_retain(self->device);
+  self->heap = memory;
+  return EDGERT_OK;
+}
+
+edgert_status edgert_session_create(edgert_module *module, edgert_device *device,
+                                    const edgert_session_options *options,
+                                    edgert_session **out_session, edgert_error *error) {
+  *out_session = NULL;
+  edgert_error_clear(error);
+  edgert_allocator allocator = edgert_allocator_or_default(options ? &options->allocator : NULL);
+  void *made;
+  edgert_status status = edgert_object_create(&allocator, &edgert_session_kind,
+                                              sizeof **out_session, &made, error);
+  if (status != EDGERT_OK) return status;
+  edgert_session *self = made;
+  self->module = edgert_retain(module);
+  self->device = edgert_retain(device);
+  self->max_steps = options ? options->max_steps : 0;
+  edgert_mutex_create(&self->lock);
+  status = session_check_features(self, error);
+  if (status == EDGERT_OK) status = session_allocate(self, error);
+  if (status == EDGERT_OK) status = session_add_scopes(self, options, error);
+  if (status == EDGERT_OK) status = session_resolve(self, error);
+  if (status == EDGERT_OK && module->init >= 0) {
+    edgert_cell none;
+    status = edgert_session_run(self, (uint32_t)module->init, NULL, &none, error);
+  }
+  if (status != EDGERT_OK)
+    edgert_release(self);
+  else
+    *out_session = self;
+  return status;
+}
+
+edgert_session *edgert_session_retain(edgert_session *session) { return edgert_retain(session); }
+
+void edgert_session_release(edgert_session *session) { edgert_release(session); }
+
+/* --- calling ---------------------------------------------------------------------------------- */
+
+static const struct {
+  char code;
+  edgert_value_kind kind;
+  const char *name;
+} session_kinds[] = {
+    {'r', EDGERT_TENSOR, "tensor"},     {'i', EDGERT_I32_VALUE, "i32"},
+    {'I', EDGERT_I64_VALUE, "i64"},     {'f', EDGERT_F32_VALUE, "f32"},
+    {'F', EDGERT_F64_VALUE, "f64"},
+};
+
+static edgert_status session_take_argument(const edgert_value *value, char code, size_t index,
+                                           edgert_cell *out, edgert_error *error) {
+  (void)index;
+  size_t k = 0;
+  while (session_kinds[k].code != code) ++k;
+  if (value->kind != session_kinds[k].kind || (code == 'r' && !value->as.tensor))
+    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "argument %u must be a %s", (unsigned)index,
+                       session_kinds[k].name);
+  if (code == 'r')
+    out->ref = &value->as.tensor->object;
+  else
+    memcpy(out, &value->as, sizeof *out < sizeof value->as ? sizeof *out : sizeof value->as);
+  return EDGERT_OK;
+}
+
+static edgert_status session_give_result(edgert_cell *cell, char code, size_t index,
+                                         edgert_value *out, edgert_error *error) {
+  (void)index;
+  size_t k = 0;
+  while (session_kinds[k].code != code) ++k;
+  if (code == 'r') {
+    if (!edgert_object_as(cell->ref, &edgert_tensor_kind))
+      return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "result %u is no tensor", (unsigned)index);
+    out->as.tensor = (edgert_tensor *)cell->ref;
+    cell->ref = NULL;
+  } else {
+    memcpy(&out->as, cell, sizeof *cell < sizeof out->as ? sizeof *cell : sizeof out->as);
+  }
+  out->kind = session_kinds[k].kind;
+  return EDGERT_OK;
+}
+
+static edgert_status session_call(edgert_session *self, uint32_t function,
+                                  const edgert_value *arguments, size_t argument_count,
+                                  int is_async, edgert_value *results, edgert_error *error) {
+  const edgert_convention *convention = &self->module->functions[function].convention;
+  edgert_codes takes = convention->arguments, gives = convention->results;
+  void *memory;
+  edgert_status status =
+      edgert_stack_take(&self->stack, &self->object.allocator,
+                        ((size_t)takes.count + gives.count + 1) * sizeof(edgert_cell), &memory,
+                        error);
+  if (status != EDGERT_OK) return status;
+  edgert_cell *in = memory, *out = in + takes.count;
+  memset(memory, 0, ((size_t)takes.count + gives.count) * sizeof(edgert_cell));
+  for (size_t i = 0; i < argument_count && status == EDGERT_OK; ++i)
+    status = session_take_argument(&arguments[i], takes.data[i], i, &in[i], error);
+  edgert_fence *signal = NULL;
+  if (status == EDGERT_OK && is_async) {
+    status = edgert_fence_create(&self->object.allocator, &signal, error);
+    if (status == EDGERT_OK) in[takes.count - 1].ref = &signal->object;
+  }
+  if (status == EDGERT_OK) status = edgert_session_run(self, function, in, out, error);
+  if (status == EDGERT_OK && is_async) status = edgert_fence_wait(signal, error);
+  for (size_t i = 0; i < gives.count && status == EDGERT_OK; ++i)
+    status = session_give_result(&out[i], gives.data[i], i, &results[i], error);
+  for (size_t i = 0; i < gives.count; ++i)
+    if (gives.data[i] == 'r') edgert_release(out[i].ref);
+  edgert_release(signal);
+  if (status == EDGERT_OK) return status;
+  for (size_t i = 0; i < gives.count; ++i)
+    if (results[i].kind == EDGERT_TENSOR) edgert_release(results[i].as.tensor);
+  return status;
+}
+
+edgert_status edgert_session_call(edgert_session *session, size_t function,
+                                  const edgert_value *arguments, size_t argument_count,
+                                  edgert_value *results, size_t result_count,
+                                  edgert_error *error) {
+  edgert_error_clear(error);
+  if (result_count) memset(results, 0, result_count * sizeof *results);
+  const edgert_module *module = session->module;
+  if (function >= module->export_count)
+    return EDGERT_FAIL(error, EDGERT_NOT_FOUND, "the module has no function number %llu",
+                       (unsigned long long)function);
+  size_t takes = edgert_module_input_count(module, function);
+  size_t gives = edgert_module_output_count(module, function);
+  if (argument_count != takes || result_count != gives)
+    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT,
+                       "%s takes %u arguments and gives %u results, not %u and %u",
+                       module->exports[function].name, (unsigned)takes, (unsigned)gives,
+                       (unsigned)argument_count, (unsigned)result_count);
+  uint32_t callee = module->exports[function].function;
+  int is_async = module->functions[callee].convention.arguments.count != takes;
+  edgert_mutex_lock(&session->lock);
+  edgert_stack_mark mark = edgert_stack_save(&session->stack);
+  edgert_status status =
+      session_call(session, callee, arguments, argument_count, is_async, results, error);
+  edgert_stack_restore(&session->stack, &session->object.allocator, mark);
+  edgert_mutex_unlock(&session->lock);
+  if (status != EDGERT_OK && result_count) memset(results, 0, result_count * sizeof *results);
+  return status;
+}

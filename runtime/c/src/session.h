@@ -1,0 +1,87 @@
+/* A module on a device: its globals, its imports resolved, the interpreter's stack. */
+#ifndef EDGERT_SESSION_H
+#define EDGERT_SESSION_H
+
+#include "bytes.h"
+#include "module.h"
+
+/* A value between functions; the convention's code says which member. References that come in are
+ * borrowed, references that go out are given away. A span stands as its count (`wide`), then the
+ * values of its groups. */
+typedef union edgert_cell {
+  int32_t word;
+  int64_t wide;
+  float f32;
+  double f64;
+  edgert_object *ref;
+} edgert_cell;
+
+/* A function that the runtime gives to programs. `out` is zeroed before. */
+typedef edgert_status (*edgert_import_call)(edgert_session *session, const edgert_cell *in,
+                                            edgert_cell *out, edgert_error *error);
+
+typedef struct edgert_import_entry {
+  const char *name;       /* within its module */
+  const char *convention; /* without the version */
+  edgert_import_call call;
+} edgert_import_entry;
+
+/* The tables end with an entry without a name; the module `hal` has three. */
+extern const edgert_import_entry edgert_hal_memory_imports[];
+extern const edgert_import_entry edgert_hal_command_imports[];
+extern const edgert_import_entry edgert_hal_queue_imports[];
+extern const edgert_import_entry edgert_io_parameters_imports[];
+
+/* An argument that must be an object of a kind; for devices, the session's own. */
+edgert_status edgert_argument_object(edgert_object *object, const edgert_kind *kind, void *out,
+                                     edgert_error *error);
+
+/* Memory that is taken and given back in order: frames of functions and arguments of imports. */
+typedef struct edgert_stack_chunk edgert_stack_chunk;
+typedef struct edgert_stack {
+  edgert_stack_chunk *top;
+} edgert_stack;
+typedef struct edgert_stack_mark {
+  edgert_stack_chunk *chunk;
+  size_t used;
+} edgert_stack_mark;
+
+edgert_stack_mark edgert_stack_save(const edgert_stack *self);
+edgert_status edgert_stack_take(edgert_stack *self, const edgert_allocator *allocator, size_t size,
+                                void **out, edgert_error *error);
+void edgert_stack_restore(edgert_stack *self, const edgert_allocator *allocator,
+                          edgert_stack_mark mark);
+
+typedef struct edgert_session_scope {
+  char *name; /* NULL: any */
+  edgert_weights *weights;
+} edgert_session_scope;
+
+struct edgert_session {
+  edgert_object object;
+  edgert_module *module;
+  edgert_device *device;
+  edgert_object *heap; /* the device's allocator, as programs see it */
+  edgert_mutex lock;
+  uint8_t *globals;
+  edgert_object **global_refs;
+  edgert_object **rodata; /* made when first used */
+  edgert_import_call *imports;
+  edgert_session_scope *scopes;
+  size_t scope_count;
+  edgert_stack stack;
+  edgert_lists lists;
+  uint64_t max_steps;
+  uint64_t steps;
+  uint32_t depth;
+};
+
+extern const edgert_kind edgert_session_kind;
+
+/* The interpreter: call a function of the module by its number. References in `arguments` are
+ * borrowed; those in `results` belong to the caller, and there are none after a failure. */
+edgert_status edgert_session_run(edgert_session *self, uint32_t function,
+                                 const edgert_cell *arguments, edgert_cell *results,
+                                 edgert_error *error);
+
+#endif

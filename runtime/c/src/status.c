@@ -1,0 +1,63 @@
+#include "status.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+uint32_t edgert_abi(void) { return EDGERT_ABI; }
+
+const char *edgert_status_name(edgert_status status) {
+  switch (status) {
+    case EDGERT_OK:
+      return "ok";
+    case EDGERT_OUT_OF_MEMORY:
+      return "out of memory";
+    case EDGERT_INVALID_ARGUMENT:
+      return "invalid argument";
+    case EDGERT_NOT_FOUND:
+      return "not found";
+    case EDGERT_DAMAGED:
+      return "damaged";
+    case EDGERT_UNSUPPORTED:
+      return "unsupported";
+    case EDGERT_PROGRAM_FAILED:
+      return "program failed";
+    case EDGERT_OUT_OF_RANGE:
+      return "out of range";
+    case EDGERT_IO:
+      return "input or output failed";
+    case EDGERT_DEVICE_FAILED:
+      return "device failed";
+    case EDGERT_LIMIT:
+      return "limit reached";
+  }
+  return "unknown status";
+}
+
+int edgert_text_equal(edgert_text text, const char *other) {
+  return strlen(other) == text.size && memcmp(text.data, other, text.size) == 0;
+}
+
+void edgert_error_clear(edgert_error *error) {
+  if (!error) return;
+  error->status = EDGERT_OK;
+  error->message[0] = 0;
+}
+
+edgert_status edgert_fail(edgert_error *error, edgert_status status, const char *format, ...) {
+  if (!error) return status;
+  error->status = status;
+#if EDGERT_MESSAGES
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vsnprintf(error->message, sizeof error->message, format, arguments);
+  va_end(arguments);
+  if (length < 0) error->message[0] = 0;
+#else
+  (void)format;
+  const char *name = edgert_status_name(status);
+  size_t size = strlen(name);
+  memcpy(error->message, name, size + 1);
+#endif
+  return status;
+}

@@ -1,0 +1,37 @@
+/* Failures: a status to return and a sentence for the caller. */
+#ifndef EDGERT_STATUS_H
+#define EDGERT_STATUS_H
+
+#include "edgert/edgert.h"
+
+#ifndef EDGERT_MESSAGES
+#define EDGERT_MESSAGES 1
+#endif
+
+/* Any of the strings in a module: bytes that are not terminated. */
+typedef struct edgert_text {
+  const char *data;
+  size_t size;
+} edgert_text;
+
+/* `%.*s` arguments of a text; cut at a length that no message exceeds. */
+#define EDGERT_TEXT(text) ((int)((text).size < 160 ? (text).size : 160)), ((text).data)
+
+int edgert_text_equal(edgert_text text, const char *other);
+
+void edgert_error_clear(edgert_error *error);
+
+/* Fill `error` where there is one, and return `status`. */
+edgert_status edgert_fail(edgert_error *error, edgert_status status, const char *format, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 3, 4)))
+#endif
+    ;
+
+#if EDGERT_MESSAGES
+#define EDGERT_FAIL(error, status, ...) edgert_fail((error), (status), __VA_ARGS__)
+#else
+#define EDGERT_FAIL(error, status, ...) edgert_fail((error), (status), "%s", "")
+#endif
+
+#endif
