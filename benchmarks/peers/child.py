@@ -85,6 +85,8 @@ def _burst(run: Any, seconds: float) -> list[float]:
 def _reason(error: Exception) -> str:
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     kind = type(error).__name__
+    if kind == "Refused" and lines:
+        return lines[0][:300]
     return (f"{kind}: {lines[0].strip()}" if lines else kind)[:300]
 
 

@@ -31,6 +31,12 @@ before the clock starts, and outputs are there when it stops.
 
 A cell is the fastest call in milliseconds, and in brackets the median of all calls; the fastest
 engine is bold. *Speed* is the fastest other engine's time divided by edgec's: above 1 edgec wins.
+
+Quantised models (i8) reach edgec, plain IREE, ONNX Runtime and OpenVINO as one ONNX file with
+QuantizeLinear pairs; LiteRT quantises the model itself. In f16, ONNX Runtime and LiteRT compute in
+f32 where they have no f16 code. The decoder's caches grow by one token at a call, as exports of
+PyTorch have it. LiteRT gets the LSTM written out step by step, since its fused one is made from
+older Keras only.
 """
 
 

@@ -105,7 +105,7 @@ def _panel(axis: Any, models: list[str], speeds: dict[str, dict[str, float]], ti
                 edgecolors="white",
                 linewidths=0.6,
                 label=ENGINES[engine].title,
-                zorder=3,
+                zorder=4 if engine == OURS else 3,
             )
     low, high = axis.get_xlim()
     low, high = min(low, 0.5), max(high, 2.0)

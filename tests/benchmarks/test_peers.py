@@ -168,6 +168,27 @@ def test_the_ratio_is_to_the_best_engine_that_is_right() -> None:
     assert ratio_to_best([slow, fast]) is None
 
 
+def test_what_a_framework_has_no_form_of_is_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from benchmarks.peers.measure import Measurement
+
+    monkeypatch.setattr("benchmarks.peers.measure.model_folder", lambda model: tmp_path)
+    measurement = Measurement(
+        engines=["xla", "ort"],
+        threads=[1],
+        repeats=1,
+        seconds=0.02,
+        tell=lambda line: None,
+        run="now",
+    )
+    no_form, quantised = measurement.rows("mobilenet_v2_i8")
+    assert no_form.refused == "JAX has no quantised form of it"
+    assert quantised.right
+    assert quantised.error is not None
+    assert quantised.error > 1e-3
+
+
 def test_company_counts_other_processes_and_not_oneself() -> None:
     from benchmarks.peers.company import Company
 
