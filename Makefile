@@ -2,7 +2,7 @@
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format coverage operators bench clean
+.PHONY: help setup demo test test-all lint format coverage operators bench cuda-modules clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ coverage: setup  ## run every model and feature case and write docs/coverage.md
 bench: setup  ## measure edgec beside its peers, and write docs/benchmarks.md and its plot
 	@$(PYTHON) -m pip install -q -c constraints.txt --group bench
 	@$(PYTHON) -m benchmarks.peers
+
+cuda-modules: setup  ## compile the CUDA benchmark's modules into build/cuda; docs/benchmarks_cuda.md says how to run them
+	@$(PYTHON) benchmarks/cuda/modules.py build/cuda
 
 clean:  ## remove what building and testing leave behind (.venv stays)
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache

@@ -52,11 +52,13 @@ class Gpu:
         features: what replaces the default features of that name.
         devices: words of which one is in a device's name where the code runs right (in lower
             case); empty where any device of the driver will do.
+        kernels: which of edgec's own kernels it takes (`sm_80`, `sm_90a`); empty for none.
     """
 
     target: str = ""
     features: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+    kernels: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from edgec.toolchain.passes.annotate import Annotate
 from edgec.toolchain.passes.bind_globals import BindGlobals
 from edgec.toolchain.passes.channels_last import ChannelsLast
 from edgec.toolchain.passes.cpu_kernels import CpuKernels
+from edgec.toolchain.passes.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
 from edgec.toolchain.passes.flatten_scatters import FlattenScatters
 from edgec.toolchain.passes.guard_products import GuardProducts
@@ -55,6 +56,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     InlineCalls,
     ChannelsLast,
     CpuKernels,
+    CudaKernels,
     Annotate,
 )
 """Every pass, in the order they run."""

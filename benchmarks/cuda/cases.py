@@ -1,0 +1,185 @@
+"""Small programs that meet every kernel for CUDA: sizes that fit no tile, parts, batches, tails."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Case", "cases"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A JAX function of arrays drawn at random, each about 1 in size.
+
+    Attributes:
+        name: also the name of its module.
+        function: what is compiled; computed in f32 it is the reference.
+        shapes: of its arguments.
+        dtype: of its arguments.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    shapes: tuple[tuple[int, ...], ...]
+    dtype: str = "float16"
+
+
+def cases() -> Iterator[Case]:
+    """Every case."""
+    yield from _products()
+    yield from _convolutions()
+    yield from _attentions()
+    yield from _norms()
+
+
+def _products() -> Iterator[Case]:
+    import jax
+    import jax.numpy as jnp
+
+    def plain(a: Any, b: Any) -> Any:
+        return a @ b / a.shape[-1] ** 0.5
+
+    def turned(a: Any, b: Any) -> Any:
+        return jnp.einsum("...mk,...nk->...mn", a, b) / a.shape[-1] ** 0.5
+
+    def wide(a: Any, b: Any) -> Any:
+        return jnp.matmul(a, b, preferred_element_type=jnp.float32)
+
+    for dtype in ("float16", "bfloat16"):
+        for m, n, k in (
+            *((128, 768, 768), (128, 768, 3072), (100, 72, 2048), (1, 1000, 2048), (33, 8, 4096)),
+            *((4096, 4096, 1024), (3000, 4000, 520), (1025, 2056, 712), (2048, 2048, 2048)),
+        ):
+            size = f"{m}_{n}_{k}_{dtype}"
+            yield Case(name=f"nn_{size}", function=plain, shapes=((m, k), (k, n)), dtype=dtype)
+            yield Case(name=f"nt_{size}", function=turned, shapes=((m, k), (n, k)), dtype=dtype)
+        yield Case(
+            name=f"batch_{dtype}", function=plain, shapes=((6, 100, 64), (6, 64, 136)), dtype=dtype
+        )
+        yield Case(
+            name=f"batch_nt_{dtype}",
+            function=turned,
+            shapes=((2, 3, 100, 64), (2, 3, 136, 64)),
+            dtype=dtype,
+        )
+        yield Case(
+            name=f"to_f32_{dtype}", function=wide, shapes=((70, 512), (512, 264)), dtype=dtype
+        )
+    tails: dict[str, Callable[..., Any]] = {
+        "bias": lambda x, b, r: x + b,
+        "relu": lambda x, b, r: jax.nn.relu(x),
+        "gelu": lambda x, b, r: jax.nn.gelu(x + b),
+        "gelu_erf": lambda x, b, r: jax.nn.gelu(x + b, approximate=False),
+        "silu": lambda x, b, r: jax.nn.silu(x + b),
+        "residual": lambda x, b, r: x + b + r,
+        "residual_relu": lambda x, b, r: jax.nn.relu(x + b + r),
+        "gelu_residual": lambda x, b, r: r + jax.nn.gelu(x + b),
+        "scaled": lambda x, b, r: (x + b) * b,
+        "twice": lambda x, b, r: jax.nn.relu(x + b) + x,
+    }
+    for m, n, k in ((128, 768, 3072), (200, 264, 72), (4000, 4104, 512)):
+        for word, tail in tails.items():
+
+            def function(a: Any, b: Any, bias: Any, other: Any, tail: Any = tail) -> Any:
+                return tail(a @ b / a.shape[-1] ** 0.5, bias, other)
+
+            def folded(a: Any, b: Any, bias: Any, other: Any, tail: Any = tail) -> Any:
+                return tail(a @ (b / a.shape[-1] ** 0.5), bias, other)
+
+            shapes = ((m, k), (k, n), (n,), (m, n))
+            yield Case(name=f"tail_{word}_{m}", function=folded, shapes=shapes)
+            if m == 200:
+                yield Case(name=f"late_{word}_{m}", function=function, shapes=shapes)
+
+
+def _convolutions() -> Iterator[Case]:
+    import jax
+
+    def function(stride: int, pad: int) -> Callable[..., Any]:
+        def convolution(x: Any, w: Any, bias: Any) -> Any:
+            scale = (w.shape[0] * w.shape[1] * w.shape[2]) ** -0.5
+            y = jax.lax.conv_general_dilated(
+                x,
+                w * scale,
+                (stride, stride),
+                [(pad, pad), (pad, pad)],
+                dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            )
+            return jax.nn.relu(y + bias)
+
+        return convolution
+
+    for images, size, inputs, outputs, taps, stride, pad in (
+        *((1, 56, 64, 64, 3, 1, 1), (1, 7, 512, 512, 3, 1, 1), (2, 30, 72, 40, 3, 2, 1)),
+        *((1, 28, 256, 512, 1, 2, 0), (1, 64, 3, 64, 7, 2, 3), (1, 33, 12, 24, 5, 1, 0)),
+        *((4, 56, 128, 128, 3, 1, 1), (1, 14, 1024, 256, 1, 1, 0)),
+    ):
+        yield Case(
+            name=f"conv_{images}_{size}_{inputs}_{outputs}_{taps}_{stride}",
+            function=function(stride, pad),
+            shapes=((images, size, size, inputs), (taps, taps, inputs, outputs), (outputs,)),
+        )
+
+
+def _attentions() -> Iterator[Case]:
+    import jax
+    import jax.numpy as jnp
+
+    def plain(q: Any, k: Any, v: Any) -> Any:
+        scores = jnp.einsum("...qd,...kd->...qk", q, k).astype(jnp.float32)
+        share = jax.nn.softmax(scores / q.shape[-1] ** 0.5).astype(v.dtype)
+        return jnp.einsum("...qk,...kd->...qd", share, v)
+
+    def packed(x: Any) -> Any:
+        batch, rows, width = x.shape
+        parts = jnp.split(x, 3, -1)
+        q, k, v = (p.reshape(batch, rows, -1, 64).transpose(0, 2, 1, 3) for p in parts)
+        return plain(q, k, v).transpose(0, 2, 1, 3).reshape(batch, rows, width // 3)
+
+    for dtype in ("float16", "bfloat16"):
+        for heads, queries, keys, wide in (
+            *((12, 128, 128, 64), (3, 100, 77, 32), (5, 1, 300, 128), (40, 512, 512, 64)),
+        ):
+            shapes = ((heads, queries, wide), (heads, keys, wide), (heads, keys, wide))
+            yield Case(
+                name=f"attention_{heads}_{queries}_{keys}_{wide}_{dtype}",
+                function=plain,
+                shapes=shapes,
+                dtype=dtype,
+            )
+        yield Case(
+            name=f"attention_packed_{dtype}",
+            function=packed,
+            shapes=((2, 96, 3 * 256),),
+            dtype=dtype,
+        )
+
+
+def _norms() -> Iterator[Case]:
+    import jax
+    import jax.numpy as jnp
+
+    def layer(x: Any, scale: Any, shift: Any) -> Any:
+        y = x.astype(jnp.float32)
+        mean = y.mean(-1, keepdims=True)
+        y = (y - mean) * jax.lax.rsqrt(((y - mean) ** 2).mean(-1, keepdims=True) + 1e-5)
+        return (y * scale + shift).astype(x.dtype)
+
+    def quick(x: Any, scale: Any, shift: Any) -> Any:
+        y = x.astype(jnp.float32)
+        mean = y.mean(-1, keepdims=True)
+        variance = jnp.maximum((y * y).mean(-1, keepdims=True) - mean * mean, 0)
+        return ((y - mean) * (jax.lax.rsqrt(variance + 1e-6) * scale) + shift).astype(x.dtype)
+
+    def root(x: Any, scale: Any, shift: Any) -> Any:
+        y = x.astype(jnp.float32)
+        y = y * jax.lax.rsqrt((y * y).mean(-1, keepdims=True) + 1e-6)
+        return y.astype(x.dtype) * scale
+
+    for word, function in (("layer", layer), ("quick", quick), ("root", root)):
+        for rows, width in ((128, 768), (5, 4096), (7, 1032)):
+            yield Case(
+                name=f"norm_{word}_{width}",
+                function=function,
+                shapes=((2, rows, width), (width,), (width,)),
+            )

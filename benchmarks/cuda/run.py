@@ -1,0 +1,161 @@
+"""Compiled modules and a GPU to a table: edgec beside plain IREE and XLA, in one run.
+
+Run on the machine with the GPU: `python benchmarks/cuda/run.py FOLDER [--json FILE] [NAMES]`. The
+folder holds what `make cuda-modules` compiled, NAME.edgec.vmfb and NAME.plain.vmfb. Needs
+`iree-base-runtime`, NumPy and JAX with CUDA; edgec itself is not needed.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from models import MODELS
+
+ROUNDS = 7
+CALLS = 30
+VARIANTS = ("edgec", "plain")
+
+
+class Loaded:
+    """A module on the GPU with its weights and its input there, too."""
+
+    def __init__(self, path: Path, image: np.ndarray, weights: list[np.ndarray]) -> None:
+        import iree.runtime as rt
+
+        start = time.perf_counter()
+        config = rt.Config("cuda")
+        index = rt.ParameterIndex()
+        for number, weight in enumerate(weights):
+            index.add_buffer(f"w{number}", memoryview(np.ascontiguousarray(weight)).cast("B"))
+        provider = index.create_provider("model")
+        parameters = rt.create_io_parameters_module(config.vm_instance, provider)
+        self._rt = rt
+        self._module = rt.VmModule.mmap(config.vm_instance, str(path))
+        self._context = rt.SystemContext(vm_modules=[parameters, self._module], config=config)
+        self._function = self._module.lookup_function("main")
+        self._device = config.device
+        self._image = rt.asdevicearray(config.device, image)
+        self._list = rt.VmVariantList(1)
+        self._list.push_ref(self._image._buffer_view)
+        self()
+        self.first = time.perf_counter() - start
+
+    def __call__(self) -> Any:
+        """One call, waited for; its result stays on the GPU."""
+        results = self._rt.VmVariantList(1)
+        self._context.vm_context.invoke(self._function, self._list, results)
+        return results
+
+    def answer(self) -> np.ndarray:
+        """The result as f32."""
+        view = self().get_as_object(0, self._rt.HalBufferView)
+        return np.asarray(self._rt.DeviceArray(self._device, view).to_host()).astype(np.float32)
+
+
+def seconds(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """The median over rounds of the shortest call of each, taken in turn."""
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            times = []
+            for _ in range(CALLS):
+                start = time.perf_counter()
+                call()
+                times.append(time.perf_counter() - start)
+            found[name].append(statistics.median(times))
+    return {name: min(times) for name, times in found.items()}
+
+
+def measure(name: str, folder: Path) -> dict[str, Any]:
+    """One network: milliseconds and relative errors by engine."""
+    import jax
+
+    network = MODELS[name]()
+    image, weights = network.draw(0)
+    function = jax.jit(network.function)
+    given = jax.device_put((image, weights))
+    calls: dict[str, Callable[[], Any]] = {"XLA": lambda: function(*given).block_until_ready()}
+    answers = {"XLA": np.asarray(calls["XLA"]()).astype(np.float32)}
+    row: dict[str, Any] = {"name": name, "first_s": {}}
+    for variant in VARIANTS:
+        path = folder / f"{name}.{variant}.vmfb"
+        if path.exists():
+            loaded = Loaded(path, image, weights)
+            calls[variant] = loaded
+            answers[variant] = loaded.answer()
+            row["first_s"][variant] = round(loaded.first, 2)
+    row["ms"] = {engine: round(1e3 * s, 4) for engine, s in seconds(calls).items()}
+    start = time.perf_counter()
+    for _ in range(CALLS):
+        last = function(*given)
+    last.block_until_ready()
+    row["xla_queued_ms"] = round(1e3 * (time.perf_counter() - start) / CALLS, 4)
+    row["error"] = errors(network.exact, image, weights, answers)
+    return row
+
+
+def errors(
+    exact: Callable[[Any, list[Any]], Any],
+    image: np.ndarray,
+    weights: list[np.ndarray],
+    answers: dict[str, np.ndarray],
+) -> dict[str, float]:
+    """How far each answer is from the network computed in f32: |difference| / |answer|."""
+    import jax
+
+    wide = [each.astype(np.float32) for each in (image, *weights)]
+    with jax.default_matmul_precision("highest"):
+        truth = np.asarray(jax.jit(exact)(wide[0], wide[1:]))
+    size = float(np.linalg.norm(truth))
+    return {
+        engine: float(f"{np.linalg.norm(answer.reshape(truth.shape) - truth) / size:.2g}")
+        for engine, answer in answers.items()
+    }
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """The rows in Markdown."""
+    lines = [
+        "| network | edgec | plain IREE | XLA | XLA, calls queued | XLA / edgec "
+        "| error of edgec, XLA |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        ms, error = row["ms"], row["error"]
+        ratio = f"{ms['XLA'] / ms['edgec']:.2f}" if "edgec" in ms else "-"
+        cells = [f"{ms[e]:.3f}" if e in ms else "-" for e in ("edgec", "plain", "XLA")]
+        lines.append(
+            f"| {row['name']} | {' | '.join(cells)} | {row['xla_queued_ms']:.3f} | {ratio} "
+            f"| {error.get('edgec', '-')}, {error['XLA']} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--once", help="one call of a variant and nothing else, for a profiler")
+    options = parser.parse_args()
+    names = options.names or [n for n in MODELS if list(options.folder.glob(f"{n}.*.vmfb"))]
+    if options.once:
+        image, weights = MODELS[names[0]]().draw(0)
+        Loaded(options.folder / f"{names[0]}.{options.once}.vmfb", image, weights)
+        return
+    rows = []
+    for name in names:
+        rows.append(measure(name, options.folder))
+        print(json.dumps(rows[-1]), flush=True)
+    print(table(rows))
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Sizes of a product to the kernel and the number of parts that should be fastest."""
+
+import math
+from dataclasses import dataclass
+
+__all__ = ["Choice", "choose"]
+
+MULTIPROCESSORS = 132
+_COUNTED_TILES = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Form:
+    """A tile form with its times on an H200, in microseconds, from a sweep over 20 sizes.
+
+    Attributes:
+        rows, columns, inner: the tile.
+        start: a launch without steps.
+        step: one step along the inner dimension, with one program on each multiprocessor.
+        load: how the time grows with programs per multiprocessor.
+        whole: whether programs run in waves, so that a last partial one costs as much.
+    """
+
+    rows: int
+    columns: int
+    inner: int
+    start: float
+    step: float
+    load: float
+    whole: bool
+
+
+_PRODUCTS: dict[str, _Form] = {
+    "narrow": _Form(rows=64, columns=32, inner=128, start=2.4, step=0.209, load=1.5, whole=False),
+    "middle": _Form(rows=64, columns=64, inner=64, start=2.25, step=0.184, load=0.9, whole=False),
+    "deep": _Form(rows=64, columns=64, inner=128, start=2.5, step=0.256, load=1.45, whole=False),
+    "square": _Form(rows=128, columns=128, inner=64, start=3.0, step=0.44, load=1.0, whole=True),
+    "wide": _Form(rows=128, columns=256, inner=64, start=3.0, step=0.775, load=1.0, whole=True),
+    "large": _Form(rows=128, columns=256, inner=64, start=9.0, step=0.68, load=1.0, whole=True),
+}
+_CONVOLUTIONS: dict[str, _Form] = {
+    "thin": _Form(rows=64, columns=64, inner=32, start=2.4, step=0.16, load=0.9, whole=False),
+    "middle": _Form(rows=64, columns=64, inner=64, start=2.4, step=0.22, load=0.9, whole=False),
+    "square": _Form(rows=128, columns=128, inner=64, start=3.0, step=0.5, load=1.0, whole=True),
+    "deep": _Form(rows=64, columns=64, inner=128, start=2.6, step=0.31, load=1.45, whole=False),
+    "narrow": _Form(rows=64, columns=32, inner=128, start=2.5, step=0.26, load=1.5, whole=False),
+}
+_JOIN = 2.0
+_JOIN_PART = 0.15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A tile form by name, and how to launch it.
+
+    Attributes:
+        form: the word in the kernel's name.
+        rows, columns, inner: the tile.
+        tiles: programs for one product of the batch.
+        parts: into how many sums the inner dimension is split.
+        steps: steps of one part along the inner dimension.
+        time: the expected microseconds.
+    """
+
+    form: str
+    rows: int
+    columns: int
+    inner: int
+    tiles: int
+    parts: int
+    steps: int
+    time: float
+
+
+def choose(m: int, n: int, k: int, *, batch: int = 1, taps: int = 0, large: bool = False) -> Choice:
+    """The choice for [m, k] times [k, n].
+
+    Args:
+        m, n, k: the sizes; for a convolution k is its input channels.
+        batch: how many such products.
+        taps: for a convolution, how many places its window has; 0 for a product.
+        large: whether the form `large` exists and may be used.
+    """
+    forms = _CONVOLUTIONS if taps else _PRODUCTS
+    found = []
+    for word, form in forms.items():
+        if word == "large" and (not large or batch > 1):
+            continue
+        tiles = math.ceil(m / form.rows) * math.ceil(n / form.columns)
+        steps = math.ceil(k / form.inner) * max(taps, 1)
+        for parts in (1, 2, 4, 8, 16):
+            if parts > 1 and (
+                word == "large" or batch > 1 or tiles > _COUNTED_TILES or steps < 2 * parts
+            ):
+                break
+            each = math.ceil(steps / parts)
+            used = math.ceil(steps / each)
+            if used != parts:
+                continue
+            programs = tiles * parts * batch / MULTIPROCESSORS
+            load = math.ceil(programs) if form.whole else max(1.0, programs * form.load)
+            time = form.start + each * form.step * load
+            time += (_JOIN + _JOIN_PART * parts) if parts > 1 else 0.0
+            found.append(
+                Choice(
+                    form=word,
+                    rows=form.rows,
+                    columns=form.columns,
+                    inner=form.inner,
+                    tiles=tiles,
+                    parts=parts,
+                    steps=each,
+                    time=time,
+                )
+            )
+    return min(found, key=lambda choice: choice.time)

@@ -1,0 +1,73 @@
+"""Products, convolutions, attention and norms in f16 and bf16, as kernels on NVIDIA GPUs."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from edgec.targets import Backend
+from edgec.toolchain.passes.situation import Situation
+
+__all__ = ["CudaKernels"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CudaKernels:
+    """Matrix products, convolutions and attention in f16 or bf16 become dispatches of PTX kernels.
+
+    The compiler's own code for them uses no matrix units of Hopper, copies without overlap and
+    gives each product one slice of the inner dimension. The kernels (`kernels/cuda`, written in
+    Triton, kept as PTX) are linked into the module as external executables, so the module stays
+    one file. They sum in f32 and take along the bias, the activation and the residual that follow
+    element by element, rounding once at the end. Sizes that are no multiple of 8 (16 bytes, which
+    the copies take at once), few rows and other types stay with the compiler.
+
+    Measured on an H200 (`docs/benchmarks_cuda.md`).
+    """
+
+    kernels: str
+
+    name = "cuda-kernels"
+
+    @classmethod
+    def plan(cls, situation: Situation) -> "CudaKernels | None":
+        """For StableHLO on a CUDA target that says which kernels it takes, at -O2 and above."""
+        target = situation.target
+        fits = situation.is_stablehlo and target.backend is Backend.CUDA and situation.level > 1
+        kernels = target.gpu.kernels if target.gpu else ""
+        return cls(kernels=kernels) if fits and kernels else None
+
+    def run(self, module: Any) -> int:
+        """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
+        from iree.compiler import ir
+
+        from edgec.toolchain.passes.cuda_kernels.attentions import rewrite_attention
+        from edgec.toolchain.passes.cuda_kernels.convolutions import rewrite_convolution
+        from edgec.toolchain.passes.cuda_kernels.library import Library
+        from edgec.toolchain.passes.cuda_kernels.norms import rewrite_norm
+        from edgec.toolchain.passes.cuda_kernels.products import rewrite_product, sum_in_f32
+
+        with module.context, ir.Location.name(f"edgec.{self.name}"):
+            library = Library(module, self.kernels)
+            # Attention first: its two products are then gone. Norms next: what they read is
+            # then what a product before them stores.
+            for name, rewrite in (
+                ("stablehlo.dot_general", rewrite_attention),
+                ("stablehlo.rsqrt", rewrite_norm),
+                ("stablehlo.convolution", rewrite_convolution),
+                ("stablehlo.dot_general", rewrite_product),
+            ):
+                for op in _top_operations(module, name):
+                    rewrite(op, library)
+            for name in ("stablehlo.dot_general", "stablehlo.convolution"):
+                for op in _top_operations(module, name):
+                    sum_in_f32(op)
+            return library.calls
+
+
+def _top_operations(module: Any, name: str) -> list[Any]:
+    """The operations of a name in the functions, none in a region of another, as they are now."""
+    found = []
+    for function in module.body.operations:
+        if function.operation.name == "func.func":
+            for block in function.operation.regions[0].blocks:
+                found += [op.operation for op in block.operations if op.operation.name == name]
+    return found
