@@ -120,13 +120,6 @@ func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {{
   return %0 : tensor<4x4xf32>
 }}
 """
-FFT = """
-func.func @main(%a: tensor<15xcomplex<f32>>) -> tensor<15xcomplex<f32>> {
-  %0 = stablehlo.fft %a, type = FFT, length = [15]
-    : (tensor<15xcomplex<f32>>) -> tensor<15xcomplex<f32>>
-  return %0 : tensor<15xcomplex<f32>>
-}
-"""
 ALL_REDUCE = """
 func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "stablehlo.all_gather"(%a) {all_gather_dim = 0 : i64,
@@ -142,8 +135,7 @@ func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
         (CUSTOM.format(name="lapack_spotrf_ffi"), "cpu", "Cholesky"),
         (CUSTOM.format(name="my_library"), "cpu", "calls my_library"),
         (CUSTOM.format(name="xla_ffi_python_cpu_callback"), "cpu", "calls back into Python"),
-        (FFT, "cpu", "Fourier transform"),
-        (FFT, "vulkan", "Fourier transform"),
+        (CUSTOM.format(name="my_library"), "vulkan", "calls my_library"),
     ],
 )
 def test_real_refusals_are_explained_with_their_line(

@@ -24,11 +24,6 @@ class _Refusal:
     fits: Callable[[Mapping[str, Any]], bool] = lambda params: False
 
 
-def _powers_of_two(params: Mapping[str, Any]) -> bool:
-    lengths = params.get("fft_lengths", ())
-    return all(isinstance(n, int) and n > 0 and n & (n - 1) == 0 for n in lengths)
-
-
 _FACTORISED = "is a call into LAPACK, a library that devices do not have"
 _SMALL = "for a small fixed size write the factorisation out in jax.numpy (a loop over columns)"
 _LAPACK = _Refusal(why=_FACTORISED, hint=f"do it before export and pass the result in; {_SMALL}")
@@ -53,11 +48,6 @@ _KERNEL = _Refusal(
     why="is a kernel for one kind of accelerator",
     hint="use its plain jax.numpy form, or pallas_call(..., interpret=True)",
     fits=lambda params: bool(params.get("interpret")),
-)
-_FFT = _Refusal(
-    why="is a Fourier transform of a length that is no power of two",
-    hint="pad to the next power of two (jnp.fft.fft(x, n=...)), or multiply with a DFT matrix",
-    fits=_powers_of_two,
 )
 _TOP_K = _Refusal(
     why="is an approximate search that only XLA has", hint="use jax.lax.top_k, which is exact"
@@ -93,7 +83,6 @@ _REFUSED: dict[str, _Refusal] = {
     "pallas_call": _KERNEL,
     "tpu_custom_call": _KERNEL,
     "custom_partitioning": _COLLECTIVE,
-    "fft": _FFT,
     "approx_top_k": _TOP_K,
 }
 

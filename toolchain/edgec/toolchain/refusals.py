@@ -69,15 +69,14 @@ KNOWN: tuple[Refusal, ...] = (
     ),
     Refusal(
         pattern=re.compile(r"failed to legalize operation 'stablehlo\.fft'"),
-        what="this Fourier transform is not supported: only real ones (rfft) of lengths that are "
-        "powers of two are",
-        hint="pad to a power of two and use rfft, or write it as a product with the DFT matrix",
+        what="a Fourier transform has dimensions that change from call to call",
+        hint="export with a fixed size for the dimensions before it",
     ),
     Refusal(
         pattern=re.compile(r"failed to legalize operation 'stablehlo\.select_and_scatter'"),
-        what="the gradient of overlapping or padded max pooling (select_and_scatter) is not "
-        "supported",
-        hint="use average pooling or strided convolution in the part that is trained",
+        what="the gradient of max pooling (select_and_scatter) has a window of over 512 places, or "
+        "dimensions that change from call to call",
+        hint="export with fixed sizes, or use average pooling in the part that is trained",
     ),
     Refusal(
         pattern=re.compile(
@@ -89,9 +88,9 @@ KNOWN: tuple[Refusal, ...] = (
     ),
     Refusal(
         pattern=re.compile(r"expected indices to be equal to batch rank"),
-        what="a scatter with several batch dimensions is not supported",
-        hint="flatten the batch dimensions of the indices before the scatter "
-        "(reshape, or one vmap)",
+        what="a scatter with several batch dimensions has sizes that change from call to call",
+        hint="export with fixed sizes, or flatten the batch dimensions of the indices before the "
+        "scatter (reshape, or one vmap)",
     ),
     Refusal(
         pattern=re.compile(

@@ -6,17 +6,26 @@ from typing import Any, Protocol
 from edgec.runtime.errors import UsageError
 from edgec.toolchain.passes.annotate import Annotate
 from edgec.toolchain.passes.bind_globals import BindGlobals
+from edgec.toolchain.passes.bound_gathers import BoundGathers
 from edgec.toolchain.passes.channels_last import ChannelsLast
+from edgec.toolchain.passes.complex_products import ComplexProducts
 from edgec.toolchain.passes.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.cuda_kernels import CudaKernels
+from edgec.toolchain.passes.double_functions import DoubleFunctions
 from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
 from edgec.toolchain.passes.flatten_scatters import FlattenScatters
+from edgec.toolchain.passes.fourier_products import FourierProducts
 from edgec.toolchain.passes.guard_products import GuardProducts
 from edgec.toolchain.passes.inline_calls import InlineCalls
 from edgec.toolchain.passes.narrow_integers import NarrowIntegers
 from edgec.toolchain.passes.separate_bytes import SeparateBytes
+from edgec.toolchain.passes.separate_groups import SeparateGroups
 from edgec.toolchain.passes.signless_integers import SignlessIntegers
 from edgec.toolchain.passes.situation import Situation
+from edgec.toolchain.passes.split_complex import SplitComplex
+from edgec.toolchain.passes.spread_selected import SpreadSelected
+from edgec.toolchain.passes.stable_sorts import StableSorts
+from edgec.toolchain.passes.unroll_rotations import UnrollRotations
 
 __all__ = [
     "CATALOGUE",
@@ -28,7 +37,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 8
+PASSES_VERSION = 10
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
@@ -47,9 +56,18 @@ class Pass(Protocol):
 
 CATALOGUE: tuple[type[Pass], ...] = (
     DynamicShapes,
+    UnrollRotations,
+    FourierProducts,
+    ComplexProducts,
+    SpreadSelected,
     SignlessIntegers,
     GuardProducts,
     FlattenScatters,
+    StableSorts,
+    BoundGathers,
+    SplitComplex,
+    DoubleFunctions,
+    SeparateGroups,
     NarrowIntegers,
     SeparateBytes,
     BindGlobals,

@@ -124,7 +124,7 @@ def _change(function: Any, public: set[str]) -> int:
     for value, kind in unsigned.items():
         value.set_type(_signless(kind))
     for op in operations:
-        if op.name == "stablehlo.constant" and op.attributes["value"].type != op.results[0].type:
+        if op.name == "stablehlo.constant" and op.results[0] in unsigned:
             op.attributes["value"] = _constant(op.attributes["value"], op.results[0].type)
         elif op.name == "stablehlo.bitcast_convert" and op.operands[0].type == op.results[0].type:
             op.results[0].replace_all_uses_with(op.operands[0])

@@ -1,0 +1,78 @@
+"""Complex products, choices, updates and look-ups, part by part."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from iree.compiler import ir
+
+from edgec import runtime, toolchain
+from edgec.toolchain.passes.complex_products import ComplexProducts
+from edgec.toolchain.passes.split_complex import SplitComplex
+from edgec.toolchain.stablehlo import parse_stablehlo
+
+PRODUCT = """
+func.func @main(%x: tensor<9x17xcomplex<f32>>, %y: tensor<17x5xcomplex<f32>>)
+    -> tensor<9x5xcomplex<f32>> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+    : (tensor<9x17xcomplex<f32>>, tensor<17x5xcomplex<f32>>) -> tensor<9x5xcomplex<f32>>
+  return %0 : tensor<9x5xcomplex<f32>>
+}"""
+CHOICE = """
+func.func @main(%x: tensor<6xcomplex<f32>>, %y: tensor<6xcomplex<f32>>) -> tensor<6xcomplex<f32>> {
+  %r = stablehlo.real %x : (tensor<6xcomplex<f32>>) -> tensor<6xf32>
+  %i = stablehlo.imag %x : (tensor<6xcomplex<f32>>) -> tensor<6xf32>
+  %t = stablehlo.compare LT, %r, %i, FLOAT : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xi1>
+  %0 = stablehlo.select %t, %x, %y : tensor<6xi1>, tensor<6xcomplex<f32>>
+  return %0 : tensor<6xcomplex<f32>>
+}"""
+
+
+def rewrite(step: ComplexProducts | SplitComplex, text: str) -> tuple[int, str]:
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        count = step.run(module)
+        assert module.operation.verify()
+        return count, str(module)
+
+
+def values(*shape: int) -> np.ndarray:
+    rng = np.random.default_rng(shape)
+    return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(np.complex64)
+
+
+def run(text: str, target: str, folder: Path, *inputs: np.ndarray) -> np.ndarray:
+    (folder / "case.mlir").write_text(text)
+    module = toolchain.compile(folder / "case.mlir", target)
+    with runtime.load(module) as loaded:
+        return np.asarray(loaded.main(*inputs))
+
+
+def test_a_product_becomes_four() -> None:
+    count, after = rewrite(ComplexProducts(), PRODUCT)
+    assert count == 1
+    assert after.count("stablehlo.dot_general") == 4
+    assert after.count("(tensor<9x17xf32>, tensor<17x5xf32>) -> tensor<9x5xf32>") == 4
+
+
+def test_real_products_are_left_alone() -> None:
+    real = PRODUCT.replace("complex<f32>", "f32")
+    assert rewrite(ComplexProducts(), real)[0] == 0
+
+
+def test_a_choice_becomes_two() -> None:
+    count, after = rewrite(SplitComplex(), CHOICE)
+    assert count == 1
+    assert after.count("stablehlo.select") == 2
+
+
+def test_the_product_is_right(tmp_path: Path) -> None:
+    x, y = values(9, 17), values(17, 5)
+    np.testing.assert_allclose(run(PRODUCT, "cpu", tmp_path, x, y), x @ y, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.vulkan
+def test_the_choice_compiles_for_vulkan(tmp_path: Path) -> None:
+    x, y = values(6), values(6)[::-1].copy()
+    actual = run(CHOICE, "vulkan", tmp_path, x, y)
+    np.testing.assert_array_equal(actual, np.where(x.real < x.imag, x, y))

@@ -1,0 +1,65 @@
+"""Equal elements keep their order in a sort that says so."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from iree.compiler import ir
+
+from edgec import runtime, toolchain
+from edgec.toolchain.passes.stable_sorts import StableSorts
+from edgec.toolchain.stablehlo import parse_stablehlo
+
+PAIRS = """
+func.func @main(%x: tensor<4x40xi32>, %y: tensor<4x40xf32>)
+    -> (tensor<4x40xi32>, tensor<4x40xf32>) {
+  %0:2 = "stablehlo.sort"(%x, %y) <{dimension = 1 : i64, is_stable = true}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>, %c: tensor<f32>, %d: tensor<f32>):
+    %1 = stablehlo.compare LT, %a, %b, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) : (tensor<4x40xi32>, tensor<4x40xf32>) -> (tensor<4x40xi32>, tensor<4x40xf32>)
+  return %0#0, %0#1 : tensor<4x40xi32>, tensor<4x40xf32>
+}"""
+ARGSORT = PAIRS.replace("%y: tensor<4x40xf32>)", "%z: tensor<4x40xf32>)").replace(
+    "  %0:2", "  %y = stablehlo.iota dim = 1 : tensor<4x40xf32>\n  %0:2"
+)
+
+
+def rewrite(text: str) -> tuple[int, str]:
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        count = StableSorts().run(module)
+        assert module.operation.verify()
+        return count, str(module)
+
+
+def test_places_are_the_last_key() -> None:
+    count, after = rewrite(PAIRS)
+    assert count == 1
+    assert "stablehlo.iota dim = 1 : tensor<4x40xi32>" in after
+    assert "tensor<4x40xi32>, tensor<4x40xf32>, tensor<4x40xi32>)" in after
+
+
+def test_places_that_are_there_are_used() -> None:
+    count, after = rewrite(ARGSORT)
+    assert count == 1
+    assert after.count("stablehlo.iota") == 1
+
+
+def test_other_sorts_are_left_alone() -> None:
+    assert rewrite(PAIRS.replace("is_stable = true", "is_stable = false"))[0] == 0
+
+
+@pytest.mark.parametrize("text", [PAIRS, ARGSORT], ids=["pairs", "argsort"])
+def test_equal_elements_keep_their_order(text: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    x, y = rng.integers(0, 4, (4, 40)).astype(np.int32), rng.random((4, 40)).astype(np.float32)
+    (tmp_path / "case.mlir").write_text(text)
+    module = toolchain.compile(tmp_path / "case.mlir", "cpu")
+    with runtime.load(module) as loaded:
+        keys, carried = loaded.main(x, y)
+    order = np.argsort(x, axis=1, kind="stable")
+    counted = np.broadcast_to(np.arange(40, dtype=np.float32), (4, 40))
+    expected = np.take_along_axis(y if text is PAIRS else counted, order, 1)
+    np.testing.assert_array_equal(keys, np.sort(x, axis=1))
+    np.testing.assert_array_equal(carried, expected)
