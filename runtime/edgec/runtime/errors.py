@@ -12,6 +12,7 @@ EdgecError 1
 ├── CompileError 21         the compiler refused the program
 │   └── CompilerCrash 22    the compiler died
 ├── WrongAnswer 23          a compiled module disagrees with its golden answers or --expected
+├── ProfileError 24         a tuning profile is damaged, or of another program or target
 ├── ModuleError 30          a module file is damaged or no module at all
 │   └── ModuleMismatch 31   a sound module, for another target, device or compiler version
 ├── DeviceError 40          a device failed while it worked
@@ -31,6 +32,7 @@ __all__ = [
     "MissingExtra",
     "ModuleError",
     "ModuleMismatch",
+    "ProfileError",
     "ProgramError",
     "SourceError",
     "TargetError",
@@ -147,6 +149,12 @@ class WrongAnswer(EdgecError):
     """A module runs, and its answers differ from the expected ones by more than the tolerance."""
 
     exit_code = 23
+
+
+class ProfileError(EdgecError):
+    """A tuning profile is damaged, or was made for another program or target."""
+
+    exit_code = 24
 
 
 class ModuleError(EdgecError):

@@ -24,11 +24,14 @@ from edgec.toolchain import diagnostics, isolate
 from edgec.toolchain.cache import Cache, Entry, key_of
 from edgec.toolchain.check import Outcome, check_module, unchecked
 from edgec.toolchain.flags import command_line, compile_flags
+from edgec.toolchain.kernels.cpu.cut import Cut
 from edgec.toolchain.load import load_program
 from edgec.toolchain.passes import PASSES_VERSION, refuse_unknown
 from edgec.toolchain.passes.narrow_integers import NarrowIntegers
 from edgec.toolchain.process import compiler_path, compiler_version, keep_log, run_compiler
 from edgec.toolchain.program import Program, ProgramInfo
+from edgec.toolchain.tuning.profile import Profile, program_key
+from edgec.toolchain.tuning.settings import Settings
 
 __all__ = [
     "CompileOptions",
@@ -41,6 +44,7 @@ __all__ = [
     "compile",
     "compile_with_report",
     "run_passes",
+    "versions",
 ]
 
 _PREPARE_TIMEOUT = 1800.0
@@ -75,9 +79,11 @@ class CompileOptions:
 
     Attributes:
         output: where the module goes; without it, into edgec's cache folder.
-        level: 0 to 3, as in `-O2`.
+        level: 0 to 3, as in `-O2`; None for the profile's, or 2.
         disabled: names of edgec's passes to leave out (`edgec.toolchain.passes.CATALOGUE`).
-        iree_args: passed on to iree-compile after edgec's own flags.
+        iree_args: passed on to iree-compile after edgec's own flags and the profile's.
+        cuts: how kernels of edgec's own are cut, by `KernelKey`; they win over the profile's.
+        tuned: what `edgec tune` found for this program and target.
         check: run the golden answers where the device is present.
         cache: take and keep finished modules.
         keep_temps: a folder that keeps the compiler's input and intermediate files; the program
@@ -90,9 +96,11 @@ class CompileOptions:
     """
 
     output: Path | None = None
-    level: int = 2
+    level: int | None = None
     disabled: tuple[str, ...] = ()
     iree_args: tuple[str, ...] = ()
+    cuts: Mapping[str, Cut] = field(default_factory=dict)
+    tuned: Profile | None = None
     check: bool = True
     cache: bool = True
     keep_temps: Path | None = None
@@ -101,6 +109,17 @@ class CompileOptions:
     memory: int | None = None
     check_timeout: float = 300.0
     tolerance: Tolerance | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """What was asked for here over what the profile says, over the defaults."""
+        found = self.tuned.winner if self.tuned is not None else Settings()
+        return Settings(
+            level=found.level if self.level is None else self.level,
+            disabled=tuple(sorted({*found.disabled, *self.disabled})),
+            iree_args=(*found.iree_args, *self.iree_args),
+            cuts={**found.cuts, **self.cuts},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +193,7 @@ def compile(
         TargetError: there is no such target.
         CompileError: the compiler refused the program, or died (CompilerCrash).
         WrongAnswer: the module's answers differ from the golden ones; nothing is written.
+        ProfileError: `options.tuned` is of another program or target.
     """
     return compile_with_report(program, target, options).module
 
@@ -216,15 +236,16 @@ def _command(
     flags = _flags(target, options, info)
     if options.keep_temps is not None:
         flags.append(f"--iree-hal-dump-executable-files-to={files.module.with_suffix('.kernels')}")
-    return command_line(compiler_path(), files.source, files.module, flags, options.iree_args)
+    return command_line(
+        compiler_path(), files.source, files.module, flags, options.settings.iree_args
+    )
 
 
 def _flags(target: Target, options: CompileOptions, info: ProgramInfo | None) -> list[str]:
+    level = options.settings.level
     if info is None:
-        return compile_flags(target, level=options.level)
-    return compile_flags(
-        target, level=options.level, dialect=info.dialect, doubles=info.needs_doubles
-    )
+        return compile_flags(target, level=level)
+    return compile_flags(target, level=level, dialect=info.dialect, doubles=info.needs_doubles)
 
 
 def compile_with_report(
@@ -261,7 +282,10 @@ def _job(program: Program | Path | str, target: str | Target, options: CompileOp
         if not isinstance(program, Program):
             program = load_program(program, cache=options.cache)
     _refuse_missing_types(program, chosen)
-    return _Job(program=program, target=chosen, options=options, clock=clock)
+    job = _Job(program=program, target=chosen, options=options, clock=clock)
+    if options.tuned is not None:
+        options.tuned.refuse_other(program_key(program), job.name, chosen.name)
+    return job
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +348,7 @@ class _Job:
                 seconds=self.clock.seconds,
                 cached=entry is not None,
                 check=outcome.text,
-                notes=notes,
+                notes=(*_tuned_notes(self.options), *notes),
             ),
         )
 
@@ -338,7 +362,7 @@ class _Job:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"cannot make {folder}: {error.strerror}") from error
-        return _Files.in_folder(folder, self._name, self.target)
+        return _Files.in_folder(folder, self.name, self.target)
 
     def _build(self, files: _Files, scratch: Path) -> tuple[Outcome, tuple[str, ...]]:
         """Make and check the module; on a device without 64-bit integers, in two ways.
@@ -368,6 +392,7 @@ class _Job:
 
     def _prepare(self, files: _Files, scratch: Path, *, narrow: bool) -> "PassReport":
         """Run edgec's passes into `files.source`."""
+        settings = self.options.settings
         with self.clock.step(Step.PASSES):
             source = scratch / "program.mlirbc"
             source.write_bytes(self.program.bytecode)
@@ -379,11 +404,12 @@ class _Job:
                     "info": self.program.info.to_json(),
                     "facts": self._facts(),
                     "target": self.target.to_json(),
-                    "level": self.options.level,
+                    "level": settings.level,
                     "narrow": narrow,
-                    "disabled": list(self.options.disabled),
+                    "disabled": list(settings.disabled),
+                    "cuts": settings.to_json()["cuts"],
                 },
-                subject=self._name,
+                subject=self.name,
                 timeout=_PREPARE_TIMEOUT,
             )
         return PassReport.from_json(prepared)
@@ -401,7 +427,7 @@ class _Job:
                 tick=lambda seconds: self.clock.tell(Step.COMPILE, seconds),
             )
         if finished.code != 0 or not files.module.exists():
-            log = keep_log(f"{self._name}-{self.target.file_name}", line, finished)
+            log = keep_log(f"{self.name}-{self.target.file_name}", line, finished)
             raise diagnostics.explain(finished, self.target, log, self.program.path)
 
     def _check(self, module: Path, entry: Entry | None) -> Outcome:
@@ -426,14 +452,16 @@ class _Job:
         return outcome
 
     def _key(self) -> str:
+        settings = self.options.settings
         flags = _flags(self.target, self.options, self.program.info)
         return key_of(
             "module",
             self.program.bytecode,
             self.program.info.to_json(),
-            json.dumps([*flags, *self.options.iree_args]),
+            json.dumps([*flags, *settings.iree_args]),
             json.dumps(self._facts(), sort_keys=True),
-            json.dumps([PASSES_VERSION, self.options.level, sorted(self.options.disabled)]),
+            json.dumps([PASSES_VERSION, settings.level, settings.disabled]),
+            json.dumps(settings.to_json()["cuts"]),
         )
 
     def _facts(self) -> dict[str, Any]:
@@ -456,7 +484,8 @@ class _Job:
         }
 
     @property
-    def _name(self) -> str:
+    def name(self) -> str:
+        """The program's name."""
         if self.program.path is not None:
             return self.program.path.stem
         return self.program.info.functions[0].signature.name
@@ -481,7 +510,7 @@ class _Job:
     def _output(self) -> Path:
         if self.options.output is not None:
             return self.options.output
-        return Path(tempfile.mkdtemp(dir=_process_folder())) / f"{self._name}.vmfb"
+        return Path(tempfile.mkdtemp(dir=_process_folder())) / f"{self.name}.vmfb"
 
 
 @functools.cache
@@ -490,6 +519,27 @@ def _process_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="edgec-modules-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
+
+
+def versions() -> dict[str, str]:
+    """What a module depends on besides its program and settings."""
+    return {
+        "edgec": metadata.version("edgec"),
+        "compiler": compiler_version(),
+        "passes": str(PASSES_VERSION),
+    }
+
+
+def _tuned_notes(options: CompileOptions) -> tuple[str, ...]:
+    profile = options.tuned
+    if profile is None:
+        return ()
+    words = ", ".join(profile.winner.words()) or "the default settings, which were the fastest"
+    note = f"tuned on {profile.device} ({profile.gain:.2f} times as fast there): {words}"
+    stale = profile.stale(versions())
+    if not stale:
+        return (note,)
+    return (note, f"the profile is of other versions ({stale}): `edgec tune` again may find more")
 
 
 def _refuse_missing_types(program: Program, target: Target) -> None:

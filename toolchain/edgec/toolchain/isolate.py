@@ -108,6 +108,7 @@ def _describe(arguments: Mapping[str, Any]) -> Any:
 
 def _prepare(arguments: Mapping[str, Any]) -> Any:
     from edgec.targets import Target
+    from edgec.toolchain.kernels.cpu import Cut
     from edgec.toolchain.prepare import prepare_file
     from edgec.toolchain.program import ProgramInfo
 
@@ -120,6 +121,7 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         level=int(arguments["level"]),
         narrow=bool(arguments["narrow"]),
         disabled=tuple(arguments["disabled"]),
+        cuts={key: Cut.from_json(value) for key, value in arguments["cuts"].items()},
     )
     return {"seconds": dict(prepared.seconds), "changes": dict(prepared.changes)}
 

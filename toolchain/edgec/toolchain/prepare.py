@@ -15,6 +15,7 @@ from edgec.runtime.files import read_bytes, write_atomically
 from edgec.targets import Target
 from edgec.toolchain.describe import describe
 from edgec.toolchain.diagnostics import explain_unreadable
+from edgec.toolchain.kernels.cpu.cut import Cut
 from edgec.toolchain.passes import Pass, Situation, passes_for
 from edgec.toolchain.program import ProgramInfo
 from edgec.toolchain.stablehlo import parse_stablehlo
@@ -57,6 +58,7 @@ def prepare_file(
     level: int = 2,
     narrow: bool = False,
     disabled: Collection[str] = (),
+    cuts: Mapping[str, Cut] | None = None,
 ) -> Prepared:
     """Run edgec's passes on `source` and write `output`, MLIR bytecode with its locations.
 
@@ -69,6 +71,7 @@ def prepare_file(
         level: 0 to 3, as in `-O2`.
         narrow: compute 64-bit integers in 32 bits.
         disabled: names of passes to leave out.
+        cuts: tiles for edgec's own kernels that were measured to be best, by kernel.
 
     Raises:
         FileError: a file cannot be read or written.
@@ -88,7 +91,13 @@ def prepare_file(
     data = read_bytes(source)
     module = timed("parse", lambda: _parse(data, ir.Context()))
     situation = Situation(
-        info=info, facts=facts, module=module, target=target, level=level, narrow=narrow
+        info=info,
+        facts=facts,
+        module=module,
+        target=target,
+        level=level,
+        narrow=narrow,
+        cuts=cuts or {},
     )
     changes: dict[str, int] = {}
     for step in passes_for(situation, disabled):

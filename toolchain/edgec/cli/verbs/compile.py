@@ -48,8 +48,23 @@ def compile(
         ),
     ] = None,
     level: Annotated[
-        int, typer.Option("-O", metavar="0..3", help="How much to optimise: -O0 to -O3.")
-    ] = 2,
+        int | None,
+        typer.Option(
+            "-O",
+            metavar="0..3",
+            help="How much to optimise: -O0 to -O3 (default: -O2, or the profile's).",
+            show_default=False,
+        ),
+    ] = None,
+    tuned: Annotated[
+        Path | None,
+        typer.Option(
+            "--tuned",
+            metavar="FILE",
+            help="Compile as `edgec tune` found to be fastest; other options win over it.",
+            show_default=False,
+        ),
+    ] = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -121,6 +136,7 @@ def compile(
     from edgec.runtime import Tolerance
     from edgec.targets import expand
     from edgec.toolchain import CompileOptions
+    from edgec.toolchain.tuning.profile import Profile
 
     targets = expand(target or ["cpu"])
     tolerance = None
@@ -130,6 +146,7 @@ def compile(
         level=level,
         disabled=tuple(disable_pass or ()),
         iree_args=tuple(iree_arg or ()),
+        tuned=None if tuned is None else Profile.load(tuned),
         check=check,
         cache=cache,
         keep_temps=keep_temps,
@@ -171,6 +188,8 @@ def _compile(
                 failures[target.name] = error
     for made in done:
         session.detail(shlex.join(made.report.command))
+        for note in made.report.notes:
+            session.note(note)
     commands = [_run_command(made, program) for made in done]
     return Report(
         data={
@@ -205,9 +224,13 @@ def _one_error(failures: Mapping[str, EdgecError], targets: int) -> EdgecError |
 
 def _commands(program: Path, targets: Sequence["Target"], options: "CompileOptions") -> Report:
     from edgec.toolchain import command, load_program
+    from edgec.toolchain.tuning.profile import program_key
 
-    info = load_program(program, cache=options.cache).info
-    lines = [command(program, target, options, info) for target in targets]
+    source = load_program(program, cache=options.cache)
+    if options.tuned is not None:
+        for target in targets:
+            options.tuned.refuse_other(program_key(source), program.stem, target.name)
+    lines = [command(program, target, options, source.info) for target in targets]
     return Report(
         data={
             "program": program,
@@ -237,7 +260,7 @@ def _passes(
         (
             name,
             "disabled"
-            if name in options.disabled
+            if name in options.settings.disabled
             else str(report.changes[name])
             if name in report.changes
             else "not needed",
@@ -267,7 +290,7 @@ def _passes(
                         {
                             "name": name,
                             "purpose": purpose,
-                            "disabled": name in options.disabled,
+                            "disabled": name in options.settings.disabled,
                             "changes": report.changes.get(name),
                             "seconds": report.seconds.get(name),
                         }

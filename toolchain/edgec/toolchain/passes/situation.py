@@ -1,11 +1,12 @@
 """What a pass may look at to decide whether a program needs it."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from edgec.targets import Target
+from edgec.toolchain.kernels.cpu.cut import Cut
 from edgec.toolchain.passes.functions import entry_block, functions
 from edgec.toolchain.program import Dialect, ProgramInfo
 
@@ -23,6 +24,7 @@ class Situation:
         target: the device it is compiled for.
         level: 0 to 3, as in `-O2`.
         narrow: compute 64-bit integers in 32 bits.
+        cuts: tiles for edgec's own kernels that were measured to be best, by kernel.
     """
 
     info: ProgramInfo
@@ -31,6 +33,7 @@ class Situation:
     target: Target
     level: int = 2
     narrow: bool = False
+    cuts: Mapping[str, Cut] = field(default_factory=dict)
 
     @property
     def is_stablehlo(self) -> bool:

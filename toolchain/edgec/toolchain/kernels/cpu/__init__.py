@@ -1,6 +1,7 @@
 """CPU kernels that edgec writes itself: shapes and a vector unit to `stream.executable` text."""
 
 from edgec.toolchain.kernels.cpu.convolution import Convolution, convolution_kernel, tiling
+from edgec.toolchain.kernels.cpu.cut import Cut, KernelKey
 from edgec.toolchain.kernels.cpu.depthwise import Depthwise, depthwise_kernel, depthwise_tiling
 from edgec.toolchain.kernels.cpu.epilogue import BINARY, UNARY, Epilogue, Operand, Step
 from edgec.toolchain.kernels.cpu.result import Result
@@ -10,8 +11,10 @@ __all__ = [
     "BINARY",
     "UNARY",
     "Convolution",
+    "Cut",
     "Depthwise",
     "Epilogue",
+    "KernelKey",
     "Operand",
     "Result",
     "Step",

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from edgec.toolchain.kernels.cpu.cut import Cut
 from edgec.toolchain.kernels.cpu.result import Result
 from edgec.toolchain.kernels.cpu.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.writer import Writer
@@ -19,6 +20,7 @@ __all__ = ["Convolution", "Tiling", "convolution_kernel", "tiling"]
 
 _FLOPS_OF_A_WORKGROUP = 6e6
 _MOST_WORKGROUPS = 64
+_MOST_SUMS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,8 +82,8 @@ class Tiling:
         return tuple(min(i * self.panel, channels - self.panel) for i in range(self.panels))
 
 
-def tiling(conv: Convolution, unit: VectorUnit) -> Tiling:
-    """The cut that costs the fewest cycles by a simple model.
+def tiling(conv: Convolution, unit: VectorUnit, cut: Cut | None = None) -> Tiling:
+    """The cut asked for, if it fits; else the one that costs the fewest cycles by a simple model.
 
     A step of the inner loop takes as long as its multiplications (two a cycle) or its loads (two a
     cycle, one for each pixel and one for each vector of weights), whichever is longer; eight
@@ -91,6 +93,8 @@ def tiling(conv: Convolution, unit: VectorUnit) -> Tiling:
     lanes = unit.lanes
     while lanes > result.channels:
         lanes //= 2
+    if cut is not None and _fits(cut, result, lanes):
+        return _tiling(conv, lanes, (cut.vectors, cut.rows, cut.columns), cut.split)
     best: tuple[float, tuple[int, int, int]] | None = None
     for vectors in range(1, 5):
         panel = vectors * lanes
@@ -107,7 +111,24 @@ def tiling(conv: Convolution, unit: VectorUnit) -> Tiling:
                 if best is None or cost < best[0]:
                     best = (cost, (vectors, rows, columns))
     assert best is not None  # noqa: S101 - one tile of one pixel always fits
-    vectors, rows, columns = best[1]
+    return _tiling(conv, lanes, best[1], None)
+
+
+def _fits(cut: Cut, result: Result, lanes: int) -> bool:
+    return (
+        cut.rows <= result.height
+        and cut.columns <= result.width
+        and cut.vectors * lanes <= result.channels
+        and cut.rows * cut.columns * cut.vectors <= _MOST_SUMS
+    )
+
+
+def _tiling(
+    conv: Convolution, lanes: int, sizes: tuple[int, int, int], split: tuple[int, int] | None
+) -> Tiling:
+    """Vectors, rows and columns of a tile, with the counts that follow; `split` at most."""
+    result = conv.result
+    vectors, rows, columns = sizes
     tiles = (-(-result.height // rows), -(-result.width // columns))
     panels = -(-result.channels // (vectors * lanes))
     return Tiling(
@@ -117,7 +138,9 @@ def tiling(conv: Convolution, unit: VectorUnit) -> Tiling:
         lanes=lanes,
         panels=panels,
         tiles=tiles,
-        split=_split(conv, math.prod(tiles), panels),
+        split=_split(conv, math.prod(tiles), panels)
+        if split is None
+        else (min(split[0], math.prod(tiles)), min(split[1], panels)),
     )
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from edgec.toolchain.kernels.cpu.cut import Cut
 from edgec.toolchain.kernels.cpu.result import Result
 from edgec.toolchain.kernels.cpu.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.writer import Writer
@@ -13,6 +14,7 @@ __all__ = ["Depthwise", "DepthwiseTiling", "depthwise_kernel", "depthwise_tiling
 _FLOPS_OF_A_WORKGROUP = 1e6
 _MOST_WORKGROUPS = 64
 _MOST_PRODUCTS = 200
+_MOST_COLUMNS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +63,11 @@ class DepthwiseTiling:
     split: tuple[int, int]
 
 
-def depthwise_tiling(conv: Depthwise, unit: VectorUnit) -> DepthwiseTiling:
-    """Tiles that divide a row with little overlap, and leave registers for the weights."""
+def depthwise_tiling(conv: Depthwise, unit: VectorUnit, cut: Cut | None = None) -> DepthwiseTiling:
+    """Tiles that divide a row with little overlap, and leave registers for the weights.
+
+    With `cut` its columns and workgroups instead, if they fit.
+    """
     result = conv.result
     lanes = unit.lanes
     while lanes > result.channels:
@@ -73,12 +78,16 @@ def depthwise_tiling(conv: Depthwise, unit: VectorUnit) -> DepthwiseTiling:
     blocks = -(-result.channels // lanes)
     wanted = max(1, min(_MOST_WORKGROUPS, round(conv.flops / _FLOPS_OF_A_WORKGROUP)))
     down = min(result.height, -(-wanted // result.batch))
+    split = (down, min(blocks, -(-wanted // (down * result.batch))))
+    if cut is not None and cut.columns <= min(result.width, _MOST_COLUMNS):
+        columns = cut.columns
+        split = (min(cut.split[0], result.height), min(cut.split[1], blocks))
     return DepthwiseTiling(
         columns=columns,
         lanes=lanes,
         blocks=blocks,
         across=-(-result.width // columns),
-        split=(down, min(blocks, -(-wanted // (down * result.batch)))),
+        split=split,
     )
 
 

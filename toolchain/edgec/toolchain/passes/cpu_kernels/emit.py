@@ -3,14 +3,16 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iree.compiler import ir
 
 from edgec.toolchain.kernels.cpu import (
     Convolution,
+    Cut,
     Depthwise,
+    KernelKey,
     Result,
     VectorUnit,
     convolution_kernel,
@@ -27,9 +29,14 @@ __all__ = ["emit"]
 _NONE: Pad = ((0, 0), (0, 0))
 
 
-def emit(module: Any, plans: Sequence[Plan], unit: VectorUnit) -> None:
-    """Replace every plan's operations by a dispatch, in place."""
-    work = _Emission(module, unit, _padding_written(plans))
+def emit(
+    module: Any, plans: Sequence[Plan], unit: VectorUnit, cuts: Mapping[str, Cut] | None = None
+) -> None:
+    """Replace every plan's operations by a dispatch, in place.
+
+    `cuts` has the tiles that were measured to be best, by kernel (`KernelKey`).
+    """
+    work = _Emission(module, unit, _padding_written(plans), cuts or {})
     for plan in plans:
         work.replace(plan)
     # Only now: until here a plan may hold a value of an operation that another one replaced.
@@ -62,10 +69,13 @@ def _padding_written(plans: Sequence[Plan]) -> dict[Any, Pad]:
 class _Emission:
     """What was written so far: the kernels by their text, and the values with zeros around them."""
 
-    def __init__(self, module: Any, unit: VectorUnit, wanted: dict[Any, Pad]) -> None:
+    def __init__(
+        self, module: Any, unit: VectorUnit, wanted: dict[Any, Pad], cuts: Mapping[str, Cut]
+    ) -> None:
         self.module = module
         self.unit = unit
         self.wanted = wanted
+        self.cuts = cuts
         self.padded: set[Any] = set()
         self.now: dict[Any, Any] = {}
         self.names: dict[str, str] = {}
@@ -106,8 +116,17 @@ class _Emission:
         """The symbol of the plan's kernel, and its weights as that kernel wants them."""
         height = plan.height + sum(plan.pad[0])
         width = plan.width + sum(plan.pad[1])
-        sizes = "x".join(str(n) for n in (result.height, result.width, plan.channels))
-        shape = f"{plan.window[0]}x{plan.window[1]}_{sizes}"
+        product = plan.op.name == "stablehlo.dot_general"
+        key = str(
+            KernelKey(
+                kind="depthwise" if plan.depthwise else "product" if product else "convolution",
+                window=plan.window,
+                height=result.height,
+                width=result.width,
+                channels=plan.channels,
+                out_channels=result.channels,
+            )
+        )
         if plan.depthwise:
             light = Depthwise(
                 height=height,
@@ -117,9 +136,9 @@ class _Emission:
                 stride=plan.stride,
                 dilation=plan.dilation,
             )
-            cut = depthwise_tiling(light, self.unit)
+            cut = depthwise_tiling(light, self.unit, self.cuts.get(key))
             text = depthwise_kernel("NAME", light, cut, self.unit)
-            return self._symbol(f"edgec_depthwise_{shape}", text), weights
+            return self._symbol(key, text), weights
         conv = Convolution(
             height=height,
             width=width,
@@ -129,11 +148,9 @@ class _Emission:
             stride=plan.stride,
             dilation=plan.dilation,
         )
-        tiles = tiling(conv, self.unit)
+        tiles = tiling(conv, self.unit, self.cuts.get(key))
         text = convolution_kernel("NAME", conv, tiles, self.unit)
-        kind = "product" if plan.op.name == "stablehlo.dot_general" else "convolution"
-        name = self._symbol(f"edgec_{kind}_{shape}x{result.channels}", text)
-        return name, pack(plan.op, tiles.starts(result.channels), tiles.panel)
+        return self._symbol(key, text), pack(plan.op, tiles.starts(result.channels), tiles.panel)
 
     def _symbol(self, name: str, text: str) -> str:
         """The symbol of an executable with that text, added to the module if it is new."""

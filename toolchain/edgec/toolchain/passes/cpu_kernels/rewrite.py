@@ -1,8 +1,10 @@
 """Convolutions and matrix products by constant weights, as kernels of edgec's own."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from edgec.toolchain.kernels.cpu.cut import Cut
 from edgec.toolchain.kernels.cpu.vectors import VectorUnit, vector_unit
 from edgec.toolchain.passes.situation import Situation
 
@@ -25,9 +27,11 @@ class CpuKernels:
 
     Attributes:
         unit: the vector registers of the target.
+        cuts: tiles that were measured to be best, by kernel (`edgec tune`).
     """
 
     unit: VectorUnit
+    cuts: Mapping[str, Cut] = field(default_factory=dict)
 
     name = "cpu-kernels"
 
@@ -39,7 +43,7 @@ class CpuKernels:
             return None
         if not situation.operations & {"stablehlo.convolution", "stablehlo.dot_general"}:
             return None
-        return cls(unit=unit)
+        return cls(unit=unit, cuts=situation.cuts)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
@@ -50,5 +54,5 @@ class CpuKernels:
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             plans = find_plans(module)
-            emit(module, plans, self.unit)
+            emit(module, plans, self.unit, self.cuts)
             return len(plans)

@@ -1,0 +1,64 @@
+"""What a compile may be told besides its program and target, as one value that can be kept."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from edgec.toolchain.kernels.cpu.cut import Cut
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One way to compile.
+
+    Attributes:
+        level: 0 to 3, as in `-O2`.
+        disabled: names of edgec's passes that are left out, sorted.
+        iree_args: flags for iree-compile after edgec's own.
+        cuts: how kernels of edgec's own are cut, by `KernelKey`.
+    """
+
+    level: int = 2
+    disabled: tuple[str, ...] = ()
+    iree_args: tuple[str, ...] = ()
+    cuts: Mapping[str, Cut] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The same for the same settings."""
+        return json.dumps(self.to_json(), sort_keys=True)
+
+    def words(self) -> list[str]:
+        """The settings as a person would type or say them; nothing for what is the default."""
+        words = [f"-O{self.level}"] if self.level != Settings.level else []
+        words += [f"--disable-pass={name}" for name in self.disabled]
+        words += [f"--iree-arg={argument}" for argument in self.iree_args]
+        if self.cuts:
+            words.append(f"{len(self.cuts)} kernel{'s' if len(self.cuts) > 1 else ''} cut anew")
+        return words
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        return {
+            "level": self.level,
+            "disabled": list(self.disabled),
+            "iree_args": list(self.iree_args),
+            "cuts": {key: cut.to_json() for key, cut in sorted(self.cuts.items())},
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Settings":
+        """What `to_json` made.
+
+        Raises:
+            KeyError, TypeError, ValueError, AttributeError: it is something else.
+        """
+        return cls(
+            level=int(value["level"]),
+            disabled=tuple(str(name) for name in value["disabled"]),
+            iree_args=tuple(str(argument) for argument in value["iree_args"]),
+            cuts={str(key): Cut.from_json(cut) for key, cut in value["cuts"].items()},
+        )
