@@ -20,6 +20,7 @@ from edgec.toolchain.kernels.cpu import (
     depthwise_tiling,
     tiling,
 )
+from edgec.toolchain.passes.cpu_kernels.library import Library
 from edgec.toolchain.passes.cpu_kernels.plans import Pad, Plan
 from edgec.toolchain.passes.cpu_kernels.weights import pack
 from edgec.toolchain.passes.dynamic_shapes.reading import shape_of
@@ -30,13 +31,13 @@ _NONE: Pad = ((0, 0), (0, 0))
 
 
 def emit(
-    module: Any, plans: Sequence[Plan], unit: VectorUnit, cuts: Mapping[str, Cut] | None = None
+    plans: Sequence[Plan], library: Library, unit: VectorUnit, cuts: Mapping[str, Cut]
 ) -> None:
     """Replace every plan's operations by a dispatch, in place.
 
     `cuts` has the tiles that were measured to be best, by kernel (`KernelKey`).
     """
-    work = _Emission(module, unit, _padding_written(plans), cuts or {})
+    work = _Emission(library, unit, _padding_written(plans), cuts)
     for plan in plans:
         work.replace(plan)
     # Only now: until here a plan may hold a value of an operation that another one replaced.
@@ -67,18 +68,17 @@ def _padding_written(plans: Sequence[Plan]) -> dict[Any, Pad]:
 
 
 class _Emission:
-    """What was written so far: the kernels by their text, and the values with zeros around them."""
+    """What was written so far: values with zeros around them, and what took whose place."""
 
     def __init__(
-        self, module: Any, unit: VectorUnit, wanted: dict[Any, Pad], cuts: Mapping[str, Cut]
+        self, library: Library, unit: VectorUnit, wanted: dict[Any, Pad], cuts: Mapping[str, Cut]
     ) -> None:
-        self.module = module
+        self.library = library
         self.unit = unit
         self.wanted = wanted
         self.cuts = cuts
         self.padded: set[Any] = set()
         self.now: dict[Any, Any] = {}
-        self.names: dict[str, str] = {}
 
     def replace(self, plan: Plan) -> None:
         """Put a dispatch where the plan's last operation stands."""
@@ -97,13 +97,12 @@ class _Emission:
                 pad=pad,
                 epilogue=plan.tail.epilogue,
             )
-            name, packed = self._kernel(plan, result, weights)
+            name, text, packed = self._kernel(plan, result, weights)
             kind = value.type
             if pad != _NONE:
                 kind = ir.RankedTensorType.get(result.shape, kind.element_type)
             read = [self.now.get(v, v) for v in (*plan.tail.channels, *plan.tail.tensors)]
-            operands = [source, packed, *read]
-            output = _dispatch(name, operands, kind)
+            output = self.library.call(name, text, [source, packed, *read], kind)
         if pad != _NONE:
             self.padded.add(output)
             for use in list(value.uses):
@@ -112,8 +111,8 @@ class _Emission:
             value.replace_all_uses_with(output)
             self.now[value] = output
 
-    def _kernel(self, plan: Plan, result: Result, weights: Any) -> tuple[str, Any]:
-        """The symbol of the plan's kernel, and its weights as that kernel wants them."""
+    def _kernel(self, plan: Plan, result: Result, weights: Any) -> tuple[str, str, Any]:
+        """The name and text of the plan's kernel, and its weights as that kernel wants them."""
         height = plan.height + sum(plan.pad[0])
         width = plan.width + sum(plan.pad[1])
         product = plan.op.name == "stablehlo.dot_general"
@@ -138,7 +137,7 @@ class _Emission:
             )
             cut = depthwise_tiling(light, self.unit, self.cuts.get(key))
             text = depthwise_kernel("NAME", light, cut, self.unit)
-            return self._symbol(key, text), weights
+            return key, text, weights
         conv = Convolution(
             height=height,
             width=width,
@@ -150,35 +149,7 @@ class _Emission:
         )
         tiles = tiling(conv, self.unit, self.cuts.get(key))
         text = convolution_kernel("NAME", conv, tiles, self.unit)
-        return self._symbol(key, text), pack(plan.op, tiles.starts(result.channels), tiles.panel)
-
-    def _symbol(self, name: str, text: str) -> str:
-        """The symbol of an executable with that text, added to the module if it is new."""
-        if text in self.names:
-            return self.names[text]
-        count = sum(known == name or known.startswith(f"{name}_v") for known in self.names.values())
-        symbol = f"{name}_v{count}" if count else name
-        self.names[text] = symbol
-        kernel = ir.Module.parse(text.replace("@NAME", f"@{symbol}"))
-        kernel.body.operations[0].operation.clone(
-            ip=ir.InsertionPoint.at_block_begin(self.module.body)
-        )
-        return symbol
-
-
-def _dispatch(name: str, operands: Sequence[Any], kind: Any) -> Any:
-    entry = ir.SymbolRefAttr.get([name, name])
-    index = ir.IntegerAttr.get(ir.IndexType.get(), -1)
-    return ir.Operation.create(
-        "flow.dispatch",
-        results=[kind],
-        operands=list(operands),
-        attributes={
-            "entry_points": ir.ArrayAttr.get([entry]),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(operands), 0, 0]),
-            "tied_operands": ir.ArrayAttr.get([index]),
-        },
-    ).result
+        return key, text, pack(plan.op, tiles.starts(result.channels), tiles.panel)
 
 
 def _pad(value: Any, pad: Pad) -> Any:

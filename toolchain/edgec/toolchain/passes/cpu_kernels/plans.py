@@ -4,13 +4,13 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from iree.compiler import ir
 
 from edgec.toolchain.passes.cpu_kernels.tails import Tail, find_tail
+from edgec.toolchain.passes.cpu_kernels.unused import inside
 from edgec.toolchain.passes.dynamic_shapes.reading import (
     convolution_layout,
     element_type,
@@ -76,7 +76,7 @@ def find_plans(module: Any) -> list[Plan]:
     """Every operation that a kernel can do, in order."""
     plans: list[Plan] = []
     taken: set[Any] = set()
-    for op in _inside(module.operation):
+    for op in inside(module.operation):
         plan = None
         if op.name == "stablehlo.convolution":
             plan = _convolution(op, taken)
@@ -86,14 +86,6 @@ def find_plans(module: Any) -> list[Plan]:
             plans.append(plan)
             taken.update(plan.tail.operations)
     return plans
-
-
-def _inside(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield op.operation
-                yield from _inside(op.operation)
 
 
 def _is_plain(op: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Convolutions and matrix products by constant weights, as kernels of edgec's own."""
+"""Convolutions, products by weights and attention, as kernels of edgec's own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,8 @@ class CpuKernels:
     a dispatch of a kernel written here in vectors (`edgec.toolchain.kernels.cpu`), which reads its
     input where it lies; what follows it element by element (bias, residual, activation) is done in
     registers before the result is stored, with the zeros that the next convolution wants around
-    it. Weights are packed at compile time.
+    it. Weights are packed at compile time. Attention (softmax between two products) is one kernel,
+    after one that packs the keys; scores never leave the core's own memory.
 
     Measured on one core with AVX-512 (4 GHz, at most 256 GFLOP/s): 230 to 254 GFLOP/s on each
     convolution of ResNet-50, where the compiler reaches 25 to 60.
@@ -49,10 +50,18 @@ class CpuKernels:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
         from iree.compiler import ir
 
+        from edgec.toolchain.passes.cpu_kernels.attentions import rewrite_attention
         from edgec.toolchain.passes.cpu_kernels.emit import emit
+        from edgec.toolchain.passes.cpu_kernels.library import Library
         from edgec.toolchain.passes.cpu_kernels.plans import find_plans
+        from edgec.toolchain.passes.cpu_kernels.unused import erase_unused, inside
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            plans = find_plans(module)
-            emit(module, plans, self.unit, self.cuts)
-            return len(plans)
+            library = Library(module)
+            for op in list(inside(module.operation)):
+                if op.name == "stablehlo.dot_general":
+                    rewrite_attention(op, library, self.unit)
+            if library.count:
+                erase_unused(module)
+            emit(find_plans(module), library, self.unit, self.cuts)
+            return library.count

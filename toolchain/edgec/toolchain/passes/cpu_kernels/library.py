@@ -1,0 +1,60 @@
+"""The kernels that a module calls, each written into it once.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from iree.compiler import ir
+
+__all__ = ["Library"]
+
+
+class Library:
+    """Kernels by their text, in a module."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+        self.count = 0
+        self._names: dict[str, str] = {}
+
+    def call(self, name: str, text: str, operands: Sequence[Any], kind: Any) -> Any:
+        """Dispatch a kernel where the insertion point is.
+
+        Args:
+            name: what to call it, where no other kernel has that name.
+            text: its executable, called `@NAME`.
+            operands: its inputs.
+            kind: the type of its result.
+
+        Returns:
+            The result.
+        """
+        symbol = self._symbol(name, text)
+        self.count += 1
+        entry = ir.SymbolRefAttr.get([symbol, symbol])
+        untied = ir.IntegerAttr.get(ir.IndexType.get(), -1)
+        return ir.Operation.create(
+            "flow.dispatch",
+            results=[kind],
+            operands=list(operands),
+            attributes={
+                "entry_points": ir.ArrayAttr.get([entry]),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(operands), 0, 0]),
+                "tied_operands": ir.ArrayAttr.get([untied]),
+            },
+        ).result
+
+    def _symbol(self, name: str, text: str) -> str:
+        """The symbol of the executable with that text, which is added if it is new."""
+        if text not in self._names:
+            taken = self._names.values()
+            number = sum(known == name or known.startswith(f"{name}_v") for known in taken)
+            symbol = f"{name}_v{number}" if number else name
+            self._names[text] = symbol
+            kernel = ir.Module.parse(text.replace("@NAME", f"@{symbol}"))
+            kernel.body.operations[0].operation.clone(
+                ip=ir.InsertionPoint.at_block_begin(self.module.body)
+            )
+        return self._names[text]
