@@ -24,9 +24,9 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import EdgecError
 from edgec.targets import Backend, Target, find
 from edgec.toolchain import diagnostics
-from edgec.toolchain.flags import command_line, compile_flags
+from edgec.toolchain.flags import command_line, compile_flags, without_tiling
 from edgec.toolchain.prepare import describe_file, prepare_file
-from edgec.toolchain.process import compiler_path, compiler_version, run_compiler
+from edgec.toolchain.process import Finished, compiler_path, compiler_version, run_compiler
 
 __all__ = ["Outcome"]
 
@@ -123,15 +123,22 @@ def _compile(source: Path, module: Path, target: Target, flags: Sequence[str]) -
     module.unlink(missing_ok=True)
     line = command_line(compiler_path(), source, module, flags)
     finished = run_compiler(line, folder=module.parent, timeout=_COMPILE_LIMIT)
+    plainer = without_tiling(line)
+    if plainer is not None and _died(finished):
+        finished = run_compiler(plainer, folder=module.parent, timeout=_COMPILE_LIMIT)
     if finished.timed_out:
         raise _Stop(outcome=Outcome.TIMEOUT, reason=f"compiler: over {_COMPILE_LIMIT:.0f} s")
-    if finished.code < 0 or "Stack dump" in finished.stderr:
+    if _died(finished):
         said = re.search(r"(?:Assertion|LLVM ERROR:|UNREACHABLE).*", finished.stderr)
         raise _Stop(outcome=Outcome.CRASH, reason=said[0] if said else f"signal {-finished.code}")
     if finished.code != 0:
         texts = [message.text for message in diagnostics.messages(finished.stderr)]
         known = diagnostics.explain(finished, target, None).what
         raise _Stop(outcome=Outcome.FAILED, reason=f"{_short(texts[0] if texts else '')} ({known})")
+
+
+def _died(finished: Finished) -> bool:
+    return not finished.timed_out and (finished.code < 0 or "Stack dump" in finished.stderr)
 
 
 def _short(text: str) -> str:

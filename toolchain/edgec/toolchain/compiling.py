@@ -17,13 +17,13 @@ from typing import Any
 
 from edgec.runtime import Module, Tolerance, mark_checked
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import CompileError, FileError, WrongAnswer
+from edgec.runtime.errors import CompileError, CompilerCrash, FileError, WrongAnswer
 from edgec.runtime.files import write_atomically
 from edgec.targets import Target, find
 from edgec.toolchain import diagnostics, isolate
 from edgec.toolchain.cache import Cache, Entry, key_of
 from edgec.toolchain.check import Outcome, check_module, unchecked
-from edgec.toolchain.flags import command_line, compile_flags
+from edgec.toolchain.flags import command_line, compile_flags, without_tiling
 from edgec.toolchain.kernels.cpu.cut import Cut
 from edgec.toolchain.load import load_program
 from edgec.toolchain.passes import PASSES_VERSION, refuse_unknown
@@ -415,10 +415,20 @@ class _Job:
         return PassReport.from_json(prepared)
 
     def _compile(self, files: _Files, scratch: Path) -> None:
-        """Run the compiler on `files.source`."""
+        """Run the compiler on `files.source`; where it dies in data tiling, again without."""
+        line = _command(files, self.target, self.options, self.program.info)
+        try:
+            self._run(line, files, scratch)
+        except CompilerCrash:
+            plainer = without_tiling(line)
+            if plainer is None:
+                raise
+            self._run(plainer, files, scratch)
+
+    def _run(self, line: list[str], files: _Files, scratch: Path) -> None:
+        """Run one command line of the compiler."""
         files.module.unlink(missing_ok=True)
         with self.clock.step(Step.COMPILE):
-            line = _command(files, self.target, self.options, self.program.info)
             finished = run_compiler(
                 line,
                 folder=scratch,

@@ -7,7 +7,7 @@ from edgec.runtime.errors import UsageError
 from edgec.targets import Backend, Target
 from edgec.toolchain.program import Dialect
 
-__all__ = ["LEVELS", "command_line", "compile_flags"]
+__all__ = ["LEVELS", "command_line", "compile_flags", "without_tiling"]
 
 LEVELS: dict[int, str] = {
     0: "the compiler's plainest pipeline, for finding faults",
@@ -17,6 +17,7 @@ LEVELS: dict[int, str] = {
 }
 """What each `-O` level means."""
 
+_TILING = "--iree-opt-data-tiling"
 _DEVICES: dict[Backend, tuple[str, ...]] = {
     Backend.CPU: (
         "--iree-hal-target-device=local",
@@ -80,6 +81,16 @@ def command_line(
     return [str(compiler), str(source), "-o", str(output), *flags, *extra]
 
 
+def without_tiling(command: Sequence[str]) -> list[str] | None:
+    """The command without data tiling; None where it has none.
+
+    The compiler dies in it on some programs (iree-compile 3.13, a matrix product to whose result
+    a truth made f32 is added: MaterializeDeviceEncoding) that it compiles well without.
+    """
+    plain = [word for word in command if word != _TILING]
+    return plain if len(plain) < len(command) else None
+
+
 def _cpu_flags(target: Target) -> list[str]:
     cpu = target.cpu
     if cpu is None:
@@ -128,7 +139,7 @@ def _level_flags(target: Target, level: int) -> list[str]:
     (a 4-layer encoder on 2 threads: 10.9 ms with O1 and tiling, 16.1 with O2 and tiling, 18.6 with
     neither), so -O2 means its O1 and tiling, and -O3 leaves that one step out.
     """
-    tiling = ["--iree-opt-data-tiling"] if target.data_tiling else []
+    tiling = [_TILING] if target.data_tiling else []
     match level:
         case 2:
             return ["--iree-opt-level=O1", *tiling]
