@@ -143,13 +143,14 @@ edgert_status edgert_tensor_wrap(edgert_device *device, uint32_t type, size_t ra
     status = EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT,
                          "the tensor takes %llu bytes and was given %llu",
                          (unsigned long long)size, (unsigned long long)data_size);
-  if (status == EDGERT_OK && (uintptr_t)data % EDGERT_ALIGNMENT != 0)
+  if (status == EDGERT_OK && size && (uintptr_t)data % EDGERT_ALIGNMENT != 0)
     status = EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT,
                          "the memory does not begin at a multiple of %d: copy it",
                          EDGERT_ALIGNMENT);
-  if (status != EDGERT_OK) {
+  if (status != EDGERT_OK || size == 0) {
     if (release) release(user);
-    return status;
+    if (status != EDGERT_OK) return status;
+    return edgert_tensor_create(device, type, rank, shape, out_tensor, error);
   }
   edgert_buffer *buffer;
   status = edgert_buffer_lend(device, data, size, 0, NULL, release, user, &buffer, error);

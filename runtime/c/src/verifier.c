@@ -24,6 +24,7 @@ typedef struct verifier {
   uint32_t pc;
   uint8_t *markers; /* a bit for each byte of the code */
   uint32_t marker_count;
+  int in_block;
   int checks_jumps;
   const char *problem; /* NULL: none so far */
   /* Of the call that is being read. */
@@ -271,8 +272,8 @@ static int verifier_ends_block(unsigned prefix, unsigned code) {
   }
 }
 
-/* One instruction; whether it ends its block. */
-static int verifier_take_instruction(verifier *self) {
+/* One instruction. */
+static void verifier_take_instruction(verifier *self) {
   uint32_t start = self->pc;
   const uint8_t *byte = verifier_take(self, 1);
   unsigned prefix = 0, code = byte ? *byte : 0;
@@ -284,9 +285,12 @@ static int verifier_take_instruction(verifier *self) {
   edgert_opcode opcode = edgert_opcode_of(prefix, code);
   if (!opcode.operands) {
     verifier_refuse(self, "there is no such instruction"); /* V4 */
-    return 0;
+    return;
   }
-  if (!prefix && code == EDGERT_OP_BLOCK && !self->checks_jumps) {
+  int is_marker = !prefix && code == EDGERT_OP_BLOCK;
+  if (is_marker == self->in_block) /* V9 */
+    verifier_refuse(self, is_marker ? "a block does not end" : "an instruction is in no block");
+  if (is_marker && !self->checks_jumps) {
     self->markers[start / 8] |= (uint8_t)(1u << start % 8);
     self->marker_count += 1;
   }
@@ -295,15 +299,14 @@ static int verifier_take_instruction(verifier *self) {
     while (*operand && *operand != ' ') ++operand;
     while (*operand == ' ') ++operand;
   }
-  return verifier_ends_block(prefix, code);
+  self->in_block = !verifier_ends_block(prefix, code);
 }
 
 static void verifier_read(verifier *self) {
-  int ended = 0;
   self->pc = 0;
-  while (self->pc < self->function->size && !self->problem)
-    ended = verifier_take_instruction(self);
-  if (!ended) verifier_refuse(self, "a function does not end"); /* V9 */
+  self->in_block = 0;
+  while (self->pc < self->function->size && !self->problem) verifier_take_instruction(self);
+  if (self->in_block) verifier_refuse(self, "a function does not end"); /* V9 */
 }
 
 static edgert_status verifier_check(verifier *self, edgert_error *error) {
@@ -314,8 +317,6 @@ static edgert_status verifier_check(verifier *self, edgert_error *error) {
   if (status != EDGERT_OK) return status;
   self->markers = markers;
   verifier_read(self);
-  if (!self->problem && self->function->code[0] != EDGERT_OP_BLOCK)
-    verifier_refuse(self, "a function does not begin with a block");
   if (!self->problem && self->marker_count != self->function->block_count)
     verifier_refuse(self, "a function has other blocks than it says");
   self->checks_jumps = 1;

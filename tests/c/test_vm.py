@@ -1,0 +1,375 @@
+"""Every instruction gives what the reference runtime gives."""
+
+from collections.abc import Sequence
+
+import pytest
+from iree.runtime import VmContext, VmInstance, VmModule, VmVariantList
+
+from edgec.runtime.edgert import EdgertDevice, EdgertModule, EdgertSession
+from edgec.runtime.errors import DeviceError, ModuleError
+from tests.c.bytecode import OPCODES, Function, Import, Program, ref
+from tests.c.vm_programs import HAND_MADE, Case, pure_cases
+
+PURE = tuple(pure_cases())
+
+
+class Reference:
+    """IREE's own virtual machine; what it gives is in 64 bits, cut to the width of each result."""
+
+    def __init__(self, module: bytes) -> None:
+        instance = VmInstance()
+        self.module = VmModule.copy_buffer(instance, module)
+        self.context = VmContext(instance, [self.module])
+
+    def call(self, function: Function, arguments: Sequence[int]) -> list[int]:
+        given = VmVariantList(len(arguments))
+        for argument in arguments:
+            given.push_int(argument)
+        kinds = function.convention.partition("_")[2].replace("v", "")
+        results = VmVariantList(len(kinds))
+        self.context.invoke(self.module.lookup_function(function.name), given, results)
+        return [wrap(results.get_variant(position), kind) for position, kind in enumerate(kinds)]
+
+
+def wrap(value: int, kind: str) -> int:
+    """A number in the two's complement of its kind."""
+    bits = 32 if kind == "i" else 64
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def is_nan(value: int, kind: str) -> bool:
+    """Whether bits are those of a NaN, whose sign and payload are anybody's."""
+    if kind == "i":
+        return value & 0x7FFFFFFF > 0x7F800000
+    return value & (2**63 - 1) > 0x7FF0000000000000
+
+
+def agree(case: Case, actual: Sequence[int], expected: Sequence[int]) -> bool:
+    kinds = case.function.convention.partition("_")[2].replace("v", "")
+    floats = any(OPCODES[name].set != "CORE" for name in case.opcodes if name in OPCODES)
+    return all(
+        a == e or (floats and is_nan(a, kind) and is_nan(e, kind))
+        for a, e, kind in zip(actual, expected, kinds, strict=True)
+    )
+
+
+@pytest.fixture(scope="module")
+def session_of(library: object):
+    device = EdgertDevice("null", library=library)
+    return lambda data, **options: EdgertSession(
+        EdgertModule(data, library=library), device, **options
+    )
+
+
+@pytest.mark.parametrize("case", HAND_MADE, ids=lambda case: case.function.name)
+def test_an_instruction_does_what_the_reference_does(case: Case, session_of) -> None:
+    module = Program(functions=[case.function]).build()
+    session, reference = session_of(module), Reference(module)
+    for arguments in case.arguments:
+        actual = session.call(case.function.name, arguments)
+        expected = reference.call(case.function, arguments)
+        assert agree(case, actual, expected), f"{arguments}: {actual} is not {expected}"
+
+
+def test_pure_instructions_compute_what_the_reference_computes(session_of) -> None:
+    assert len(PURE) > 150
+    module = Program(functions=[case.function for case in PURE]).build()
+    session, reference = session_of(module), Reference(module)
+    wrong = []
+    for case in PURE:
+        for arguments in case.arguments:
+            actual = session.call(case.function.name, arguments)
+            expected = reference.call(case.function, arguments)
+            if not agree(case, actual, expected):
+                wrong.append(f"{case.function.name}{arguments}: {actual} is not {expected}")
+    assert not wrong, "\n".join(wrong[:20])
+
+
+# Calls, and what the reference runtime does not survive or does not do alone.
+
+
+def test_division_that_c_leaves_undefined_is_a_failure_or_wraps(session_of) -> None:
+    names = ["div.i32.s", "div.i32.u", "rem.i32.s", "rem.i32.u"]
+    names += [name.replace("32", "64") for name in names]
+    cases = [case for case in PURE if case.function.name in names]
+    assert len(cases) == 8
+    session = session_of(Program(functions=[case.function for case in cases]).build())
+    for name in names:
+        with pytest.raises(DeviceError, match="divides by zero"):
+            session.call(name, (5, 0))
+    assert session.call("div.i32.s", (-(1 << 31), -1)) == [-(1 << 31)]
+    assert session.call("rem.i32.s", (-(1 << 31), -1)) == [0]
+    assert session.call("div.i64.s", (-(1 << 63), -1)) == [-(1 << 63)]
+    assert session.call("rem.i64.s", (-(1 << 63), -1)) == [0]
+
+
+CALLS = [
+    Function(
+        name="outer",
+        convention="0iII_IiI",
+        body=[
+            ("block", "start"),
+            ("const.ref.rodata", b"12345", ref(0)),
+            ("call", "inner", [0, 2, ref(0), 4], [6, 8, 10]),
+            ("call.yieldable", "inner", [0, 2, ref(0), 4], "after", [6, 8, 10]),
+            ("block", "after"),
+            ("discard.refs", [ref(0)]),
+            ("return", [6, 8, 10]),
+        ],
+    ),
+    Function(
+        name="inner",
+        convention="0iIrI_IiI",
+        body=[
+            ("block", "start"),
+            ("add.i64", 2, 4, 6),
+            ("buffer.length", ref(0), 8),
+            ("discard.refs", [ref(0)]),
+            ("return", [6, 0, 8]),
+        ],
+    ),
+]
+
+
+def test_calls_put_arguments_where_their_widths_say(session_of) -> None:
+    module = Program(functions=CALLS).build()
+    case = Case(function=CALLS[0])
+    for arguments in ((1, 1 << 40, 2), (-1, -5, -(1 << 50))):
+        actual = session_of(module).call("outer", arguments)
+        assert actual == [arguments[1] + arguments[2], arguments[0], 5]
+        assert agree(case, actual, Reference(module).call(CALLS[0], arguments))
+
+
+def test_waiting_and_breaking_go_on_at_their_target(session_of) -> None:
+    for jump in (("yield",), ("break",), ("cond_break", 0)):
+        function = Function(
+            name="f",
+            convention="0i_i",
+            body=[
+                ("block", "start"),
+                (*jump, "end", [(0, 1)]),
+                ("block", "end"),
+                ("add.i32", 1, 1, 1),
+                ("return", [1]),
+            ],
+        )
+        assert session_of(Program(functions=[function]).build()).call("f", (21,)) == [42]
+
+
+def test_an_optional_import_may_be_missing(session_of) -> None:
+    here = Import(name="hal.devices.count", convention="0v_i", optional=True)
+    gone = Import(name="hal.devices.forget", convention="0v_i", optional=True)
+    function = Function(
+        name="f",
+        convention="0v_ii",
+        body=[
+            ("block", "start"),
+            ("import.resolved", here, 0),
+            ("import.resolved", gone, 1),
+            ("return", [0, 1]),
+        ],
+    )
+    assert session_of(Program(functions=[function]).build()).call("f") == [1, 0]
+    calls = Function(
+        name="g",
+        convention="0v_i",
+        body=[("block", "start"), ("call", gone, [], [0]), ("return", [0])],
+    )
+    session = session_of(Program(functions=[calls]).build())
+    with pytest.raises(DeviceError, match=r"hal\.devices\.forget"):
+        session.call("g")
+
+
+def test_a_required_import_must_be_there(session_of) -> None:
+    for name, reason in (("other.thing", "does not have"), ("hal.devices.count", "version")):
+        missing = Import(name=name, convention="0I_i")
+        function = Function(
+            name="f",
+            convention="0v_i",
+            body=[("block", "start"), ("call", missing, [0], [0]), ("return", [0])],
+        )
+        with pytest.raises(ModuleError, match=reason):
+            session_of(Program(functions=[function]).build())
+
+
+def test_variadic_calls_gather_their_spans(session_of) -> None:
+    """Fences are joined by a call with a span, and awaited by one that may yield."""
+    create = Import(name="hal.fence.create", convention="0rI_r")
+    signal = Import(name="hal.fence.signal", convention="0r_v")
+    join = Import(name="hal.fence.join", convention="0ICrD_r")
+    wait = Import(name="hal.fence.await", convention="0iICrD_i")
+    device = Import(name="hal.devices.get", convention="0i_r")
+    plain = 0xFFFF
+    function = Function(
+        name="f",
+        convention="0i_i",
+        body=[
+            ("block", "start"),
+            ("const.i32.zero", 1),
+            ("const.i64.zero", 2),
+            ("call", device, [1], [ref(0)]),
+            ("call", create, [ref(0), 2], [ref(1)]),
+            ("call", create, [ref(0), 2], [ref(2)]),
+            ("call", signal, [ref(1)], []),
+            ("cond_br", 0, "both", [], "join", []),
+            ("block", "both"),
+            ("call", signal, [ref(2)], []),
+            ("br", "join", []),
+            ("block", "join"),
+            ("call.variadic", join, [plain, 2], [2, ref(1), ref(2)], [ref(3)]),
+            (
+                *("call.variadic.yieldable", wait, [plain, plain, 1]),
+                *([1, 2, ref(3)], "end", [4]),
+            ),
+            ("block", "end"),
+            ("discard.refs", [ref(0), ref(1), ref(2), ref(3)]),
+            ("return", [4]),
+        ],
+    )
+    session = session_of(Program(functions=[function]).build())
+    assert session.call("f", (1,)) == [0]
+    assert session.call("f", (0,)) == [4]  # the deadline has passed
+
+
+def test_a_failure_says_what_the_program_says(session_of) -> None:
+    function = Function(
+        name="f",
+        convention="0i_v",
+        body=[("block", "start"), ("fail", 0, "out of cheese"), ("block", "end"), ("return", [])],
+    )
+    session = session_of(Program(functions=[function]).build())
+    assert session.call("f", (0,)) == []
+    with pytest.raises(DeviceError, match="code 3: out of cheese"):
+        session.call("f", (3,))
+
+
+def test_every_instruction_was_reached() -> None:
+    reached = {name for case in (*PURE, *HAND_MADE) for name in case.opcodes}
+    reached |= {instruction[0] for function in CALLS for instruction in function.body}
+    # In the tests above.
+    reached |= {"yield", "break", "cond_break", "import.resolved", "call.variadic"}
+    reached |= {"call.variadic.yieldable", "fail"}
+    assert set(OPCODES) - reached == set()
+
+
+# Limits: what a program may do wrong without harm.
+
+
+@pytest.mark.parametrize(
+    ("convention", "body", "arguments", "reason"),
+    [
+        ("0i_i", [("global.load.indirect.i32", 0, 0), ("return", [0])], (61,), "no global"),
+        ("0i_i", [("global.load.indirect.i32", 0, 0), ("return", [0])], (-4,), "no global"),
+        (
+            "0i_v",
+            [("global.load.indirect.ref", 0, "!vm.buffer", ref(0)), ("return", [])],
+            (4,),
+            "no global",
+        ),
+        (
+            "0I_i",
+            [
+                ("const.ref.rodata", b"1234", ref(0)),
+                ("buffer.load.i32", ref(0), 0, 2),
+                ("return", [2]),
+            ],
+            (1,),
+            "reaches",
+        ),
+        (
+            "0I_i",
+            [
+                ("const.ref.rodata", b"1234", ref(0)),
+                ("buffer.load.i32", ref(0), 0, 2),
+                ("return", [2]),
+            ],
+            (1 << 62,),
+            "reaches",
+        ),
+        (
+            "0I_v",
+            [
+                ("const.ref.rodata", b"1234", ref(0)),
+                ("buffer.store.i8", ref(0), 0, 2),
+                ("return", []),
+            ],
+            (0,),
+            "constant",
+        ),
+        ("0v_I", [("buffer.length", ref(0), 0), ("return", [0])], (), "null"),
+        ("0v_i", [("list.size", ref(0), 0), ("return", [0])], (), "null"),
+        (
+            "0i_i",
+            [("list.alloc", "i32", 0, ref(0)), ("list.get.i32", ref(0), 0, 0), ("return", [0])],
+            (0,),
+            "element 0",
+        ),
+        (
+            "0v_v",
+            [
+                ("const.ref.rodata", b"1234", ref(0)),
+                ("cast.any.ref", ref(0), "!vm.list<i32>", ref(1)),
+                ("return", []),
+            ],
+            (),
+            "something else",
+        ),
+        ("0I_v", [("buffer.alloc", 0, 2, ref(0)), ("return", [])], (-1,), "-1 bytes"),
+        ("0I_v", [("buffer.alloc", 0, 2, ref(0)), ("return", [])], (1 << 62,), "memory"),
+    ],
+)
+def test_reaching_outside_is_a_failure(convention, body, arguments, reason, session_of) -> None:
+    function = Function(name="f", convention=convention, body=[("block", "start"), *body])
+    session = session_of(Program(functions=[function]).build())
+    with pytest.raises(DeviceError, match=reason):
+        session.call("f", arguments)
+
+
+def test_calls_without_end_are_a_failure(session_of) -> None:
+    function = Function(
+        name="f",
+        convention="0v_v",
+        body=[("block", "start"), ("call", "f", [], []), ("return", [])],
+    )
+    session = session_of(Program(functions=[function]).build())
+    with pytest.raises(DeviceError, match="100 deep"):
+        session.call("f")
+
+
+def test_loops_without_end_can_be_stopped(session_of) -> None:
+    function = Function(name="f", convention="0v_v", body=[("block", "start"), ("br", "start", [])])
+    session = session_of(Program(functions=[function]).build(), max_steps=1000)
+    with pytest.raises(DeviceError, match="1000 steps"):
+        session.call("f")
+
+
+def test_lists_within_lists_end_with_their_session(session_of) -> None:
+    """A list that holds itself, and a chain far longer than the C stack is deep."""
+    function = Function(
+        name="f",
+        convention="0i_i",
+        body=[
+            ("block", "start"),
+            ("const.i32", 1, 1),
+            ("const.i32.zero", 2),
+            ("list.alloc", "!vm.opaque", 1, ref(0)),
+            ("list.resize", ref(0), 1),
+            ("list.set.ref", ref(0), 2, ref(0)),
+            ("list.alloc", "!vm.opaque", 1, ref(1)),
+            ("list.resize", ref(1), 1),
+            ("br", "loop", []),
+            ("block", "loop"),
+            ("list.alloc", "!vm.opaque", 1, ref(2)),
+            ("list.resize", ref(2), 1),
+            ("list.set.ref", ref(2), 2, 0xC001),
+            ("assign.ref", 0xC002, ref(1)),
+            ("sub.i32", 0, 1, 0),
+            ("cond_br", 0, "loop", [], "end", []),
+            ("block", "end"),
+            ("return", [0]),
+        ],
+    )
+    session = session_of(Program(functions=[function]).build())
+    assert session.call("f", (200_000,)) == [0]
+    session.close()
