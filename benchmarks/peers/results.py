@@ -83,7 +83,8 @@ class Results:
             self.runs |= kept["runs"]
             for entry in kept["rows"]:
                 row = Row(**{**entry, "rounds": tuple(tuple(r) for r in entry["rounds"])})
-                self._rows[row.key] = row
+                if row.model in MODELS:  # models may have gone since
+                    self._rows[row.key] = row
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{self.path} holds no benchmark results: {error}") from error
 

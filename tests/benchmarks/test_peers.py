@@ -153,6 +153,12 @@ def test_a_later_measurement_replaces_the_same_row_only(tmp_path: Path) -> None:
     assert other.fastest == 2.0
 
 
+def test_rows_of_models_that_are_gone_are_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "benchmarks.json"
+    _results(path, _row("edgec", (8.0,)), _row("edgec", (4.0,), model="no_such_model"))
+    assert [row.model for row in Results(path).rows] == ["lstm"]
+
+
 def test_a_file_that_holds_no_results_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "benchmarks.json"
     path.write_text('{"rows": 3}')

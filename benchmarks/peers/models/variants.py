@@ -22,6 +22,7 @@ def _in(precision: Precision, name: str) -> Model:
 
 
 MODELS = (
-    *(_in(Precision.I8, name) for name in ("mobilenet_v2", "resnet50", "minilm")),
+    # No transformer in i8: by tensor and from few examples, MiniLM is off by 40 % everywhere.
+    *(_in(Precision.I8, name) for name in ("mobilenet_v2", "resnet50")),
     *(_in(Precision.F16, name) for name in ("mobilenet_v2", "resnet50", "minilm")),
 )

@@ -73,7 +73,10 @@ class Net(ABC):
 
     @abstractmethod
     def max_pool(self, x: Value, *, size: int, stride: int, pad: int = 0, space: int = 2) -> Value:
-        """Largest values of windows over `space` axes; outside of the image nothing counts."""
+        """Largest values of windows over `space` axes.
+
+        Where there is padding, `x` is 0 or more, so zeros outside of the image count for nothing.
+        """
 
     @abstractmethod
     def mean_space(self, x: Value) -> Value:

@@ -58,7 +58,7 @@ class TensorFlowNet(Net):
 
     def max_pool(self, x: Value, *, size: int, stride: int, pad: int = 0, space: int = 2) -> Value:
         if pad:
-            x = tf.pad(x, [[0, 0], *[[pad, pad]] * space, [0, 0]], constant_values=x.dtype.min)
+            x = tf.pad(x, [[0, 0], *[[pad, pad]] * space, [0, 0]])
         call = tf.nn.max_pool1d if space == 1 else tf.nn.max_pool2d
         return call(x, size, stride, "VALID")
 
