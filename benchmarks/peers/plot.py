@@ -21,6 +21,7 @@ _MARKS = {
     "torch": ("#CC79A7", "X"),
 }
 _TICKS = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20)
+_FEW_TICKS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 
 
 def draw(results: Results, path: Path) -> bool:
@@ -109,8 +110,8 @@ def _panel(axis: Any, models: list[str], speeds: dict[str, dict[str, float]], ti
             )
     low, high = axis.get_xlim()
     low, high = min(low, 0.5), max(high, 2.0)
-    axis.set_xticks([t for t in _TICKS if low <= t <= high])
-    axis.set_xticklabels([f"{t:g}x" for t in _TICKS if low <= t <= high])
+    ticks = [t for t in (_FEW_TICKS if high / low > 100 else _TICKS) if low <= t <= high]
+    axis.set_xticks(ticks, [f"{t:g}x" for t in ticks])
     axis.minorticks_off()
     axis.set_xlim(low, high)
     axis.grid(axis="x", color="#eeeeee", zorder=0)
