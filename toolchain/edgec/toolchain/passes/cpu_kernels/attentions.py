@@ -379,7 +379,8 @@ def _leads_to_product(value: Any) -> bool:
         if name == "stablehlo.select":
             value = operands[1]
         elif name in ("stablehlo.multiply", "stablehlo.divide", *_UNITS) and operands:
-            value = operands[1] if splat(operands[0]) is not None else operands[0]
+            swapped = name == "stablehlo.multiply" and splat(operands[0]) is not None
+            value = operands[1] if swapped else operands[0]
         elif name == "stablehlo.add":
             return any(_leads_to_product(v) for v in operands)
         else:
