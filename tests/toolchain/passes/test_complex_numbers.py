@@ -76,3 +76,30 @@ def test_the_choice_compiles_for_vulkan(tmp_path: Path) -> None:
     x, y = values(6), values(6)[::-1].copy()
     actual = run(CHOICE, "vulkan", tmp_path, x, y)
     np.testing.assert_array_equal(actual, np.where(x.real < x.imag, x, y))
+
+
+RUNNING = """
+func.func @main(%x: tensor<6xcomplex<f32>>) -> tensor<6xcomplex<f32>> {
+  %c = stablehlo.constant dense<(1.0, 0.0)> : tensor<complex<f32>>
+  %0 = "stablehlo.reduce_window"(%x, %c) <{window_dimensions = array<i64: 6>,
+      padding = dense<[[5, 0]]> : tensor<1x2xi64>}> ({
+    ^bb0(%a: tensor<complex<f32>>, %b: tensor<complex<f32>>):
+      %1 = stablehlo.multiply %a, %b : tensor<complex<f32>>
+      stablehlo.return %1 : tensor<complex<f32>>
+    }) : (tensor<6xcomplex<f32>>, tensor<complex<f32>>) -> tensor<6xcomplex<f32>>
+  return %0 : tensor<6xcomplex<f32>>
+}"""
+
+
+def test_windows_take_pairs_for_spirv_only() -> None:
+    count, after = rewrite(SplitComplex(spirv=True), RUNNING)
+    assert count == 1
+    assert "-> (tensor<6xf32>, tensor<6xf32>)" in after
+    assert rewrite(SplitComplex(), RUNNING)[0] == 0
+
+
+@pytest.mark.vulkan
+def test_a_running_product_is_right_on_vulkan(tmp_path: Path) -> None:
+    x = values(6)
+    actual = run(RUNNING, "vulkan", tmp_path, x)
+    np.testing.assert_allclose(actual, np.cumprod(x), rtol=1e-5)

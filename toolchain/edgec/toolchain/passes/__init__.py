@@ -18,6 +18,7 @@ from edgec.toolchain.passes.fourier_products import FourierProducts
 from edgec.toolchain.passes.guard_products import GuardProducts
 from edgec.toolchain.passes.inline_calls import InlineCalls
 from edgec.toolchain.passes.narrow_integers import NarrowIntegers
+from edgec.toolchain.passes.plain_products import PlainProducts
 from edgec.toolchain.passes.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.separate_groups import SeparateGroups
 from edgec.toolchain.passes.signless_integers import SignlessIntegers
@@ -37,7 +38,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 10
+PASSES_VERSION = 11
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
@@ -62,6 +63,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SpreadSelected,
     SignlessIntegers,
     GuardProducts,
+    PlainProducts,
     FlattenScatters,
     StableSorts,
     BoundGathers,

@@ -14,7 +14,7 @@ __all__ = ["DoubleFunctions"]
 
 @dataclass(frozen=True, kw_only=True)
 class DoubleFunctions:
-    """Sine, cosine, tangent, arc tangent and cube root of f64 are computed by polynomials.
+    """Sine, cosine, tangents, arc tangent and cube root of f64 are computed by polynomials.
 
     iree-compile 3.13 leaves them to the C library, which a module does not have ("undefined
     symbol: sin"); through them lgamma, digamma, igamma and the complex functions of f64 fail.
@@ -108,6 +108,16 @@ def _factorial(n: int) -> float:
 
 _SINE = [(-1) ** k / _factorial(2 * k + 1) for k in range(9)]
 _COSINE = [(-1) ** k / _factorial(2 * k) for k in range(10)]
+_HYPERBOLIC = [
+    1.0,
+    -1 / 3,
+    2 / 15,
+    -17 / 315,
+    62 / 2835,
+    -1382 / 155925,
+    21844 / 6081075,
+    -929569 / 638512875,
+]
 # pi/2 in parts of 33 bits, so that a multiple of the first two is exact.
 _HALF_PI = (1.57079632673412561417, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
 
@@ -183,6 +193,17 @@ def _negative(x: _Number) -> Any:
     return graph.compare("LT", bits, graph.fill(0, graph.shape(bits), kind))
 
 
+def _hyperbolic_tangent(x: _Number) -> _Number:
+    """By the exponential; near zero, where that would cancel, by its series."""
+    size = x.apply("abs")
+    decayed = (size * -2.0).apply("exponential")
+    far = (_ones(size) - decayed) / (_ones(size) + decayed)
+    square = x * x
+    near = x * _series(square, _HYPERBOLIC)
+    far = _choose(_negative(x), far * -1.0, far)
+    return _choose(size.test("LT", 0.125), near, far)
+
+
 def _cube_root(x: _Number) -> _Number:
     size = x.apply("abs")
     safe = _choose(size.test("EQ", 0.0), _ones(size), size)
@@ -198,4 +219,5 @@ _FUNCTIONS: Mapping[str, Callable[..., _Number]] = {
     "stablehlo.tan": _tangent,
     "stablehlo.atan2": _arc_tangent2,
     "stablehlo.cbrt": _cube_root,
+    "stablehlo.tanh": _hyperbolic_tangent,
 }
