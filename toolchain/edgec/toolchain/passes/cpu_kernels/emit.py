@@ -22,7 +22,7 @@ from edgec.toolchain.kernels.cpu import (
 )
 from edgec.toolchain.passes.cpu_kernels.library import Library
 from edgec.toolchain.passes.cpu_kernels.plans import Pad, Plan
-from edgec.toolchain.passes.cpu_kernels.weights import pack
+from edgec.toolchain.passes.cpu_kernels.weights import PackedWeights
 from edgec.toolchain.passes.dynamic_shapes.reading import shape_of
 
 __all__ = ["emit"]
@@ -79,6 +79,7 @@ class _Emission:
         self.cuts = cuts
         self.padded: set[Any] = set()
         self.now: dict[Any, Any] = {}
+        self.weights = PackedWeights()
 
     def replace(self, plan: Plan) -> None:
         """Put a dispatch where the plan's last operation stands."""
@@ -149,7 +150,7 @@ class _Emission:
         )
         tiles = tiling(conv, self.unit, self.cuts.get(key))
         text = convolution_kernel("NAME", conv, tiles, self.unit)
-        return key, text, pack(plan.op, tiles.starts(result.channels), tiles.panel)
+        return key, text, self.weights.pack(plan.op, tiles.starts(result.channels), tiles.panel)
 
 
 def _pad(value: Any, pad: Pad) -> Any:

@@ -4,6 +4,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,12 +77,14 @@ def find_plans(module: Any) -> list[Plan]:
     """Every operation that a kernel can do, in order."""
     plans: list[Plan] = []
     taken: set[Any] = set()
-    for op in inside(module.operation):
+    operations = list(inside(module.operation))
+    order = {op: place for place, op in enumerate(operations)}
+    for op in operations:
         plan = None
         if op.name == "stablehlo.convolution":
-            plan = _convolution(op, taken)
+            plan = _convolution(op, taken, order)
         elif op.name == "stablehlo.dot_general":
-            plan = _product(op, taken)
+            plan = _product(op, taken, order)
         if plan is not None:
             plans.append(plan)
             taken.update(plan.tail.operations)
@@ -123,7 +126,7 @@ def _is_immutable(load: Any) -> bool:
     return False
 
 
-def _convolution(op: Any, taken: set[Any]) -> Plan | None:
+def _convolution(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | None:
     if not _is_plain(op):
         return None
     one, two, three = convolution_layout(op)
@@ -176,11 +179,11 @@ def _convolution(op: Any, taken: set[Any]) -> Plan | None:
         dilation=pair(integers(op, "rhs_dilation", ones), 1),
         pad=(pads[0], pads[1]),
         depthwise=depthwise,
-        tail=find_tail(op.results[0], taken),
+        tail=find_tail(op.results[0], taken, order),
     )
 
 
-def _product(op: Any, taken: set[Any]) -> Plan | None:
+def _product(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | None:
     """A product of anything by a matrix of weights, contracted over one dimension."""
     if not _is_plain(op):
         return None
@@ -203,7 +206,7 @@ def _product(op: Any, taken: set[Any]) -> Plan | None:
         channels=channels,
         out_width=rows,
         out_channels=out_channels,
-        tail=find_tail(op.results[0], taken),
+        tail=find_tail(op.results[0], taken, order),
     )
 
 

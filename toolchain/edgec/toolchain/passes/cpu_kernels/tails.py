@@ -3,7 +3,8 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
-from collections.abc import Collection, Sequence
+import heapq
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +40,7 @@ class Tail:
     tensors: tuple[Any, ...]
 
 
-def find_tail(result: Any, taken: Collection[Any]) -> Tail:
+def find_tail(result: Any, taken: Collection[Any], order: Mapping[Any, int]) -> Tail:
     """Follow a product's result as far as element-wise operations of its own shape go.
 
     They must end in one value: nothing in between may be used elsewhere.
@@ -47,20 +48,29 @@ def find_tail(result: Any, taken: Collection[Any]) -> Tail:
     Args:
         result: what the product gives.
         taken: operations that another kernel has taken.
+        order: where each operation of the module stands.
     """
     search = _Search(result)
     best = search.tail()
-    operation = result.owner.operation if hasattr(result.owner, "operation") else result.owner
-    block = operation.block
-    seen_self = False
-    for candidate in block.operations:
-        op = candidate.operation
-        if not seen_self:
-            seen_self = op == operation
+    block = result.owner.operation.block
+    waiting: list[int] = []
+    standing: dict[int, Any] = {}
+
+    def look(value: Any) -> None:
+        for use in value.uses:
+            user = use.owner.operation
+            place = order.get(user, -1)
+            if place >= 0 and place not in standing and user.block == block:
+                standing[place] = user
+                heapq.heappush(waiting, place)
+
+    look(result)
+    while waiting and len(search.steps) <= _MOST_STEPS:
+        op = standing[heapq.heappop(waiting)]
+        if op in taken or not search.take(op):
             continue
-        if len(search.steps) > _MOST_STEPS or not search.open_uses():
-            break
-        if op not in taken and search.take(op) and search.closes():
+        look(search.last)
+        if search.closes():
             best = search.tail()
     return best
 
@@ -88,10 +98,6 @@ class _Search:
             channels=tuple(self.channels),
             tensors=tuple(self.tensors),
         )
-
-    def open_uses(self) -> bool:
-        """Whether a value found so far has a user that is not taken."""
-        return any(self._outside(value) for value in self.values)
 
     def closes(self) -> bool:
         """Whether only the newest value is used by what is not taken."""

@@ -15,20 +15,35 @@ from iree.compiler import ir
 
 from edgec.toolchain.passes.dynamic_shapes.reading import integers, numbers_of, shape_of
 
-__all__ = ["pack"]
+__all__ = ["PackedWeights"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def pack(op: Any, starts: Sequence[int], panel: int) -> Any:
-    """The weights of `op`, packed: panels x (window and input channels) x panel, f32.
+class PackedWeights:
+    """Weights packed so far: what several operations use in the same panels is packed once."""
 
-    Args:
-        op: a convolution with a kernel in the order rows, columns, input, output channels; or a
-            product by a matrix.
-        starts: the first output channel of each panel.
-        panel: output channels of a panel.
-    """
+    def __init__(self) -> None:
+        self._made: dict[tuple[Any, tuple[int, ...], int, bool], Any] = {}
+
+    def pack(self, op: Any, starts: Sequence[int], panel: int) -> Any:
+        """The weights of `op`, packed: panels x (window and input channels) x panel, f32.
+
+        Args:
+            op: a convolution with a kernel in the order rows, columns, input, output channels; or
+                a product by a matrix.
+            starts: the first output channel of each panel.
+            panel: output channels of a panel.
+        """
+        weights = op.operands[1]
+        key = (weights, tuple(starts), panel, _contracts_last(op))
+        if key not in self._made:
+            with ir.InsertionPoint.after(weights.owner.operation):
+                self._made[key] = _pack(op, starts, panel)
+        return self._made[key]
+
+
+def _pack(op: Any, starts: Sequence[int], panel: int) -> Any:
     array = _evaluate(op.operands[1])
     if array is None:
         return _pack_value(_matrix(op), starts, panel)
