@@ -1,0 +1,86 @@
+"""Loops against JAX, and what becomes of them."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from iree.compiler import ir
+
+from edgec.exporters import export
+from edgec.runtime import load
+from edgec.toolchain import CompileOptions, compile, run_passes
+from edgec.toolchain.passes.unroll_loops import UnrollLoops
+
+LOOP = """
+func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %end = stablehlo.constant dense<TRIPS> : tensor<i32>
+  %0:3 = stablehlo.while(%i = %zero, %v = %x, %c = %w) : tensor<i32>, tensor<4xf32>, tensor<4xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.multiply %v, %c : tensor<4xf32>
+    %2 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %2, %1, %c : tensor<i32>, tensor<4xf32>, tensor<4xf32>
+  }
+  return %0#1 : tensor<4xf32>
+}
+"""
+
+
+def unrolled(text: str) -> tuple[str, int]:
+    with ir.Context():
+        module = ir.Module.parse(text)
+        count = UnrollLoops().run(module)
+        module.operation.verify()
+        return str(module), count
+
+
+@pytest.mark.parametrize(("trips", "steps"), [(6, 6), (50, 25), (34, 17), (29, 1), (1, 1)])
+def test_a_turn_takes_as_many_steps_as_divide_the_count(trips, steps):
+    after, count = unrolled(LOOP.replace("TRIPS", str(trips)))
+    assert count == 1  # if only for the constant
+    assert after.count("stablehlo.multiply") == steps
+
+
+def test_what_never_changes_comes_from_outside():
+    after, _ = unrolled(LOOP.replace("TRIPS", "29"))
+    assert re.search(r"stablehlo.multiply %iterArg_?\d*, %arg1", after)
+
+
+def test_a_loop_of_unknown_length_keeps_its_steps():
+    after, _ = unrolled(LOOP.replace("TRIPS", "6").replace("compare LT", "compare GT"))
+    assert after.count("stablehlo.multiply") == 1
+
+
+def recurrent(x):
+    """An LSTM with a loop inside its loop, whose bound is the outer counter's."""
+    w = np.random.default_rng(0).standard_normal((24, 64)).astype(np.float32) / 5
+
+    def step(state, value):
+        h, c = state
+        gates = jnp.concatenate([h, value]) @ w
+        i, f, g, o = jnp.split(gates, 4)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        c = jax.lax.fori_loop(0, 3, lambda j, v: v * 0.9 + j, c)
+        return (jax.nn.sigmoid(o) * jnp.tanh(c), c), h.sum()
+
+    zero = jnp.zeros(16)
+    (h, c), sums = jax.lax.scan(step, (zero, zero), x)
+    powers = jax.lax.while_loop(lambda v: v[0] < 100, lambda v: v * 2 + 1, h[:2] + 3)
+    return h, c, sums, powers
+
+
+@pytest.mark.parametrize("target", ["cpu", "vulkan"])
+def test_loops_answer_as_jax_does(target, tmp_path):
+    x = np.random.default_rng(1).standard_normal((30, 8)).astype(np.float32)
+    program = export(recurrent, (x,))
+    assert run_passes(program, target).changes["unroll-loops"] >= 2
+    module = compile(program, target, CompileOptions(cache=False, output=tmp_path / "m.vmfb"))
+    with load(module) as loaded:
+        for answer, wanted in zip(loaded.main(x), jax.jit(recurrent)(x), strict=True):
+            np.testing.assert_allclose(np.asarray(answer), np.asarray(wanted), 1e-4, 1e-4)
