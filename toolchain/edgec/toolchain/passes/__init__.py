@@ -26,6 +26,7 @@ from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.passes.split_complex import SplitComplex
 from edgec.toolchain.passes.spread_selected import SpreadSelected
 from edgec.toolchain.passes.stable_sorts import StableSorts
+from edgec.toolchain.passes.unroll_loops import UnrollLoops
 from edgec.toolchain.passes.unroll_rotations import UnrollRotations
 
 __all__ = [
@@ -74,6 +75,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SeparateBytes,
     BindGlobals,
     InlineCalls,
+    UnrollLoops,
     ChannelsLast,
     CpuKernels,
     CudaKernels,
