@@ -19,7 +19,16 @@ from edgec.cli.main import execute
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FIRST = "cli.md"
-PAGES = ("run.md", "bench.md", "inspect.md", "devices.md", "doctor.md", "exit-codes.md", "json.md")
+PAGES = (
+    "tune.md",
+    "run.md",
+    "bench.md",
+    "inspect.md",
+    "devices.md",
+    "doctor.md",
+    "exit-codes.md",
+    "json.md",
+)
 
 
 @dataclass(frozen=True, kw_only=True)

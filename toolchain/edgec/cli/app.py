@@ -21,6 +21,7 @@ from edgec.cli.verbs.export import export
 from edgec.cli.verbs.inspect import inspect as inspect_verb
 from edgec.cli.verbs.run import run
 from edgec.cli.verbs.targets import targets
+from edgec.cli.verbs.tune import tune
 from edgec.runtime.errors import UsageError
 
 __all__ = ["VERBS", "command"]
@@ -28,6 +29,7 @@ __all__ = ["VERBS", "command"]
 VERBS: dict[str, Callable[..., Report]] = {
     "export": export,
     "compile": compile,
+    "tune": tune,
     "run": run,
     "bench": bench,
     "inspect": inspect_verb,

@@ -30,7 +30,7 @@ def call(
     """Run a task in a child and give back its JSON result.
 
     Args:
-        task: `describe`, `prepare` or `check`.
+        task: one of `_HANDLERS`.
         arguments: JSON for the task.
         subject: what it works on, for messages.
         timeout: seconds after which the child is killed.
@@ -132,10 +132,31 @@ def _check(arguments: Mapping[str, Any]) -> Any:
     return run_check(arguments)
 
 
+def _device(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.tuning.measure import run_device
+
+    return run_device(arguments)
+
+
+def _answers(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.tuning.measure import run_answers
+
+    run_answers(arguments)
+
+
+def _compare(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.tuning.measure import run_compare
+
+    return run_compare(arguments)
+
+
 _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "describe": _describe,
     "prepare": _prepare,
     "check": _check,
+    "device": _device,
+    "answers": _answers,
+    "compare": _compare,
 }
 
 

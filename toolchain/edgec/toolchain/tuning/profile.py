@@ -1,6 +1,7 @@
 """What tuning found, as one JSON file: the fastest settings, and everything that was tried."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -90,7 +91,8 @@ class Profile:
             each, so their quotient is only near `gain`.
         gain: how many times faster the winner is than the default, measured in turns.
         trials: what was tried, in order.
-        cut_times: seconds of one dispatch, by kernel and by cut (JSON), the model's cut as "".
+        cut_times: seconds of one dispatch, by kernel and by cut (JSON), the model's cut as "";
+            infinite where it failed.
         spent: seconds of tuning, over all runs.
         finished: whether there was nothing left to try.
     """
@@ -190,7 +192,10 @@ class Profile:
             "after": self.after,
             "gain": self.gain,
             "trials": [trial.to_json() for trial in self.trials],
-            "cut_times": {key: dict(times) for key, times in self.cut_times.items()},
+            "cut_times": {
+                key: {cut: t if math.isfinite(t) else None for cut, t in times.items()}
+                for key, times in self.cut_times.items()
+            },
             "spent": self.spent,
             "finished": self.finished,
         }
@@ -216,7 +221,9 @@ class Profile:
             gain=float(value["gain"]),
             trials=tuple(Trial.from_json(trial) for trial in value["trials"]),
             cut_times={
-                str(key): {str(cut): float(seconds) for cut, seconds in times.items()}
+                str(key): {
+                    str(cut): math.inf if t is None else float(t) for cut, t in times.items()
+                }
                 for key, times in value["cut_times"].items()
             },
             spent=float(value["spent"]),
@@ -226,7 +233,7 @@ class Profile:
 
 def program_key(program: Program) -> str:
     """The same for the same program, wherever it lies."""
-    return key_of("program", program.bytecode, program.info.to_json())
+    return key_of("program", program.bytecode)
 
 
 def _number(value: Any) -> float | None:

@@ -16,7 +16,7 @@ from edgec.toolchain.kernels.cpu.result import Result
 from edgec.toolchain.kernels.cpu.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.writer import Writer
 
-__all__ = ["Convolution", "Tiling", "convolution_kernel", "tiling"]
+__all__ = ["Convolution", "Tiling", "convolution_kernel", "ranked_tilings", "tiling"]
 
 _FLOPS_OF_A_WORKGROUP = 6e6
 _MOST_WORKGROUPS = 64
@@ -89,17 +89,33 @@ def tiling(conv: Convolution, unit: VectorUnit, cut: Cut | None = None) -> Tilin
     cycle, one for each pixel and one for each vector of weights), whichever is longer; eight
     sums are needed to hide the latency of a multiplication.
     """
-    result = conv.result
-    lanes = unit.lanes
-    while lanes > result.channels:
-        lanes //= 2
-    if cut is not None and _fits(cut, result, lanes):
+    lanes = _lanes(conv, unit)
+    if cut is not None and _fits(cut, conv.result, lanes):
         return _tiling(conv, lanes, (cut.vectors, cut.rows, cut.columns), cut.split)
-    best: tuple[float, tuple[int, int, int]] | None = None
+    return _tiling(conv, lanes, min(_costs(conv, unit))[1], None)
+
+
+def ranked_tilings(conv: Convolution, unit: VectorUnit) -> Iterator[Tiling]:
+    """Every cut that fits the registers, those that cost least by the model of `tiling` first."""
+    for _, sizes in sorted(_costs(conv, unit)):
+        yield _tiling(conv, _lanes(conv, unit), sizes, None)
+
+
+def _lanes(conv: Convolution, unit: VectorUnit) -> int:
+    lanes = unit.lanes
+    while lanes > conv.result.channels:
+        lanes //= 2
+    return lanes
+
+
+def _costs(conv: Convolution, unit: VectorUnit) -> Iterator[tuple[float, tuple[int, int, int]]]:
+    """The cost of each cut that fits, with its vectors, rows and columns; there is at least one."""
+    result = conv.result
+    lanes = _lanes(conv, unit)
     for vectors in range(1, 5):
         panel = vectors * lanes
         if panel > result.channels:
-            break
+            return
         panels = -(-result.channels // panel)
         room = unit.registers - vectors - 1
         for rows in range(1, min(result.height, 4) + 1):
@@ -107,11 +123,7 @@ def tiling(conv: Convolution, unit: VectorUnit, cut: Cut | None = None) -> Tilin
                 pixels = rows * columns
                 step = max(pixels * vectors, pixels + vectors, 8) + 1.0 + 0.2 * rows
                 down, across = -(-result.height // rows), -(-result.width // columns)
-                cost = step * panels * down * across
-                if best is None or cost < best[0]:
-                    best = (cost, (vectors, rows, columns))
-    assert best is not None  # noqa: S101 - one tile of one pixel always fits
-    return _tiling(conv, lanes, best[1], None)
+                yield step * panels * down * across, (vectors, rows, columns)
 
 
 def _fits(cut: Cut, result: Result, lanes: int) -> bool:

@@ -1,0 +1,326 @@
+"""Settings to a module and its time on the device: what every worker does, wherever it is."""
+
+import shutil
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgec.runtime import Profile as DispatchTimes
+from edgec.runtime import Tolerance, mark_checked, profile
+from edgec.runtime.errors import (
+    CompileError,
+    DeviceMissing,
+    EdgecError,
+    InputError,
+    ProgramError,
+    WrongAnswer,
+)
+from edgec.runtime.golden import Golden
+from edgec.targets import Target
+from edgec.toolchain.compiling import CompileOptions, Phase, compile_with_report, run_passes
+from edgec.toolchain.kernels.cpu import KernelKey
+from edgec.toolchain.program import Program
+from edgec.toolchain.tuning.measure import (
+    Measured,
+    compare_modules,
+    device_name,
+    record_answers,
+)
+from edgec.toolchain.tuning.profile import Outcome, Trial
+from edgec.toolchain.tuning.settings import Settings
+
+__all__ = ["Evaluator", "OutOfTime", "Subject"]
+
+_PROFILED_CALLS = 30
+_LOAD_TIMEOUT = 60.0
+# One mark for all, so that equal code makes equal files.
+_MARK = "unchecked: a candidate"
+_REFUSALS: dict[type[EdgecError], Outcome] = {
+    WrongAnswer: Outcome.WRONG,
+    CompileError: Outcome.REFUSED,
+    ProgramError: Outcome.REFUSED,
+}
+
+
+class OutOfTime(Exception):
+    """The budget ended, or somebody stopped it, before a candidate was measured."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What is tuned, and where.
+
+    Attributes:
+        program: the program, with or without golden answers.
+        target: what it is compiled for.
+        device: the URI of the device that measures; the target's driver without.
+        function: what to call; the first of the golden calls, or of the program, without.
+        tolerance: how far answers may be off; None for each type's default.
+    """
+
+    program: Program
+    target: Target
+    device: str | None = None
+    function: str | None = None
+    tolerance: Tolerance | None = None
+
+    @property
+    def called(self) -> str:
+        """The function that is measured.
+
+        Raises:
+            InputError: there is none of that name.
+        """
+        names = [function.signature.name for function in self.program.info.functions]
+        if self.function is not None and self.function not in names:
+            raise InputError(
+                f"the program has no function {self.function!r}",
+                hint=f"it has {', '.join(names)}",
+            )
+        golden = self.program.golden
+        first = golden.calls[0].signature if golden is not None and golden.calls else names[0]
+        return self.function or first
+
+    @property
+    def uri(self) -> str:
+        """Where modules run."""
+        return self.device or self.target.driver
+
+    @property
+    def weights(self) -> Path | None:
+        """The program's weights file, if it keeps them outside."""
+        weights = self.program.info.weights
+        if weights is None:
+            return None
+        base = self.program.path.parent if self.program.path is not None else Path()
+        return (base / weights.file).resolve()
+
+
+class Evaluator:
+    """Builds and measures modules of one subject on one device, in a folder of its own.
+
+    Several threads may build at the same time; measuring is one at a time.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._folder = Path(tempfile.mkdtemp(prefix="edgec-tune-"))
+        self._built: dict[str, Path] = {}
+        self._lock = threading.Lock()
+        self._device = threading.Lock()
+        self._stopped = False
+
+    def close(self) -> None:
+        """Stop what still compiles and remove the folder."""
+        self._stopped = True
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def prepare(self) -> str:
+        """Find the device, build the default and note its answers; the device's name.
+
+        Raises:
+            EdgecError: the device is not here, the program is refused, or the module does not run.
+        """
+        name = device_name(self._subject.target, self._subject.device)
+        self._golden(self.module(Settings(), None))
+        return name
+
+    def effective_passes(self) -> list[str]:
+        """Names of the passes that change the program."""
+        report = run_passes(self._subject.program, self._subject.target)
+        return [name for name, changes in report.changes.items() if changes]
+
+    def measure(self, base: Settings, candidate: Settings, seconds: float) -> Measured:
+        """Check and measure settings beside others that are known to be right.
+
+        Raises:
+            EdgecError: the candidate is refused, wrong or broken.
+        """
+        return self._compare(self.module(base, None), self.module(candidate, None), seconds)
+
+    def trial(
+        self, name: str, base: Settings, candidate: Settings, seconds: float, left: float
+    ) -> Trial | None:
+        """Try a candidate; whatever it does, there is a trial to show for it.
+
+        Args:
+            name: what it changes.
+            base: the best so far.
+            candidate: the settings to try.
+            seconds: how long to measure.
+            left: seconds until the budget ends.
+
+        Returns:
+            The trial, or None if the time ran out.
+        """
+        end = time.monotonic() + left
+        built = None
+        try:
+            known = self.module(base, end)
+            built = self.module(candidate, end)
+            with self._device:
+                if time.monotonic() > end or self._stopped:
+                    return None
+                if candidate.key != base.key and known.read_bytes() == built.read_bytes():
+                    self._forget(candidate)
+                    return _same(name, candidate)
+                found = self._compare(known, built, seconds)
+        except OutOfTime:
+            return None
+        except EdgecError as error:
+            if isinstance(error, DeviceMissing):
+                raise
+            if time.monotonic() > end or self._stopped:
+                return None
+            return Trial(
+                name=name, settings=candidate, outcome=_outcome(error), reason=error.what[:300]
+            )
+        outcome = Outcome.FASTER if found.is_faster else Outcome.SLOWER
+        if outcome is Outcome.SLOWER and candidate.key != base.key:
+            self._forget(candidate)
+        return Trial(
+            name=name,
+            settings=candidate,
+            outcome=outcome,
+            ratio=found.ratio,
+            seconds=found.candidate,
+        )
+
+    def kernel_times(self, settings: Settings, left: float) -> dict[str, float] | None:
+        """Seconds a call spends in each kernel of edgec's own, by `KernelKey`.
+
+        Kernels that differ only in what follows them in registers count together.
+
+        Returns:
+            The times; None if the time ran out.
+
+        Raises:
+            EdgecError: the module cannot be made, or does not run.
+        """
+        try:
+            built = self.module(settings, time.monotonic() + left)
+        except OutOfTime:
+            return None
+        golden = Golden.load(self._golden(built))
+        name = self._subject.called
+        inputs = next((call.inputs for call in golden.calls if call.signature == name), None)
+        with self._device:
+            found = profile(
+                built,
+                function=name,
+                inputs=inputs,
+                device=self._subject.uri,
+                weights=self._subject.weights,
+                calls=_PROFILED_CALLS,
+            )
+        return _by_kernel(found)
+
+    def module(self, settings: Settings, end: float | None) -> Path:
+        """The module of those settings, built when it is first asked for.
+
+        Raises:
+            OutOfTime: `end` (monotonic seconds) came first.
+            EdgecError: it is refused or wrong.
+        """
+        with self._lock:
+            known = self._built.get(settings.key)
+            path = self._folder / f"{len(self._built)}-{threading.get_ident()}.vmfb"
+        if known is not None:
+            return known
+        left = None if end is None else end - time.monotonic()
+        if self._stopped or (left is not None and left <= 0):
+            raise OutOfTime
+        default = settings.key == Settings().key
+        try:
+            compile_with_report(
+                self._subject.program,
+                self._subject.target,
+                CompileOptions(
+                    output=path,
+                    level=settings.level,
+                    disabled=settings.disabled,
+                    iree_args=settings.iree_args,
+                    cuts=settings.cuts,
+                    # A target without 64-bit integers chooses between two forms by the check.
+                    check=default or not self._subject.target.limits.i64,
+                    cache=default,
+                    tolerance=self._subject.tolerance,
+                    timeout=left,
+                    progress=self._watch,
+                ),
+            )
+        except CompileError as error:
+            if end is not None and time.monotonic() >= end:
+                raise OutOfTime from error
+            raise
+        mark_checked(path, _MARK)
+        with self._lock:
+            self._built[settings.key] = path
+        return path
+
+    def _forget(self, settings: Settings) -> None:
+        if settings.key == Settings().key:
+            return
+        with self._lock:
+            path = self._built.pop(settings.key, None)
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+    def _watch(self, _: Phase) -> None:
+        if self._stopped:
+            raise OutOfTime
+
+    def _compare(self, base: Path, candidate: Path, seconds: float) -> Measured:
+        return compare_modules(
+            base,
+            candidate,
+            self._golden(base),
+            function=self._subject.called,
+            device=self._subject.uri,
+            weights=self._subject.weights,
+            seconds=seconds,
+            tolerance=self._subject.tolerance,
+            timeout=_LOAD_TIMEOUT + 30 * seconds,
+        )
+
+    def _golden(self, base: Path) -> Path:
+        """The program's golden answers, or those of the module as it is compiled by default."""
+        path = self._folder / "golden.npz"
+        with self._lock:
+            if path.exists():
+                return path
+            golden = self._subject.program.golden
+            if golden is not None and golden.calls:
+                golden.save(path)
+            else:
+                record_answers(base, path, device=self._subject.uri, weights=self._subject.weights)
+        return path
+
+
+def _same(name: str, settings: Settings) -> Trial:
+    return Trial(
+        name=name,
+        settings=settings,
+        outcome=Outcome.SLOWER,
+        ratio=1.0,
+        reason="the compiler makes the same module",
+    )
+
+
+def _outcome(error: EdgecError) -> Outcome:
+    for kind, outcome in _REFUSALS.items():
+        if isinstance(error, kind):
+            return outcome
+    return Outcome.BROKEN
+
+
+def _by_kernel(found: DispatchTimes) -> dict[str, float]:
+    times: dict[str, float] = {}
+    for dispatch in found.dispatches:
+        key = KernelKey.parse(dispatch.name)
+        if key is not None:
+            each = dispatch.minimum * dispatch.count / found.calls
+            times[str(key)] = times.get(str(key), 0.0) + each
+    return times

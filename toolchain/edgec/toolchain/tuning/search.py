@@ -1,0 +1,427 @@
+"""Candidates to the fastest settings, greedily.
+
+Levels, passes and the likeliest flags come first, then tiles of edgec's own kernels, the longest
+first, then the other flags. Each candidate is measured in turns with the best so far, and takes
+its place only if it is clearly faster and right.
+
+Tiles are tried for all kernels at once: a round gives each kernel another cut in one module, whose
+dispatches are timed apart; the cuts that won are then one candidate like any other, and if that
+one loses, those of the longest kernels are tried one by one.
+"""
+
+import json
+import platform
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from edgec.runtime.errors import DeviceMissing, EdgecError, UsageError
+from edgec.toolchain.compiling import versions
+from edgec.toolchain.kernels.cpu import Cut, KernelKey, VectorUnit, vector_unit
+from edgec.toolchain.tuning.candidates import Move, moves_for
+from edgec.toolchain.tuning.cuts import cuts_for, split_cuts
+from edgec.toolchain.tuning.evaluate import Subject
+from edgec.toolchain.tuning.measure import Measured
+from edgec.toolchain.tuning.pools import Pool
+from edgec.toolchain.tuning.profile import Outcome, Profile, Trial, program_key
+from edgec.toolchain.tuning.settings import Settings
+
+__all__ = ["News", "Tuned", "tune"]
+
+_SHARE = 0.02
+_MOST_KERNELS = 16
+_CUT_FASTER = 0.97
+_SINGLE_KERNELS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class News:
+    """How far tuning is.
+
+    Attributes:
+        doing: what is at work now.
+        tried: how many candidates this run tried.
+        before, after: seconds a call by default and with the best so far; 0 before they are known.
+        gain: how many times as fast the best is.
+        left: seconds of the budget that are left.
+        trial: the candidate that was just tried, if one was.
+        quiet: whether a line about the trial itself will follow.
+    """
+
+    doing: str
+    tried: int
+    before: float
+    after: float
+    gain: float
+    left: float
+    trial: Trial | None = None
+    quiet: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """What came of a run: the profile, how many candidates this run tried, and how it ended."""
+
+    profile: Profile
+    tried: int
+    interrupted: bool
+
+
+def tune(
+    subject: Subject,
+    pool: Pool,
+    output: Path,
+    *,
+    budget: float,
+    resume: Profile | None = None,
+    tell: Callable[[News], None] = lambda news: None,
+) -> Tuned:
+    """Look for faster settings until the budget or the candidates end, or Ctrl-C.
+
+    The profile is written after each candidate, so whatever ends the run, the best so far stays.
+
+    Args:
+        subject: what is tuned, and where.
+        pool: where candidates are tried.
+        output: the profile's file.
+        budget: seconds; the default itself is always compiled and measured.
+        resume: a profile of an earlier run to go on from.
+        tell: called with news.
+
+    Raises:
+        UsageError: there is no budget.
+        ProfileError: `resume` is of another program or target.
+        DeviceMissing: the target's device is not here.
+        EdgecError: the program as it is does not compile, is wrong, or does not run.
+    """
+    if not budget > 0:
+        raise UsageError("tuning needs a budget above 0", hint="for example --budget=60s")
+    path = subject.program.path
+    name = path.stem if path is not None else subject.called
+    key = program_key(subject.program)
+    if resume is not None:
+        resume.refuse_other(key, name, subject.target.name)
+    search = _Search(subject=subject, pool=pool, output=output, budget=budget, tell=tell)
+    return search.run(name, key, resume)
+
+
+class _Search:
+    """One run. `_profile` is the state, and what is on disk."""
+
+    _profile: Profile
+    _effective: list[str]
+
+    def __init__(
+        self,
+        *,
+        subject: Subject,
+        pool: Pool,
+        output: Path,
+        budget: float,
+        tell: Callable[[News], None],
+    ) -> None:
+        self._subject = subject
+        self._pool = pool
+        self._output = output
+        self._begin = time.monotonic()
+        self._budget = budget
+        self._tell = tell
+        self._tried = 0
+        self._spent = 0.0
+        self._seconds = min(3.0, max(0.4, budget / 50))
+
+    def run(self, name: str, key: str, resume: Profile | None) -> Tuned:
+        """Tune; the caller has checked that `resume` fits."""
+        self._start(name, key, resume)
+        interrupted = False
+        try:
+            finished = self._moves(first=True) and self._kernels() and self._moves(first=False)
+            self._confirm()
+            self._save(finished=finished)
+        except KeyboardInterrupt:
+            interrupted = True
+            self._save()
+        return Tuned(profile=self._profile, tried=self._tried, interrupted=interrupted)
+
+    @property
+    def _left(self) -> float:
+        return self._budget - (time.monotonic() - self._begin)
+
+    @property
+    def _room(self) -> float:
+        """Seconds left for candidates: the last measurement is kept for the end."""
+        return self._left - self._seconds - 1.0
+
+    def _start(self, name: str, key: str, resume: Profile | None) -> None:
+        """Build and measure the default, or the winner of the run before."""
+        self._say("compiling the program as it is")
+        (device,) = self._pool.run([("prepare", ())])
+        (self._effective,) = self._pool.run([("effective_passes", ())])
+        self._say("measuring the program as it is")
+        best = resume.winner if resume is not None else Settings()
+        stale = resume is not None and bool(resume.stale(versions()))
+        try:
+            measured = self._measure(Settings(), best)
+        except EdgecError:
+            if not stale:
+                raise
+            best = Settings()  # what won with another version may be refused by this one
+            measured = self._measure(Settings(), best)
+        if resume is None or stale:
+            best = best if measured.is_faster else Settings()
+            gain = 1 / measured.ratio if measured.is_faster else 1.0
+        else:
+            gain = resume.gain
+        kept = resume if resume is not None and not stale else None
+        self._spent = kept.spent if kept is not None else 0.0
+        self._profile = Profile(
+            program=name,
+            program_key=key,
+            target=self._subject.target.name,
+            device=device,
+            machine=f"{platform.machine()} {platform.system()}, {_processor()}",
+            versions=versions(),
+            function=self._subject.called,
+            winner=best,
+            before=measured.base,
+            after=measured.candidate if best.key != Settings().key else measured.base,
+            gain=gain,
+            trials=kept.trials if kept is not None else (),
+            cut_times=kept.cut_times if kept is not None else {},
+            spent=self._spent,
+            finished=False,
+        )
+        self._save()
+
+    def _moves(self, *, first: bool) -> bool:
+        """Try changes of the whole program, those of most promise or the rest; whether all were."""
+        tried = {trial.name for trial in self._profile.trials}
+        known = {trial.settings.key for trial in self._profile.trials} | {Settings().key}
+        moves = moves_for(self._subject.target, self._effective, first=first)
+        queue = deque(move for move in moves if move.name not in tried)
+        while queue:
+            if self._room <= 0:
+                return False
+            batch: list[tuple[Move, Settings]] = []
+            while queue and len(batch) < self._pool.width:
+                move = queue.popleft()
+                settings = move.apply(self._profile.winner)
+                if settings.key not in known:
+                    batch.append((move, settings))
+            trials = self._try([(move.name, settings) for move, settings in batch])
+            if None in trials:
+                return False
+            known |= {settings.key for _, settings in batch}
+            winners = sorted(
+                (trial.ratio or 0.0, number)
+                for number, trial in enumerate(trials)
+                if trial is not None and trial.outcome is Outcome.FASTER
+            )
+            # Those that were faster than the best of before may add to the one that won.
+            queue.extendleft(batch[number][0] for _, number in winners[1:])
+        return True
+
+    def _kernels(self) -> bool:
+        """Try cuts of edgec's own kernels; whether all were tried."""
+        unit = vector_unit(self._subject.target)
+        if unit is None:
+            return True
+        shares = self._times({})
+        if shares is None:
+            return False
+        total = sum(shares.values())
+        keys = sorted(
+            (key for key, seconds in shares.items() if seconds > _SHARE * total),
+            key=lambda key: -shares[key],
+        )[:_MOST_KERNELS]
+        plan = {key: _cuts(key, unit) for key in keys}
+        while True:
+            rounds = self._rounds(plan)
+            if not rounds:
+                break
+            if self._room <= 0 or not self._time_rounds(rounds):
+                return False
+        return self._merge(keys)
+
+    def _rounds(self, plan: dict[str, list[Cut]]) -> list[dict[str, Cut]]:
+        """As many rounds as candidates are tried side by side, each with another cut for every
+        kernel that has one left; what won so far is tried with other numbers of workgroups, too.
+        """
+        rounds: list[dict[str, Cut]] = [{} for _ in range(self._pool.width)]
+        for key, cuts in plan.items():
+            known = self._profile.cut_times.get(key, {})
+            best = self._best_cut(key)
+            open_cuts = dict.fromkeys([*cuts, *(split_cuts(best) if best is not None else ())])
+            untried = (cut for cut in open_cuts if _text(cut) not in known)
+            for found, cut in zip(rounds, untried, strict=False):
+                found[key] = cut
+        return [found for found in rounds if found]
+
+    def _time_rounds(self, rounds: list[dict[str, Cut]]) -> bool:
+        """Time the kernels of each round; whether there was the time."""
+        base = self._profile.winner
+        works: list[tuple[str, tuple[Any, ...]]] = []
+        for cuts in rounds:
+            settings = replace(base, cuts={**base.cuts, **cuts})
+            works.append(("kernel_times", (settings, self._room)))
+        many = "s" if len(rounds[0]) > 1 else ""
+        self._say(f"other cuts of {len(rounds[0])} kernel{many}")
+        try:
+            results = self._pool.run(works)
+        except EdgecError as error:
+            if isinstance(error, DeviceMissing):
+                raise
+            results = [{} for _ in rounds]
+        for cuts, times in zip(rounds, results, strict=True):
+            if times is None:
+                return False
+            for key, cut in cuts.items():
+                self._note_cut(key, _text(cut), times.get(key, float("inf")))
+            self._tried += 1
+        self._save()
+        return True
+
+    def _times(self, cuts: dict[str, Cut]) -> dict[str, float] | None:
+        """Time the kernels as the best so far has them; None without the time."""
+        if self._room <= 0:
+            return None
+        base = self._profile.winner
+        self._say("timing each kernel")
+        settings = replace(base, cuts={**base.cuts, **cuts})
+        times: dict[str, float] | None
+        (times,) = self._pool.run([("kernel_times", (settings, self._room))])
+        for key, seconds in (times or {}).items():
+            cut = settings.cuts.get(key)
+            self._note_cut(key, _text(cut) if cut is not None else "", seconds)
+        return times
+
+    def _note_cut(self, key: str, cut: str, seconds: float) -> None:
+        known = self._profile.cut_times
+        times = known.get(key, {})
+        seconds = min(seconds, times.get(cut, seconds))
+        self._profile = replace(self._profile, cut_times={**known, key: {**times, cut: seconds}})
+
+    def _best_cut(self, key: str) -> Cut | None:
+        """The fastest cut of a kernel, if it is clearly faster than the model's."""
+        times = self._profile.cut_times.get(key, {})
+        if "" not in times or len(times) < 2:
+            return None
+        best = min(times, key=lambda cut: times[cut])
+        if best == "" or times[best] > _CUT_FASTER * times[""]:
+            return None
+        return Cut.from_json(json.loads(best))
+
+    def _merge(self, keys: list[str]) -> bool:
+        """Try the cuts that won, together; if that is no gain, the largest of them one by one."""
+        winners = {key: cut for key in keys if (cut := self._best_cut(key)) is not None}
+        known = {trial.settings.key for trial in self._profile.trials}
+        offers = [("the best cuts of all kernels", winners)]
+        offers += [(f"a cut of {key}", {key: winners[key]}) for key in list(winners)]
+        for name, cuts in offers[: 1 + _SINGLE_KERNELS]:
+            base = self._profile.winner
+            settings = replace(base, cuts={**base.cuts, **cuts})
+            if settings.key == base.key or settings.key in known:
+                continue
+            if self._room <= 0:
+                return False
+            (trial,) = self._try([(name, settings)])
+            if trial is None:
+                return False
+            if cuts is winners and (trial.ratio or 1.0) < 1.0:
+                return True
+        return True
+
+    def _try(self, batch: list[tuple[str, Settings]]) -> list[Trial | None]:
+        """Try candidates side by side; the fastest of those that won becomes the best."""
+        if not batch:
+            return []
+        base = self._profile.winner
+        self._say(", ".join(name for name, _ in batch), quiet=True)
+        works = [
+            ("trial", (name, base, settings, self._seconds, max(0.0, self._room)))
+            for name, settings in batch
+        ]
+        trials: list[Trial | None] = self._pool.run(works)
+        done = [trial for trial in trials if trial is not None]
+        faster = [trial for trial in done if trial.outcome is Outcome.FASTER]
+        if faster:
+            best = min(faster, key=lambda trial: trial.ratio or 1.0)
+            self._profile = replace(
+                self._profile,
+                winner=best.settings,
+                after=best.seconds or self._profile.after,
+                gain=self._profile.gain / (best.ratio or 1.0),
+            )
+        self._profile = replace(self._profile, trials=(*self._profile.trials, *done))
+        self._tried += len(done)
+        self._save()
+        for trial in done:
+            self._say(trial.name, trial)
+        return trials
+
+    def _confirm(self) -> None:
+        """Measure the winner beside the default once more; the default stays where it is as good.
+
+        Gains of candidates, each beside the best before it, need not add up.
+        """
+        winner = self._profile.winner
+        if winner.key == Settings().key or self._left <= 0:
+            return
+        self._say("measuring the best beside the default")
+        measured = self._measure(Settings(), winner)
+        good = measured.ratio < 1
+        self._profile = replace(
+            self._profile,
+            winner=winner if good else Settings(),
+            before=measured.base,
+            after=measured.candidate if good else measured.base,
+            gain=1 / measured.ratio if good else 1.0,
+        )
+
+    def _measure(self, base: Settings, candidate: Settings) -> Measured:
+        (measured,) = self._pool.run([("measure", (base, candidate, self._seconds))])
+        result: Measured = measured
+        return result
+
+    def _save(self, *, finished: bool = False) -> None:
+        spent = self._spent + time.monotonic() - self._begin
+        self._profile = replace(self._profile, spent=spent, finished=finished)
+        self._profile.save(self._output)
+
+    def _say(self, doing: str, trial: Trial | None = None, *, quiet: bool = False) -> None:
+        known = getattr(self, "_profile", None)
+        self._tell(
+            News(
+                doing=doing,
+                tried=self._tried,
+                before=known.before if known is not None else 0.0,
+                after=known.after if known is not None else 0.0,
+                gain=known.gain if known is not None else 1.0,
+                left=max(0.0, self._left),
+                trial=trial,
+                quiet=quiet,
+            )
+        )
+
+
+def _cuts(key: str, unit: VectorUnit) -> list[Cut]:
+    parsed = KernelKey.parse(key)
+    return [] if parsed is None else cuts_for(parsed, unit)
+
+
+def _text(cut: Cut) -> str:
+    return json.dumps(cut.to_json(), sort_keys=True)
+
+
+def _processor() -> str:
+    """The processor's name, as Linux knows it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown processor"
