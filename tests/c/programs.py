@@ -30,7 +30,7 @@ class Program:
     calls: tuple[Call, ...] = field(default_factory=tuple)
 
 
-_LAYERS = """
+_SOFTMAX = """
 func.func private @larger(%v0: tensor<f32>, %i0: tensor<i32>, %v1: tensor<f32>, %i1: tensor<i32>)
     -> (tensor<f32>, tensor<i32>) {
   %0 = stablehlo.compare GE, %v0, %v1 : (tensor<f32>, tensor<f32>) -> tensor<i1>
@@ -58,6 +58,9 @@ func.func public @softmax(%x: tensor<7x33xf32>, %w: tensor<33x65xf32>, %v: tenso
   %9 = stablehlo.divide %6, %8 : tensor<7x10xf32>
   return %9, %3 : tensor<7x10xf32>, tensor<7xf32>
 }
+"""
+
+_LAYERS = """
 func.func public @convolve(%x: tensor<1x14x14x8xf32>, %k: tensor<3x3x8x16xf32>)
     -> tensor<1x7x7x16xf32> {
   %0 = stablehlo.convolution(%x, %k)
@@ -190,10 +193,16 @@ def _types_calls() -> tuple[Call, ...]:
 
 PROGRAMS = (
     Program(
+        name="softmax",
+        text=_SOFTMAX,
+        calls=(
+            Call(function="softmax", arguments=(_normal(7, 33), _normal(33, 65), _normal(65, 10))),
+        ),
+    ),
+    Program(
         name="layers",
         text=_LAYERS,
         calls=(
-            Call(function="softmax", arguments=(_normal(7, 33), _normal(33, 65), _normal(65, 10))),
             Call(function="convolve", arguments=(_normal(1, 14, 14, 8), _normal(3, 3, 8, 16))),
             Call(function="constants", arguments=(_normal(4, 256),)),
         ),

@@ -8,7 +8,7 @@ from iree.runtime import VmContext, VmInstance, VmModule, VmVariantList
 from edgec.runtime.edgert import EdgertDevice, EdgertModule, EdgertSession
 from edgec.runtime.errors import DeviceError, ModuleError
 from tests.c.bytecode import OPCODES, Function, Import, Program, ref
-from tests.c.vm_programs import HAND_MADE, Case, pure_cases
+from tests.c.vm_programs import HAND_MADE, Case, agree, pure_cases
 
 PURE = tuple(pure_cases())
 
@@ -36,22 +36,6 @@ def wrap(value: int, kind: str) -> int:
     bits = 32 if kind == "i" else 64
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
-
-
-def is_nan(value: int, kind: str) -> bool:
-    """Whether bits are those of a NaN, whose sign and payload are anybody's."""
-    if kind == "i":
-        return value & 0x7FFFFFFF > 0x7F800000
-    return value & (2**63 - 1) > 0x7FF0000000000000
-
-
-def agree(case: Case, actual: Sequence[int], expected: Sequence[int]) -> bool:
-    kinds = case.function.convention.partition("_")[2].replace("v", "")
-    floats = any(OPCODES[name].set != "CORE" for name in case.opcodes if name in OPCODES)
-    return all(
-        a == e or (floats and is_nan(a, kind) and is_nan(e, kind))
-        for a, e, kind in zip(actual, expected, kinds, strict=True)
-    )
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,12 @@ calling serves all runtimes.
 
 import itertools
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.c.bytecode import OPCODES, Function, Opcode, moved, ref
 
-__all__ = ["HAND_MADE", "Case", "pure_cases"]
+__all__ = ["HAND_MADE", "Case", "agree", "pure_cases"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +25,23 @@ class Case:
     def opcodes(self) -> set[str]:
         """The instructions in it."""
         return {instruction[0] for instruction in self.function.body}
+
+
+def _is_nan(value: int, kind: str) -> bool:
+    """Whether bits are those of a NaN, whose sign and payload are anybody's."""
+    if kind == "i":
+        return value & 0x7FFFFFFF > 0x7F800000
+    return value & (2**63 - 1) > 0x7FF0000000000000
+
+
+def agree(case: Case, actual: Sequence[int], expected: Sequence[int]) -> bool:
+    """Whether results are the same bits; any NaN is as good as another."""
+    kinds = case.function.convention.partition("_")[2].replace("v", "")
+    floats = any(OPCODES[name].set != "CORE" for name in case.opcodes if name in OPCODES)
+    return all(
+        a == e or (floats and _is_nan(a, kind) and _is_nan(e, kind))
+        for a, e, kind in zip(actual, expected, kinds, strict=True)
+    )
 
 
 # --- pure instructions: registers in, one register out ------------------------------------------
