@@ -21,6 +21,7 @@ from edgec.toolchain.passes.narrow_integers import NarrowIntegers
 from edgec.toolchain.passes.plain_products import PlainProducts
 from edgec.toolchain.passes.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.separate_groups import SeparateGroups
+from edgec.toolchain.passes.shared_matrices import SharedMatrices
 from edgec.toolchain.passes.signless_integers import SignlessIntegers
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.passes.split_complex import SplitComplex
@@ -76,6 +77,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     BindGlobals,
     InlineCalls,
     UnrollLoops,
+    SharedMatrices,
     ChannelsLast,
     CpuKernels,
     CudaKernels,
