@@ -2,7 +2,7 @@
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format coverage operators bench cuda-modules clean
+.PHONY: help setup demo test test-c test-all lint format coverage operators bench cuda-modules clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ demo: setup  ## train, export, compile and run a digit reader on the CPU and on 
 
 test: setup  ## lint, types and every fast test
 	@$(PYTHON) scripts/test.py
+
+test-c: setup  ## the tests of edgert, the runtime in C, alone
+	@$(PYTHON) scripts/test.py tests/c
 
 test-all: setup  ## the same with the slow sweeps
 	@$(PYTHON) scripts/test.py --all

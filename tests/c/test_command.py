@@ -1,0 +1,112 @@
+"""The `edgert` command: inputs as edgec spells them, results for NumPy, clear refusals."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+TEXT = """
+func.func @main(%x: tensor<2x3xf32>, %n: tensor<3xi32>) -> (tensor<2x3xf32>, tensor<3xi32>) {
+  %0 = stablehlo.add %x, %x : tensor<2x3xf32>
+  %1 = stablehlo.multiply %n, %n : tensor<3xi32>
+  return %0, %1 : tensor<2x3xf32>, tensor<3xi32>
+}
+func.func @halves(%x: tensor<4xf16>, %b: tensor<4xbf16>, %p: tensor<4xi1>)
+    -> (tensor<4xf16>, tensor<4xbf16>, tensor<4xi1>, tensor<2xui8>) {
+  %c = stablehlo.constant dense<[200, 7]> : tensor<2xui8>
+  %q = stablehlo.not %p : tensor<4xi1>
+  return %x, %b, %q, %c : tensor<4xf16>, tensor<4xbf16>, tensor<4xi1>, tensor<2xui8>
+}
+"""
+
+
+@pytest.fixture
+def edgert(build: Callable[[str], Path], compile_text: Callable[..., Path]):
+    program = build("sanitize") / "edgert"
+    module = compile_text(TEXT)
+
+    def call(verb: str, *words: str, code: int = 0) -> str:
+        done = subprocess.run(
+            [program, verb, module, *words], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == code, done.stderr
+        return done.stdout if code == 0 else done.stderr
+
+    return call
+
+
+def test_inputs_are_spelled_as_edgec_spells_them(edgert, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((2, 3), np.float32))
+    np.arange(3, dtype=np.int32).tofile(tmp_path / "n.bin")
+    for x in (f"@{tmp_path / 'x.npy'}", "2x3xf32=1", "arg0=2x3xf32=[[1 1 1][1 1 1]]", "1"):
+        for n in (f"3xi32=@{tmp_path / 'n.bin'}", "arg1=3xi32=0,1,2", "0,1,0x2"):
+            printed = edgert("run", f"--input={x}", f"--input={n}")
+            assert "out0: f32[2, 3] = [2, 2, 2, 2, 2, 2]" in printed
+            assert "out1: i32[3] = [0, 1, 4]" in printed
+
+
+def test_results_go_to_numpy_files(edgert, tmp_path: Path) -> None:
+    path = tmp_path / "out.npz"
+    edgert("run", "--input=0.25", "--input=7", f"--output={path}")
+    with np.load(path) as archive:
+        np.testing.assert_array_equal(archive["out0"], np.full((2, 3), 0.5, np.float32))
+        np.testing.assert_array_equal(archive["out1"], np.full(3, 49, np.int32))
+
+
+def test_small_types_are_right(edgert, tmp_path: Path) -> None:
+    import ml_dtypes
+
+    path = tmp_path / "out.npz"
+    values = [1.0009765625, -65504.0, 5.9604645e-8, 0.1]
+    text = ",".join(map(repr, values))
+    edgert(
+        *("run", "--function=halves", f"--input=4xf16={text}", f"--input=4xbf16={text}"),
+        *("--input=4xbool=true,false,1,0", f"--output={path}"),
+    )
+    with np.load(path) as archive:
+        halves, brains, flipped, bytes_ = (archive[f"out{i}"] for i in range(4))
+    np.testing.assert_array_equal(halves, np.array(values).astype(np.float16))
+    np.testing.assert_array_equal(
+        brains, np.array(values, np.float32).astype(ml_dtypes.bfloat16).astype(np.float32)
+    )
+    np.testing.assert_array_equal(flipped, [False, True, False, True])
+    np.testing.assert_array_equal(bytes_, np.array([200, 7], np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ((), "arg0 is missing"),
+        (("--input=1",), "arg1 is missing"),
+        (("--input=1", "--input=1", "--input=1"), "more inputs"),
+        (("--input=2x3xf32=1,2", "--input=1"), "6 numbers are needed and 2"),
+        (("--input=2x3xf32=one", "--input=1"), "no f32 number"),
+        (("--input=1", "--input=3xi32=99999999999"), "no i32 number"),
+        (("--input=2x4xf32=1", "--input=1"), "takes 2x3xf32 and was given 2x4xf32"),
+        (("--input=@missing.npy", "--input=1"), "cannot open"),
+        (("--function=nobody",), "no function 'nobody'"),
+        (("--device=tpu",), "no driver 'tpu'"),
+        (("--weights=missing.irpa",), "cannot open"),
+    ],
+)
+def test_refusals_say_why(words: tuple[str, ...], reason: str, edgert) -> None:
+    assert reason in edgert("run", *words, code=1)
+
+
+def test_bench_measures(edgert) -> None:
+    found = json.loads(edgert("bench", "--seconds=0.05", "--json"))
+    assert 0 < found["min"] <= found["p50"] <= found["p90"]
+    assert found["calls"] >= 3
+    assert found["load"] > 0
+    assert found["peak"] > 1e6
+
+
+def test_inspect_lists_what_there_is(edgert) -> None:
+    printed = edgert("inspect")
+    assert "function main" in printed
+    assert "input 1: arg1: i32[3]" in printed
+    assert "output 2: out2: bool[4]" in printed
+    assert "output 3: out3: u8[2]" in printed
