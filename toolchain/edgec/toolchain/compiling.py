@@ -129,15 +129,17 @@ class PassReport:
     Attributes:
         changes: in how many places each pass changed it, by name; only those that ran, in order.
         seconds: how long each took, by name, and `parse` and `write`.
+        least_precise: `bf16` or `f16` if the program multiplies matrices in it; else empty.
     """
 
     changes: Mapping[str, int]
     seconds: Mapping[str, float]
+    least_precise: str = ""
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "PassReport":
         """From the reply of the process that ran them."""
-        return cls(changes=value["changes"], seconds=value["seconds"])
+        return cls(**value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,13 +330,19 @@ class _Job:
             files = self._files(Path(scratch))
             if entry is not None:
                 shutil.copyfile(entry.payload, files.module)
-                outcome = self._check(files.module, entry)
+                halves = str(entry.note.get("least_precise", ""))
+                outcome = self._check(files.module, entry, halves)
                 notes = tuple(entry.note["notes"])
             else:
-                outcome, notes = self._build(files, Path(scratch))
+                outcome, notes, halves = self._build(files, Path(scratch))
             with self.clock.step(Step.WRITE):
                 data = files.module.read_bytes()
-                note = {"check": outcome.text, "proof": outcome.proof, "notes": list(notes)}
+                note = {
+                    "check": outcome.text,
+                    "proof": outcome.proof,
+                    "notes": list(notes),
+                    "least_precise": halves,
+                }
                 if store and (entry is None or dict(entry.note) != note):
                     store.put(key, data, note)
                 output = self._output()
@@ -364,31 +372,34 @@ class _Job:
             raise FileError(f"cannot make {folder}: {error.strerror}") from error
         return _Files.in_folder(folder, self.name, self.target)
 
-    def _build(self, files: _Files, scratch: Path) -> tuple[Outcome, tuple[str, ...]]:
+    def _build(self, files: _Files, scratch: Path) -> tuple[Outcome, tuple[str, ...], str]:
         """Make and check the module; on a device without 64-bit integers, in two ways.
 
         Computing them in 32 bits wraps what does not fit, so it is done only where the compiler
         refuses to emulate them, or does so wrongly.
         """
         try:
-            self._make(files, scratch, narrow=False)
-            return self._check(files.module, None), ()
+            halves = self._make(files, scratch, narrow=False).least_precise
+            return self._check(files.module, None, halves), (), halves
         except (CompileError, WrongAnswer) as error:
             if self.target.limits.i64:
                 raise
-            if not self._prepare(files, scratch, narrow=True).changes.get(NarrowIntegers.name):
+            prepared = self._prepare(files, scratch, narrow=True)
+            if not prepared.changes.get(NarrowIntegers.name):
                 raise
             refused = error
+            halves = prepared.least_precise
         try:
             self._compile(files, scratch)
-            return self._check(files.module, None), (_NARROWED,)
+            return self._check(files.module, None, halves), (_NARROWED,), halves
         except (CompileError, WrongAnswer):
             raise refused from None
 
-    def _make(self, files: _Files, scratch: Path, *, narrow: bool) -> None:
+    def _make(self, files: _Files, scratch: Path, *, narrow: bool) -> "PassReport":
         """Prepare and compile into `files.module`."""
-        self._prepare(files, scratch, narrow=narrow)
+        prepared = self._prepare(files, scratch, narrow=narrow)
         self._compile(files, scratch)
+        return prepared
 
     def _prepare(self, files: _Files, scratch: Path, *, narrow: bool) -> "PassReport":
         """Run edgec's passes into `files.source`."""
@@ -440,8 +451,15 @@ class _Job:
             log = keep_log(f"{self.name}-{self.target.file_name}", line, finished)
             raise diagnostics.explain(finished, self.target, log, self.program.path)
 
-    def _check(self, module: Path, entry: Entry | None) -> Outcome:
-        """Prove the module, or say why it is not proved; the module itself says it, too."""
+    def _check(self, module: Path, entry: Entry | None, halves: str) -> Outcome:
+        """Prove the module, or say why it is not proved; the module itself says it, too.
+
+        A program that multiplies in 16-bit floats (`halves` is their type) is no more precise than
+        they are, whatever the type of its results.
+        """
+        tolerance = self.options.tolerance
+        if tolerance is None and halves:
+            tolerance = Tolerance.of(DType(halves))
         known = entry.note if entry is not None else {}
         golden = self.program.golden
         if not self.options.check and known.get("proof"):
@@ -453,7 +471,7 @@ class _Job:
                     golden,
                     self.target,
                     weights=self._weights,
-                    tolerance=self.options.tolerance,
+                    tolerance=tolerance,
                     known=known,
                     timeout=self.options.check_timeout,
                 )

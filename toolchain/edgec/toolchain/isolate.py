@@ -53,6 +53,12 @@ def call(
     tail = text.strip().splitlines()[-1:] or [""]
     if died is not None:
         raise died(f"{how}{f' ({tail[0]})' if tail[0] else ''}")
+    if tail[0].partition(":")[0].endswith(("Error", "Exception")):
+        # Python's own traceback: nothing died of the file, edgec has a fault.
+        raise ProgramError(
+            f"edgec itself failed on {subject}: {tail[0]}",
+            hint="`edgec compile --print-passes` shows how far it came; please report this",
+        )
     raise ProgramError(
         f"reading {subject} {how}: the file is damaged, or too large for this machine",
         hint="export the model again",
@@ -123,7 +129,11 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         disabled=tuple(arguments["disabled"]),
         cuts={key: Cut.from_json(value) for key, value in arguments["cuts"].items()},
     )
-    return {"seconds": dict(prepared.seconds), "changes": dict(prepared.changes)}
+    return {
+        "seconds": dict(prepared.seconds),
+        "changes": dict(prepared.changes),
+        "least_precise": prepared.least_precise,
+    }
 
 
 def _check(arguments: Mapping[str, Any]) -> Any:

@@ -30,10 +30,12 @@ class Prepared:
     Attributes:
         seconds: how long reading, each pass and writing took, by name.
         changes: in how many places each pass changed the program, by name; only those that ran.
+        least_precise: `bf16` or `f16` if the program multiplies matrices in it; else empty.
     """
 
     seconds: Mapping[str, float]
     changes: Mapping[str, int]
+    least_precise: str
 
 
 def describe_file(path: Path) -> ProgramInfo:
@@ -99,12 +101,13 @@ def prepare_file(
         narrow=narrow,
         cuts=cuts or {},
     )
+    least_precise = situation.least_precise if situation.is_stablehlo else ""
     changes: dict[str, int] = {}
     for step in passes_for(situation, disabled):
         changes[step.name] = timed(step.name, functools.partial(run_pass, step, module))
     with module.context, write_atomically(output) as stream:
         timed("write", lambda: module.operation.write_bytecode(stream))
-    return Prepared(seconds=seconds, changes=changes)
+    return Prepared(seconds=seconds, changes=changes, least_precise=least_precise)
 
 
 def _parse(data: bytes, context: Any) -> Any:

@@ -55,6 +55,17 @@ class Situation:
         """The names of all operations that occur in the program as it was read."""
         return frozenset(op.name for op in _inside(self.module.operation))
 
+    @cached_property
+    def least_precise(self) -> str:
+        """`bf16` or `f16` if the program multiplies matrices in it; else empty."""
+        products = ("stablehlo.dot_general", "stablehlo.convolution")
+        kinds = {
+            str(op.operands[0].type.element_type)
+            for op in _inside(self.module.operation)
+            if op.name in products
+        }
+        return next((kind for kind in ("bf16", "f16") if kind in kinds), "")
+
 
 def _inside(operation: Any) -> Iterator[Any]:
     for region in operation.regions:

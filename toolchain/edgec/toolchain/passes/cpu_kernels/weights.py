@@ -7,6 +7,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,12 @@ from edgec.toolchain.passes.dynamic_shapes.reading import integers, numbers_of, 
 
 __all__ = ["PackedWeights"]
 
+_EVALUATED = (
+    "stablehlo.convert",
+    "stablehlo.transpose",
+    "stablehlo.reshape",
+    "stablehlo.reverse",
+)
 _Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -77,21 +84,34 @@ def _evaluate(value: Any) -> _Array | None:
         attribute = op.attributes["value"]
         if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
             return np.full(shape, attribute.get_splat_value().value, np.float32)
+        if isinstance(attribute.type.element_type, ir.BF16Type):
+            return _bfloats(str(attribute), shape)
         if isinstance(attribute, ir.DenseFPElementsAttr):
             return np.array(attribute, copy=None).reshape(shape)
         return None
-    if op.name not in ("stablehlo.transpose", "stablehlo.reshape", "stablehlo.reverse"):
+    if op.name not in _EVALUATED:
         return None
     source = _evaluate(op.operands[0])
     if source is None:
         return None
     match op.name:
+        case "stablehlo.convert":
+            return source.astype(np.float32)
         case "stablehlo.transpose":
             return source.transpose(integers(op, "permutation"))
         case "stablehlo.reverse":
             return np.asarray(np.flip(source, tuple(integers(op, "dimensions"))))
         case _:
             return source.reshape(shape)
+
+
+def _bfloats(text: str, shape: Sequence[int]) -> _Array | None:
+    """The values of a bf16 constant, which the bindings hand out as text only."""
+    found = re.search(r'"0x([0-9A-Fa-f]*)"', text)
+    if found is None:
+        return None
+    words = np.frombuffer(bytes.fromhex(found[1]), "<u2").astype(np.uint32) << 16
+    return words.view(np.float32).reshape(shape)
 
 
 def _contracts_last(op: Any) -> bool:
