@@ -29,6 +29,7 @@ from edgec.toolchain.passes.spread_selected import SpreadSelected
 from edgec.toolchain.passes.stable_sorts import StableSorts
 from edgec.toolchain.passes.unroll_loops import UnrollLoops
 from edgec.toolchain.passes.unroll_rotations import UnrollRotations
+from edgec.toolchain.passes.widen_halves import WidenHalves
 
 __all__ = [
     "CATALOGUE",
@@ -78,6 +79,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     InlineCalls,
     UnrollLoops,
     SharedMatrices,
+    WidenHalves,
     ChannelsLast,
     CpuKernels,
     CudaKernels,
