@@ -41,7 +41,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 11
+PASSES_VERSION = 12
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 

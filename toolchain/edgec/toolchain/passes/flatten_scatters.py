@@ -236,6 +236,8 @@ class _Scatter:
         if spare:
             filler = graph.fill(0, (), graph.element(operand))
             matrix = graph.pad(matrix, filler, [0, 0], [1, 0])
+        else:
+            matrix = graph.owned(matrix)
         result = self._scatter(
             matrix, graph.reshape(row, [count, 1]), graph.reshape(update, [count, width])
         )

@@ -33,6 +33,7 @@ __all__ = [
     "is_unsigned",
     "loop",
     "numbers",
+    "owned",
     "pad",
     "part",
     "product",
@@ -377,6 +378,37 @@ def loop(
         following = binary("add", turn, fill(1, (), kind))
         ir.Operation.create("stablehlo.return", operands=[following, *results])
     return list(op.results)[1:]
+
+
+_VIEWS = ("stablehlo.reshape", "stablehlo.bitcast_convert", "stablehlo.optimization_barrier")
+
+
+def owned(value: Any) -> Any:
+    """The value for an operation that works in place: a copy if it may be an argument's memory.
+
+    iree-compile 3.13 sorts and scatters into an argument's own buffer, which is the caller's
+    array where that is shared (`x` is sorted after `main(x)`, if it lies at a multiple of 64).
+    A zero that the compiler cannot see keeps the copy from being taken out again.
+    """
+    root = value
+    while not isinstance(root, ir.BlockArgument):
+        op = root.owner.operation
+        if op.name not in _VIEWS:
+            return value
+        root = op.operands[ir.OpResult(root).result_number if len(op.operands) > 1 else 0]
+    return _copied(value)
+
+
+def _copied(value: Any) -> Any:
+    kind = element(value)
+    if isinstance(kind, ir.ComplexType):
+        return complex_(*(_copied(part(name, value)) for name in ("real", "imag")))
+    bits = kind
+    if not isinstance(kind, ir.IntegerType) or is_unsigned(kind):
+        bits = ir.IntegerType.get_signless(kind.width)
+    zero = unary("optimization_barrier", fill(0, (), bits))
+    same = binary("or", bitcast(value, bits), broadcast(zero, shape(value)))
+    return bitcast(same, kind)
 
 
 def apply(region: Any, arguments: Sequence[Any]) -> list[Any]:

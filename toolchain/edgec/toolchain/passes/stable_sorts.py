@@ -18,6 +18,11 @@ class StableSorts:
     of truths or of integers with ties gives other places than the framework. One more operand
     counts along the sorted dimension and decides between equals, unless one does already. A sort
     of one operand needs none.
+
+    An operand that is an argument of the function is copied, since the compiler sorts in place,
+    into the caller's own array where it is shared. A sort whose results are used in part has
+    them all pass a barrier: the compiler dies of one it may not write (SPIR-V), or refuses it
+    ("write affecting operations on global resources").
     """
 
     name = "stable-sorts"
@@ -39,13 +44,15 @@ def _stable(op: Any) -> Sequence[Any] | None:
 
     attributes = dict(op.attributes.items())
     stable = "is_stable" in attributes and bool(ir.BoolAttr(attributes["is_stable"]).value)
-    if not stable or len(op.operands) == 1:
+    partly = any(not list(result.uses) for result in op.results)
+    stable &= len(op.operands) > 1
+    operands = [graph.owned(value) for value in op.operands]
+    if not stable and not partly and operands == list(op.operands):
         return None
     sizes = graph.shape(op.operands[0])
     axis = ir.IntegerAttr(attributes["dimension"]).value if "dimension" in attributes else -1
     axis %= len(sizes)
-    operands = list(op.operands)
-    own = next((i for i, v in enumerate(operands) if _counts(v, axis)), None)
+    own = next((i for i, v in enumerate(op.operands) if _counts(v, axis)), None) if stable else 0
     if own is None:
         # Counted inside the sort's own kernel, they would lie in memory that it cannot write.
         places = graph.iota(sizes, axis, ir.IntegerType.get_signless(32))
@@ -65,6 +72,9 @@ def _stable(op: Any) -> Sequence[Any] | None:
         keys = list(block.arguments)[: 2 * len(op.operands)]
         swapped = [key for pair in zip(keys[1::2], keys[0::2], strict=True) for key in pair]
         (less,) = graph.apply(op.regions[0], keys)
+        if not stable:
+            ir.Operation.create("stablehlo.return", operands=[less])
+            return _kept(made, len(op.results))
         (more,) = graph.apply(op.regions[0], swapped)
         first = graph.compare("LT", left, right)
         equal = graph.unary("not", more)
@@ -72,7 +82,20 @@ def _stable(op: Any) -> Sequence[Any] | None:
             "stablehlo.return",
             operands=[graph.binary("or", less, graph.binary("and", equal, first))],
         )
-    return list(made.results)[: len(op.results)]
+    return _kept(made, len(op.results))
+
+
+def _kept(sort: Any, count: int) -> list[Any]:
+    """The first results of a sort, all of them in use."""
+    from iree.compiler import ir
+
+    with ir.InsertionPoint.after(sort):
+        fence = ir.Operation.create(
+            "stablehlo.optimization_barrier",
+            results=[v.type for v in sort.results],
+            operands=list(sort.results),
+        )
+    return list(fence.results)[:count]
 
 
 def _counts(value: Any, axis: int) -> bool:
