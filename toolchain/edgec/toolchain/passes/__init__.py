@@ -19,6 +19,7 @@ from edgec.toolchain.passes.guard_products import GuardProducts
 from edgec.toolchain.passes.inline_calls import InlineCalls
 from edgec.toolchain.passes.narrow_integers import NarrowIntegers
 from edgec.toolchain.passes.plain_products import PlainProducts
+from edgec.toolchain.passes.pointwise_products import PointwiseProducts
 from edgec.toolchain.passes.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.separate_groups import SeparateGroups
 from edgec.toolchain.passes.shared_matrices import SharedMatrices
@@ -83,6 +84,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     ChannelsLast,
     CpuKernels,
     CudaKernels,
+    PointwiseProducts,
     Annotate,
 )
 """Every pass, in the order they run."""
