@@ -2,16 +2,25 @@
 
 #include <stddef.h>
 
-#define OPCODES_COUNT 256
+/* Fixed room for each code's operands: small, and nothing for a loader to relocate. */
+#define OPCODES_ROOM 14
 
-#define OPCODES_ENTRY(code, name, spelling, operands) [code] = {(spelling), (operands)},
-static const edgert_opcode opcodes_core[OPCODES_COUNT] = {EDGERT_CORE_OPCODES(OPCODES_ENTRY)};
-static const edgert_opcode opcodes_f32[OPCODES_COUNT] = {EDGERT_F32_OPCODES(OPCODES_ENTRY)};
-static const edgert_opcode opcodes_f64[OPCODES_COUNT] = {EDGERT_F64_OPCODES(OPCODES_ENTRY)};
+#define OPCODES_ENTRY(code, name, spelling, operands) [code] = operands "\n",
+static const char opcodes_core[][OPCODES_ROOM] = {EDGERT_CORE_OPCODES(OPCODES_ENTRY)};
+static const char opcodes_f32[][OPCODES_ROOM] = {EDGERT_F32_OPCODES(OPCODES_ENTRY)};
+static const char opcodes_f64[][OPCODES_ROOM] = {EDGERT_F64_OPCODES(OPCODES_ENTRY)};
 
-edgert_opcode edgert_opcode_of(unsigned prefix, unsigned code) {
-  if (code >= OPCODES_COUNT) return (edgert_opcode){NULL, NULL};
-  if (prefix == EDGERT_PREFIX_F32) return opcodes_f32[code];
-  if (prefix == EDGERT_PREFIX_F64) return opcodes_f64[code];
-  return opcodes_core[code];
+#define OPCODES_COUNT(table) (sizeof(table) / OPCODES_ROOM)
+
+const char *edgert_opcode_operands(unsigned prefix, unsigned code) {
+  const char(*table)[OPCODES_ROOM] = opcodes_core;
+  size_t count = OPCODES_COUNT(opcodes_core);
+  if (prefix == EDGERT_PREFIX_F32) {
+    table = opcodes_f32;
+    count = OPCODES_COUNT(opcodes_f32);
+  } else if (prefix == EDGERT_PREFIX_F64) {
+    table = opcodes_f64;
+    count = OPCODES_COUNT(opcodes_f64);
+  }
+  return code < count && table[code][0] ? table[code] : NULL;
 }

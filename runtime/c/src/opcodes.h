@@ -295,13 +295,8 @@ typedef enum edgert_core_opcode { EDGERT_CORE_OPCODES(EDGERT_OPCODE_NAME) } edge
 typedef enum edgert_f32_opcode { EDGERT_F32_OPCODES(EDGERT_OPCODE_NAME) } edgert_f32_opcode;
 typedef enum edgert_f64_opcode { EDGERT_F64_OPCODES(EDGERT_OPCODE_NAME) } edgert_f64_opcode;
 
-/* What the lists say of one opcode; `operands` is NULL where there is no such opcode. */
-typedef struct edgert_opcode {
-  const char *spelling;
-  const char *operands;
-} edgert_opcode;
-
-/* `prefix` is 0 for the core set. */
-edgert_opcode edgert_opcode_of(unsigned prefix, unsigned code);
+/* The operands of a code as the lists spell them, with a line's end behind the last; NULL where
+ * there is no such code. `prefix` is 0 for the core set. */
+const char *edgert_opcode_operands(unsigned prefix, unsigned code);
 
 #endif

@@ -44,20 +44,21 @@ void edgert_error_clear(edgert_error *error) {
   error->message[0] = 0;
 }
 
+edgert_status edgert_fail_plainly(edgert_error *error, edgert_status status) {
+  if (!error) return status;
+  const char *name = edgert_status_name(status);
+  error->status = status;
+  memcpy(error->message, name, strlen(name) + 1);
+  return status;
+}
+
 edgert_status edgert_fail(edgert_error *error, edgert_status status, const char *format, ...) {
   if (!error) return status;
   error->status = status;
-#if EDGERT_MESSAGES
   va_list arguments;
   va_start(arguments, format);
   int length = vsnprintf(error->message, sizeof error->message, format, arguments);
   va_end(arguments);
   if (length < 0) error->message[0] = 0;
-#else
-  (void)format;
-  const char *name = edgert_status_name(status);
-  size_t size = strlen(name);
-  memcpy(error->message, name, size + 1);
-#endif
   return status;
 }

@@ -28,10 +28,13 @@ edgert_status edgert_fail(edgert_error *error, edgert_status status, const char 
 #endif
     ;
 
+/* The same with the status's name for a sentence. */
+edgert_status edgert_fail_plainly(edgert_error *error, edgert_status status);
+
 #if EDGERT_MESSAGES
 #define EDGERT_FAIL(error, status, ...) edgert_fail((error), (status), __VA_ARGS__)
 #else
-#define EDGERT_FAIL(error, status, ...) edgert_fail((error), (status), "%s", "")
+#define EDGERT_FAIL(error, status, ...) edgert_fail_plainly((error), (status))
 #endif
 
 #endif

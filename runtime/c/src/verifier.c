@@ -282,8 +282,8 @@ static void verifier_take_instruction(verifier *self) {
     byte = verifier_take(self, 1);
     code = byte ? *byte : 0;
   }
-  edgert_opcode opcode = edgert_opcode_of(prefix, code);
-  if (!opcode.operands) {
+  const char *operand = edgert_opcode_operands(prefix, code);
+  if (!operand) {
     verifier_refuse(self, "there is no such instruction"); /* V4 */
     return;
   }
@@ -294,10 +294,10 @@ static void verifier_take_instruction(verifier *self) {
     self->markers[start / 8] |= (uint8_t)(1u << start % 8);
     self->marker_count += 1;
   }
-  for (const char *operand = opcode.operands; *operand && !self->problem;) {
+  while (*operand != '\n' && !self->problem) {
     verifier_take_operand(self, operand);
-    while (*operand && *operand != ' ') ++operand;
-    while (*operand == ' ') ++operand;
+    operand += strcspn(operand, " \n");
+    operand += *operand == ' ';
   }
   self->in_block = !verifier_ends_block(prefix, code);
 }
