@@ -8,7 +8,7 @@ from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["ChannelsLast"]
 
-_BACKENDS = (Backend.CPU, Backend.CUDA, Backend.ROCM)
+_BACKENDS = (Backend.CPU, Backend.CUDA, Backend.ROCM, Backend.VULKAN, Backend.METAL)
 
 
 @dataclass(frozen=True, kw_only=True)
