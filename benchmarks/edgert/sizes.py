@@ -21,11 +21,10 @@ def size(target: str, messages: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "libedgert.so"
         command = [
-            *(sys.executable, "-m", "ziglang", "cc", "-target", target, "-std=c11", "-Os"),
+            *(sys.executable, "-m", "ziglang", "cc", "-target", target, "-std=c11", "-Oz"),
             *("-shared", "-fPIC", "-fvisibility=hidden", "-ffunction-sections"),
             *("-fdata-sections", "-fno-asynchronous-unwind-tables", "-Wl,--gc-sections", "-s"),
-            # As Android asks for; the linker's own choice pads with up to 64 KB a segment.
-            *("-Wl,-z,max-page-size=16384", f"-DEDGERT_MESSAGES={messages}"),
+            *("-fno-unwind-tables", f"-DEDGERT_MESSAGES={messages}"),
             *(f"-I{SOURCE / 'include'}", *map(str, SOURCE.glob("src/**/*.c")), "-lm"),
             *("-o", str(output)),
         ]
