@@ -45,7 +45,7 @@ def _products() -> Iterator[Case]:
     def wide(a: Any, b: Any) -> Any:
         return jnp.matmul(a, b, preferred_element_type=jnp.float32)
 
-    for dtype in ("float16", "bfloat16"):
+    for dtype in ("float16", "bfloat16", "float32"):
         for m, n, k in (
             *((128, 768, 768), (128, 768, 3072), (100, 72, 2048), (1, 1000, 2048), (33, 8, 4096)),
             *((4096, 4096, 1024), (3000, 4000, 520), (1025, 2056, 712), (2048, 2048, 2048)),
@@ -109,16 +109,18 @@ def _convolutions() -> Iterator[Case]:
 
         return convolution
 
-    for images, size, inputs, outputs, taps, stride, pad in (
-        *((1, 56, 64, 64, 3, 1, 1), (1, 7, 512, 512, 3, 1, 1), (2, 30, 72, 40, 3, 2, 1)),
-        *((1, 28, 256, 512, 1, 2, 0), (1, 64, 3, 64, 7, 2, 3), (1, 33, 12, 24, 5, 1, 0)),
-        *((4, 56, 128, 128, 3, 1, 1), (1, 14, 1024, 256, 1, 1, 0)),
-    ):
-        yield Case(
-            name=f"conv_{images}_{size}_{inputs}_{outputs}_{taps}_{stride}",
-            function=function(stride, pad),
-            shapes=((images, size, size, inputs), (taps, taps, inputs, outputs), (outputs,)),
-        )
+    for dtype in ("float16", "float32"):
+        for images, size, inputs, outputs, taps, stride, pad in (
+            *((1, 56, 64, 64, 3, 1, 1), (1, 7, 512, 512, 3, 1, 1), (2, 30, 72, 40, 3, 2, 1)),
+            *((1, 28, 256, 512, 1, 2, 0), (1, 64, 3, 64, 7, 2, 3), (1, 33, 12, 24, 5, 1, 0)),
+            *((4, 56, 128, 128, 3, 1, 1), (1, 14, 1024, 256, 1, 1, 0)),
+        ):
+            yield Case(
+                name=f"conv_{images}_{size}_{inputs}_{outputs}_{taps}_{stride}_{dtype}",
+                function=function(stride, pad),
+                shapes=((images, size, size, inputs), (taps, taps, inputs, outputs), (outputs,)),
+                dtype=dtype,
+            )
 
 
 def _attentions() -> Iterator[Case]:
@@ -136,7 +138,7 @@ def _attentions() -> Iterator[Case]:
         q, k, v = (p.reshape(batch, rows, -1, 64).transpose(0, 2, 1, 3) for p in parts)
         return plain(q, k, v).transpose(0, 2, 1, 3).reshape(batch, rows, width // 3)
 
-    for dtype in ("float16", "bfloat16"):
+    for dtype in ("float16", "bfloat16", "float32"):
         for heads, queries, keys, wide in (
             *((12, 128, 128, 64), (3, 100, 77, 32), (5, 1, 300, 128), (40, 512, 512, 64)),
         ):
@@ -176,10 +178,12 @@ def _norms() -> Iterator[Case]:
         y = y * jax.lax.rsqrt((y * y).mean(-1, keepdims=True) + 1e-6)
         return y.astype(x.dtype) * scale
 
-    for word, function in (("layer", layer), ("quick", quick), ("root", root)):
-        for rows, width in ((128, 768), (5, 4096), (7, 1032)):
-            yield Case(
-                name=f"norm_{word}_{width}",
-                function=function,
-                shapes=((2, rows, width), (width,), (width,)),
-            )
+    for dtype in ("float16", "float32"):
+        for word, function in (("layer", layer), ("quick", quick), ("root", root)):
+            for rows, width in ((128, 768), (5, 4096), (7, 1032)):
+                yield Case(
+                    name=f"norm_{word}_{width}_{dtype}",
+                    function=function,
+                    shapes=((2, rows, width), (width,), (width,)),
+                    dtype=dtype,
+                )

@@ -73,8 +73,8 @@ def _bert(layers: int, width: int, heads: int, tokens: int, dtype: str) -> Netwo
     return Network(name=f"bert-base-{dtype}", function=function, exact=function, draw=draw)
 
 
-def _resnet50(dtype: str) -> Network:
-    """ResNet-50 v1.5 without batch norms, NHWC; each convolution has a bias, as after folding."""
+def _resnet50(dtype: str, layout: str = "NHWC") -> Network:
+    """ResNet-50 v1.5 without batch norms; each convolution has a bias, as after folding."""
     import jax
     import jax.numpy as jnp
 
@@ -93,17 +93,15 @@ def _resnet50(dtype: str) -> Network:
         return [*found, (2048, 1000), (1000,)]
 
     def conv(x: Any, weight: Any, bias: Any, stride: int = 1) -> Any:
-        size = weight.shape[0] // 2
-        return (
-            jax.lax.conv_general_dilated(
-                x,
-                weight,
-                (stride, stride),
-                [(size, size), (size, size)],
-                dimension_numbers=("NHWC", "HWIO", "NHWC"),
-            )
-            + bias
-        )
+        kernel = "HWIO" if layout == "NHWC" else "OIHW"
+        size = weight.shape[kernel.index("H")] // 2
+        return jax.lax.conv_general_dilated(
+            x,
+            weight,
+            (stride, stride),
+            [(size, size), (size, size)],
+            dimension_numbers=(layout, kernel, layout),
+        ) + (bias if layout == "NHWC" else bias[:, None, None])
 
     def function(x: Any, weights: list[Any]) -> Any:
         pairs = iter(zip(weights[0::2], weights[1::2], strict=True))
@@ -113,9 +111,8 @@ def _resnet50(dtype: str) -> Network:
             x,
             jnp.array(-jnp.inf, x.dtype),
             jax.lax.max,
-            (1, 3, 3, 1),
-            (1, 2, 2, 1),
-            [(0, 0), (1, 1), (1, 1), (0, 0)],
+            *(tuple(size if c in "HW" else 1 for c in layout) for size in (3, 2)),
+            [(1, 1) if c in "HW" else (0, 0) for c in layout],
         )
         for _, _, blocks, first in plan:
             for block in range(blocks):
@@ -124,7 +121,7 @@ def _resnet50(dtype: str) -> Network:
                 y = relu(conv(y, *next(pairs), stride=stride))
                 y = conv(y, *next(pairs))
                 x = relu(y + (conv(x, *next(pairs), stride=stride) if block == 0 else x))
-        pooled = x.astype(jnp.float32).mean((1, 2)).astype(x.dtype)
+        pooled = x.astype(jnp.float32).mean(tuple(layout.index(c) for c in "HW")).astype(x.dtype)
         weight, bias = next(pairs)
         return pooled @ weight + bias
 
@@ -134,10 +131,14 @@ def _resnet50(dtype: str) -> Network:
         weights = []
         for shape in shapes():
             fan = int(np.prod(shape[:-1])) if len(shape) > 1 else 100
-            weights.append((rng.standard_normal(shape) * fan**-0.5).astype(kind))
-        return rng.standard_normal((1, 224, 224, 3)).astype(kind), weights
+            values = (rng.standard_normal(shape) * fan**-0.5).astype(kind)
+            turn = layout == "NCHW" and len(shape) == 4
+            weights.append(np.ascontiguousarray(values.transpose(3, 2, 0, 1)) if turn else values)
+        sizes = [{"N": 1, "C": 3}.get(c, 224) for c in layout]
+        return rng.standard_normal(sizes).astype(kind), weights
 
-    return Network(name=f"resnet50-{dtype}", function=function, exact=function, draw=draw)
+    name = f"resnet50-{dtype}" if layout == "NHWC" else f"resnet50-{layout.lower()}-{dtype}"
+    return Network(name=name, function=function, exact=function, draw=draw)
 
 
 def _product(size: int, dtype: str) -> Network:
@@ -160,6 +161,10 @@ MODELS: dict[str, Callable[[], Network]] = {
     "bert-base-float16": lambda: _bert(12, 768, 12, 128, "float16"),
     "bert-base-bfloat16": lambda: _bert(12, 768, 12, 128, "bfloat16"),
     "resnet50-float16": lambda: _resnet50("float16"),
+    "resnet50-nchw-float16": lambda: _resnet50("float16", "NCHW"),
+    "resnet50-float32": lambda: _resnet50("float32"),
+    "bert-base-float32": lambda: _bert(12, 768, 12, 128, "float32"),
+    "product2048-float32": lambda: _product(2048, "float32"),
     "product8192-float16": lambda: _product(8192, "float16"),
     "product8192-bfloat16": lambda: _product(8192, "bfloat16"),
     "product2048-float16": lambda: _product(2048, "float16"),

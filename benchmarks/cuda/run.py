@@ -31,7 +31,7 @@ class Loaded:
         config = rt.Config("cuda")
         index = rt.ParameterIndex()
         for number, weight in enumerate(weights):
-            index.add_buffer(f"w{number}", memoryview(np.ascontiguousarray(weight)).cast("B"))
+            index.add_buffer(f"w{number}", np.ascontiguousarray(weight).view(np.uint8).reshape(-1))
         provider = index.create_provider("model")
         parameters = rt.create_io_parameters_module(config.vm_instance, provider)
         self._rt = rt

@@ -11,6 +11,7 @@ def attention(
     q, k, v, o, queries, keys, scale_bits, q_at, k_at, v_at, q_batch, k_batch, v_batch, o_batch,
     q_head, k_head, v_head, o_head, q_row, k_row, v_row, o_row, share,
     BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
     """O = softmax(Q K^T * scale) V for each head of each batch, D wide.
 
@@ -39,7 +40,7 @@ def attention(
         held = tl.load(
             k + (start + key)[None, :] * k_row + inner[:, None], mask=fits[None, :], other=0.0
         )
-        scores = tl.dot(queried, held) * scale
+        scores = tl.dot(queried, held, input_precision=PRECISION) * scale
         scores = tl.where(fits[None, :], scores, float("-inf"))
         more = tl.maximum(most, tl.max(scores, 1))
         shares = tl.exp2(scores - more[:, None])
@@ -48,7 +49,8 @@ def attention(
         values = tl.load(
             v + (start + key)[:, None] * v_row + inner[None, :], mask=fits[:, None], other=0.0
         )
-        total = tl.dot(shares.to(v.dtype.element_ty), values, total * fade[:, None])
+        shares = shares.to(v.dtype.element_ty)
+        total = tl.dot(shares, values, total * fade[:, None], input_precision=PRECISION)
         most = more
     total = total / sums[:, None]
     tl.store(

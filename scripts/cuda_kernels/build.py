@@ -17,7 +17,9 @@ OUTPUT = SOURCES.parents[1] / "toolchain/edgec/toolchain/kernels/cuda"
 ARCHITECTURES = {"sm_80": (80, 76), "sm_90a": (90, 80)}
 """Folder to compute capability and PTX version: the lowest that has what the kernels use."""
 
-ELEMENTS = {"f16": "fp16", "bf16": "bf16"}
+ELEMENTS = {"f16": "fp16", "bf16": "bf16", "f32": "fp32"}
+SHARED = {"sm_80": 101376, "sm_90a": 232448}
+"""Bytes of shared memory that every GPU of the family gives one program."""
 INTEGERS: dict[str, tuple[str, ...]] = {
     "product": ("m", "n", "k", "k_part", "a_step", "b_step", "slot", "what"),
     "large_product": ("m", "n", "k", "what"),
@@ -134,13 +136,18 @@ def build(kernel: Kernel, element: str, folder: str) -> tuple[str, dict[str, int
     pointers, integers = POINTERS[kernel.source], INTEGERS[kernel.source]
     types = {"work": "*fp32", "counters": "*i32"}
     signature = {name: types.get(name, f"*{ELEMENTS[element]}") for name in pointers}
-    signature |= dict.fromkeys(integers, "i32") | dict.fromkeys(kernel.sizes, "constexpr")
+    sizes = dict(kernel.sizes)
+    if "PRECISION" in function.arg_names:
+        sizes["PRECISION"] = "tf32x3"
+    if ELEMENTS[element] == "fp32" and "BK" in sizes:
+        sizes["BK"] //= 2  # as many bytes
+    signature |= dict.fromkeys(integers, "i32") | dict.fromkeys(sizes, "constexpr")
     names = (*pointers, *integers)
     hints = {(i,): [["tt.divisibility", 16]] for i in range(len(pointers))}
     for name in MULTIPLES_OF_8[kernel.source]:
         hints[(names.index(name),)] = [["tt.divisibility", 8]]
     built = triton.compile(
-        ASTSource(fn=function, signature=signature, constexprs=kernel.sizes, attrs=hints),
+        ASTSource(fn=function, signature=signature, constexprs=sizes, attrs=hints),
         target=GPUTarget("cuda", capability, 32),
         options={
             "num_warps": kernel.warps,
@@ -152,9 +159,7 @@ def build(kernel: Kernel, element: str, folder: str) -> tuple[str, dict[str, int
     facts = {"threads": 32 * built.metadata.num_warps, "shared": built.metadata.shared}
     if built.metadata.global_scratch_size:
         facts["scratch"] = built.metadata.global_scratch_size
-    facts |= {
-        name.lower(): value for name, value in kernel.sizes.items() if name in ("BM", "BN", "BK")
-    }
+    facts |= {name.lower(): value for name, value in sizes.items() if name in ("BM", "BN", "BK")}
     return tidy(built.asm["ptx"], kernel.source, entry, names, "scratch" in facts), facts
 
 
@@ -207,11 +212,15 @@ def main() -> None:
         index = json.loads(path.read_text()) if only else {}
         for element in ELEMENTS:
             for kernel in kernels():
+                # Three products of a tile of 128 rows do not fit into the registers.
+                narrow = ELEMENTS[element] != "fp32" or kernel.sizes.get("BM", 0) <= 64
                 wanted = not only or kernel.name.startswith(only)
-                if wanted and kernel.only in ("", folder):
+                if wanted and narrow and kernel.only in ("", folder):
                     name = f"{kernel.name}_{element}"
-                    ptx, index[name] = build(kernel, element, folder)
-                    (OUTPUT / folder / f"{name}.ptx").write_text(ptx)
+                    ptx, facts = build(kernel, element, folder)
+                    if facts["shared"] <= SHARED[folder]:
+                        index[name] = facts
+                        (OUTPUT / folder / f"{name}.ptx").write_text(ptx)
         path.write_text(json.dumps(dict(sorted(index.items())), indent=1) + "\n")
         print(f"{folder}: {len(index)} kernels")
 

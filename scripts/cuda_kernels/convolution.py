@@ -12,6 +12,7 @@ def convolution(
     x, w, bias, other, c, work, counters, images, high, wide, inputs, out_high, out_wide, outputs,
     pixel, taps_wide, taps, stride_high, stride_wide, pad_high, pad_wide, steps_part, slot, what,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
     """C = finish(X * W): `x` is [images, high, wide, pixel], `w` [taps, inputs, outputs].
 
@@ -52,7 +53,7 @@ def convolution(
         values = tl.load(x_at, mask=inside[:, None] & (channel[None, :] < inputs), other=0.0)
         w_at = w + (tap * inputs + channel)[:, None] * outputs + column_in[None, :]
         weights = tl.load(w_at, mask=channel[:, None] < inputs, other=0.0)
-        total = tl.dot(values, weights, total)
+        total = tl.dot(values, weights, total, input_precision=PRECISION)
     done = True
     if parts > 1:
         total, done = join(

@@ -1,4 +1,4 @@
-"""The matrix product in Triton: f16 or bf16 in, summed in f32, with what may follow it."""
+"""The matrix product in Triton, summed in f32, with what may follow it."""
 
 import triton
 import triton.language as tl
@@ -11,6 +11,7 @@ __all__ = ["product"]
 def product(
     a, b, bias, other, c, work, counters, m, n, k, k_part, a_step, b_step, slot, what,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TRANSPOSED: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):  # fmt: skip
     """C = finish(A B), one tile a program.
 
@@ -19,7 +20,8 @@ def product(
     part sums `k_part` of the k, a multiple of BK. `a_step` and `b_step` are the elements from one
     product of the batch to the next, 0 if all share it. `what`: see `finish`. With several parts
     (and no batch), `work` holds an f32 tile for each part and tile, and `counters[slot:]` a zero
-    for each tile.
+    for each tile. PRECISION is how f32 is multiplied: "tf32x3" keeps its precision by three
+    products of the matrix units.
     """
     tile = tl.program_id(0)
     part = tl.program_id(1)
@@ -53,7 +55,7 @@ def product(
     for start in range(first, last, BK):
         x = tl.load(a_at, mask=inner[None, :] < last - start, other=0.0)
         y = tl.load(b_at, mask=inner[:, None] < last - start, other=0.0)
-        total = tl.dot(x, y, total)
+        total = tl.dot(x, y, total, input_precision=PRECISION)
         a_at += BK
         if TRANSPOSED:
             b_at += BK

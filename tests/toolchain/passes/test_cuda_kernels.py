@@ -70,6 +70,12 @@ def test_a_product_with_its_bias_becomes_one_dispatch() -> None:
     assert (m, n, k, part, what) == (128, 3072, 768, 768, 1)
 
 
+def test_f32_keeps_its_precision_in_a_kernel_of_its_own() -> None:
+    after = rewrite(lower(lambda x, w: x @ w, (128, 768), (768, 768), dtype="float32"))
+    assert called(after)[0].startswith("product_nn_")
+    assert called(after)[0].endswith("_f32")
+
+
 def test_a_product_with_a_turned_matrix_reads_it_as_it_lies() -> None:
     after = rewrite(lower(lambda x, w: x @ w.T, (64, 256), (512, 256)))
     (name,) = called(after)
@@ -84,7 +90,7 @@ def test_a_product_with_a_turned_matrix_reads_it_as_it_lies() -> None:
     [
         (((64, 256), (256, 510)), "float16"),  # no multiple of 8 columns
         (((64, 250), (250, 512)), "float16"),  # no multiple of 8 inside
-        (((64, 256), (256, 512)), "float32"),
+        (((64, 256), (256, 512)), "int32"),
         (((8, 16), (16, 8)), "float16"),  # not worth a kernel
     ],
 )

@@ -18,7 +18,7 @@ from edgec.toolchain.passes.graph import shape
 
 __all__ = ["rewrite_attention"]
 
-_ELEMENTS = ("f16", "bf16")
+_ELEMENTS = ("f16", "bf16", "f32")
 _WIDTHS = (32, 64, 128)
 
 
@@ -60,6 +60,9 @@ def rewrite_attention(op: Any, library: Library) -> None:
         steps[letter] = count
         count *= sizes[letter]
     rows = 64 if heads * batch * math.ceil(queries / 64) >= MULTIPROCESSORS else 16
+    kernel = f"attention_{wide}_{rows}_{element}"
+    if kernel not in library.index:
+        return
     out = ir.RankedTensorType.get([count], element)
     bits = struct.unpack("<i", struct.pack("<f", scale))[0]
     numbers = [queries, keys, bits, *(view.start for view in views)]
@@ -69,7 +72,7 @@ def rewrite_attention(op: Any, library: Library) -> None:
         return
     with ir.InsertionPoint(last.owner.operation):
         results = library.call(
-            f"attention_{wide}_{rows}_{element}",
+            kernel,
             (math.ceil(queries / rows), heads, batch),
             [*numbers, 1],
             [view.value for view in views],

@@ -45,8 +45,10 @@ _CONVOLUTIONS: dict[str, _Form] = {
     "deep": _Form(rows=64, columns=64, inner=128, start=2.6, step=0.31, load=1.45, whole=False),
     "narrow": _Form(rows=64, columns=32, inner=128, start=2.5, step=0.26, load=1.5, whole=False),
 }
-_JOIN = 2.0
-_JOIN_PART = 0.15
+_JOIN = 1.0
+_JOIN_PART = 0.36
+_F32 = 2.2
+"""How much longer a step takes in f32: as many bytes, three products."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +74,16 @@ class Choice:
     time: float
 
 
-def choose(m: int, n: int, k: int, *, batch: int = 1, taps: int = 0, large: bool = False) -> Choice:
+def choose(
+    m: int, n: int, k: int, *, batch: int = 1, taps: int = 0, f32: bool = False, large: bool = False
+) -> Choice:
     """The choice for [m, k] times [k, n].
 
     Args:
         m, n, k: the sizes; for a convolution k is its input channels.
         batch: how many such products.
         taps: for a convolution, how many places its window has; 0 for a product.
+        f32: whether elements have 4 bytes: a step is half as long.
         large: whether the form `large` exists and may be used.
     """
     forms = _CONVOLUTIONS if taps else _PRODUCTS
@@ -86,8 +91,12 @@ def choose(m: int, n: int, k: int, *, batch: int = 1, taps: int = 0, large: bool
     for word, form in forms.items():
         if word == "large" and (not large or batch > 1):
             continue
+        if f32 and form.rows > 64:
+            continue  # Three products of such a tile do not fit into the registers.
         tiles = math.ceil(m / form.rows) * math.ceil(n / form.columns)
-        steps = math.ceil(k / form.inner) * max(taps, 1)
+        inner = form.inner // 2 if f32 else form.inner
+        pace = form.step * _F32 if f32 else form.step
+        steps = math.ceil(k / inner) * max(taps, 1)
         for parts in (1, 2, 4, 8, 16):
             if parts > 1 and (
                 word == "large" or batch > 1 or tiles > _COUNTED_TILES or steps < 2 * parts
@@ -99,14 +108,14 @@ def choose(m: int, n: int, k: int, *, batch: int = 1, taps: int = 0, large: bool
                 continue
             programs = tiles * parts * batch / MULTIPROCESSORS
             load = math.ceil(programs) if form.whole else max(1.0, programs * form.load)
-            time = form.start + each * form.step * load
+            time = form.start + each * pace * load
             time += (_JOIN + _JOIN_PART * parts) if parts > 1 else 0.0
             found.append(
                 Choice(
                     form=word,
                     rows=form.rows,
                     columns=form.columns,
-                    inner=form.inner,
+                    inner=inner,
                     tiles=tiles,
                     parts=parts,
                     steps=each,

@@ -16,7 +16,7 @@ from edgec.toolchain.passes.graph import fill, pad, shape
 
 __all__ = ["rewrite_convolution"]
 
-_ELEMENTS = ("f16", "bf16")
+_ELEMENTS = ("f16", "bf16", "f32")
 _LAYOUT = (["b", "0", "1", "f"], ["0", "1", "i", "o"], ["b", "0", "1", "f"])
 _LEAST_WORK = 1 << 20
 
@@ -50,7 +50,7 @@ def rewrite_convolution(op: Any, library: Library) -> None:
             image, weight = _gather_rows(image, weight, pads)
             _, high, wide, pixel = shape(image)
             taps, taps_wide, inputs, pads = taps_high, 1, pixel * taps_wide, [0, 0, 0, 0]
-        choice = choose(m, outputs, inputs, taps=taps)
+        choice = choose(m, outputs, inputs, taps=taps, f32=str(element) == "f32")
         room = choice.tiles * choice.parts * choice.rows * choice.columns
         numbers = [
             *(images, high, wide, inputs, out_high, out_wide, outputs, pixel, taps_wide, taps),

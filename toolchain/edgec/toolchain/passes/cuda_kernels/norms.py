@@ -18,7 +18,7 @@ from edgec.toolchain.passes.graph import shape
 
 __all__ = ["rewrite_norm"]
 
-_ELEMENTS = ("f16", "bf16")
+_ELEMENTS = ("f16", "bf16", "f32")
 _BLOCKS = (1024, 4096)
 
 
@@ -36,16 +36,24 @@ def rewrite_norm(op: Any, library: Library) -> None:
     if found is None:
         return
     centre, eps = found
-    source = _narrow(centre.value)
     width = shape(centre.value)[-1]
-    if source is None or width % 8 or width > _BLOCKS[-1]:
+    if width % 8 or width > _BLOCKS[-1] or not centre.value.type.has_static_shape:
         return
-    element = source.type.element_type
     ends = list(_ends(op.results[0], centre, width))
-    ends = [end for end in ends if end[0].type.element_type == element]
-    if not ends:
+    sources: list[Any] = [v for v in (_narrow(centre.value), centre.value) if v is not None]
+    found_ends = [
+        (source, end)
+        for source in sources
+        for end in ends
+        if end[0].type.element_type == source.type.element_type
+        and str(source.type.element_type) in _ELEMENTS
+    ]
+    if not found_ends:
         return
-    last, scale, shift = ends[-1]
+    # The narrowest source first, the longest end last.
+    source = found_ends[0][0]
+    last, scale, shift = [end for value, end in found_ends if value == source][-1]
+    element = source.type.element_type
     given = [v for v in (scale, shift) if v is not None]
     kinds = {str(v.type.element_type) for v in given} or {str(element)}
     if len(kinds) > 1 or not kinds <= {str(element), "f32"}:
@@ -87,9 +95,9 @@ def _with_number(op: Any) -> tuple[Any, float] | None:
 def _narrow(value: Any) -> Any | None:
     """The f16 or bf16 tensor that a value of f32 was widened from."""
     op = _of(value, "convert")
-    if op is None or str(op.operands[0].type.element_type) not in _ELEMENTS:
+    if op is None or str(op.operands[0].type.element_type) not in _ELEMENTS[:2]:
         return None
-    return op.operands[0] if op.operands[0].type.has_static_shape else None
+    return op.operands[0]
 
 
 def _spread(value: Any) -> Any:

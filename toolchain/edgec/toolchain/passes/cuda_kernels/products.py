@@ -16,7 +16,7 @@ from edgec.toolchain.passes.graph import shape
 
 __all__ = ["rewrite_product", "sum_in_f32"]
 
-ELEMENTS = ("f16", "bf16")
+ELEMENTS = ("f16", "bf16", "f32")
 _LEAST_WORK = 1 << 20
 _LARGE_PROGRAMS = MULTIPROCESSORS
 
@@ -45,7 +45,9 @@ def rewrite_product(op: Any, library: Library) -> None:
     wide = tail.what & 4
     form = "nt" if turned else "nn"
     large = f"product_{form}_large_{element}"
-    choice = choose(m, n, k, batch=batch, large=large in library.index and not wide)
+    choice = choose(
+        m, n, k, batch=batch, f32=str(element) == "f32", large=large in library.index and not wide
+    )
     kernel = f"product_{form}_{choice.form}_{element}"
     with ir.InsertionPoint(tail.last.owner.operation):
         flat = ir.RankedTensorType.get([batch, m, n], tail.last.type.element_type)
@@ -72,7 +74,7 @@ def sum_in_f32(op: Any) -> None:
     """Let the compiler sum in f32 what no kernel takes; it sums f16 in f16 otherwise."""
     (value,) = op.results
     element = value.type.element_type
-    if str(element) not in ELEMENTS or any(v.type.element_type != element for v in op.operands):
+    if str(element) not in ELEMENTS[:2] or any(v.type.element_type != element for v in op.operands):
         return
     value.set_type(ir.RankedTensorType.get(value.type.shape, ir.F32Type.get()))
     with ir.InsertionPoint.after(op):
