@@ -1,6 +1,8 @@
 """Where candidates are tried: here, or on the nodes of a Ray cluster, behind one interface."""
 
 import concurrent.futures
+import os
+import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
@@ -9,6 +11,8 @@ from edgec.runtime.errors import DeviceMissing, MissingExtra
 from edgec.toolchain.tuning.evaluate import Evaluator, Subject
 
 __all__ = ["LocalPool", "Pool", "RayPool", "Work"]
+
+_KNOCK_TIMEOUT = 5.0
 
 Work = tuple[str, tuple[Any, ...]]
 """The name of a method of `Evaluator`, and its arguments."""
@@ -63,6 +67,8 @@ class RayPool:
     """
 
     def __init__(self, subject: Subject, address: str) -> None:
+        # A cluster that is started here reports to nobody.
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             import ray
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -72,6 +78,7 @@ class RayPool:
         self._started = not ray.is_initialized()
         try:
             if self._started:
+                _knock(address)
                 ray.init(address=address, log_to_driver=False, logging_level="ERROR")
             nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
             remote = ray.remote(Evaluator)
@@ -82,9 +89,10 @@ class RayPool:
                 ).remote(subject)
                 for node in nodes
             ]
-        except (ConnectionError, ValueError, RuntimeError, TimeoutError, OSError) as error:
+        except (ValueError, RuntimeError, OSError) as error:
+            reason = next(iter(str(error).splitlines()), "no reason given")
             raise DeviceMissing(
-                f"no Ray cluster answers at {address}: {str(error).splitlines()[0]}",
+                f"no Ray cluster answers at {address}: {reason}",
                 hint="start one with `ray start --head`, or name it with --ray=HOST:PORT",
             ) from error
         self.width = len(self._actors)
@@ -107,6 +115,17 @@ class RayPool:
             self._ray.kill(actor)
         if self._started:
             self._ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nobody listens: Ray itself tries for minutes, and then ends the process.
+
+    Raises:
+        OSError: nobody listens at HOST:PORT.
+    """
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_KNOCK_TIMEOUT).close()
 
 
 def _do(evaluator: Evaluator, work: Work) -> Any:
