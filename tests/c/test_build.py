@@ -34,6 +34,17 @@ def test_the_presets_build(preset: str, build: Callable[[str], Path]) -> None:
     assert "drivers: cpu" in run(build(preset) / "edgert", "version")
 
 
+@pytest.mark.parametrize(
+    "option",
+    ["EDGERT_THREADS=0", "EDGERT_WITH_ELF=0", "EDGERT_MESSAGES=0", "EDGERT_WITH_NULL=0"],
+)
+def test_every_option_leaves_sound_c(option: str) -> None:
+    run(
+        *("cc", "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"),
+        *(f"-D{option}", f"-I{SOURCE / 'include'}", *SOURCE.glob("src/**/*.c")),
+    )
+
+
 @pytest.mark.parametrize("messages", [0, 1])
 def test_clang_finds_nothing_to_warn_of(messages: int, tmp_path: Path) -> None:
     pytest.importorskip("ziglang")

@@ -1,4 +1,4 @@
-"""edgert on other machines, emulated: 64-bit and 32-bit Arm, and RISC-V.
+"""edgert on other machines, emulated: 64-bit and 32-bit Arm, RISC-V and WebAssembly.
 
 The command is built by clang with musl, statically, and runs the conformance programs, compiled
 for that machine. Numbers are compared with the reference runtime's on this machine; integers and
@@ -25,7 +25,7 @@ from tests.c.vm_programs import HAND_MADE, Case, agree, pure_cases
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """A machine: how to build for it, how to be it, what to compile modules for."""
+    """A machine: how to build for it, how to be it, what to compile modules for ("": nothing)."""
 
     name: str
     triple: str
@@ -58,8 +58,15 @@ MACHINES = (
         emulator=("qemu-riscv64",),
         target="cpu:riscv64",
     ),
+    Machine(
+        name="wasm32",
+        triple="wasm32-wasi",
+        emulator=("node", "--no-warnings", str(Path(__file__).with_name("wasi.mjs"))),
+        target="",
+    ),
 )
 
+WITHOUT_KERNELS = "edgert does not load WebAssembly kernels yet, only byte code runs there"
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -134,6 +141,8 @@ def test_programs_compute_the_same(
     compile_text: Callable[..., Path],
     tmp_path: Path,
 ) -> None:
+    if not machine.target:
+        pytest.skip(WITHOUT_KERNELS)
     if name == "softmax" and machine.name == "armv7":
         pytest.skip("the compiler makes maxima a call of fmaxf there, which modules cannot link")
     program = next(program for program in PROGRAMS if program.name == name)
@@ -154,6 +163,8 @@ def test_programs_compute_the_same(
 def test_state_is_kept_between_calls(
     machine: Machine, command: Command, compile_text: Callable[..., Path], tmp_path: Path
 ) -> None:
+    if not machine.target:
+        pytest.skip(WITHOUT_KERNELS)
     program = next(program for program in PROGRAMS if program.name == "state")
     memory, counter = _answers(
         *(command, tmp_path, compile_text(program.text, machine.target), "--function=step"),

@@ -3,7 +3,7 @@
  *
  *     torture allocations MODULE   fail every allocation once, on the CPU
  *     torture truncations MODULE   cut the file at every 64 bytes
- *     torture flips MODULE COUNT   change up to four bytes, COUNT times, without native code
+ *     torture flips MODULE COUNT [SEED]   change a few bytes, COUNT times, without native code
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,8 +176,8 @@ static uint64_t next_random(uint64_t *state) {
   return *state;
 }
 
-static void flip_bytes(const uint8_t *data, size_t size, long count) {
-  uint64_t state = 0x9E3779B97F4A7C15u;
+static void flip_bytes(const uint8_t *data, size_t size, long count, uint64_t seed) {
+  uint64_t state = 0x9E3779B97F4A7C15u ^ seed * 0x2545F4914F6CDD1Du;
   long refused = 0;
   uint8_t *copy = aligned_copy(data, size);
   if (!copy) return;
@@ -216,7 +216,8 @@ int main(int count, char **arguments) {
   else if (strcmp(arguments[1], "truncations") == 0)
     truncate_file(data, size);
   else if (strcmp(arguments[1], "flips") == 0 && count > 3)
-    flip_bytes(data, size, strtol(arguments[3], NULL, 10));
+    flip_bytes(data, size, strtol(arguments[3], NULL, 10),
+               count > 4 ? strtoull(arguments[4], NULL, 10) : 0);
   else
     return 2;
   free(data);

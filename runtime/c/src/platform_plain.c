@@ -1,4 +1,4 @@
-/* Systems with nothing but a C library: WebAssembly. No threads, no code of its own making. */
+/* Systems with nothing but a C library: WebAssembly. No machine code, no clock. */
 #include "platform.h"
 
 #if defined(__wasm__)
@@ -51,29 +51,6 @@ edgert_status edgert_code_protect(uint8_t *base, size_t size, int access, edgert
 
 void edgert_code_release(uint8_t *base, size_t size) { (void)base, (void)size; }
 
-void edgert_mutex_create(edgert_mutex *self) { *self = 0; }
-void edgert_mutex_destroy(edgert_mutex *self) { (void)self; }
-void edgert_mutex_lock(edgert_mutex *self) { (void)self; }
-void edgert_mutex_unlock(edgert_mutex *self) { (void)self; }
-void edgert_condition_create(edgert_condition *self) { *self = 0; }
-void edgert_condition_destroy(edgert_condition *self) { (void)self; }
-void edgert_condition_wait(edgert_condition *self, edgert_mutex *mutex) {
-  (void)self, (void)mutex;
-}
-void edgert_condition_wake_all(edgert_condition *self) { (void)self; }
-
-edgert_status edgert_thread_start(edgert_thread *self, void *(*run)(void *), void *argument,
-                                  edgert_error *error) {
-  (void)self, (void)run, (void)argument;
-  return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "there are no threads here");
-}
-
-void edgert_thread_join(edgert_thread *self) { (void)self; }
-
-void edgert_thread_yield(void) {}
-
 uint64_t edgert_nanoseconds(void) { return 0; }
-
-unsigned edgert_processor_count(void) { return 1; }
 
 #endif

@@ -87,6 +87,14 @@ void edgert_code_release(uint8_t *base, size_t size) {
   if (base) munmap(base, size);
 }
 
+uint64_t edgert_nanoseconds(void) {
+  struct timespec now;
+  if (clock_gettime(CLOCK_MONOTONIC, &now) != 0) return 0;
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+#if EDGERT_THREADS
+
 void edgert_mutex_create(edgert_mutex *self) { pthread_mutex_init(self, NULL); }
 void edgert_mutex_destroy(edgert_mutex *self) { pthread_mutex_destroy(self); }
 void edgert_mutex_lock(edgert_mutex *self) { pthread_mutex_lock(self); }
@@ -109,12 +117,6 @@ void edgert_thread_join(edgert_thread *self) { pthread_join(*self, NULL); }
 
 void edgert_thread_yield(void) { sched_yield(); }
 
-uint64_t edgert_nanoseconds(void) {
-  struct timespec now;
-  if (clock_gettime(CLOCK_MONOTONIC, &now) != 0) return 0;
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 unsigned edgert_processor_count(void) {
 #if defined(__linux__) && defined(CPU_COUNT)
   cpu_set_t set;
@@ -124,5 +126,7 @@ unsigned edgert_processor_count(void) {
   long count = sysconf(_SC_NPROCESSORS_ONLN);
   return count > 0 ? (unsigned)count : 1;
 }
+
+#endif
 
 #endif

@@ -8,6 +8,10 @@ static void session_destroy(edgert_object *object) {
   edgert_session *self = (edgert_session *)object;
   const edgert_allocator *allocator = &object->allocator;
   edgert_module *module = self->module;
+  if (self->is_ready && module->deinit >= 0) {
+    edgert_cell none;
+    (void)edgert_session_run(self, (uint32_t)module->deinit, NULL, &none, NULL);
+  }
   for (uint32_t i = 0; self->global_refs && i < module->global_refs; ++i)
     edgert_release_at(&self->global_refs[i]);
   edgert_lists_clear(&self->lists);
@@ -179,11 +183,13 @@ edgert_status edgert_session_create(edgert_module *module, edgert_device *device
     edgert_cell none;
     status = edgert_session_run(self, (uint32_t)module->init, NULL, &none, error);
   }
-  if (status != EDGERT_OK)
+  if (status != EDGERT_OK) {
     edgert_release(self);
-  else
-    *out_session = self;
-  return status;
+    return status;
+  }
+  self->is_ready = 1;
+  *out_session = self;
+  return EDGERT_OK;
 }
 
 edgert_session *edgert_session_retain(edgert_session *session) { return edgert_retain(session); }

@@ -71,6 +71,7 @@ struct edgert_session {
   size_t scope_count;
   edgert_stack stack;
   edgert_lists lists;
+  int is_ready; /* `__init` has run, so `__deinit` will */
   uint64_t max_steps;
   uint64_t steps;
   uint32_t depth;

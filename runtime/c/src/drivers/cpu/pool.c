@@ -83,6 +83,32 @@ static int pool_run_work(const edgert_work *work, uint64_t first, uint64_t count
   return 1;
 }
 
+static edgert_status pool_failed(edgert_error *error) {
+  return EDGERT_FAIL(error, EDGERT_DEVICE_FAILED, "a kernel reported failure");
+}
+
+/* All on the caller's thread, each dispatch's cost noted. */
+static edgert_status pool_run_alone(const edgert_work *works, size_t count,
+                                    edgert_scratch *scratch, edgert_error *error) {
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t begin = edgert_nanoseconds();
+    if (!pool_run_work(&works[i], 0, works[i].count, 0, scratch)) return pool_failed(error);
+    uint64_t each = (edgert_nanoseconds() - begin) / works[i].count;
+    atomic_store_explicit(works[i].cost, each < UINT32_MAX ? (unsigned)each + 1 : UINT32_MAX,
+                          memory_order_relaxed);
+  }
+  return EDGERT_OK;
+}
+
+static size_t pool_scratch_size(const edgert_work *works, size_t count) {
+  size_t size = 0;
+  for (size_t i = 0; i < count; ++i)
+    if (works[i].scratch_size > size) size = works[i].scratch_size;
+  return size;
+}
+
+#if EDGERT_THREADS
+
 /* Run workgroups [first, last) of the batch. */
 static int pool_run_span(const edgert_work *works, uint64_t first, uint64_t last,
                          unsigned processor, edgert_scratch *scratch) {
@@ -104,23 +130,6 @@ static int pool_is_sequential(const edgert_work *works, size_t count) {
   return 0;
 }
 
-static edgert_status pool_failed(edgert_error *error) {
-  return EDGERT_FAIL(error, EDGERT_DEVICE_FAILED, "a kernel reported failure");
-}
-
-/* All on the caller's thread, each dispatch's cost noted. */
-static edgert_status pool_run_alone(const edgert_work *works, size_t count,
-                                    edgert_scratch *scratch, edgert_error *error) {
-  for (size_t i = 0; i < count; ++i) {
-    uint64_t begin = edgert_nanoseconds();
-    if (!pool_run_work(&works[i], 0, works[i].count, 0, scratch)) return pool_failed(error);
-    uint64_t each = (edgert_nanoseconds() - begin) / works[i].count;
-    atomic_store_explicit(works[i].cost, each < UINT32_MAX ? (unsigned)each + 1 : UINT32_MAX,
-                          memory_order_relaxed);
-  }
-  return EDGERT_OK;
-}
-
 static uint64_t pool_total(const edgert_work *works, size_t count) {
   return works[count - 1].first + works[count - 1].count;
 }
@@ -136,15 +145,6 @@ static int pool_is_small(const edgert_work *works, size_t count) {
   }
   return nanoseconds < POOL_MIN_NANOSECONDS;
 }
-
-static size_t pool_scratch_size(const edgert_work *works, size_t count) {
-  size_t size = 0;
-  for (size_t i = 0; i < count; ++i)
-    if (works[i].scratch_size > size) size = works[i].scratch_size;
-  return size;
-}
-
-#if EDGERT_THREADS
 
 /* Take part in the open batch until nothing is left to take. */
 static void pool_take_part(edgert_pool *self, pool_worker *worker) {

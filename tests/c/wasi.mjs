@@ -1,0 +1,11 @@
+// Runs a WebAssembly program of the WASI kind, with all files in sight:
+//
+//     node wasi.mjs PROGRAM.wasm WORDS...
+import { readFileSync } from 'node:fs';
+import { WASI } from 'node:wasi';
+
+const [program, ...words] = process.argv.slice(2);
+const wasi = new WASI({ version: 'preview1', args: ['edgert', ...words], preopens: { '/': '/' } });
+const module = await WebAssembly.compile(readFileSync(program));
+const instance = await WebAssembly.instantiate(module, wasi.getImportObject());
+process.exit(wasi.start(instance));
