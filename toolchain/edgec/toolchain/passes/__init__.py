@@ -15,9 +15,11 @@ from edgec.toolchain.passes.double_functions import DoubleFunctions
 from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
 from edgec.toolchain.passes.flatten_scatters import FlattenScatters
 from edgec.toolchain.passes.fourier_products import FourierProducts
+from edgec.toolchain.passes.free_bitcasts import FreeBitcasts
 from edgec.toolchain.passes.guard_products import GuardProducts
 from edgec.toolchain.passes.inline_calls import InlineCalls
 from edgec.toolchain.passes.narrow_integers import NarrowIntegers
+from edgec.toolchain.passes.philox_bits import PhiloxBits
 from edgec.toolchain.passes.plain_products import PlainProducts
 from edgec.toolchain.passes.pointwise_products import PointwiseProducts
 from edgec.toolchain.passes.separate_bytes import SeparateBytes
@@ -42,7 +44,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 12
+PASSES_VERSION = 13
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
@@ -65,7 +67,9 @@ CATALOGUE: tuple[type[Pass], ...] = (
     FourierProducts,
     ComplexProducts,
     SpreadSelected,
+    PhiloxBits,
     SignlessIntegers,
+    FreeBitcasts,
     GuardProducts,
     PlainProducts,
     FlattenScatters,
