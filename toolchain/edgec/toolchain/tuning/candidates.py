@@ -16,7 +16,15 @@ __all__ = ["FLAGS", "LEVELS", "OPTIONAL_PASSES", "Move", "moves_for"]
 LEVELS = (1, 3)
 """Levels besides the default; -O0 is for finding faults."""
 
-OPTIONAL_PASSES = ("cpu-kernels", "cuda-kernels", "channels-last", "inline-calls")
+OPTIONAL_PASSES = (
+    "cpu-kernels",
+    "cuda-kernels",
+    "channels-last",
+    "pointwise-products",
+    "shared-matrices",
+    "unroll-loops",
+    "inline-calls",
+)
 """Passes that are there for speed alone."""
 
 _FUSION = (

@@ -5,10 +5,12 @@ import tempfile
 import threading
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from edgec.runtime import Profile as DispatchTimes
 from edgec.runtime import Tolerance, mark_checked, profile
+from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import (
     CompileError,
     DeviceMissing,
@@ -19,7 +21,13 @@ from edgec.runtime.errors import (
 )
 from edgec.runtime.golden import Golden
 from edgec.targets import Target
-from edgec.toolchain.compiling import CompileOptions, Phase, compile_with_report, run_passes
+from edgec.toolchain.compiling import (
+    CompileOptions,
+    PassReport,
+    Phase,
+    compile_with_report,
+    run_passes,
+)
 from edgec.toolchain.kernels.cpu import KernelKey
 from edgec.toolchain.program import Program
 from edgec.toolchain.tuning.measure import (
@@ -129,8 +137,7 @@ class Evaluator:
 
     def effective_passes(self) -> list[str]:
         """Names of the passes that change the program."""
-        report = run_passes(self._subject.program, self._subject.target)
-        return [name for name, changes in report.changes.items() if changes]
+        return [name for name, changes in self._passes.changes.items() if changes]
 
     def measure(self, base: Settings, candidate: Settings, seconds: float) -> Measured:
         """Check and measure settings beside others that are known to be right.
@@ -260,6 +267,18 @@ class Evaluator:
             self._built[settings.key] = path
         return path
 
+    @cached_property
+    def _passes(self) -> PassReport:
+        return run_passes(self._subject.program, self._subject.target)
+
+    @property
+    def _tolerance(self) -> Tolerance | None:
+        """What was asked for, or what `compile` allows in its own check."""
+        halves = self._passes.least_precise
+        if self._subject.tolerance is None and halves:
+            return Tolerance.of(DType(halves))
+        return self._subject.tolerance
+
     def _forget(self, settings: Settings) -> None:
         if settings.key == Settings().key:
             return
@@ -281,7 +300,7 @@ class Evaluator:
             device=self._subject.uri,
             weights=self._subject.weights,
             seconds=seconds,
-            tolerance=self._subject.tolerance,
+            tolerance=self._tolerance,
             timeout=_LOAD_TIMEOUT + 30 * seconds,
         )
 
