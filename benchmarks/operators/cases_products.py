@@ -100,7 +100,7 @@ def cases() -> Iterator[Case]:
 
 
 def _attention() -> Iterator[Case]:
-    for kind in ("f32", "bf16", "f64"):
+    for kind in ("f32", "bf16"):
         yield Case(
             group="dot",
             name=f"attention-{kind}",

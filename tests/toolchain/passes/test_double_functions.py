@@ -65,3 +65,28 @@ def test_every_angle(tmp_path: Path) -> None:
     y, x = (a.copy() for a in np.meshgrid(numbers, numbers))
     with runtime.load(module) as loaded:
         np.testing.assert_allclose(loaded.main(y, x), np.arctan2(y, x), rtol=1e-13, atol=1e-300)
+
+
+COMPLEX: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "exponential": np.exp,
+    "sine": np.sin,
+    "cosine": np.cos,
+    "tanh": np.tanh,
+    "log": np.log,
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_functions_of_complex_numbers(name: str, tmp_path: Path) -> None:
+    kind = "tensor<50xcomplex<f64>>"
+    text = f"""
+func.func @main(%x: {kind}) -> {kind} {{
+  %0 = stablehlo.{name} %x : {kind}
+  return %0 : {kind}
+}}"""
+    (tmp_path / "case.mlir").write_text(text)
+    module = toolchain.compile(tmp_path / "case.mlir", "cpu")
+    rng = np.random.default_rng(11)
+    x = rng.uniform(-3, 3, 50) + 1j * rng.uniform(-3, 3, 50)
+    with runtime.load(module) as loaded:
+        np.testing.assert_allclose(loaded.main(x), COMPLEX[name](x), rtol=1e-12, atol=1e-14)

@@ -44,7 +44,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 13
+PASSES_VERSION = 14
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 

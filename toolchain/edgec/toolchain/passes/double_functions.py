@@ -20,7 +20,8 @@ class DoubleFunctions:
     symbol: sin"); through them lgamma, digamma, igamma and the complex functions of f64 fail.
     Arguments are reduced with pi in three parts, right to 1e-15 up to about 1e6; sines and cosines
     are Taylor series on -pi/4 … pi/4; the arc tangent is a series after two halvings of the
-    angle; the cube root two steps of Newton's from a power.
+    angle; the cube root two steps of Newton's from a power. Functions of complex f64 are written
+    with these.
     """
 
     name = "double-functions"
@@ -28,11 +29,12 @@ class DoubleFunctions:
     @classmethod
     def plan(cls, situation: Situation) -> "DoubleFunctions | None":
         """For programs in StableHLO with one of these functions."""
-        return cls() if situation.operations & set(_FUNCTIONS) else None
+        return cls() if situation.operations & {*_FUNCTIONS, *_COMPLEX} else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many functions."""
-        return rewrite_each(module, tuple(_FUNCTIONS), _computed)
+        names = tuple({**_FUNCTIONS, **_COMPLEX})
+        return rewrite_each(module, names, _computed)
 
 
 def _computed(op: Any) -> Sequence[Any] | None:
@@ -40,7 +42,13 @@ def _computed(op: Any) -> Sequence[Any] | None:
 
     from edgec.toolchain.passes import graph
 
-    if not isinstance(graph.element(op.operands[0]), ir.F64Type):
+    kind = graph.element(op.operands[0])
+    if isinstance(kind, ir.ComplexType) and isinstance(kind.element_type, ir.F64Type):
+        if op.name not in _COMPLEX:
+            return None
+        parts = (_Number(graph.part(name, op.operands[0])) for name in ("real", "imag"))
+        return [graph.complex_(*(part.value for part in _COMPLEX[op.name](*parts)))]
+    if not isinstance(kind, ir.F64Type) or op.name not in _FUNCTIONS:
         return None
     return [_FUNCTIONS[op.name](*(_Number(v) for v in op.operands)).value]
 
@@ -220,4 +228,49 @@ _FUNCTIONS: Mapping[str, Callable[..., _Number]] = {
     "stablehlo.atan2": _arc_tangent2,
     "stablehlo.cbrt": _cube_root,
     "stablehlo.tanh": _hyperbolic_tangent,
+}
+
+
+Parts = tuple[_Number, _Number]
+
+
+def _complex_exponential(a: _Number, b: _Number) -> Parts:
+    size = a.apply("exponential")
+    return size * _cosine(b), size * _sine(b)
+
+
+def _hyperbolic(x: _Number) -> Parts:
+    """Hyperbolic sine and cosine; the former by the tangent, which cancels nothing."""
+    grown = x.apply("exponential")
+    cosine = (grown + _ones(x) / grown) * 0.5
+    return _hyperbolic_tangent(x) * cosine, cosine
+
+
+def _complex_sine(a: _Number, b: _Number) -> Parts:
+    sine, cosine = _hyperbolic(b)
+    return _sine(a) * cosine, _cosine(a) * sine
+
+
+def _complex_cosine(a: _Number, b: _Number) -> Parts:
+    sine, cosine = _hyperbolic(b)
+    return _cosine(a) * cosine, _sine(a) * sine * -1.0
+
+
+def _complex_tangent(a: _Number, b: _Number) -> Parts:
+    """The hyperbolic one."""
+    sine, cosine = _hyperbolic(a * 2.0)
+    below = cosine + _cosine(b * 2.0)
+    return sine / below, _sine(b * 2.0) / below
+
+
+def _complex_logarithm(a: _Number, b: _Number) -> Parts:
+    return ((a * a) + (b * b)).apply("log") * 0.5, _arc_tangent2(b, a)
+
+
+_COMPLEX: Mapping[str, Callable[..., Parts]] = {
+    "stablehlo.exponential": _complex_exponential,
+    "stablehlo.sine": _complex_sine,
+    "stablehlo.cosine": _complex_cosine,
+    "stablehlo.tanh": _complex_tangent,
+    "stablehlo.log": _complex_logarithm,
 }
