@@ -28,6 +28,7 @@ from edgec.toolchain.passes.shared_matrices import SharedMatrices
 from edgec.toolchain.passes.signless_integers import SignlessIntegers
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.passes.split_complex import SplitComplex
+from edgec.toolchain.passes.spread_products import SpreadProducts
 from edgec.toolchain.passes.spread_selected import SpreadSelected
 from edgec.toolchain.passes.stable_sorts import StableSorts
 from edgec.toolchain.passes.unroll_loops import UnrollLoops
@@ -86,6 +87,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SharedMatrices,
     WidenHalves,
     ChannelsLast,
+    SpreadProducts,
     CpuKernels,
     CudaKernels,
     PointwiseProducts,
