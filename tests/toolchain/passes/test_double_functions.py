@@ -67,6 +67,15 @@ def test_every_angle(tmp_path: Path) -> None:
         np.testing.assert_allclose(loaded.main(y, x), np.arctan2(y, x), rtol=1e-13, atol=1e-300)
 
 
+def test_remainders_have_the_sign_of_the_dividend(tmp_path: Path) -> None:
+    (tmp_path / "case.mlir").write_text(ANGLE.replace("atan2", "remainder"))
+    module = toolchain.compile(tmp_path / "case.mlir", "cpu")
+    numbers = np.array([1.0, -1.0, 0.3, -2.5, 7.75, 1e-3, -31.0, 4.0, 0.125])
+    x, y = (a.copy() for a in np.meshgrid(numbers, numbers))
+    with runtime.load(module) as loaded:
+        np.testing.assert_allclose(loaded.main(x, y), np.fmod(x, y), rtol=1e-9, atol=1e-14)
+
+
 COMPLEX: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "exponential": np.exp,
     "sine": np.sin,

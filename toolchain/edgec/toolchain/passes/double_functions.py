@@ -14,7 +14,7 @@ __all__ = ["DoubleFunctions"]
 
 @dataclass(frozen=True, kw_only=True)
 class DoubleFunctions:
-    """Sine, cosine, tangents, arc tangent and cube root of f64 are computed by polynomials.
+    """Sines, tangents, arc tangent, cube root and remainder of f64 are written out.
 
     iree-compile 3.13 leaves them to the C library, which a module does not have ("undefined
     symbol: sin"); through them lgamma, digamma, igamma and the complex functions of f64 fail.
@@ -221,12 +221,23 @@ def _cube_root(x: _Number) -> _Number:
     return root * x.apply("sign")
 
 
+def _remainder(x: _Number, y: _Number) -> _Number:
+    """With the sign of x; exact while the quotient has few digits."""
+    size, by = x.apply("abs"), y.apply("abs")
+    rest = size - (size / by).apply("floor") * by
+    rest = _choose(rest.test("LT", 0.0), rest + by, rest)
+    rest = _choose(rest.test("GE", by), rest - by, rest)
+    rest = _choose(by.test("EQ", float("inf")), size, rest)
+    return _choose(_negative(x), rest * -1.0, rest)
+
+
 _FUNCTIONS: Mapping[str, Callable[..., _Number]] = {
     "stablehlo.sine": _sine,
     "stablehlo.cosine": _cosine,
     "stablehlo.tan": _tangent,
     "stablehlo.atan2": _arc_tangent2,
     "stablehlo.cbrt": _cube_root,
+    "stablehlo.remainder": _remainder,
     "stablehlo.tanh": _hyperbolic_tangent,
 }
 
