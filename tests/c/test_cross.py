@@ -25,12 +25,13 @@ from tests.c.vm_programs import HAND_MADE, Case, agree, pure_cases
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """A machine: how to build for it, how to be it, what to compile modules for ("": nothing)."""
+    """A machine: how to build for it, how to be it, what to compile modules for."""
 
     name: str
     triple: str
     emulator: tuple[str, ...]
     target: str
+    flags: tuple[str, ...] = ("-static",)
 
 
 MACHINES = (
@@ -62,26 +63,26 @@ MACHINES = (
         name="wasm32",
         triple="wasm32-wasi",
         emulator=("node", "--no-warnings", str(Path(__file__).with_name("wasi.mjs"))),
-        target="",
+        target="wasm",
+        flags=("-Wl,--export-table", "-Wl,--growable-table", "-Wl,--export=__stack_pointer"),
     ),
 )
 
-WITHOUT_KERNELS = "edgert does not load WebAssembly kernels yet, only byte code runs there"
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def _build(triple: str) -> Path:
+def _build(machine: Machine) -> Path:
     """The command for another machine; built again when a source is newer."""
-    output = BUILD / "cross" / triple / "edgert"
+    output = BUILD / "cross" / machine.triple / "edgert"
     sources = [*SOURCE.glob("src/**/*.c"), *SOURCE.glob("cli/*.c")]
     headers = [*SOURCE.glob("**/*.h")]
     newest = max(file.stat().st_mtime for file in (*sources, *headers))
     if not output.exists() or output.stat().st_mtime < newest:
         output.parent.mkdir(parents=True, exist_ok=True)
         run(
-            *(sys.executable, "-m", "ziglang", "cc", "-target", triple, "-std=c11", "-O2"),
+            *(sys.executable, "-m", "ziglang", "cc", "-target", machine.triple, "-std=c11", "-O2"),
             *("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-D_POSIX_C_SOURCE=200809L"),
-            *(f"-I{SOURCE / 'include'}", *sources, "-lm", "-static", "-s", "-o", output),
+            *(f"-I{SOURCE / 'include'}", *sources, "-lm", *machine.flags, "-s", "-o", output),
         )
     return output
 
@@ -100,7 +101,7 @@ def machine(request: pytest.FixtureRequest) -> Machine:
 @pytest.fixture(scope="module")
 def command(machine: Machine) -> Command:
     """`command(words…)` → the finished command on the emulated machine."""
-    program = _build(machine.triple)
+    program = _build(machine)
 
     def call(*words: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -141,10 +142,10 @@ def test_programs_compute_the_same(
     compile_text: Callable[..., Path],
     tmp_path: Path,
 ) -> None:
-    if not machine.target:
-        pytest.skip(WITHOUT_KERNELS)
-    if name == "softmax" and machine.name == "armv7":
+    if name == "softmax" and machine.name in ("armv7", "wasm32"):
         pytest.skip("the compiler makes maxima a call of fmaxf there, which modules cannot link")
+    if name == "types" and machine.name == "wasm32":
+        pytest.skip("the compiler's code for f16 is no valid WebAssembly (3.13)")
     program = next(program for program in PROGRAMS if program.name == name)
     module = compile_text(program.text, machine.target)
     with runtime.load(compile_text(program.text), device="local-sync") as reference:
@@ -163,8 +164,6 @@ def test_programs_compute_the_same(
 def test_state_is_kept_between_calls(
     machine: Machine, command: Command, compile_text: Callable[..., Path], tmp_path: Path
 ) -> None:
-    if not machine.target:
-        pytest.skip(WITHOUT_KERNELS)
     program = next(program for program in PROGRAMS if program.name == "state")
     memory, counter = _answers(
         *(command, tmp_path, compile_text(program.text, machine.target), "--function=step"),

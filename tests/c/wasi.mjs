@@ -3,9 +3,13 @@
 //     node wasi.mjs PROGRAM.wasm WORDS...
 import { readFileSync } from 'node:fs';
 import { WASI } from 'node:wasi';
+import { Kernels } from '../../runtime/c/wasm/kernels.mjs';
 
 const [program, ...words] = process.argv.slice(2);
 const wasi = new WASI({ version: 'preview1', args: ['edgert', ...words], preopens: { '/': '/' } });
 const module = await WebAssembly.compile(readFileSync(program));
-const instance = await WebAssembly.instantiate(module, wasi.getImportObject());
+const kernels = new Kernels();
+const imports = { ...wasi.getImportObject(), edgert: kernels.imports };
+const instance = await WebAssembly.instantiate(module, imports);
+kernels.attach(instance);
 process.exit(wasi.start(instance));

@@ -29,6 +29,7 @@ typedef struct cpu_device {
 typedef struct cpu_executable {
   edgert_executable executable;
   edgert_elf elf;
+  edgert_library_query wasm;
   const edgert_library *library;
   uint32_t *constants;
   atomic_uint *costs; /* of each kernel's workgroups, see edgert_work */
@@ -93,6 +94,7 @@ static edgert_status cpu_create(const edgert_device_options *options, edgert_dev
 static int cpu_runs_format(edgert_text format) {
   static const char embedded[] = "embedded-elf-";
   if (edgert_text_equal(format, "static")) return 1;
+  if (EDGERT_WITH_WASM && edgert_text_equal(format, EDGERT_WASM_FORMAT)) return 1;
   const char *architecture = edgert_elf_architecture();
   return architecture && format.size > sizeof embedded - 1 &&
          memcmp(format.data, embedded, sizeof embedded - 1) == 0 &&
@@ -153,6 +155,9 @@ static void cpu_unload(edgert_executable *executable) {
   cpu_executable *self = (cpu_executable *)executable;
   const edgert_allocator *allocator = &executable->object.allocator;
   edgert_elf_unload(&self->elf);
+#if EDGERT_WITH_WASM
+  edgert_wasm_unload(self->wasm);
+#endif
   edgert_deallocate(allocator, self->constants);
   edgert_deallocate(allocator, self->costs);
 }
@@ -221,7 +226,12 @@ static edgert_status cpu_load(edgert_device *device, edgert_text format, const u
     status = cpu_find_static((cpu_device *)device, self, data, size, error);
   } else if (status == EDGERT_OK) {
     edgert_library_query query;
+#if EDGERT_WITH_WASM
+    status = edgert_wasm_load(data, size, &self->wasm, error);
+    query = self->wasm;
+#else
     status = edgert_elf_load(data, size, &self->elf, &query, error);
+#endif
     if (status == EDGERT_OK) self->library = cpu_ask(self, query);
   }
   if (status == EDGERT_OK) status = cpu_check_library(self, constant_count, error);

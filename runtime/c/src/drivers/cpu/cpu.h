@@ -13,6 +13,14 @@
 #endif
 #endif
 
+#ifndef EDGERT_WITH_WASM
+#if defined(__wasm__)
+#define EDGERT_WITH_WASM 1
+#else
+#define EDGERT_WITH_WASM 0
+#endif
+#endif
+
 /* --- kernels: the interface that compiled libraries have, version 6 ---------------------------- */
 
 #define EDGERT_LIBRARY_VERSION 6u
@@ -106,6 +114,14 @@ const char *edgert_elf_architecture(void);
 edgert_status edgert_elf_load(const uint8_t *data, size_t size, edgert_elf *out,
                               edgert_library_query *out_query, edgert_error *error);
 void edgert_elf_unload(edgert_elf *self);
+
+/* --- WebAssembly beside edgert's own -------------------------------------------------------- */
+
+#define EDGERT_WASM_FORMAT "system-wasm-wasm_32"
+
+edgert_status edgert_wasm_load(const uint8_t *data, size_t size, edgert_library_query *out,
+                               edgert_error *error);
+void edgert_wasm_unload(edgert_library_query query);
 
 /* --- processor features ----------------------------------------------------------------------- */
 
