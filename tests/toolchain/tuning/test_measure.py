@@ -11,6 +11,7 @@ from edgec.runtime.golden import Golden, GoldenCall
 from edgec.targets import find
 from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.tuning.measure import (
+    Measured,
     compare_modules,
     device_name,
     record_answers,
@@ -63,6 +64,15 @@ def test_noise_hits_both() -> None:
     clock = Clock(noise=3.0)
     found = turns(clock.work(1e-3), clock.work(1e-3), seconds=2.0, clock=clock)
     assert not found.is_faster
+
+
+@pytest.mark.parametrize(
+    ("turns_taken", "agreeing", "faster"),
+    [(8, 0.75, False), (8, 0.875, True), (50, 0.72, True), (50, 0.6, False), (5, 1.0, False)],
+)
+def test_few_turns_must_agree_more(turns_taken: int, agreeing: float, faster: bool) -> None:
+    found = Measured(ratio=0.9, agreeing=agreeing, base=1, candidate=0.9, turns=turns_taken)
+    assert found.is_faster is faster
 
 
 def test_a_slow_call_is_measured_a_few_times_whatever_the_time() -> None:
