@@ -1,4 +1,4 @@
-"""Products, convolutions, attention and norms in f16 and bf16, as kernels on NVIDIA GPUs."""
+"""Products, convolutions, attention and norms as kernels of edgec's own on NVIDIA GPUs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,16 +11,19 @@ __all__ = ["CudaKernels"]
 
 @dataclass(frozen=True, kw_only=True)
 class CudaKernels:
-    """Matrix products, convolutions and attention in f16 or bf16 become dispatches of PTX kernels.
+    """Products, convolutions, attention and norms in f16, bf16 or f32 become PTX kernels.
 
     The compiler's own code for them uses no matrix units of Hopper, copies without overlap and
-    gives each product one slice of the inner dimension. The kernels (`kernels/cuda`, written in
-    Triton, kept as PTX) are linked into the module as external executables, so the module stays
-    one file. They sum in f32 and take along the bias, the activation and the residual that follow
-    element by element, rounding once at the end. Sizes that are no multiple of 8 (16 bytes, which
-    the copies take at once), few rows and other types stay with the compiler.
+    gives each product one slice of the inner dimension. The kernels (`scripts/cuda_kernels`,
+    written in Triton, kept as PTX) are linked into the module as external executables, so the
+    module stays one file. They sum in f32 and take along the bias, the activation and the residual
+    that follow element by element, rounding once at the end; f32 is multiplied as three products
+    that keep its precision. Sizes that are no multiple of 8 (16 bytes, which the copies take at
+    once) and other types stay with the compiler, which sums f16 and bf16 in f32 then.
 
-    Measured on an H200 (`docs/benchmarks_cuda.md`).
+    Measured on an H200 (`docs/benchmarks_cuda.md`), plain IREE and with this: BERT-base in f16
+    2.22 and 0.62 ms, ResNet-50 34.8 and 0.59 (f32: 61.0 and 1.27), 8192 x 8192 x 8192 in f16 7.17
+    and 2.02 with 0.6 for the result's memory.
     """
 
     kernels: str
