@@ -45,6 +45,18 @@ def test_every_option_leaves_sound_c(option: str) -> None:
     )
 
 
+def test_all_of_it_fits_into_two_files(tmp_path: Path, compile_text: Callable[..., Path]) -> None:
+    run(sys.executable, SOURCE / "amalgamate.py", tmp_path / "edgert")
+    run(
+        *("cc", "-std=c11", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{tmp_path}"),
+        *(tmp_path / "edgert" / "edgert.c", SOURCE / "examples" / "first.c", "-lm", "-lpthread"),
+        *("-o", tmp_path / "first"),
+    )
+    expected = _wide(np.ones((64, 128), np.float32))[0, 0]
+    printed = run(tmp_path / "first", compile_text(WIDE))
+    assert float(printed) == pytest.approx(expected, rel=1e-4)
+
+
 @pytest.mark.parametrize("messages", [0, 1])
 def test_clang_finds_nothing_to_warn_of(messages: int, tmp_path: Path) -> None:
     pytest.importorskip("ziglang")

@@ -58,6 +58,7 @@ edgert_status edgert_bytes_view(const edgert_allocator *allocator, const uint8_t
 static edgert_status bytes_range(edgert_object *object, int64_t index, int64_t count,
                                  uint32_t width, edgert_bytes **out, edgert_error *error) {
   edgert_bytes *self = edgert_object_as(object, &edgert_bytes_kind);
+  *out = self;
   if (!self)
     return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the program uses bytes that are null");
   uint64_t whole = self->size / width;
@@ -66,7 +67,6 @@ static edgert_status bytes_range(edgert_object *object, int64_t index, int64_t c
                        "the program reaches for elements %lld to %lld of %llu bytes by %u",
                        (long long)index, (long long)index + (long long)(count & INT32_MAX),
                        (unsigned long long)self->size, (unsigned)width);
-  *out = self;
   return EDGERT_OK;
 }
 
