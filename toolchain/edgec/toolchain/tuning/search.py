@@ -33,6 +33,7 @@ __all__ = ["News", "Tuned", "tune"]
 
 _SHARE = 0.02
 _MOST_KERNELS = 16
+_MOST_CUTS = 20
 _CUT_FASTER = 0.97
 _SINGLE_KERNELS = 4
 
@@ -238,13 +239,17 @@ class _Search:
             key=lambda key: -shares[key],
         )[:_MOST_KERNELS]
         plan = {key: _cuts(key, unit) for key in keys}
-        while True:
-            rounds = self._rounds(plan)
-            if not rounds:
+        complete, took = True, 0.0
+        while rounds := self._rounds(plan):
+            # What won so far is measured as a whole, even where there is no time for all rounds.
+            if self._room <= 2 * took:
+                complete = False
                 break
-            if self._room <= 0 or not self._time_rounds(rounds):
+            start = time.monotonic()
+            if not self._time_rounds(rounds):
                 return False
-        return self._merge(keys)
+            took = time.monotonic() - start
+        return self._merge(keys) and complete
 
     def _rounds(self, plan: dict[str, list[Cut]]) -> list[dict[str, Cut]]:
         """As many rounds as candidates are tried side by side, each with another cut for every
@@ -253,6 +258,8 @@ class _Search:
         rounds: list[dict[str, Cut]] = [{} for _ in range(self._pool.width)]
         for key, cuts in plan.items():
             known = self._profile.cut_times.get(key, {})
+            if len(known) >= _MOST_CUTS:
+                continue
             best = self._best_cut(key)
             open_cuts = dict.fromkeys([*cuts, *(split_cuts(best) if best is not None else ())])
             untried = (cut for cut in open_cuts if _text(cut) not in known)
@@ -316,7 +323,12 @@ class _Search:
 
     def _merge(self, keys: list[str]) -> bool:
         """Try the cuts that won, together; if that is no gain, the largest of them one by one."""
-        winners = {key: cut for key in keys if (cut := self._best_cut(key)) is not None}
+        winners = self._winners(keys)
+        if winners:
+            # A second look at both: the fastest of a few runs may have been luck.
+            if self._times(winners) is None or self._times({}) is None:
+                return False
+            winners = self._winners(keys)
         known = {trial.settings.key for trial in self._profile.trials}
         offers = [("the best cuts of all kernels", winners)]
         offers += [(f"a cut of {key}", {key: winners[key]}) for key in list(winners)]
@@ -333,6 +345,12 @@ class _Search:
             if cuts is winners and (trial.ratio or 1.0) < 1.0:
                 return True
         return True
+
+    def _winners(self, keys: list[str]) -> dict[str, Cut]:
+        """The cuts that won and that the best so far does not have yet."""
+        known = self._profile.winner.cuts
+        found = {key: self._best_cut(key) for key in keys}
+        return {key: cut for key, cut in found.items() if cut and cut != known.get(key)}
 
     def _try(self, batch: list[tuple[str, Settings]]) -> list[Trial | None]:
         """Try candidates side by side; the fastest of those that won becomes the best."""
