@@ -127,11 +127,15 @@ def _with_threads(name: str, threads: int) -> tuple[Any, str]:
     from iree.runtime._binding import create_hal_driver
 
     flag = f"--task_topology_group_count={threads}"
-    flags.parse_flags(flag)
+    flags.parse_flags(flag, f"--task_worker_stack_size={_STACK}")
     try:
         return create_hal_driver(name).create_default_device(), flag
     finally:
         flags.parse_flags("--task_topology_group_count=0")
+
+
+# Kernels keep up to 256 KiB on the stack (the targets' limit); IREE's default for workers is 128.
+_STACK = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)

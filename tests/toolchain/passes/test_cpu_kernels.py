@@ -149,6 +149,15 @@ def chain(x):
     return convolve(z, weights(5, 5, 16, 7), padding=[(2, 2), (2, 2)]), z
 
 
+def winograd(x):
+    """Windows of 3 x 3 over enough channels, odd sizes, padding handed on, all of it in batches."""
+    y = jax.nn.relu(convolve(x, weights(1, 1, 12, 40)))
+    y = jax.nn.relu(convolve(y, weights(3, 3, 40, 50)) + weights(50))
+    z = convolve(y, weights(3, 3, 50, 33), padding=[(1, 2), (0, 1)])
+    w = convolve(z, weights(3, 3, 33, 64), padding="VALID")
+    return convolve(w, weights(3, 3, 64, 32)), y + convolve(y, weights(3, 3, 50, 50))
+
+
 def products(x):
     rows = x.reshape(-1, 11 * 12)
     y = jax.nn.relu(rows @ weights(132, 50) + weights(50))
@@ -163,7 +172,7 @@ def products(x):
     )
 
 
-@pytest.mark.parametrize("function", [every_convolution, tails, chain, products])
+@pytest.mark.parametrize("function", [every_convolution, tails, chain, winograd, products])
 @pytest.mark.parametrize("target", ["cpu", "cpu:x86-64-v3", "cpu:x86-64"])
 def test_answers_are_those_of_jax(function, target, tmp_path):
     x = weights(2, 13, 11, 12)

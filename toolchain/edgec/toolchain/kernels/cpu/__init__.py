@@ -6,10 +6,12 @@ from edgec.toolchain.kernels.cpu.depthwise import Depthwise, depthwise_kernel, d
 from edgec.toolchain.kernels.cpu.epilogue import BINARY, UNARY, Epilogue, Operand, Step
 from edgec.toolchain.kernels.cpu.result import Result
 from edgec.toolchain.kernels.cpu.vectors import VectorUnit, vector_unit
+from edgec.toolchain.kernels.cpu.winograd import WEIGHTS, winograd_kernel, winograd_tiling
 
 __all__ = [
     "BINARY",
     "UNARY",
+    "WEIGHTS",
     "Convolution",
     "Cut",
     "Depthwise",
@@ -24,4 +26,6 @@ __all__ = [
     "depthwise_tiling",
     "tiling",
     "vector_unit",
+    "winograd_kernel",
+    "winograd_tiling",
 ]

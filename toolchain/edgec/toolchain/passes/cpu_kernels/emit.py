@@ -19,6 +19,8 @@ from edgec.toolchain.kernels.cpu import (
     depthwise_kernel,
     depthwise_tiling,
     tiling,
+    winograd_kernel,
+    winograd_tiling,
 )
 from edgec.toolchain.passes.cpu_kernels.library import Library
 from edgec.toolchain.passes.cpu_kernels.plans import Pad, Plan
@@ -148,6 +150,15 @@ class _Emission:
             stride=plan.stride,
             dilation=plan.dilation,
         )
+        fast = winograd_tiling(conv, self.unit) if key not in self.cuts else None
+        turned = (
+            None
+            if fast is None
+            else self.weights.turn(plan.op, fast.starts(result.channels), fast.panel)
+        )
+        if fast is not None and turned is not None:
+            text = winograd_kernel("NAME", conv, fast, self.unit)
+            return key.replace("convolution_3x3", "winograd"), text, turned
         tiles = tiling(conv, self.unit, self.cuts.get(key))
         text = convolution_kernel("NAME", conv, tiles, self.unit)
         return key, text, self.weights.pack(plan.op, tiles.starts(result.channels), tiles.panel)

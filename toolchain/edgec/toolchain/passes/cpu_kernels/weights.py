@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from iree.compiler import ir
 
+from edgec.toolchain.kernels.cpu import WEIGHTS
 from edgec.toolchain.passes.dynamic_shapes.reading import integers, numbers_of, shape_of
 
 __all__ = ["PackedWeights"]
@@ -47,6 +48,25 @@ class PackedWeights:
         if key not in self._made:
             with ir.InsertionPoint.after(weights.owner.operation):
                 self._made[key] = _pack(op, starts, panel)
+        return self._made[key]
+
+    def turn(self, op: Any, starts: Sequence[int], panel: int) -> Any | None:
+        """The weights of a 3 x 3 window for Winograd's kernel: panels x 16 x channels x panel.
+
+        None where they are not known when compiling.
+        """
+        weights = op.operands[1]
+        array = _evaluate(weights)
+        if array is None:
+            return None
+        key = (weights, tuple(starts), panel, True)
+        if key not in self._made:
+            outer = np.array(WEIGHTS)
+            points = np.einsum("ai,bj,ijco->abco", outer, outer, array, optimize=True)
+            points = points.reshape(16, *array.shape[2:]).astype(np.float32)
+            packed = np.stack([points[..., start : start + panel] for start in starts])
+            with ir.InsertionPoint.after(weights.owner.operation):
+                self._made[key] = _constant(np.ascontiguousarray(packed))
         return self._made[key]
 
 

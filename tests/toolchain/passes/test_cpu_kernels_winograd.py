@@ -1,0 +1,62 @@
+"""Which convolutions Winograd's kernel takes, and that it is as exact as the plain one."""
+
+import jax
+import numpy as np
+from iree.compiler import ir
+
+from edgec.exporters import export
+from edgec.runtime import load
+from edgec.toolchain import CompileOptions, compile
+from edgec.toolchain.kernels.cpu import VectorUnit
+from edgec.toolchain.passes.cpu_kernels import CpuKernels
+
+TEXT = """
+func.func @main(%x: tensor<1x20x20xCxf32>) -> tensor<1x20x20x64xf32> {
+  %w = stablehlo.constant dense<0.5> : tensor<3x3xCx64xf32>
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {pad = [[D, D], [D, D]], rhs_dilate = [D, D]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<1x20x20xCxf32>, tensor<3x3xCx64xf32>) -> tensor<1x20x20x64xf32>
+  return %0 : tensor<1x20x20x64xf32>
+}
+"""
+
+
+def taken(channels: int, dilation: int) -> bool:
+    with ir.Context():
+        text = TEXT.replace("xCx", f"x{channels}x").replace("D", str(dilation))
+        module = ir.Module.parse(text)
+        CpuKernels(unit=VectorUnit(lanes=16, registers=32)).run(module)
+        module.operation.verify()
+        return "edgec_winograd_20x20" in str(module)
+
+
+def test_windows_of_three_by_three_over_many_channels_are_taken():
+    assert taken(64, 1)
+
+
+def test_few_channels_dilation_and_very_many_channels_are_not():
+    assert not taken(8, 1)
+    assert not taken(64, 2)
+    assert not taken(2048, 1)
+
+
+def test_it_is_no_less_exact_than_sums_in_order(tmp_path):
+    numbers = np.random.default_rng(0)
+    w = (numbers.standard_normal((3, 3, 128, 64)) / 34).astype(np.float32)
+    x = numbers.standard_normal((1, 20, 20, 128)).astype(np.float32)
+
+    def convolve(x, w):
+        return jax.lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+
+    def error(disabled: tuple[str, ...]) -> float:
+        program = export(lambda x: convolve(x, w), (x,))
+        options = CompileOptions(cache=False, output=tmp_path / "m.vmfb", disabled=disabled)
+        with load(compile(program, "cpu", options)) as loaded:
+            return float(np.abs(np.asarray(loaded.main(x)) - exact).max())
+
+    with jax.enable_x64(True):
+        exact = np.asarray(convolve(x.astype(np.float64), w.astype(np.float64)))
+    assert error(()) < 2 * error(("cpu-kernels",)) + 1e-6
