@@ -110,8 +110,9 @@ class LocalDriver:
             )
         with native_errors(f"cannot open {uri}", DeviceError):
             if threads is None:
-                from iree.runtime import get_driver
+                from iree.runtime import flags, get_driver
 
+                flags.parse_flags(_STACK)
                 hal = get_driver(self.name).create_default_device()
                 return Opened(hal=hal, name=_LOCAL[self.name], native_uri=self.name)
             hal, flag = _with_threads(self.name, threads)
@@ -127,7 +128,7 @@ def _with_threads(name: str, threads: int) -> tuple[Any, str]:
     from iree.runtime._binding import create_hal_driver
 
     flag = f"--task_topology_group_count={threads}"
-    flags.parse_flags(flag, f"--task_worker_stack_size={_STACK}")
+    flags.parse_flags(flag, _STACK)
     try:
         return create_hal_driver(name).create_default_device(), flag
     finally:
@@ -135,7 +136,7 @@ def _with_threads(name: str, threads: int) -> tuple[Any, str]:
 
 
 # Kernels keep up to 256 KiB on the stack (the targets' limit); IREE's default for workers is 128.
-_STACK = 1 << 20
+_STACK = "--task_worker_stack_size=1048576"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -45,7 +45,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 15
+PASSES_VERSION = 16
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
