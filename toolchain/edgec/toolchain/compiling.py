@@ -17,7 +17,7 @@ from typing import Any
 
 from edgec.runtime import Module, Tolerance, mark_checked
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import CompileError, CompilerCrash, FileError, WrongAnswer
+from edgec.runtime.errors import CompileError, FileError, WrongAnswer
 from edgec.runtime.files import write_atomically
 from edgec.targets import Target, find
 from edgec.toolchain import diagnostics, isolate
@@ -426,15 +426,20 @@ class _Job:
         return PassReport.from_json(prepared)
 
     def _compile(self, files: _Files, scratch: Path) -> None:
-        """Run the compiler on `files.source`; where it dies in data tiling, again without."""
+        """Run the compiler on `files.source`; where it fails with data tiling, again without."""
         line = _command(files, self.target, self.options, self.program.info)
         try:
             self._run(line, files, scratch)
-        except CompilerCrash:
+        except CompileError:
             plainer = without_tiling(line)
             if plainer is None:
                 raise
-            self._run(plainer, files, scratch)
+            try:
+                self._run(plainer, files, scratch)
+                return
+            except CompileError:
+                pass
+            raise
 
     def _run(self, line: list[str], files: _Files, scratch: Path) -> None:
         """Run one command line of the compiler."""
