@@ -9,6 +9,7 @@ from edgec.toolchain.passes.bind_globals import BindGlobals
 from edgec.toolchain.passes.bound_gathers import BoundGathers
 from edgec.toolchain.passes.channels_last import ChannelsLast
 from edgec.toolchain.passes.complex_products import ComplexProducts
+from edgec.toolchain.passes.count_zeros import CountZeros
 from edgec.toolchain.passes.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.double_functions import DoubleFunctions
@@ -79,6 +80,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SplitComplex,
     DoubleFunctions,
     SeparateGroups,
+    CountZeros,
     NarrowIntegers,
     SeparateBytes,
     BindGlobals,
