@@ -295,7 +295,10 @@ static edgert_status module_read(edgert_module *self, const uint8_t *data, size_
 
 static edgert_status module_create(const edgert_module_options *options, edgert_module **out,
                                    edgert_error *error) {
-  edgert_allocator allocator = edgert_allocator_or_default(options ? &options->allocator : NULL);
+  edgert_module_options full;
+  memset(&full, 0, sizeof full);
+  if (options) memcpy(&full, options, options->size < sizeof full ? options->size : sizeof full);
+  edgert_allocator allocator = edgert_allocator_or_default(&full.allocator);
   void *made;
   edgert_status status =
       edgert_object_create(&allocator, &edgert_module_kind, sizeof **out, &made, error);

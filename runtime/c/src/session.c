@@ -115,7 +115,7 @@ static edgert_status session_add_scopes(edgert_session *self, const edgert_sessi
                                         edgert_error *error) {
   const edgert_allocator *allocator = &self->object.allocator;
   void *memory;
-  size_t count = options ? options->scope_count : 0;
+  size_t count = options->scope_count;
   edgert_status status =
       edgert_allocate_array(allocator, count, sizeof *self->scopes, &memory, error);
   self->scopes = memory;
@@ -165,7 +165,10 @@ edgert_status edgert_session_create(edgert_module *module, edgert_device *device
                                     edgert_session **out_session, edgert_error *error) {
   *out_session = NULL;
   edgert_error_clear(error);
-  edgert_allocator allocator = edgert_allocator_or_default(options ? &options->allocator : NULL);
+  edgert_session_options full;
+  memset(&full, 0, sizeof full);
+  if (options) memcpy(&full, options, options->size < sizeof full ? options->size : sizeof full);
+  edgert_allocator allocator = edgert_allocator_or_default(&full.allocator);
   void *made;
   edgert_status status = edgert_object_create(&allocator, &edgert_session_kind,
                                               sizeof **out_session, &made, error);
@@ -173,11 +176,11 @@ edgert_status edgert_session_create(edgert_module *module, edgert_device *device
   edgert_session *self = made;
   self->module = edgert_retain(module);
   self->device = edgert_retain(device);
-  self->max_steps = options ? options->max_steps : 0;
+  self->max_steps = full.max_steps;
   edgert_mutex_create(&self->lock);
   status = session_check_features(self, error);
   if (status == EDGERT_OK) status = session_allocate(self, error);
-  if (status == EDGERT_OK) status = session_add_scopes(self, options, error);
+  if (status == EDGERT_OK) status = session_add_scopes(self, &full, error);
   if (status == EDGERT_OK) status = session_resolve(self, error);
   if (status == EDGERT_OK && module->init >= 0) {
     edgert_cell none;
