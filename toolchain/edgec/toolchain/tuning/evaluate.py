@@ -24,7 +24,6 @@ from edgec.targets import Target
 from edgec.toolchain.compiling import (
     CompileOptions,
     PassReport,
-    Phase,
     compile_with_report,
     run_passes,
 )
@@ -255,7 +254,7 @@ class Evaluator:
                     cache=default,
                     tolerance=self._subject.tolerance,
                     timeout=left,
-                    progress=self._watch,
+                    progress=lambda _: self._watch(end),
                 ),
             )
         except CompileError as error:
@@ -287,8 +286,9 @@ class Evaluator:
         if path is not None:
             path.unlink(missing_ok=True)
 
-    def _watch(self, _: Phase) -> None:
-        if self._stopped:
+    def _watch(self, end: float | None) -> None:
+        """Called several times a second while the compiler works, which what is raised ends."""
+        if self._stopped or (end is not None and time.monotonic() > end):
             raise OutOfTime
 
     def _compare(self, base: Path, candidate: Path, seconds: float) -> Measured:
