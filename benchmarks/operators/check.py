@@ -84,7 +84,7 @@ def _check(made: Made, target: Target, *, plain: bool, folder: Path) -> tuple[Ou
                 break
             return Outcome.RIGHT, _compared(module, target, inputs, expected, note["slack"])
         except _Stop as stop:
-            if not narrow:
+            if narrow is not True:
                 first = stop
             if last or target.limits.i64:
                 break
