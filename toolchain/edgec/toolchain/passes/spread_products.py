@@ -68,7 +68,7 @@ def _rewrite(op: Any) -> int:
     rank = len(spatial)
     steps = integers(op, "lhs_dilation", [1] * rank)
     groups = [integers(op, f"{what}_group_count", [1])[0] for what in ("feature", "batch")]
-    if groups != [1, 1] or kernel[:-2] != steps or max(steps) == 1:
+    if groups != [1, 1] or kernel[:-2] != steps or max(steps, default=1) == 1:
         return 0
     ones = [1] * rank
     if integers(op, "window_strides", ones) != ones or integers(op, "rhs_dilation", ones) != ones:
