@@ -1,6 +1,8 @@
 """A made case compiled for a target, run there and compared. One process, without JAX.
 
-python -m benchmarks.operators.check FOLDER TARGET edgec|plain    keys from stdin, a line for each
+python -m benchmarks.operators.check FOLDER TARGET edgec|plain|without:PASS
+
+Keys come from stdin, a line for each.
 """
 
 import json
@@ -65,7 +67,9 @@ class _Stop(Exception):
     reason: str
 
 
-def _check(made: Made, target: Target, *, plain: bool, folder: Path) -> tuple[Outcome, str]:
+def _check(
+    made: Made, target: Target, *, plain: bool, folder: Path, disabled: Sequence[str] = ()
+) -> tuple[Outcome, str]:
     note, inputs, expected = load_made(made)
     if not target.limits.f64 and any(
         k in ("f64", "c128") for k in note["inputs"] + note["outputs"]
@@ -80,7 +84,7 @@ def _check(made: Made, target: Target, *, plain: bool, folder: Path) -> tuple[Ou
             module = folder / "case.vmfb"
             if plain:
                 _compile(made.plain, module, target, _plain_flags(target))
-            elif not _prepared(made, module, target, narrow=narrow):
+            elif not _prepared(made, module, target, narrow=narrow, disabled=disabled):
                 break
             return Outcome.RIGHT, _compared(module, target, inputs, expected, note["slack"])
         except _Stop as stop:
@@ -95,7 +99,9 @@ def _plain_flags(target: Target) -> list[str]:
     return ["--iree-input-type=stablehlo", *_PLAIN[target.backend]]
 
 
-def _prepared(made: Made, module: Path, target: Target, *, narrow: bool) -> bool:
+def _prepared(
+    made: Made, module: Path, target: Target, *, narrow: bool, disabled: Sequence[str]
+) -> bool:
     """Run edgec's passes and the compiler; False where there was nothing to narrow."""
     source = module.with_suffix(".mlirbc")
     facts = {
@@ -109,7 +115,9 @@ def _prepared(made: Made, module: Path, target: Target, *, narrow: bool) -> bool
     }
     try:
         info = describe_file(made.program)
-        done = prepare_file(made.program, source, info, facts, target, narrow=narrow)
+        done = prepare_file(
+            made.program, source, info, facts, target, narrow=narrow, disabled=disabled
+        )
     except EdgecError as error:
         raise _Stop(outcome=Outcome.REFUSED, reason=error.what) from error
     if narrow and not done.changes.get("narrow-integers"):
@@ -203,7 +211,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="edgec-operators-") as scratch:
         for line in sys.stdin:
             made = Made(Path(folder), line.strip())
-            outcome, reason = _check(made, target, plain=how == "plain", folder=Path(scratch))
+            without = how.removeprefix("without:") if how.startswith("without:") else None
+            outcome, reason = _check(
+                made,
+                target,
+                plain=how == "plain",
+                folder=Path(scratch),
+                disabled=() if without is None else (without,),
+            )
             print(json.dumps({"outcome": outcome.value, "reason": reason}), flush=True)
 
 

@@ -39,7 +39,7 @@ ON_MLIR_THROUGHOUT = "edgec.toolchain.passes."
 def _modules(root: Path) -> Iterator[tuple[str, Path]]:
     """Dotted name and file of every module of edgec."""
     for source in ROOTS:
-        for file in sorted((root / source).rglob("*.py")):
+        for file in sorted((root / source / "edgec").rglob("*.py")):
             parts = file.relative_to(root / source).with_suffix("").parts
             yield ".".join(parts).removesuffix(".__init__"), file
 

@@ -106,9 +106,19 @@ void edgert_condition_wait(edgert_condition *self, edgert_mutex *mutex) {
 }
 void edgert_condition_wake_all(edgert_condition *self) { pthread_cond_broadcast(self); }
 
+// Kernels keep up to 256 KiB on the stack; musl gives a thread 128 KiB.
+#define EDGERT_THREAD_STACK ((size_t)1 << 20)
+
 edgert_status edgert_thread_start(edgert_thread *self, void *(*run)(void *), void *argument,
                                   edgert_error *error) {
-  int code = pthread_create(self, NULL, run, argument);
+  pthread_attr_t attributes;
+  int code = pthread_attr_init(&attributes);
+  if (code == 0) {
+    // A size that the system refuses leaves its own default, which is what it has to offer.
+    (void)pthread_attr_setstacksize(&attributes, EDGERT_THREAD_STACK);
+    code = pthread_create(self, &attributes, run, argument);
+    pthread_attr_destroy(&attributes);
+  }
   if (code == 0) return EDGERT_OK;
   return EDGERT_FAIL(error, EDGERT_OUT_OF_MEMORY, "cannot start a thread: %s", strerror(code));
 }

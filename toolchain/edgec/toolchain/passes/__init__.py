@@ -46,7 +46,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 16
+PASSES_VERSION = 17
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 

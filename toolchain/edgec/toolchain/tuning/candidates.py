@@ -21,6 +21,8 @@ OPTIONAL_PASSES = (
     "cuda-kernels",
     "channels-last",
     "pointwise-products",
+    "spread-products",
+    "widen-halves",
     "shared-matrices",
     "unroll-loops",
     "inline-calls",

@@ -18,7 +18,7 @@ from edgec.toolchain.kernels.cpu.writer import Writer
 
 __all__ = ["Convolution", "Tiling", "convolution_kernel", "ranked_tilings", "tiling"]
 
-_FLOPS_OF_A_WORKGROUP = 6e6
+_FLOPS_OF_A_WORKGROUP = 2e6
 _MOST_WORKGROUPS = 64
 _MOST_SUMS = 64
 

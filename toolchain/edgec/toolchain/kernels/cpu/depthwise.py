@@ -11,7 +11,7 @@ from edgec.toolchain.kernels.cpu.writer import Writer
 
 __all__ = ["Depthwise", "DepthwiseTiling", "depthwise_kernel", "depthwise_tiling"]
 
-_FLOPS_OF_A_WORKGROUP = 1e6
+_FLOPS_OF_A_WORKGROUP = 0.4e6
 _MOST_WORKGROUPS = 64
 _MOST_PRODUCTS = 200
 _MOST_COLUMNS = 32
