@@ -18,6 +18,9 @@ class BoundGathers:
     means that). iree-compile 3.13 makes a gather of rows without it, which reads other memory:
     `jnp.take(x, [-4, 8], mode="clip")` gives numbers like 1e21. One clamp of the indices, which
     are few.
+
+    Measured with `benchmarks.operators.passes` on the CPU: it changes 189 of 2,448 operator cases;
+    of 6 tried, 5 are right with it and 5 without.
     """
 
     name = "bound-gathers"

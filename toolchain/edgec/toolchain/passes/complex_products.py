@@ -20,6 +20,9 @@ class ComplexProducts:
     padding vector elemental type") or dies in them, and has no vector code for the others. The
     parts are taken and put together by kernels of their own, as the product's would be refused
     with them, too.
+
+    Measured with `benchmarks.operators.passes` on the CPU: it changes 21 of 2,448 operator cases;
+    of 6 tried, 6 are right with it and 2 without.
     """
 
     name = "complex-products"

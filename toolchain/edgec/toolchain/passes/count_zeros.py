@@ -16,6 +16,8 @@ class CountZeros:
     """`count_leading_zeros` of 8 and 16 bits becomes one of 32 bits, less the added zeros.
 
     iree-compile 3.13 has SPIR-V code for 32 bits only ("failed to legalize operation 'math.ctlz'").
+
+    Measured: counts of 8 and 16 bits compile for Vulkan with it, and are refused without.
     """
 
     name = "count-zeros"

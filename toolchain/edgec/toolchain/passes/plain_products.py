@@ -15,6 +15,9 @@ class PlainProducts:
     JAX names one for 16-bit floats whose sums are in f32 (`dot_product_attention`), and
     iree-compile 3.13 refuses any product that has one. Operands of 16 bits and a result of 32 say
     the same: products are summed in the result's type.
+
+    Measured with `benchmarks.operators.passes` on the CPU: it changes 1 of 2,448 operator cases;
+    of 1 tried, 1 are right with it and 1 without.
     """
 
     name = "plain-products"

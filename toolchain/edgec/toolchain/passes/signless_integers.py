@@ -33,6 +33,9 @@ class SignlessIntegers:
     cost nothing: the two types are one in memory. Products that widen bytes convert them first.
 
     The types of public functions stay as they were declared.
+
+    Measured with `benchmarks.operators.passes` on the CPU: it changes 551 of 2,448 operator cases;
+    of 6 tried, 6 are right with it and 6 without.
     """
 
     name = "signless-integers"

@@ -29,6 +29,9 @@ class SplitComplex:
     sums, windows and sorts take the parts as two operands, too (the compiler dies in a running
     sum), and powers and signs are written with what there is.
 
+    Measured with `benchmarks.operators.passes` on the CPU: it changes 30 of 2,448 operator cases;
+    of 6 tried, 6 are right with it and 6 without.
+
     Attributes:
         spirv: the target's code is SPIR-V.
     """

