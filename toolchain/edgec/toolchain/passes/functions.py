@@ -5,7 +5,7 @@ from typing import Any
 
 from edgec.runtime.errors import ProgramError
 
-__all__ = ["entry_block", "find_function", "functions", "returns", "set_types"]
+__all__ = ["entry_block", "find_function", "functions", "inside", "returns", "set_types"]
 
 
 def functions(module: Any) -> dict[str, Any]:
@@ -37,6 +37,15 @@ def find_function(module: Any, name: str) -> Any:
 def entry_block(function: Any) -> Any:
     """The block whose arguments are the function's."""
     return function.regions[0].blocks[0]
+
+
+def inside(operation: Any) -> Iterator[Any]:
+    """Every operation in the regions of one, outer before inner, each block as it was when met."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for op in list(block.operations):
+                yield op.operation
+                yield from inside(op.operation)
 
 
 def returns(function: Any) -> Iterator[Any]:

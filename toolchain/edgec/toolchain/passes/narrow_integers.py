@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from edgec.toolchain.passes.functions import entry_block, functions, returns
+from edgec.toolchain.passes.functions import entry_block, functions, inside, returns
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.program import STATE_FUNCTION
 
@@ -59,7 +59,7 @@ class NarrowIntegers:
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             changing = {n: f for n, f in functions(module).items() if n != STATE_FUNCTION}
-            operations = [op for f in changing.values() for op in _inside(f)]
+            operations = [op for f in changing.values() for op in inside(f)]
             if not any(_is_wide(v.type) for f in changing.values() for v in _values(f)):
                 return 0
             if not all(_can_change(op) for op in operations):
@@ -74,18 +74,9 @@ class NarrowIntegers:
             return count
 
 
-def _inside(operation: Any) -> Iterator[Any]:
-    """Every operation in the regions of one, outer ones first."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield op.operation
-                yield from _inside(op.operation)
-
-
 def _values(function: Any) -> Iterator[Any]:
     """Every block argument and result in a function."""
-    for op in (function, *_inside(function)):
+    for op in (function, *inside(function)):
         if op is not function:
             yield from op.results
         for region in op.regions:
@@ -166,7 +157,7 @@ def _narrow_body(function: Any) -> int:
         if _is_wide(value.type):
             value.set_type(_narrow_type(value.type))
             count += 1
-    for operation in list(_inside(function)):
+    for operation in list(inside(function)):
         if operation.name in ("stablehlo.constant", "arith.constant"):
             attribute = operation.attributes["value"]
             if attribute.type != operation.results[0].type:

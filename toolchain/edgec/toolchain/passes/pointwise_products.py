@@ -1,10 +1,10 @@
 """Convolutions with a window of one pixel, as matrix products."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from edgec.targets import Backend
+from edgec.toolchain.passes.functions import inside
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["PointwiseProducts"]
@@ -37,16 +37,8 @@ class PointwiseProducts:
         from iree.compiler import ir
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            found = [op for op in _inside(module.operation) if op.name == "stablehlo.convolution"]
+            found = [op for op in inside(module.operation) if op.name == "stablehlo.convolution"]
             return sum(_rewrite(op) for op in found)
-
-
-def _inside(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield op.operation
-                yield from _inside(op.operation)
 
 
 def _rewrite(op: Any) -> int:

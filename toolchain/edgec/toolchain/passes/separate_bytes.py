@@ -1,10 +1,10 @@
 """Bytes widened before the kernel that multiplies them, for GPUs that misread them there."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from edgec.targets import Backend
+from edgec.toolchain.passes.functions import inside
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SeparateBytes"]
@@ -41,21 +41,12 @@ class SeparateBytes:
         from iree.compiler import ir
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            operations = list(_inside(module.operation))
+            operations = list(inside(module.operation))
             count = sum(_widen(op) for op in operations if op.name in _PRODUCTS)
-            for op in _inside(module.operation):
+            for op in inside(module.operation):
                 if op.name == "stablehlo.convert" and _is_narrow(op.operands[0].type):
                     count += _fence(op)
             return count
-
-
-def _inside(operation: Any) -> Iterator[Any]:
-    """Every operation in the regions of one, as they were when asked."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in list(block.operations):
-                yield op.operation
-                yield from _inside(op.operation)
 
 
 def _is_narrow(kind: Any) -> bool:

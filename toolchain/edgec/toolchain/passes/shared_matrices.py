@@ -1,9 +1,9 @@
 """A batch of products by one matrix, repeated for each, as a single product."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.toolchain.passes.functions import inside
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SharedMatrices"]
@@ -34,18 +34,8 @@ class SharedMatrices:
         from iree.compiler import ir
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            products = [
-                op for op in _inside(module.operation) if op.name == "stablehlo.dot_general"
-            ]
+            products = [op for op in inside(module.operation) if op.name == "stablehlo.dot_general"]
             return sum(_rewrite(op) for op in products)
-
-
-def _inside(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield op.operation
-                yield from _inside(op.operation)
 
 
 def _rewrite(op: Any) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from edgec.toolchain.passes.functions import entry_block, functions, returns
+from edgec.toolchain.passes.functions import entry_block, functions, inside, returns
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SignlessIntegers"]
@@ -65,18 +65,10 @@ class SignlessIntegers:
             return count
 
 
-def _inside(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in list(block.operations):
-                yield op.operation
-                yield from _inside(op.operation)
-
-
 def _values(function: Any) -> Iterator[Any]:
     """Every block argument and result in a function."""
     yield from entry_block(function).arguments if list(function.regions[0].blocks) else ()
-    for op in _inside(function):
+    for op in inside(function):
         yield from op.results
         for region in op.regions:
             for block in region.blocks:
@@ -110,7 +102,7 @@ def _change(function: Any, public: set[str]) -> int:
     """Make every value of a function signless."""
     from iree.compiler import ir
 
-    operations = list(_inside(function))
+    operations = list(inside(function))
     unsigned = {v: v.type for v in _values(function) if _is_unsigned(v)}
     reads = [
         (

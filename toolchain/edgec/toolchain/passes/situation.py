@@ -1,13 +1,13 @@
 """What a pass may look at to decide whether a program needs it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from edgec.targets import Target
 from edgec.toolchain.kernels.cpu.cut import Cut
-from edgec.toolchain.passes.functions import entry_block, functions
+from edgec.toolchain.passes.functions import entry_block, functions, inside
 from edgec.toolchain.program import Dialect, ProgramInfo
 
 __all__ = ["Situation"]
@@ -53,7 +53,7 @@ class Situation:
     @cached_property
     def operations(self) -> frozenset[str]:
         """The names of all operations that occur in the program as it was read."""
-        return frozenset(op.name for op in _inside(self.module.operation))
+        return frozenset(op.name for op in inside(self.module.operation))
 
     @cached_property
     def least_precise(self) -> str:
@@ -61,15 +61,7 @@ class Situation:
         products = ("stablehlo.dot_general", "stablehlo.convolution")
         kinds = {
             str(op.operands[0].type.element_type)
-            for op in _inside(self.module.operation)
+            for op in inside(self.module.operation)
             if op.name in products
         }
         return next((kind for kind in ("bf16", "f16") if kind in kinds), "")
-
-
-def _inside(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield op.operation
-                yield from _inside(op.operation)

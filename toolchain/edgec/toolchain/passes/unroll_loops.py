@@ -1,9 +1,9 @@
 """Loops that count to a fixed number: constants are moved out, steps are put together."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.toolchain.passes.functions import inside
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["UnrollLoops"]
@@ -38,19 +38,11 @@ class UnrollLoops:
         from iree.compiler import ir
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            loops = [op for op in _inside(module.operation) if op.name == "stablehlo.while"]
+            loops = [op for op in inside(module.operation) if op.name == "stablehlo.while"]
             count = 0
             for loop in reversed(loops):  # inner ones first
                 count += _free_constants(loop) + _unroll(loop) > 0
             return count
-
-
-def _inside(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield op.operation
-                yield from _inside(op.operation)
 
 
 def _blocks(loop: Any) -> tuple[Any, Any]:
@@ -87,7 +79,7 @@ def _unroll(loop: Any) -> int:
     trips = _trips(loop)
     _, body = _blocks(loop)
     operations = [op.operation for op in body.operations]
-    size = sum(1 + sum(1 for _ in _inside(op)) for op in operations)
+    size = sum(1 + sum(1 for _ in inside(op)) for op in operations)
     most = min(_MOST_STEPS, trips, _MOST_OPERATIONS // max(1, size))
     factor = next((n for n in range(most, 1, -1) if trips % n == 0), 1)
     if factor == 1:
@@ -100,7 +92,7 @@ def _unroll(loop: Any) -> int:
         with ir.InsertionPoint(terminator):
             for op in operations[:-1]:
                 copy = op.clone()
-                for inner in (copy, *_inside(copy)):
+                for inner in (copy, *inside(copy)):
                     for place, operand in enumerate(inner.operands):
                         if operand in now:
                             inner.operands[place] = now[operand]

@@ -1,11 +1,10 @@
 """Halves computed as whole floats, for processors whose code for halves is slow."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from edgec.targets import Backend
-from edgec.toolchain.passes.functions import functions
+from edgec.toolchain.passes.functions import functions, inside
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.program import STATE_FUNCTION
 
@@ -54,21 +53,13 @@ class WidenHalves:
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             changed = [f for name, f in functions(module).items() if name != STATE_FUNCTION]
-            operations = [op for f in changed for op in _inside(f)]
+            operations = [op for f in changed for op in inside(f)]
             multiplies = any(
                 op.name in _PRODUCTS and _is_half(op.operands[0].type) for op in operations
             )
             if not multiplies or not all(_can_widen(op) for op in operations):
                 return 0
             return sum(_widen(function) for function in changed)
-
-
-def _inside(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield op.operation
-                yield from _inside(op.operation)
 
 
 def _is_half(kind: Any) -> bool:
@@ -105,7 +96,7 @@ def _widen(function: Any) -> int:
     entry = function.regions[0].blocks[0]
     returns = [op.operation for op in entry.operations if op.operation.name == "func.return"]
     kept = {place: value.type for place, value in enumerate(returns[0].operands)}
-    operations = list(_inside(function))
+    operations = list(inside(function))
     for op in operations:
         for region in op.regions:
             for block in region.blocks:

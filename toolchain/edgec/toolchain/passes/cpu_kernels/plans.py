@@ -11,7 +11,6 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.passes.cpu_kernels.tails import Tail, find_tail
-from edgec.toolchain.passes.cpu_kernels.unused import inside
 from edgec.toolchain.passes.dynamic_shapes.reading import (
     convolution_layout,
     element_type,
@@ -19,6 +18,7 @@ from edgec.toolchain.passes.dynamic_shapes.reading import (
     numbers_of,
     shape_of,
 )
+from edgec.toolchain.passes.functions import inside
 
 __all__ = ["Plan", "find_plans"]
 

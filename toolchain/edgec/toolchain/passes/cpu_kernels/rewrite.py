@@ -6,6 +6,7 @@ from typing import Any
 
 from edgec.toolchain.kernels.cpu.cut import Cut
 from edgec.toolchain.kernels.cpu.vectors import VectorUnit, vector_unit
+from edgec.toolchain.passes.functions import inside
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["CpuKernels"]
@@ -57,7 +58,7 @@ class CpuKernels:
         from edgec.toolchain.passes.cpu_kernels.emit import emit
         from edgec.toolchain.passes.cpu_kernels.library import Library
         from edgec.toolchain.passes.cpu_kernels.plans import find_plans
-        from edgec.toolchain.passes.cpu_kernels.unused import erase_unused, inside
+        from edgec.toolchain.passes.cpu_kernels.unused import erase_unused
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             library = Library(module)

@@ -3,19 +3,11 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["erase_unused", "inside"]
+from edgec.toolchain.passes.functions import inside
 
-
-def inside(operation: Any) -> Iterator[Any]:
-    """Every operation in the regions of one, outer before inner."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield op.operation
-                yield from inside(op.operation)
+__all__ = ["erase_unused"]
 
 
 def erase_unused(module: Any) -> None:
