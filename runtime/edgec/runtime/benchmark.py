@@ -188,6 +188,7 @@ class _Caller:
         self._seconds = seconds
         self._max_calls = max_calls
         self.times = np.zeros(0)
+        self.started = self.ended = 0.0
         self.error: Exception | None = None
 
     def run(self, ready: threading.Barrier) -> None:
@@ -204,18 +205,22 @@ class _Caller:
 
     def _measure(self) -> np.ndarray:
         times: list[float] = []
-        end = time.perf_counter() + self._seconds
-        now = time.perf_counter()
+        self.started = now = time.perf_counter()
+        end = now + self._seconds
         while len(times) < self._max_calls and (now < end or len(times) < 3):
             self._function.call_flat(self._leaves)
             later = time.perf_counter()
             times.append(later - now)
             now = later
+        self.ended = now
         return np.asarray(times)
 
 
 def _run_all(callers: Sequence[_Caller]) -> float:
-    """Run the callers at the same time; seconds from the common start to the last end."""
+    """Run the callers at the same time; seconds from the first start to the last end.
+
+    The callers note their own starts: the thread that waits for them may be woken long after.
+    """
     gc.collect()
     ready = threading.Barrier(len(callers) + 1)
     workers = [threading.Thread(target=c.run, args=(ready,), daemon=True) for c in callers]
@@ -223,16 +228,14 @@ def _run_all(callers: Sequence[_Caller]) -> float:
         worker.start()
     with contextlib.suppress(threading.BrokenBarrierError):
         ready.wait()
-    start = time.perf_counter()
     for worker in workers:
         worker.join()
-    elapsed = time.perf_counter() - start
     for caller in callers:
         if caller.error is not None:
             raise caller.error
     if not all(len(caller.times) for caller in callers):
         raise DeviceError("the benchmark's threads could not start together")
-    return elapsed
+    return max(c.ended for c in callers) - min(c.started for c in callers)
 
 
 def _choose(module: LoadedModule, name: str | None) -> Function:
