@@ -1,11 +1,13 @@
 """Calls are bound to signatures, and shapes checked, with errors that name the argument."""
 
+import json
+
 import numpy as np
 import pytest
 
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import InputError, ProgramError, UsageError
-from edgec.runtime.signature import Argument, Dim, Signature, TensorSpec
+from edgec.runtime.signature import Argument, Dim, Quantization, Signature, TensorSpec
 
 BATCH = Dim(name="batch", minimum=1, maximum=8)
 
@@ -29,6 +31,22 @@ NESTED = Signature(
 
 def test_json_is_lossless() -> None:
     assert Signature.from_json(NESTED.to_json()) == NESTED
+
+
+def test_json_keeps_what_a_file_said_of_a_tensor() -> None:
+    quantization = Quantization(scales=(0.1, 0.3), zero_points=(0, -3), axis=1)
+    tensor = TensorSpec(
+        name="x", shape=(3, 2), dtype=DType.I8, quantization=quantization, original="x:0"
+    )
+    assert TensorSpec.from_json(json.loads(json.dumps(tensor.to_json()))) == tensor
+    assert set(spec("x", 3).to_json()) == {"name", "shape", "dtype"}
+
+
+def test_a_quantisation_without_scales_is_refused() -> None:
+    with pytest.raises(UsageError, match="no quantisation"):
+        Quantization(scales=(), zero_points=())
+    with pytest.raises(UsageError, match="1 scales and 2 zero points"):
+        Quantization(scales=(0.5,), zero_points=(0, 1))
 
 
 def test_arguments_by_position_and_by_name_bind_alike() -> None:

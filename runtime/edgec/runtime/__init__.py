@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from edgec.runtime.golden import Golden, GoldenCall
     from edgec.runtime.ledger import LedgerEntry, Part, SizeLedger
     from edgec.runtime.loaded import Function, LoadedModule, load
+    from edgec.runtime.manifest import Manifest
     from edgec.runtime.module import Module, ModuleFacts, WeightsFacts, mark_checked
     from edgec.runtime.profiling import Dispatch, Profile, profile
-    from edgec.runtime.signature import Argument, Dim, Signature, TensorSpec
+    from edgec.runtime.signature import Argument, Dim, Quantization, Signature, TensorSpec
     from edgec.runtime.vmfb import Import
 
 __all__ = [
@@ -44,10 +45,12 @@ __all__ = [
     "Import",
     "LedgerEntry",
     "LoadedModule",
+    "Manifest",
     "Module",
     "ModuleFacts",
     "Part",
     "Profile",
+    "Quantization",
     "Signature",
     "SizeLedger",
     "TensorSpec",
@@ -81,10 +84,12 @@ _HOMES = {
     "Import": "vmfb",
     "LedgerEntry": "ledger",
     "LoadedModule": "loaded",
+    "Manifest": "manifest",
     "Module": "module",
     "ModuleFacts": "module",
     "Part": "ledger",
     "Profile": "profiling",
+    "Quantization": "signature",
     "Signature": "signature",
     "SizeLedger": "ledger",
     "TensorSpec": "signature",

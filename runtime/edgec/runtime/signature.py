@@ -10,7 +10,7 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import InputError, ProgramError, UsageError
 from edgec.runtime.tree import Tree
 
-__all__ = ["Argument", "Dim", "Signature", "TensorSpec"]
+__all__ = ["Argument", "Dim", "Quantization", "Signature", "TensorSpec"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +47,37 @@ class Dim:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Quantization:
+    """What a tensor's integers stand for: `scale * (value - zero_point)`, as in TensorFlow Lite.
+
+    One scale and zero point for the whole tensor, or one for each index of `axis`.
+    """
+
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.scales or len(self.scales) != len(self.zero_points):
+            raise UsageError(
+                f"{len(self.scales)} scales and {len(self.zero_points)} zero points are no "
+                "quantisation"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
 class TensorSpec:
-    """One tensor: its name, its shape (a dimension is an int or a `Dim`) and its element type."""
+    """One tensor: its name, its shape (a dimension is an int or a `Dim`) and its element type.
+
+    `quantization` says what its integers stand for, in quantised models; `original` is its name in
+    the file that the model came from, where that is another.
+    """
 
     name: str
     shape: tuple[int | Dim, ...]
     dtype: DType
+    quantization: Quantization | None = None
+    original: str = ""
 
     def __post_init__(self) -> None:
         if any(isinstance(d, int) and d < 0 for d in self.shape):
@@ -95,16 +120,39 @@ class TensorSpec:
             d if isinstance(d, int) else {"name": d.name, "min": d.minimum, "max": d.maximum}
             for d in self.shape
         ]
-        return {"name": self.name, "shape": shape, "dtype": self.dtype.value}
+        text: dict[str, Any] = {"name": self.name, "shape": shape, "dtype": self.dtype.value}
+        if self.quantization is not None:
+            text["quantization"] = {
+                "scales": list(self.quantization.scales),
+                "zero_points": list(self.quantization.zero_points),
+                "axis": self.quantization.axis,
+            }
+        if self.original:
+            text["original"] = self.original
+        return text
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "TensorSpec":
         """The inverse of `to_json`."""
+        given = value.get("quantization")
+        quantization = None
+        if given is not None:
+            quantization = Quantization(
+                scales=tuple(map(float, given["scales"])),
+                zero_points=tuple(map(int, given["zero_points"])),
+                axis=int(given["axis"]),
+            )
         shape = tuple(
             d if isinstance(d, int) else Dim(name=d["name"], minimum=d["min"], maximum=d["max"])
             for d in value["shape"]
         )
-        return cls(name=value["name"], shape=shape, dtype=DType(value["dtype"]))
+        return cls(
+            name=value["name"],
+            shape=shape,
+            dtype=DType(value["dtype"]),
+            quantization=quantization,
+            original=str(value.get("original", "")),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
