@@ -13,6 +13,12 @@ MAY_IMPORT = {
     "edgec.runtime": ("edgec.runtime",),
     "edgec.targets": ("edgec.targets", "edgec.runtime"),
     "edgec.toolchain": ("edgec.toolchain", "edgec.targets", "edgec.runtime"),
+    "edgec.packaging": (
+        "edgec.packaging",
+        "edgec.toolchain",
+        "edgec.targets",
+        "edgec.runtime",
+    ),
     "edgec.exporters": (
         "edgec.exporters",
         # What a program is and how to read one; never how it is compiled.

@@ -33,7 +33,8 @@ def load(
     """Load a module onto a device.
 
     Args:
-        path: a `.vmfb` file, or a module that was read.
+        path: a `.vmfb` file, a module that was read, or a package (its folder or `manifest.json`),
+            of which the first variant that fits this machine is taken.
         device: a URI or a device; without it the one that the module was compiled for.
         weights: the weights file, for modules that keep theirs outside; without it the file that
             the module names, beside it.
@@ -44,6 +45,10 @@ def load(
         ModuleMismatch: it was made for another device, CPU or version.
         DeviceMissing: the device is not here.
     """
+    if not isinstance(path, Module) and _is_package(path):
+        from edgec.runtime.manifest import first_that_fits
+
+        path, device = first_that_fits(Path(path), device)
     module = path if isinstance(path, Module) else Module.read(path)
     chosen = Device.open(default_device(module) if device is None else device)
     check_fits(module, chosen)
@@ -53,6 +58,11 @@ def load(
         device=chosen,
         weights=None if file is None else WeightsFile.open(file),
     )
+
+
+def _is_package(path: Path | str) -> bool:
+    path = Path(path)
+    return path.is_dir() or path.suffix == ".json"
 
 
 class Function:

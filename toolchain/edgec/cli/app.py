@@ -19,6 +19,7 @@ from edgec.cli.verbs.devices import devices
 from edgec.cli.verbs.doctor import doctor
 from edgec.cli.verbs.export import export
 from edgec.cli.verbs.inspect import inspect as inspect_verb
+from edgec.cli.verbs.package import package
 from edgec.cli.verbs.run import run
 from edgec.cli.verbs.targets import targets
 from edgec.cli.verbs.tune import tune
@@ -30,6 +31,7 @@ VERBS: dict[str, Callable[..., Report]] = {
     "export": export,
     "compile": compile,
     "tune": tune,
+    "package": package,
     "run": run,
     "bench": bench,
     "inspect": inspect_verb,

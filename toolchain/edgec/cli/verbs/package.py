@@ -1,0 +1,225 @@
+"""`edgec package`: a program to a folder that goes into an app."""
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edgec.cli.options import complete_pass, complete_target
+from edgec.cli.report import Block, Grid, Report
+from edgec.cli.session import Session
+from edgec.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from edgec.packaging import Made
+
+__all__ = ["package"]
+
+_KIND = "What for"
+
+
+def package(
+    session: Session,
+    program: Annotated[
+        Path,
+        typer.Argument(metavar="PROGRAM", help="A .mlirbc or .mlir file.", show_default=False),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="DIR",
+            help="The folder to make (default: NAME-KIND beside the program); with several "
+            "kinds, a folder for each in it.",
+            show_default=False,
+        ),
+    ] = None,
+    android: Annotated[
+        bool,
+        typer.Option(
+            "--android",
+            help="A Gradle library: Java and typed Kotlin, the model in its assets.",
+            rich_help_panel=_KIND,
+        ),
+    ] = False,
+    ios: Annotated[
+        bool,
+        typer.Option(
+            "--ios",
+            help="A Swift package: the model's kernels as a static library, typed Swift.",
+            rich_help_panel=_KIND,
+        ),
+    ] = False,
+    web: Annotated[
+        bool,
+        typer.Option(
+            "--web",
+            help="An ES module with TypeScript types, and a page that runs it.",
+            rich_help_panel=_KIND,
+        ),
+    ] = False,
+    c: Annotated[
+        bool,
+        typer.Option(
+            "--c",
+            help="C sources and a CMakeLists: a typed header, and a main.",
+            rich_help_panel=_KIND,
+        ),
+    ] = False,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            metavar="NAME",
+            help="A device to compile for; repeatable (default: the usual ones of the kind).",
+            autocompletion=complete_target,
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--name",
+            metavar="NAME",
+            help="What the model is called in files and code (default: the program's file name).",
+            show_default=False,
+        ),
+    ] = None,
+    static: Annotated[
+        bool,
+        typer.Option(
+            "--static",
+            help="With --c: link the kernels into the program, instead of loading code.",
+        ),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Take the place of a package that is there.")
+    ] = False,
+    level: Annotated[
+        int | None,
+        typer.Option(
+            "-O",
+            metavar="0..3",
+            help="How much to optimise: -O0 to -O3 (default: -O2, or the profile's).",
+            show_default=False,
+        ),
+    ] = None,
+    tuned: Annotated[
+        Path | None,
+        typer.Option(
+            "--tuned",
+            metavar="FILE",
+            help="Compile as `edgec tune` found to be fastest; with one --target.",
+            show_default=False,
+        ),
+    ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check/--no-check",
+            help="Run the golden answers of variants whose device is here, and compare.",
+        ),
+    ] = True,
+    cache: Annotated[
+        bool, typer.Option("--cache/--no-cache", help="Take finished modules from the cache.")
+    ] = True,
+    disable_pass: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--disable-pass",
+            metavar="NAME",
+            help="Leave out one of edgec's passes; repeatable.",
+            autocompletion=complete_pass,
+            show_default=False,
+        ),
+    ] = None,
+    iree_arg: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--iree-arg",
+            metavar="ARG",
+            help="Pass an argument on to iree-compile; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+) -> Report:
+    """Make of a program what goes into an app: modules, runtime, typed bindings."""
+    from dataclasses import replace
+
+    from edgec.cli.progress import showing
+    from edgec.packaging import KINDS, PackageOptions, make_package
+    from edgec.toolchain import CompileOptions, load_program
+    from edgec.toolchain.tuning.profile import Profile
+
+    flags = {"android": android, "ios": ios, "web": web, "c": c}
+    kinds = [kind for kind in KINDS if flags[kind]]
+    if not kinds:
+        raise UsageError(
+            "what the package is for is not said", hint="add --android, --ios, --web or --c"
+        )
+    if static and not c:
+        raise UsageError("--static is for --c", hint="leave one out or add the other")
+    options = PackageOptions(
+        targets=tuple(target or ()),
+        name=name or "",
+        replace=force,
+        compiling=CompileOptions(
+            level=level,
+            disabled=tuple(disable_pass or ()),
+            iree_args=tuple(iree_arg or ()),
+            tuned=None if tuned is None else Profile.load(tuned),
+            check=check,
+            cache=cache,
+        ),
+    )
+    places = _places(program, kinds, output)
+    made = []
+    with showing(session) as progress:
+        options = replace(options, compiling=replace(options.compiling, progress=progress))
+        source = load_program(program, cache=cache)
+        for kind, place in places.items():
+            link = True if static and kind == "c" else None
+            made.append(make_package(source, kind, place, replace(options, link=link)))
+    for one in made:
+        for note in one.notes:
+            session.note(note)
+    return Report(
+        data={"program": program, "packages": [_json(one) for one in made]},
+        blocks=tuple(block for one in made for block in _blocks(one)),
+    )
+
+
+def _places(program: Path, kinds: list[str], output: Path | None) -> dict[str, Path]:
+    """Where each kind goes: one into the folder named, several into folders in it."""
+    if output is None:
+        return {kind: program.with_name(f"{program.stem}-{kind}") for kind in kinds}
+    if len(kinds) == 1:
+        return {kinds[0]: output}
+    return {kind: output / kind for kind in kinds}
+
+
+def _json(made: "Made") -> dict[str, Any]:
+    return {
+        "kind": made.kind.name,
+        "folder": made.folder,
+        "manifest": made.manifest.to_json(),
+        "checks": dict(made.checks),
+        "files": dict(made.files),
+    }
+
+
+def _blocks(made: "Made") -> list[Block]:
+    from edgec.cli.amounts import bytes_text
+
+    rows = tuple(
+        (v.file, bytes_text(v.size), str(v.needs), made.checks[v.target])
+        for v in made.manifest.variants
+    )
+    return [
+        f"{made.folder}: a package for {made.kind.name}",
+        Grid(columns=("module", "size", "needs", ""), rows=rows, right=frozenset({1})),
+        *(f"  {signature}" for signature in made.manifest.signatures),
+        f"next: less {shlex.quote(str(made.folder / 'README.md'))}",
+    ]

@@ -1,0 +1,79 @@
+"""A folder that appears whole or not at all: written under another name, then renamed."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from edgec.runtime.errors import FileError
+from edgec.runtime.manifest import MANIFEST
+
+__all__ = ["new_folder"]
+
+
+@contextmanager
+def new_folder(destination: Path, *, replace: bool = False) -> Iterator[Path]:
+    """A folder that becomes `destination` when the block ends well, and goes when it does not.
+
+    Args:
+        destination: a folder that does not exist, or is empty.
+        replace: take the place of a package that is there; of anything else, never.
+
+    Raises:
+        FileError: the destination is in use, or nothing can be written there.
+    """
+    _refuse_occupied(destination, replace=replace)
+    scratch: Path | None = None
+    try:
+        place = destination.absolute()
+        place.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
+        yield scratch
+        umask = os.umask(0)
+        os.umask(umask)
+        scratch.chmod(0o777 & ~umask)
+        old = Path(tempfile.mkdtemp(prefix=f".{place.name}.old.", dir=place.parent))
+        try:
+            if place.exists():
+                place.rename(old)
+            scratch.rename(place)
+            scratch = None
+        except OSError:
+            if old.exists() and not place.exists() and any(old.iterdir()):
+                old.rename(place)
+            raise
+        finally:
+            shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise FileError(
+            f"cannot write the package {destination}: {error.strerror}",
+            hint="free some space or choose another place with -o",
+        ) from error
+    finally:
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _refuse_occupied(destination: Path, *, replace: bool) -> None:
+    try:
+        if not destination.exists():
+            return
+        if not destination.is_dir():
+            raise FileError(f"{destination} is a file", hint="name a folder with -o")
+        if not any(destination.iterdir()):
+            return
+        is_package = (destination / MANIFEST).is_file()
+    except OSError as error:
+        raise FileError(f"cannot look into {destination}: {error.strerror}") from error
+    if not is_package:
+        raise FileError(
+            f"the folder {destination} holds other things than a package",
+            hint="name a new folder with -o",
+        )
+    if not replace:
+        raise FileError(
+            f"there is a package in {destination} already",
+            hint="--force puts the new one in its place",
+        )

@@ -1,0 +1,251 @@
+"""A program and a kind of package to the folder: compile each variant, build, list, rename."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from pathlib import Path
+
+from edgec.packaging.folder import new_folder
+from edgec.packaging.kinds import KINDS, Kind
+from edgec.packaging.names import identifier
+from edgec.packaging.plan import BuiltVariant, Made, Plan
+from edgec.runtime.errors import CompileError, FileError, TargetError, UsageError
+from edgec.runtime.manifest import MANIFEST, Manifest, variant_of
+from edgec.targets import Backend, Target, expand
+from edgec.toolchain import CompileOptions, Program, compile_with_report, load_program
+
+__all__ = ["PackageOptions", "make_package", "targets_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackageOptions:
+    """How to make a package.
+
+    Attributes:
+        targets: what to compile for; empty for the kind's own.
+        name: the model's name; empty for the program file's.
+        compiling: how to compile; `output` is the package's own affair.
+        replace: take the place of a package that is in the folder.
+        link: compile kernels into object files that the app links, instead of code that is loaded
+            at run time; None for what the kind does.
+        options: what only this kind of package has, by name.
+    """
+
+    targets: tuple[str, ...] = ()
+    name: str = ""
+    compiling: CompileOptions = field(default_factory=CompileOptions)
+    replace: bool = False
+    link: bool | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def make_package(
+    program: Program | Path,
+    kind: str,
+    destination: Path,
+    options: PackageOptions = PackageOptions(),
+) -> Made:
+    """Make a package; the folder is there whole, or nothing is.
+
+    Raises:
+        UsageError: there is no such kind, or options that do not go together.
+        TargetError: there is no such target, or the package's runtime cannot run it.
+        FileError: a file cannot be read, or the folder not be written.
+        CompileError: a variant cannot be compiled, or the program is not fit for a package.
+        WrongAnswer: a variant's answers differ from the golden ones.
+    """
+    chosen = KINDS.get(kind)
+    if chosen is None:
+        raise UsageError(f"there is no kind of package {kind!r}", hint=f"use {', '.join(KINDS)}")
+    link = chosen.links if options.link is None else options.link
+    targets = targets_of(chosen, options.targets)
+    if link:
+        targets = _one_each(targets, chosen_by_user=bool(options.targets))
+    if isinstance(program, Path):
+        program = load_program(program, cache=options.compiling.cache)
+    _refuse_outside_weights(program)
+    title = options.name or (program.path.stem if program.path else "model")
+    with new_folder(destination, replace=options.replace) as folder:
+        plan = _plan(
+            program=program,
+            kind=chosen,
+            title=title,
+            folder=folder,
+            destination=destination,
+            targets=targets,
+            link=link,
+            options=options,
+        )
+        chosen.build(plan)
+        plan.write(MANIFEST, plan.manifest.text())
+        files = {
+            file.relative_to(folder).as_posix(): file.stat().st_size
+            for file in sorted(folder.rglob("*"))
+            if file.is_file()
+        }
+    notes = (note for variant in plan.variants for note in variant.compiled.report.notes)
+    return Made(
+        folder=destination,
+        kind=chosen,
+        manifest=plan.manifest,
+        files=files,
+        notes=tuple(dict.fromkeys(notes)),
+        checks={v.target.name: v.compiled.report.check for v in plan.variants},
+    )
+
+
+def targets_of(kind: Kind, names: Sequence[str]) -> tuple[Target, ...]:
+    """The targets of a package, in the order in which a runtime tries them.
+
+    Of two for one instruction set, the one that asks for more comes first, since the other would
+    never be reached behind it; otherwise the order is the caller's.
+
+    Raises:
+        TargetError: there is no such target, or the package's runtime has no driver for it.
+    """
+    targets = expand(names or kind.targets)
+    for target in targets:
+        if target.driver not in kind.drivers:
+            raise TargetError(
+                f"a package for {kind.name} cannot run {target.name}: its runtime has no driver "
+                f"{target.driver}",
+                hint=f"leave --target out for {', '.join(kind.targets)}",
+            )
+    groups: dict[str, list[Target]] = {}
+    for target in targets:
+        triple = target.cpu.triple if target.cpu else ""
+        groups.setdefault(f"{target.driver} {triple.partition('-')[0]}", []).append(target)
+    for group in groups.values():
+        group.sort(key=lambda target: -len(target.required_features))
+    return tuple(target for group in groups.values() for target in group)
+
+
+def _one_each(targets: Sequence[Target], *, chosen_by_user: bool) -> tuple[Target, ...]:
+    """For each system the target that asks for the least: only one can be linked into a program.
+
+    Raises:
+        UsageError: the user named two for one system.
+    """
+    last: dict[str, Target] = {}
+    for target in targets:
+        triple = target.cpu.triple if target.cpu else ""
+        if chosen_by_user and triple in last:
+            raise UsageError(
+                f"{last[triple].name} and {target.name} cannot both be linked into one program",
+                hint="leave one out",
+            )
+        last[triple] = target
+    return tuple(last.values())
+
+
+def _refuse_outside_weights(program: Program) -> None:
+    if program.info.weights is not None:
+        raise CompileError(
+            f"the weights of {program.path or 'the program'} are in a file of their own "
+            f"({program.info.weights.file}), and packages hold them inside the module",
+            hint="export again without --external-weights",
+        )
+
+
+def _plan(
+    *,
+    program: Program,
+    kind: Kind,
+    title: str,
+    folder: Path,
+    destination: Path,
+    targets: Sequence[Target],
+    link: bool,
+    options: PackageOptions,
+) -> Plan:
+    """Compile every variant into the folder, and say what is there."""
+    name = identifier(title, "model").lower()
+    modules = folder / kind.modules.format(name=name)
+    try:
+        modules.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make {modules}: {error.strerror}") from error
+    variants = []
+    for target in targets:
+        path = modules / f"{name}.{target.file_name}.vmfb"
+        variants.append(_variant(program, target, path, folder, link=link, options=options))
+    module = variants[0].compiled.module
+    if not module.signatures:
+        reasons = "; ".join(f"{n}: {why}" for n, why in module.refused.items())
+        raise CompileError(
+            f"{title} has no function that can be called ({reasons or 'none is public'})",
+            hint="export it with edgec, or make a function public",
+        )
+    return Plan(
+        kind=kind,
+        name=name,
+        title=title,
+        folder=folder,
+        destination=destination,
+        signatures=module.signatures,
+        variants=tuple(variants),
+        manifest=Manifest(
+            name=name,
+            kind=kind.name,
+            edgec=metadata.version("edgec"),
+            signatures=tuple(module.signatures.values()),
+            variants=tuple(variant.entry for variant in variants),
+        ),
+        golden=program.golden,
+        options=options.options,
+    )
+
+
+def _variant(
+    program: Program,
+    target: Target,
+    path: Path,
+    folder: Path,
+    *,
+    link: bool,
+    options: PackageOptions,
+) -> BuiltVariant:
+    compiling = replace(options.compiling, output=path)
+    library = None
+    if link:
+        if target.backend is not Backend.CPU:
+            raise TargetError(f"{target.name} has no kernels that could be linked into an app")
+        library = path.with_suffix(".o")
+        compiling = replace(
+            compiling,
+            # The object file is beside what the cache keeps, and no runtime here has it linked.
+            cache=False,
+            check=False,
+            iree_args=(*compiling.iree_args, *_link_arguments(library)),
+        )
+    compiled = compile_with_report(program, target, compiling)
+    entry = variant_of(compiled.module, path.relative_to(folder).as_posix())
+    if not entry.needs.isa and target.cpu is not None:
+        entry = replace(entry, needs=replace(entry.needs, isa=_isa(target)))
+    return BuiltVariant(target=target, compiled=compiled, entry=entry, library=library)
+
+
+def _link_arguments(library: Path) -> tuple[str, ...]:
+    return (
+        "--iree-llvmcpu-link-embedded=false",
+        "--iree-llvmcpu-link-static",
+        f"--iree-llvmcpu-static-library-output-path={library}",
+    )
+
+
+_ISAS = {
+    "x86_64": "x86_64",
+    "aarch64": "arm_64",
+    "arm64": "arm_64",
+    "armv7a": "arm_32",
+    "riscv64": "riscv_64",
+    "wasm32": "wasm_32",
+}
+
+
+def _isa(target: Target) -> str:
+    """The instruction set as IREE spells it in formats, for modules whose format has none."""
+    from edgec.runtime.cpu import architecture
+
+    triple = target.cpu.triple if target.cpu else ""
+    return _ISAS.get(triple.partition("-")[0], "") if triple else architecture()
