@@ -52,6 +52,20 @@ def test_a_convolution_and_its_tail_become_one_dispatch():
     assert "vector.fma" in after
 
 
+def test_bounds_of_another_width_are_numbers_not_tensors():
+    half = BEFORE.replace(
+        "%z = stablehlo.constant dense<0.0> : tensor<f32>",
+        """
+  %h = stablehlo.constant dense<0.5> : tensor<f16>
+  %z = stablehlo.convert %h : (tensor<f16>) -> tensor<f32>""",
+    )
+    after, count = rewritten(half)
+    assert count == 1
+    dispatch = next(line for line in after.splitlines() if "flow.dispatch " in line)
+    assert dispatch.count("tensor<1x8x8x32xf32>") == 2  # the residual and the result
+    assert "arith.constant dense<5.000000e-01>" in after
+
+
 TWICE = """
 func.func @main(%x: tensor<1x8x8x16xf32>) -> tensor<1x8x8x16xf32> {
   %v = stablehlo.constant dense<0.5> : tensor<1x1x16x16xf32>

@@ -46,7 +46,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 17
+PASSES_VERSION = 18
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 

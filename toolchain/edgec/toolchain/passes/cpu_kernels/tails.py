@@ -183,7 +183,8 @@ def splat(value: Any) -> float | None:
     attribute = op.attributes["value"]
     if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
         return None
-    if not isinstance(element_type(value), ir.F32Type | ir.F64Type | ir.IntegerType):
+    kind = element_type(value)
+    if not isinstance(kind, ir.F16Type | ir.BF16Type | ir.F32Type | ir.F64Type | ir.IntegerType):
         return None
     return float(attribute.get_splat_value().value)
 
