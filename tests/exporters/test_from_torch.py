@@ -545,7 +545,7 @@ def test_a_refusal_says_what_where_and_what_next(
 def test_examples_that_do_not_fit() -> None:
     with pytest.raises(UsageError, match="do not fit"):
         export(nn.Linear(4, 2), (torch.randn(1, 4), torch.randn(1)))
-    with pytest.raises(ExportError, match="cannot run on the example inputs") as caught:
+    with pytest.raises(ExportError, match="cannot be run on the example inputs") as caught:
         export(nn.Linear(4, 2), (torch.randn(1, 5),))
     assert "4x2" in caught.value.what
 

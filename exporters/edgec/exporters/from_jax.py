@@ -14,16 +14,16 @@ from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.examples import example_array
 from edgec.exporters.extras import need
+from edgec.exporters.failures import user_errors
 from edgec.exporters.from_jax_arguments import Arguments, bind_arguments, skeleton_of
 from edgec.exporters.from_jax_captured import captured_arrays
 from edgec.exporters.from_jax_lower import Lowered, lower
 from edgec.exporters.from_jax_models import Pure, path_name, pure
 from edgec.exporters.from_jax_shapes import InputShapes, choose_shapes
-from edgec.exporters.places import place_of_error
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime import tree
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import EdgecError, ExportError, InputError
+from edgec.runtime.errors import ExportError, InputError
 from edgec.runtime.signature import Signature, TensorSpec
 from edgec.runtime.tree import Tree
 from edgec.toolchain.program import Dialect, Input, Output, Parameter, Role, State
@@ -203,7 +203,7 @@ def _changed_arrays(
             args = (jax.tree_util.tree_unflatten(structure, state), *args)
         return list(model.call(before, args, kwargs)[0])
 
-    with _user_errors(entry, "traced by JAX"):
+    with user_errors(entry.name, "traced by JAX", hint=_advice):
         arrays = list(model.arrays.values())
         jaxpr = jax.make_jaxpr(arrays_after)(arrays, leaves, shapes.specs).jaxpr
     updated, before = jaxpr.outvars, jaxpr.invars[: len(arrays)]
@@ -241,7 +241,7 @@ def _run(
         value.item() if leaf.weak else value
         for leaf, value in zip(one.arguments.leaves, data, strict=True)
     ]
-    with _user_errors(one.entry, "run on the example inputs"):
+    with user_errors(one.entry.name, "run on the example inputs", hint=_advice):
         new, result = jax.jit(one.call)(
             [_raw(v) for v in one.weights.values()],
             [_raw(current[name]) for name in one.states],
@@ -258,7 +258,7 @@ def _run(
 def _lowered(one: _Prepared, states: Mapping[str, Any]) -> Lowered:
     weights = [_raw(value) for value in one.weights.values()]
     own = [_raw(states[name]) for name in one.states]
-    with _user_errors(one.entry, "traced by JAX"):
+    with user_errors(one.entry.name, "traced by JAX", hint=_advice):
         return lower(one.call, weights, own, one.shapes.specs, name=one.entry.name)
 
 
@@ -353,28 +353,6 @@ def _kind(value: Any) -> str:
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
     return f"a {type(value).__name__}"
-
-
-class _user_errors:  # noqa: N801 - reads as a statement
-    """What JAX or the user's code raises becomes an ExportError with the user's line."""
-
-    def __init__(self, entry: Entry, doing: str) -> None:
-        self.entry = entry
-        self.doing = doing
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if not isinstance(error, Exception) or isinstance(error, EdgecError):
-            return
-        first = str(error).strip().splitlines()
-        raise ExportError(
-            f"{self.entry.name} cannot be {self.doing}: {type(error).__name__}: "
-            f"{first[0] if first else ''}",
-            where=place_of_error(error),
-            hint=_advice(error),
-        ) from error
 
 
 def _advice(error: Exception) -> str:

@@ -20,6 +20,7 @@ from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.examples import example_array
 from edgec.exporters.extras import need
+from edgec.exporters.failures import reason_of
 from edgec.exporters.from_keras_call import input_names, pure, user_frames
 from edgec.exporters.places import place_of_error
 from edgec.exporters.traced import TracedFunction
@@ -97,7 +98,7 @@ def load(path: Path, *, signatures: tuple[str, ...]) -> Bundle:
         raise
     except Exception as error:
         raise SourceError(
-            f"Keras cannot open {path}: {_first_line(error)}",
+            f"Keras cannot open {path}: {reason_of(error)}",
             where=place_of_error(error),
             hint="a model with own layers or Lambdas is exported from Python: name a function "
             "that returns it, as model.py:make_model",
@@ -151,8 +152,3 @@ def _example(name: str, tensor: Any) -> np.ndarray:
         for axis, size in enumerate(tensor.shape)
     )
     return example_array(TensorSpec(name=name, shape=shape, dtype=dtype))
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from edgec.exporters.failures import user_errors
 from edgec.exporters.from_jax_models import Pure
-from edgec.exporters.places import place_of_error
-from edgec.runtime.errors import ExportError, SourceError
+from edgec.runtime.errors import SourceError
 
 __all__ = ["input_names", "pure", "user_frames"]
 
@@ -81,16 +81,9 @@ def user_frames() -> Iterator[None]:
 
 
 def _build(model: Any, inputs: tuple[Any, ...], training: Mapping[str, bool], name: str) -> None:
-    try:
+    hint = "call the model on the example inputs yourself; it must run"
+    with user_errors(f"the Keras model {name}", "called on the example inputs", hint=hint):
         model(*inputs, **training)
-    except Exception as error:
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise ExportError(
-            f"the Keras model {name} cannot be called on the example inputs: "
-            f"{type(error).__name__}: {lines[0] if lines else ''}",
-            where=place_of_error(error),
-            hint="call the model on the example inputs yourself; it must run",
-        ) from error
 
 
 def _variables(model: Any) -> list[Any]:

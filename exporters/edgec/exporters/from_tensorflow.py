@@ -7,6 +7,7 @@ parameters, those that some function assigns become state; names are kept.
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,14 @@ import numpy as np
 from edgec.exporters.bundle import Bundle
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
+from edgec.exporters.failures import user_errors
 from edgec.exporters.from_tensorflow_call import Flat, flatten_entry
 from edgec.exporters.from_tensorflow_captures import Captures
 from edgec.exporters.from_tensorflow_lower import Lowered, lower
 from edgec.exporters.places import first_users, place_of_error
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import EdgecError, ExportError, InputError, UnsupportedOp
+from edgec.runtime.errors import ExportError, InputError, UnsupportedOp
 from edgec.runtime.signature import Dim, TensorSpec
 from edgec.toolchain.program import Dialect, Input, Output, Parameter, Role, State
 
@@ -215,26 +217,15 @@ def _traced(
     )
 
 
-class _user_errors:  # noqa: N801 - reads as a statement
-    """What TensorFlow or the user's code raises becomes an ExportError with the user's line."""
-
-    def __init__(self, name: str, doing: str) -> None:
-        self.name = name
-        self.doing = doing
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        if not isinstance(error, Exception) or isinstance(error, EdgecError):
-            return
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise ExportError(
-            f"{self.name} cannot be {self.doing}: {type(error).__name__}: "
-            f"{lines[-1] if lines else ''}",
-            where=_place(error),
-            hint="call the model on the example inputs yourself; it must run under tf.function",
-        ) from error
+def _user_errors(name: str, doing: str) -> AbstractContextManager[None]:
+    """TensorFlow says the cause last."""
+    return user_errors(
+        name,
+        doing,
+        hint="call the model on the example inputs yourself; it must run under tf.function",
+        place=_place,
+        line=-1,
+    )
 
 
 def _place(error: BaseException) -> str | None:

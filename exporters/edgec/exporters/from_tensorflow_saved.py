@@ -7,6 +7,7 @@ from typing import Any
 
 from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.examples import example_array
+from edgec.exporters.failures import reason_of
 from edgec.exporters.from_tensorflow_call import SavedFunction
 from edgec.runtime import tree
 from edgec.runtime.dtypes import DType
@@ -36,7 +37,7 @@ def open_saved_model(path: Path, signatures: tuple[str, ...]) -> Bundle:
         root = _load(path)
     except Exception as error:
         raise SourceError(
-            f"TensorFlow cannot open the SavedModel {path}: {_first_line(error)}",
+            f"TensorFlow cannot open the SavedModel {path}: {reason_of(error)}",
             hint="check that the folder is whole: saved_model.pb and variables/",
         ) from error
     found = _functions(root)
@@ -160,8 +161,3 @@ def _example(spec: Any, name: str) -> Any:
         for axis, size in enumerate(spec.shape)
     ]
     return example_array(TensorSpec(name=name, shape=tuple(shape), dtype=dtype))
-
-
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"

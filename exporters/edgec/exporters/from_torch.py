@@ -12,6 +12,7 @@ import numpy as np
 from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
+from edgec.exporters.failures import reason_of, user_errors
 from edgec.exporters.from_torch_arguments import Arguments, bind_arguments
 from edgec.exporters.from_torch_capture import Callee, callee, capture, evaluating, quiet
 from edgec.exporters.from_torch_graph import Lifted, Storage, lift, mutated, names_of
@@ -26,7 +27,6 @@ from edgec.exporters.from_torch_values import (
     to_numpy,
     to_tensor,
 )
-from edgec.exporters.places import place_of_error
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp, UsageError
 from edgec.runtime.signature import Dim, Signature, TensorSpec
@@ -116,9 +116,8 @@ def load(path: Path, *, signatures: tuple[str, ...] = ()) -> Bundle:
         with quiet():
             program = torch.export.load(path)
     except Exception as error:  # torch raises errors of every kind here
-        first = (str(error).splitlines() or [""])[0]
         raise SourceError(
-            f"{path} cannot be read as an exported PyTorch program: {first}",
+            f"{path} cannot be read as an exported PyTorch program: {reason_of(error)}",
             hint="write it with torch.export.save(torch.export.export(model, args), path)",
         ) from error
     if program.example_inputs is None:
@@ -196,15 +195,9 @@ def _filled(work: _Work, inputs: Sequence[Any]) -> tuple[tuple[Any, ...], Mappin
 
 def _answer(work: _Work, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """What the original gives in eager mode."""
-    try:
+    doing, hint = "run on the example inputs", "call the model on the example inputs yourself"
+    with user_errors(work.entry.name, doing, hint=hint):
         return work.made.run(*args, **kwargs)
-    except Exception as error:  # the user's own code raises what it likes
-        first = (str(error).strip().splitlines() or [""])[0]
-        raise ExportError(
-            f"{work.entry.name} cannot run on the example inputs: {type(error).__name__}: {first}",
-            where=place_of_error(error),
-            hint="call the model on the example inputs yourself",
-        ) from error
 
 
 def _state_leaves(state: Any) -> dict[str, Any]:
