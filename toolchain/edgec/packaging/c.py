@@ -1,0 +1,295 @@
+"""The C package: edgert in two files, the modules embedded, a typed header, a main, CMake."""
+
+from edgec.packaging.bindings import BoundFunction, BoundTensor, bind
+from edgec.packaging.c_types import C_TYPES
+from edgec.packaging.edgert_sources import write_edgert
+from edgec.packaging.examples import example_values
+from edgec.packaging.linked import own_symbol
+from edgec.packaging.plan import Plan
+from edgec.packaging.templates import render
+from edgec.runtime import Dim, DType
+
+__all__ = ["ISA_MACROS", "build", "declaration"]
+
+ISA_MACROS = {
+    "x86_64": "defined(__x86_64__)",
+    "arm_64": "defined(__aarch64__)",
+    "arm_32": "defined(__arm__)",
+    "riscv_64": "defined(__riscv) && __riscv_xlen == 64",
+}
+"""An instruction set to how the C preprocessor knows it."""
+
+# The same as CMake knows it.
+_PROCESSORS = {
+    "x86_64": "^(x86_64|AMD64|amd64)$",
+    "arm_64": "^(aarch64|arm64|ARM64)$",
+    "arm_32": "^arm(v7.*)?$",
+    "riscv_64": "^riscv64$",
+}
+_TAKEN = ("open", "close", "variant", "size")
+
+
+def build(plan: Plan) -> None:
+    """Write the package around the modules."""
+    name = plan.name
+    functions = bind(plan.signatures.values(), _TAKEN)
+    symbols = {v.target.name: own_symbol(v.library) for v in plan.variants if v.library}
+    stateful = bool(plan.variants[0].compiled.module.facts.states)
+    values = {
+        "name": name,
+        "NAME": name.upper(),
+        "title": plan.title.replace("*/", "* /"),
+        "edgec": plan.manifest.edgec,
+        "folder": plan.destination.name,
+        "targets": ", ".join(v.target.name for v in plan.variants),
+        "function_count": str(len(functions)),
+        "function_names": ", ".join(f'"{f.signature.name}"' for f in functions),
+        "most_inputs": str(max(1, *(len(f.inputs) for f in functions))),
+        "most_outputs": str(max(1, *(len(f.outputs) for f in functions))),
+        "share": "0" if stateful else "1",
+        "stateless_note": " (never: functions may keep it)" if stateful else "",
+        "declarations": _declarations(plan, symbols),
+        "variants": _variants(plan, symbols),
+    }
+    write_edgert(plan.folder / "edgert")
+    header = "\n".join(f"/* {_comment(f)} */\n{declaration(name, f)};\n" for f in functions)
+    plan.write(f"{name}.h", render("c/model.h", values | {"functions": header}))
+    code = "".join(_definition(name, i, f) for i, f in enumerate(functions))
+    plan.write(f"{name}.c", render("c/model.c", values | {"functions": code}))
+    plan.write(
+        f"{name}_modules.S",
+        render("c/modules.S", values | {"modules": "modules/", "modules_in": _embedded(plan)}),
+    )
+    plan.write("main.c", _main(plan, functions[0], values))
+    plan.write("CMakeLists.txt", render("c/CMakeLists.txt", values | _cmake(plan)))
+    words = {
+        "functions": ", ".join(f"`{name}_{f.name}`" for f in functions),
+        "code": "The kernels are linked in: no code is loaded at run time."
+        if symbols
+        else "The modules are embedded; their machine code is loaded at run time.",
+    }
+    plan.write("README.md", render("c/README.md", values | words))
+
+
+def declaration(name: str, function: BoundFunction) -> str:
+    """The C function without its final semicolon."""
+    words = [f"{name} *model", *(f"int64_t {size}" for size in function.sizes)]
+    words += [f"const {_array(tensor)}" for tensor in function.inputs]
+    words += [
+        _array(tensor) if tensor.known else f"edgert_tensor **{tensor.name}"
+        for tensor in function.outputs
+    ]
+    words.append("edgert_error *error")
+    head = f"EDGERT_MUST_USE edgert_status {name}_{function.name}("
+    line = f"{head}{', '.join(words)})"
+    return line if len(line) <= 100 else f"{head}\n    " + ",\n    ".join(words) + ")"
+
+
+def _array(tensor: BoundTensor) -> str:
+    kind = C_TYPES[tensor.dtype]
+    if not tensor.is_static:
+        return f"{kind.name} *{tensor.name}"
+    size = tensor.product() + (f" * {kind.parts}" if kind.parts > 1 else "")
+    # A C array may not have size 0, and is a pointer here anyhow.
+    if tensor.elements == 0:
+        return f"{kind.name} *{tensor.name}"
+    return f"{kind.name} {tensor.name}[{size}]"
+
+
+def _comment(function: BoundFunction) -> str:
+    """The signature as people read it; results of unknown size are the caller's to release."""
+    text = str(function.signature).replace("*/", "* /")
+    given = [tensor.name for tensor in function.outputs if not tensor.known]
+    if given:
+        text += f"\n * The caller releases {', '.join(given)} (edgert_tensor_release)."
+    return text
+
+
+def _definition(name: str, index: int, function: BoundFunction) -> str:
+    lines = ["", declaration(name, function).removeprefix("EDGERT_MUST_USE ") + " {"]
+    for size, dim in function.sizes.items():
+        lines += _bounds(size, dim)
+    for side, tensors in (("inputs", function.inputs), ("outputs", function.outputs)):
+        if tensors:
+            lines.append(f"  const slot {side}[] = {{")
+            lines += [f"      {_slot(tensor)}," for tensor in tensors]
+            lines.append("  };")
+    given = f"inputs, {len(function.inputs)}" if function.inputs else "NULL, 0"
+    taken = f"outputs, {len(function.outputs)}" if function.outputs else "NULL, 0"
+    lines += [f"  return call(model, {index}, {given}, {taken}, error);", "}", ""]
+    return "\n".join(lines)
+
+
+def _bounds(size: str, dim: Dim) -> list[str]:
+    test = f"{size} < {dim.minimum}"
+    said = f"{dim.minimum} or more"
+    if dim.maximum is not None:
+        test += f" || {size} > {dim.maximum}"
+        said = f"{dim.minimum} to {dim.maximum}"
+    return [
+        f"  if ({test})",
+        f'    return fail(error, EDGERT_INVALID_ARGUMENT, "{size} is %lld, and has to be {said}",',
+        f"                (long long){size});",
+    ]
+
+
+def _slot(tensor: BoundTensor) -> str:
+    kind = C_TYPES[tensor.dtype]
+    size = tensor.dtype.bits // 8
+    shape = ", ".join(map(str, tensor.shape)) or "0"
+    if not tensor.known:
+        return f'{{"{tensor.name}", 0, 0, 0, {{0}}, NULL, {tensor.name}}}'
+    return (
+        f'{{"{tensor.name}", {kind.edgert}, {size}, {len(tensor.shape)}, {{{shape}}}, '
+        f"(void *){tensor.name}, NULL}}"
+    )
+
+
+def _declarations(plan: Plan, symbols: dict[str, str]) -> str:
+    lines = []
+    for index, variant in enumerate(plan.variants):
+        symbol = _symbol(plan, index)
+        lines += [
+            f"#if {ISA_MACROS[variant.entry.needs.isa]}",
+            f"extern const unsigned char {symbol}_begin[], {symbol}_end[];",
+        ]
+        query = symbols.get(variant.target.name)
+        if query:
+            lines.append(f"extern const void *{query}(uint32_t, const void *);")
+        lines.append("#endif")
+    return "\n".join(lines) + "\n"
+
+
+def _variants(plan: Plan, symbols: dict[str, str]) -> str:
+    lines = []
+    for index, variant in enumerate(plan.variants):
+        symbol, name = _symbol(plan, index), variant.target.name
+        query = symbols.get(name, "NULL")
+        lines += [
+            f"#if {ISA_MACROS[variant.entry.needs.isa]}",
+            f'    {{"{name}", {symbol}_begin, {symbol}_end, {query}}},',
+            "#endif",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _embedded(plan: Plan) -> str:
+    lines = []
+    for index, variant in enumerate(plan.variants):
+        symbol = _symbol(plan, index)
+        lines += [
+            f"#if {ISA_MACROS[variant.entry.needs.isa]}",
+            "  .p2align 6",
+            f"  .globl SYMBOL({symbol}_begin)",
+            f"SYMBOL({symbol}_begin):",
+            f'  .incbin "{variant.entry.file}"',
+            f"  .globl SYMBOL({symbol}_end)",
+            f"SYMBOL({symbol}_end):",
+            "  .byte 0",
+            "#endif",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _symbol(plan: Plan, index: int) -> str:
+    return f"{plan.name}_module_{index}"
+
+
+def _cmake(plan: Plan) -> dict[str, str]:
+    definitions = ""
+    if any(variant.library for variant in plan.variants):
+        definitions = f"target_compile_definitions({plan.name} PRIVATE EDGERT_WITH_ELF=0)\n"
+    for variant in plan.variants:
+        if variant.library:
+            kernels = variant.entry.file.removesuffix(".vmfb") + ".o"
+            definitions += (
+                f'if(CMAKE_SYSTEM_PROCESSOR MATCHES "{_PROCESSORS[variant.entry.needs.isa]}")\n'
+                f"  target_link_libraries({plan.name} PUBLIC "
+                f"${{CMAKE_CURRENT_SOURCE_DIR}}/{kernels})\n"
+                "endif()\n"
+            )
+    files = "\n".join(f"  ${{CMAKE_CURRENT_SOURCE_DIR}}/{v.entry.file}" for v in plan.variants)
+    return {"definitions": definitions, "depends": files}
+
+
+def _main(plan: Plan, function: BoundFunction, values: dict[str, str]) -> str:
+    arrays, fills, reads, tensors, prints = [], [], [], [], []
+    words = ["model", *(str(max(1, dim.minimum)) for dim in function.sizes.values())]
+    example = example_values(plan, function)
+    for index, (tensor, numbers) in enumerate(zip(function.inputs, example, strict=True)):
+        kind = C_TYPES[tensor.dtype]
+        count = max(1, tensor.elements * kind.parts)
+        head = f"static {kind.name} {tensor.name}_example[{count}]"
+        if numbers is None:
+            arrays.append(f"{head};")
+            fills.append(
+                f"for (size_t i = 0; i < {count}; ++i) "
+                f"{tensor.name}_example[i] = ({kind.name})({_ramp(tensor.dtype)});"
+            )
+        else:
+            arrays.append(f"{head} = {{\n    {_wrapped(numbers)}}};")
+        reads.append(
+            f"  if (count > {index + 1} && !read_file(files[{index + 1}], {tensor.name}_example, "
+            f"sizeof {tensor.name}_example)) return 1;\n"
+        )
+        words.append(f"{tensor.name}_example")
+    for tensor in function.outputs:
+        kind = C_TYPES[tensor.dtype]
+        if not tensor.known:
+            tensors.append(f"  edgert_tensor *{tensor.name}_result = NULL;\n")
+            words.append(f"&{tensor.name}_result")
+            prints.append(
+                f'  printf("{tensor.name}: %llu bytes\\n", '
+                f"(unsigned long long)edgert_tensor_size({tensor.name}_result));\n"
+                f"  edgert_tensor_release({tensor.name}_result);\n"
+            )
+            continue
+        count = max(1, tensor.elements * kind.parts)
+        arrays.append(f"static {kind.name} {tensor.name}_result[{count}];")
+        words.append(f"{tensor.name}_result")
+        form, cast = _printed(tensor.dtype)
+        prints.append(
+            f'  printf("{tensor.name}:");\n'
+            f"  for (size_t i = 0; i < {min(count, 16)}; ++i) "
+            f'printf(" {form}", ({cast}){tensor.name}_result[i]);\n'
+            f'  puts("{"" if count <= 16 else " ..."}");\n'
+        )
+    words.append("&error")
+    return render(
+        "c/main.c",
+        values
+        | {
+            "function": f"{plan.name}_{function.name}",
+            "inputs_note": "".join(f"\n * {t.spec}" for t in function.inputs) or " none",
+            "arrays": "\n".join(arrays) + "\n",
+            "fill": "\n  ".join(fills) or "(void)0;",
+            "reads": "".join(reads) or "  (void)count;\n  (void)files;\n  (void)read_file;\n",
+            "tensors": "".join(tensors),
+            "call": f"{plan.name}_{function.name}({', '.join(words)})",
+            "prints": "".join(prints),
+        },
+    )
+
+
+def _ramp(dtype: DType) -> str:
+    return "(double)(i % 7) / 7" if dtype.is_float and dtype.bits > 16 else "i % 2"
+
+
+def _printed(dtype: DType) -> tuple[str, str]:
+    """How printf shows an element, and what it is cast to; 16-bit floats as their bits."""
+    if dtype in (DType.F16, DType.BF16):
+        return "0x%04x", "unsigned"
+    if dtype.is_float:
+        return ("%.9g" if dtype in (DType.F32, DType.C64) else "%.17g"), "double"
+    return ("%llu", "unsigned long long") if dtype.value[0] in "ub" else ("%lld", "long long")
+
+
+def _wrapped(numbers: list[str]) -> str:
+    """Numbers in lines of at most 100 columns."""
+    lines, line = [], ""
+    for number in numbers:
+        if len(line) + len(number) > 92:
+            lines.append(line.rstrip())
+            line = ""
+        line += f"{number}, "
+    return "\n    ".join([*lines, line.rstrip(", ")])
