@@ -55,6 +55,8 @@ void edgert_condition_wake_all(edgert_condition *self);
 edgert_status edgert_thread_start(edgert_thread *self, void *(*run)(void *), void *argument,
                                   edgert_error *error);
 void edgert_thread_join(edgert_thread *self);
+void edgert_thread_detach(edgert_thread *self);
+int edgert_thread_is_current(const edgert_thread *self);
 void edgert_thread_yield(void);
 
 /* A clock that only goes forward; 0 where there is none. */

@@ -125,6 +125,12 @@ edgert_status edgert_thread_start(edgert_thread *self, void *(*run)(void *), voi
 
 void edgert_thread_join(edgert_thread *self) { pthread_join(*self, NULL); }
 
+void edgert_thread_detach(edgert_thread *self) { pthread_detach(*self); }
+
+int edgert_thread_is_current(const edgert_thread *self) {
+  return pthread_equal(*self, pthread_self()) != 0;
+}
+
 void edgert_thread_yield(void) { sched_yield(); }
 
 unsigned edgert_processor_count(void) {

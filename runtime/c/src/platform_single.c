@@ -22,6 +22,13 @@ edgert_status edgert_thread_start(edgert_thread *self, void *(*run)(void *), voi
 
 void edgert_thread_join(edgert_thread *self) { (void)self; }
 
+void edgert_thread_detach(edgert_thread *self) { (void)self; }
+
+int edgert_thread_is_current(const edgert_thread *self) {
+  (void)self;
+  return 1;
+}
+
 void edgert_thread_yield(void) {}
 
 unsigned edgert_processor_count(void) { return 1; }

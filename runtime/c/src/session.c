@@ -8,6 +8,7 @@ static void session_destroy(edgert_object *object) {
   edgert_session *self = (edgert_session *)object;
   const edgert_allocator *allocator = &object->allocator;
   edgert_module *module = self->module;
+  edgert_runner_destroy(&self->runner);
   if (self->is_ready && module->deinit >= 0) {
     edgert_cell none;
     (void)edgert_session_run(self, (uint32_t)module->deinit, NULL, &none, NULL);
@@ -178,6 +179,7 @@ edgert_status edgert_session_create(edgert_module *module, edgert_device *device
   self->device = edgert_retain(device);
   self->max_steps = full.max_steps;
   edgert_mutex_create(&self->lock);
+  edgert_runner_create(&self->runner);
   status = session_check_features(self, error);
   if (status == EDGERT_OK) status = session_allocate(self, error);
   if (status == EDGERT_OK) status = session_add_scopes(self, &full, error);

@@ -3,6 +3,7 @@
 #define EDGERT_SESSION_H
 
 #include "bytes.h"
+#include "call.h"
 #include "module.h"
 
 /* A value between functions; the convention's code says which member. References that come in are
@@ -63,6 +64,7 @@ struct edgert_session {
   edgert_device *device;
   edgert_object *heap; /* the device's allocator, as programs see it */
   edgert_mutex lock;
+  edgert_runner runner;
   uint8_t *globals;
   edgert_object **global_refs;
   edgert_object **rodata; /* made when first used */

@@ -30,6 +30,8 @@ const char *edgert_status_name(edgert_status status) {
       return "device failed";
     case EDGERT_LIMIT:
       return "limit reached";
+    case EDGERT_CANCELLED:
+      return "cancelled";
   }
   return "unknown status";
 }

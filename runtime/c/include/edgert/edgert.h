@@ -11,13 +11,14 @@
  *         edgert_session_create(module, device, NULL, &session, &error))
  *       puts(error.message);
  *
- * then `edgert_session_call`. Five kinds of objects:
+ * then `edgert_session_call`. Six kinds of objects:
  *
  *     device    something that computes (the CPU), with its threads and memory
  *     module    a file, read and verified; immutable
  *     session   a module on a device, with the state that its functions keep between calls
  *     tensor    numbers with a shape on a device
  *     weights   a file of parameters beside a module
+ *     call      of a function, running while its caller does something else
  *
  * Ownership. `..._create`, `..._open` and `..._wrap` give one reference to the caller, `..._retain`
  * adds one, `..._release` gives one back; an object lives as long as anything refers to it, so
@@ -80,7 +81,8 @@ typedef enum edgert_status {
   EDGERT_OUT_OF_RANGE = -7,     /* the program reached outside a buffer or list */
   EDGERT_IO = -8,               /* a file could not be read */
   EDGERT_DEVICE_FAILED = -9,    /* the device or its code reported failure */
-  EDGERT_LIMIT = -10            /* calls nested too deep, or `max_steps` reached */
+  EDGERT_LIMIT = -10,           /* calls nested too deep, or `max_steps` reached */
+  EDGERT_CANCELLED = -11        /* `edgert_call_cancel` came in time */
 } edgert_status;
 
 /* What failed, in one sentence; always terminated, cut where it is longer. */
@@ -331,6 +333,47 @@ typedef struct edgert_value {
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_call(
     edgert_session *session, size_t function, const edgert_value *arguments, size_t argument_count,
     edgert_value *results, size_t result_count, edgert_error *error);
+
+/* --- Calls in the background ------------------------------------------------------------------ */
+
+typedef struct edgert_call edgert_call;
+
+/* Told once of every call, also of one that failed or was cancelled, by the thread that ran it.
+ * `edgert_call_wait` gives its status here at once. It may begin and make other calls, of the same
+ * session too, and release anything, `call` included; it must not wait for calls begun after its
+ * own. The next call of the session waits until it returns. */
+typedef void (*edgert_call_done)(void *user, edgert_call *call);
+
+/* Begin a call and return. Calls of one session run one after the other in the order in which they
+ * were begun, on a thread of the session's own, which is started for the first; `edgert_session_call`
+ * takes its turn among them in no particular order. Calls of several sessions run side by side.
+ *
+ * `arguments` are copied and their tensors retained. `results` belongs to the call until it is
+ * done, and is filled in as by `edgert_session_call`; it must stay until then. `done` may be NULL.
+ * `out_call` may be NULL, for a call that is only told of: it is released behind `done`. What fails
+ * here is lack of memory or of threads; whatever is wrong with the call itself is its own status.
+ *
+ * In builds without threads the call runs, and `done` is told, before this returns. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_call_begin(
+    edgert_session *session, size_t function, const edgert_value *arguments, size_t argument_count,
+    edgert_value *results, size_t result_count, edgert_call_done done, void *user,
+    edgert_call **out_call, edgert_error *error);
+
+/* Whether `edgert_call_wait` would return at once. */
+EDGERT_API int edgert_call_is_done(edgert_call *call);
+
+/* Wait until the call has ended and `done` has returned; gives the call's status, always the
+ * same one. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_call_wait(edgert_call *call, edgert_error *error);
+
+/* Keep a call from running, if it has not begun to: 1. It then ends in its turn with
+ * EDGERT_CANCELLED, without results, and state stays as it was. 0: it is too late, and the call
+ * runs to its end; nothing interrupts kernels. */
+EDGERT_API int edgert_call_cancel(edgert_call *call);
+
+/* Give a call back, waiting for its end; to be done once. From a callback of the same session it
+ * does not wait: what has not ended ends without a handle, and still tells `done`. */
+EDGERT_API void edgert_call_release(edgert_call *call);
 
 #ifdef __cplusplus
 }
