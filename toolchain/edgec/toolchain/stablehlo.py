@@ -10,6 +10,7 @@ and the planted function is taken out again. Nothing is printed or copied, howev
 from typing import Any
 
 from edgec.runtime.errors import ProgramError
+from edgec.toolchain.bindings import remember_missing_dialects
 
 __all__ = ["parse_stablehlo"]
 
@@ -42,6 +43,7 @@ def parse_stablehlo(data: bytes | str, context: Any) -> Any:
     """
     from iree.compiler import ir, passmanager
 
+    remember_missing_dialects()
     messages: list[str] = []
 
     def keep(diagnostic: Any) -> bool:
