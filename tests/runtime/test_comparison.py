@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import ml_dtypes
@@ -134,6 +135,13 @@ def test_a_wrong_answer_is_found(stateful_module: Callable[..., Path]) -> None:
     function, name, output = result.worst
     assert (function, name, output.worst) == ("step", "memory", (3,))
     json.dumps(result.to_json(), allow_nan=False)
+
+
+def test_an_answer_may_be_off_by_what_it_says(stateful_module: Callable[..., Path]) -> None:
+    first, second = golden(1, 3, 5, 7.5).calls
+    for bound, ok in ((0.6, True), (0.4, False)):
+        calls = (first, replace(second, within=(bound, 0.0)))
+        assert check_golden(stateful_module(), Golden(calls=calls)).ok is ok
 
 
 def test_answers_of_another_program_are_refused(mixed_module: Callable[..., Path]) -> None:

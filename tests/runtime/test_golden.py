@@ -32,6 +32,16 @@ def test_every_dtype_and_shape_survives(tmp_path: Path, dtype: DType) -> None:
         assert kept.tobytes() == given.tobytes()
 
 
+def test_what_an_answer_may_be_off_survives(tmp_path: Path) -> None:
+    value = (np.zeros(3, np.float32),)
+    calls = [
+        GoldenCall(signature="main", inputs=value, outputs=value, within=bounds)
+        for bounds in ((), (0.25,))
+    ]
+    Golden(calls=tuple(calls)).save(tmp_path / "a.golden.npz")
+    assert [c.within for c in Golden.load(tmp_path / "a.golden.npz").calls] == [(), (0.25,)]
+
+
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.golden.npz"
     values = (RNG.normal(size=40).astype(ml_dtypes.bfloat16),)

@@ -376,7 +376,9 @@ def _golden(functions: Sequence[TracedFunction]) -> Golden | None:
     """The calls of all functions: round by round with state, else function by function."""
     rounds = [
         [
-            GoldenCall(signature=f.signature.name, inputs=c.inputs, outputs=c.outputs)
+            GoldenCall(
+                signature=f.signature.name, inputs=c.inputs, outputs=c.outputs, within=c.within
+            )
             for c in f.calls
         ]
         for f in functions

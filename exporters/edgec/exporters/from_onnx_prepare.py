@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from edgec.exporters.from_onnx_quantised import plain_quantised
 from edgec.runtime.errors import ExportError, UnsupportedOp
 
 __all__ = ["OPSET", "initializers", "prepare"]
@@ -39,7 +40,7 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     copy = _at_opset(copy)
     copy = _folded(copy)
     _only_onnx(copy)
-    copy = _inferred(copy)
+    copy = _inferred(plain_quantised(_inferred(copy)))
     for rewrite in (_gather_reflections, _gather_nearest, _trim_unread, _select_for_bool):
         copy = _rewritten(copy, rewrite)
     copy = _inferred(copy)

@@ -13,10 +13,14 @@ __all__ = ["TracedCall", "TracedFunction"]
 
 @dataclass(frozen=True, kw_only=True)
 class TracedCall:
-    """One run in the framework: flat inputs, flat answers, in the signature's order."""
+    """One run in the framework: flat inputs, flat answers, in the signature's order.
+
+    `within` is that of `GoldenCall`.
+    """
 
     inputs: tuple[np.ndarray, ...]
     outputs: tuple[np.ndarray, ...]
+    within: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

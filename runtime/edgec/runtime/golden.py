@@ -24,11 +24,16 @@ _SCHEMA = 1
 
 @dataclass(frozen=True, kw_only=True)
 class GoldenCall:
-    """One call: flat inputs in the signature's order, and the answers the framework gave."""
+    """One call: flat inputs in the signature's order, and the answers the framework gave.
+
+    `within` says of each output how far the framework's own ways of computing it are apart, where
+    that is more than its type's tolerance; empty where it is not.
+    """
 
     signature: str
     inputs: tuple[np.ndarray, ...]
     outputs: tuple[np.ndarray, ...]
+    within: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +63,8 @@ class Golden:
                     dtypes[kind].append(dtype.value)
                     plain = value.view(np.uint16) if dtype is DType.BF16 else value
                     arrays[f"{number}/{kind}/{index}"] = plain
-            meta.append({"signature": call.signature, **dtypes})
+            within = {"within": list(call.within)} if call.within else {}
+            meta.append({"signature": call.signature, **dtypes, **within})
         text = json.dumps({"schema": _SCHEMA, "calls": meta})
         buffer = io.BytesIO()
         np.savez(buffer, meta=np.array(text), **arrays)  # type: ignore[arg-type]

@@ -23,6 +23,7 @@ from edgec.toolchain.passes.narrow_integers import NarrowIntegers
 from edgec.toolchain.passes.philox_bits import PhiloxBits
 from edgec.toolchain.passes.plain_products import PlainProducts
 from edgec.toolchain.passes.pointwise_products import PointwiseProducts
+from edgec.toolchain.passes.recurrent_loops import RecurrentLoops
 from edgec.toolchain.passes.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.separate_groups import SeparateGroups
 from edgec.toolchain.passes.shared_matrices import SharedMatrices
@@ -46,7 +47,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 18
+PASSES_VERSION = 19
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
@@ -85,9 +86,10 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SeparateBytes,
     BindGlobals,
     InlineCalls,
-    UnrollLoops,
     SharedMatrices,
     WidenHalves,
+    RecurrentLoops,
+    UnrollLoops,
     ChannelsLast,
     SpreadProducts,
     CpuKernels,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["BINARY", "UNARY", "Epilogue", "Operand", "Step"]
+__all__ = ["BINARY", "UNARY", "Epilogue", "Operand", "Step", "literal"]
 
 UNARY: dict[str, str] = {
     "stablehlo.negate": "arith.negf",
@@ -16,6 +16,7 @@ UNARY: dict[str, str] = {
     "stablehlo.tanh": "math.tanh",
     "stablehlo.sqrt": "math.sqrt",
     "stablehlo.rsqrt": "math.rsqrt",
+    "stablehlo.round_nearest_even": "math.roundeven",
     "chlo.erf": "math.erf",
 }
 """Operations of one operand, in StableHLO and in a kernel."""
@@ -96,7 +97,7 @@ class Epilogue:
                     return tensor[int(number)]
                 case Operand.SCALAR:
                     constant = fresh()
-                    lines.append(f"{constant} = arith.constant dense<{_float(number)}> : {kind}")
+                    lines.append(f"{constant} = arith.constant dense<{literal(number)}> : {kind}")
                     return constant
 
         for step in self.steps:
@@ -107,7 +108,7 @@ class Epilogue:
         return lines, done[-1] if done else total
 
 
-def _float(value: float) -> str:
+def literal(value: float) -> str:
     """A literal that MLIR reads back as the same f32."""
     import struct
 
