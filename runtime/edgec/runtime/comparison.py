@@ -322,3 +322,11 @@ def _check(loaded: LoadedModule, golden: Golden, tolerance: Tolerance | None) ->
             )
         )
     return GoldenResult(calls=tuple(calls))
+
+
+def _allowed(call: GoldenCall, number: int) -> Tolerance | None:
+    """What the golden answers themselves allow; None for the element type's default."""
+    if not call.within:
+        return None
+    usual = Tolerance.of(DType.of(call.outputs[number].dtype))
+    return Tolerance(absolute=max(usual.absolute, call.within[number]), relative=usual.relative)
