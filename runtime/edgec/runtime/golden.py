@@ -93,6 +93,7 @@ class Golden:
                         signature=call["signature"],
                         inputs=_arrays(archive, f"{number}/in", call["in"]),
                         outputs=_arrays(archive, f"{number}/out", call["out"]),
+                        within=tuple(map(float, call.get("within", ()))),
                     )
                     for number, call in enumerate(meta["calls"])
                 )

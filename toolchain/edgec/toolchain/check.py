@@ -142,7 +142,7 @@ def run_check(arguments: Mapping[str, Any]) -> Any:
 def _proof(golden: Golden, target: Target, tolerance: Tolerance | None) -> str:
     parts: list[str | bytes] = [target.driver, repr(tolerance)]
     for call in golden.calls:
-        parts.append(call.signature)
+        parts += [call.signature, repr(call.within)]
         for array in (*call.inputs, *call.outputs):
             parts += [json.dumps([str(array.dtype), *array.shape]), array.tobytes()]
     return key_of("proof", *parts)
