@@ -33,7 +33,7 @@ def build(plan: Plan) -> None:
     """Write the package around the modules."""
     name = plan.name
     functions = bind(plan.signatures.values(), _TAKEN)
-    symbols = {v.target.name: own_symbol(v.library) for v in plan.variants if v.library}
+    symbols = {v.target.name: own_symbol(v.library, name) for v in plan.variants if v.library}
     stateful = bool(plan.variants[0].compiled.module.facts.states)
     values = {
         "name": name,
@@ -107,6 +107,7 @@ def _comment(function: BoundFunction) -> str:
 
 def _definition(name: str, index: int, function: BoundFunction) -> str:
     lines = ["", declaration(name, function).removeprefix("EDGERT_MUST_USE ") + " {"]
+    lines += [f"  *{tensor.name} = NULL;" for tensor in function.outputs if not tensor.known]
     for size, dim in function.sizes.items():
         lines += _bounds(size, dim)
     for side, tensors in (("inputs", function.inputs), ("outputs", function.outputs)):

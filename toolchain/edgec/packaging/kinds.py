@@ -70,7 +70,7 @@ KINDS: Mapping[str, Kind] = {
     "web": Kind(
         name="web",
         summary="an ES module with TypeScript types, and a page that runs it",
-        targets=("wasm",),
+        targets=("wasm", "wasm:plain"),
         drivers=("wasm",),
         modules=".",
         builder="edgec.packaging.web:build",

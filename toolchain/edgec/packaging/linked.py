@@ -2,7 +2,7 @@
 
 The compiler names the symbol after the program's MLIR module, most often `module`, so that two
 models could not go into one app. The name is replaced in the object's string table by another of
-the same length, made from the kernels themselves.
+the same length, made from the model's name and the kernels.
 """
 
 import hashlib
@@ -16,8 +16,8 @@ __all__ = ["own_symbol"]
 _DECLARED = re.compile(r"^(\w+_library_query)\(", re.MULTILINE)
 
 
-def own_symbol(library: Path) -> str:
-    """Give an object file that the compiler made a symbol of its own, and return its name.
+def own_symbol(library: Path, model: str) -> str:
+    """Give the object file of a model's kernels a symbol of its own, and return its name.
 
     The header that the compiler writes beside the object is removed: it includes one of IREE's.
 
@@ -36,7 +36,7 @@ def own_symbol(library: Path) -> str:
     old = found.group(1).encode() if found else b""
     if not old or data.count(old + b"\0") != 1:
         raise CompileError(f"the kernels in {library.name} are not named as is known")
-    digest = hashlib.sha256(data).hexdigest()
+    digest = hashlib.sha256(model.encode() + b"\0" + data).hexdigest()
     new = f"edgec_{digest * 4}"[: len(old)]
     library.write_bytes(data.replace(old + b"\0", new.encode() + b"\0"))
     header.unlink()

@@ -1,0 +1,129 @@
+"""The sources of `runtime/js` and `runtime/c` to the folder `edgec-runtime`, an npm package.
+
+edgert is compiled for WebAssembly by the clang in the wheel `ziglang`, and kept: in `build/js` of a
+checkout, else in edgec's cache.
+"""
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from edgec.runtime.errors import CompileError, MissingExtra
+from edgec.runtime.sources import runtime_sources
+from edgec.toolchain.cache import Cache
+
+__all__ = ["edgert_wasm", "runtime_files", "write_runtime"]
+
+EXPORTS = (
+    "edgert_device_create",
+    "edgert_module_attribute",
+    "edgert_module_function_count",
+    "edgert_module_function_name",
+    "edgert_module_input",
+    "edgert_module_input_count",
+    "edgert_module_output",
+    "edgert_module_output_count",
+    "edgert_module_wrap",
+    "edgert_session_call",
+    "edgert_session_create",
+    "edgert_tensor_create",
+    "edgert_tensor_data",
+    "edgert_tensor_rank",
+    "edgert_tensor_release",
+    "edgert_tensor_shape",
+    "edgert_tensor_size",
+    "edgert_tensor_type",
+    "free",
+)
+"""What `edgert.js` calls."""
+
+STACK = 1 << 20
+"""Bytes; kernels may use 256 KiB of it. It lies first, so that running over it is a trap."""
+
+_FLAGS = (
+    *("-target", "wasm32-wasi", "-mexec-model=reactor", "-std=c11", "-Oz", "-flto", "-g0"),
+    *("-D_POSIX_C_SOURCE=200809L", "-DEDGERT_WITH_NULL=0"),
+    *("-Wl,--export-table", "-Wl,--growable-table", "-Wl,--export=__stack_pointer"),
+    *("-Wl,--gc-sections", f"-Wl,-z,stack-size={STACK}", "-s"),
+    *(f"-Wl,--export={name}" for name in EXPORTS),
+)
+
+
+def runtime_files() -> dict[str, Path]:
+    """The files of the package by their names, but `edgert.wasm`.
+
+    Raises:
+        FileError: this installation does not hold the sources.
+    """
+    js = runtime_sources("js")
+    files = {file.name: file for file in sorted((js / "src").iterdir()) if file.is_file()}
+    files["kernels.mjs"] = runtime_sources("c") / "wasm" / "kernels.mjs"
+    return files | {name: js / name for name in ("package.json", "README.md")}
+
+
+def write_runtime(folder: Path) -> None:
+    """Write the npm package into a folder, which is made.
+
+    Raises:
+        MissingExtra: edgert was not compiled before, and `ziglang` is missing.
+        CompileError: edgert cannot be compiled.
+        FileError: this installation does not hold the sources.
+    """
+    wasm = edgert_wasm()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, file in runtime_files().items():
+        shutil.copyfile(file, folder / name)
+    shutil.copyfile(wasm, folder / "edgert.wasm")
+
+
+def edgert_wasm() -> Path:
+    """edgert for WebAssembly, compiled where these sources have not been yet (some 20 s).
+
+    Raises:
+        MissingExtra: `ziglang` is missing.
+        CompileError: clang fails.
+        FileError: this installation does not hold the sources.
+    """
+    source = runtime_sources("c")
+    output = _kept_at(source) / f"edgert-{_fingerprint(source)}.wasm"
+    if output.exists():
+        return output
+    if importlib.util.find_spec("ziglang") is None:
+        raise MissingExtra(
+            "packages for the web need the wheel ziglang, which compiles edgert",
+            hint="pip install 'edgec[web]'",
+        )
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=output.parent) as scratch:
+        made = Path(scratch) / "edgert.wasm"
+        sources = sorted(source.glob("src/**/*.c"))
+        command = [
+            *(sys.executable, "-m", "ziglang", "cc", *_FLAGS, f"-I{source / 'include'}"),
+            *(*map(str, sources), "-lm", "-o", str(made)),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode or not made.exists():
+            raise CompileError(
+                f"edgert cannot be compiled for WebAssembly: {done.stderr.strip()[-2000:]}",
+                hint="install the ziglang that edgec's constraints.txt names",
+            )
+        made.chmod(0o644)
+        os.replace(made, output)
+    return output
+
+
+def _kept_at(source: Path) -> Path:
+    root = source.parents[1]
+    return root / "build" / "js" if (root / "pyproject.toml").is_file() else Cache.default().folder / "edgert"
+
+
+def _fingerprint(source: Path) -> str:
+    sha = hashlib.sha256(" ".join(_FLAGS).encode())
+    for file in sorted([*source.glob("src/**/*.[ch]"), *source.glob("include/**/*.h")]):
+        sha.update(file.read_bytes())
+    return sha.hexdigest()[:16]
