@@ -41,7 +41,7 @@ def _read_opcodes() -> dict[str, Opcode]:
                 set=section[1],
                 code=int(entry[1], 16),
                 name=entry[2],
-                operands=tuple(entry[3].split()),
+                operands=tuple(re.findall(r"[>=gL]?.", entry[3])),
             )
     return found
 

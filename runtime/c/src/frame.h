@@ -4,6 +4,7 @@
 #ifndef EDGERT_FRAME_H
 #define EDGERT_FRAME_H
 
+#include "opcodes.h"
 #include "session.h"
 
 #define EDGERT_REGISTER_REF 0x8000u
@@ -71,16 +72,10 @@ static inline int64_t edgert_next_i64_value(edgert_frame *frame) {
   return (int64_t)edgert_next_u64_value(frame);
 }
 
-static inline float edgert_next_f32_value(edgert_frame *frame) {
-  float value;
-  memcpy(&value, frame->words + edgert_next_u16(frame), sizeof value);
-  return value;
-}
-
-static inline double edgert_next_f64_value(edgert_frame *frame) {
-  double value;
-  memcpy(&value, frame->words + edgert_next_u16(frame), sizeof value);
-  return value;
+/* 64 bits where `wide`, else 32 with their sign. */
+static inline uint64_t edgert_next_value(edgert_frame *frame, int wide) {
+  const uint32_t *word = frame->words + edgert_next_u16(frame);
+  return wide ? edgert_load_u64(word) : (uint64_t)(int32_t)*word;
 }
 
 static inline edgert_object *edgert_next_ref_value(edgert_frame *frame) {
@@ -96,12 +91,9 @@ static inline void edgert_next_set_u64(edgert_frame *frame, uint64_t value) {
   memcpy(frame->words + edgert_next_u16(frame), &value, sizeof value);
 }
 
-static inline void edgert_next_set_f32(edgert_frame *frame, float value) {
-  memcpy(frame->words + edgert_next_u16(frame), &value, sizeof value);
-}
-
-static inline void edgert_next_set_f64(edgert_frame *frame, double value) {
-  memcpy(frame->words + edgert_next_u16(frame), &value, sizeof value);
+/* All of `value` where `wide`, else its lower half. */
+static inline void edgert_next_set(edgert_frame *frame, int wide, uint64_t value) {
+  memcpy(frame->words + edgert_next_u16(frame), &value, wide ? 8 : 4);
 }
 
 /* Give a reference to a register, which drops what it held. */
@@ -125,13 +117,37 @@ static inline edgert_object *edgert_frame_take(edgert_frame *frame, uint32_t nam
   return object;
 }
 
-/* The rest of an instruction of the float sets, behind prefix and code. */
-edgert_status edgert_frame_run_f32(edgert_frame *frame, edgert_error *error);
-edgert_status edgert_frame_run_f64(edgert_frame *frame, edgert_error *error);
+/* What moves a value without looking into it: the same for integers and floats. */
+typedef enum edgert_move {
+  EDGERT_MOVE_GLOBAL_LOAD,
+  EDGERT_MOVE_GLOBAL_STORE,
+  EDGERT_MOVE_GLOBAL_LOAD_INDIRECT,
+  EDGERT_MOVE_GLOBAL_STORE_INDIRECT,
+  EDGERT_MOVE_ZERO,
+  EDGERT_MOVE_CONST,
+  EDGERT_MOVE_SELECT,
+  EDGERT_MOVE_SWITCH,
+  EDGERT_MOVE_BUFFER_LOAD,
+  EDGERT_MOVE_BUFFER_STORE,
+  EDGERT_MOVE_BUFFER_FILL
+} edgert_move;
 
-/* Lists and bytes of both float sets and the core. */
-edgert_status edgert_frame_list_get(edgert_frame *frame, edgert_slot *out, edgert_error *error);
-edgert_status edgert_frame_list_set(edgert_object *object, uint32_t index, edgert_slot value,
+/* The rest of an instruction behind its code, by what it is about. `width` is in bytes. */
+edgert_status edgert_frame_run_move(edgert_frame *frame, edgert_move move, uint32_t width,
                                     edgert_error *error);
+edgert_status edgert_frame_run_integer(edgert_frame *frame, edgert_core_opcode code,
+                                       edgert_error *error);
+edgert_status edgert_frame_run_float(edgert_frame *frame, unsigned prefix, edgert_error *error);
+edgert_status edgert_frame_run_object(edgert_frame *frame, edgert_core_opcode code,
+                                      edgert_error *error);
+
+/* Numbers of a type from lists and into them. */
+edgert_status edgert_frame_list_get(edgert_frame *frame, edgert_slot_type type,
+                                    edgert_error *error);
+edgert_status edgert_frame_list_set(edgert_frame *frame, edgert_slot_type type,
+                                    edgert_error *error);
+
+/* Drop the references that a list of registers gives away. */
+void edgert_frame_drop_moved(edgert_frame *frame, edgert_entries list);
 
 #endif

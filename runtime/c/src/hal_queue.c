@@ -263,7 +263,7 @@ static edgert_status hal_queue_read(edgert_session *session, const edgert_cell *
   edgert_fence *signal;
   edgert_file *file;
   edgert_buffer *target;
-  uint8_t *data;
+  uint8_t *data = NULL;
   edgert_status status = hal_queue_begin(session, in, &signal, error);
   if (status == EDGERT_OK)
     status = hal_queue_file(in[4].ref, in[5].wide, in[8].wide, &file, &data, error);
@@ -281,7 +281,7 @@ static edgert_status hal_queue_write(edgert_session *session, const edgert_cell 
   edgert_fence *signal;
   edgert_file *file;
   edgert_buffer *source;
-  uint8_t *data;
+  uint8_t *data = NULL;
   edgert_status status = hal_queue_begin(session, in, &signal, error);
   if (status == EDGERT_OK)
     status = edgert_argument_object(in[4].ref, &edgert_buffer_kind, &source, error);

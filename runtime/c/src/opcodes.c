@@ -3,9 +3,9 @@
 #include <stddef.h>
 
 /* Fixed room for each code's operands: small, and nothing for a loader to relocate. */
-#define OPCODES_ROOM 14
+#define OPCODES_ROOM 8
 
-#define OPCODES_ENTRY(code, name, spelling, operands) [code] = operands "\n",
+#define OPCODES_ENTRY(code, name, spelling, operands) [code] = operands,
 static const char opcodes_core[][OPCODES_ROOM] = {EDGERT_CORE_OPCODES(OPCODES_ENTRY)};
 static const char opcodes_f32[][OPCODES_ROOM] = {EDGERT_F32_OPCODES(OPCODES_ENTRY)};
 static const char opcodes_f64[][OPCODES_ROOM] = {EDGERT_F64_OPCODES(OPCODES_ENTRY)};
@@ -22,5 +22,5 @@ const char *edgert_opcode_operands(unsigned prefix, unsigned code) {
     table = opcodes_f64;
     count = OPCODES_COUNT(opcodes_f64);
   }
-  return code < count && table[code][0] ? table[code] : NULL;
+  return code < count ? table[code] : NULL;
 }

@@ -294,10 +294,9 @@ static void verifier_take_instruction(verifier *self) {
     self->markers[start / 8] |= (uint8_t)(1u << start % 8);
     self->marker_count += 1;
   }
-  while (*operand != '\n' && !self->problem) {
+  while (*operand && !self->problem) {
     verifier_take_operand(self, operand);
-    operand += strcspn(operand, " \n");
-    operand += *operand == ' ';
+    operand += strchr(">=gL", *operand) ? 2 : 1;
   }
   self->in_block = !verifier_ends_block(prefix, code);
 }

@@ -296,7 +296,7 @@ static edgert_status elf_find_query(const elf_image *self, edgert_library_query 
     if (!edgert_in_range(name, sizeof ELF_QUERY, strings_size)) continue;
     if (memcmp(self->base + self->tags[ELF_STRINGS] + name, ELF_QUERY, sizeof ELF_QUERY) != 0)
       continue;
-    uint64_t address;
+    uint64_t address = 0;
     edgert_status status = elf_symbol(self, i, &address, error);
     if (status != EDGERT_OK) return status;
     uintptr_t pointer = (uintptr_t)address;
