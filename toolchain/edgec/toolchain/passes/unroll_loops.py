@@ -6,7 +6,7 @@ from typing import Any
 from edgec.toolchain.passes.functions import inside
 from edgec.toolchain.passes.situation import Situation
 
-__all__ = ["UnrollLoops"]
+__all__ = ["Counted", "UnrollLoops", "blocks", "counted", "free_constants"]
 
 _MOST_STEPS = 25
 _MOST_OPERATIONS = 1500
@@ -41,11 +41,11 @@ class UnrollLoops:
             loops = [op for op in inside(module.operation) if op.name == "stablehlo.while"]
             count = 0
             for loop in reversed(loops):  # inner ones first
-                count += _free_constants(loop) + _unroll(loop) > 0
+                count += free_constants(loop) + _unroll(loop) > 0
             return count
 
 
-def _blocks(loop: Any) -> tuple[Any, Any]:
+def blocks(loop: Any) -> tuple[Any, Any]:
     """The block of the condition and the block of the body."""
     condition, body = (next(iter(region.blocks)) for region in loop.regions)
     return condition, body
@@ -55,9 +55,9 @@ def _last(block: Any) -> Any:
     return list(block.operations)[-1].operation
 
 
-def _free_constants(loop: Any) -> int:
+def free_constants(loop: Any) -> int:
     """Use from outside what the body returns as it got it."""
-    condition, body = _blocks(loop)
+    condition, body = blocks(loop)
     count = 0
     for index, value in enumerate(_last(body).operands):
         argument = body.arguments[index]
@@ -76,8 +76,9 @@ def _unroll(loop: Any) -> int:
     """Put several steps into one turn; 1 if it was done."""
     from iree.compiler import ir
 
-    trips = _trips(loop)
-    _, body = _blocks(loop)
+    known = counted(loop)
+    trips = 0 if known is None else known.trips
+    _, body = blocks(loop)
     operations = [op.operation for op in body.operations]
     size = sum(1 + sum(1 for _ in inside(op)) for op in operations)
     most = min(_MOST_STEPS, trips, _MOST_OPERATIONS // max(1, size))
@@ -103,24 +104,39 @@ def _unroll(loop: Any) -> int:
     return 1
 
 
-def _trips(loop: Any) -> int:
-    """How often a loop that counts up to a constant turns; 0 for any other."""
-    condition, body = _blocks(loop)
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """A loop that counts up by one.
+
+    Attributes:
+        counter: which of its values counts.
+        start: what it starts with.
+        trips: how often the loop turns.
+    """
+
+    counter: int
+    start: int
+    trips: int
+
+
+def counted(loop: Any) -> Counted | None:
+    """How a `stablehlo.while` counts up to a constant; None for any other."""
+    condition, body = blocks(loop)
     test = _made_by(_last(condition).operands[0], "stablehlo.compare")
     if test is None or "LT" not in str(test.attributes["comparison_direction"]):
-        return 0
+        return None
     counters = [i for i, argument in enumerate(condition.arguments) if argument == test.operands[0]]
     if len(counters) != 1:
-        return 0
+        return None
     (counter,) = counters
     step = _made_by(_last(body).operands[counter], "stablehlo.add")
     if step is None or body.arguments[counter] not in list(step.operands):
-        return 0
+        return None
     by = [value for value in step.operands if value != body.arguments[counter]]
     numbers = [_number(value) for value in (test.operands[1], loop.operands[counter], *by)]
     if len(numbers) != 3 or numbers[2] != 1 or numbers[0] is None or numbers[1] is None:
-        return 0
-    return max(0, numbers[0] - numbers[1])
+        return None
+    return Counted(counter=counter, start=numbers[1], trips=max(0, numbers[0] - numbers[1]))
 
 
 def _made_by(value: Any, name: str) -> Any:

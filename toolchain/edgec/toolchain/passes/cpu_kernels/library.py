@@ -31,20 +31,27 @@ class Library:
         Returns:
             The result.
         """
+        return self.call_all(name, text, operands, [kind])[0]
+
+    def call_all(
+        self, name: str, text: str, operands: Sequence[Any], kinds: Sequence[Any]
+    ) -> list[Any]:
+        """As `call`, for a kernel of any number of results."""
         symbol = self._symbol(name, text)
         self.count += 1
         entry = ir.SymbolRefAttr.get([symbol, symbol])
         untied = ir.IntegerAttr.get(ir.IndexType.get(), -1)
-        return ir.Operation.create(
+        dispatch = ir.Operation.create(
             "flow.dispatch",
-            results=[kind],
+            results=list(kinds),
             operands=list(operands),
             attributes={
                 "entry_points": ir.ArrayAttr.get([entry]),
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(operands), 0, 0]),
-                "tied_operands": ir.ArrayAttr.get([untied]),
+                "tied_operands": ir.ArrayAttr.get([untied] * len(kinds)),
             },
-        ).result
+        )
+        return list(dispatch.results)
 
     def _symbol(self, name: str, text: str) -> str:
         """The symbol of the executable with that text, which is added if it is new."""

@@ -17,7 +17,7 @@ from iree.compiler import ir
 from edgec.toolchain.kernels.cpu import WEIGHTS
 from edgec.toolchain.passes.dynamic_shapes.reading import integers, numbers_of, shape_of
 
-__all__ = ["PackedWeights"]
+__all__ = ["PackedWeights", "pack_matrix"]
 
 _EVALUATED = (
     "stablehlo.convert",
@@ -68,6 +68,23 @@ class PackedWeights:
             with ir.InsertionPoint.after(weights.owner.operation):
                 self._made[key] = _constant(np.ascontiguousarray(packed))
         return self._made[key]
+
+
+def pack_matrix(weights: Any, starts: Sequence[int], panel: int, *, turned: bool) -> Any:
+    """A matrix of inputs x outputs as panels x inputs x panel, at the insertion point.
+
+    Args:
+        weights: the matrix.
+        starts: the first output of each panel.
+        panel: outputs of a panel.
+        turned: whether it is a matrix of outputs x inputs.
+    """
+    array = _evaluate(weights)
+    if array is None:
+        return _pack_value(_transpose(weights, [1, 0]) if turned else weights, starts, panel)
+    matrix = array.T if turned else array
+    packed = np.stack([matrix[:, start : start + panel] for start in starts])
+    return _constant(np.ascontiguousarray(packed))
 
 
 def _pack(op: Any, starts: Sequence[int], panel: int) -> Any:
