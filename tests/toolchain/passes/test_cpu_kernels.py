@@ -52,6 +52,12 @@ def test_a_convolution_and_its_tail_become_one_dispatch():
     assert "vector.fma" in after
 
 
+def test_weights_are_kept_only_as_they_were_packed():
+    after, _ = rewritten(BEFORE)
+    assert "stablehlo.constant dense<5.000000e-01> : tensor<1x144x32xf32>" in after
+    assert "tensor<3x3x16x32xf32>" not in after
+
+
 def test_bounds_of_another_width_are_numbers_not_tensors():
     half = BEFORE.replace(
         "%z = stablehlo.constant dense<0.0> : tensor<f32>",

@@ -68,4 +68,6 @@ class CpuKernels:
             if library.count:
                 erase_unused(module)
             emit(find_plans(module), library, self.unit, self.cuts)
+            if library.count:
+                erase_unused(module)  # weights that are packed now, above all
             return library.count
