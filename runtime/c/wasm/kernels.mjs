@@ -8,7 +8,9 @@
 //     const { instance } = await WebAssembly.instantiate(bytes, imports);
 //     kernels.attach(instance);
 //
-// edgert must be linked with `--export-table --growable-table --export=__stack_pointer`.
+// edgert must be linked with `--export-table --growable-table --export=__stack_pointer`, and with
+// `--export` for the functions of the C library that kernels may call: `LIBRARY` in
+// toolchain/edgec/toolchain/wasm_linker.py.
 
 /** Fields of the custom section `dylink.0` that say what a module needs: bytes and functions. */
 function needs(module) {
@@ -33,30 +35,49 @@ function needs(module) {
   return { size: 0, align: 0, functions: 0 };
 }
 
-const pick = (a, b, chosen) => (Number.isNaN(a) ? b : Number.isNaN(b) ? a : chosen(a, b));
-
-/** What compiled kernels call of the C library, beside the instructions of WebAssembly. */
-const library = {
-  fmaxf: (a, b) => pick(a, b, Math.max),
-  fminf: (a, b) => pick(a, b, Math.min),
-  fmax: (a, b) => pick(a, b, Math.max),
-  fmin: (a, b) => pick(a, b, Math.min),
-};
-
 export class Kernels {
   #exports = null;
+  #ahead;
+  #wanted = null;
+  #ready = new Map(); // instantiated and not used yet: what of edgert's memory it came from → query
   #loaded = new Map();
+
+  /** Why kernels could not be loaded, the last time. */
+  failure = null;
+
+  /**
+   * `ahead`: do not compile while edgert waits, which would hold up a page and is forbidden to it
+   * where modules are large. Creating a session then fails as long as `prepare()` has work:
+   *
+   *     do status = edgert_session_create(...); while (await kernels.prepare());
+   */
+  constructor({ ahead = false } = {}) {
+    this.#ahead = ahead;
+  }
 
   /** What edgert imports under the name `edgert`. */
   imports = {
     load_kernels: (data, size) => {
-      try {
-        return this.#load(data >>> 0, size >>> 0);
-      } catch {
-        return 0; // edgert makes a status of it
+      const place = `${data >>> 0}+${size >>> 0}`;
+      const query = this.#ready.get(place);
+      if (query !== undefined) {
+        this.#ready.delete(place);
+        return query;
       }
+      try {
+        const bytes = new Uint8Array(this.#exports.memory.buffer, data >>> 0, size >>> 0).slice();
+        if (!this.#ahead) return this.#load(place, bytes);
+        this.#wanted = { place, bytes };
+      } catch (error) {
+        this.failure = error;
+      }
+      return 0; // edgert makes a status of it
     },
-    unload_kernels: (query) => this.#unload(query),
+    unload_kernels: (query) => {
+      // A session that failed only since the next kernels are not there yet gets these again.
+      if (this.#wanted) this.#ready.set(this.#loaded.get(query).place, query);
+      else this.#unload(query);
+    },
   };
 
   /** Say which instance of edgert this is for, before anything is loaded. */
@@ -64,31 +85,55 @@ export class Kernels {
     this.#exports = instance.exports;
   }
 
-  #load(data, size) {
-    const edgert = this.#exports;
-    const bytes = new Uint8Array(edgert.memory.buffer, data, size).slice();
+  /** Load what edgert asked for in vain; whether there was anything. */
+  async prepare() {
+    if (!this.#wanted) return false;
+    const { place, bytes } = this.#wanted;
+    this.#wanted = null;
+    try {
+      const module = await WebAssembly.compile(bytes);
+      const room = this.#room(module);
+      const instance = await WebAssembly.instantiate(module, room.imports);
+      this.#ready.set(place, this.#finish(place, room, instance));
+    } catch (error) {
+      this.failure = error;
+      return false;
+    }
+    return true;
+  }
+
+  #load(place, bytes) {
     const module = new WebAssembly.Module(bytes);
-    const { size: room, align, functions } = needs(module);
+    const room = this.#room(module);
+    return this.#finish(place, room, new WebAssembly.Instance(module, room.imports));
+  }
+
+  /** Memory and places in the table of functions for a module, and what it imports with them. */
+  #room(module) {
+    const edgert = this.#exports;
+    const { size, align, functions } = needs(module);
     const table = edgert.__indirect_function_table;
-    const memory = edgert.edgert_kernels_allocate(room, 1 << align);
-    if (!memory) return 0;
-    new Uint8Array(edgert.memory.buffer, memory, room).fill(0);
+    const memory = edgert.edgert_kernels_allocate(size, 1 << align);
+    if (!memory) throw new Error('out of memory');
+    new Uint8Array(edgert.memory.buffer, memory, size).fill(0);
     const first = table.grow(functions + 1);
-    const instance = new WebAssembly.Instance(module, {
+    const imports = {
       env: {
-        ...library,
-        memory: edgert.memory,
-        __indirect_function_table: table,
-        __stack_pointer: edgert.__stack_pointer,
+        ...edgert, // memory, the table, the stack's pointer, and functions of the C library
         __memory_base: new WebAssembly.Global({ value: 'i32', mutable: false }, memory),
         __table_base: new WebAssembly.Global({ value: 'i32', mutable: false }, first),
       },
-    });
+    };
+    return { imports, memory, first, functions };
+  }
+
+  #finish(place, { memory, first, functions }, instance) {
     instance.exports.__wasm_apply_data_relocs?.();
     instance.exports._initialize?.();
     const query = first + functions;
+    const table = this.#exports.__indirect_function_table;
     table.set(query, instance.exports.iree_hal_executable_library_query);
-    this.#loaded.set(query, { memory, first, count: functions + 1 });
+    this.#loaded.set(query, { place, memory, first, count: functions + 1 });
     return query;
   }
 

@@ -32,6 +32,7 @@ from edgec.toolchain.process import compiler_path, compiler_version, keep_log, r
 from edgec.toolchain.program import Program, ProgramInfo
 from edgec.toolchain.tuning.profile import Profile, program_key
 from edgec.toolchain.tuning.settings import Settings
+from edgec.toolchain.wasm_linker import linker_flag, write_linker
 
 __all__ = [
     "CompileOptions",
@@ -238,6 +239,7 @@ def _command(
     flags = _flags(target, options, info)
     if options.keep_temps is not None:
         flags.append(f"--iree-hal-dump-executable-files-to={files.module.with_suffix('.kernels')}")
+    flags += linker_flag(target, files.module)
     return command_line(
         compiler_path(), files.source, files.module, flags, options.settings.iree_args
     )
@@ -444,6 +446,7 @@ class _Job:
     def _run(self, line: list[str], files: _Files, scratch: Path) -> None:
         """Run one command line of the compiler."""
         files.module.unlink(missing_ok=True)
+        write_linker(self.target, files.module)
         with self.clock.step(Step.COMPILE):
             finished = run_compiler(
                 line,
