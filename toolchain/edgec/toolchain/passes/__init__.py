@@ -26,6 +26,7 @@ from edgec.toolchain.passes.pointwise_products import PointwiseProducts
 from edgec.toolchain.passes.recurrent_loops import RecurrentLoops
 from edgec.toolchain.passes.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.separate_groups import SeparateGroups
+from edgec.toolchain.passes.separate_reductions import SeparateReductions
 from edgec.toolchain.passes.shared_matrices import SharedMatrices
 from edgec.toolchain.passes.signless_integers import SignlessIntegers
 from edgec.toolchain.passes.situation import Situation
@@ -47,7 +48,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 19
+PASSES_VERSION = 20
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
@@ -95,6 +96,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     CpuKernels,
     CudaKernels,
     PointwiseProducts,
+    SeparateReductions,
     Annotate,
 )
 """Every pass, in the order they run."""

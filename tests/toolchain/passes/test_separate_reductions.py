@@ -1,0 +1,104 @@
+"""A reduction used along other axes gets a kernel of its own, and is right on Vulkan."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from iree.compiler import ir
+
+from edgec import runtime, toolchain
+from edgec.toolchain.passes.separate_reductions import SeparateReductions
+from edgec.toolchain.stablehlo import parse_stablehlo
+
+SUM = """
+func.func @main(%x: tensor<6x10x{last}xf32>) -> tensor<{result}xf32> {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [{axis}]
+    : (tensor<6x10x{last}xf32>, tensor<f32>) -> tensor<{kept}xf32>
+  %same = stablehlo.tanh %sum : tensor<{kept}xf32>
+  {rest}
+}}"""
+QUOTIENT = """%all = stablehlo.broadcast_in_dim %same, dims = [{dims}]
+    : (tensor<{kept}xf32>) -> tensor<6x10x5xf32>
+  %q = stablehlo.divide %x, %all : tensor<6x10x5xf32>
+  return %q : tensor<6x10x5xf32>"""
+
+
+def quotient(axis: int, kept: str, dims: str) -> str:
+    rest = QUOTIENT.format(kept=kept, dims=dims)
+    return SUM.format(axis=axis, kept=kept, last=5, result="6x10x5", rest=rest)
+
+
+TURNED = SUM.format(
+    axis=2,
+    kept="6x10",
+    last=1,
+    result="10x6",
+    rest="""%t = stablehlo.transpose %same, dims = [1, 0] : (tensor<6x10xf32>) -> tensor<10x6xf32>
+  return %t : tensor<10x6xf32>""",
+)
+RESHAPED = SUM.format(
+    axis=2,
+    kept="6x10",
+    last=5,
+    result="60",
+    rest="""%t = stablehlo.reshape %same : (tensor<6x10xf32>) -> tensor<60xf32>
+  return %t : tensor<60xf32>""",
+)
+
+
+def rewrite(text: str) -> tuple[int, str]:
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        count = SeparateReductions().run(module)
+        assert module.operation.verify()
+        return count, str(module)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (quotient(2, "6x10", "0, 1"), 0),
+        (quotient(1, "6x5", "0, 2"), 1),
+        (quotient(0, "10x5", "1, 2"), 1),
+        (TURNED, 1),
+        (RESHAPED, 0),
+    ],
+    ids=["last axis", "middle axis", "first axis", "turned", "reshaped"],
+)
+def test_only_other_axes_are_fenced_after_what_is_computed_with_the_sum(
+    text: str, expected: int
+) -> None:
+    count, after = rewrite(text)
+    assert count == expected
+    lines = [line.split(" = ")[1].split(" ")[0] for line in after.splitlines() if " = st" in line]
+    if expected:
+        assert lines[lines.index("stablehlo.optimization_barrier") - 1] == "stablehlo.tanh"
+    else:
+        assert "stablehlo.optimization_barrier" not in lines
+
+
+def test_a_sum_of_sums_does_not_run_in_the_kernel_of_the_first() -> None:
+    count, _ = rewrite("""
+    func.func @main(%x: tensor<4x6x8xf32>) -> tensor<4xf32> {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [2]
+        : (tensor<4x6x8xf32>, tensor<f32>) -> tensor<4x6xf32>
+      %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.maximum across dimensions = [1]
+        : (tensor<4x6xf32>, tensor<f32>) -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }""")
+    assert count == 1
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_quotient_by_sums_over_any_axis_is_right_on_vulkan(axis: int, tmp_path: Path) -> None:
+    kept, dims = ("10x5", "1, 2") if axis == 0 else ("6x5", "0, 2")
+    (tmp_path / "case.mlir").write_text(quotient(axis, kept, dims))
+    module = toolchain.compile(tmp_path / "case.mlir", "vulkan")
+    x = np.random.default_rng(axis).uniform(0.1, 1, (6, 10, 5)).astype(np.float32)
+    with runtime.load(module) as loaded:
+        np.testing.assert_allclose(
+            loaded.main(x), x / np.tanh(x.sum(axis, keepdims=True)), rtol=1e-4
+        )
