@@ -6,7 +6,6 @@ checkout, else in edgec's cache.
 
 import hashlib
 import importlib.util
-import os
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from pathlib import Path
 from edgec.runtime.errors import CompileError, MissingExtra
 from edgec.runtime.sources import runtime_sources
 from edgec.toolchain.cache import Cache
+from edgec.toolchain.wasm_linker import LIBRARY
 
 __all__ = ["edgert_wasm", "runtime_files", "write_runtime"]
 
@@ -50,7 +50,7 @@ _FLAGS = (
     *("-D_POSIX_C_SOURCE=200809L", "-DEDGERT_WITH_NULL=0"),
     *("-Wl,--export-table", "-Wl,--growable-table", "-Wl,--export=__stack_pointer"),
     *("-Wl,--gc-sections", f"-Wl,-z,stack-size={STACK}", "-s"),
-    *(f"-Wl,--export={name}" for name in EXPORTS),
+    *(f"-Wl,--export={name}" for name in (*EXPORTS, *LIBRARY)),
 )
 
 
@@ -113,13 +113,17 @@ def edgert_wasm() -> Path:
                 hint="install the ziglang that edgec's constraints.txt names",
             )
         made.chmod(0o644)
-        os.replace(made, output)
+        made.replace(output)
     return output
 
 
 def _kept_at(source: Path) -> Path:
     root = source.parents[1]
-    return root / "build" / "js" if (root / "pyproject.toml").is_file() else Cache.default().folder / "edgert"
+    return (
+        root / "build" / "js"
+        if (root / "pyproject.toml").is_file()
+        else Cache.default().folder / "edgert"
+    )
 
 
 def _fingerprint(source: Path) -> str:

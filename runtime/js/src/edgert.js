@@ -1,0 +1,263 @@
+// edgert in WebAssembly: one instance a model, so that all memory of a model goes with it.
+import { EdgeError, asEdgeError, codeOf } from './errors.js';
+import { Kernels } from './kernels.mjs';
+import { inNode, isFile, readFile } from './platform.js';
+import { arrayOf, typeName, typeNumber } from './tensors.js';
+
+// Sizes and places in edgert.h's structures, where a pointer has 32 bits.
+const ERROR = { size: 256, message: 4 };
+const VALUE = { size: 16, as: 8 };
+const ARGUMENT = { size: 208, type: 4, rank: 8, shape: 16, name: 144 };
+const MAX_RANK = 16;
+const KINDS = { 1: 'tensor', 2: 'i32', 3: 'i64', 4: 'f32', 5: 'f64' };
+const NONE = 0xffffffff; // SIZE_MAX
+const DAMAGED = 'the module crashed, and can be called no more: load it again';
+
+let compiled;
+
+/** edgert itself, compiled once for all models. `source` is a URL or bytes, given the first time. */
+function compile(source = new URL('./edgert.wasm', import.meta.url)) {
+  compiled ??= compileFrom(source).catch((error) => {
+    compiled = undefined;
+    throw asEdgeError(error, 'DOWNLOAD', `cannot load the runtime, ${source}`);
+  });
+  return compiled;
+}
+
+async function compileFrom(source) {
+  if (typeof source !== 'string' && !(source instanceof URL)) return WebAssembly.compile(source);
+  const url = String(source);
+  if (isFile(url)) return WebAssembly.compile(await readFile(url));
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`the server answered ${response.status}`);
+  const streams = response.headers.get('content-type')?.startsWith('application/wasm') && !inNode;
+  return streams ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer());
+}
+
+/** What edgert needs of a system: it reads no files and never ends, so nothing of this happens. */
+const system = new Proxy({}, {
+  get: (_, name) => (...words) => {
+    if (name === 'proc_exit') throw new Error(`edgert ended with ${words[0]}`);
+    return 8; // no such file
+  },
+});
+
+/** A module on edgert's CPU device. Everything is synchronous but making one. */
+export class Session {
+  #c;
+  #kernels = new Kernels({ ahead: true });
+  #error;
+  #session;
+  #device;
+  #module;
+  #broken = false;
+
+  /** `bytes` of a `.vmfb`, which are copied. */
+  static async create(bytes, { wasm } = {}) {
+    const self = new Session();
+    const needs = WebAssembly.Module.imports(await compile(wasm));
+    const imports = { edgert: self.#kernels.imports };
+    for (const { module, name } of needs)
+      if (module !== 'edgert') (imports[module] ??= {})[name] = system[name];
+    const instance = await WebAssembly.instantiate(await compile(), imports);
+    self.#c = instance.exports;
+    self.#kernels.attach(instance);
+    self.#c._initialize();
+    await self.#open(bytes);
+    return self;
+  }
+
+  /** `{ name, inputs, outputs }` of each function, in the module's order. */
+  get functions() {
+    const c = this.#c;
+    const found = [];
+    for (let index = 0; index < c.edgert_module_function_count(this.#module); ++index) {
+      const name = this.#text(c.edgert_module_function_name(this.#module, index));
+      if (name.startsWith('edgec_') || name.endsWith('$async')) continue;
+      found.push({ index, name, ...this.#signature(index) });
+    }
+    return found;
+  }
+
+  /** Call a function with `{ dtype, shape, data }` for each input; the same for each output. */
+  call(index, inputs, outputs) {
+    if (this.#broken) throw new EdgeError('DEVICE_FAILED', DAMAGED);
+    try {
+      return this.#call(index, inputs, outputs);
+    } catch (error) {
+      if (error instanceof EdgeError) throw error;
+      this.#broken = true; // a trap leaves edgert's own data half changed
+      throw new EdgeError('DEVICE_FAILED', `${DAMAGED} (${error.message})`, { cause: error });
+    }
+  }
+
+  /** Bytes of WebAssembly memory that this holds. */
+  get memory() {
+    return this.#c.memory.buffer.byteLength;
+  }
+
+  async #open(bytes) {
+    const c = this.#c;
+    const out = this.#allocate(4);
+    this.#error = this.#allocate(ERROR.size);
+    const data = this.#allocate(Math.max(bytes.length, 1), 64);
+    new Uint8Array(c.memory.buffer, data, bytes.length).set(bytes);
+    this.#do(c.edgert_module_wrap(data, bytes.length, 0, 0, 0, out, this.#error));
+    this.#module = this.#word(out);
+    this.#do(c.edgert_device_create(this.#put('cpu'), 0, out, this.#error));
+    this.#device = this.#word(out);
+    let status;
+    do {
+      status = c.edgert_session_create(this.#module, this.#device, 0, out, this.#error);
+    } while (await this.#kernels.prepare());
+    if (status && this.#kernels.failure)
+      throw asEdgeError(this.#kernels.failure, codeOf(status), this.#message());
+    this.#do(status);
+    this.#session = this.#word(out);
+  }
+
+  #signature(index) {
+    const c = this.#c;
+    const text = c.edgert_module_attribute(this.#module, index, this.#put('edgec.signature'));
+    if (text) {
+      const { inputs, outputs } = JSON.parse(this.#text(text));
+      return { inputs, outputs };
+    }
+    const list = (many, one, word) => {
+      const place = this.#allocate(ARGUMENT.size);
+      const found = Array.from({ length: many(this.#module, index) }, (_, i) => {
+        this.#do(one(this.#module, index, i, place, this.#error));
+        return this.#argument(place, `${word}${i}`);
+      });
+      c.free(place);
+      return found;
+    };
+    return {
+      inputs: list(c.edgert_module_input_count, c.edgert_module_input, 'input'),
+      outputs: list(c.edgert_module_output_count, c.edgert_module_output, 'output'),
+    };
+  }
+
+  #argument(place, fallback) {
+    const view = this.#view;
+    const kind = KINDS[view.getUint32(place, true)];
+    const rank = view.getUint32(place + ARGUMENT.rank, true);
+    const size = (i) => Number(view.getBigInt64(place + ARGUMENT.shape + 8 * i, true));
+    const dtype = kind === 'tensor' ? typeName(view.getUint32(place + ARGUMENT.type, true)) : kind;
+    return {
+      name: this.#text(place + ARGUMENT.name) || fallback,
+      dtype,
+      shape: Array.from({ length: rank }, (_, i) => size(i)),
+      ...(kind !== 'tensor' && { value: true }),
+    };
+  }
+
+  #call(index, inputs, outputs) {
+    const c = this.#c;
+    const tensors = [];
+    const place = this.#allocate((inputs.length + outputs.length) * VALUE.size + 8 * MAX_RANK + 4);
+    const results = place + inputs.length * VALUE.size;
+    const scratch = results + outputs.length * VALUE.size;
+    try {
+      inputs.forEach((input, i) => this.#give(input, place + i * VALUE.size, scratch, tensors));
+      this.#do(c.edgert_session_call(
+        this.#session, index, place, inputs.length, results, outputs.length, this.#error,
+      ));
+      return outputs.map((output, i) => this.#take(output, results + i * VALUE.size, tensors));
+    } finally {
+      if (!this.#broken) {
+        tensors.forEach((tensor) => c.edgert_tensor_release(tensor));
+        c.free(place);
+      }
+    }
+  }
+
+  /** Write an input as an `edgert_value`. */
+  #give({ dtype, shape, data, value }, place, scratch, tensors) {
+    const c = this.#c;
+    if (value) {
+      const kind = Object.keys(KINDS).find((number) => KINDS[number] === dtype);
+      this.#view.setUint32(place, kind, true);
+      this.#bytes(place + VALUE.as, data.byteLength).set(bytesOf(data));
+      return;
+    }
+    const out = scratch + 8 * MAX_RANK;
+    shape.forEach((size, i) => this.#view.setBigInt64(scratch + 8 * i, BigInt(size), true));
+    this.#do(c.edgert_tensor_create(
+      this.#device, typeNumber(dtype), shape.length, scratch, out, this.#error,
+    ));
+    const tensor = this.#word(out);
+    tensors.push(tensor);
+    this.#bytes(c.edgert_tensor_data(tensor), data.byteLength).set(bytesOf(data));
+    this.#view.setUint32(place, 1, true);
+    this.#view.setUint32(place + VALUE.as, tensor, true);
+  }
+
+  /** Read an output, copied, from an `edgert_value`. */
+  #take({ dtype }, place, tensors) {
+    const c = this.#c;
+    const view = this.#view;
+    const kind = KINDS[view.getUint32(place, true)];
+    if (kind !== 'tensor') {
+      const Kind = arrayOf(kind);
+      const at = place + VALUE.as;
+      return { dtype: kind, shape: [], data: new Kind(c.memory.buffer.slice(at, at + Kind.BYTES_PER_ELEMENT)) };
+    }
+    const tensor = view.getUint32(place + VALUE.as, true);
+    tensors.push(tensor);
+    const sizes = c.edgert_tensor_shape(tensor);
+    const rank = c.edgert_tensor_rank(tensor);
+    const shape = Array.from({ length: rank }, (_, i) => Number(view.getBigInt64(sizes + 8 * i, true)));
+    const start = c.edgert_tensor_data(tensor);
+    const bytes = c.memory.buffer.slice(start, start + Number(c.edgert_tensor_size(tensor)));
+    // The signature knows better than the tensor: code makes no difference of u8, i8 and bool.
+    const type = dtype ?? typeName(c.edgert_tensor_type(tensor));
+    return { dtype: type, shape, data: new (arrayOf(type))(bytes) };
+  }
+
+  #allocate(size, alignment = 16) {
+    const place = this.#c.edgert_kernels_allocate(size, alignment);
+    if (!place) throw new EdgeError('OUT_OF_MEMORY', `WebAssembly has no ${size} bytes left`);
+    return place >>> 0;
+  }
+
+  /** A text that lives as long as this does; the few there are are put once. */
+  #texts = new Map();
+  #put(text) {
+    if (!this.#texts.has(text)) {
+      const bytes = new TextEncoder().encode(`${text}\0`);
+      const place = this.#allocate(bytes.length);
+      this.#bytes(place, bytes.length).set(bytes);
+      this.#texts.set(text, place);
+    }
+    return this.#texts.get(text);
+  }
+
+  #text(place) {
+    const bytes = new Uint8Array(this.#c.memory.buffer, place >>> 0);
+    return new TextDecoder().decode(bytes.slice(0, bytes.indexOf(0)));
+  }
+
+  #bytes(place, size) {
+    return new Uint8Array(this.#c.memory.buffer, place >>> 0, size);
+  }
+
+  /** Memory may have grown since the last look, which takes away the old view. */
+  get #view() {
+    return new DataView(this.#c.memory.buffer);
+  }
+
+  #word(place) {
+    return this.#view.getUint32(place, true);
+  }
+
+  #message() {
+    return this.#text(this.#error + ERROR.message);
+  }
+
+  #do(status) {
+    if (status) throw new EdgeError(codeOf(status), this.#message());
+  }
+}
+
+const bytesOf = ({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength);

@@ -1,0 +1,25 @@
+// edgec-runtime: modules (`.vmfb`) that edgec compiled for WebAssembly, in browsers and in node.
+//
+//     import { load } from 'edgec-runtime';
+//     const model = await load('digits.vmfb');
+//     const { logits } = await model.main({ image });
+import { EdgeError } from './errors.js';
+import { fetchVariant } from './fetching.js';
+import { Model, local } from './model.js';
+import { resolve } from './platform.js';
+import { remote } from './remote.js';
+import { tensor } from './tensors.js';
+import { choose, features, variantsOf } from './variants.js';
+
+export { EdgeError, Model, features, tensor };
+
+/** Load a module, from wherever it is; see index.d.ts for the options. */
+export async function load(source, options = {}) {
+  const variant = choose(await variantsOf(source, options));
+  const { worker, progress, cache, signal } = options;
+  const named = typeof options.wasm === 'string' || options.wasm instanceof URL;
+  const wasm = named ? resolve(options.wasm) : options.wasm;
+  if (worker) return new Model(await remote(variant, { progress, cache, signal, wasm }));
+  const bytes = await fetchVariant(variant, { progress, cache, signal });
+  return new Model(await local(bytes, variant.name, { wasm }));
+}

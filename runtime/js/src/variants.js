@@ -1,0 +1,69 @@
+// What was asked for, to the one variant that runs here.
+import { EdgeError } from './errors.js';
+import { download } from './download.js';
+import { resolve } from './platform.js';
+
+const SCHEMA = 1;
+
+/** The smallest modules that use a feature: an engine either takes them or not. */
+const PROBES = {
+  // (func (result v128) i32.const 0 i8x16.splat)
+  simd128: [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11],
+};
+
+/** The features of WebAssembly that this engine has, by LLVM's names for them. */
+export function features() {
+  return new Set(Object.keys(PROBES).filter((name) => WebAssembly.validate(Uint8Array.from(PROBES[name]))));
+}
+
+/** The variants that a source stands for: `[{ url | bytes, needs, integrity, size }]`. */
+export async function variantsOf(source, { integrity, signal }) {
+  if (Array.isArray(source))
+    return source.map((variant) => ({ ...variant, url: resolve(variant.url) }));
+  if (source instanceof ArrayBuffer) return [{ bytes: new Uint8Array(source), integrity }];
+  if (ArrayBuffer.isView(source)) {
+    const { buffer, byteOffset, byteLength } = source;
+    return [{ bytes: new Uint8Array(buffer, byteOffset, byteLength), integrity }];
+  }
+  if (typeof source !== 'string' && !(source instanceof URL))
+    throw new EdgeError('INVALID_ARGUMENT', 'load takes a URL, the bytes of a module, or a list of variants');
+  const url = resolve(source);
+  if (!/\.json(\?|#|$)/.test(url)) return [{ url, integrity }];
+  return fromManifest(await download(url, { integrity, signal }), url);
+}
+
+function fromManifest(bytes, url) {
+  let manifest;
+  try {
+    manifest = JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    throw new EdgeError('DAMAGED', `${url} is no JSON`);
+  }
+  if (manifest?.schema !== SCHEMA || !Array.isArray(manifest.variants))
+    throw new EdgeError('UNSUPPORTED',
+      `${url} is no manifest of format ${SCHEMA}: make the package again, or take the runtime beside it`);
+  const base = /^[a-z][a-z0-9+.-]+:/i.test(url) ? url : undefined;
+  const folder = url.replace(/[^/]*$/, '');
+  return manifest.variants.map(({ file, target, sha256, size, needs }) => ({
+    url: base ? new URL(file, base).href : `${folder}${file}`,
+    name: target,
+    integrity: sha256,
+    size,
+    device: needs.device,
+    needs: needs.features,
+  }));
+}
+
+/** The first variant that runs here. */
+export function choose(variants, have = features()) {
+  const reasons = [];
+  for (const variant of variants) {
+    const name = variant.name ?? variant.url ?? 'the module';
+    const missing = (variant.needs ?? []).filter((feature) => !have.has(feature));
+    if ((variant.device ?? 'wasm') !== 'wasm') reasons.push(`${name} is for ${variant.device}`);
+    else if (missing.length) reasons.push(`${name} needs ${missing.join(', ')}`);
+    else return variant;
+  }
+  throw new EdgeError('UNSUPPORTED',
+    `no variant of the module runs here: ${reasons.join('; ') || 'there is none'}`);
+}

@@ -1,0 +1,35 @@
+// The other side of remote.js: one model in a worker, in a browser or in node.
+import { fetchVariant } from './fetching.js';
+import { local } from './model.js';
+import { inNode, node } from './platform.js';
+
+const port = inNode ? (await node('worker_threads')).parentPort : globalThis;
+const post = (message, transfer) => port.postMessage(message, transfer);
+let model;
+
+const actions = {
+  async load({ variant, options }) {
+    const progress = options.progress && ((state) => post({ progress: state }));
+    const bytes = await fetchVariant(variant, { ...options, progress });
+    model = await local(bytes, variant.name, options);
+    return { functions: model.functions };
+  },
+  call: ({ index, inputs }) => model.call(index, inputs),
+  memory: () => model.memory(),
+};
+
+async function answer({ id, action, ...words }) {
+  try {
+    const result = await actions[action](words);
+    const transfer = action === 'call' ? result.map(({ data }) => data.buffer) : [];
+    post({ id, result }, transfer);
+  } catch (error) {
+    post({ id, error: { code: error.code, name: error.name, message: error.message, stack: error.stack } });
+  }
+}
+
+// One call after the other: a module has one state.
+let last = Promise.resolve();
+const listen = (message) => { last = last.then(() => answer(message)); };
+if (inNode) port.on('message', listen);
+else port.onmessage = ({ data }) => listen(data);
