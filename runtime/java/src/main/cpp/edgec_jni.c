@@ -1,0 +1,412 @@
+/* The functions of dev.edgec.Native: edgert for Java, on Android and on desktops.
+ *
+ * Handles are addresses of edgert's objects, one reference each, which Java gives back through
+ * `release`. Whatever fails becomes a dev.edgec.EdgeException with edgert's status and message. */
+#include <jni.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "edgert.h"
+
+#define NATIVE(result, name) JNIEXPORT result JNICALL Java_dev_edgec_Native_##name
+
+/* As dev.edgec.Native numbers them. */
+enum { DEVICE = 0, MODULE = 1, SESSION = 2, TENSOR = 3 };
+
+static JavaVM *machine;
+static atomic_long held_objects; /* of edgert, and buffers of Java */
+static atomic_long held_bytes;   /* that edgert has allocated */
+
+JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM *vm, void *reserved) {
+  (void)reserved;
+  machine = vm;
+  return edgert_abi() == EDGERT_ABI ? JNI_VERSION_1_6 : JNI_ERR;
+}
+
+/* --- Memory: counted, so that a test can say that nothing leaks --------------------------------- */
+
+/* Before each block: where it really begins, and how long it is. */
+typedef struct block {
+  void *begin;
+  size_t size;
+} block;
+
+static void *allocate(void *user, size_t size, size_t alignment) {
+  (void)user;
+  size_t most = (size_t)-1 - alignment - sizeof(block);
+  char *begin = size > most ? NULL : malloc(size + alignment + sizeof(block));
+  if (begin == NULL) return NULL;
+  uintptr_t at = ((uintptr_t)begin + sizeof(block) + alignment - 1) / alignment * alignment;
+  block head = {begin, size};
+  memcpy((char *)at - sizeof head, &head, sizeof head);
+  atomic_fetch_add(&held_bytes, (long)size);
+  return (void *)at;
+}
+
+static void release_memory(void *user, void *memory) {
+  (void)user;
+  if (memory == NULL) return;
+  block head;
+  memcpy(&head, (char *)memory - sizeof head, sizeof head);
+  atomic_fetch_sub(&held_bytes, (long)head.size);
+  free(head.begin);
+}
+
+static const edgert_allocator counted = {NULL, allocate, release_memory};
+
+/* --- Failure ------------------------------------------------------------------------------------ */
+
+static void raise(JNIEnv *env, edgert_status status, const char *message) {
+  if ((*env)->ExceptionCheck(env)) return;
+  jclass type = (*env)->FindClass(env, "dev/edgec/EdgeException");
+  if (type == NULL) return;
+  jmethodID make = (*env)->GetMethodID(env, type, "<init>", "(ILjava/lang/String;)V");
+  if (make == NULL) return;
+  jstring text = (*env)->NewStringUTF(env, message);
+  if (text == NULL) return;
+  jobject error = (*env)->NewObject(env, type, make, (jint)status, text);
+  if (error != NULL) (*env)->Throw(env, (jthrowable)error);
+}
+
+/* Whether it went well; else there is an exception. */
+static int well(JNIEnv *env, edgert_status status, const edgert_error *error) {
+  if (status == EDGERT_OK) return 1;
+  raise(env, status, error->message[0] ? error->message : edgert_status_name(status));
+  return 0;
+}
+
+static void out_of_memory(JNIEnv *env) { raise(env, EDGERT_OUT_OF_MEMORY, "out of memory"); }
+
+static jlong held(void *object) {
+  if (object != NULL) atomic_fetch_add(&held_objects, 1);
+  return (jlong)(intptr_t)object;
+}
+
+#define AT(type, handle) ((type *)(intptr_t)(handle))
+
+/* --- Buffers of Java that edgert reads ------------------------------------------------------------ */
+
+static void let_go(void *user) {
+  JNIEnv *env = NULL;
+  int attached = 0;
+  if ((*machine)->GetEnv(machine, (void **)&env, JNI_VERSION_1_6) != JNI_OK) {
+#if defined(__ANDROID__)
+    attached = (*machine)->AttachCurrentThread(machine, &env, NULL) == JNI_OK;
+#else
+    attached = (*machine)->AttachCurrentThread(machine, (void **)&env, NULL) == JNI_OK;
+#endif
+    if (!attached) return; /* the machine is going down */
+  }
+  (*env)->DeleteGlobalRef(env, (jobject)user);
+  atomic_fetch_sub(&held_objects, 1);
+  if (attached) (*machine)->DetachCurrentThread(machine);
+}
+
+/* A reference that `let_go` gives back; NULL with an exception. */
+static jobject hold(JNIEnv *env, jobject buffer) {
+  jobject kept = (*env)->NewGlobalRef(env, buffer);
+  if (kept == NULL)
+    out_of_memory(env);
+  else
+    atomic_fetch_add(&held_objects, 1);
+  return kept;
+}
+
+/* --- Devices and modules -------------------------------------------------------------------------- */
+
+NATIVE(jlong, deviceCreate)(JNIEnv *env, jclass type, jint threads) {
+  (void)type;
+  edgert_device_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.threads = threads > 0 ? (uint32_t)threads : 0;
+  options.allocator = counted;
+  edgert_error error = {EDGERT_OK, ""};
+  edgert_device *device = NULL;
+  well(env, edgert_device_create("cpu", &options, &device, &error), &error);
+  return held(device);
+}
+
+static edgert_module_options module_options(void) {
+  edgert_module_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.allocator = counted;
+  return options;
+}
+
+NATIVE(jlong, moduleOpen)(JNIEnv *env, jclass type, jstring path) {
+  (void)type;
+  const char *text = (*env)->GetStringUTFChars(env, path, NULL);
+  if (text == NULL) return 0;
+  edgert_module_options options = module_options();
+  edgert_error error = {EDGERT_OK, ""};
+  edgert_module *module = NULL;
+  well(env, edgert_module_open(text, &options, &module, &error), &error);
+  (*env)->ReleaseStringUTFChars(env, path, text);
+  return held(module);
+}
+
+NATIVE(jlong, moduleWrap)(JNIEnv *env, jclass type, jobject data) {
+  (void)type;
+  void *address = (*env)->GetDirectBufferAddress(env, data);
+  jlong size = (*env)->GetDirectBufferCapacity(env, data);
+  if (address == NULL || size < 0) {
+    raise(env, EDGERT_INVALID_ARGUMENT, "a direct buffer is needed");
+    return 0;
+  }
+  jobject kept = hold(env, data);
+  if (kept == NULL) return 0;
+  edgert_module_options options = module_options();
+  edgert_error error = {EDGERT_OK, ""};
+  edgert_module *module = NULL;
+  well(env, edgert_module_wrap(address, (size_t)size, let_go, kept, &options, &module, &error),
+       &error);
+  return held(module);
+}
+
+NATIVE(jint, functionCount)(JNIEnv *env, jclass type, jlong module) {
+  (void)env;
+  (void)type;
+  return (jint)edgert_module_function_count(AT(edgert_module, module));
+}
+
+NATIVE(jstring, functionName)(JNIEnv *env, jclass type, jlong module, jint function) {
+  (void)type;
+  const char *name = edgert_module_function_name(AT(edgert_module, module), (size_t)function);
+  return (*env)->NewStringUTF(env, name);
+}
+
+NATIVE(jstring, attribute)(JNIEnv *env, jclass type, jlong module, jstring key) {
+  (void)type;
+  const char *text = (*env)->GetStringUTFChars(env, key, NULL);
+  if (text == NULL) return NULL;
+  const char *found = edgert_module_attribute(AT(edgert_module, module), (size_t)-1, text);
+  (*env)->ReleaseStringUTFChars(env, key, text);
+  return found == NULL ? NULL : (*env)->NewStringUTF(env, found);
+}
+
+NATIVE(jint, argumentCount)
+(JNIEnv *env, jclass type, jlong module, jint function, jboolean output) {
+  (void)env;
+  (void)type;
+  const edgert_module *from = AT(edgert_module, module);
+  return (jint)(output ? edgert_module_output_count(from, (size_t)function)
+                       : edgert_module_input_count(from, (size_t)function));
+}
+
+static int read_argument(JNIEnv *env, jlong module, jint function, jboolean output, jint index,
+                         edgert_argument *argument) {
+  const edgert_module *from = AT(edgert_module, module);
+  edgert_error error = {EDGERT_OK, ""};
+  edgert_status status =
+      output ? edgert_module_output(from, (size_t)function, (size_t)index, argument, &error)
+             : edgert_module_input(from, (size_t)function, (size_t)index, argument, &error);
+  return well(env, status, &error);
+}
+
+NATIVE(jstring, argumentName)
+(JNIEnv *env, jclass type, jlong module, jint function, jboolean output, jint index) {
+  (void)type;
+  edgert_argument argument;
+  if (!read_argument(env, module, function, output, index, &argument)) return NULL;
+  return (*env)->NewStringUTF(env, argument.name);
+}
+
+NATIVE(jlongArray, argument)
+(JNIEnv *env, jclass type, jlong module, jint function, jboolean output, jint index) {
+  (void)type;
+  edgert_argument argument;
+  if (!read_argument(env, module, function, output, index, &argument)) return NULL;
+  if (argument.kind != EDGERT_TENSOR) {
+    raise(env, EDGERT_UNSUPPORTED, "the module takes or gives plain numbers, and not tensors");
+    return NULL;
+  }
+  jlong values[2 + EDGERT_MAX_RANK] = {argument.kind, argument.type};
+  for (uint32_t i = 0; i < argument.rank; ++i) values[2 + i] = argument.shape[i];
+  jsize count = (jsize)(2 + argument.rank);
+  jlongArray array = (*env)->NewLongArray(env, count);
+  if (array != NULL) (*env)->SetLongArrayRegion(env, array, 0, count, values);
+  return array;
+}
+
+NATIVE(jlong, sessionCreate)(JNIEnv *env, jclass type, jlong module, jlong device) {
+  (void)type;
+  edgert_session_options options;
+  memset(&options, 0, sizeof options);
+  options.size = sizeof options;
+  options.allocator = counted;
+  edgert_error error = {EDGERT_OK, ""};
+  edgert_session *session = NULL;
+  well(env,
+       edgert_session_create(AT(edgert_module, module), AT(edgert_device, device), &options,
+                             &session, &error),
+       &error);
+  return held(session);
+}
+
+/* --- Tensors -------------------------------------------------------------------------------------- */
+
+/* The sizes, at most EDGERT_MAX_RANK of them; their count, or -1 with an exception. */
+static int read_shape(JNIEnv *env, jlongArray shape, int64_t *sizes) {
+  jsize rank = (*env)->GetArrayLength(env, shape);
+  if (rank > EDGERT_MAX_RANK) {
+    raise(env, EDGERT_INVALID_ARGUMENT, "a tensor has at most 16 dimensions");
+    return -1;
+  }
+  jlong values[EDGERT_MAX_RANK];
+  (*env)->GetLongArrayRegion(env, shape, 0, rank, values);
+  for (jsize i = 0; i < rank; ++i) sizes[i] = values[i];
+  return (int)rank;
+}
+
+NATIVE(jlong, tensorCreate)
+(JNIEnv *env, jclass type, jlong device, jint elements, jlongArray shape) {
+  (void)type;
+  int64_t sizes[EDGERT_MAX_RANK];
+  int rank = read_shape(env, shape, sizes);
+  if (rank < 0) return 0;
+  edgert_error error = {EDGERT_OK, ""};
+  edgert_tensor *tensor = NULL;
+  if (!well(env,
+            edgert_tensor_create(AT(edgert_device, device), (uint32_t)elements, (size_t)rank, sizes,
+                                 &tensor, &error),
+            &error))
+    return 0;
+  /* What was in the memory before is nobody's business. */
+  memset((void *)(uintptr_t)edgert_tensor_data(tensor), 0, (size_t)edgert_tensor_size(tensor));
+  return held(tensor);
+}
+
+NATIVE(jlong, tensorWrap)
+(JNIEnv *env, jclass type, jlong device, jint elements, jlongArray shape, jobject data,
+ jint position, jint size, jboolean share) {
+  (void)type;
+  int64_t sizes[EDGERT_MAX_RANK];
+  int rank = read_shape(env, shape, sizes);
+  if (rank < 0) return 0;
+  char *address = (*env)->GetDirectBufferAddress(env, data);
+  if (address == NULL && size > 0) {
+    raise(env, EDGERT_INVALID_ARGUMENT, "a direct buffer is needed");
+    return 0;
+  }
+  address += position;
+  edgert_error error = {EDGERT_OK, ""};
+  edgert_tensor *tensor = NULL;
+  if (share && (uintptr_t)address % EDGERT_ALIGNMENT == 0) {
+    jobject kept = hold(env, data);
+    if (kept == NULL) return 0;
+    well(env,
+         edgert_tensor_wrap(AT(edgert_device, device), (uint32_t)elements, (size_t)rank, sizes,
+                            address, (size_t)size, let_go, kept, &tensor, &error),
+         &error);
+    return held(tensor);
+  }
+  if (!well(env,
+            edgert_tensor_create(AT(edgert_device, device), (uint32_t)elements, (size_t)rank, sizes,
+                                 &tensor, &error),
+            &error))
+    return 0;
+  if (!well(env, edgert_tensor_write(tensor, address, (size_t)size, &error), &error)) {
+    edgert_tensor_release(tensor);
+    return 0;
+  }
+  return held(tensor);
+}
+
+NATIVE(jint, tensorType)(JNIEnv *env, jclass type, jlong tensor) {
+  (void)env;
+  (void)type;
+  return (jint)edgert_tensor_type(AT(edgert_tensor, tensor));
+}
+
+NATIVE(jlongArray, tensorShape)(JNIEnv *env, jclass type, jlong tensor) {
+  (void)type;
+  const edgert_tensor *from = AT(edgert_tensor, tensor);
+  jsize rank = (jsize)edgert_tensor_rank(from);
+  jlongArray shape = (*env)->NewLongArray(env, rank);
+  if (shape == NULL) return NULL;
+  for (jsize i = 0; i < rank; ++i) {
+    jlong size = edgert_tensor_shape(from)[i];
+    (*env)->SetLongArrayRegion(env, shape, i, 1, &size);
+  }
+  return shape;
+}
+
+NATIVE(jobject, tensorBuffer)(JNIEnv *env, jclass type, jlong tensor) {
+  (void)type;
+  static char nothing[1];
+  const edgert_tensor *from = AT(edgert_tensor, tensor);
+  uint64_t size = edgert_tensor_size(from);
+  if (size > INT32_MAX) {
+    raise(env, EDGERT_UNSUPPORTED, "a tensor of over 2 GiB does not fit into a ByteBuffer");
+    return NULL;
+  }
+  void *data = (void *)(uintptr_t)edgert_tensor_data(from);
+  jobject buffer = (*env)->NewDirectByteBuffer(env, size == 0 ? nothing : data, (jlong)size);
+  if (buffer == NULL) out_of_memory(env);
+  return buffer;
+}
+
+/* --- Calls ---------------------------------------------------------------------------------------- */
+
+NATIVE(void, call)
+(JNIEnv *env, jclass type, jlong session, jint function, jlongArray inputs, jlongArray outputs,
+ jobjectArray kept) {
+  (void)type;
+  (void)kept;
+  size_t given = (size_t)(*env)->GetArrayLength(env, inputs);
+  size_t taken = (size_t)(*env)->GetArrayLength(env, outputs);
+  edgert_value *values = calloc(given + taken + 1, sizeof *values);
+  jlong *handles = calloc(given + taken + 1, sizeof *handles);
+  edgert_error error = {EDGERT_OK, ""};
+  if (values == NULL || handles == NULL) {
+    out_of_memory(env);
+    goto done;
+  }
+  (*env)->GetLongArrayRegion(env, inputs, 0, (jsize)given, handles);
+  for (size_t i = 0; i < given; ++i) {
+    values[i].kind = EDGERT_TENSOR;
+    values[i].as.tensor = AT(edgert_tensor, handles[i]);
+  }
+  edgert_value *results = values + given;
+  if (!well(env,
+            edgert_session_call(AT(edgert_session, session), (size_t)function, values, given,
+                                results, taken, &error),
+            &error))
+    goto done;
+  for (size_t i = 0; i < taken; ++i) handles[i] = held(results[i].as.tensor);
+  (*env)->SetLongArrayRegion(env, outputs, 0, (jsize)taken, handles);
+done:
+  free(values);
+  free(handles);
+}
+
+NATIVE(void, release)(JNIEnv *env, jclass type, jint kind, jlong handle) {
+  (void)env;
+  (void)type;
+  atomic_fetch_sub(&held_objects, 1);
+  switch (kind) {
+    case DEVICE:
+      edgert_device_release(AT(edgert_device, handle));
+      break;
+    case MODULE:
+      edgert_module_release(AT(edgert_module, handle));
+      break;
+    case SESSION:
+      edgert_session_release(AT(edgert_session, handle));
+      break;
+    default:
+      edgert_tensor_release(AT(edgert_tensor, handle));
+  }
+}
+
+NATIVE(jlongArray, held)(JNIEnv *env, jclass type) {
+  (void)type;
+  jlong values[2] = {atomic_load(&held_objects), atomic_load(&held_bytes)};
+  jlongArray array = (*env)->NewLongArray(env, 2);
+  if (array != NULL) (*env)->SetLongArrayRegion(env, array, 0, 2, values);
+  return array;
+}

@@ -1,0 +1,65 @@
+package dev.edgec;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+
+/** The manifest of a package: the files of one model, in the order in which they are tried. */
+public final class EdgeManifest {
+  /** The file's name beside the modules. */
+  public static final String FILE = "manifest.json";
+
+  /** One variant: its file, and the target it was compiled for. */
+  public static final class Variant {
+    public final String file;
+    public final String target;
+
+    Variant(String file, String target) {
+      this.file = file;
+      this.target = target;
+    }
+  }
+
+  /** How the module of a variant is opened; see {@link EdgeModule#load(EdgeManifest, Source)}. */
+  public interface Source {
+    /** The module in this file of the package. */
+    EdgeModule open(String file);
+  }
+
+  private final List<Variant> variants;
+
+  private EdgeManifest(List<Variant> variants) {
+    this.variants = Collections.unmodifiableList(variants);
+  }
+
+  /** The variants, best first. */
+  public List<Variant> variants() {
+    return variants;
+  }
+
+  /** Reads a manifest's text. */
+  public static EdgeManifest parse(String text) {
+    Object value = Json.parse(text);
+    List<Variant> variants = new ArrayList<>();
+    try {
+      Map<?, ?> members = (Map<?, ?>) value;
+      if (((Double) members.get("schema")) != 1) {
+        throw new EdgeException(
+            EdgeException.UNSUPPORTED, "the manifest has another format: " + members.get("schema"));
+      }
+      for (Object item : (List<?>) members.get("variants")) {
+        Map<?, ?> variant = (Map<?, ?>) item;
+        String file = (String) variant.get("file");
+        if (file.startsWith("/") || file.contains("..") || file.contains("\\")) {
+          throw new EdgeException(
+              EdgeException.DAMAGED, "the manifest names a file outside the package: " + file);
+        }
+        variants.add(new Variant(file, (String) variant.get("target")));
+      }
+    } catch (ClassCastException | NullPointerException error) {
+      throw new EdgeException(EdgeException.DAMAGED, "this is no manifest of a package");
+    }
+    return new EdgeManifest(variants);
+  }
+}

@@ -1,0 +1,280 @@
+package dev.edgec;
+
+import java.io.ByteArrayOutputStream;
+import java.io.File;
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * A compiled model, ready to be called.
+ *
+ * <pre>
+ * try (EdgeModule model = EdgeModule.load("digits.vmfb");
+ *     EdgeTensor image = model.input("main", 0).set(pixels)) {
+ *   EdgeTensor[] results = model.call("main", image);
+ *   float[] scores = results[1].floats();
+ * }
+ * </pre>
+ *
+ * <p>Every method may be called by any thread; calls take turns. What fails throws {@link
+ * EdgeException} with edgert's message.
+ */
+public final class EdgeModule implements AutoCloseable {
+  /** Computes on as many threads as there are processors. */
+  public static final int ALL_THREADS = 0;
+
+  private static final class Function {
+    int index;
+    final List<EdgeSpec> inputs = new ArrayList<>();
+    final List<EdgeSpec> outputs = new ArrayList<>();
+  }
+
+  private final Handle device;
+  private final Handle module;
+  private final Handle session;
+  private final Map<String, Function> functions = new LinkedHashMap<>();
+  private final String target;
+  private final boolean stateful;
+
+  private EdgeModule(long address, int threads) {
+    module = Handle.of(this, Native.MODULE, address);
+    Handle opened = null;
+    Handle made = null;
+    try {
+      opened = Handle.of(this, Native.DEVICE, Native.deviceCreate(threads));
+      made = Handle.of(this, Native.SESSION, Native.sessionCreate(address, opened.get("device")));
+      for (int i = 0, count = Native.functionCount(address); i < count; ++i) {
+        Function function = new Function();
+        function.index = i;
+        read(address, i, false, function.inputs);
+        read(address, i, true, function.outputs);
+        functions.put(Native.functionName(address, i), function);
+      }
+      String facts = Native.attribute(address, "edgec.module");
+      Object value = facts == null ? null : Json.parse(facts);
+      Object states = value instanceof Map ? ((Map<?, ?>) value).get("states") : null;
+      Object said = value instanceof Map ? ((Map<?, ?>) value).get("target") : null;
+      target = said instanceof String ? (String) said : "";
+      stateful = !(states instanceof List) || !((List<?>) states).isEmpty();
+    } catch (RuntimeException error) {
+      if (made != null) made.release();
+      if (opened != null) opened.release();
+      module.release();
+      throw error;
+    }
+    device = opened;
+    session = made;
+  }
+
+  /** Loads a module file, or from a package (its folder or manifest) the first variant that fits. */
+  public static EdgeModule load(String path) {
+    return load(path, ALL_THREADS);
+  }
+
+  /** The same, computing on so many threads. */
+  public static EdgeModule load(String path, final int threads) {
+    File file = new File(path);
+    if (file.isDirectory()) file = new File(file, EdgeManifest.FILE);
+    if (!file.getName().endsWith(".json")) {
+      return new EdgeModule(Native.moduleOpen(file.getPath()), threads);
+    }
+    final File folder = file.getParentFile();
+    try (InputStream stream = new FileInputStream(file)) {
+      return load(
+          EdgeManifest.parse(text(stream)),
+          name -> new EdgeModule(Native.moduleOpen(new File(folder, name).getPath()), threads));
+    } catch (IOException error) {
+      throw new EdgeException(EdgeException.IO, "cannot read " + file + ": " + error.getMessage());
+    }
+  }
+
+  /**
+   * Loads a module from memory: a direct buffer, such as a mapped file, from its position to its
+   * limit. It is used in place where it begins at a multiple of 64 bytes, else copied, and must
+   * not change.
+   */
+  public static EdgeModule load(ByteBuffer data, int threads) {
+    if (!data.isDirect()) {
+      throw new EdgeException(
+          EdgeException.INVALID_ARGUMENT, "a module is loaded from a direct buffer");
+    }
+    return new EdgeModule(Native.moduleWrap(data.slice()), threads);
+  }
+
+  /** The first variant that fits this device; where none does, the message says of each why not. */
+  public static EdgeModule load(EdgeManifest manifest, EdgeManifest.Source source) {
+    StringBuilder refused = new StringBuilder();
+    for (EdgeManifest.Variant variant : manifest.variants()) {
+      try {
+        return source.open(variant.file);
+      } catch (EdgeException error) {
+        if (error.status() != EdgeException.UNSUPPORTED) throw error;
+        refused.append(refused.length() == 0 ? "" : "; ").append(variant.target).append(": ");
+        refused.append(error.getMessage());
+      }
+    }
+    throw new EdgeException(
+        EdgeException.UNSUPPORTED,
+        "no variant fits this device: " + (refused.length() == 0 ? "there is none" : refused));
+  }
+
+  /** The target that the module was compiled for, as edgec calls it. */
+  public String target() {
+    return target;
+  }
+
+  /** The functions that can be called. */
+  public List<String> functions() {
+    return Collections.unmodifiableList(new ArrayList<>(functions.keySet()));
+  }
+
+  /** What a function takes. */
+  public List<EdgeSpec> inputs(String function) {
+    return Collections.unmodifiableList(find(function).inputs);
+  }
+
+  /** What a function gives. */
+  public List<EdgeSpec> outputs(String function) {
+    return Collections.unmodifiableList(find(function).outputs);
+  }
+
+  /**
+   * A new tensor for an input, to be filled; it may be filled and given to calls again and again,
+   * unless the model keeps it as state. `sizes` are those that are chosen at each call, in order.
+   */
+  public EdgeTensor input(String function, int index, long... sizes) {
+    List<EdgeSpec> specs = find(function).inputs;
+    if (index < 0 || index >= specs.size()) {
+      throw new EdgeException(
+          EdgeException.INVALID_ARGUMENT, function + " has no input " + index);
+    }
+    EdgeSpec spec = specs.get(index);
+    long[] shape = spec.shape();
+    int next = 0;
+    for (int i = 0; i < shape.length; ++i) {
+      if (shape[i] >= 0) continue;
+      if (next == sizes.length) throw wrongSizes(spec, sizes);
+      shape[i] = sizes[next++];
+    }
+    if (next != sizes.length) throw wrongSizes(spec, sizes);
+    return tensor(spec.type(), shape);
+  }
+
+  /** A new tensor of any type and shape. */
+  public EdgeTensor tensor(EdgeType type, long... shape) {
+    return new EdgeTensor(Native.tensorCreate(device.get("module"), type.code, shape));
+  }
+
+  /**
+   * A tensor over a direct buffer's memory, from its position to its limit: without a copy where it
+   * begins at a multiple of 64 bytes (and the model keeps no state), else copied. The buffer is in
+   * the machine's byte order and must not change while it is computed on.
+   */
+  public EdgeTensor wrap(ByteBuffer data, EdgeType type, long... shape) {
+    if (!data.isDirect()) {
+      throw new EdgeException(EdgeException.INVALID_ARGUMENT, "a direct buffer is needed");
+    }
+    if (type.bytes() > 1 && data.order() != ByteOrder.nativeOrder()) {
+      throw new EdgeException(
+          EdgeException.INVALID_ARGUMENT,
+          "the buffer is not in the machine's byte order; call order(ByteOrder.nativeOrder())");
+    }
+    return new EdgeTensor(
+        Native.tensorWrap(
+            device.get("module"),
+            type.code,
+            shape,
+            data,
+            data.position(),
+            data.remaining(),
+            !stateful));
+  }
+
+  /** Calls a function and waits for it; the results are the caller's to close. */
+  public EdgeTensor[] call(String function, EdgeTensor... inputs) {
+    Function found = find(function);
+    long[] given = new long[inputs.length];
+    for (int i = 0; i < given.length; ++i) given[i] = inputs[i].handle.get("tensor");
+    long[] results = new long[found.outputs.size()];
+    synchronized (this) {
+      Native.call(session.get("module"), found.index, given, results, inputs);
+    }
+    EdgeTensor[] made = new EdgeTensor[results.length];
+    int next = 0;
+    try {
+      while (next < results.length) {
+        long address = results[next];
+        results[next] = 0;
+        made[next++] = new EdgeTensor(address);
+      }
+    } catch (RuntimeException error) {
+      for (EdgeTensor tensor : made) if (tensor != null) tensor.close();
+      for (long address : results) if (address != 0) Native.release(Native.TENSOR, address);
+      throw error;
+    }
+    return made;
+  }
+
+  /** The same with direct buffers, for functions all of whose sizes are fixed. */
+  public EdgeTensor[] call(String function, ByteBuffer... inputs) {
+    List<EdgeSpec> specs = find(function).inputs;
+    if (inputs.length != specs.size()) {
+      throw new EdgeException(
+          EdgeException.INVALID_ARGUMENT,
+          function + " takes " + specs.size() + " inputs and got " + inputs.length);
+    }
+    EdgeTensor[] tensors = new EdgeTensor[inputs.length];
+    try {
+      for (int i = 0; i < tensors.length; ++i) {
+        tensors[i] = wrap(inputs[i], specs.get(i).type(), specs.get(i).shape());
+      }
+      return call(function, tensors);
+    } finally {
+      for (EdgeTensor tensor : tensors) if (tensor != null) tensor.close();
+    }
+  }
+
+  @Override
+  public synchronized void close() {
+    session.release();
+    module.release();
+    device.release();
+  }
+
+  private Function find(String name) {
+    Function function = functions.get(name);
+    if (function != null) return function;
+    throw new EdgeException(
+        EdgeException.NOT_FOUND, "no function " + name + "; there are " + functions.keySet());
+  }
+
+  private static void read(long module, int function, boolean output, List<EdgeSpec> specs) {
+    for (int i = 0, n = Native.argumentCount(module, function, output); i < n; ++i) {
+      long[] found = Native.argument(module, function, output, i);
+      long[] shape = new long[found.length - 2];
+      System.arraycopy(found, 2, shape, 0, shape.length);
+      String name = Native.argumentName(module, function, output, i);
+      specs.add(new EdgeSpec(name, EdgeType.of((int) found[1]), shape));
+    }
+  }
+
+  private static EdgeException wrongSizes(EdgeSpec spec, long[] sizes) {
+    return new EdgeException(
+        EdgeException.INVALID_ARGUMENT, sizes.length + " sizes given for " + spec);
+  }
+
+  static String text(InputStream stream) throws IOException {
+    ByteArrayOutputStream all = new ByteArrayOutputStream();
+    byte[] part = new byte[8192];
+    for (int n = stream.read(part); n >= 0; n = stream.read(part)) all.write(part, 0, n);
+    return all.toString("UTF-8");
+  }
+}

@@ -1,0 +1,64 @@
+package dev.edgec;
+
+import java.nio.ByteBuffer;
+
+/** The functions of libedgec_jni; handles are addresses, and nobody checks them. */
+final class Native {
+  static final int DEVICE = 0;
+  static final int MODULE = 1;
+  static final int SESSION = 2;
+  static final int TENSOR = 3;
+
+  static {
+    String library = System.getProperty("dev.edgec.library");
+    if (library != null) {
+      System.load(library);
+    } else {
+      System.loadLibrary("edgec_jni");
+    }
+  }
+
+  private Native() {}
+
+  static native long deviceCreate(int threads);
+
+  static native long moduleOpen(String path);
+
+  static native long moduleWrap(ByteBuffer data);
+
+  static native int functionCount(long module);
+
+  static native String functionName(long module, int function);
+
+  static native String attribute(long module, String key);
+
+  static native int argumentCount(long module, int function, boolean output);
+
+  static native String argumentName(long module, int function, boolean output, int index);
+
+  /** Kind, type and sizes. */
+  static native long[] argument(long module, int function, boolean output, int index);
+
+  static native long sessionCreate(long module, long device);
+
+  static native long tensorCreate(long device, int type, long[] shape);
+
+  /** Shares the memory of a direct buffer where it lies at 64 bytes and `share`, else copies. */
+  static native long tensorWrap(
+      long device, int type, long[] shape, ByteBuffer data, int position, int size, boolean share);
+
+  static native int tensorType(long tensor);
+
+  static native long[] tensorShape(long tensor);
+
+  static native ByteBuffer tensorBuffer(long tensor);
+
+  /** `kept` are what must not be collected meanwhile. */
+  static native void call(
+      long session, int function, long[] inputs, long[] outputs, Object[] kept);
+
+  static native void release(int kind, long handle);
+
+  /** Objects of edgert and buffers of Java that are held, and bytes that edgert has allocated. */
+  static native long[] held();
+}
