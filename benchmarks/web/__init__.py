@@ -1,0 +1,1 @@
+"""Modules in a browser: headless Chromium, measured and looked at."""
