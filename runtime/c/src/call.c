@@ -20,23 +20,26 @@ struct edgert_call {
   call_state state;
   int is_owned; /* by its handle */
   int is_cancelled;
+  int was_last; /* its session went with it */
   edgert_status status;
   edgert_error error;
   size_t argument_count;
   edgert_value arguments[];
 };
 
-static void call_destroy(edgert_call *self) {
+/* Whether the session, whose own thread this is, went with it. */
+static int call_destroy(edgert_call *self) {
   for (size_t i = 0; i < self->argument_count; ++i)
     if (self->arguments[i].kind == EDGERT_TENSOR) edgert_release(self->arguments[i].as.tensor);
-  edgert_session *session = self->session;
+  edgert_release(self->session);
+  int was_last = self->was_last;
   edgert_allocator allocator = self->allocator;
   edgert_deallocate(&allocator, self);
-  edgert_release(session);
+  return was_last;
 }
 
-/* Run a call and tell; it may be gone afterwards. */
-static void call_run(edgert_call *self) {
+/* Run a call and tell; it may be gone afterwards, and the session with it: 1. */
+static int call_run(edgert_call *self) {
   edgert_runner *runner = &self->session->runner;
   if (self->is_cancelled) {
     if (self->result_count) memset(self->results, 0, self->result_count * sizeof *self->results);
@@ -55,7 +58,9 @@ static void call_run(edgert_call *self) {
   int is_owned = self->is_owned;
   edgert_condition_wake_all(&runner->changed);
   edgert_mutex_unlock(&runner->lock);
-  if (!is_owned) call_destroy(self);
+  if (is_owned) return 0;
+  runner->ending = self;
+  return call_destroy(self);
 }
 
 /* The next call to run, or NULL: the thread ends. */
@@ -73,10 +78,8 @@ static edgert_call *runner_take(edgert_runner *self) {
 
 static void *runner_main(void *argument) {
   edgert_runner *self = argument;
-  int gone = 0;
-  self->gone = &gone;
   edgert_call *call;
-  while (!gone && (call = runner_take(self)) != NULL) call_run(call);
+  while ((call = runner_take(self)) != NULL && !call_run(call)) continue;
   return NULL;
 }
 
@@ -91,7 +94,7 @@ void edgert_runner_create(edgert_runner *self) {
 
 void edgert_runner_destroy(edgert_runner *self) {
   if (self->is_started && runner_is_current(self)) {
-    *self->gone = 1;
+    self->ending->was_last = 1;
     edgert_thread_detach(&self->thread);
   } else if (self->is_started) {
     edgert_mutex_lock(&self->lock);
@@ -150,13 +153,13 @@ edgert_status edgert_call_begin(edgert_session *session, size_t function,
     if (arguments[i].kind == EDGERT_TENSOR) edgert_retain(arguments[i].as.tensor);
   if (out_call) *out_call = self;
   if (!EDGERT_THREADS) {
-    call_run(self);
+    (void)call_run(self);
     return EDGERT_OK;
   }
   status = runner_add(&session->runner, self, error);
   if (status == EDGERT_OK) return status;
   if (out_call) *out_call = NULL;
-  call_destroy(self);
+  (void)call_destroy(self);
   return status;
 }
 
@@ -207,5 +210,5 @@ void edgert_call_release(edgert_call *call) {
   while (is_owned && call->state != CALL_DONE)
     edgert_condition_wait(&runner->changed, &runner->lock);
   edgert_mutex_unlock(&runner->lock);
-  if (is_owned) call_destroy(call);
+  if (is_owned) (void)call_destroy(call);
 }

@@ -11,7 +11,7 @@ typedef struct edgert_runner {
   edgert_call *first, *last; /* begun, and not yet running */
   int is_started;
   int stop;
-  int *gone; /* the thread's own note that it has destroyed its session */
+  edgert_call *ending; /* the call that the thread is about to free */
 } edgert_runner;
 
 void edgert_runner_create(edgert_runner *self);
