@@ -86,7 +86,7 @@ def export_source(
 
     Args:
         text: `file.py:name`, `package.module:name`, a SavedModel folder, or a `.keras`, `.pt2`,
-            `.onnx`, `.mlir` or `.mlirbc` file.
+            `.onnx`, `.tflite`, `.mlir` or `.mlirbc` file.
         signatures: which signatures to keep or add (`NAME` or `NAME=WHERE`).
         dynamic: dynamic dimensions (`batch=1..8`, `tokens:1=length=1..128`).
         external_weights: as in `export`.

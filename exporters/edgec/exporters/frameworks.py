@@ -90,6 +90,13 @@ FRAMEWORKS: dict[str, Framework] = {
         suffixes=(".onnx",),
         distributions=("onnx", "onnxruntime"),
     ),
+    "tflite": Framework(
+        name="tflite",
+        module="edgec.exporters.from_tflite",
+        packages=(),
+        suffixes=(".tflite",),
+        distributions=("ai-edge-litert", "jax", "jaxlib"),
+    ),
     "jax": Framework(
         name="jax",
         module="edgec.exporters.from_jax",

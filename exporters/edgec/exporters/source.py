@@ -72,7 +72,7 @@ def open_source(text: str, *, signatures: tuple[str, ...] = ()) -> ModelSource:
         raise SourceError(
             f"{text} is no model that edgec knows",
             hint="write file.py:name, package.module:name, a SavedModel folder, or a .keras, "
-            ".pt2, .onnx, .mlir or .mlirbc file",
+            ".pt2, .onnx, .tflite, .mlir or .mlirbc file",
         )
     module = _import(where)
     bundle = _bundle_of(module, where, name)

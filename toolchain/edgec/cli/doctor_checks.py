@@ -18,7 +18,7 @@ __all__ = ["CHECKS", "Finding", "Verdict"]
 
 _LITTLE_SPACE = 2 << 30
 _OLDEST_PYTHON = (3, 11)
-_EXTRAS = ("jax", "torch", "tensorflow", "onnx", "image")
+_EXTRAS = ("jax", "torch", "tensorflow", "onnx", "tflite", "image")
 
 
 class Verdict(Enum):

@@ -20,7 +20,7 @@ def export(
         typer.Argument(
             metavar="SOURCE",
             help="file.py:name, package.module:name, a SavedModel folder, or a .keras, .pt2, "
-            ".onnx, .mlir or .mlirbc file.",
+            ".onnx, .tflite, .mlir or .mlirbc file.",
             show_default=False,
         ),
     ],
@@ -56,7 +56,7 @@ def export(
         ),
     ] = None,
 ) -> Report:
-    """Make a program of a JAX, PyTorch, TensorFlow, Keras or ONNX model."""
+    """Make a program of a JAX, PyTorch, TensorFlow, Keras, ONNX or TensorFlow Lite model."""
     from edgec.cli.amounts import bytes_text
     from edgec.cli.folders import make_folder
     from edgec.exporters import export_source

@@ -1,0 +1,133 @@
+"""Small `.tflite` files made by hand, without TensorFlow: tensors, operators, signatures.
+
+graph = Graph()
+x = graph.tensor("x", (1, 4))
+y = graph.tensor("y", (1, 4))
+graph.operator("RELU", [x], [y])
+data = graph.file([x], [y])
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import flatbuffers
+import numpy as np
+from ai_edge_litert import schema_py_generated as schema
+
+TYPES = {
+    "float32": schema.TensorType.FLOAT32,
+    "float16": schema.TensorType.FLOAT16,
+    "int8": schema.TensorType.INT8,
+    "uint8": schema.TensorType.UINT8,
+    "int16": schema.TensorType.INT16,
+    "int32": schema.TensorType.INT32,
+    "int64": schema.TensorType.INT64,
+    "bool": schema.TensorType.BOOL,
+}
+
+
+@dataclass
+class Graph:
+    """One subgraph as it grows. Tensors are known by their index."""
+
+    tensors: list[Any] = field(default_factory=list)
+    operators: list[Any] = field(default_factory=list)
+    buffers: list[Any] = field(default_factory=lambda: [schema.BufferT()])
+    codes: list[Any] = field(default_factory=list)
+
+    def tensor(
+        self,
+        name: str,
+        shape: Sequence[int],
+        dtype: str = "float32",
+        *,
+        quantized: tuple[Any, Any] | None = None,
+        axis: int = 0,
+        variable: bool = False,
+    ) -> int:
+        """A tensor without data; a dimension of -1 is dynamic; `quantized` is (scales, zeros)."""
+        made = schema.TensorT()
+        made.name = name.encode()
+        made.shape = np.array([max(d, 1) for d in shape], np.int32)
+        if any(d < 0 for d in shape):
+            made.shapeSignature = np.array(shape, np.int32)
+        made.hasRank = True
+        made.type = TYPES[dtype]
+        made.isVariable = variable
+        if quantized is not None:
+            made.quantization = schema.QuantizationParametersT()
+            made.quantization.scale = np.atleast_1d(np.array(quantized[0], np.float32))
+            made.quantization.zeroPoint = np.atleast_1d(np.array(quantized[1], np.int64))
+            made.quantization.quantizedDimension = axis
+        self.tensors.append(made)
+        return len(self.tensors) - 1
+
+    def constant(self, name: str, value: Any, **kwargs: Any) -> int:
+        """A tensor with data."""
+        array = np.asarray(value, order="C")
+        index = self.tensor(name, array.shape, str(array.dtype), **kwargs)
+        made = schema.BufferT()
+        made.data = np.frombuffer(array.tobytes(), np.uint8)
+        self.buffers.append(made)
+        self.tensors[index].buffer = len(self.buffers) - 1
+        return index
+
+    def operator(
+        self, kind: str, inputs: Sequence[int], outputs: Sequence[int], **options: Any
+    ) -> None:
+        """An operator; `options` is `kind_of_options={field: value}` (`AddOptions={…}`)."""
+        code = schema.OperatorCodeT()
+        code.builtinCode = getattr(schema.BuiltinOperator, kind)
+        code.deprecatedBuiltinCode = min(code.builtinCode, 127)
+        code.version = options.pop("version", 1)
+        if kind == "CUSTOM":
+            code.customCode = options.pop("custom").encode()
+        self.codes.append(code)
+        made = schema.OperatorT()
+        made.opcodeIndex = len(self.codes) - 1
+        made.inputs = np.array(inputs, np.int32)
+        made.outputs = np.array(outputs, np.int32)
+        for name, fields in options.items():
+            made.builtinOptionsType = getattr(schema.BuiltinOptions, name)
+            made.builtinOptions = getattr(schema, f"{name}T")()
+            for key, value in fields.items():
+                assert hasattr(made.builtinOptions, key), f"{name} has no {key}"
+                setattr(made.builtinOptions, key, value)
+        self.operators.append(made)
+
+    def file(
+        self,
+        inputs: Sequence[int],
+        outputs: Sequence[int],
+        *,
+        signature: tuple[str, Mapping[str, int], Mapping[str, int]] | None = None,
+    ) -> bytes:
+        """The bytes of a file with this graph; `signature` is (key, inputs, outputs)."""
+        graph = schema.SubGraphT()
+        graph.name = b"main"
+        graph.tensors, graph.operators = self.tensors, self.operators
+        graph.inputs, graph.outputs = np.array(inputs, np.int32), np.array(outputs, np.int32)
+        model = schema.ModelT()
+        model.version = 3
+        model.subgraphs, model.buffers, model.operatorCodes = [graph], self.buffers, self.codes
+        model.signatureDefs = [_signature(*signature)] if signature else []
+        builder = flatbuffers.Builder(1024)
+        builder.Finish(model.Pack(builder), b"TFL3")
+        return bytes(builder.Output())
+
+
+def _signature(key: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> Any:
+    made = schema.SignatureDefT()
+    made.signatureKey, made.subgraphIndex = key.encode(), 0
+    made.inputs, made.outputs = _maps(inputs), _maps(outputs)
+    return made
+
+
+def _maps(names: Mapping[str, int]) -> list[Any]:
+    maps = []
+    for name, index in names.items():
+        made = schema.TensorMapT()
+        made.name, made.tensorIndex = name.encode(), index
+        maps.append(made)
+    return maps
