@@ -14,6 +14,7 @@ from edgec.toolchain.passes.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.double_functions import DoubleFunctions
 from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
+from edgec.toolchain.passes.error_functions import ErrorFunctions
 from edgec.toolchain.passes.flatten_scatters import FlattenScatters
 from edgec.toolchain.passes.fourier_products import FourierProducts
 from edgec.toolchain.passes.free_bitcasts import FreeBitcasts
@@ -48,7 +49,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 20
+PASSES_VERSION = 21
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
@@ -89,6 +90,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     InlineCalls,
     SharedMatrices,
     WidenHalves,
+    ErrorFunctions,
     RecurrentLoops,
     UnrollLoops,
     ChannelsLast,

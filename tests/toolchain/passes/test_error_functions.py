@@ -1,0 +1,80 @@
+"""Error functions that JAX writes out, against SciPy in 64 bits, and what becomes of them."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.special
+from iree.compiler import ir
+
+from edgec.exporters import export
+from edgec.runtime import load
+from edgec.toolchain import CompileOptions, compile, run_passes
+from edgec.toolchain.passes.error_functions import ErrorFunctions
+from edgec.toolchain.stablehlo import parse_stablehlo
+
+
+def gelu(x):
+    return jax.nn.gelu(x * 1.5, approximate=False)
+
+
+def tail(x):
+    return jax.scipy.special.erfc(x)
+
+
+def nearly(x):
+    """Another function of as many operations, off by a thousandth."""
+    return jax.nn.gelu(x, approximate=False) * 1.001
+
+
+def rewritten(function, kind=jnp.float32) -> tuple[str, int]:
+    program = export(function, (jnp.zeros((3, 40), kind),))
+    with ir.Context() as context:
+        module = parse_stablehlo(program.bytecode, context)
+        count = ErrorFunctions().run(module)
+        module.operation.verify()
+        return str(module), count
+
+
+@pytest.mark.parametrize("kind", [jnp.float32, jnp.bfloat16, jnp.float16])
+def test_a_gelu_written_out_becomes_an_erf(kind):
+    after, count = rewritten(gelu, kind)
+    assert count == 1
+    assert len(re.findall(r"chlo.erf ", after)) == 1
+    assert "stablehlo.exponential" not in after
+    assert len(re.findall(r"= stablehlo.multiply", after)) == 4
+
+
+def test_an_erfc_of_its_own_stays():
+    after, count = rewritten(tail)
+    assert count == 0
+    assert "stablehlo.exponential" in after
+
+
+def test_what_is_only_near_is_found_inside_of_it():
+    after, count = rewritten(nearly)
+    assert count == 1
+    assert "1.001" in after
+
+
+def model(x):
+    w = (np.random.default_rng(0).standard_normal((24, 40)) / 5).astype(np.float32)
+    return jax.nn.gelu(x @ w, approximate=False), tail(x), jax.lax.erf(3 * x @ w)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu:x86-64"])
+def test_answers_are_right(target, tmp_path):
+    x = np.random.default_rng(1).standard_normal((50, 24)).astype(np.float32) * 4
+    x[0], x[1] = 30, -1e-3
+    program = export(model, (x,))
+    assert run_passes(program, target).changes["error-functions"] == 2
+    module = compile(program, target, CompileOptions(cache=False, output=tmp_path / "m.vmfb"))
+    w = (np.random.default_rng(0).standard_normal((24, 40)) / 5).astype(np.float32)
+    y = x.astype(np.float64) @ w
+    with load(module) as loaded:
+        first, second, third = (np.asarray(a) for a in loaded.main(x))
+    np.testing.assert_allclose(first, y * scipy.special.ndtr(y), 1e-5, 1e-5)
+    np.testing.assert_allclose(second, scipy.special.erfc(x), 1e-5, 1e-30)
+    np.testing.assert_allclose(third, scipy.special.erf(3 * y), 1e-5, 1e-5)
