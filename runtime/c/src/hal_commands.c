@@ -158,23 +158,25 @@ static edgert_status hal_commands_collective(edgert_session *session, const edge
                      "the program is for several devices that work together");
 }
 
-const edgert_import_entry edgert_hal_command_imports[] = {
-    {"channel.create", "rIIrrii_r", hal_commands_collective},
-    {"channel.rank_and_count", "r_ii", hal_commands_collective},
-    {"channel.split", "riiI_r", hal_commands_collective},
-    {"command_buffer.advise_buffer", "rrIIIi_v", hal_commands_hint},
-    {"command_buffer.begin_debug_group", "rr_v", hal_commands_hint},
-    {"command_buffer.collective", "rriiiirrIIIII_v", hal_commands_collective},
-    {"command_buffer.copy_buffer", "riirIrIII_v", hal_commands_copy},
-    {"command_buffer.create", "riiIi_r", hal_commands_create},
-    {"command_buffer.dispatch", "rrIiiiICiDCiirIID_v", hal_commands_dispatch},
-    {"command_buffer.dispatch.indirect", "rrIirIICiDCiirIID_v", hal_commands_dispatch_indirect},
-    {"command_buffer.end_debug_group", "r_v", hal_commands_hint},
-    {"command_buffer.execution_barrier", "riiI_v", hal_commands_barrier},
-    {"command_buffer.fill_buffer", "rrIIiIiI_v", hal_commands_fill},
-    {"command_buffer.finalize", "r_v", hal_commands_finalize},
-    {"command_buffer.flush_buffer", "rirII_v", hal_commands_hint},
-    {"command_buffer.invalidate_buffer", "rirII_v", hal_commands_hint},
-    {"command_buffer.update_buffer", "rrIrIIiI_v", hal_commands_update},
-    {NULL, NULL, NULL},
-};
+#define HAL_COMMAND_IMPORTS(X) \
+  X("channel.create", "rIIrrii_r", hal_commands_collective)                                    \
+  X("channel.rank_and_count", "r_ii", hal_commands_collective)                                 \
+  X("channel.split", "riiI_r", hal_commands_collective)                                        \
+  X("command_buffer.advise_buffer", "rrIIIi_v", hal_commands_hint)                             \
+  X("command_buffer.begin_debug_group", "rr_v", hal_commands_hint)                             \
+  X("command_buffer.collective", "rriiiirrIIIII_v", hal_commands_collective)                   \
+  X("command_buffer.copy_buffer", "riirIrIII_v", hal_commands_copy)                            \
+  X("command_buffer.create", "riiIi_r", hal_commands_create)                                   \
+  X("command_buffer.dispatch", "rrIiiiICiDCiirIID_v", hal_commands_dispatch)                   \
+  X("command_buffer.dispatch.indirect", "rrIirIICiDCiirIID_v", hal_commands_dispatch_indirect) \
+  X("command_buffer.end_debug_group", "r_v", hal_commands_hint)                                \
+  X("command_buffer.execution_barrier", "riiI_v", hal_commands_barrier)                        \
+  X("command_buffer.fill_buffer", "rrIIiIiI_v", hal_commands_fill)                             \
+  X("command_buffer.finalize", "r_v", hal_commands_finalize)                                   \
+  X("command_buffer.flush_buffer", "rirII_v", hal_commands_hint)                               \
+  X("command_buffer.invalidate_buffer", "rirII_v", hal_commands_hint)                          \
+  X("command_buffer.update_buffer", "rrIrIIiI_v", hal_commands_update)
+
+static const edgert_import_call hal_command_calls[] = {HAL_COMMAND_IMPORTS(EDGERT_IMPORT_CALL)};
+const edgert_import_table edgert_hal_command_imports = {HAL_COMMAND_IMPORTS(EDGERT_IMPORT_NAME),
+    hal_command_calls};

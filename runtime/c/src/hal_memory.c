@@ -1,6 +1,5 @@
 /* The `hal` module's functions on memory: allocators, buffers, buffer views, files. */
-#include <stdio.h>
-
+#include "format.h"
 #include "hal.h"
 #include "session.h"
 
@@ -227,9 +226,9 @@ static const char *hal_memory_spell(uint32_t type, size_t rank, const int64_t *s
                                     size_t size) {
   size_t at = 0;
   for (size_t i = 0; i < rank && at + 24 < size; ++i)
-    at += (size_t)(shape[i] < 0 ? snprintf(out + at, size - at, "?x")
-                                : snprintf(out + at, size - at, "%lldx", (long long)shape[i]));
-  snprintf(out + at, size - at, "%s", edgert_type_name(type));
+    at += shape[i] < 0 ? edgert_format(out + at, size - at, "?x")
+                       : edgert_format(out + at, size - at, "%lldx", (long long)shape[i]);
+  edgert_format(out + at, size - at, "%s", edgert_type_name(type));
   return out;
 }
 #endif
@@ -338,26 +337,28 @@ static edgert_status hal_memory_file(edgert_session *session, const edgert_cell 
   return EDGERT_OK;
 }
 
-const edgert_import_entry edgert_hal_memory_imports[] = {
-    {"allocator.allocate", "rIiiI_r", hal_memory_allocate},
-    {"allocator.import", "riIiirII_r", hal_memory_import},
-    {"allocator.select", "iiICrID_rI", hal_memory_select},
-    {"buffer.allocation.discard", "r_i", hal_memory_discard},
-    {"buffer.allocation.is_terminal", "r_i", hal_memory_is_terminal},
-    {"buffer.allocation.preserve", "r_v", hal_memory_preserve},
-    {"buffer.assert", "rrrIii_v", hal_memory_assert},
-    {"buffer.length", "r_I", hal_memory_length},
-    {"buffer.load", "rIi_i", hal_memory_load},
-    {"buffer.store", "irIi_v", hal_memory_store},
-    {"buffer.subspan", "rII_r", hal_memory_part},
-    {"buffer_view.assert", "rriiCID_v", hal_memory_assert_view},
-    {"buffer_view.buffer", "r_r", hal_memory_view_buffer},
-    {"buffer_view.create", "rIIiiCID_r", hal_memory_view},
-    {"buffer_view.dim", "ri_I", hal_memory_view_dim},
-    {"buffer_view.element_type", "r_i", hal_memory_view_type},
-    {"buffer_view.encoding_type", "r_i", hal_memory_view_encoding},
-    {"buffer_view.rank", "r_i", hal_memory_view_rank},
-    {"buffer_view.trace", "rCrD_v", hal_memory_view_trace},
-    {"ex.file.from_memory", "rIirIIi_r", hal_memory_file},
-    {NULL, NULL, NULL},
-};
+#define HAL_MEMORY_IMPORTS(X) \
+  X("allocator.allocate", "rIiiI_r", hal_memory_allocate)           \
+  X("allocator.import", "riIiirII_r", hal_memory_import)            \
+  X("allocator.select", "iiICrID_rI", hal_memory_select)            \
+  X("buffer.allocation.discard", "r_i", hal_memory_discard)         \
+  X("buffer.allocation.is_terminal", "r_i", hal_memory_is_terminal) \
+  X("buffer.allocation.preserve", "r_v", hal_memory_preserve)       \
+  X("buffer.assert", "rrrIii_v", hal_memory_assert)                 \
+  X("buffer.length", "r_I", hal_memory_length)                      \
+  X("buffer.load", "rIi_i", hal_memory_load)                        \
+  X("buffer.store", "irIi_v", hal_memory_store)                     \
+  X("buffer.subspan", "rII_r", hal_memory_part)                     \
+  X("buffer_view.assert", "rriiCID_v", hal_memory_assert_view)      \
+  X("buffer_view.buffer", "r_r", hal_memory_view_buffer)            \
+  X("buffer_view.create", "rIIiiCID_r", hal_memory_view)            \
+  X("buffer_view.dim", "ri_I", hal_memory_view_dim)                 \
+  X("buffer_view.element_type", "r_i", hal_memory_view_type)        \
+  X("buffer_view.encoding_type", "r_i", hal_memory_view_encoding)   \
+  X("buffer_view.rank", "r_i", hal_memory_view_rank)                \
+  X("buffer_view.trace", "rCrD_v", hal_memory_view_trace)           \
+  X("ex.file.from_memory", "rIirIIi_r", hal_memory_file)
+
+static const edgert_import_call hal_memory_calls[] = {HAL_MEMORY_IMPORTS(EDGERT_IMPORT_CALL)};
+const edgert_import_table edgert_hal_memory_imports = {HAL_MEMORY_IMPORTS(EDGERT_IMPORT_NAME),
+    hal_memory_calls};

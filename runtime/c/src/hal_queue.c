@@ -372,29 +372,31 @@ static edgert_status hal_queue_fence_await(edgert_session *session, const edgert
   return EDGERT_OK;
 }
 
-const edgert_import_entry edgert_hal_queue_imports[] = {
-    {"device.allocator", "r_r", hal_queue_allocator},
-    {"device.query.i64", "rrr_iI", hal_queue_query},
-    {"device.queue.alloca", "rIrrIiiII_r", hal_queue_alloca},
-    {"device.queue.barrier", "rIrrI_v", hal_queue_nothing},
-    {"device.queue.copy", "rIrrrIrIII_v", hal_queue_copy},
-    {"device.queue.dealloca", "rIrrrI_v", hal_queue_nothing},
-    {"device.queue.execute", "rIrrrI_v", hal_queue_execute},
-    {"device.queue.execute.indirect", "rIrrrICrIID_v", hal_queue_execute_indirect},
-    {"device.queue.fill", "rIrrrIIIiI_v", hal_queue_fill},
-    {"device.queue.flush", "rI_v", hal_queue_flush},
-    {"device.queue.read", "rIrrrIrIII_v", hal_queue_read},
-    {"device.queue.update", "rIrrrIrIII_v", hal_queue_update},
-    {"device.queue.write", "rIrrrIrIII_v", hal_queue_write},
-    {"devices.count", "v_i", hal_queue_count},
-    {"devices.get", "i_r", hal_queue_get},
-    {"executable.create", "rIrrr_r", hal_queue_load},
-    {"executable.lookup.function", "rr_I", hal_queue_lookup},
-    {"fence.await", "iICrD_i", hal_queue_fence_await},
-    {"fence.create", "rI_r", hal_queue_fence_create},
-    {"fence.fail", "ri_v", hal_queue_fence_fail},
-    {"fence.join", "ICrD_r", hal_queue_fence_join},
-    {"fence.query", "r_i", hal_queue_fence_query},
-    {"fence.signal", "r_v", hal_queue_fence_signal},
-    {NULL, NULL, NULL},
-};
+#define HAL_QUEUE_IMPORTS(X) \
+  X("device.allocator", "r_r", hal_queue_allocator)                               \
+  X("device.query.i64", "rrr_iI", hal_queue_query)                                \
+  X("device.queue.alloca", "rIrrIiiII_r", hal_queue_alloca)                       \
+  X("device.queue.barrier", "rIrrI_v", hal_queue_nothing)                         \
+  X("device.queue.copy", "rIrrrIrIII_v", hal_queue_copy)                          \
+  X("device.queue.dealloca", "rIrrrI_v", hal_queue_nothing)                       \
+  X("device.queue.execute", "rIrrrI_v", hal_queue_execute)                        \
+  X("device.queue.execute.indirect", "rIrrrICrIID_v", hal_queue_execute_indirect) \
+  X("device.queue.fill", "rIrrrIIIiI_v", hal_queue_fill)                          \
+  X("device.queue.flush", "rI_v", hal_queue_flush)                                \
+  X("device.queue.read", "rIrrrIrIII_v", hal_queue_read)                          \
+  X("device.queue.update", "rIrrrIrIII_v", hal_queue_update)                      \
+  X("device.queue.write", "rIrrrIrIII_v", hal_queue_write)                        \
+  X("devices.count", "v_i", hal_queue_count)                                      \
+  X("devices.get", "i_r", hal_queue_get)                                          \
+  X("executable.create", "rIrrr_r", hal_queue_load)                               \
+  X("executable.lookup.function", "rr_I", hal_queue_lookup)                       \
+  X("fence.await", "iICrD_i", hal_queue_fence_await)                              \
+  X("fence.create", "rI_r", hal_queue_fence_create)                               \
+  X("fence.fail", "ri_v", hal_queue_fence_fail)                                   \
+  X("fence.join", "ICrD_r", hal_queue_fence_join)                                 \
+  X("fence.query", "r_i", hal_queue_fence_query)                                  \
+  X("fence.signal", "r_v", hal_queue_fence_signal)
+
+static const edgert_import_call hal_queue_calls[] = {HAL_QUEUE_IMPORTS(EDGERT_IMPORT_CALL)};
+const edgert_import_table edgert_hal_queue_imports = {HAL_QUEUE_IMPORTS(EDGERT_IMPORT_NAME),
+    hal_queue_calls};

@@ -191,9 +191,11 @@ static edgert_status io_parameters_scatter(edgert_session *session, const edgert
   return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "weights files are not written");
 }
 
-const edgert_import_entry edgert_io_parameters_imports[] = {
-    {"gather", "rIrrrrrrr_v", io_parameters_gather},
-    {"load", "rIrrrIiirrr_r", io_parameters_load},
-    {"scatter", "rIrrrrrrr_v", io_parameters_scatter},
-    {NULL, NULL, NULL},
-};
+#define IO_PARAMETERS_IMPORTS(X) \
+  X("gather", "rIrrrrrrr_v", io_parameters_gather)   \
+  X("load", "rIrrrIiirrr_r", io_parameters_load)     \
+  X("scatter", "rIrrrrrrr_v", io_parameters_scatter)
+
+static const edgert_import_call io_parameters_calls[] = {IO_PARAMETERS_IMPORTS(EDGERT_IMPORT_CALL)};
+const edgert_import_table edgert_io_parameters_imports = {IO_PARAMETERS_IMPORTS(EDGERT_IMPORT_NAME),
+    io_parameters_calls};

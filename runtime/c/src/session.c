@@ -39,43 +39,16 @@ const edgert_kind edgert_session_kind = {"edgert.session", session_destroy};
 
 /* --- imports ---------------------------------------------------------------------------------- */
 
-static const struct {
-  const char *module;
-  const edgert_import_entry *entries;
-} session_imports[] = {
-    {"hal", edgert_hal_memory_imports},
-    {"hal", edgert_hal_command_imports},
-    {"hal", edgert_hal_queue_imports},
-    {"io_parameters", edgert_io_parameters_imports},
-};
-
-static const edgert_import_entry *session_find_import(edgert_text name) {
-  const char *dot = memchr(name.data, '.', name.size);
-  if (!dot) return NULL;
-  const edgert_text module = {name.data, (size_t)(dot - name.data)};
-  const edgert_text function = {dot + 1, name.size - module.size - 1};
-  for (size_t i = 0; i < sizeof session_imports / sizeof *session_imports; ++i) {
-    if (!edgert_text_equal(module, session_imports[i].module)) continue;
-    for (const edgert_import_entry *entry = session_imports[i].entries; entry->name; ++entry)
-      if (edgert_text_equal(function, entry->name)) return entry;
-  }
-  return NULL;
-}
-
 static edgert_status session_resolve(edgert_session *self, edgert_error *error) {
   const edgert_module *module = self->module;
   for (uint32_t i = 0; i < module->import_count; ++i) {
     const edgert_import *import = &module->imports[i];
-    edgert_text text = import->text;
-    if (text.size && text.data[0] == '0') text = (edgert_text){text.data + 1, text.size - 1};
-    const edgert_import_entry *entry = session_find_import(import->name);
-    int fits = entry && edgert_text_equal(text, entry->convention);
-    if (fits)
-      self->imports[i] = entry->call;
-    else if (!import->optional)
+    int differs;
+    self->imports[i] = edgert_import_find(import->name, import->text, &differs);
+    if (!self->imports[i] && !import->optional)
       return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
-                         entry ? "the module calls %.*s as another version has it: compile it again"
-                               : "the module needs %.*s, which edgert does not have",
+                         differs ? "the module calls %.*s as another version has it: compile it again"
+                                 : "the module needs %.*s, which edgert does not have",
                          EDGERT_TEXT(import->name));
   }
   return EDGERT_OK;

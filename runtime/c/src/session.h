@@ -21,17 +21,25 @@ typedef union edgert_cell {
 typedef edgert_status (*edgert_import_call)(edgert_session *session, const edgert_cell *in,
                                             edgert_cell *out, edgert_error *error);
 
-typedef struct edgert_import_entry {
-  const char *name;       /* within its module */
-  const char *convention; /* without the version */
-  edgert_import_call call;
-} edgert_import_entry;
+/* Functions of one module: a line "name convention" for each, without the convention's version,
+ * and in the same order what to call. One text instead of many pointers is nothing to relocate. */
+typedef struct edgert_import_table {
+  const char *lines;
+  const edgert_import_call *calls;
+} edgert_import_table;
 
-/* The tables end with an entry without a name; the module `hal` has three. */
-extern const edgert_import_entry edgert_hal_memory_imports[];
-extern const edgert_import_entry edgert_hal_command_imports[];
-extern const edgert_import_entry edgert_hal_queue_imports[];
-extern const edgert_import_entry edgert_io_parameters_imports[];
+#define EDGERT_IMPORT_NAME(name, convention, call) name " " convention "\n"
+#define EDGERT_IMPORT_CALL(name, convention, call) call,
+
+/* The module `hal` has three tables. */
+extern const edgert_import_table edgert_hal_memory_imports;
+extern const edgert_import_table edgert_hal_command_imports;
+extern const edgert_import_table edgert_hal_queue_imports;
+extern const edgert_import_table edgert_io_parameters_imports;
+
+/* What to call for `module.function` with that convention; NULL where there is no such function,
+ * or only with another convention (`*out_differs`). */
+edgert_import_call edgert_import_find(edgert_text name, edgert_text convention, int *out_differs);
 
 /* An argument that must be an object of a kind; for devices, the session's own. */
 edgert_status edgert_argument_object(edgert_object *object, const edgert_kind *kind, void *out,

@@ -1,8 +1,8 @@
 #include "status.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "format.h"
 
 uint32_t edgert_abi(void) { return EDGERT_ABI; }
 
@@ -59,8 +59,7 @@ edgert_status edgert_fail(edgert_error *error, edgert_status status, const char 
   error->status = status;
   va_list arguments;
   va_start(arguments, format);
-  int length = vsnprintf(error->message, sizeof error->message, format, arguments);
+  (void)edgert_format_list(error->message, sizeof error->message, format, arguments);
   va_end(arguments);
-  if (length < 0) error->message[0] = 0;
   return status;
 }

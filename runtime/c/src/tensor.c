@@ -11,7 +11,7 @@ const edgert_kind edgert_tensor_kind = {"hal.buffer_view", tensor_destroy};
 /* --- types ------------------------------------------------------------------------------------ */
 
 static const struct {
-  const char *name;
+  char name[13];
   uint32_t type;
 } tensor_types[] = {
     {"bool", EDGERT_BOOL}, {"i8", EDGERT_I8},     {"i16", EDGERT_I16}, {"i32", EDGERT_I32},

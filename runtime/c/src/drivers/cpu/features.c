@@ -3,7 +3,7 @@
 
 /* Where a feature is looked up; `word` is architecture's own. */
 typedef struct feature_entry {
-  const char *name;
+  char name[19]; /* in place: a pointer would be one more thing to relocate */
   uint8_t word;
   uint8_t bit;
   uint8_t needs; /* x86: what the system must save, see below */
