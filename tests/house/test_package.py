@@ -1,5 +1,6 @@
 """The wheel holds all of edgec, and a plain install can compile StableHLO and run it."""
 
+import os
 import re
 import subprocess
 import sys
@@ -27,6 +28,15 @@ y = np.arange(6, dtype=np.float32).reshape(3, 2)
 with runtime.load(module) as loaded:
     np.testing.assert_allclose(loaded.main(x, y), x @ y)
 print("the product is right")
+"""
+
+
+EDGERT = """
+import numpy as np
+from edgec import runtime
+device = runtime.Device.open("edgert://cpu")
+np.testing.assert_array_equal(device.put(np.arange(6)).numpy(), np.arange(6))
+print(runtime.__file__)
 """
 
 
@@ -61,6 +71,25 @@ def test_the_wheel_holds_every_module_and_data_file(root: Path, wheel: Path) -> 
 def test_the_wheel_holds_nothing_but_edgec(wheel: Path) -> None:
     folders = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {f for f in folders if not re.fullmatch(r"edgec-[\d.]+\.dist-info", f)} == {"edgec"}
+
+
+def test_the_wheel_builds_edgert_where_it_is_installed(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path / "installed")
+    environment = {name: v for name, v in os.environ.items() if name != "EDGERT_LIBRARY"} | {
+        "PYTHONPATH": str(tmp_path / "installed"),
+        "EDGEC_CACHE_DIR": str(tmp_path / "cache"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", EDGERT],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path / "installed") in done.stdout
+    assert list((tmp_path / "cache").glob("edgert-*/libedgert.*"))
 
 
 @pytest.mark.slow

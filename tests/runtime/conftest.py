@@ -21,6 +21,7 @@ FLAGS: Mapping[str, tuple[str, ...]] = {
     "local-task": CPU,
     "vulkan": ("--iree-hal-target-device=vulkan", "--iree-vulkan-target=vp_android_baseline_2022"),
     "cuda": ("--iree-hal-target-device=cuda", "--iree-cuda-target=sm_80"),
+    "edgert": CPU,
 }
 DTYPES = [dtype for dtype in DType if dtype is not DType.C128]
 # Element types whose arithmetic the compiler gets right on the driver; all types can be moved.
@@ -32,6 +33,7 @@ COMPUTED: Mapping[str, list[DType]] = {
         d for d in DTYPES if d not in (DType.BOOL, DType.I8, DType.U8, DType.F16, DType.F64)
     ],
     "cuda": DTYPES,
+    "edgert": DTYPES,
 }
 
 Compile = Callable[..., Path]

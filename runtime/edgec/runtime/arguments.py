@@ -42,7 +42,7 @@ def check_input(
 
 def _as_array(spec: TensorSpec, value: Any, device: Device) -> np.ndarray | DeviceArray:
     if isinstance(value, DeviceArray):
-        if value.device.hal is not device.hal:
+        if value.device is not device:
             raise InputError(
                 f"{spec.name} is on {value.device.uri} and the module is on {device.uri}",
                 hint="pass x.numpy(), or put it on the module's device",

@@ -15,12 +15,20 @@ import numpy as np
 from edgec.runtime import dlpack
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceError, InputError, ModuleError
-from edgec.runtime.native import native_errors
 
 if TYPE_CHECKING:
     from edgec.runtime.device import Device
 
-__all__ = ["ALIGNMENT", "DeviceArray", "aligned_empty", "copy_in", "dlpack_in", "share_in"]
+__all__ = [
+    "ALIGNMENT",
+    "DeviceArray",
+    "aligned_empty",
+    "bytes_at",
+    "copy_in",
+    "dlpack_in",
+    "dtype_of_hal",
+    "share_in",
+]
 
 ALIGNMENT = 64
 """Bytes; compiled code may use aligned vector loads on the first element."""
@@ -28,7 +36,6 @@ ALIGNMENT = 64
 # HAL numerical kind (bits 24-31 of an element type) to the first letters of edgec's name for it.
 _KINDS = {0x10: "i", 0x11: "i", 0x12: "u", 0x21: "f", 0x22: "bf", 0x23: "c"}
 _HAL_BOOL = 0x13
-_EXACT = {"i": 0x11, "u": 0x12}
 
 
 class DeviceArray:
@@ -62,7 +69,7 @@ class DeviceArray:
 
     @property
     def view(self) -> Any:
-        """IREE's `HalBufferView` of it, for use with `iree.runtime`.
+        """The runtime's own tensor: IREE's `HalBufferView`, or edgert's `EdgertTensor`.
 
         Raises:
             DeviceError: the array is closed.
@@ -82,34 +89,11 @@ class DeviceArray:
         view = self.view
         if 0 in self._shape:
             return np.zeros(self._shape, self._dtype.numpy)
-        with native_errors(f"cannot read {self._describe()} back", DeviceError):
-            if not self._device.maps_memory:
-                return self._staged(view)
-            host = _bytes_of(view.map(), self.nbytes)
-            host = host.view(self._dtype.numpy).reshape(self._shape)
+        backend = self._device.backend
+        host = backend.read(view, self._dtype)
+        if backend.maps_memory:
             host.setflags(write=False)
-            return host
-
-    def _staged(self, view: Any) -> np.ndarray:
-        """A copy through host-visible memory; mapping device memory fails on Vulkan."""
-        from iree.runtime import BufferUsage, HalFence, MemoryType
-
-        hal = self._device.hal
-        source = view.get_buffer()
-        staging = hal.allocator.allocate_buffer(
-            memory_type=int(MemoryType.HOST_LOCAL | MemoryType.DEVICE_VISIBLE),
-            allowed_usage=int(BufferUsage.TRANSFER_TARGET | BufferUsage.MAPPING_SCOPED),
-            allocation_size=source.byte_length(),
-        )
-        done = hal.create_semaphore(0)
-        hal.queue_copy(
-            source,
-            staging,
-            wait_semaphores=HalFence.create_at(done, 0),
-            signal_semaphores=HalFence.create_at(done, 1),
-        )
-        HalFence.create_at(done, 1).wait()
-        return np.array(staging.map().asarray(list(self._shape), self._dtype.numpy))
+        return host
 
     def close(self) -> None:
         """Let go of the memory; views that `numpy()` gave stay valid."""
@@ -148,15 +132,7 @@ class DeviceArray:
                 raise BufferError(f"{self._describe()} needs a copy to get to host memory")
             array = copy_in(_host_device(), np.array(self.numpy()), self._dtype)
             return array.__dlpack__()
-        from iree.runtime import HalBufferView
-
-        kind = _EXACT.get(self._dtype.value[0], self._dtype.hal >> 24)
-        if self._dtype in (DType.BOOL, DType.BF16):
-            kind = self._dtype.hal >> 24
-        exact = HalBufferView(
-            self.view.get_buffer(), list(self._shape), kind << 24 | self._dtype.bits
-        )
-        return self._device.hal.create_dlpack_capsule(exact, dlpack.CPU, 0)
+        return self._device.backend.lend(self.view, self._dtype)
 
     def __len__(self) -> int:
         if not self._shape:
@@ -171,14 +147,10 @@ class DeviceArray:
         return f"DeviceArray {self._dtype.value}[{shape}] on {self._device.uri}"
 
 
-def _bytes_of(mapping: Any, size: int) -> np.ndarray:
-    """The mapped bytes as an array; it and every view of it keep the mapping.
-
-    What `mapping.asarray` gives keeps it only itself: a slice of that array outlives the memory.
-    """
-    address = mapping.asarray([size], np.dtype(np.uint8)).ctypes.data
+def bytes_at(address: int, size: int, owner: object) -> np.ndarray:
+    """Memory as an array of bytes; it and every view of it keep the memory's owner."""
     memory = (ctypes.c_char * size).from_address(address)
-    memory.mapping = mapping  # type: ignore[attr-defined]  # lives as long as any view
+    memory.owner = owner  # type: ignore[attr-defined]  # lives as long as any view
     return np.frombuffer(memoryview(memory), np.uint8)
 
 
@@ -196,26 +168,7 @@ def copy_in(device: "Device", array: np.ndarray, dtype: DType) -> DeviceArray:
     Raises:
         DeviceError: the device is out of memory, or failed.
     """
-    from iree.runtime import BufferUsage, HalBufferView, MemoryType
-
-    flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    usage = int(BufferUsage.DEFAULT)
-    if device.maps_memory:
-        usage |= int(BufferUsage.MAPPING)
-    with native_errors(f"cannot copy {array.nbytes} bytes to {device.uri}", DeviceError):
-        if flat.size:
-            buffer = device.hal.allocator.allocate_buffer_copy(
-                memory_type=int(MemoryType.DEVICE_LOCAL),
-                allowed_usage=usage,
-                device=device.hal,
-                buffer=flat,
-            )
-        else:
-            buffer = device.hal.allocator.allocate_buffer(
-                memory_type=int(MemoryType.DEVICE_LOCAL), allowed_usage=usage, allocation_size=0
-            )
-        view = HalBufferView(buffer, list(array.shape), dtype.hal)
-    return DeviceArray(device=device, view=view, dtype=dtype)
+    return DeviceArray(device=device, view=device.backend.copy_in(array, dtype), dtype=dtype)
 
 
 def share_in(device: "Device", array: np.ndarray, dtype: DType) -> DeviceArray | None:
@@ -229,16 +182,7 @@ def share_in(device: "Device", array: np.ndarray, dtype: DType) -> DeviceArray |
     )
     if not can:
         return None
-    from iree.runtime import HalBufferView
-
-    # By DLPack, since the buffer then holds the array for as long as anything holds the buffer.
-    # An allocation imported by address is held by its Python object only, and is gone before a
-    # result that returns the same buffer.
-    capsule = array.reshape(-1).view(np.uint8).__dlpack__()
-    with native_errors(f"cannot share memory with {device.uri}", DeviceError):
-        buffer = device.hal.from_dlpack_capsule(capsule).get_buffer()
-        view = HalBufferView(buffer, list(array.shape), dtype.hal)
-    return DeviceArray(device=device, view=view, dtype=dtype)
+    return DeviceArray(device=device, view=device.backend.share_in(array, dtype), dtype=dtype)
 
 
 def dlpack_in(device: "Device", tensor: Any) -> DeviceArray:
@@ -268,9 +212,9 @@ def dlpack_in(device: "Device", tensor: Any) -> DeviceArray:
     )
     if not shares:
         return copy_in(device, array, dtype)
-    with native_errors(f"cannot share this {kind}'s memory", DeviceError):
-        view = device.hal.from_dlpack_capsule(capsule)
-    return DeviceArray(device=device, view=view, dtype=dtype)
+    return DeviceArray(
+        device=device, view=device.backend.borrow(capsule, array, dtype), dtype=dtype
+    )
 
 
 def dtype_of_hal(element_type: int) -> DType:

@@ -1,4 +1,4 @@
-"""Devices by URI (`local-task`, `vulkan://0`, `local-task?threads=2`), opened once and shared."""
+"""Devices by URI (`local-task?threads=2`, `vulkan://0`, `edgert://cpu`), opened once and shared."""
 
 import threading
 import urllib.parse
@@ -19,14 +19,15 @@ _ALIASES = {"cpu": "local-task"}
 
 
 class Device:
-    """A HAL device. Devices live as long as anything uses them; the same URI gives the same one.
+    """A device of a runtime. It lives as long as anything uses it; the same URI gives the same one.
 
     Attributes:
         uri: how it was asked for, in full.
-        driver: `local-task`, `local-sync`, `vulkan`, `cuda`, `hip` or `metal`.
+        driver: `local-task`, `local-sync`, `vulkan`, `cuda`, `hip`, `metal` or `edgert`.
         name: what the driver calls it.
-        hal: IREE's `HalDevice`, for use with `iree.runtime`.
-        native_uri: what IREE's own tools (`iree-run-module --device=`) call it.
+        backend: the runtime behind it.
+        hal: IREE's `HalDevice`, for use with `iree.runtime`; None with edgert.
+        native_uri: what IREE's own tools (`iree-run-module --device=`) call it; empty with edgert.
         native_flags: the flags with which they treat it as edgec does.
     """
 
@@ -37,7 +38,8 @@ class Device:
         self.uri = uri
         self.driver = driver
         self.name = opened.name
-        self.hal = opened.hal
+        self.backend = opened.backend
+        self.hal: Any = getattr(opened.backend, "hal", None)
         self.native_uri = opened.native_uri
         self.native_flags = opened.native_flags
 
@@ -46,7 +48,8 @@ class Device:
         """The device of a URI: `DRIVER`, `DRIVER://INDEX` or `DRIVER://ID`.
 
         `local-task?threads=N` has N worker threads; without it a thread a physical core. `cpu`
-        is another name for `local-task`.
+        is another name for `local-task`. `edgert://cpu?threads=N` computes on N threads, the
+        caller's included; without it as many as processors.
 
         Raises:
             DeviceMissing: it is not here; the message says why and what mends it.
@@ -59,7 +62,6 @@ class Device:
         key = _spell(driver, path, threads)
         with cls._lock:
             if key not in cls._open:
-                _quiet_exit()
                 opened = find_driver(driver).open(key, path, threads)
                 cls._open[key] = cls(uri=key, driver=driver, opened=opened)
             return cls._open[key]
@@ -67,7 +69,7 @@ class Device:
     @property
     def maps_memory(self) -> bool:
         """Whether its memory is the host's, so that arrays can be shared without a copy."""
-        return self.driver in ("local-task", "local-sync")
+        return self.backend.maps_memory
 
     def put(self, array: Any, *, copy: bool | None = True) -> DeviceArray:
         """A host array on this device.
@@ -121,13 +123,6 @@ def devices(drivers: Sequence[str] = DRIVERS) -> tuple[DeviceStatus, ...]:
         return tuple(s for found in pool.map(_probe, drivers) for s in found)
 
 
-def _quiet_exit() -> None:
-    """Devices live to the end of the process; IREE's bindings would report them as leaks."""
-    from iree.runtime._binding import disable_leak_checker
-
-    disable_leak_checker()
-
-
 def _probe(driver: str) -> tuple[DeviceStatus, ...]:
     return find_driver(driver).probe()
 
@@ -139,10 +134,10 @@ def _parse(uri: str) -> tuple[str, str, int | None]:
     driver = _ALIASES.get(driver, driver)
     options = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
     text = options.pop("threads", None)
-    if options or (text is not None and driver != "local-task"):
+    if options or (text is not None and driver not in ("local-task", "edgert")):
         raise UsageError(
             f"the device {uri} has an option that does not exist",
-            hint="the only one is local-task?threads=N",
+            hint="the only one is ?threads=N, of local-task and edgert://cpu",
         )
     if text is not None and not (text.isdecimal() and 1 <= int(text) <= 1024):
         raise UsageError(f"the device {uri} needs a number of threads from 1 to 1024")
@@ -150,7 +145,9 @@ def _parse(uri: str) -> tuple[str, str, int | None]:
 
 
 def _spell(driver: str, path: str, threads: int | None) -> str:
-    """The one spelling of a device: GPUs have an index, the CPU has none."""
+    """The one spelling of a device: GPUs have an index, edgert's CPU its name, IREE's none."""
+    if driver == "edgert":
+        path = path or "cpu"
     local = driver in ("local-task", "local-sync")
     path = ("" if path == "0" else path) if local else path or "0"
     uri = f"{driver}://{path}" if path else driver

@@ -1,4 +1,4 @@
-"""The HAL drivers that edgec knows: what each one finds here, and how it opens a device.
+"""The drivers that edgec knows: what each one finds here, and how it opens a device.
 
 A driver that is not in this build of the runtime is a driver like the others: it finds nothing,
 says why, and refuses to open.
@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
+from edgec.runtime.backend import Backend
 from edgec.runtime.errors import DeviceError, DeviceMissing
+from edgec.runtime.iree_backend import IreeBackend
 from edgec.runtime.native import native_errors
 
 __all__ = ["DRIVERS", "DeviceStatus", "Driver", "Opened", "create_driver", "find_driver"]
 
-DRIVERS = ("local-task", "local-sync", "vulkan", "cuda", "hip", "metal")
+DRIVERS = ("local-task", "local-sync", "vulkan", "cuda", "hip", "metal", "edgert")
 """The names, in the order they are listed; each stands for a kind of device."""
 
 _LOCAL = {
@@ -63,15 +65,15 @@ class Opened:
     """A device that a driver opened.
 
     Attributes:
-        hal: IREE's `HalDevice`.
+        backend: the runtime behind it.
         name: what the driver calls it.
-        native_uri: its URI for IREE's own tools.
+        native_uri: its URI for IREE's own tools; empty where they do not know it.
         native_flags: the flags with which IREE's own tools treat it as edgec does.
     """
 
-    hal: Any
+    backend: Backend
     name: str
-    native_uri: str
+    native_uri: str = ""
     native_flags: tuple[str, ...] = ()
 
 
@@ -117,9 +119,25 @@ class LocalDriver:
 
                 flags.parse_flags(_STACK)
                 hal = get_driver(native).create_default_device()
-                return Opened(hal=hal, name=_LOCAL[self.name], native_uri=native)
+                return self._opened(hal, uri, native)
             hal, flag = _with_threads(self.name, threads)
-        return Opened(hal=hal, name=_LOCAL[self.name], native_uri=self.name, native_flags=(flag,))
+        return self._opened(hal, uri, self.name, flag)
+
+    def _opened(self, hal: Any, uri: str, native: str, *flags: str) -> "Opened":
+        _quiet_exit()
+        return Opened(
+            backend=IreeBackend(hal=hal, uri=uri, maps_memory=True),
+            name=_LOCAL[self.name],
+            native_uri=native,
+            native_flags=flags,
+        )
+
+
+def _quiet_exit() -> None:
+    """Devices live to the end of the process; IREE's bindings would report them as leaks."""
+    from iree.runtime._binding import disable_leak_checker
+
+    disable_leak_checker()
 
 
 def _with_threads(name: str, threads: int) -> tuple[Any, str]:
@@ -192,8 +210,9 @@ class GpuDriver:
         _refuse_clash(chosen[0]["name"])
         with native_errors(f"cannot open {uri}", DeviceError, "see `edgec devices`"):
             hal = native.create_device(chosen[0]["device_id"])
+        _quiet_exit()
         return Opened(
-            hal=hal,
+            backend=IreeBackend(hal=hal, uri=uri, maps_memory=False),
             name=chosen[0]["name"],
             native_uri=f"{self.name}://{chosen[0]['path']}",
             native_flags=_FLAGS.get(self.name, ()),
@@ -274,6 +293,10 @@ def find_driver(name: str) -> Driver:
             reason="edgec knows no such driver",
             hint=f"use one of {', '.join(DRIVERS)}, as in vulkan or vulkan://1",
         )
+    if name == "edgert":
+        from edgec.runtime.edgert_driver import EdgertDriver
+
+        return EdgertDriver()
     from iree.runtime import HalDriver
 
     if name in HalDriver.query():

@@ -1,195 +1,53 @@
-"""edgert, the C runtime, from Python: a module file to functions on NumPy arrays and numbers.
+"""edgert, the C runtime, from Python: a module file to functions on tensors, arrays and numbers.
 
-The shared library is found at `$EDGERT_LIBRARY`, or at a path that the caller gives. It is built
-from `runtime/c` (`cmake --preset shared`). Nothing of IREE is needed.
+Objects here are edgert's own, one class for each kind in its header; `edgec.runtime.load` with the
+device `edgert://cpu` is the same with edgec's signatures and checks. Nothing of IREE is needed.
 """
 
+import contextlib
 import ctypes
 import itertools
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from edgec.runtime.array import ALIGNMENT, aligned_empty
+from edgec.runtime.array import ALIGNMENT, aligned_empty, bytes_at
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import DeviceError, DeviceMissing, InputError, ModuleError
+from edgec.runtime.edgert_native import (
+    DONE,
+    F32,
+    F64,
+    I32,
+    I64,
+    RELEASE,
+    TENSOR,
+    DeviceOptions,
+    Error,
+    NativeArgument,
+    NativeValue,
+    Scope,
+    SessionOptions,
+    open_library,
+)
+from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, InputError, ModuleError
 
-__all__ = ["EdgertDevice", "EdgertModule", "EdgertSession", "EdgertWeights", "open_library"]
+__all__ = [
+    "EdgertCall",
+    "EdgertDevice",
+    "EdgertModule",
+    "EdgertSession",
+    "EdgertTensor",
+    "EdgertWeights",
+    "open_library",
+]
 
 Value: TypeAlias = np.ndarray | int | float
-
-_ABI = 1
-_VARIABLE = "EDGERT_LIBRARY"
-# Kinds of values as edgert.h numbers them.
-_TENSOR, _I32, _I64, _F32, _F64 = 1, 2, 3, 4, 5
-_MAX_RANK = 16
-
-
-class _Error(ctypes.Structure):
-    _fields_ = [("status", ctypes.c_int), ("message", ctypes.c_char * 252)]
-
-
-class _Union(ctypes.Union):
-    _fields_ = [
-        ("tensor", ctypes.c_void_p),
-        ("i32", ctypes.c_int32),
-        ("i64", ctypes.c_int64),
-        ("f32", ctypes.c_float),
-        ("f64", ctypes.c_double),
-    ]
-
-
-class _Value(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int), ("value", _Union)]
-
-
-class _Argument(ctypes.Structure):
-    _fields_ = [
-        ("kind", ctypes.c_int),
-        ("type", ctypes.c_uint32),
-        ("rank", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-        ("shape", ctypes.c_int64 * _MAX_RANK),
-        ("name", ctypes.c_char * 64),
-    ]
-
-
-class _Allocator(ctypes.Structure):
-    _fields_ = [
-        ("user", ctypes.c_void_p),
-        ("allocate", ctypes.c_void_p),
-        ("release", ctypes.c_void_p),
-    ]
-
-
-class _DeviceOptions(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_uint32),
-        ("threads", ctypes.c_uint32),
-        ("allocator", _Allocator),
-        ("log", ctypes.c_void_p),
-        ("log_user", ctypes.c_void_p),
-        ("libraries", ctypes.c_void_p),
-        ("library_count", ctypes.c_size_t),
-        ("cache_bytes", ctypes.c_uint64),
-    ]
-
-
-class _Scope(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("weights", ctypes.c_void_p)]
-
-
-class _SessionOptions(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-        ("allocator", _Allocator),
-        ("scopes", ctypes.POINTER(_Scope)),
-        ("scope_count", ctypes.c_size_t),
-        ("max_steps", ctypes.c_uint64),
-    ]
-
-
-_SIZE, _POINTER, _STATUS = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int
-_OUT = ctypes.POINTER(ctypes.c_void_p)
-_ERROR = ctypes.POINTER(_Error)
-_SHAPE = ctypes.POINTER(ctypes.c_int64)
-_RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-# Each function's result and arguments.
-_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "abi": (ctypes.c_uint32, ()),
-    "status_name": (ctypes.c_char_p, (_STATUS,)),
-    "device_create": (_STATUS, (ctypes.c_char_p, _POINTER, _OUT, _ERROR)),
-    "device_release": (None, (_POINTER,)),
-    "module_open": (_STATUS, (ctypes.c_char_p, _POINTER, _OUT, _ERROR)),
-    "module_wrap": (_STATUS, (_POINTER, _SIZE, _POINTER, _POINTER, _POINTER, _OUT, _ERROR)),
-    "module_release": (None, (_POINTER,)),
-    "module_function_count": (_SIZE, (_POINTER,)),
-    "module_function_name": (ctypes.c_char_p, (_POINTER, _SIZE)),
-    "module_attribute": (ctypes.c_char_p, (_POINTER, _SIZE, ctypes.c_char_p)),
-    "module_input_count": (_SIZE, (_POINTER, _SIZE)),
-    "module_output_count": (_SIZE, (_POINTER, _SIZE)),
-    "module_input": (_STATUS, (_POINTER, _SIZE, _SIZE, ctypes.POINTER(_Argument), _ERROR)),
-    "module_output": (_STATUS, (_POINTER, _SIZE, _SIZE, ctypes.POINTER(_Argument), _ERROR)),
-    "weights_open": (_STATUS, (ctypes.c_char_p, _POINTER, _OUT, _ERROR)),
-    "weights_release": (None, (_POINTER,)),
-    "tensor_wrap": (
-        _STATUS,
-        (
-            *(_POINTER, ctypes.c_uint32, _SIZE, _SHAPE, _POINTER, _SIZE),
-            *(_POINTER, _POINTER, _OUT, _ERROR),
-        ),
-    ),
-    "tensor_release": (None, (_POINTER,)),
-    "tensor_type": (ctypes.c_uint32, (_POINTER,)),
-    "tensor_rank": (_SIZE, (_POINTER,)),
-    "tensor_shape": (_SHAPE, (_POINTER,)),
-    "tensor_size": (ctypes.c_uint64, (_POINTER,)),
-    "tensor_read": (_STATUS, (_POINTER, _POINTER, _SIZE, _ERROR)),
-    "session_create": (_STATUS, (_POINTER, _POINTER, _POINTER, _OUT, _ERROR)),
-    "session_release": (None, (_POINTER,)),
-    "session_call": (
-        _STATUS,
-        (
-            *(_POINTER, _SIZE, ctypes.POINTER(_Value), _SIZE),
-            *(ctypes.POINTER(_Value), _SIZE, _ERROR),
-        ),
-    ),
-}
-
-
-class _Library:
-    """The shared library's functions by name, without their prefix."""
-
-    def __init__(self, path: Path) -> None:
-        try:
-            native = ctypes.CDLL(str(path))
-            native.edgert_abi.restype = ctypes.c_uint32
-            found = native.edgert_abi()
-        except (OSError, AttributeError) as error:
-            raise DeviceMissing(
-                f"cannot load edgert from {path}: {error}",
-                hint=f"build it (cmake --preset shared in runtime/c) and set ${_VARIABLE}",
-            ) from error
-        if found != _ABI:
-            raise DeviceMissing(
-                f"{path} has edgert's ABI {found}, and {_ABI} is needed", hint="build it again"
-            )
-        for name, (result, arguments) in _FUNCTIONS.items():
-            function = getattr(native, f"edgert_{name}")
-            function.restype = result
-            function.argtypes = arguments
-            setattr(self, name, function)
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(name)
-
-    def check(self, status: int, error: _Error, kind: type[Exception]) -> None:
-        """Raise `kind` for a failure."""
-        if status:
-            name = self.status_name(status).decode()
-            raise kind(f"{name}: {error.message.decode(errors='replace')}")
-
-
-@cache
-def open_library(path: Path | str | None = None) -> Any:
-    """Load the shared library.
-
-    Raises:
-        DeviceMissing: there is none, or it has another ABI.
-    """
-    given = path or os.environ.get(_VARIABLE)
-    if not given:
-        raise DeviceMissing(
-            "edgert's shared library is not named",
-            hint=f"build it (cmake --preset shared in runtime/c) and set ${_VARIABLE}",
-        )
-    return _Library(Path(given))
+Result: TypeAlias = "EdgertTensor | int | float"
 
 
 class _Handle:
@@ -222,19 +80,89 @@ class EdgertDevice(_Handle):
         Args:
             driver: its name.
             threads: that compute, with the caller's; 0 is one for each processor.
-            library: from `open_library`; without it the one that `$EDGERT_LIBRARY` names.
+            library: from `open_library`; without it the one that it finds.
 
         Raises:
             DeviceMissing: there is no such driver, or no library.
         """
         super().__init__(library or open_library(), None)
-        options = _DeviceOptions(size=ctypes.sizeof(_DeviceOptions), threads=threads)
-        out, error = ctypes.c_void_p(), _Error()
+        options = DeviceOptions(size=ctypes.sizeof(DeviceOptions), threads=threads)
+        out, error = ctypes.c_void_p(), Error()
         status = self.library.device_create(
             driver.encode(), ctypes.byref(options), ctypes.byref(out), ctypes.byref(error)
         )
         self.library.check(status, error, DeviceMissing)
         self.pointer = out.value
+
+
+class EdgertTensor(_Handle):
+    """Numbers with a shape on a device, which do not change.
+
+    Attributes:
+        shape: its dimensions.
+        element_type: as the HAL numbers it.
+    """
+
+    _release = "tensor_release"
+
+    def __init__(self, library: Any, pointer: int) -> None:
+        """Take over a native tensor."""
+        super().__init__(library, pointer)
+        rank = library.tensor_rank(pointer)
+        self.shape = tuple(library.tensor_shape(pointer)[:rank])
+        self.element_type = int(library.tensor_type(pointer))
+
+    @classmethod
+    def copy(cls, device: EdgertDevice, array: np.ndarray, dtype: DType) -> "EdgertTensor":
+        """A tensor with an array's values.
+
+        Raises:
+            DeviceError: out of memory.
+        """
+        library = device.library
+        flat = np.ascontiguousarray(array)
+        out, error = ctypes.c_void_p(), Error()
+        status = library.tensor_create(
+            *(device.pointer, _hal(dtype), array.ndim, _shape(array)),
+            *(ctypes.byref(out), ctypes.byref(error)),
+        )
+        library.check(status, error, DeviceError)
+        tensor = cls(library, out.value or 0)
+        status = library.tensor_write(
+            tensor.pointer, flat.ctypes.data, flat.nbytes, ctypes.byref(error)
+        )
+        library.check(status, error, DeviceError)
+        return tensor
+
+    @classmethod
+    def share(
+        cls, device: EdgertDevice, array: np.ndarray, dtype: DType, owner: object = None
+    ) -> "EdgertTensor":
+        """A tensor on an array's own memory: contiguous, at a multiple of `ALIGNMENT`.
+
+        The array, and the owner of its memory, are held until edgert needs them no more: a
+        function that keeps its argument as state outlives the tensor.
+
+        Raises:
+            InputError: its memory cannot be shared.
+        """
+        library = device.library
+        out, error = ctypes.c_void_p(), Error()
+        status = library.tensor_wrap(
+            *(device.pointer, _hal(dtype), array.ndim, _shape(array)),
+            *(array.ctypes.data, array.nbytes, _LET_GO, _hold((array, owner))),
+            *(ctypes.byref(out), ctypes.byref(error)),
+        )
+        library.check(status, error, InputError)
+        return cls(library, out.value or 0)
+
+    def array(self, dtype: DType) -> np.ndarray:
+        """Its memory as an array, which keeps the tensor; writing to it changes the tensor."""
+        size = int(self.library.tensor_size(self.pointer))
+        address = self.library.tensor_data(self.pointer)
+        if not size or not address:
+            return np.zeros(self.shape, dtype.numpy)
+        return bytes_at(address, size, self).view(dtype.numpy).reshape(self.shape)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +186,7 @@ class EdgertModule(_Handle):
             ModuleError: it cannot be read, is damaged, or of another version.
         """
         super().__init__(library or open_library(), None)
-        out, error = ctypes.c_void_p(), _Error()
+        out, error = ctypes.c_void_p(), Error()
         if isinstance(source, bytes):
             self._bytes = source
             status = self.library.module_wrap(
@@ -292,7 +220,7 @@ class EdgertModule(_Handle):
         count = getattr(self.library, f"module_{side}_count")(self.pointer, index)
         found = []
         for position in range(count):
-            native, error = _Argument(), _Error()
+            native, error = NativeArgument(), Error()
             status = getattr(self.library, f"module_{side}")(
                 self.pointer, index, position, ctypes.byref(native), ctypes.byref(error)
             )
@@ -319,7 +247,7 @@ class EdgertWeights(_Handle):
             ModuleError: it cannot be read or is damaged.
         """
         super().__init__(library or open_library(), None)
-        out, error = ctypes.c_void_p(), _Error()
+        out, error = ctypes.c_void_p(), Error()
         status = self.library.weights_open(
             os.fsencode(path), None, ctypes.byref(out), ctypes.byref(error)
         )
@@ -343,17 +271,18 @@ class EdgertSession(_Handle):
         """Load a module's code and set its state to the first values.
 
         Raises:
-            ModuleError: the module does not fit the device, or its initialiser failed.
+            ModuleMismatch: the module does not fit the device.
+            ModuleError: its initialiser failed.
         """
         super().__init__(module.library, None)
         self.module = module
         self.device = device
-        options = _SessionOptions(size=ctypes.sizeof(_SessionOptions), max_steps=max_steps)
-        scope = _Scope(name=None, weights=weights.pointer if weights else None)
+        options = SessionOptions(size=ctypes.sizeof(SessionOptions), max_steps=max_steps)
+        scope = Scope(name=None, weights=weights.pointer if weights else None)
         if weights is not None:
             options.scopes = ctypes.pointer(scope)
             options.scope_count = 1
-        out, error = ctypes.c_void_p(), _Error()
+        out, error = ctypes.c_void_p(), Error()
         status = self.library.session_create(
             module.pointer,
             device.pointer,
@@ -363,6 +292,42 @@ class EdgertSession(_Handle):
         )
         self.library.check(status, error, ModuleError)
         self.pointer = out.value
+
+    def run(self, function: str, arguments: Sequence[EdgertTensor]) -> list[Result]:
+        """Call a function on tensors; its results as they are.
+
+        Raises:
+            DeviceError: the call failed.
+        """
+        index = self.module.functions[function]
+        count = self.library.module_output_count(self.module.pointer, index)
+        given = _values(arguments)
+        results = (NativeValue * count)()
+        error = Error()
+        status = self.library.session_call(
+            *(self.pointer, index, given, len(arguments), results, count), ctypes.byref(error)
+        )
+        self.library.check(status, error, DeviceError)
+        return [_taken(self.library, slot) for slot in results]
+
+    def begin(
+        self,
+        function: str,
+        arguments: Sequence[EdgertTensor],
+        done: "Callable[[EdgertCall], None] | None" = None,
+    ) -> "EdgertCall":
+        """Begin a call on tensors; calls of one session run in the order they are begun.
+
+        Args:
+            function: its name.
+            arguments: they may be closed as soon as this returns.
+            done: told when the call has ended, on the session's own thread; what it raises is
+                reported as from any thread and changes nothing.
+
+        Raises:
+            DeviceError: no memory, or no thread.
+        """
+        return EdgertCall(self, function, arguments, done)
 
     def call(self, function: str, arguments: Sequence[Value] = ()) -> list[Value]:
         """Call a function; arrays are copied in where they do not lie at 64 bytes, and copied out.
@@ -376,34 +341,30 @@ class EdgertSession(_Handle):
         """
         index = self.module.functions[function]
         kinds = self._kinds(index, len(arguments))
-        given = (_Value * max(1, len(arguments)))()
+        given = (NativeValue * max(1, len(arguments)))()
         count = self.library.module_output_count(self.module.pointer, index)
-        results = (_Value * max(1, count))()
-        kept: list[np.ndarray] = []
-        try:
-            for slot, kind, argument in zip(given, kinds, arguments, strict=False):
-                self._put(slot, kind, argument, kept)
-            error = _Error()
-            status = self.library.session_call(
-                *(self.pointer, index, given, len(arguments), results, count),
-                ctypes.byref(error),
-            )
-            self.library.check(status, error, DeviceError)
-            outputs = self.module.outputs(function)
-            return [
-                self._get(slot, spec) for slot, spec in zip(results[:count], outputs, strict=True)
-            ]
-        finally:
-            for slot in (*given, *results):
-                if slot.kind == _TENSOR:
-                    self.library.tensor_release(slot.value.tensor)
+        results = (NativeValue * max(1, count))()
+        tensors: list[EdgertTensor] = []
+        for slot, kind, argument in zip(given, kinds, arguments, strict=False):
+            self._put(slot, kind, argument, tensors)
+        error = Error()
+        status = self.library.session_call(
+            *(self.pointer, index, given, len(arguments), results, count),
+            ctypes.byref(error),
+        )
+        self.library.check(status, error, DeviceError)
+        taken = [_taken(self.library, slot) for slot in results[:count]]
+        return [
+            _copied(value, spec)
+            for value, spec in zip(taken, self.module.outputs(function), strict=True)
+        ]
 
     def _kinds(self, index: int, count: int) -> list[int]:
         """What each argument is; tensors for those that are too many, which the call refuses."""
-        kinds = [_TENSOR] * count
+        kinds = [TENSOR] * count
         known = self.library.module_input_count(self.module.pointer, index)
         for position in range(min(count, known)):
-            native, error = _Argument(), _Error()
+            native, error = NativeArgument(), Error()
             status = self.library.module_input(
                 self.module.pointer, index, position, ctypes.byref(native), ctypes.byref(error)
             )
@@ -411,77 +372,165 @@ class EdgertSession(_Handle):
             kinds[position] = native.kind
         return kinds
 
-    def _put(self, slot: _Value, kind: int, argument: Value, kept: list[np.ndarray]) -> None:
-        if not isinstance(argument, np.ndarray):
-            if kind == _I32:
-                slot.value.i32 = int(argument)
-            elif kind == _I64:
-                slot.value.i64 = int(argument)
-            elif kind == _F32:
-                slot.value.f32 = argument
-            elif kind == _F64:
-                slot.value.f64 = argument
-            else:
-                raise InputError(f"{type(argument).__name__} given for a tensor")
-            slot.kind = kind
+    def _put(
+        self, slot: NativeValue, kind: int, argument: Value, tensors: list[EdgertTensor]
+    ) -> None:
+        if isinstance(argument, np.ndarray):
+            dtype = DType.of(argument.dtype)
+            array = np.ascontiguousarray(argument).reshape(argument.shape)
+            aligned = array.ctypes.data % ALIGNMENT == 0
+            make = EdgertTensor.share if aligned else EdgertTensor.copy
+            tensors.append(make(self.device, array, dtype))
+            slot.kind = TENSOR
+            slot.value.tensor = tensors[-1].pointer
             return
-        dtype = DType.of(argument.dtype)
-        array = np.ascontiguousarray(argument).reshape(argument.shape)
-        if array.ctypes.data % ALIGNMENT:
-            copy = aligned_empty(array.shape, dtype)
-            copy[...] = array
-            array = copy
-        kept.append(array)
-        shape = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
-        out, error = ctypes.c_void_p(), _Error()
-        # The array lives until the call is over; a function that keeps its argument as state
-        # would outlive it, so the array is held until edgert lets go of it.
-        token = _hold(array)
-        status = self.library.tensor_wrap(
-            *(self.device.pointer, _hal(dtype), array.ndim, shape),
-            *(array.ctypes.data, array.nbytes, _LET_GO, token),
-            *(ctypes.byref(out), ctypes.byref(error)),
-        )
-        self.library.check(status, error, InputError)
-        slot.kind = _TENSOR
-        slot.value.tensor = out.value
+        if kind == I32:
+            slot.value.i32 = int(argument)
+        elif kind == I64:
+            slot.value.i64 = int(argument)
+        elif kind == F32:
+            slot.value.f32 = argument
+        elif kind == F64:
+            slot.value.f64 = argument
+        else:
+            raise InputError(f"{type(argument).__name__} given for a tensor")
+        slot.kind = kind
 
-    def _get(self, slot: _Value, spec: EdgertArgument) -> Value:
-        if slot.kind in (_I32, _I64):
-            return int(slot.value.i32 if slot.kind == _I32 else slot.value.i64)
-        if slot.kind in (_F32, _F64):
-            return float(slot.value.f32 if slot.kind == _F32 else slot.value.f64)
-        tensor = slot.value.tensor
-        rank = self.library.tensor_rank(tensor)
-        shape = tuple(self.library.tensor_shape(tensor)[:rank])
-        given = _dtype(self.library.tensor_type(tensor))
-        dtype = spec.dtype if spec.dtype is not None and spec.dtype.bits == given.bits else given
-        array = aligned_empty(shape, dtype)
-        error = _Error()
-        status = self.library.tensor_read(
-            tensor, array.ctypes.data, array.nbytes, ctypes.byref(error)
-        )
+
+class EdgertCall(_Handle):
+    """A call that runs in the background; without threads it ran when it was begun."""
+
+    _release = "call_release"
+
+    def __init__(
+        self,
+        session: EdgertSession,
+        function: str,
+        arguments: Sequence[EdgertTensor],
+        done: Callable[["EdgertCall"], None] | None,
+    ) -> None:
+        """Begin it; use `EdgertSession.begin`."""
+        super().__init__(session.library, None)
+        index = session.module.functions[function]
+        count = self.library.module_output_count(session.module.pointer, index)
+        self._slots = (NativeValue * count)()
+        self._results: list[Result] | None = None
+        self._done = done
+        self._lock = threading.RLock()
+        out, error = ctypes.c_void_p(), Error()
+        # Held until it has ended, since edgert writes its results here.
+        token = _hold(self)
+        with self._lock:
+            status = self.library.call_begin(
+                *(session.pointer, index, _values(arguments), len(arguments), self._slots, count),
+                *(_TELL, token, ctypes.byref(out), ctypes.byref(error)),
+            )
+            self.pointer = out.value
+        if status:
+            _let_go(token)
         self.library.check(status, error, DeviceError)
-        return array
+
+    @property
+    def is_done(self) -> bool:
+        """Whether `wait` would return at once."""
+        return self._results is not None or bool(self.library.call_is_done(self.pointer))
+
+    def cancel(self) -> bool:
+        """Keep the call from running; False where it has begun, and then it runs to its end."""
+        return self._results is None and bool(self.library.call_cancel(self.pointer))
+
+    def wait(self) -> list[Result]:
+        """The results, when the call has ended and its `done` has returned.
+
+        Raises:
+            DeviceError: the call failed, or was cancelled.
+        """
+        if self._results is None:
+            error = Error()
+            status = self.library.call_wait(self.pointer, ctypes.byref(error))
+            self.library.check(status, error, DeviceError)
+            with self._lock:
+                if self._results is None:
+                    self._results = [_taken(self.library, slot) for slot in self._slots]
+        return self._results
+
+    def close(self) -> None:
+        """Give the call back when it has ended; from its `done` at once."""
+        if self.pointer and self._results is None:
+            with contextlib.suppress(EdgecError):
+                self.wait()
+        super().close()
+
+    def _tell(self) -> None:
+        with self._lock:  # until `begin` has noted its handle
+            done, self._done = self._done, None
+        if done is not None:
+            done(self)
 
 
-# Arrays that edgert still reads, by a number of their own.
-_held: dict[int, np.ndarray] = {}
+# What edgert still reads or writes, by a number of its own.
+_held: dict[int, Any] = {}
 _tokens = itertools.count(1)
 
 
-def _hold(array: np.ndarray) -> int:
+def _hold(thing: object) -> int:
     token = next(_tokens)
-    _held[token] = array
+    _held[token] = thing
     return token
 
 
-def _let_go(token: int | None) -> None:
-    _held.pop(token or 0, None)
+def _let_go(token: int | None) -> Any:
+    return _held.pop(token or 0, None)
 
 
-_CALLBACK = _RELEASE(_let_go)
-_LET_GO = ctypes.cast(_CALLBACK, ctypes.c_void_p)
+def _release_held(token: int | None) -> None:
+    _let_go(token)
+
+
+def _tell(token: int | None, _: int | None) -> None:
+    _let_go(token)._tell()
+
+
+_LET_GO_CALLBACK = RELEASE(_release_held)
+_LET_GO = ctypes.cast(_LET_GO_CALLBACK, ctypes.c_void_p)
+_TELL = DONE(_tell)
+
+
+def _shape(array: np.ndarray) -> Any:
+    return (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
+
+
+def _values(tensors: Sequence[EdgertTensor]) -> Any:
+    """Tensors as arguments."""
+    values = (NativeValue * len(tensors))()
+    for slot, tensor in zip(values, tensors, strict=True):
+        slot.kind = TENSOR
+        slot.value.tensor = tensor.pointer
+    return values
+
+
+def _taken(library: Any, slot: NativeValue) -> Result:
+    """A result, which now belongs to Python."""
+    kind = slot.kind
+    if kind in (I32, I64):
+        return int(slot.value.i32 if kind == I32 else slot.value.i64)
+    if kind in (F32, F64):
+        return float(slot.value.f32 if kind == F32 else slot.value.f64)
+    slot.kind = 0
+    return EdgertTensor(library, slot.value.tensor)
+
+
+def _copied(value: Result, spec: EdgertArgument) -> Value:
+    """A result as an array of its own, in the type that the module declares."""
+    if not isinstance(value, EdgertTensor):
+        return value
+    given = _dtype(value.element_type)
+    dtype = spec.dtype if spec.dtype is not None and spec.dtype.bits == given.bits else given
+    array = aligned_empty(value.shape, dtype)
+    array[...] = value.array(dtype)
+    return array
+
+
 # edgert tells signed and unsigned elements apart, where IREE's compiler has one kind for both.
 _SIGNLESS, _SIGNED, _UNSIGNED = 0x10, 0x11, 0x12
 

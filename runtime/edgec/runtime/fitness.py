@@ -12,7 +12,7 @@ from edgec.runtime.module import Module
 __all__ = ["check_fits", "default_device"]
 
 _BYTECODE_VERSION = 17
-_LOCAL = ("local-task", "local-sync")
+_LOCAL = ("local-task", "local-sync", "edgert")
 # Each driver to the beginnings of the executable formats that it runs.
 _FORMATS = {
     "local-task": ("embedded-elf-", "vmvx-", "system-elf-"),
@@ -21,6 +21,7 @@ _FORMATS = {
     "cuda": ("cuda-",),
     "hip": ("rocm-",),
     "metal": ("metal-",),
+    "edgert": ("embedded-elf-",),
 }
 _HAL_VERSION = 7
 _LIBRARIES = ("hal", "io_parameters")

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -11,13 +10,13 @@ import numpy as np
 
 from edgec.runtime.arguments import check_input
 from edgec.runtime.array import DeviceArray, copy_in, dtype_of_hal, share_in
+from edgec.runtime.backend import Program
 from edgec.runtime.declaration import parse_declaration
 from edgec.runtime.device import Device
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceError, InputError, ModuleError
 from edgec.runtime.fitness import check_fits, default_device
 from edgec.runtime.module import GET_STATE, SET_STATE, Module
-from edgec.runtime.native import native_errors
 from edgec.runtime.parameters import WeightsFile, weights_path
 from edgec.runtime.signature import Signature, TensorSpec
 
@@ -68,9 +67,8 @@ def _is_package(path: Path | str) -> bool:
 class Function:
     """One function of a loaded module."""
 
-    def __init__(self, *, owner: "LoadedModule", signature: Signature, native: Any) -> None:
+    def __init__(self, *, owner: "LoadedModule", signature: Signature) -> None:
         self._owner = owner
-        self._native = native
         self.signature = signature
 
     @property
@@ -88,7 +86,9 @@ class Function:
             DeviceError: the device failed, or the module is closed.
         """
         arrays = self._check(self.signature.bind(args, kwargs))
-        results = [result.numpy() for result in self._run(arrays, share=True)]
+        # A call without results does not wait for the device, which may still be reading.
+        share = bool(self.signature.outputs)
+        results = [result.numpy() for result in self._run(arrays, share=share)]
         return self.signature.unflatten(_owned(results, arrays))
 
     def on_device(self, *args: Any, **kwargs: Any) -> Any:
@@ -125,23 +125,17 @@ class Function:
     def _run(
         self, arrays: Sequence[np.ndarray | DeviceArray], *, share: bool
     ) -> tuple[DeviceArray, ...]:
-        from iree.runtime import HalBufferView, VmVariantList
-
         device = self._owner.device
         inputs = [_on_device(device, array, share=share) for array in arrays]
-        arguments = VmVariantList(len(inputs))
-        for array in inputs:
-            arguments.push_ref(array.view)
-        results = VmVariantList(len(self.signature.outputs))
-        self._owner._invoke(self._native, self.name, arguments, results)
-        if results.size != len(self.signature.outputs):
+        results = self._owner._call(self.name, [array.view for array in inputs])
+        if len(results) != len(self.signature.outputs):
             raise ModuleError(
-                f"{self.name}() gave {results.size} results for {self.signature}",
+                f"{self.name}() gave {len(results)} results for {self.signature}",
                 hint="compile the program again",
             )
         return tuple(
-            _result(device, spec, results.get_as_object(index, HalBufferView))
-            for index, spec in enumerate(self.signature.outputs)
+            _result(device, spec, view)
+            for spec, view in zip(self.signature.outputs, results, strict=True)
         )
 
     def __repr__(self) -> str:
@@ -161,63 +155,46 @@ class LoadedModule:
     """
 
     def __init__(self, *, module: Module, device: Device, weights: WeightsFile | None) -> None:
-        from iree.runtime import VmModule, create_hal_module, create_io_parameters_module
-
         self.module = module
         self.device = device
         self.signatures: Mapping[str, Signature] = module.signatures
         self._lock = threading.Lock()
-        self._weights = weights
-        instance = _instance()
-        with native_errors(f"cannot load {module.path}", ModuleError, "compile it again"):
-            self._native = VmModule.mmap(instance, str(module.path))
-            self._modules = [create_hal_module(instance, device.hal)]
-            if weights is not None:
-                providers = weights.providers(module)
-                self._modules.append(create_io_parameters_module(instance, *providers))
-            self._modules.append(self._native)
-        self._context: Any = self._new_context()
-        self._functions = {name: self._function(s) for name, s in module.signatures.items()}
-        self._states = self._state_functions()
+        program = device.backend.load(module, weights)
+        self._program: Program | None = program
+        for name in module.signatures:
+            if not program.has(name):
+                raise ModuleError(f"{module.path} has no function {name}")
+        self._functions = {
+            name: Function(owner=self, signature=signature)
+            for name, signature in module.signatures.items()
+        }
+        self._states = self._state_functions(program)
 
-    def _new_context(self) -> Any:
-        """A VM context: the module's globals, and so its state, at their initial values."""
-        from iree.runtime import VmContext
-
-        with native_errors(f"cannot load {self.module.path}", ModuleError, "compile it again"):
-            return VmContext(_instance(), self._modules)
-
-    def _function(self, signature: Signature) -> Function:
-        native = self._native.lookup_function(signature.name)
-        if native is None:
-            raise ModuleError(f"{self.module.path} has no function {signature.name}")
-        return Function(owner=self, signature=signature, native=native)
-
-    def _state_functions(self) -> tuple[Function, Function] | None:
+    def _state_functions(self, program: Program) -> tuple[Function, Function] | None:
         """The internal functions that get and set all states, if the module has state."""
-        getter = self._native.lookup_function(GET_STATE)
-        setter = self._native.lookup_function(SET_STATE)
-        if getter is None or setter is None:
+        if not (program.has(GET_STATE) and program.has(SET_STATE)):
             return None
         specs: Sequence[TensorSpec] = self.module.facts.states
         if not specs:
-            text = getter.reflection.get("iree.abi.declaration", "")
+            text = program.attribute(GET_STATE, "iree.abi.declaration") or ""
             declared = parse_declaration(GET_STATE, text).outputs
             specs = [
                 TensorSpec(name=f"state{index}", shape=spec.shape, dtype=spec.dtype)
                 for index, spec in enumerate(declared)
             ]
         return (
-            Function(owner=self, signature=Signature.flat(GET_STATE, [], specs), native=getter),
-            Function(owner=self, signature=Signature.flat(SET_STATE, specs, []), native=setter),
+            Function(owner=self, signature=Signature.flat(GET_STATE, [], specs)),
+            Function(owner=self, signature=Signature.flat(SET_STATE, specs, [])),
         )
 
-    def _invoke(self, native: Any, name: str, arguments: Any, results: Any) -> None:
+    def _open_program(self) -> Program:
+        if self._program is None:
+            raise DeviceError(f"{self.module.path} is closed", hint="load it again")
+        return self._program
+
+    def _call(self, name: str, views: Sequence[Any]) -> list[Any]:
         with self._lock:
-            if self._context is None:
-                raise DeviceError(f"{self.module.path} is closed", hint="load it again")
-            with native_errors(f"{name}() failed on {self.device.uri}", DeviceError):
-                self._context.invoke(native, arguments, results)
+            return self._open_program().call(name, views)
 
     def __getitem__(self, name: str) -> Function:
         """The function of this name.
@@ -243,9 +220,7 @@ class LoadedModule:
     def reset(self) -> None:
         """Set the state to what it was when the module was loaded."""
         with self._lock:
-            if self._context is None:
-                raise DeviceError(f"{self.module.path} is closed", hint="load it again")
-            self._context = self._new_context()
+            self._open_program().reset()
 
     def state(self) -> dict[str, np.ndarray]:
         """The current values of all states by name; empty for a module without state.
@@ -284,9 +259,7 @@ class LoadedModule:
     def close(self) -> None:
         """Let go of the module; arrays it gave stay valid, calls raise. Closing twice is fine."""
         with self._lock:
-            self._context = None
-            self._modules = []
-            self._weights = None
+            self._program = None
 
     def __enter__(self) -> "LoadedModule":
         return self
@@ -302,13 +275,6 @@ class LoadedModule:
     def __repr__(self) -> str:
         functions = ", ".join(self._functions)
         return f"<LoadedModule {self.module.path} on {self.device.uri}: {functions}>"
-
-
-@cache
-def _instance() -> Any:
-    from iree.runtime import VmInstance
-
-    return VmInstance()
 
 
 def _on_device(device: Device, array: np.ndarray | DeviceArray, *, share: bool) -> DeviceArray:

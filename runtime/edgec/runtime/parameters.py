@@ -81,13 +81,19 @@ class WeightsFile:
         Raises:
             ModuleMismatch: the file lacks weights that the module needs.
         """
+        self.require(module)
         facts = module.facts.weights
-        if facts is not None:
-            self._require(module, facts.names)
         scopes = _FOREIGN_SCOPES if facts is None else (facts.scope,)
         return [self.index.create_provider(scope=scope) for scope in scopes]
 
-    def _require(self, module: Module, names: Sequence[str]) -> None:
+    def require(self, module: Module) -> None:
+        """Refuse a file that lacks what the module needs.
+
+        Raises:
+            ModuleMismatch: it does.
+        """
+        facts = module.facts.weights
+        names: Sequence[str] = () if facts is None else facts.names
         missing = [name for name in names if name not in self.sizes]
         if missing:
             shown = ", ".join(missing[:3]) + (

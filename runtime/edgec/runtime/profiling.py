@@ -109,6 +109,10 @@ def profile(
         raise UsageError("a profile needs at least one call")
     module = path if isinstance(path, Module) else Module.read(path)
     chosen = Device.open(default_device(module) if device is None else device)
+    if not chosen.native_uri:
+        raise UsageError(
+            f"{chosen.uri} has no profiler", hint="profile on local-task, which runs the same code"
+        )
     check_fits(module, chosen)
     signature = _choose(module, function)
     arrays = example_inputs(signature) if inputs is None else list(inputs)

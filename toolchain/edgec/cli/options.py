@@ -17,7 +17,7 @@ __all__ = [
     "complete_target",
 ]
 
-_DEVICES = ("local-task", "local-sync", "vulkan", "cuda", "hip", "metal")
+_DEVICES = ("local-task", "local-sync", "vulkan", "cuda", "hip", "metal", "edgert")
 
 
 def complete_target(incomplete: str) -> Iterator[tuple[str, str]]:

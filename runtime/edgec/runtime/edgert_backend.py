@@ -1,0 +1,120 @@
+"""edgert as a device: its tensors and sessions behind what `edgec.runtime` asks of a runtime."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from edgec.runtime.backend import Program
+from edgec.runtime.dtypes import DType
+from edgec.runtime.edgert import (
+    EdgertDevice,
+    EdgertModule,
+    EdgertSession,
+    EdgertTensor,
+    EdgertWeights,
+)
+from edgec.runtime.errors import EdgecError, ModuleError
+from edgec.runtime.module import Module
+from edgec.runtime.parameters import WeightsFile
+
+__all__ = ["EdgertBackend"]
+
+
+class EdgertBackend:
+    """The CPU by edgert."""
+
+    maps_memory = True
+
+    def __init__(self, *, device: EdgertDevice, uri: str) -> None:
+        self.device = device
+        self.uri = uri
+
+    def copy_in(self, array: np.ndarray, dtype: DType) -> EdgertTensor:
+        """A tensor with a copy of the array's values."""
+        with _about(f"cannot copy {array.nbytes} bytes to {self.uri}"):
+            return EdgertTensor.copy(self.device, array, dtype)
+
+    def share_in(self, array: np.ndarray, dtype: DType) -> EdgertTensor:
+        """A tensor on the array's memory."""
+        with _about(f"cannot share memory with {self.uri}"):
+            return EdgertTensor.share(self.device, array, dtype)
+
+    def borrow(self, capsule: Any, array: np.ndarray, dtype: DType) -> EdgertTensor:
+        """A tensor on a capsule's memory."""
+        with _about(f"cannot share memory with {self.uri}"):
+            return EdgertTensor.share(self.device, array, dtype, owner=capsule)
+
+    def read(self, tensor: EdgertTensor, dtype: DType) -> np.ndarray:
+        """A tensor's memory."""
+        return tensor.array(dtype)
+
+    def lend(self, tensor: EdgertTensor, dtype: DType) -> Any:
+        """A capsule on a tensor's memory.
+
+        NumPy's own capsules know no bf16, so IREE's runtime makes it, as for any host array.
+        """
+        from edgec.runtime.device import Device
+
+        host = Device.open("local-sync").backend
+        array = tensor.array(dtype)
+        view = host.share_in(array, dtype) if array.size else host.copy_in(array, dtype)
+        return host.lend(view, dtype)
+
+    def load(self, module: Module, weights: WeightsFile | None) -> Program:
+        """A module in a session of its own."""
+        return _EdgertProgram(self, module, weights)
+
+
+class _EdgertProgram:
+    """A module's session, and what a new one is made of."""
+
+    def __init__(self, backend: EdgertBackend, module: Module, weights: WeightsFile | None) -> None:
+        self._backend = backend
+        self._path = module.path
+        self._weights: EdgertWeights | None = None
+        library = backend.device.library
+        with _about(f"cannot load {module.path}", "compile it again"):
+            self._module = EdgertModule(module.path, library=library)
+        if weights is not None:
+            weights.require(module)
+            with _about(
+                f"cannot read the weights file {weights.path}",
+                "edgert reads .safetensors and .irpa files",
+            ):
+                self._weights = EdgertWeights(weights.path, library=library)
+        self.reset()
+
+    def has(self, function: str) -> bool:
+        """Whether the module has a function of this name."""
+        return function in self._module.functions
+
+    def attribute(self, function: str, key: str) -> str | None:
+        """A function's attribute."""
+        return self._module.attribute(function, key)
+
+    def call(self, function: str, tensors: Sequence[EdgertTensor]) -> list[Any]:
+        """Call a function on tensors."""
+        with _about(f"{function}() failed on {self._backend.uri}"):
+            results = self._session.run(function, tensors)
+        if not all(isinstance(result, EdgertTensor) for result in results):
+            raise ModuleError(
+                f"{function}() of {self._path} gives a number that is no tensor",
+                hint="compile the program again",
+            )
+        return results
+
+    def reset(self) -> None:
+        """A new session: the state at its first values."""
+        with _about(f"cannot load {self._path}", "compile it again"):
+            self._session = EdgertSession(self._module, self._backend.device, weights=self._weights)
+
+
+@contextmanager
+def _about(what: str, hint: str | None = None) -> Iterator[None]:
+    """Begin edgert's errors with what was tried, and say what to do where they do not."""
+    try:
+        yield
+    except EdgecError as error:
+        raise type(error)(f"{what}: {error.what}", hint=error.hint or hint) from error

@@ -1,0 +1,146 @@
+"""edgert's shared library: the file that is named, or packaged, or else built from its sources.
+
+It is looked for in this order: where `$EDGERT_LIBRARY` says; beside this file (`libedgert.so`, as
+in a package made for one system); in the user's cache, where it is built on first use by a C
+compiler of this machine, once for each state of the sources.
+"""
+
+import hashlib
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import platformdirs
+
+from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError
+from edgec.runtime.sources import runtime_sources
+
+__all__ = ["EDGERT_VARIABLE", "find_library"]
+
+EDGERT_VARIABLE = "EDGERT_LIBRARY"
+_CACHE_VARIABLE = "EDGEC_CACHE_DIR"
+_NAME = "libedgert.dylib" if sys.platform == "darwin" else "libedgert.so"
+_PACKAGED = Path(__file__).resolve().with_name(_NAME)
+_FLAGS = (
+    *("-std=c11", "-O2", "-DNDEBUG", "-DEDGERT_BUILDING", "-DEDGERT_SHARED"),
+    *("-fPIC", "-shared", "-fvisibility=hidden"),
+)
+_SECONDS = 300.0
+
+
+@cache
+def find_library() -> Path:
+    """The shared library; it is built if it is not there.
+
+    Raises:
+        DeviceMissing: it is not where the variable says, or there is nothing to build it from or
+            with.
+        DeviceError: it could not be built or written.
+    """
+    named = os.environ.get(EDGERT_VARIABLE)
+    if named:
+        if not Path(named).is_file():
+            raise DeviceMissing(
+                f"${EDGERT_VARIABLE} names {named}, which is no file",
+                hint=f"build it (cmake --preset shared in runtime/c), or unset ${EDGERT_VARIABLE}",
+            )
+        return Path(named)
+    if _PACKAGED.is_file():
+        return _PACKAGED
+    if os.name != "posix":
+        raise DeviceMissing(
+            f"edgert does not run on {platform.system()} yet", hint="use the device local-task"
+        )
+    sources = _sources()
+    library = _folder() / f"edgert-{_key(sources)}" / _NAME
+    if not library.is_file():
+        _build(sources, library)
+    return library
+
+
+def _sources() -> Path:
+    try:
+        return runtime_sources("c")
+    except EdgecError as error:
+        raise DeviceMissing(
+            f"edgert is not built, and {error.what}",
+            hint=f"set ${EDGERT_VARIABLE} to a libedgert.so, or install edgec's own wheel",
+        ) from error
+
+
+def _folder() -> Path:
+    named = os.environ.get(_CACHE_VARIABLE)
+    return Path(named or platformdirs.user_cache_dir("edgec", appauthor=False))
+
+
+def _key(sources: Path) -> str:
+    """What a build depends on, as 16 hexadecimal digits."""
+    found = hashlib.sha256()
+    # A home folder may be shared by machines: of other architectures, with other C libraries.
+    system = (sysconfig.get_platform(), sysconfig.get_config_var("MULTIARCH"), _FLAGS)
+    found.update(repr(system).encode())
+    for file in sorted(sources.glob("**/*.[ch]")):
+        found.update(f"\0{file.relative_to(sources).as_posix()}\0".encode())
+        found.update(file.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def _compiler() -> tuple[str, ...]:
+    """The command of a C compiler.
+
+    Raises:
+        DeviceMissing: there is none.
+    """
+    named = os.environ.get("CC")
+    for name in (named, "cc", "gcc", "clang"):
+        found = shutil.which(name) if name else None
+        if found:
+            return (found,)
+    if importlib.util.find_spec("ziglang") is not None:
+        return (sys.executable, "-m", "ziglang", "cc")
+    raise DeviceMissing(
+        "edgert is not built, and there is no C compiler to build it with",
+        hint="install one (apt install gcc, or pip install ziglang), "
+        f"or set ${EDGERT_VARIABLE} to a libedgert.so",
+    )
+
+
+def _build(sources: Path, library: Path) -> None:
+    """Compile; the file appears at once, whole, also where several processes build it."""
+    compiler = _compiler()
+    try:
+        library.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=library.parent, prefix="build-") as folder:
+            made = Path(folder, _NAME)
+            files = sorted(str(file) for file in sources.glob("src/**/*.c"))
+            command = [
+                *(*compiler, *_FLAGS, f"-I{sources / 'include'}", *files),
+                *("-o", str(made), "-lm", "-lpthread"),
+            ]
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_SECONDS, check=False
+            )
+            if done.returncode != 0:
+                lines = done.stderr.strip().splitlines()
+                said = next((line for line in lines if "error" in line), "it said nothing")
+                raise DeviceError(
+                    f"edgert could not be built by {' '.join(compiler)}: {said}",
+                    hint=f"try another C compiler (CC=clang), or set ${EDGERT_VARIABLE}",
+                )
+            made.replace(library)
+    except subprocess.TimeoutExpired as error:
+        raise DeviceError(
+            f"edgert was not built within {_SECONDS:.0f} s", hint=f"set ${EDGERT_VARIABLE}"
+        ) from error
+    except OSError as error:
+        raise DeviceError(
+            f"edgert could not be built in {library.parent}: {error.strerror or error}",
+            hint=f"set ${_CACHE_VARIABLE} to a folder that can be written to",
+        ) from error
