@@ -222,7 +222,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     headers_to_add: dict[str, str] = {}
     seen: list[str] = []
 
-    def do_GET(self) -> None:  # noqa: N802
+    def do_GET(self) -> None:
         self.seen.append(self.path)
         super().do_GET()
 
