@@ -8,7 +8,6 @@ from edgec.packaging.java import java_binding, kotlin_binding, kotlin_example
 from edgec.packaging.names import pascal
 from edgec.packaging.plan import Plan
 from edgec.packaging.templates import render
-from edgec.runtime.errors import TargetError
 from edgec.runtime.manifest import MANIFEST
 from edgec.runtime.sources import runtime_sources
 
@@ -19,17 +18,7 @@ ABIS = {"arm_64": "arm64-v8a", "arm_32": "armeabi-v7a", "x86_64": "x86_64"}
 
 
 def build(plan: Plan) -> None:
-    """Write the package around the modules.
-
-    Raises:
-        TargetError: a variant is for a processor that Android does not run on.
-    """
-    for variant in plan.variants:
-        if variant.entry.needs.isa not in ABIS:
-            raise TargetError(
-                f"Android does not run on {variant.target.name}",
-                hint="use cpu:arm64, cpu:arm64-v8.2, cpu:armv7 or cpu:x86-64",
-            )
+    """Write the package around the modules."""
     abis = list(dict.fromkeys(ABIS[variant.entry.needs.isa] for variant in plan.variants))
     functions = bind(plan.signatures.values())
     values = {
@@ -60,6 +49,4 @@ def build(plan: Plan) -> None:
         f"{home.replace('/java/', '/kotlin/')}/{values['Type']}Android.kt",
         kotlin_binding(values, functions),
     )
-    plan.write(
-        f"{plan.kind.modules.format(name=plan.name)}/{MANIFEST}", plan.manifest_beside_modules()
-    )
+    plan.write(f"src/main/assets/{plan.name}/{MANIFEST}", plan.manifest_beside_modules())

@@ -1,5 +1,7 @@
 """The C package: edgert in two files, the modules embedded, a typed header, a main, CMake."""
 
+from collections.abc import Mapping, Sequence
+
 from edgec.packaging.bindings import BoundFunction, BoundTensor, bind
 from edgec.packaging.c_types import C_TYPES
 from edgec.packaging.edgert_sources import write_edgert
@@ -9,7 +11,7 @@ from edgec.packaging.plan import Plan
 from edgec.packaging.templates import render
 from edgec.runtime import Dim, DType
 
-__all__ = ["ISA_MACROS", "build", "declaration"]
+__all__ = ["ISA_MACROS", "bind_c", "build", "c_values", "code", "declaration", "header"]
 
 ISA_MACROS = {
     "x86_64": "defined(__x86_64__)",
@@ -32,30 +34,19 @@ _TAKEN = ("open", "close", "variant", "size")
 def build(plan: Plan) -> None:
     """Write the package around the modules."""
     name = plan.name
-    functions = bind(plan.signatures.values(), _TAKEN)
+    functions = bind_c(plan)
     symbols = {v.target.name: own_symbol(v.library, name) for v in plan.variants if v.library}
-    stateful = bool(plan.variants[0].compiled.module.facts.states)
-    values = {
-        "name": name,
-        "NAME": name.upper(),
-        "title": plan.title.replace("*/", "* /"),
-        "edgec": plan.manifest.edgec,
+    values = c_values(plan, functions) | {
         "folder": plan.destination.name,
-        "targets": ", ".join(v.target.name for v in plan.variants),
-        "function_count": str(len(functions)),
-        "function_names": ", ".join(f'"{f.signature.name}"' for f in functions),
-        "most_inputs": str(max(1, *(len(f.inputs) for f in functions))),
-        "most_outputs": str(max(1, *(len(f.outputs) for f in functions))),
-        "share": "0" if stateful else "1",
-        "stateless_note": " (never: functions may keep it)" if stateful else "",
         "declarations": _declarations(plan, symbols),
         "variants": _variants(plan, symbols),
+        "modules_note": "those in modules/",
+        "opening": f"{name}_open(NULL",
     }
     write_edgert(plan.folder / "edgert")
-    header = "\n".join(f"/* {_comment(f)} */\n{declaration(name, f)};\n" for f in functions)
-    plan.write(f"{name}.h", render("c/model.h", values | {"functions": header}))
-    code = "".join(_definition(name, i, f) for i, f in enumerate(functions))
-    plan.write(f"{name}.c", render("c/model.c", values | {"functions": code}))
+    opens = {place: render(f"c/open.{place}", values) for place in ("h", "c")}
+    plan.write(f"{name}.h", header(functions, values | {"open": opens["h"]}))
+    plan.write(f"{name}.c", code(functions, values | {"open": opens["c"]}))
     plan.write(
         f"{name}_modules.S",
         render("c/modules.S", values | {"modules": "modules/", "modules_in": _embedded(plan)}),
@@ -69,6 +60,42 @@ def build(plan: Plan) -> None:
         else "The modules are embedded; their machine code is loaded at run time.",
     }
     plan.write("README.md", render("c/README.md", values | words))
+
+
+def bind_c(plan: Plan) -> tuple[BoundFunction, ...]:
+    """The model's functions, with names that C takes behind the model's own."""
+    return bind(plan.signatures.values(), _TAKEN)
+
+
+def c_values(plan: Plan, functions: Sequence[BoundFunction]) -> dict[str, str]:
+    """What the templates of the typed header and its code need, but for the variants."""
+    stateful = bool(plan.variants[0].compiled.module.facts.states)
+    return {
+        "name": plan.name,
+        "NAME": plan.name.upper(),
+        "title": plan.title.replace("*/", "* /"),
+        "edgec": plan.manifest.edgec,
+        "targets": ", ".join(v.target.name for v in plan.variants),
+        "function_count": str(len(functions)),
+        "function_names": ", ".join(f'"{f.signature.name}"' for f in functions),
+        "most_inputs": str(max(1, *(len(f.inputs) for f in functions))),
+        "most_outputs": str(max(1, *(len(f.outputs) for f in functions))),
+        "share": "0" if stateful else "1",
+        "stateless_note": " (never: functions may keep it)" if stateful else "",
+    }
+
+
+def header(functions: Sequence[BoundFunction], values: Mapping[str, str]) -> str:
+    """The typed header."""
+    name = values["name"]
+    text = "\n".join(f"/* {_comment(f)} */\n{declaration(name, f)};\n" for f in functions)
+    return render("c/model.h", {**values, "functions": text})
+
+
+def code(functions: Sequence[BoundFunction], values: Mapping[str, str]) -> str:
+    """What the header declares."""
+    text = "".join(_definition(values["name"], i, f) for i, f in enumerate(functions))
+    return render("c/model.c", {**values, "functions": text})
 
 
 def declaration(name: str, function: BoundFunction) -> str:

@@ -20,8 +20,10 @@ class Kind:
         summary: what the package is, for `--help`.
         targets: what it is compiled for where no `--target` is given, best first.
         drivers: the drivers that the package's runtime has.
-        modules: the folder in the package that modules go into, with `/`; `{name}` is the model's.
+        modules: the folder in the package that modules go into, with `/`; `{name}` is the model's
+            name, `{type}` the same as a type's.
         builder: `module:function` that writes the rest of the package; called with the `Plan`.
+        isas: the instruction sets that it can be for, as IREE spells them; empty for any.
         links: whether kernels are compiled into object files that the app links (no code is loaded
             at run time); where `--static` may be given, that decides.
     """
@@ -32,6 +34,7 @@ class Kind:
     drivers: tuple[str, ...]
     modules: str
     builder: str
+    isas: tuple[str, ...] = ()
     links: bool = False
 
     def build(self, plan: "Plan") -> None:
@@ -49,6 +52,7 @@ KINDS: Mapping[str, Kind] = {
         drivers=("local-task",),
         modules="modules",
         builder="edgec.packaging.c:build",
+        isas=("x86_64", "arm_64", "arm_32", "riscv_64"),
     ),
     "android": Kind(
         name="android",
@@ -57,14 +61,16 @@ KINDS: Mapping[str, Kind] = {
         drivers=("local-task",),
         modules="src/main/assets/{name}",
         builder="edgec.packaging.android:build",
+        isas=("x86_64", "arm_64", "arm_32"),
     ),
     "ios": Kind(
         name="ios",
         summary="a Swift package: the model's kernels as a static library, typed Swift",
         targets=("cpu:ios-arm64", "cpu:apple-arm64"),
         drivers=("local-task",),
-        modules="modules",
+        modules="Sources/{type}/Modules",
         builder="edgec.packaging.ios:build",
+        isas=("arm_64",),
         links=True,
     ),
     "web": Kind(

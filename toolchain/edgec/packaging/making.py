@@ -7,14 +7,14 @@ from pathlib import Path
 
 from edgec.packaging.folder import new_folder
 from edgec.packaging.kinds import KINDS, Kind
-from edgec.packaging.names import identifier
+from edgec.packaging.names import identifier, pascal
 from edgec.packaging.plan import BuiltVariant, Made, Plan
 from edgec.runtime.errors import CompileError, FileError, TargetError, UsageError
 from edgec.runtime.manifest import MANIFEST, Manifest, variant_of
 from edgec.targets import Backend, Target, expand
 from edgec.toolchain import CompileOptions, Program, compile_with_report, load_program
 
-__all__ = ["PackageOptions", "make_package", "targets_of"]
+__all__ = ["PackageOptions", "isa_of", "make_package", "targets_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +111,11 @@ def targets_of(kind: Kind, names: Sequence[str]) -> tuple[Target, ...]:
                 f"{target.driver}",
                 hint=f"leave --target out for {', '.join(kind.targets)}",
             )
+        if kind.isas and isa_of(target) not in kind.isas:
+            raise TargetError(
+                f"a package for {kind.name} does not run on {target.name}",
+                hint=f"leave --target out for {', '.join(kind.targets)}",
+            )
     groups: dict[str, list[Target]] = {}
     for target in targets:
         triple = target.cpu.triple if target.cpu else ""
@@ -160,7 +165,7 @@ def _plan(
 ) -> Plan:
     """Compile every variant into the folder, and say what is there."""
     name = identifier(title, "model").lower()
-    modules = folder / kind.modules.format(name=name)
+    modules = folder / kind.modules.format(name=name, type=pascal(name))
     try:
         modules.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -221,7 +226,7 @@ def _variant(
     compiled = compile_with_report(program, target, compiling)
     entry = variant_of(compiled.module, path.relative_to(folder).as_posix())
     if not entry.needs.isa and target.cpu is not None:
-        entry = replace(entry, needs=replace(entry.needs, isa=_isa(target)))
+        entry = replace(entry, needs=replace(entry.needs, isa=isa_of(target)))
     return BuiltVariant(target=target, compiled=compiled, entry=entry, library=library)
 
 
@@ -243,7 +248,7 @@ _ISAS = {
 }
 
 
-def _isa(target: Target) -> str:
+def isa_of(target: Target) -> str:
     """The instruction set as IREE spells it in formats, for modules whose format has none."""
     from edgec.runtime.cpu import architecture
 
