@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.peers.dispatches import explain
-from benchmarks.peers.engines.catalogue import ENGINES, OURS
+from benchmarks.peers.engines.catalogue import ENGINES, KIN, OURS
 from benchmarks.peers.measure import ROOT, Measurement
 from benchmarks.peers.models.catalogue import MODELS
 from benchmarks.peers.page import page
@@ -119,7 +119,7 @@ def _sum_up(rows: list[Row]) -> None:
     for threads in sorted({row.threads for row in rows}):
         timed = [row for row in rows if row.threads == threads and not row.refused]
         ours = [row for row in timed if row.engine == OURS]
-        others = [row for row in timed if row.engine != OURS]
+        others = [row for row in timed if row.engine not in KIN]
         if ours and others:
             best = min(others, key=lambda row: row.fastest)
             ratio = best.fastest / ours[0].fastest

@@ -13,6 +13,7 @@ __all__ = ["draw"]
 # Colours that stay apart for people who see fewer of them (Okabe and Ito), and a shape each.
 _MARKS = {
     "edgec": ("#D55E00", "D"),
+    "edgert": ("#F0A070", "d"),
     "iree": ("#999999", "o"),
     "ort": ("#0072B2", "s"),
     "openvino": ("#56B4E9", "^"),

@@ -172,6 +172,7 @@ def test_the_ratio_is_to_the_best_engine_that_is_right() -> None:
     assert ratio_to_best([ours, slow, replace(fast, error=0.1)]) == 0.75
     assert ratio_to_best([ours, slow, replace(fast, refused="no", rounds=())]) == 0.75
     assert ratio_to_best([slow, fast]) is None
+    assert ratio_to_best([ours, slow, _row("edgert", (1.0,))]) == 0.75  # edgec's own, no peer
 
 
 def test_what_a_framework_has_no_form_of_is_refused_with_the_reason(
@@ -237,14 +238,14 @@ def test_the_page_shows_times_refusals_and_wrong_answers(tmp_path: Path) -> None
 def test_a_quick_run_measures_writes_and_merges(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.peers", "--model", "audio_cnn", "--repeats", "2"]
     command += ["--seconds", "0.05", "--threads", "1", "--output", str(tmp_path)]
-    for engines in (["edgec", "iree", "ort"], ["ort"]):
+    for engines in (["edgec", "edgert", "iree", "ort"], ["ort"]):
         words = [word for engine in engines for word in ("--engine", engine)]
         done = subprocess.run(
             [*command, *words], cwd=ROOT, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
     kept = json.loads((tmp_path / "benchmarks.json").read_text())
-    assert {row["engine"] for row in kept["rows"]} == {"edgec", "iree", "ort"}
+    assert {row["engine"] for row in kept["rows"]} == {"edgec", "edgert", "iree", "ort"}
     for row in kept["rows"]:
         assert row["refused"] == ""
         assert row["error"] < 1e-5

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,7 +11,9 @@ from benchmarks.peers.engines.engine import Engine
 from benchmarks.peers.engines.source_files import jax_function, onnx_file, onnx_inputs, timed
 from benchmarks.peers.models.model import Model, Precision
 
-__all__ = ["Edgec", "example_inputs"]
+__all__ = ["MODULE", "Edgec", "example_inputs"]
+
+MODULE = "edgec.vmfb"
 
 
 class Edgec(Engine):
@@ -19,6 +22,7 @@ class Edgec(Engine):
     name = "edgec"
     title = "edgec"
     packages = ("edgec", "iree-base-compiler", "iree-base-runtime", "jax")
+    device: ClassVar[str] = "local-task"
 
     def build(self, model: Model, folder: Path) -> dict[str, float]:
         from edgec.exporters import export, export_source
@@ -30,7 +34,7 @@ class Edgec(Engine):
         else:
             program = export(jax_function(model), tuple(model.example()))
         exported = time.perf_counter() - begin
-        options = CompileOptions(output=folder / "edgec.vmfb", cache=False, check=False)
+        options = CompileOptions(output=folder / MODULE, cache=False, check=False)
         return {
             "export": exported,
             "compile": timed(lambda: compile(program, "cpu:host", options)),
@@ -39,7 +43,7 @@ class Edgec(Engine):
     def prepare(self, model: Model, folder: Path, threads: int) -> None:
         import edgec.runtime as er
 
-        module = er.load(folder / "edgec.vmfb", device=f"local-task?threads={threads}")
+        module = er.load(folder / MODULE, device=f"{self.device}?threads={threads}")
         self._function = module[next(iter(module.signatures))]
         self._inputs = [module.device.put(array) for array in example_inputs(model)]
 
