@@ -114,6 +114,21 @@ static jobject hold(JNIEnv *env, jobject buffer) {
   return kept;
 }
 
+NATIVE(jstring, isa)(JNIEnv *env, jclass type) {
+  (void)type;
+#if defined(__aarch64__)
+  return (*env)->NewStringUTF(env, "arm_64");
+#elif defined(__arm__)
+  return (*env)->NewStringUTF(env, "arm_32");
+#elif defined(__x86_64__)
+  return (*env)->NewStringUTF(env, "x86_64");
+#elif defined(__riscv) && __riscv_xlen == 64
+  return (*env)->NewStringUTF(env, "riscv_64");
+#else
+  return (*env)->NewStringUTF(env, "another processor");
+#endif
+}
+
 /* --- Devices and modules -------------------------------------------------------------------------- */
 
 NATIVE(jlong, deviceCreate)(JNIEnv *env, jclass type, jint threads) {

@@ -10,14 +10,16 @@ public final class EdgeManifest {
   /** The file's name beside the modules. */
   public static final String FILE = "manifest.json";
 
-  /** One variant: its file, and the target it was compiled for. */
+  /** One variant: its file, the target it was compiled for, and the instruction set it needs. */
   public static final class Variant {
     public final String file;
     public final String target;
+    public final String isa;
 
-    Variant(String file, String target) {
+    Variant(String file, String target, String isa) {
       this.file = file;
       this.target = target;
+      this.isa = isa;
     }
   }
 
@@ -55,7 +57,8 @@ public final class EdgeManifest {
           throw new EdgeException(
               EdgeException.DAMAGED, "the manifest names a file outside the package: " + file);
         }
-        variants.add(new Variant(file, (String) variant.get("target")));
+        Map<?, ?> needs = (Map<?, ?>) variant.get("needs");
+        variants.add(new Variant(file, (String) variant.get("target"), (String) needs.get("isa")));
       }
     } catch (ClassCastException | NullPointerException error) {
       throw new EdgeException(EdgeException.DAMAGED, "this is no manifest of a package");

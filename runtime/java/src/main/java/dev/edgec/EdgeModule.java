@@ -113,13 +113,15 @@ public final class EdgeModule implements AutoCloseable {
   public static EdgeModule load(EdgeManifest manifest, EdgeManifest.Source source) {
     StringBuilder refused = new StringBuilder();
     for (EdgeManifest.Variant variant : manifest.variants()) {
+      String reason = "it is for " + variant.isa + ", and this is " + Native.isa();
       try {
-        return source.open(variant.file);
+        if (Native.isa().equals(variant.isa)) return source.open(variant.file);
       } catch (EdgeException error) {
         if (error.status() != EdgeException.UNSUPPORTED) throw error;
-        refused.append(refused.length() == 0 ? "" : "; ").append(variant.target).append(": ");
-        refused.append(error.getMessage());
+        reason = error.getMessage();
       }
+      refused.append(refused.length() == 0 ? "" : "; ").append(variant.target).append(": ");
+      refused.append(reason);
     }
     throw new EdgeException(
         EdgeException.UNSUPPORTED,
@@ -196,6 +198,11 @@ public final class EdgeModule implements AutoCloseable {
             data.position(),
             data.remaining(),
             !stateful));
+  }
+
+  /** Calls a function that takes nothing. */
+  public EdgeTensor[] call(String function) {
+    return call(function, new EdgeTensor[0]);
   }
 
   /** Calls a function and waits for it; the results are the caller's to close. */

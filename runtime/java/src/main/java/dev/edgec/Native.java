@@ -20,6 +20,9 @@ final class Native {
 
   private Native() {}
 
+  /** The instruction set that this was compiled for, as manifests spell it. */
+  static native String isa();
+
   static native long deviceCreate(int threads);
 
   static native long moduleOpen(String path);
