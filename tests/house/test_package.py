@@ -68,6 +68,22 @@ def test_the_wheel_holds_every_module_and_data_file(root: Path, wheel: Path) -> 
     assert "edgec/__init__.py" not in packed
 
 
+def test_the_wheel_holds_what_packages_are_made_from(root: Path, wheel: Path) -> None:
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    sources = "edgec/runtime/sources"
+    for language, kinds in {
+        "c": ("*.c", "*.h", "amalgamate.py"),
+        "java": ("*.java", "*.c"),
+    }.items():
+        folder = root / "runtime" / language
+        files = [file for kind in kinds for file in folder.rglob(kind)]
+        assert files
+        assert {f"{sources}/{language}/{f.relative_to(folder)}" for f in files} <= packed
+    templates = list((root / "toolchain/edgec/packaging/templates").rglob("*.in"))
+    assert templates
+    assert {str(file.relative_to(root / "toolchain")) for file in templates} <= packed
+
+
 def test_the_wheel_holds_nothing_but_edgec(wheel: Path) -> None:
     folders = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {f for f in folders if not re.fullmatch(r"edgec-[\d.]+\.dist-info", f)} == {"edgec"}

@@ -1,5 +1,6 @@
 """The digits sample as a program of one image, and the compilers that packages are built with."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -22,17 +23,25 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(scope="session")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    """The trained network of samples/digits for one image, with its golden answers."""
-    folder = tmp_path_factory.mktemp("digits")
+def digits() -> Program:
+    """The trained network of samples/digits for one image, with its golden answers.
+
+    Exported once for all test files: with JAX that takes longer than most of their tests.
+    """
+    sample = ROOT / "samples" / "digits"
+    newest = max(file.stat().st_mtime_ns for file in sample.glob("*.*"))
+    folder = ROOT / "build" / "packaging" / str(newest)
+    folder.mkdir(parents=True, exist_ok=True)
     code = (
         "import sys; from pathlib import Path; import model; from edgec import exporters\n"
         "read, (images,) = model.classifier()\n"
         "exporters.export(read, (images[:1],)).save(Path(sys.argv[1]))\n"
     )
-    program = folder / "digits.mlirbc"
-    run(sys.executable, "-c", code, program, cwd=ROOT / "samples" / "digits")
-    return load_program(program)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "digits.mlirbc").exists():
+            run(sys.executable, "-c", code, folder / "digits.mlirbc", cwd=sample)
+    return load_program(folder / "digits.mlirbc")
 
 
 @pytest.fixture(scope="session")
