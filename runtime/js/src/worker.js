@@ -9,7 +9,7 @@ let model;
 
 const actions = {
   async load({ variant, options }) {
-    const progress = options.progress && ((state) => post({ progress: state }));
+    const progress = options.progress ? (state) => post({ progress: state }) : undefined;
     const bytes = await fetchVariant(variant, { ...options, progress });
     model = await local(bytes, variant.name, options);
     return { functions: model.functions };
