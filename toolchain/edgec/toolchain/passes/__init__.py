@@ -21,9 +21,11 @@ from edgec.toolchain.passes.free_bitcasts import FreeBitcasts
 from edgec.toolchain.passes.guard_products import GuardProducts
 from edgec.toolchain.passes.inline_calls import InlineCalls
 from edgec.toolchain.passes.narrow_integers import NarrowIntegers
+from edgec.toolchain.passes.norm_kernels import NormKernels
 from edgec.toolchain.passes.philox_bits import PhiloxBits
 from edgec.toolchain.passes.plain_products import PlainProducts
 from edgec.toolchain.passes.pointwise_products import PointwiseProducts
+from edgec.toolchain.passes.quantised_kernels import QuantisedKernels
 from edgec.toolchain.passes.recurrent_loops import RecurrentLoops
 from edgec.toolchain.passes.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.separate_groups import SeparateGroups
@@ -49,7 +51,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 21
+PASSES_VERSION = 22
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
@@ -95,6 +97,8 @@ CATALOGUE: tuple[type[Pass], ...] = (
     UnrollLoops,
     ChannelsLast,
     SpreadProducts,
+    QuantisedKernels,
+    NormKernels,
     CpuKernels,
     CudaKernels,
     PointwiseProducts,

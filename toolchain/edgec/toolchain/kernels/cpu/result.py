@@ -30,6 +30,11 @@ class Result:
     epilogue: Epilogue = field(default_factory=Epilogue)
 
     @property
+    def kind(self) -> str:
+        """The type of the elements that are written."""
+        return "f32"
+
+    @property
     def shape(self) -> tuple[int, int, int, int]:
         """The sizes of what is written, with the padding."""
         (top, bottom), (left, right) = self.pad
@@ -127,11 +132,11 @@ class Result:
         index: Callable[[int], str],
         fresh: Callable[[], str],
     ) -> Iterator[str]:
-        """Zeros around the result, written by the tiles that touch its edges."""
+        """`%zero` around the result, written by the tiles that touch its edges."""
         (top, bottom), (left, right) = self.pad
         width = self.shape[2]
-        kind = f"vector<{lanes}xf32>"
-        memory = f"memref<{self.size}xf32>"
+        kind = f"vector<{lanes}x{self.kind}>"
+        memory = f"memref<{self.size}x{self.kind}>"
         out = first + len(self.extra_sizes)
         # Each strip: which coordinates the tile must have, and the rectangle of pixels to clear.
         edges = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from edgec.targets import Backend, Target
 
-__all__ = ["VectorUnit", "vector_unit"]
+__all__ = ["VectorUnit", "processor", "vector_unit"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,12 @@ class VectorUnit:
 
 def vector_unit(target: Target) -> VectorUnit | None:
     """What the target's code may use; None where it has no vectors, or they are not known."""
+    known = processor(target)
+    return None if known is None else _unit(*known)
+
+
+def processor(target: Target) -> tuple[str, frozenset[str]] | None:
+    """The target's architecture and CPU features, as LLVM or Linux names them; None for a GPU."""
     cpu = target.cpu
     if cpu is None or target.backend is not Backend.CPU:
         return None
@@ -37,7 +43,7 @@ def vector_unit(target: Target) -> VectorUnit | None:
     machine = cpu.triple.split("-")[0]
     if not machine:
         machine, features = _here()
-    return _unit(machine, frozenset(features))
+    return machine, frozenset(features)
 
 
 def _unit(machine: str, features: frozenset[str]) -> VectorUnit | None:

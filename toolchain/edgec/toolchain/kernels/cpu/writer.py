@@ -14,11 +14,13 @@ class Writer:
         name: the executable's symbol; its entry point has the same name.
         workgroups: how many there are in each of three dimensions.
         sizes: elements of each binding; the last is the result.
+        kinds: the type of each binding's elements; f32 where it is not said.
     """
 
     name: str
     workgroups: tuple[int, int, int]
     sizes: list[int]
+    kinds: tuple[str, ...] = ()
     _count: int = 0
     _constants: dict[int, str] = field(default_factory=dict)
 
@@ -34,7 +36,8 @@ class Writer:
 
     def memory(self, binding: int) -> str:
         """The type of a binding's memory."""
-        return f"memref<{self.sizes[binding]}xf32>"
+        kind = self.kinds[binding] if self.kinds else "f32"
+        return f"memref<{self.sizes[binding]}x{kind}>"
 
     def text(self, body: Iterable[str]) -> str:
         """The whole executable. The body may use `%m0`… (the bindings) and `%wx`, `%wy`, `%wz`."""

@@ -20,7 +20,7 @@ from edgec.toolchain.passes.dynamic_shapes.reading import (
 )
 from edgec.toolchain.passes.functions import inside
 
-__all__ = ["Plan", "find_plans"]
+__all__ = ["Pad", "Plan", "find_plans", "plan_of"]
 
 _VIEWS = (
     "stablehlo.reshape",
@@ -80,15 +80,20 @@ def find_plans(module: Any) -> list[Plan]:
     operations = list(inside(module.operation))
     order = {op: place for place, op in enumerate(operations)}
     for op in operations:
-        plan = None
-        if op.name == "stablehlo.convolution":
-            plan = _convolution(op, taken, order)
-        elif op.name == "stablehlo.dot_general":
-            plan = _product(op, taken, order)
+        plan = plan_of(op, taken, order)
         if plan is not None:
             plans.append(plan)
             taken.update(plan.tail.operations)
     return plans
+
+
+def plan_of(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | None:
+    """The plan of one operation, or None; `taken` and `order` are those of `find_tail`."""
+    if op.name == "stablehlo.convolution":
+        return _convolution(op, taken, order)
+    if op.name == "stablehlo.dot_general":
+        return _product(op, taken, order)
+    return None
 
 
 def _is_plain(op: Any) -> bool:

@@ -4,7 +4,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import heapq
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,12 @@ class Tail:
     tensors: tuple[Any, ...]
 
 
-def find_tail(result: Any, taken: Collection[Any], order: Mapping[Any, int]) -> Tail:
+def find_tail(
+    result: Any,
+    taken: Collection[Any],
+    order: Mapping[Any, int],
+    ends: Callable[[Any], bool] | None = None,
+) -> Tail:
     """Follow a product's result as far as element-wise operations of its own shape go.
 
     They must end in one value: nothing in between may be used elsewhere.
@@ -49,6 +54,7 @@ def find_tail(result: Any, taken: Collection[Any], order: Mapping[Any, int]) -> 
         result: what the product gives.
         taken: operations that another kernel has taken.
         order: where each operation of the module stands.
+        ends: which values it may end in; any, if it is not said.
     """
     search = _Search(result)
     best = search.tail()
@@ -70,7 +76,7 @@ def find_tail(result: Any, taken: Collection[Any], order: Mapping[Any, int]) -> 
         if op in taken or not search.take(op):
             continue
         look(search.last)
-        if search.closes():
+        if search.closes() and (ends is None or ends(search.last)):
             best = search.tail()
     return best
 
