@@ -146,7 +146,7 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
         function.signature.key if function.signature else "",
         entry.name,
     )
-    calls = tuple(runner.call(data) for data in _example_data(shapes, examples))
+    calls = runner.calls(_example_data(shapes, examples))
     return TracedFunction(
         module=lowered.bytecode,
         dialect=Dialect.STABLEHLO,

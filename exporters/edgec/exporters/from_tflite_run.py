@@ -2,17 +2,22 @@
 
 LiteRT has two sets of kernels, XNNPACK's and its reference. Of a quantised model they give answers
 that differ by some steps of the grid; a module may be off by one step more than twice that.
+LiteRT ends the process where a kernel finds something wrong, so it runs in a child.
 
 Weights of 8 bits for activations of 32 (dynamic-range quantisation) are made 32-bit ones before a
 run: LiteRT would quantise the activations, too, while it runs, which a module does not.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from edgec.exporters.failures import reason_of
 from edgec.exporters.from_tflite_call import dequantized
 from edgec.exporters.from_tflite_model import TfliteModel, TfliteSubgraph, TfliteTensor
 from edgec.exporters.traced import TracedCall
@@ -22,6 +27,7 @@ from edgec.runtime.errors import ExportError
 
 __all__ = ["LiteRt"]
 
+_USUAL, _REFERENCE = "AUTO", "BUILTIN_REF"  # members of LiteRT's OpResolverType
 _WITH_WEIGHTS = {
     "BATCH_MATMUL",
     "CONV_2D",
@@ -47,32 +53,37 @@ class LiteRt:
     def __init__(self, data: bytes, model: TfliteModel, subgraph: int, key: str, name: str) -> None:
         self._data = _with_wide_weights(data, model)
         self._graph = model.subgraphs[subgraph]
-        self._names: Mapping[int, str] = {}
-        self._results: Mapping[int, str] = {}
-        for signature in model.signatures:
-            if signature.key == key:
-                self._names, self._results = signature.inputs, signature.outputs
-        self._key, self._name = key, name
+        self._name = name
+        chosen = [s for s in model.signatures if s.key == key]
+        self._plan: dict[str, Any] = {
+            "key": key if chosen else "",
+            "inputs": [chosen[0].inputs[i] if chosen else i for i in self._graph.inputs],
+            "outputs": [chosen[0].outputs[i] if chosen else i for i in self._graph.outputs],
+        }
 
-    def call(self, inputs: Sequence[np.ndarray]) -> TracedCall:
-        """Run it.
+    def calls(self, data: Sequence[Sequence[np.ndarray]]) -> tuple[TracedCall, ...]:
+        """Run it on each set of inputs.
 
         Raises:
-            ExportError: LiteRT refuses.
+            ExportError: LiteRT refuses, or dies.
         """
-        from ai_edge_litert.interpreter import OpResolverType
-
-        answers = self._run(inputs, OpResolverType.AUTO)
-        if not any(
-            _is_quantized(self._graph.tensors[i]) for o in self._graph.operators for i in o.outputs
-        ):
-            return TracedCall(inputs=tuple(inputs), outputs=tuple(answers))
-        others = self._run(inputs, OpResolverType.BUILTIN_REF)
-        within = tuple(
-            self._allowed(index, one, other)
-            for index, one, other in zip(self._graph.outputs, answers, others, strict=True)
+        answers = self._run(data, _USUAL)
+        tensors = [self._graph.tensors[i] for o in self._graph.operators for i in o.outputs]
+        if not any(map(_is_quantized, tensors)):
+            pairs = zip(data, answers, strict=True)
+            return tuple(TracedCall(inputs=tuple(d), outputs=tuple(a)) for d, a in pairs)
+        try:
+            others = self._run(data, _REFERENCE)
+        except ExportError:  # the reference takes fewer forms
+            others = answers
+        return tuple(
+            TracedCall(
+                inputs=tuple(given),
+                outputs=tuple(one),
+                within=tuple(map(self._allowed, self._graph.outputs, one, other)),
+            )
+            for given, one, other in zip(data, answers, others, strict=True)
         )
-        return TracedCall(inputs=tuple(inputs), outputs=tuple(answers), within=within)
 
     def _allowed(self, index: int, one: np.ndarray, other: np.ndarray) -> float:
         """How far an output may be off: a step, and twice what LiteRT itself differs by."""
@@ -91,33 +102,29 @@ class LiteRt:
                 return 0.0 if given is None else max(given.scales)
         return 0.0
 
-    def _run(self, inputs: Sequence[np.ndarray], kernels: Any) -> list[np.ndarray]:
-        from ai_edge_litert.interpreter import Interpreter
-
-        try:
-            interpreter = Interpreter(
-                model_content=self._data, experimental_op_resolver_type=kernels
+    def _run(self, data: Sequence[Sequence[np.ndarray]], kernels: str) -> list[list[np.ndarray]]:
+        """The answers to each set of inputs, from a process of its own."""
+        with tempfile.TemporaryDirectory(prefix="edgec-tflite-") as folder:
+            home = Path(folder)
+            (home / "model.tflite").write_bytes(self._data)
+            plan = {**self._plan, "kernels": kernels, "calls": len(data)}
+            (home / "plan.json").write_text(json.dumps(plan))
+            _save(home / "inputs.npz", data)
+            child = subprocess.run(
+                [sys.executable, "-m", __name__, folder],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
             )
-            if self._names or self._key:
-                runner = interpreter.get_signature_runner(self._key)
-                feed = {
-                    self._names[index]: value
-                    for index, value in zip(self._graph.inputs, inputs, strict=True)
-                }
-                answers = runner(**feed)
-                return [np.asarray(answers[self._results[i]]) for i in self._graph.outputs]
-            for index, value in zip(self._graph.inputs, inputs, strict=True):
-                interpreter.resize_tensor_input(index, value.shape)
-            interpreter.allocate_tensors()
-            for index, value in zip(self._graph.inputs, inputs, strict=True):
-                interpreter.set_tensor(index, value)
-            interpreter.invoke()
-            return [interpreter.get_tensor(index) for index in self._graph.outputs]
-        except (ValueError, RuntimeError, KeyError) as error:
-            raise ExportError(
-                f"LiteRT cannot run {self._name} on the example inputs: {reason_of(error)}",
-                hint="check that the file runs in ai_edge_litert's Interpreter",
-            ) from error
+            if child.returncode == 0:
+                return _loaded(home / "outputs.npz", len(data), len(self._graph.outputs))
+        said = [line for line in child.stderr.strip().splitlines() if line.strip()][-1:] or [""]
+        how = f"died of signal {-child.returncode}" if child.returncode < 0 else said[0]
+        raise ExportError(
+            f"LiteRT cannot run {self._name} on the example inputs: {how}",
+            hint="check that the file runs in ai_edge_litert's Interpreter",
+        )
 
 
 def _is_quantized(tensor: TfliteTensor) -> bool:
@@ -163,3 +170,42 @@ def _narrow_weights(graph: TfliteSubgraph) -> set[int]:
         and graph.tensors[index].data is not None
         and _is_quantized(graph.tensors[index])
     }
+
+
+def _save(path: Path, calls: Sequence[Sequence[np.ndarray]]) -> None:
+    arrays = {f"{n}/{i}": a for n, call in enumerate(calls) for i, a in enumerate(call)}
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+
+
+def _loaded(path: Path, calls: int, count: int) -> list[list[np.ndarray]]:
+    with np.load(path, allow_pickle=False) as archive:
+        return [[archive[f"{n}/{i}"] for i in range(count)] for n in range(calls)]
+
+
+def _child(home: Path) -> None:
+    """The child's part: `inputs.npz` to `outputs.npz`."""
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    plan = json.loads((home / "plan.json").read_text())
+    interpreter = Interpreter(
+        str(home / "model.tflite"), experimental_op_resolver_type=OpResolverType[plan["kernels"]]
+    )
+    answers = []
+    for data in _loaded(home / "inputs.npz", plan["calls"], len(plan["inputs"])):
+        given = dict(zip(plan["inputs"], data, strict=True))
+        if plan["key"]:
+            results = interpreter.get_signature_runner(plan["key"])(**given)
+            answers.append([results[name] for name in plan["outputs"]])
+            continue
+        for index, value in given.items():
+            interpreter.resize_tensor_input(index, value.shape)
+        interpreter.allocate_tensors()
+        for index, value in given.items():
+            interpreter.set_tensor(index, value)
+        interpreter.invoke()
+        answers.append([interpreter.get_tensor(index) for index in plan["outputs"]])
+    _save(home / "outputs.npz", answers)
+
+
+if __name__ == "__main__":
+    _child(Path(sys.argv[1]))
