@@ -1,0 +1,129 @@
+"""The web package: what is in it, the same answers in node and in Chromium, its page, its types."""
+
+import hashlib
+import json
+import re
+
+import numpy as np
+import pytest
+
+from benchmarks.web.chromium import Chromium, serve
+from edgec import runtime, toolchain
+from edgec.packaging import Made, PackageOptions, make_package
+from edgec.packaging.web_runtime import EXPORTS, runtime_files
+from edgec.toolchain import Program
+from edgec.toolchain.wasm_linker import LIBRARY
+from tests.js.node import need_chromium, need_node, run_node, write_runtime_once
+
+
+@pytest.fixture(scope="module")
+def made(digits: Program, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """The digits sample, packaged once."""
+    write_runtime_once(tmp_path_factory.mktemp("warm"))  # one process at a time compiles edgert
+    folder = tmp_path_factory.mktemp("web") / "digits-web"
+    return make_package(digits, "web", folder, PackageOptions(name="digits"))
+
+
+@pytest.fixture(scope="module")
+def expected(digits: Program, images: np.ndarray, tmp_path_factory: pytest.TempPathFactory):
+    """Python's scores, f32[8, 10], by the reference runtime on this machine."""
+    options = toolchain.CompileOptions(output=tmp_path_factory.mktemp("cpu") / "digits.vmfb")
+    module = toolchain.compile(digits, "cpu", options)
+    with runtime.load(module, device="local-sync") as model:
+        return np.stack([np.asarray(model.main(image[None])["scores"])[0] for image in images])
+
+
+def test_the_folder_holds_the_module_twice_the_runtime_and_a_page(made: Made) -> None:
+    assert {
+        *("digits.wasm.vmfb", "digits.wasm-plain.vmfb", "digits.js", "digits.d.ts", "README.md"),
+        *("index.html", "try.js", "package.json", "manifest.json"),
+        *(f"edgec-runtime/{name}" for name in (*runtime_files(), "edgert.wasm")),
+    } == set(made.files)
+    assert [variant.needs.features for variant in made.manifest.variants] == [("simd128",), ()]
+    for variant in made.manifest.variants:
+        data = (made.folder / variant.file).read_bytes()
+        assert hashlib.sha256(data).hexdigest() == variant.sha256
+    assert "@" not in re.sub(r"@media", "", (made.folder / "index.html").read_text())
+
+
+def test_bindings_name_types_and_shapes(made: Made) -> None:
+    types = (made.folder / "digits.d.ts").read_text()
+    assert "/** f32[1, 8, 8] */\n  readonly images: Value<Float32Array>;" in types
+    assert "/** i32[1] */\n  readonly label: Tensor<Int32Array>;" in types
+    assert "readonly main: MainFunction;" in types
+    package = json.loads((made.folder / "package.json").read_text())
+    assert package["types"] == "./digits.d.ts"
+
+
+@pytest.mark.parametrize("variant", [0, 1], ids=["simd", "plain"])
+def test_node_answers_as_python_does(
+    variant: int, made: Made, images: np.ndarray, expected: np.ndarray
+) -> None:
+    need_node()
+    names, scores, labels = run_node(
+        """
+        const { load: loadDigits, variants } = await import('./digits.js');
+        const chosen = await loadDigits();
+        const model = await load([variants[variant]]);
+        const results = [];
+        for (const image of images) results.push(await model.main({ images: [image] }));
+        print([[chosen.variant, model.variant], results.map((each) => each.scores),
+          results.map((each) => each.label[0])]);
+        """,
+        made.folder,
+        images=images.tolist(),
+        variant=variant,
+    )
+    assert names == ["wasm", ["wasm", "wasm:plain"][variant]]
+    np.testing.assert_allclose(scores, expected, atol=1e-5, rtol=1e-5)
+    np.testing.assert_array_equal(labels, expected.argmax(1))
+
+
+def test_chromium_answers_as_python_does_keeps_the_module_and_shows_the_page(
+    made: Made, images: np.ndarray, expected: np.ndarray
+) -> None:
+    need_chromium()
+    call = """(async (images, worker) => {
+        const { load } = await import('./digits.js');
+        const states = [];
+        const model = await load({ worker, progress: (state) => states.push(state) });
+        const scores = [];
+        for (const image of images)
+            scores.push(Array.from((await model.main({ images: [image] })).scores));
+        model.close();
+        return [scores, states.at(-1), model.variant];
+    })(%s, %s)"""
+    with serve(made.folder) as address, Chromium() as browser:
+        page = browser.open(f"{address}/README.md")
+        for worker, source in (("false", "network"), ("true", "cache")):
+            scores, state, variant = page.run(call % (json.dumps(images.tolist()), worker))
+            np.testing.assert_allclose(scores, expected, atol=1e-5, rtol=1e-5)
+            size = made.files["digits.wasm.vmfb"]
+            assert (variant, state) == (
+                "wasm",
+                {"loaded": size, "total": size, "source": source},
+            )
+        assert address.seen.count("/digits.wasm.vmfb") == 1
+        # What was damaged in the cache is downloaded again.
+        page.run("""(async () => {
+            const cache = await caches.open('edgec-modules');
+            for (const request of await cache.keys()) await cache.put(request, new Response('x'));
+        })()""")
+        _, state, _ = page.run(call % ("[]", "false"))
+        assert state["source"] == "network"
+        # The page that comes with it, as somebody who presses its button.
+        page.go(f"{address}/index.html")
+        page.wait("document.documentElement.dataset.state === 'ready'")
+        page.run("document.querySelector('button.first').click()")
+        text = page.wait("document.querySelector('.result .numbers')?.textContent")
+        assert "ms a call" in page.run("document.body.textContent")
+        assert re.match(r"\s*\d\s*$", text)  # the label, one number
+        page.close()
+
+
+def test_what_edgert_js_calls_is_exported() -> None:
+    code = runtime_files()["edgert.js"].read_text()
+    called = set(re.findall(r"\bc\.(edgert_\w+|free)\b", code))
+    made_anyway = {"edgert_kernels_allocate", "edgert_kernels_release"}
+    assert called - made_anyway == set(EXPORTS)
+    assert not set(EXPORTS) & set(LIBRARY)
