@@ -7,6 +7,7 @@ from edgec.runtime.errors import UsageError
 from edgec.toolchain.passes.annotate import Annotate
 from edgec.toolchain.passes.bind_globals import BindGlobals
 from edgec.toolchain.passes.bound_gathers import BoundGathers
+from edgec.toolchain.passes.brain_conversions import BrainConversions
 from edgec.toolchain.passes.channels_last import ChannelsLast
 from edgec.toolchain.passes.complex_products import ComplexProducts
 from edgec.toolchain.passes.count_zeros import CountZeros
@@ -75,6 +76,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     ComplexProducts,
     SpreadSelected,
     PhiloxBits,
+    BrainConversions,
     SignlessIntegers,
     FreeBitcasts,
     GuardProducts,
