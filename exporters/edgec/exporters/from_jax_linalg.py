@@ -9,27 +9,18 @@ A matrix of one element needs no loop (and iree-compile 3.13.0 takes none of one
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["lowering_rules"]
+__all__ = [
+    "batched",
+    "cholesky",
+    "geqrf",
+    "householder_product",
+    "lu",
+    "triangular_solve",
+    "tridiagonal_solve",
+]
 
 
-def lowering_rules() -> tuple[tuple[Any, Any], ...]:
-    """The replacements, as `jax.export` takes them."""
-    from jax._src.interpreters import mlir
-    from jax._src.lax import linalg
-
-    def rule(function: Callable[..., Any], several: bool) -> Any:
-        return mlir.lower_fun(function, multiple_results=several)
-
-    return (
-        (linalg.cholesky_p, rule(_cholesky, False)),
-        (linalg.geqrf_p, rule(_geqrf, True)),
-        (linalg.householder_product_p, rule(_householder_product, False)),
-        (linalg.lu_p, rule(_lu, True)),
-        (linalg.triangular_solve_p, rule(_triangular_solve, False)),
-    )
-
-
-def _batched(function: Callable[..., Any], *arrays: Any, ranks: tuple[int, ...]) -> Any:
+def batched(function: Callable[..., Any], *arrays: Any, ranks: tuple[int, ...]) -> Any:
     """`function` over all leading dimensions beyond the given ranks."""
     import jax
 
@@ -38,7 +29,8 @@ def _batched(function: Callable[..., Any], *arrays: Any, ranks: tuple[int, ...])
     return function(*arrays)
 
 
-def _cholesky(a: Any, **params: Any) -> Any:
+def cholesky(a: Any, **params: Any) -> Any:
+    """The lower factor of a positive definite matrix; not a number where it is none."""
     import jax
     import jax.numpy as jnp
 
@@ -56,10 +48,10 @@ def _cholesky(a: Any, **params: Any) -> Any:
         # As in JAX: no factor at all where the matrix is not positive definite.
         return jnp.where(jnp.isnan(factor).any(), jnp.nan, factor)
 
-    return _batched(one, a, ranks=(2,))
+    return batched(one, a, ranks=(2,))
 
 
-def _triangular_solve(
+def triangular_solve(
     a: Any,
     b: Any,
     *,
@@ -70,6 +62,7 @@ def _triangular_solve(
     unit_diagonal: bool,
     **params: Any,
 ) -> Any:
+    """x of `a x = b`, or of `x a = b`."""
     import jax
     import jax.numpy as jnp
 
@@ -97,7 +90,7 @@ def _triangular_solve(
 
     # iree-compile 3.13.0 fuses the loop with what is around it, and fails on a single column.
     a, b = jax.lax.optimization_barrier((_triangle(a, lower), b))
-    x = jax.lax.optimization_barrier(_batched(one, a, b, ranks=(2, 2)))
+    x = jax.lax.optimization_barrier(batched(one, a, b, ranks=(2, 2)))
     return x if left_side else x.mT
 
 
@@ -107,7 +100,8 @@ def _triangle(a: Any, lower: bool) -> Any:
     return jnp.tril(a) if lower else jnp.triu(a)
 
 
-def _lu(a: Any, **params: Any) -> Any:
+def lu(a: Any, **params: Any) -> Any:
+    """Both factors in one matrix, the row that each step changed places with, and the order."""
     import jax
     import jax.numpy as jnp
 
@@ -133,10 +127,11 @@ def _lu(a: Any, **params: Any) -> Any:
         start = (a, jnp.zeros(min(m, n), jnp.int32), jnp.arange(m, dtype=jnp.int32))
         return jax.lax.fori_loop(0, min(m, n), column, start)
 
-    return _batched(one, a, ranks=(2,))
+    return batched(one, a, ranks=(2,))
 
 
-def _geqrf(a: Any, **params: Any) -> Any:
+def geqrf(a: Any, **params: Any) -> Any:
+    """R over Householder's vectors, and their factors."""
     import jax
     import jax.numpy as jnp
 
@@ -166,10 +161,11 @@ def _geqrf(a: Any, **params: Any) -> Any:
 
         return jax.lax.fori_loop(0, min(m, n), column, (a, jnp.zeros(min(m, n), a.dtype)))
 
-    return _batched(one, a, ranks=(2,))
+    return batched(one, a, ranks=(2,))
 
 
-def _householder_product(a: Any, taus: Any, **params: Any) -> Any:
+def householder_product(a: Any, taus: Any, **params: Any) -> Any:
+    """Q of the vectors and factors of `geqrf`."""
     import jax
     import jax.numpy as jnp
 
@@ -187,4 +183,29 @@ def _householder_product(a: Any, taus: Any, **params: Any) -> Any:
 
         return jax.lax.fori_loop(0, count, column, jnp.eye(m, n, dtype=a.dtype))
 
-    return _batched(one, a, taus, ranks=(2, 1))
+    return batched(one, a, taus, ranks=(2, 1))
+
+
+def tridiagonal_solve(lower: Any, diagonal: Any, upper: Any, b: Any, **params: Any) -> Any:
+    """x of `a x = b` for a matrix of three diagonals, each as long as the middle one (Thomas)."""
+    import jax
+    import jax.numpy as jnp
+
+    def one(lower: Any, diagonal: Any, upper: Any, b: Any) -> Any:
+        def down(carry: Any, row: Any) -> Any:
+            low, middle, up, right = row
+            pivot = middle - low * carry[0]
+            following = up / pivot, (right - low * carry[1]) / pivot
+            return following, following
+
+        def back(x: Any, row: Any) -> Any:
+            x = row[1] - row[0] * x
+            return x, x
+
+        start = jnp.zeros((), b.dtype), jnp.zeros_like(b[0])
+        _, rows = jax.lax.scan(down, start, (lower, diagonal, upper, b))
+        return jax.lax.scan(back, jnp.zeros_like(b[0]), rows, reverse=True)[1]
+
+    if diagonal.shape[-1] == 1:
+        return b / diagonal[..., None]
+    return batched(one, lower, diagonal, upper, b, ranks=(1, 1, 1, 2))

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.exporters.from_jax_linalg import lowering_rules
 from edgec.exporters.from_jax_refusals import refuse_custom_calls, refuse_primitives
+from edgec.exporters.from_jax_rules import lowering_rules
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 __all__ = ["Lowered", "lower"]

@@ -27,11 +27,6 @@ class _Refusal:
 _FACTORISED = "is a call into LAPACK, a library that devices do not have"
 _SMALL = "for a small fixed size write the factorisation out in jax.numpy (a loop over columns)"
 _LAPACK = _Refusal(why=_FACTORISED, hint=f"do it before export and pass the result in; {_SMALL}")
-_SOLVE = _Refusal(
-    why=_FACTORISED,
-    hint=f"invert or factorise before export and multiply; {_SMALL}, or iterate "
-    "(jax.scipy.sparse.linalg.cg)",
-)
 _CALLBACK = _Refusal(
     why="calls back into Python, which is not there on the device",
     hint="take it out of the exported function, or compute its result before and pass it in",
@@ -49,22 +44,15 @@ _KERNEL = _Refusal(
     hint="use its plain jax.numpy form, or pallas_call(..., interpret=True)",
     fits=lambda params: bool(params.get("interpret")),
 )
-_TOP_K = _Refusal(
-    why="is an approximate search that only XLA has", hint="use jax.lax.top_k, which is exact"
-)
-
 _REFUSED: dict[str, _Refusal] = {
     "cholesky_update": _LAPACK,
     "eig": _LAPACK,
-    "eigh": _LAPACK,
     "geqp3": _LAPACK,
     "hessenberg": _LAPACK,
     "ormqr": _LAPACK,
     "schur": _LAPACK,
-    "svd": _LAPACK,
     "symmetric_product": _LAPACK,
     "tridiagonal": _LAPACK,
-    "tridiagonal_solve": _SOLVE,
     "pure_callback": _CALLBACK,
     "io_callback": _CALLBACK,
     "debug_callback": _PRINT,
@@ -83,7 +71,6 @@ _REFUSED: dict[str, _Refusal] = {
     "pallas_call": _KERNEL,
     "tpu_custom_call": _KERNEL,
     "custom_partitioning": _COLLECTIVE,
-    "approx_top_k": _TOP_K,
 }
 
 

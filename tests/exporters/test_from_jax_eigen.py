@@ -1,0 +1,95 @@
+"""Eigenvalues and singular values by rotations, compared with LAPACK's through JAX and NumPy."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from edgec.exporters import export
+from edgec.exporters.from_jax_eigen import eigh, svd
+
+RANDOM = np.random.default_rng(12)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def symmetric(a: np.ndarray) -> np.ndarray:
+    return a + np.conj(np.swapaxes(a, -1, -2))
+
+
+def test_what_is_made_of_eigenvalues(replay) -> None:
+    def model(s, h):
+        values, vectors = jnp.linalg.eigh(s)
+        return {
+            "values": values,
+            "again": vectors * values[..., None, :] @ vectors.mT,
+            "hermitian": jnp.linalg.eigvalsh(h),
+            "upper": jnp.linalg.eigvalsh(s, UPLO="U"),
+            "gradient": jax.grad(lambda s: (jnp.linalg.eigvalsh(s[0]) ** 3).sum())(s),
+        }
+
+    h = symmetric(normal(3, 3) + 1j * normal(3, 3)).astype(np.complex64)
+    assert replay(export(model, (symmetric(normal(2, 5, 5)), h))) <= 2e-4
+
+
+def test_what_is_made_of_singular_values(replay) -> None:
+    def model(a, b):
+        left, values, right = jnp.linalg.svd(a, full_matrices=False)
+        return {
+            "values": values,
+            "again": (left * values) @ right,
+            "inverse": jnp.linalg.pinv(a),
+            "least squares": jnp.linalg.lstsq(a, b)[0],
+            "rank": jnp.linalg.matrix_rank(a[:, :2] @ a[:2]),
+            "gradient": jax.grad(lambda a: jnp.linalg.norm(a, "nuc"))(a),
+        }
+
+    assert replay(export(model, (normal(6, 4), normal(6, 2)))) <= 2e-4
+
+
+def test_three_diagonals_and_a_search_that_may_be_approximate(replay) -> None:
+    def model(low, middle, high, b):
+        return (
+            jax.lax.linalg.tridiagonal_solve(low, middle, high, b),
+            jax.lax.approx_max_k(b, 3, reduction_dimension=0),
+            jax.lax.approx_min_k(b, 1),
+        )
+
+    low, high = normal(7), normal(7)
+    low[0] = high[-1] = 0
+    assert replay(export(model, (low, normal(7) + 5, high, normal(7, 2)))) <= 1e-4
+
+
+@pytest.mark.parametrize(("size", "turned"), [(1, 0), (2, 1), (3, 0), (33, 0), (33, 1)])
+def test_vectors_are_orthogonal_and_diagonalise(size: int, turned: int) -> None:
+    a = normal(size, size) + 1j * normal(size, size) if turned else normal(size, size)
+    s = symmetric(a) * np.float32(1e-3)
+    vectors, values = (np.asarray(x) for x in eigh(s, lower=True, sort_eigenvalues=True))
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(s), atol=2e-5 * abs(s).max() * size)
+    np.testing.assert_allclose(vectors.conj().T @ vectors, np.eye(size), atol=1e-5)
+    np.testing.assert_allclose(s @ vectors, vectors * values, atol=1e-5 * abs(s).max() * size)
+
+
+@pytest.mark.parametrize(
+    ("shape", "full"), [((1, 3), True), ((4, 4), True), ((7, 3), False), ((3, 6), True)]
+)
+def test_a_matrix_of_lower_rank_has_whole_bases(shape: tuple[int, int], full: bool) -> None:
+    a = normal(*shape) * np.float32(1e6)
+    a[-1] = a[0]
+    values, left, right = (np.asarray(x) for x in svd(a, full_matrices=full, compute_uv=True))
+    count = min(shape)
+    expected = np.linalg.svd(a, full_matrices=full)
+    assert (left.shape, right.shape) == (expected.U.shape, expected.Vh.shape)
+    np.testing.assert_allclose(values, expected.S, atol=10)
+    np.testing.assert_allclose((left[:, :count] * values) @ right[:count], a, atol=10)
+    for basis in (left.T @ left, right @ right.T):
+        np.testing.assert_allclose(basis, np.eye(len(basis)), atol=1e-5)
+
+
+def test_a_zero_matrix_has_the_unit_vectors() -> None:
+    zero = np.zeros((4, 4), np.float32)
+    vectors, values = eigh(zero, lower=True, sort_eigenvalues=True)
+    np.testing.assert_array_equal(values, np.zeros(4))
+    np.testing.assert_allclose(np.asarray(vectors).T @ vectors, np.eye(4))
