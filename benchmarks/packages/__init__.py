@@ -1,0 +1,1 @@
+"""What packages add to an app: runtime and model, in bytes."""

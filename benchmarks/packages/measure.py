@@ -1,0 +1,165 @@
+"""A model and a kind of package to what it adds to an app: bytes of runtime and of model.
+
+Each package is built for one device, stripped and for size (`-Os`). What a program of the same
+compiler takes that does nothing is subtracted. Compressed is as an APK or a download is (deflate).
+"""
+
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgec.packaging import KINDS, PackageOptions, make_package
+from edgec.toolchain import Program
+
+__all__ = ["ROWS", "Row", "Size", "measure"]
+
+ZIG = (sys.executable, "-m", "ziglang", "cc")
+SMALL = ("-std=c11", "-Os", "-w", "-ffunction-sections", "-fdata-sections")
+STRIPPED = ("-Wl,--gc-sections", "-s")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """Bytes as they are, and compressed."""
+
+    plain: int
+    packed: int
+
+    @classmethod
+    def of(cls, *parts: bytes) -> "Size":
+        return cls(
+            plain=sum(map(len, parts)), packed=sum(len(zlib.compress(part, 9)) for part in parts)
+        )
+
+    def less(self, other: "Size") -> "Size":
+        return Size(plain=self.plain - other.plain, packed=self.packed - other.packed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One package: its kind, device, and how the runtime in it is built and measured."""
+
+    label: str
+    kind: str
+    target: str
+    runtime: Callable[[Path, str, Path], Size]
+    link: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What one package of one model adds."""
+
+    runtime: Size
+    model: Size
+
+
+def measure(program: Program, row: Row, name: str, folder: Path) -> Measured:
+    """Make the package, build its runtime, and weigh both."""
+    place = folder / "package"
+    shutil.rmtree(place, ignore_errors=True)
+    options = PackageOptions(targets=(row.target,), name=name, link=row.link)
+    make_package(program, row.kind, place, options)
+    modules = [file.read_bytes() for file in place.rglob("*.vmfb")]
+    modules += [file.read_bytes() for kind in ("*.a", "*.o") for file in place.rglob(kind)]
+    return Measured(runtime=row.runtime(place, name, folder), model=Size.of(*modules))
+
+
+def _program(compiler: Sequence[str], flags: Sequence[str]) -> Callable[[Path, str, Path], Size]:
+    """The runtime in a C package: its program with the kernels and without the modules."""
+
+    def weigh(package: Path, name: str, folder: Path) -> Size:
+        # The modules are weighed apart, so an empty file stands for each.
+        for module in package.rglob("*.vmfb"):
+            module.write_bytes(b"")
+        empty = folder / "empty.c"
+        empty.write_text("int main(void) { return 0; }\n")
+        kernels = list(package.rglob("*.o"))
+        without = ["-DEDGERT_WITH_ELF=0"] if kernels else []
+        _run(
+            *(*compiler, *SMALL, *without, "-I.", "-Iedgert", f"{name}.c", f"{name}_modules.S"),
+            *("main.c", "edgert/edgert.c", *kernels, *flags, "-o", folder / "full"),
+            folder=package,
+        )
+        _run(*compiler, *SMALL, empty, *flags, "-o", folder / "nothing", folder=package)
+        full = Size.of((folder / "full").read_bytes())
+        linked = Size.of(*(kernel.read_bytes() for kernel in kernels))
+        return full.less(Size.of((folder / "nothing").read_bytes())).less(linked)
+
+    return weigh
+
+
+def _jni(package: Path, name: str, folder: Path) -> Size:
+    """The runtime in an Android package: the shared library and the Java classes."""
+    javac = Path(shutil.which("javac") or "javac").resolve()
+    jdk = javac.parents[1] / "include"
+    library = folder / "libedgec_jni.so"
+    native = package / "src/main/cpp"
+    _run(
+        *(*ZIG, "-target", "aarch64-linux-gnu", *SMALL, "-shared", "-fvisibility=hidden"),
+        *(f"-I{jdk}", f"-I{jdk / 'linux'}", "-Iedgert", "edgec_jni.c", "edgert/edgert.c"),
+        *(*STRIPPED, "-Wl,-z,max-page-size=16384", "-Wl,--version-script=edgec_jni.map"),
+        *("-lm", "-o", library),
+        folder=native,
+    )
+    classes = folder / "classes"
+    shutil.rmtree(classes, ignore_errors=True)
+    sources = [f for f in package.glob("src/main/java/**/*.java") if "android" not in f.parts]
+    _run(javac, "--release", "8", "-Xlint:none", "-g:none", "-d", classes, *sources, folder=package)
+    return Size.of(library.read_bytes(), *(f.read_bytes() for f in classes.rglob("*.class")))
+
+
+def _mach(package: Path, name: str, folder: Path) -> Size:
+    """The runtime in an iOS package, linked for macOS, which is as near as can be built here."""
+    (folder / "main.c").write_text(
+        f'#include "{name}.h"\nint main(int count, char **files) {{\n  {name} *model;\n'
+        f"  return {name}_open_file(files[count - 1], NULL, &model, NULL);\n}}\n"
+    )
+    (folder / "empty.c").write_text("int main(void) { return 0; }\n")
+    zig = (*ZIG, "-target", "aarch64-macos", *SMALL, "-DEDGERT_WITH_ELF=0")
+    flags = ("-Wl,-dead_strip", "-s")
+    (kernels,) = package.glob("*.xcframework/macos-arm64/*.a")
+    home = next((package / "Sources").glob("C*"))
+    _run(
+        *(*zig, "-Iinclude", folder / "main.c", f"{name}.c", "edgert.c", kernels, *flags),
+        *("-o", folder / "full"),
+        folder=home,
+    )
+    _run(*zig, folder / "empty.c", *flags, "-o", folder / "nothing", folder=home)
+    full = Size.of((folder / "full").read_bytes())
+    empty = Size.of((folder / "nothing").read_bytes())
+    return full.less(empty).less(Size.of(kernels.read_bytes()))
+
+
+def _web(package: Path, name: str, folder: Path) -> Size:
+    """The runtime in a web package: WebAssembly and scripts."""
+    kinds = (".wasm", ".js", ".mjs")
+    files = [file for file in package.rglob("*") if file.suffix in kinds]
+    return Size.of(*(file.read_bytes() for file in files))
+
+
+def _run(*command: str | Path, folder: Path) -> None:
+    subprocess.run([str(word) for word in command], cwd=folder, check=True)
+
+
+_CC = _program(("cc",), (*STRIPPED, "-lm", "-lpthread"))
+_ARM = _program((*ZIG, "-target", "aarch64-linux-gnu"), (*STRIPPED, "-lm"))
+
+ROWS = tuple(
+    row
+    for row in (
+        Row(label="C, x86-64", kind="c", target="cpu:x86-64-v3", runtime=_CC),
+        Row(
+            label="C, x86-64, `--static`", kind="c", target="cpu:x86-64-v3", runtime=_CC, link=True
+        ),
+        Row(label="C, arm64", kind="c", target="cpu:arm64-v8.2", runtime=_ARM),
+        Row(label="Android, arm64", kind="android", target="cpu:arm64-v8.2", runtime=_jni),
+        Row(label="iOS and macOS, arm64", kind="ios", target="cpu:apple-arm64", runtime=_mach),
+        Row(label="web", kind="web", target="wasm", runtime=_web),
+    )
+    if row.kind in KINDS
+)
