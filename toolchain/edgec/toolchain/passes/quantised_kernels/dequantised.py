@@ -127,9 +127,13 @@ def weights(value: Any, known: Constants, turned: bool = False) -> Weights | Non
     while (op := _owner(value)) is not None and op.name in _TURNS:
         turns.append(op)
         value = op.operands[0]
-    if op is None or op.name != "stablehlo.multiply":
+    if op is None:
         return None
-    parts = [known.of(operand) for operand in op.operands]
+    if op.name == "stablehlo.multiply":
+        parts = [known.of(operand) for operand in op.operands]
+    else:  # whole numbers, whose sum is scaled
+        whole = known.of(value)
+        parts = [whole, None if whole is None else np.ones_like(whole)]
     if parts[0] is None or parts[1] is None:
         return None
     for one, other in ((parts[0], parts[1]), (parts[1], parts[0])):
