@@ -49,8 +49,9 @@ public final class EdgeModule implements AutoCloseable {
     Handle opened = null;
     Handle made = null;
     try {
-      opened = Handle.of(this, Native.DEVICE, Native.deviceCreate(threads));
-      made = Handle.of(this, Native.SESSION, Native.sessionCreate(address, opened.get("device")));
+      long computing = Native.deviceCreate(threads);
+      opened = Handle.of(this, Native.DEVICE, computing);
+      made = Handle.of(this, Native.SESSION, Native.sessionCreate(address, computing));
       for (int i = 0, count = Native.functionCount(address); i < count; ++i) {
         Function function = new Function();
         function.index = i;
@@ -172,7 +173,12 @@ public final class EdgeModule implements AutoCloseable {
 
   /** A new tensor of any type and shape. */
   public EdgeTensor tensor(EdgeType type, long... shape) {
-    return new EdgeTensor(Native.tensorCreate(device.get("module"), type.code, shape));
+    long computing = device.borrow("module");
+    try {
+      return new EdgeTensor(Native.tensorCreate(computing, type.code, shape));
+    } finally {
+      device.giveBack();
+    }
   }
 
   /**
@@ -189,15 +195,15 @@ public final class EdgeModule implements AutoCloseable {
           EdgeException.INVALID_ARGUMENT,
           "the buffer is not in the machine's byte order; call order(ByteOrder.nativeOrder())");
     }
-    return new EdgeTensor(
-        Native.tensorWrap(
-            device.get("module"),
-            type.code,
-            shape,
-            data,
-            data.position(),
-            data.remaining(),
-            !stateful));
+    long computing = device.borrow("module");
+    int at = data.position();
+    int size = data.remaining();
+    try {
+      return new EdgeTensor(
+          Native.tensorWrap(computing, type.code, shape, data, at, size, !stateful));
+    } finally {
+      device.giveBack();
+    }
   }
 
   /** Calls a function that takes nothing. */
@@ -209,10 +215,20 @@ public final class EdgeModule implements AutoCloseable {
   public EdgeTensor[] call(String function, EdgeTensor... inputs) {
     Function found = find(function);
     long[] given = new long[inputs.length];
-    for (int i = 0; i < given.length; ++i) given[i] = inputs[i].handle.get("tensor");
     long[] results = new long[found.outputs.size()];
-    synchronized (this) {
-      Native.call(session.get("module"), found.index, given, results, inputs);
+    int borrowed = 0;
+    try {
+      for (; borrowed < given.length; ++borrowed) {
+        given[borrowed] = inputs[borrowed].handle.borrow("tensor");
+      }
+      long running = session.borrow("module");
+      try {
+        Native.call(running, found.index, given, results, inputs);
+      } finally {
+        session.giveBack();
+      }
+    } finally {
+      while (borrowed > 0) inputs[--borrowed].handle.giveBack();
     }
     EdgeTensor[] made = new EdgeTensor[results.length];
     int next = 0;
@@ -250,7 +266,7 @@ public final class EdgeModule implements AutoCloseable {
   }
 
   @Override
-  public synchronized void close() {
+  public void close() {
     session.release();
     module.release();
     device.release();

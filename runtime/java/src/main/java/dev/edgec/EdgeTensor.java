@@ -45,89 +45,150 @@ public final class EdgeTensor implements AutoCloseable {
    * from {@link EdgeModule#input}; results may share memory with other results and the module.
    */
   public ByteBuffer buffer() {
-    handle.get("tensor");
+    handle.borrow("tensor");
+    handle.giveBack();
+    return view();
+  }
+
+  private ByteBuffer view() {
     return memory.duplicate().order(ByteOrder.nativeOrder());
   }
 
   /** Fill it; the array has to have as many numbers as the tensor. */
   public EdgeTensor set(float[] values) {
-    expect(values.length, 4, EdgeType.F32, EdgeType.C64).asFloatBuffer().put(values);
+    expect(values.length, 4, EdgeType.F32, EdgeType.C64);
+    try {
+      view().asFloatBuffer().put(values);
+    } finally {
+      handle.giveBack();
+    }
     return this;
   }
 
   /** Fill it. */
   public EdgeTensor set(double[] values) {
-    expect(values.length, 8, EdgeType.F64, EdgeType.C128).asDoubleBuffer().put(values);
+    expect(values.length, 8, EdgeType.F64, EdgeType.C128);
+    try {
+      view().asDoubleBuffer().put(values);
+    } finally {
+      handle.giveBack();
+    }
     return this;
   }
 
   /** Fill it. */
   public EdgeTensor set(long[] values) {
-    expect(values.length, 8, EdgeType.I64, EdgeType.U64).asLongBuffer().put(values);
+    expect(values.length, 8, EdgeType.I64, EdgeType.U64);
+    try {
+      view().asLongBuffer().put(values);
+    } finally {
+      handle.giveBack();
+    }
     return this;
   }
 
   /** Fill it. */
   public EdgeTensor set(int[] values) {
-    expect(values.length, 4, EdgeType.I32, EdgeType.U32).asIntBuffer().put(values);
+    expect(values.length, 4, EdgeType.I32, EdgeType.U32);
+    try {
+      view().asIntBuffer().put(values);
+    } finally {
+      handle.giveBack();
+    }
     return this;
   }
 
   /** Fill it; 16-bit floats are given as their bits. */
   public EdgeTensor set(short[] values) {
-    expect(values.length, 2, EdgeType.I16, EdgeType.U16, EdgeType.F16, EdgeType.BF16)
-        .asShortBuffer()
-        .put(values);
+    expect(values.length, 2, EdgeType.I16, EdgeType.U16, EdgeType.F16, EdgeType.BF16);
+    try {
+      view().asShortBuffer().put(values);
+    } finally {
+      handle.giveBack();
+    }
     return this;
   }
 
   /** Fill it; 0 and 1 for truths. */
   public EdgeTensor set(byte[] values) {
-    expect(values.length, 1, EdgeType.I8, EdgeType.U8, EdgeType.BOOL).put(values);
+    expect(values.length, 1, EdgeType.I8, EdgeType.U8, EdgeType.BOOL);
+    try {
+      view().put(values);
+    } finally {
+      handle.giveBack();
+    }
     return this;
   }
 
   /** A copy of its numbers (f32, c64). */
   public float[] floats() {
     float[] values = new float[memory.capacity() / 4];
-    expect(values.length, 4, EdgeType.F32, EdgeType.C64).asFloatBuffer().get(values);
+    expect(values.length, 4, EdgeType.F32, EdgeType.C64);
+    try {
+      view().asFloatBuffer().get(values);
+    } finally {
+      handle.giveBack();
+    }
     return values;
   }
 
   /** A copy of its numbers (f64, c128). */
   public double[] doubles() {
     double[] values = new double[memory.capacity() / 8];
-    expect(values.length, 8, EdgeType.F64, EdgeType.C128).asDoubleBuffer().get(values);
+    expect(values.length, 8, EdgeType.F64, EdgeType.C128);
+    try {
+      view().asDoubleBuffer().get(values);
+    } finally {
+      handle.giveBack();
+    }
     return values;
   }
 
   /** A copy of its numbers (i64, u64). */
   public long[] longs() {
     long[] values = new long[memory.capacity() / 8];
-    expect(values.length, 8, EdgeType.I64, EdgeType.U64).asLongBuffer().get(values);
+    expect(values.length, 8, EdgeType.I64, EdgeType.U64);
+    try {
+      view().asLongBuffer().get(values);
+    } finally {
+      handle.giveBack();
+    }
     return values;
   }
 
   /** A copy of its numbers (i32, u32). */
   public int[] ints() {
     int[] values = new int[memory.capacity() / 4];
-    expect(values.length, 4, EdgeType.I32, EdgeType.U32).asIntBuffer().get(values);
+    expect(values.length, 4, EdgeType.I32, EdgeType.U32);
+    try {
+      view().asIntBuffer().get(values);
+    } finally {
+      handle.giveBack();
+    }
     return values;
   }
 
   /** A copy of its numbers (i16, u16), or of the bits of 16-bit floats. */
   public short[] shorts() {
     short[] values = new short[memory.capacity() / 2];
-    expect(values.length, 2, EdgeType.I16, EdgeType.U16, EdgeType.F16, EdgeType.BF16)
-        .asShortBuffer()
-        .get(values);
+    expect(values.length, 2, EdgeType.I16, EdgeType.U16, EdgeType.F16, EdgeType.BF16);
+    try {
+      view().asShortBuffer().get(values);
+    } finally {
+      handle.giveBack();
+    }
     return values;
   }
 
   /** A copy of its numbers (i8, u8), or of its truths. */
   public byte[] bytes() {
     byte[] values = new byte[memory.capacity()];
-    expect(values.length, 1, EdgeType.I8, EdgeType.U8, EdgeType.BOOL).get(values);
+    expect(values.length, 1, EdgeType.I8, EdgeType.U8, EdgeType.BOOL);
+    try {
+      view().get(values);
+    } finally {
+      handle.giveBack();
+    }
     return values;
   }
 
@@ -141,10 +202,14 @@ public final class EdgeTensor implements AutoCloseable {
     return new EdgeSpec("", type, shape).toString();
   }
 
-  private ByteBuffer expect(long count, int size, EdgeType... allowed) {
+  /** Borrows the memory, if so many numbers of such a type are in it. */
+  private void expect(long count, int size, EdgeType... allowed) {
     for (EdgeType each : allowed) {
       if (each != type) continue;
-      if (count * size == memory.capacity()) return buffer();
+      if (count * size == memory.capacity()) {
+        handle.borrow("tensor");
+        return;
+      }
       throw new EdgeException(
           EdgeException.INVALID_ARGUMENT,
           count + " numbers given for " + this + ", which has " + memory.capacity() / size);

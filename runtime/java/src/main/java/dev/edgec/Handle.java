@@ -5,7 +5,6 @@ import java.lang.ref.ReferenceQueue;
 import java.util.Collections;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * Native memory with a Java object for its owner: freed by `release`, or at the latest some time
@@ -17,12 +16,14 @@ final class Handle extends PhantomReference<Object> {
       Collections.newSetFromMap(new ConcurrentHashMap<Handle, Boolean>());
 
   private final int kind;
-  private final AtomicLong address;
+  private long address;
+  private int users;
+  private boolean closed;
 
   private Handle(Object owner, int kind, long address) {
     super(owner, FORGOTTEN);
     this.kind = kind;
-    this.address = new AtomicLong(address);
+    this.address = address;
   }
 
   static Handle of(Object owner, int kind, long address) {
@@ -34,18 +35,30 @@ final class Handle extends PhantomReference<Object> {
     return handle;
   }
 
-  long get(String what) {
-    long found = address.get();
-    if (found == 0) {
+  /** The address, which stays good until `giveBack`; `what` is closed where there is none. */
+  synchronized long borrow(String what) {
+    if (closed) {
       throw new EdgeException(EdgeException.INVALID_ARGUMENT, "the " + what + " is closed");
     }
-    return found;
+    ++users;
+    return address;
   }
 
-  void release() {
-    long found = address.getAndSet(0);
-    if (found == 0) return;
+  synchronized void giveBack() {
+    --users;
+    free();
+  }
+
+  /** No one may borrow it any more; it is freed when the last has given it back. */
+  synchronized void release() {
+    closed = true;
+    free();
+  }
+
+  private void free() {
+    if (!closed || users > 0 || address == 0) return;
     LIVE.remove(this);
-    Native.release(kind, found);
+    Native.release(kind, address);
+    address = 0;
   }
 }
