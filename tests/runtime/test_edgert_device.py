@@ -188,6 +188,31 @@ def test_a_missing_library_is_a_reason_in_the_list(monkeypatch: pytest.MonkeyPat
     assert "unset $EDGERT_LIBRARY" in done.stdout
 
 
+def test_a_gguf_file_is_refused_by_name(compile_mlir: Make, tmp_path: Path) -> None:
+    text = """
+module @outside {
+  util.global private @b = #flow.parameter.named<"model"::"b"> : tensor<4xf32>
+  func.func @main() -> tensor<4xf32> {
+    %b = util.global.load @b : tensor<4xf32>
+    return %b : tensor<4xf32>
+  }
+}
+"""
+    file = tmp_path / "w.gguf"
+    header = b"GGUF" + (3).to_bytes(4, "little") + (1).to_bytes(8, "little") + bytes(8)
+    name = (1).to_bytes(8, "little") + b"b"
+    shape = (1).to_bytes(4, "little") + (4).to_bytes(8, "little")
+    tensor = header + name + shape + (0).to_bytes(4, "little") + (0).to_bytes(8, "little")
+    values = np.arange(4, dtype=np.float32).tobytes()
+    file.write_bytes(tensor + bytes(-len(tensor) % 32) + values)
+    path = compile_mlir(text)
+    with load(path, device="local-sync", weights=file) as module:
+        np.testing.assert_array_equal(module.main(), np.arange(4))
+    with pytest.raises(ModuleError, match=r"cannot read the weights file .*gguf") as caught:
+        load(path, device="edgert://cpu", weights=file)
+    assert "safetensors and .irpa" in (caught.value.hint or "")
+
+
 def test_a_file_that_is_no_library_is_refused(tmp_path: Path) -> None:
     from edgec.runtime.edgert import open_library
 

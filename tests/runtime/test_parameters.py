@@ -38,6 +38,7 @@ def write_irpa(path: Path, weights: dict[str, np.ndarray]) -> None:
     save_archive_file(weights, path)  # type: ignore[arg-type]
 
 
+both_runtimes = pytest.mark.parametrize("device", ["local-task", "edgert://cpu"])
 WRITERS = {".safetensors": write_safetensors, ".irpa": write_irpa}
 
 
@@ -83,7 +84,7 @@ def outside(
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
-@pytest.mark.parametrize("driver", ["local-task", "vulkan"])
+@pytest.mark.parametrize("driver", ["local-task", "vulkan", "edgert"])
 def test_weights_are_found_beside_the_module(
     driver: str, suffix: str, outside: Make, tmp_path: Path
 ) -> None:
@@ -93,20 +94,24 @@ def test_weights_are_found_beside_the_module(
         np.testing.assert_allclose(module.main(X), ANSWER)
 
 
-def test_weights_can_be_named(outside: Make, tmp_path: Path) -> None:
+@both_runtimes
+def test_weights_can_be_named(device: str, outside: Make, tmp_path: Path) -> None:
     other = tmp_path / "elsewhere"
     other.mkdir()
     write_safetensors(other / "w.safetensors", WEIGHTS | {"b": -WEIGHTS["b"]})
-    with load(outside(), weights=other / "w.safetensors") as module:
+    with load(outside(), device=device, weights=other / "w.safetensors") as module:
         np.testing.assert_allclose(module.main(X), X @ WEIGHTS["w"] - WEIGHTS["b"])
 
 
-def test_a_foreign_module_takes_weights_that_are_named(compile_mlir: Make, tmp_path: Path) -> None:
+@both_runtimes
+def test_a_foreign_module_takes_weights_that_are_named(
+    device: str, compile_mlir: Make, tmp_path: Path
+) -> None:
     path = compile_mlir(text(""))
     with pytest.raises(UsageError, match="does not say where"):
-        load(path)
+        load(path, device=device)
     write_safetensors(tmp_path / "w.safetensors", WEIGHTS)
-    with load(path, weights=tmp_path / "w.safetensors") as module:
+    with load(path, device=device, weights=tmp_path / "w.safetensors") as module:
         np.testing.assert_allclose(module.main(X), ANSWER)
 
 
@@ -133,20 +138,22 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert list(WeightsFile.open(file).sizes) == ["other"]
 
 
-def test_missing_weights_say_what_and_where(outside: Make, tmp_path: Path) -> None:
+@both_runtimes
+def test_missing_weights_say_what_and_where(device: str, outside: Make, tmp_path: Path) -> None:
     path = outside()
     with pytest.raises(FileError, match=r"weights\.safetensors[\s\S]*beside the module"):
-        load(path)
+        load(path, device=device)
     write_safetensors(tmp_path / "weights.safetensors", {"b": WEIGHTS["b"]})
     with pytest.raises(ModuleMismatch, match="lacks w, which"):
-        load(path)
+        load(path, device=device)
 
 
-def test_weights_of_another_size_are_refused(outside: Make, tmp_path: Path) -> None:
+@both_runtimes
+def test_weights_of_another_size_are_refused(device: str, outside: Make, tmp_path: Path) -> None:
     path = outside()
     write_safetensors(tmp_path / "weights.safetensors", WEIGHTS | {"w": WEIGHTS["w"][:2]})
     with pytest.raises(ModuleError, match=r"cannot load .*module\.vmfb"):
-        load(path)
+        load(path, device=device)
 
 
 def test_weights_for_a_module_without_are_refused(mixed_module: Make, tmp_path: Path) -> None:

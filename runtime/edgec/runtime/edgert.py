@@ -54,6 +54,7 @@ class _Handle:
     """A native object; `close()` gives it back early, twice is fine."""
 
     _release = ""
+    pointer: int | None = None
 
     def __init__(self, library: Any, pointer: int | None) -> None:
         self.library = library

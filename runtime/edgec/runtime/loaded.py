@@ -159,6 +159,7 @@ class LoadedModule:
         self.device = device
         self.signatures: Mapping[str, Signature] = module.signatures
         self._lock = threading.Lock()
+        self._weights = weights
         program = device.backend.load(module, weights)
         self._program: Program | None = program
         for name in module.signatures:
@@ -260,6 +261,7 @@ class LoadedModule:
         """Let go of the module; arrays it gave stay valid, calls raise. Closing twice is fine."""
         with self._lock:
             self._program = None
+            self._weights = None
 
     def __enter__(self) -> "LoadedModule":
         return self
