@@ -78,7 +78,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 def _build(machine: Machine) -> Path:
     """The command for another machine; built again when a source is newer."""
     output = BUILD / "cross" / machine.triple / "edgert"
-    sources = [*SOURCE.glob("src/**/*.c"), *SOURCE.glob("cli/*.c")]
+    sources = [*sorted(SOURCE.glob("src/**/*.c")), *SOURCE.glob("cli/*.c")]
     headers = [*SOURCE.glob("**/*.h")]
     newest = max(file.stat().st_mtime for file in (*sources, *headers))
     if not output.exists() or output.stat().st_mtime < newest:

@@ -9,7 +9,8 @@ const [program, ...words] = process.argv.slice(2);
 const wasi = new WASI({ version: 'preview1', args: ['edgert', ...words], preopens: { '/': '/' } });
 const module = await WebAssembly.compile(readFileSync(program));
 const kernels = new Kernels();
-const imports = { ...wasi.getImportObject(), edgert: kernels.imports };
+// What node 20 has getImportObject() for, in a way that node 18 knows, too.
+const imports = { wasi_snapshot_preview1: wasi.wasiImport, edgert: kernels.imports };
 const instance = await WebAssembly.instantiate(module, imports);
 kernels.attach(instance);
 process.exit(wasi.start(instance));
