@@ -222,23 +222,3 @@ def test_an_executable_is_checked_before_it_runs(
     ):
         with pytest.raises(ModuleError, match="executable"):
             with_change(offset, value)
-
-
-def test_a_guided_fuzzer_finds_nothing(
-    build: Callable[[str], Path], modules: dict[str, Path], tmp_path: Path
-) -> None:
-    """A short run, from the bytes of good modules; `fuzz.c` is for longer ones."""
-    build("sanitize")  # for what it says of missing tools
-    flags = (
-        *("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"),
-        *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
-        f"-I{SOURCE / 'include'}",
-    )
-    run("cc", *flags, "-c", HERE / "fuzz_main.c", "-o", tmp_path / "main.o")
-    run(
-        *("cc", *flags, "-fsanitize-coverage=trace-pc", HERE / "fuzz.c"),
-        *(*SOURCE.glob("src/**/*.c"), tmp_path / "main.o", "-lm", "-lpthread"),
-        *("-o", tmp_path / "fuzz"),
-    )
-    printed = run(tmp_path / "fuzz", "20000", "7", *modules.values())
-    assert int(printed.split()[2]) > 1000

@@ -1,0 +1,94 @@
+"""A long run of the fuzzer, guided by coverage, under AddressSanitizer and UBSan.
+
+    python -m tests.c.fuzzing --executions 10000000          # some hours of one core
+    python -m tests.c.fuzzing --executions 10000000 --keep   # and keep what it found in corpus.zip
+
+Starts from the inputs in `corpus.zip`: modules of one function for each instruction, and what
+earlier runs made of them. Each is read as a module and all of its functions are called, on the
+device that runs no native code. What crashes, leaks or hangs ends the run and is left in the
+file `fuzz-found`.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+__all__ = ["CORPUS", "LARGEST", "build", "unpack"]
+
+HERE = Path(__file__).parent
+SOURCE = HERE.parents[1] / "runtime" / "c"
+CORPUS = HERE / "corpus.zip"
+LARGEST = 2500
+"""Bytes of an input that is kept: small ones run fast, and large ones the compiler makes anew."""
+
+
+def build(folder: Path) -> Path:
+    """The fuzzer, compiled into a folder.
+
+    Raises:
+        subprocess.CalledProcessError: the compiler fails.
+    """
+    flags = (
+        *("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"),
+        *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
+        f"-I{SOURCE / 'include'}",
+    )
+    main, program = folder / "main.o", folder / "fuzz"
+    sources = sorted(map(str, SOURCE.glob("src/**/*.c")))
+    for words in (
+        (*flags, "-c", str(HERE / "fuzz_main.c"), "-o", str(main)),
+        (
+            *(*flags, "-fsanitize-coverage=trace-pc", str(HERE / "fuzz.c"), *sources, str(main)),
+            *("-lm", "-lpthread", "-o", str(program)),
+        ),
+    ):
+        subprocess.run(["cc", *words], check=True)
+    return program
+
+
+def unpack(folder: Path) -> Path:
+    """The inputs of `corpus.zip` as files in a folder, which is made."""
+    with zipfile.ZipFile(CORPUS) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def _pack(folder: Path) -> None:
+    """Inputs to `corpus.zip`, the same bytes for the same inputs."""
+    with zipfile.ZipFile(CORPUS, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for file in sorted(folder.iterdir()):
+            if file.stat().st_size <= LARGEST:
+                info = zipfile.ZipInfo(file.name)
+                archive.writestr(info, file.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--executions", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", action="store_true", help="write the inputs of use to corpus.zip")
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        program = build(folder)
+        corpus = unpack(folder / "corpus")
+        found, needed = folder / "found", folder / "needed"
+        for made in (found, needed):
+            made.mkdir()
+        command = [program, str(chosen.executions), str(chosen.seed), corpus, found]
+        if subprocess.run(command, check=False).returncode:
+            return 1
+        if chosen.keep:
+            for file in found.iterdir():
+                if file.stat().st_size > LARGEST:
+                    file.unlink()
+            subprocess.run([program, "0", "1", found, needed], check=True)
+            _pack(needed)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
