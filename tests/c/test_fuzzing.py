@@ -1,4 +1,4 @@
-"""A short run of the fuzzer, from its corpus and from good modules; `fuzzing.py` is for long ones."""
+"""A short run of the fuzzer, from its corpus and good modules; `fuzzing.py` is for long ones."""
 
 import shutil
 from collections.abc import Callable
