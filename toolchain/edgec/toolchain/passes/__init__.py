@@ -52,7 +52,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 22
+PASSES_VERSION = 23
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 

@@ -15,7 +15,7 @@ from edgec.toolchain.passes.quantised_kernels.constants import Constants
 
 __all__ = ["Bytes", "Dequantised", "Weights", "as_bytes", "dequantised", "weights"]
 
-_MOVES = ("stablehlo.reshape", "stablehlo.transpose", "stablehlo.pad")
+_MOVES = ("stablehlo.reshape", "stablehlo.transpose", "stablehlo.pad", "stablehlo.slice")
 _ROUNDED = "stablehlo.round_nearest_even"
 
 

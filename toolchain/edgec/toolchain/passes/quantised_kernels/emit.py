@@ -40,6 +40,7 @@ _STEPS_OF_DEQUANTISING = (
     "stablehlo.multiply",
     "stablehlo.divide",
     "stablehlo.pad",
+    "stablehlo.slice",
 )
 
 
@@ -174,6 +175,12 @@ class _Emission:
             if op.name == "stablehlo.pad":
                 low, high = (graph.integers(op, f"edge_padding_{end}") for end in ("low", "high"))
                 source = graph.pad(source, filler, low, high)
+            elif op.name == "stablehlo.slice":
+                starts, limits, strides = (
+                    graph.integers(op, name)
+                    for name in ("start_indices", "limit_indices", "strides")
+                )
+                source = graph.slice_(source, starts, limits, strides)
             elif op.name == "stablehlo.transpose":
                 source = graph.transpose(source, graph.integers(op, "permutation"))
             else:
@@ -247,7 +254,7 @@ class _Emission:
     ) -> tuple[str, str, Any, Any]:
         """The kernel's name and text, its weights, and what its sums begin with."""
         sizes = plan.plan
-        height, width = sizes.height + sum(sizes.pad[0]), sizes.width + sum(sizes.pad[1])
+        height, width = plan.sizes
         product = sizes.op.name == "stablehlo.dot_general"
         key = KernelKey(
             kind="depthwise" if sizes.depthwise else "product" if product else "convolution",

@@ -34,6 +34,7 @@ class BytePlan:
         source: its input in bytes.
         moves: what is still to be done to the input's bytes before the kernel reads them.
         pad: zeros that the input wants around it after that.
+        sizes: rows and columns of the input with them.
         weights: its weights in bytes.
         tail: what follows it in registers.
         reads: for each other tensor that the tail reads, what it is in bytes, or None.
@@ -44,6 +45,7 @@ class BytePlan:
     source: Dequantised
     moves: tuple[Any, ...]
     pad: Pad
+    sizes: tuple[int, int]
     weights: Weights
     tail: Tail
     reads: tuple[Dequantised | None, ...]
@@ -87,12 +89,13 @@ def _plan(
     if end is None:
         tail = find_tail(result, taken, order)
     reads = (dequantised(value, known) for value in tail.tensors)
-    moves, pad = _padding(plan, source)
+    moves, pad, sizes = _padding(plan, source)
     return BytePlan(
         plan=plan,
         source=source,
         moves=moves,
         pad=pad,
+        sizes=sizes,
         weights=bytes_,
         tail=tail,
         reads=tuple(None if read is None or read.moves else read for read in reads),
@@ -107,22 +110,39 @@ def _turn(op: Any) -> bool:
     return "rhs_contracting_dimensions = [1]" in str(op.attributes["dot_dimension_numbers"])
 
 
-def _padding(plan: Plan, source: Dequantised) -> tuple[tuple[Any, ...], Pad]:
-    """The moves that are not part of the padding, and the padding.
+def _padding(plan: Plan, source: Dequantised) -> tuple[tuple[Any, ...], Pad, tuple[int, int]]:
+    """The moves that the kernel does not do; zeros around what it reads; its rows and columns.
 
-    A border of zeros is the kernel's own where it is all that is between it and the bytes.
+    A border of zeros is the kernel's own where it is all that is between it and the bytes; and it
+    need not be told that the end of its input was cut off, which no window reached.
     """
+    sizes = (plan.height + sum(plan.pad[0]), plan.width + sum(plan.pad[1]))
     rank = len(plan.op.operands[0].type.shape)
-    if any(op.name != "stablehlo.pad" for op in source.moves) or rank not in (3, 4):
-        return source.moves, plan.pad
-    if plan.op.name != "stablehlo.convolution":
-        return source.moves, plan.pad
+    if not source.moves or rank not in (3, 4) or plan.op.name != "stablehlo.convolution":
+        return source.moves, plan.pad, sizes
     pad = [list(pair) for pair in plan.pad]
     for op in source.moves:
+        if op.name == "stablehlo.slice" and _cuts_the_end(op) and not any(p[1] for p in pad):
+            continue
+        if op.name != "stablehlo.pad":
+            return source.moves, plan.pad, sizes
         low, high = (integers(op, f"edge_padding_{end}") for end in ("low", "high"))
         if any((low[0], low[-1], high[0], high[-1])):
-            return source.moves, plan.pad
+            return source.moves, plan.pad, sizes
         for axis in range(1, rank - 1):
             pad[axis + 3 - rank][0] += low[axis]
             pad[axis + 3 - rank][1] += high[axis]
-    return (), ((pad[0][0], pad[0][1]), (pad[1][0], pad[1][1]))
+    whole = source.bytes.value.type.shape
+    rows, columns = (1 if rank == 3 else whole[1], whole[rank - 2])
+    border: Pad = ((pad[0][0], pad[0][1]), (pad[1][0], pad[1][1]))
+    return (), border, (rows + sum(border[0]), columns + sum(border[1]))
+
+
+def _cuts_the_end(op: Any) -> bool:
+    """Whether a slice takes rows and columns off the end alone."""
+    before, after = op.operands[0].type.shape, op.results[0].type.shape
+    return (
+        not any(integers(op, "start_indices"))
+        and set(integers(op, "strides")) == {1}
+        and (before[0], before[-1]) == (after[0], after[-1])
+    )
