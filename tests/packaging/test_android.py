@@ -1,6 +1,7 @@
 """The Android package's Java and C, compiled and run on this machine's JVM."""
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,36 @@ def test_failures_are_exceptions(java: tuple[str, ...], odd: Path, package: Path
 def test_a_hundred_thousand_calls_leak_nothing(java: tuple[str, ...], odd: Path) -> None:
     words = [word for word in java if word != "-Xcheck:jni"]
     assert run(*words, "leaks", odd, "100000").endswith("done\n")
+
+
+@pytest.mark.skipif(shutil.which("kotlinc") is None, reason="no kotlinc on the PATH")
+def test_kotlin_answers_as_the_reference_runtime(
+    java: tuple[str, ...], package: Path, odd: Path, tmp_path: Path
+) -> None:
+    classes = java[java.index("-cp") + 1]
+    sources = [f for root in (package, odd) for f in root.glob("src/main/kotlin/**/*.kt")]
+    use = HERE.with_name("kotlin") / "Use.kt"
+    run(
+        "kotlinc",
+        "-Werror",
+        "-include-runtime",
+        "-cp",
+        classes,
+        *sources,
+        use,
+        "-d",
+        "k.jar",
+        cwd=tmp_path,
+    )
+    command = [*java[:-1], "UseKt"]
+    command[command.index(classes)] = f"{classes}:{tmp_path / 'k.jar'}"
+    label, *scores = run(*command, package / "src/main/assets").split()
+    with runtime.load(package) as model:
+        expected = model.main(np.zeros((1, 8, 8), np.float32))
+    assert int(label) == expected["label"]
+    np.testing.assert_allclose(
+        np.array(scores, np.float32), expected["scores"][0], rtol=1e-5, atol=1e-5
+    )
 
 
 def test_kotlin_names_what_java_has(package: Path) -> None:
