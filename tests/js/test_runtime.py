@@ -347,6 +347,33 @@ def test_an_idle_worker_keeps_no_program_alive_and_calls_of_one_take_turns(folde
     assert found == [2 * i for i in range(20)]
 
 
+def test_workers_of_models_that_nobody_has_any_more_end(folder: Path) -> None:
+    ended = run_node(
+        """
+        const { Worker } = await import('node:worker_threads');
+        const { setFlagsFromString } = await import('node:v8');
+        const { runInNewContext } = await import('node:vm');
+        setFlagsFromString('--expose-gc');
+        const collect = runInNewContext('gc');
+        let ended = 0;
+        const { terminate } = Worker.prototype;
+        Worker.prototype.terminate = function () { ended += 1; return terminate.call(this); };
+        const use = async () => {
+          const model = await load('wasm.vmfb', { worker: true });
+          await model.functions.close([[1]]);
+        };
+        for (let i = 0; i < 3; ++i) await use();
+        for (let i = 0; i < 100 && ended < 3; ++i) {
+          collect();
+          await new Promise((done) => setTimeout(done, 20));
+        }
+        print(ended);
+        """,
+        folder,
+    )
+    assert ended == 3
+
+
 def test_memory_does_not_grow_with_calls(folder: Path) -> None:
     before, after = run_node(
         """
