@@ -139,6 +139,7 @@ def centred(value: Any, tensor: TfliteTensor) -> Any:
 def quantized(value: Any, tensor: TfliteTensor) -> Any:
     """Real numbers as a tensor's integers, the nearest that there are; others as they are."""
     import jax.numpy as jnp
+    from jax import lax
 
     given = tensor.quantization
     if given is None or tensor.dtype.kind not in "iu" or tensor.dtype.itemsize > 2:
@@ -146,7 +147,8 @@ def quantized(value: Any, tensor: TfliteTensor) -> Any:
     scales, zeros = _parameters(given, len(tensor.shape))
     limits = np.iinfo(tensor.dtype)
     steps = jnp.round(jnp.asarray(value).astype(np.float32) / scales) + zeros
-    return jnp.clip(steps, limits.min, limits.max).astype(tensor.dtype)
+    low, high = np.float32(limits.min), np.float32(limits.max)
+    return lax.clamp(low, steps, high).astype(tensor.dtype)
 
 
 def _parameters(given: Quantization, rank: int) -> tuple[np.ndarray, np.ndarray]:

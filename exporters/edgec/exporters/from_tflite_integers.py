@@ -40,6 +40,8 @@ def product(call: Call, function: Callable[[Call], Any], data: int, weights: int
         data: which input is the data.
         weights: which input is the weights, with one scale or one for each channel out.
     """
+    from jax import lax
+
     whole = [
         value if value is None or tensor is None else centred(value, tensor)
         for value, tensor in zip(call.values, call.inputs, strict=True)
@@ -51,7 +53,7 @@ def product(call: Call, function: Callable[[Call], Any], data: int, weights: int
     zero = np.float32(out.zero_points[0])
     low, high = _bounds(call, out)
     steps = call.xp.round(total * scale) + zero
-    return call.xp.clip(steps, low, high).astype(call.outputs[0].dtype)
+    return lax.clamp(low, steps, high).astype(call.outputs[0].dtype)
 
 
 def _bounds(call: Call, out: Quantization) -> tuple[np.float32, np.float32]:

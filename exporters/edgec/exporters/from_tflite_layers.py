@@ -20,8 +20,7 @@ __all__ = [
     "transpose_conv",
 ]
 
-_NHWC = ("NHWC", "OHWI", "NHWC")
-_DEPTHWISE = ("NHWC", "HWIO", "NHWC")
+_NHWC = ("NHWC", "HWIO", "NHWC")
 _NDHWC = ("NDHWC", "DHWIO", "NDHWC")
 
 
@@ -29,16 +28,16 @@ def conv_2d(call: Call) -> Any:
     """CONV_2D of NHWC by OHWI, grouped where the weights have fewer channels."""
     from jax import lax
 
-    x, weights = call[0], call[1]
+    x, weights = call[0], call.xp.transpose(call[1], (1, 2, 3, 0))
     strides, dilation = _strides(call)
     value = lax.conv_general_dilated(
         x,
         weights,
         strides,
-        _padding(call, weights.shape[1:3], strides, dilation),
+        _padding(call, weights.shape[:2], strides, dilation),
         rhs_dilation=dilation,
         dimension_numbers=_NHWC,
-        feature_group_count=x.shape[3] // weights.shape[3],
+        feature_group_count=x.shape[3] // weights.shape[2],
     )
     return call.activated(_biased(call, value, 2))
 
@@ -56,7 +55,7 @@ def depthwise_conv_2d(call: Call) -> Any:
         strides,
         _padding(call, weights.shape[:2], strides, dilation),
         rhs_dilation=dilation,
-        dimension_numbers=_DEPTHWISE,
+        dimension_numbers=_NHWC,
         feature_group_count=x.shape[3],
     )
     return call.activated(_biased(call, value, 2))
@@ -96,7 +95,7 @@ def transpose_conv(call: Call) -> Any:
         pads.append((low, out - ((size - 1) * stride + 1) - low + kernel - 1))
     value = lax.conv_general_dilated(
         x,
-        call.xp.flip(weights, (1, 2)),
+        call.xp.transpose(call.xp.flip(weights, (1, 2)), (1, 2, 3, 0)),
         (1, 1),
         pads,
         lhs_dilation=strides,
