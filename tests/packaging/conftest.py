@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
 
 from edgec.toolchain import Program, load_program
 from edgec.toolchain.cache import CACHE_VARIABLE
@@ -47,6 +46,8 @@ def digits() -> Program:
 @pytest.fixture(scope="session")
 def images() -> np.ndarray:
     """Some held-out digits: f32[n, 8, 8], as the sample splits them."""
+    from sklearn.datasets import load_digits
+
     return load_digits().images[-8:].astype(np.float32)
 
 

@@ -148,7 +148,10 @@ def test_sentences_are_packaged_too(tmp_path: Path) -> None:
     np.testing.assert_allclose(shown, call.outputs[0].reshape(-1)[:16], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("link", [False, True], ids=["loaded", "linked"])
+@pytest.mark.parametrize(
+    "link",
+    [pytest.param(False, id="loaded", marks=pytest.mark.slow), pytest.param(True, id="linked")],
+)
 def test_every_type_and_size_goes_through_the_typed_header(link: bool, tmp_path: Path) -> None:
     need("cc")
     (tmp_path / "odd.mlir").write_text(ODD)

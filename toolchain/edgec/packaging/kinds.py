@@ -24,6 +24,7 @@ class Kind:
             name, `{type}` the same as a type's.
         builder: `module:function` that writes the rest of the package; called with the `Plan`.
         isas: the instruction sets that it can be for, as IREE spells them; empty for any.
+        system: what the target's triple has to name (`-apple-`); empty for any system.
         links: whether kernels are compiled into object files that the app links (no code is loaded
             at run time); where `--static` may be given, that decides.
     """
@@ -35,6 +36,7 @@ class Kind:
     modules: str
     builder: str
     isas: tuple[str, ...] = ()
+    system: str = ""
     links: bool = False
 
     def build(self, plan: "Plan") -> None:
@@ -71,6 +73,7 @@ KINDS: Mapping[str, Kind] = {
         modules="Sources/{type}/Modules",
         builder="edgec.packaging.ios:build",
         isas=("arm_64",),
+        system="-apple-",
         links=True,
     ),
     "web": Kind(

@@ -111,7 +111,8 @@ def targets_of(kind: Kind, names: Sequence[str]) -> tuple[Target, ...]:
                 f"{target.driver}",
                 hint=f"leave --target out for {', '.join(kind.targets)}",
             )
-        if kind.isas and isa_of(target) not in kind.isas:
+        triple = target.cpu.triple if target.cpu else ""
+        if (kind.isas and isa_of(target) not in kind.isas) or kind.system not in triple:
             raise TargetError(
                 f"a package for {kind.name} does not run on {target.name}",
                 hint=f"leave --target out for {', '.join(kind.targets)}",
