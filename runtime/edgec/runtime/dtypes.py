@@ -80,7 +80,10 @@ class DType(Enum):
         for dtype, spelling in _MLIR.items():
             if spelling == name:
                 return dtype
-        raise InputError(f"the MLIR element type {text} has no edgec counterpart")
+        raise InputError(
+            f"the MLIR element type {text} has no edgec counterpart",
+            hint=f"use one of {', '.join(d.value for d in cls)}",
+        )
 
 
 _NUMPY: dict[DType, np.dtype] = {

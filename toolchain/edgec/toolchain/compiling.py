@@ -17,12 +17,13 @@ from typing import Any
 
 from edgec.runtime import Module, Tolerance, mark_checked
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import CompileError, FileError, WrongAnswer
+from edgec.runtime.errors import CompileError, EdgecError, FileError, WrongAnswer
 from edgec.runtime.files import write_atomically
 from edgec.targets import Target, find
 from edgec.toolchain import diagnostics, isolate
 from edgec.toolchain.cache import Cache, Entry, key_of
 from edgec.toolchain.check import Outcome, check_module, unchecked
+from edgec.toolchain.early_refusals import TEXT
 from edgec.toolchain.flags import command_line, compile_flags, without_tiling
 from edgec.toolchain.kernels.cpu.cut import Cut
 from edgec.toolchain.load import load_program
@@ -409,23 +410,33 @@ class _Job:
         with self.clock.step(Step.PASSES):
             source = scratch / "program.mlirbc"
             source.write_bytes(self.program.bytecode)
-            prepared = isolate.call(
-                "prepare",
-                {
-                    "source": str(source),
-                    "output": str(files.source),
-                    "info": self.program.info.to_json(),
-                    "facts": self._facts(),
-                    "target": self.target.to_json(),
-                    "level": settings.level,
-                    "narrow": narrow,
-                    "disabled": list(settings.disabled),
-                    "cuts": settings.to_json()["cuts"],
-                },
-                subject=self.name,
-                timeout=_PREPARE_TIMEOUT,
-            )
+            try:
+                prepared = isolate.call(
+                    "prepare",
+                    {
+                        "source": str(source),
+                        "output": str(files.source),
+                        "info": self.program.info.to_json(),
+                        "facts": self._facts(),
+                        "target": self.target.to_json(),
+                        "level": settings.level,
+                        "narrow": narrow,
+                        "disabled": list(settings.disabled),
+                        "cuts": settings.to_json()["cuts"],
+                    },
+                    subject=self.name,
+                    timeout=_PREPARE_TIMEOUT,
+                )
+            except EdgecError as error:
+                error.where = self._place(error.where)
+                raise
         return PassReport.from_json(prepared)
+
+    def _place(self, where: str | None) -> str | None:
+        """A place with the user's file where it is in the program's text."""
+        if where and where.startswith(f"{TEXT}:") and self.program.path:
+            return f"{self.program.path}{where.removeprefix(TEXT)}"
+        return where
 
     def _compile(self, files: _Files, scratch: Path) -> None:
         """Run the compiler on `files.source`; where it fails with data tiling, again without."""

@@ -128,7 +128,7 @@ def _spec(kind: Any, name: str, place: str) -> TensorSpec:
             sizes = [size for size in torch[1].split(",") if size]
             return TensorSpec(name=name, shape=_shape(sizes, name), dtype=DType.from_mlir(torch[2]))
     except InputError as error:
-        raise ProgramError(f"{place} is {kind}: {error.what}") from error
+        raise ProgramError(f"{place} is {kind}: {error.what}", hint=error.hint) from error
     raise ProgramError(f"{place} is {kind}, and edgec calls functions of tensors only")
 
 

@@ -11,7 +11,7 @@ from edgec.targets import Target
 from edgec.toolchain.process import Finished
 from edgec.toolchain.refusals import KNOWN, LAPACK
 
-__all__ = ["Message", "explain", "explain_unreadable", "messages"]
+__all__ = ["Message", "explain", "explain_lapack", "explain_unreadable", "messages", "shorten"]
 
 _LINE = re.compile(
     r"^(?:loc\()?\"?(?P<file>[^\s\"][^\"]*?)\"?:(?P<line>\d+)(?::\d+)?\)?:? "
@@ -59,7 +59,7 @@ def explain(
         return CompileError(what, where=place, hint=hint, log=where)
     text = found[0].text if found else f"the compiler ended with exit status {finished.code}"
     return CompileError(
-        f"the compiler refused the program for {target.name}: {_shorten(text)}",
+        f"the compiler refused the program for {target.name}: {shorten(text)}",
         where=place,
         hint="look at the log; another target or -O1 may take it",
         log=where,
@@ -76,7 +76,7 @@ def explain_unreadable(data: bytes) -> CompileError | None:
     for routine in LAPACK:
         for name in sorted(called):
             if routine in name:
-                what, hint = _lapack(name)
+                what, hint = explain_lapack(name)
                 return CompileError(what, hint=hint)
     if b"sdy" not in data:
         return None
@@ -129,7 +129,7 @@ def _explanations(found: list[Message], target: Target) -> Iterator[tuple[str, s
     for message in found:
         name = re.search(r"lapack_[a-z]\w+?_ffi", message.text)
         if name:
-            yield _lapack(name[0])
+            yield explain_lapack(name[0])
     for refusal in KNOWN:
         for message in found:
             match = refusal.pattern.search(message.text)
@@ -142,11 +142,13 @@ def _explanations(found: list[Message], target: Target) -> Iterator[tuple[str, s
                 )
 
 
-def _lapack(name: str) -> tuple[str, str]:
+def explain_lapack(name: str) -> tuple[str, str]:
+    """What a call of JAX into LAPACK (`lapack_spotrf_ffi`) is for, and what to do without it."""
     routine = re.sub(r"^lapack_[a-z](\w+?)_ffi$", r"\1", name)
     title, call = LAPACK.get(routine, ("linear algebra routine", "jnp.linalg"))
+    article = "an" if title[0] in "aeiou" else "a"
     return (
-        f"the model needs a {title} ({call}), which JAX leaves to LAPACK ({name})",
+        f"the model needs {article} {title} ({call}), which JAX leaves to LAPACK ({name})",
         "compute it outside the model and give the result as an input, "
         "or write it with matrix products and loops",
     )
@@ -176,7 +178,7 @@ def _crash(
     detail = said[0] if said else found[0].text if found else ""
     return CompilerCrash(
         f"the compiler died of {how} while compiling for {target.name}"
-        + (f": {_shorten(detail)}" if detail else ""),
+        + (f": {shorten(detail)}" if detail else ""),
         where=_best_place(found),
         hint=f"try -O1 or another target; it is a fault of the compiler, worth a report with the "
         f"log at {_ISSUES}",
@@ -184,7 +186,7 @@ def _crash(
     )
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
     """One readable line of a message that may hold a whole operation."""
     text = re.sub(r"\s+", " ", text.partition(" see current operation")[0])
     text = re.sub(r"(explicitly marked illegal)?: %.*", "", text).strip()

@@ -14,7 +14,8 @@ from edgec.runtime.errors import ProgramError
 from edgec.runtime.files import read_bytes, write_atomically
 from edgec.targets import Target
 from edgec.toolchain.describe import describe
-from edgec.toolchain.diagnostics import explain_unreadable
+from edgec.toolchain.diagnostics import explain_unreadable, messages, shorten
+from edgec.toolchain.early_refusals import refuse_calls, refuse_operations
 from edgec.toolchain.kernels.cpu.cut import Cut
 from edgec.toolchain.passes import Pass, Situation, passes_for
 from edgec.toolchain.program import ProgramInfo
@@ -78,6 +79,7 @@ def prepare_file(
     Raises:
         FileError: a file cannot be read or written.
         ProgramError: the code is damaged or does not fit its description.
+        CompileError: no target runs one of its operations.
         UsageError: `disabled` names no pass, or one that cannot be left out.
     """
     from iree.compiler import ir
@@ -101,10 +103,14 @@ def prepare_file(
         narrow=narrow,
         cuts=cuts or {},
     )
+    if situation.is_stablehlo:
+        refuse_operations(module)
     least_precise = situation.least_precise if situation.is_stablehlo else ""
     changes: dict[str, int] = {}
     for step in passes_for(situation, disabled):
         changes[step.name] = timed(step.name, functools.partial(run_pass, step, module))
+    if situation.is_stablehlo:
+        refuse_calls(module)
     with module.context, write_atomically(output) as stream:
         timed("write", lambda: module.operation.write_bytecode(stream))
     return Prepared(seconds=seconds, changes=changes, least_precise=least_precise)
@@ -129,7 +135,11 @@ def run_pass(step: Pass, module: Any) -> int:
         result = step.run(module)
         module.operation.verify()
     except ir.MLIRError as error:
+        said = next(iter(messages(str(error))), None)
         raise ProgramError(
-            f"the pass {step.name} failed: {error}", hint="export the model again"
+            f"the pass {step.name} cannot rewrite the program: "
+            f"{shorten(said.text if said else str(error))}",
+            where=next(iter(said.places), None) if said else None,
+            hint=f"leave it out with --disable-pass={step.name}",
         ) from error
     return result

@@ -1,0 +1,114 @@
+"""Operations that no target runs, found in the program before the compiler is asked.
+
+The compiler takes some of them in silence and fails on the device, refuses others in words of its
+own, and dies of a few.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from edgec.runtime.errors import CompileError
+from edgec.toolchain.diagnostics import explain_lapack
+from edgec.toolchain.passes.functions import inside
+from edgec.toolchain.refusals import KNOWN
+
+__all__ = ["OPERATIONS", "TEXT", "place_of", "refuse_calls", "refuse_operations"]
+
+TEXT = "-"
+"""The file that a location names where the program was text."""
+
+_DEVICES = ("speaks to other devices, and a module runs on one", "export it for a single device")
+_QUEUES = (
+    "hands arrays to or from its host while it runs, and a module has no such queue",
+    "make it an argument or a result of the function",
+)
+
+OPERATIONS: Mapping[str, tuple[str, str]] = {
+    "stablehlo.all_gather": _DEVICES,
+    "stablehlo.all_reduce": _DEVICES,
+    "stablehlo.all_to_all": _DEVICES,
+    "stablehlo.collective_broadcast": _DEVICES,
+    "stablehlo.collective_permute": _DEVICES,
+    "stablehlo.cross-replica-sum": _DEVICES,
+    "stablehlo.partition_id": _DEVICES,
+    "stablehlo.recv": _DEVICES,
+    "stablehlo.reduce_scatter": _DEVICES,
+    "stablehlo.replica_id": _DEVICES,
+    "stablehlo.send": _DEVICES,
+    "stablehlo.infeed": _QUEUES,
+    "stablehlo.outfeed": _QUEUES,
+    "stablehlo.cholesky": (
+        "is a factorisation without code in the compiler",
+        "export with `edgec export`, which writes JAX's own out, or factorise before and give the "
+        "result as an input",
+    ),
+    "stablehlo.triangular_solve": (
+        "is a solver without code in the compiler",
+        "export with `edgec export`, which writes JAX's own out, or invert before and multiply",
+    ),
+    "stablehlo.uniform_quantize": (
+        "is on a quantised type, of which the compiler has none",
+        "quantise with plain integers: divide by the scale, round, clamp, convert",
+    ),
+    "stablehlo.uniform_dequantize": (
+        "is on a quantised type, of which the compiler has none",
+        "take plain integers: convert, subtract the zero point, multiply by the scale",
+    ),
+}
+"""Why an operation is refused, and what to do."""
+
+# What the compiler itself writes out.
+_ANSWERED = frozenset({"ProductOfElementaryHouseholderReflectors", "Qr"})
+
+
+def refuse_operations(module: Any) -> None:
+    """Raise for the first operation of `OPERATIONS`, before any pass meets it.
+
+    Args:
+        module: an `ir.Module`.
+
+    Raises:
+        CompileError: naming the operation, its place and what to do.
+    """
+    for op in inside(module.operation):
+        found = OPERATIONS.get(op.name)
+        if found is not None:
+            why, hint = found
+            raise CompileError(f"{op.name} {why}", where=place_of(op), hint=hint)
+
+
+def refuse_calls(module: Any) -> None:
+    """Raise for the first call of a foreign function that is left after all passes.
+
+    Args:
+        module: an `ir.Module`.
+
+    Raises:
+        CompileError: naming the function, its place and what to do.
+    """
+    from iree.compiler import ir
+
+    for op in inside(module.operation):
+        if op.name != "stablehlo.custom_call":
+            continue
+        name = ir.StringAttr(op.attributes["call_target_name"]).value
+        if name not in _ANSWERED:
+            what, hint = _explained(name)
+            raise CompileError(what, where=place_of(op), hint=hint)
+
+
+def place_of(op: Any) -> str | None:
+    """`file:line` of an operation: the innermost that is not inside a framework."""
+    places = re.findall(r'"([^"]+)":(\d+):\d+', str(op.location))
+    own = [p for p in places if not re.search(r"[/\\](site|dist)-packages[/\\]", p[0])]
+    return next((f"{file}:{line}" for file, line in own or places), None)
+
+
+def _explained(name: str) -> tuple[str, str]:
+    """What a foreign function is, and what to do without it."""
+    if re.fullmatch(r"lapack_[a-z]\w+_ffi", name):
+        return explain_lapack(name)
+    text = f'call_target_name = "{name}"'
+    refusal, match = next((r, found) for r in KNOWN if (found := r.pattern.search(text)))
+    return refusal.what.format(target="", **match.groupdict()), refusal.hint
