@@ -3,14 +3,17 @@
 import hashlib
 import json
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.web.chromium import Chromium, serve
 from edgec import runtime, toolchain
-from edgec.packaging import Made, PackageOptions, make_package
-from edgec.packaging.web_runtime import EXPORTS, runtime_files
+from edgec.packaging import Made, PackageOptions, make_package, web_runtime
+from edgec.packaging.web_runtime import EXPORTS, runtime_files, write_runtime
+from edgec.runtime.errors import MissingExtra
 from edgec.toolchain import Program
 from edgec.toolchain.wasm_linker import LIBRARY
 from tests.js.node import need_chromium, need_node, run_node, write_runtime_once
@@ -119,6 +122,16 @@ def test_chromium_answers_as_python_does_keeps_the_module_and_shows_the_page(
         assert "ms a call" in page.run("document.body.textContent")
         assert re.match(r"\s*\d\s*$", text)  # the label, one number
         page.close()
+
+
+def test_a_missing_compiler_is_named_with_the_extra_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web_runtime, "_kept_at", lambda source: tmp_path)
+    monkeypatch.setitem(sys.modules, "ziglang", None)
+    with pytest.raises(MissingExtra, match="ziglang") as caught:
+        write_runtime(tmp_path / "edgec-runtime")
+    assert "edgec[web]" in caught.value.hint
 
 
 def test_what_edgert_js_calls_is_exported() -> None:

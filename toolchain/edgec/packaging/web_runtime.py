@@ -95,7 +95,7 @@ def edgert_wasm() -> Path:
     output = _kept_at(source) / f"edgert-{_fingerprint(source)}.wasm"
     if output.exists():
         return output
-    if importlib.util.find_spec("ziglang") is None:
+    if not _has_ziglang():
         raise MissingExtra(
             "packages for the web need the wheel ziglang, which compiles edgert",
             hint="pip install 'edgec[web]'",
@@ -117,6 +117,13 @@ def edgert_wasm() -> Path:
         made.chmod(0o644)
         made.replace(output)
     return output
+
+
+def _has_ziglang() -> bool:
+    try:
+        return importlib.util.find_spec("ziglang") is not None
+    except ValueError:  # it is barred from this process
+        return False
 
 
 def _kept_at(source: Path) -> Path:
