@@ -51,7 +51,8 @@ class Chromium:
         to_browser, self._out = os.pipe()
         self._in, from_browser = os.pipe()
         words = [program, *_FLAGS, *flags, f"--user-data-dir={self._profile}", "about:blank"]
-        # The pipe's ends must be 3 and 4 in the browser; higher ones survive the moves.
+        # The pipes' ends must be 3 and 4 in the browser. The second is the last of four that were
+        # opened, thus above both, and the first move does not hit it.
         shell = 'exec 3<&"$1" 4>&"$2"; shift 2; exec "$@"'
         self._process = subprocess.Popen(
             ["/bin/bash", "-c", shell, "bash", str(to_browser), str(from_browser), *words],
