@@ -28,6 +28,7 @@ from edgec.toolchain.passes.plain_products import PlainProducts
 from edgec.toolchain.passes.pointwise_products import PointwiseProducts
 from edgec.toolchain.passes.quantised_kernels import QuantisedKernels
 from edgec.toolchain.passes.recurrent_loops import RecurrentLoops
+from edgec.toolchain.passes.roll_loops import RollLoops
 from edgec.toolchain.passes.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.separate_groups import SeparateGroups
 from edgec.toolchain.passes.separate_reductions import SeparateReductions
@@ -52,7 +53,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 23
+PASSES_VERSION = 24
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
@@ -95,6 +96,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SharedMatrices,
     WidenHalves,
     ErrorFunctions,
+    RollLoops,
     RecurrentLoops,
     UnrollLoops,
     ChannelsLast,

@@ -36,11 +36,12 @@ class RecurrentLoops:
 
     @classmethod
     def plan(cls, situation: Situation) -> "RecurrentLoops | None":
-        """For StableHLO with loops at -O2 and above on a CPU with vectors."""
+        """For StableHLO with loops or products at -O2 and above on a CPU with vectors."""
         unit = vector_unit(situation.target)
         if unit is None or situation.level < 2 or not situation.is_stablehlo:
             return None
-        return cls(unit=unit) if "stablehlo.while" in situation.operations else None
+        needed = situation.operations & {"stablehlo.while", "stablehlo.dot_general"}
+        return cls(unit=unit) if needed else None  # roll-loops may make loops of products
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels it calls."""
