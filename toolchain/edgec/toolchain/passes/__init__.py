@@ -33,6 +33,7 @@ from edgec.toolchain.passes.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.separate_groups import SeparateGroups
 from edgec.toolchain.passes.separate_reductions import SeparateReductions
 from edgec.toolchain.passes.shared_matrices import SharedMatrices
+from edgec.toolchain.passes.signed_powers import SignedPowers
 from edgec.toolchain.passes.signless_integers import SignlessIntegers
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.passes.split_complex import SplitComplex
@@ -85,6 +86,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     FlattenScatters,
     StableSorts,
     BoundGathers,
+    SignedPowers,
     SplitComplex,
     DoubleFunctions,
     SeparateGroups,
