@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import onnx
 import onnxruntime
@@ -159,7 +160,7 @@ CHAINS = {
             step("arith.maximumf", before(5), number(0.0)),
             step("arith.minimumf", before(6), number(255.0)),
         ],
-        5,  # multiply and add, two bounds, rounding, the zero point
+        6,  # multiply and add, two bounds, rounding in two, the zero point
     ),
     "quantise, dequantise, add, quantise": (
         [
@@ -175,7 +176,7 @@ CHAINS = {
             step("arith.maximumf", before(8), number(0.0)),
             step("arith.minimumf", before(9), number(255.0)),
         ],
-        11,
+        13,
     ),
     "a sign, a bias after an activation, a channel's slope": (
         [
@@ -193,7 +194,7 @@ CHAINS = {
 
 
 def evaluated(steps, total, channels, tensors):
-    """The steps in NumPy, in f64."""
+    """The steps in NumPy, in the precision of what is given."""
     made = {
         "arith.addf": np.add,
         "arith.subf": np.subtract,
@@ -234,7 +235,8 @@ def test_fewer_steps_mean_the_same(name: str) -> None:
     value = made.make(last)
     assert value == (Operand.STEP, len(made.steps) - 1)
     want = evaluated(steps, sums * slope, channels, [tensor * 0.0217 - 1.2987])
-    got = evaluated(made.steps, sums, made.channels, [tensor])
+    # In f32, where a large number rounds what it is added to.
+    got = evaluated(made.steps, np.float32(sums), made.channels, [np.float32(tensor)])
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
     if most is not None:
         assert len(made.steps) <= most
@@ -378,3 +380,16 @@ def test_each_layer_is_right_to_a_quantum(kind: type, tmp_path: Path) -> None:
         assert off.max() <= 1, name
         assert (off == 0).mean() > 0.99, name
         assert np.ptp(want.astype(int)) > 200, name  # the case spans the bytes
+
+
+def test_kernels_of_f32_round_every_number_to_the_nearest_even(tmp_path: Path) -> None:
+    values = [n / 4 for n in range(-40, 40)]
+    for power in (2.0**22, 2.0**23, 2.0**24, 1e10):
+        values += [power, power + 1, power - 0.5, -power - 0.5, 0.49999997]
+    x = np.resize(np.array(values, np.float32), (4, 64))
+    program = export(lambda x: jnp.round(x @ np.eye(64, dtype=np.float32)), (x,))
+    path = tmp_path / "m.vmfb"
+    compile(program, "cpu:host", CompileOptions(output=path, cache=False, check=False))
+    with load(path) as module:
+        got = np.asarray(module[next(iter(module.signatures))].call_flat([x])[0].numpy())
+    np.testing.assert_array_equal(got, np.rint(x))

@@ -54,7 +54,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 24
+PASSES_VERSION = 25
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 

@@ -103,7 +103,10 @@ class Epilogue:
         for step in self.steps:
             operands = ", ".join(name(operand) for operand in step.operands)
             result = fresh()
-            lines.append(f"{result} = {step.name} {operands} : {kind}")
+            if step.name == "math.roundeven":
+                lines += _round(result, operands, kind, fresh)
+            else:
+                lines.append(f"{result} = {step.name} {operands} : {kind}")
             done.append(result)
         return lines, done[-1] if done else total
 
@@ -113,3 +116,22 @@ def literal(value: float) -> str:
     import struct
 
     return f"0x{struct.unpack('<I', struct.pack('<f', value))[0]:08X}"
+
+
+def _round(result: str, value: str, kind: str, fresh: Callable[[], str]) -> list[str]:
+    """`result`: the nearest whole numbers, halves to even.
+
+    The compiler takes `math.roundeven` apart into some 25 operations on bits. Below 2^23, adding
+    that number rounds a magnitude and taking it away leaves the rest; above are no fractions.
+    """
+    large, size, added, whole, signed, small = (fresh() for _ in range(6))
+    truth = kind.replace("f32", "i1")
+    return [
+        f"{large} = arith.constant dense<{literal(2.0**23)}> : {kind}",
+        f"{size} = math.absf {value} : {kind}",
+        f"{added} = arith.addf {size}, {large} : {kind}",
+        f"{whole} = arith.subf {added}, {large} : {kind}",
+        f"{signed} = math.copysign {whole}, {value} : {kind}",
+        f"{small} = arith.cmpf olt, {size}, {large} : {kind}",
+        f"{result} = arith.select {small}, {signed}, {value} : {truth}, {kind}",
+    ]

@@ -14,6 +14,7 @@ from edgec.toolchain.kernels.cpu.epilogue import Epilogue, Operand, Step
 
 __all__ = ["Line", "Simplified", "simplify"]
 
+_SMALL = 2.0**22  # three times this and less than this lie one apart from the next f32
 _Number = Any
 """A float, or an array with one for each channel."""
 
@@ -104,10 +105,17 @@ class Simplified:
         if line.high < np.inf:
             value = self.add("arith.minimumf", value, (Operand.SCALAR, line.high))
         if line.rounded:
-            value = self.add("math.roundeven", value)
+            value = self._rounded(line, value)
         if line.after:
             value = self.add("arith.addf", value, (Operand.SCALAR, line.after))
         return value
+
+    def _rounded(self, line: Line, value: tuple[Operand, float]) -> tuple[Operand, float]:
+        """The value rounded: what is small enough loses its fraction beside a large number."""
+        if max(-line.low, line.high) > _SMALL:
+            return self.add("math.roundeven", value)
+        large = (Operand.SCALAR, 3.0 * _SMALL)
+        return self.add("arith.subf", self.add("arith.addf", value, large), large)
 
     def settled(self, line: Line) -> Line:
         """The same value with nothing left to do."""
