@@ -18,7 +18,9 @@ def test_outputs_are_printed_and_written(edgec, module: Path, tmp_path: Path) ->
         assert archive["out1"] == 5
 
 
-@pytest.mark.parametrize("device", ["local-task", "local-sync", "local-task?threads=1"])
+@pytest.mark.parametrize(
+    "device", ["local-task", "local-sync", "local-task?threads=1", "edgert://cpu?threads=2"]
+)
 def test_json_has_outputs_and_comparisons(edgec, module: Path, device: str) -> None:
     x = np.array([[1, -2, 3, 4]] * 3, np.float32)
     np.save("x.npy", x)

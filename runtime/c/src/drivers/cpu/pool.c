@@ -1,8 +1,9 @@
 /* Threads that share the workgroups of a batch of dispatches.
  *
  * A batch is opened by raising `generation`. Every thread, the caller's too, then takes runs of
- * workgroups from the counter `next` and adds what it did to `done`; nobody waits for a particular
- * thread. Threads without work spin for a while and then sleep. The caller closes the batch when
+ * workgroups, of its own share first and of the others' shares then, and adds what it did to `done`;
+ * nobody waits for a particular thread. Shares are alike from batch to batch, so that a thread finds
+ * in its cache what it wrote before. Threads without work spin for a while and then sleep. The caller closes the batch when
  * all is done and no thread is inside it any more; only then the batch's memory is its own again. */
 #include "cpu.h"
 
@@ -11,7 +12,7 @@
 #define POOL_SPINS 2000
 #define POOL_MAX_THREADS 128
 /* A batch that takes less than this is not worth waking others for. */
-#define POOL_MIN_NANOSECONDS 15000u
+#define POOL_MIN_NANOSECONDS 8000u
 /* Runs of workgroups that a thread takes, each thread some four of them. */
 #define POOL_RUNS 4
 
@@ -21,6 +22,7 @@ typedef struct pool_worker {
 #if EDGERT_THREADS
   edgert_thread thread;
 #endif
+  atomic_uint_least64_t next; /* of its share, not yet taken */
   edgert_scratch scratch;
 } pool_worker;
 
@@ -33,8 +35,8 @@ struct edgert_pool {
   const edgert_work *works;
   size_t work_count;
   uint64_t total;
+  uint64_t share; /* of each thread; the last ones may have less */
   uint64_t run;
-  atomic_uint_least64_t next;
   atomic_uint_least64_t done;
   atomic_int failed;
   /* Coming and going. */
@@ -146,13 +148,25 @@ static int pool_is_small(const edgert_work *works, size_t count) {
   return nanoseconds < POOL_MIN_NANOSECONDS;
 }
 
+static uint64_t pool_share_begin(const edgert_pool *self, unsigned owner) {
+  uint64_t begin = owner * self->share;
+  return begin < self->total ? begin : self->total;
+}
+
 /* Take part in the open batch until nothing is left to take. */
 static void pool_take_part(edgert_pool *self, pool_worker *worker) {
   uint64_t total = self->total, run = self->run;
-  for (;;) {
-    uint64_t first = atomic_fetch_add_explicit(&self->next, run, memory_order_relaxed);
-    if (first >= total) return;
-    uint64_t last = total - first < run ? total : first + run;
+  for (unsigned i = 0, owner = worker->index; i < self->threads;) {
+    atomic_uint_least64_t *next = &self->workers[owner].next;
+    uint64_t end = pool_share_begin(self, owner + 1);
+    uint64_t first = atomic_load_explicit(next, memory_order_relaxed);
+    if (first < end) first = atomic_fetch_add_explicit(next, run, memory_order_relaxed);
+    if (first >= end) {
+      owner = owner + 1 < self->threads ? owner + 1 : 0;
+      ++i;
+      continue;
+    }
+    uint64_t last = end - first < run ? end : first + run;
     if (!atomic_load_explicit(&self->failed, memory_order_relaxed) &&
         !pool_run_span(self->works, first, last, worker->index, &worker->scratch))
       atomic_store_explicit(&self->failed, 1, memory_order_relaxed);
@@ -233,9 +247,11 @@ static edgert_status pool_run_together(edgert_pool *self, const edgert_work *wor
   self->works = works;
   self->work_count = count;
   self->total = pool_total(works, count);
-  self->run = self->total / ((uint64_t)self->threads * POOL_RUNS);
+  self->share = (self->total + self->threads - 1) / self->threads;
+  self->run = self->share / POOL_RUNS;
   if (self->run == 0) self->run = 1;
-  atomic_store(&self->next, 0);
+  for (unsigned i = 0; i < self->threads; ++i)
+    atomic_store(&self->workers[i].next, pool_share_begin(self, i));
   atomic_store(&self->done, 0);
   atomic_store(&self->failed, 0);
   uint64_t begin = edgert_nanoseconds();
