@@ -10,18 +10,21 @@ from iree.compiler import ir
 from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile, run_passes
+from edgec.toolchain.kernels.cpu import VectorUnit
 from edgec.toolchain.passes.roll_loops import RollLoops
 from edgec.toolchain.stablehlo import parse_stablehlo
 
+AVX512 = VectorUnit(lanes=16, registers=32, broadcasts=True)
 STEPS = 10
 W = (np.random.default_rng(0).standard_normal((16, 16)) / 4).astype(np.float32)
+LARGE = np.arange(1100 * 1100, dtype=np.float32).reshape(1100, 1100)
 
 
 def rewritten(function) -> tuple[str, int]:
     program = export(function, (jnp.zeros((STEPS, 2, 16)),))
     with ir.Context() as context:
         module = parse_stablehlo(program.bytecode, context)
-        count = RollLoops().run(module)
+        count = RollLoops(unit=AVX512).run(module)
         module.operation.verify()
         return str(module), count
 
@@ -76,11 +79,19 @@ def before_last(x):
     return jnp.stack(states)
 
 
+def large(x):
+    h, states = jnp.zeros((2, 1100)), []
+    for step in range(STEPS):
+        h = jnp.tanh(x[step, 0, :1] + h @ LARGE)
+        states.append(h)
+    return jnp.stack(states)
+
+
 def side_by_side(x):
     return jnp.stack([jnp.tanh(x[step] @ W) for step in range(STEPS)])
 
 
-@pytest.mark.parametrize("function", [other_step, uneven, side_by_side])
+@pytest.mark.parametrize("function", [other_step, uneven, large, side_by_side])
 def test_other_products_by_one_matrix_stay(function):
     after, count = rewritten(function)
     assert count == 0

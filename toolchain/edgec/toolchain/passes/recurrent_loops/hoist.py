@@ -12,7 +12,7 @@ from edgec.toolchain.passes import graph
 from edgec.toolchain.passes.dynamic_shapes.reading import call_target, numbers_of
 from edgec.toolchain.passes.unroll_loops import blocks, counted
 
-__all__ = ["can_be_one_kernel", "hoist", "is_inside"]
+__all__ = ["can_be_one_kernel", "hoist", "is_inside", "is_known"]
 
 _LEAST_TURNS = 4
 _SCALARS = ("stablehlo.maximum", "stablehlo.minimum", "stablehlo.and", "stablehlo.or")
@@ -49,10 +49,12 @@ def can_be_one_kernel(loop: Any) -> bool:
     values = [*loop.operands, *(r for op in body.operations for r in op.operation.results)]
     if not graph.is_static(*values):
         return False
-    return all(
-        op.operation.name in _KNOWN or call_target(op.operation) in ("mhlo.erf", "chlo.erf")
-        for op in body.operations
-    )
+    return all(is_known(op.operation) for op in body.operations)
+
+
+def is_known(op: Any) -> bool:
+    """Whether a kernel may know an operation."""
+    return op.name in _KNOWN or call_target(op) in ("mhlo.erf", "chlo.erf")
 
 
 def is_inside(value: Any, loop: Any) -> bool:

@@ -33,12 +33,12 @@ from edgec.toolchain.passes.recurrent_loops.indices import Turns
 from edgec.toolchain.passes.recurrent_loops.points import NoMatch, Point, dense, moved, whole
 from edgec.toolchain.passes.unroll_loops import blocks, counted
 
-__all__ = ["Plan", "Weights", "read_loop"]
+__all__ = ["MOST_WEIGHTS", "PRODUCTS_A_LANE", "Plan", "Weights", "read_loop"]
 
 _MOST_SCRATCH = 80 * 1024  # of the 128 KiB that IREE gives its worker threads
 _MOST_ELEMENTS = 32 * 1024  # that one step computes
-_MOST_WEIGHTS = 1024 * 1024
-_PRODUCTS_A_LANE = 128 * 1024  # multiplications of one step, by the lanes of a vector
+MOST_WEIGHTS = 1024 * 1024
+PRODUCTS_A_LANE = 128 * 1024  # multiplications of one step, by the lanes of a vector
 _MOVES = (
     "stablehlo.broadcast_in_dim",
     "stablehlo.reshape",
@@ -491,8 +491,8 @@ class _Reader:
         """Leave loops whose steps are worth more than one core, or whose weights outgrow it."""
         elements = sum(math.prod(s.sizes) for s in self.stages if isinstance(s, Fill))
         if (
-            self.weights > _MOST_WEIGHTS
-            or self.multiplied > _PRODUCTS_A_LANE * self.unit.lanes
+            self.weights > MOST_WEIGHTS
+            or self.multiplied > PRODUCTS_A_LANE * self.unit.lanes
             or elements > _MOST_ELEMENTS
         ):
             raise NoMatch

@@ -4,13 +4,17 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from iree.compiler import ir
 
+from edgec.toolchain.kernels.cpu.vectors import VectorUnit
 from edgec.toolchain.passes import graph
+from edgec.toolchain.passes.recurrent_loops.hoist import is_known
+from edgec.toolchain.passes.recurrent_loops.reading import MOST_WEIGHTS, PRODUCTS_A_LANE
 
 __all__ = ["Steps", "attributes_of", "chains", "made_by", "read_steps"]
 
@@ -62,14 +66,31 @@ def attributes_of(op: Any) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, str(value)) for name, value in op.attributes.items()))
 
 
-def chains(block: Any) -> list[list[Any]]:
-    """Products of a block by the same matrix, where there are many, in order."""
+def chains(block: Any, unit: VectorUnit) -> list[list[Any]]:
+    """Products of a block by the same matrix, where there are many and they are small, in order."""
     found: dict[Any, list[Any]] = {}
     for each in block.operations:
         op = each.operation
-        if op.name == "stablehlo.dot_general" and graph.is_static(*op.operands):
+        if op.name == "stablehlo.dot_general" and _is_small(op, unit):
             found.setdefault(op.operands[1], []).append(op)
     return [ops for ops in found.values() if len(ops) >= _LEAST_STEPS]
+
+
+def _is_small(op: Any, unit: VectorUnit) -> bool:
+    """Whether a kernel for a loop would take a product of f32."""
+    values = [*op.operands, *op.results]
+    if not graph.is_static(*values):
+        return False
+    if not all(isinstance(graph.element(v), ir.F32Type) for v in values):
+        return False
+    depth = math.isqrt(  # from (rows depth) (depth columns) / (rows columns)
+        math.prod(graph.shape(op.operands[0]))
+        * math.prod(graph.shape(op.operands[1]))
+        // math.prod(graph.shape(op.results[0]))
+    )
+    products = depth * math.prod(graph.shape(op.results[0]))
+    weights = math.prod(graph.shape(op.operands[1]))
+    return weights <= MOST_WEIGHTS and products <= PRODUCTS_A_LANE * unit.lanes
 
 
 def read_steps(block: Any, chain: Sequence[Any]) -> Steps | None:
@@ -147,7 +168,7 @@ class _Reader:
                 key.append(str(value.type))
                 return -len(leaves)
             op = value.owner.operation
-            if list(op.regions) or len(op.results) != 1 or len(operations) > _MOST_OPERATIONS:
+            if not is_known(op) or len(op.results) != 1 or len(operations) > _MOST_OPERATIONS:
                 raise _NoMatch
             inner = tuple(visit(v) for v in op.operands)
             key.append((op.name, attributes_of(op), str(op.results[0].type), inner))
