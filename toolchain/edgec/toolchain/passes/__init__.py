@@ -28,6 +28,7 @@ from edgec.toolchain.passes.plain_products import PlainProducts
 from edgec.toolchain.passes.pointwise_products import PointwiseProducts
 from edgec.toolchain.passes.quantised_kernels import QuantisedKernels
 from edgec.toolchain.passes.recurrent_loops import RecurrentLoops
+from edgec.toolchain.passes.reverse_first import ReverseFirst
 from edgec.toolchain.passes.roll_loops import RollLoops
 from edgec.toolchain.passes.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.separate_groups import SeparateGroups
@@ -83,6 +84,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     FreeBitcasts,
     GuardProducts,
     PlainProducts,
+    ReverseFirst,
     FlattenScatters,
     StableSorts,
     BoundGathers,
