@@ -1,6 +1,7 @@
 """Quantised ONNX in plain operations: the same numbers in onnxruntime, and as a module."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -181,7 +182,9 @@ def test_scales_worked_out_from_the_values(low: float) -> None:
     compared(model_of(nodes, {"x": x}, kinds, {}), {"x": x})
 
 
-def test_quantised_models_reach_stablehlo_and_their_answers_may_be_a_step_off(tmp_path) -> None:
+def test_quantised_models_reach_stablehlo_and_their_answers_may_be_a_step_off(
+    tmp_path: Path,
+) -> None:
     x = RANDOM.standard_normal((1, 4, 8, 8)).astype(np.float32)
     constants = {"s": np.float32(0.02), "z": np.uint8(128), "w": whole(np.int8, 8, 4, 3, 3)}
     constants |= {"ws": RANDOM.uniform(0.01, 0.03, 8).astype(np.float32), "wz": np.zeros(8, "i1")}
