@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from edgec.exporters.from_tflite_operators import OPERATORS
+from edgec.exporters.from_tflite_operators import CONTROL, OPERATORS
 
 PAGE = Path(__file__).parents[1] / "docs/tflite.md"
 _HEAD = "| operator | quantised | needs |\n|---|---|---|\n"
@@ -15,6 +15,7 @@ def page() -> str:
         f"| `{kind}` | {operator.numbers.value} | {operator.note} |\n"
         for kind, operator in OPERATORS.items()
     ]
+    rows += [f"| `{kind}` | as its subgraphs | shapes that stay the same |\n" for kind in CONTROL]
     return opening + head + "".join(rows)
 
 

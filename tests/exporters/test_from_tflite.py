@@ -26,10 +26,10 @@ RNG = np.random.default_rng(11)
 
 def computed(data: bytes, arrays: list[np.ndarray]) -> list[np.ndarray]:
     """What the exported operators give, run by XLA."""
-    graph = read_model(data, "a test").subgraphs[0]
-    check_operators(graph, "a test")
+    graphs = read_model(data, "a test").subgraphs
+    check_operators(graphs[0], "a test", graphs)
     with jax.enable_x64(True):
-        run = jax.jit(lambda *inputs: compute(graph, inputs, {}))
+        run = jax.jit(lambda *inputs: compute(graphs[0], inputs, {}, graphs))
         return [np.asarray(result) for result in run(*arrays)]
 
 
@@ -236,6 +236,22 @@ def test_sizes_follow_a_dynamic_batch(
     assert exported(data).info.functions[0].signature.inputs[0].shape == (1, 3, 4)
 
 
+def test_branches_are_chosen_when_the_model_runs() -> None:
+    graph = Graph()
+    choice, x = graph.tensor("choice", (1,), "bool"), graph.tensor("x", (3,))
+    y, once, twice = (graph.tensor(name, (3,)) for name in ("y", "once", "twice"))
+    graph.operator("NEG", [x], [once], NegOptions={})
+    graph.operator("ADD", [x, x], [twice], AddOptions={})
+    graph.operator(
+        "IF", [choice, x], [y], IfOptions={"thenSubgraphIndex": 1, "elseSubgraphIndex": 2}
+    )
+    inner = [(0, 1, [x], [once]), (1, 2, [x], [twice])]
+    data = graph.file([choice, x], [y], inner=inner)
+    for chosen in (True, False):
+        arrays = [np.array([chosen]), normal(3)]
+        np.testing.assert_allclose(computed(data, arrays)[0], litert(data, arrays)[0])
+
+
 def test_weights_can_lie_beside_the_program(
     exported: Callable[..., Program], tmp_path: Path
 ) -> None:
@@ -327,17 +343,31 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
         export_source(str(path))
 
 
+@pytest.mark.parametrize("index", [0, 1, 7])
+def test_subgraphs_that_run_themselves_or_are_not_there(index: int) -> None:
+    graph = Graph()
+    choice, x = graph.tensor("choice", (1,), "bool"), graph.tensor("x", (3,))
+    y = graph.tensor("y", (3,))
+    both = {"thenSubgraphIndex": index, "elseSubgraphIndex": index}
+    graph.operator("IF", [choice, x], [y], IfOptions=both)
+    graph.operator("IF", [choice, x], [y], IfOptions=both)
+    data = graph.file([choice, x], [y], inner=[(0, 1, [choice, x], [y])])
+    with pytest.raises(SourceError, match=r"without end|names no subgraph|no sound"):
+        graphs = read_model(data, "a test").subgraphs
+        check_operators(graphs[0], "a test", graphs)
+
+
 def test_damaged_files_are_refused_and_nothing_else(tmp_path: Path) -> None:
     data = Case("ADD", [normal(2, 3), normal(2, 3)], {"AddOptions": {}}).file()
     path = tmp_path / "damaged.tflite"
-    refused = 0
-    for number in range(40):
+    refused, random = 0, np.random.default_rng(1)
+    for number in range(200):
         copy = bytearray(data)
-        for at in RNG.integers(8, len(copy), 3):
-            copy[at] ^= 1 << int(RNG.integers(8))
-        path.write_bytes(copy if number % 4 else copy[: number * len(copy) // 40])
+        for at in random.integers(8, len(copy), 3):
+            copy[at] ^= 1 << int(random.integers(8))
+        path.write_bytes(copy if number % 4 else copy[: number * len(copy) // 200])
         try:
             check_operators(read_model(path.read_bytes(), "x").subgraphs[0], "x")
         except EdgecError:
             refused += 1
-    assert refused > 10
+    assert refused > 50

@@ -10,7 +10,7 @@ import pytest
 
 import edgec.runtime.lite as lite
 from edgec.exporters import export_source
-from edgec.exporters.from_tflite_graph import compute
+from edgec.exporters.from_tflite_graph import check_operators, compute
 from edgec.exporters.from_tflite_model import read_model
 from tests.exporters.tflite_cases import litert
 
@@ -93,9 +93,10 @@ def computed(data: bytes, samples: list[np.ndarray]) -> list[np.ndarray]:
     """What the exported operators give of each sample, run by XLA."""
     import jax
 
-    graph = read_model(data, "a test").subgraphs[0]
+    graphs = read_model(data, "a test").subgraphs
+    check_operators(graphs[0], "a test", graphs)
     with jax.enable_x64(True):
-        run = jax.jit(lambda image: compute(graph, [image], {})[0])
+        run = jax.jit(lambda image: compute(graphs[0], [image], {}, graphs)[0])
         return [np.asarray(run(sample)) for sample in samples]
 
 
@@ -131,6 +132,20 @@ def test_every_form_gives_litert_s_answers(form: str, files: dict[str, Path]) ->
             step = 1 if want.dtype.kind == "i" else step
             assert difference <= 1.01 * steps * step
             assert spread > 20 * step
+
+
+@pytest.mark.parametrize("layer", ["LSTM", "GRU"])
+def test_recurrent_layers_are_loops(layer: str, tf: Any) -> None:
+    import keras
+
+    keras.utils.set_random_seed(1)
+    sequence = keras.layers.Input((7, 5), batch_size=1)
+    made = getattr(keras.layers, layer)(6, return_sequences=True)(sequence)
+    data = converted(tf, keras.Model(sequence, made), "f32", [])
+    assert "WHILE" in {o.kind for o in read_model(data, "a test").subgraphs[0].operators}
+    samples = images(1, 7, 5)[:2]
+    for sample, got in zip(samples, computed(data, samples), strict=True):
+        np.testing.assert_allclose(got, litert(data, [sample])[0], atol=1e-6)
 
 
 def test_an_int8_model_compiles_and_is_off_by_a_step_at_most(

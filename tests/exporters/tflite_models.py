@@ -102,15 +102,27 @@ class Graph:
         outputs: Sequence[int],
         *,
         signature: tuple[str, Mapping[str, int], Mapping[str, int]] | None = None,
+        inner: Sequence[tuple[int, int, Sequence[int], Sequence[int]]] = (),
     ) -> bytes:
-        """The bytes of a file with this graph; `signature` is (key, inputs, outputs)."""
+        """The bytes of a file with this graph.
+
+        `signature` is (key, inputs, outputs). `inner` are further subgraphs: the first and the
+        end of the operators that are theirs, their inputs and outputs; all share the tensors.
+        """
         graph = schema.SubGraphT()
         graph.name = b"main"
-        graph.tensors, graph.operators = self.tensors, self.operators
+        taken = {i for first, end, *_ in inner for i in range(first, end)}
+        graph.tensors = self.tensors
+        graph.operators = [o for i, o in enumerate(self.operators) if i not in taken]
         graph.inputs, graph.outputs = np.array(inputs, np.int32), np.array(outputs, np.int32)
         model = schema.ModelT()
         model.version = 3
         model.subgraphs, model.buffers, model.operatorCodes = [graph], self.buffers, self.codes
+        for first, end, takes, gives in inner:
+            part = schema.SubGraphT()
+            part.tensors, part.operators = self.tensors, self.operators[first:end]
+            part.inputs, part.outputs = np.array(takes, np.int32), np.array(gives, np.int32)
+            model.subgraphs.append(part)
         model.signatureDefs = [_signature(*signature)] if signature else []
         builder = flatbuffers.Builder(1024)
         builder.Finish(model.Pack(builder), b"TFL3")

@@ -132,13 +132,13 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
             hint="export it by its path: export_source('model.tflite')",
         )
     graph = function.graph
-    check_operators(graph, function.subject)
+    check_operators(graph, function.subject, function.model.subgraphs)
     names = function.names(graph.inputs)
     examples = _examples(entry, function, names)
     leaves = [Leaf(name=n, value=a) for n, a in zip(names, examples, strict=True)]
     shapes = choose_shapes(leaves, dynamic)
     weights = weights_of(graph)
-    lowered = _lowered(graph, weights, shapes, entry.name)
+    lowered = _lowered(function, weights, shapes, entry.name)
     runner = LiteRt(
         function.data,
         function.model,
@@ -162,12 +162,13 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
 
 
 def _lowered(
-    graph: TfliteSubgraph, weights: dict[str, TfliteTensor], shapes: InputShapes, name: str
+    function: TfliteFunction, weights: dict[str, TfliteTensor], shapes: InputShapes, name: str
 ) -> Lowered:
     indices = [tensor.index for tensor in weights.values()]
 
     def call(given: Sequence[Any], states: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
-        return compute(graph, inputs, dict(zip(indices, given, strict=True)))
+        own = dict(zip(indices, given, strict=True))
+        return compute(function.graph, inputs, own, function.model.subgraphs)
 
     call.__name__ = name  # JAX writes it into the names of operations
     hint = "this is an error in the exporter: please report it with the file"

@@ -11,29 +11,46 @@ import numpy as np
 
 from edgec.exporters.from_tflite_call import Call, dequantized, quantized
 from edgec.exporters.from_tflite_integers import fits, product
+from edgec.exporters.from_tflite_items import with_items
 from edgec.exporters.from_tflite_model import (
     TfliteOperator,
     TfliteSubgraph,
     TfliteTensor,
 )
-from edgec.exporters.from_tflite_operators import OPERATORS, Numbers, Operator
+from edgec.exporters.from_tflite_operators import CONTROL, OPERATORS, RULES, Numbers, Operator
 from edgec.exporters.lift_weights import SMALLEST
-from edgec.runtime.errors import UnsupportedOp
+from edgec.runtime.errors import SourceError, UnsupportedOp
 
 __all__ = ["check_operators", "compute", "weights_of"]
 
 _FOLDED = 1024  # elements; larger results of constants are computed by the module
 
 
-def check_operators(graph: TfliteSubgraph, subject: str) -> None:
+def check_operators(
+    graph: TfliteSubgraph,
+    subject: str,
+    graphs: Sequence[TfliteSubgraph] = (),
+    depth: int = 0,
+) -> None:
     """Refuse a subgraph with operators or tensors that are not in the table, all by name.
 
+    Args:
+        graph: the subgraph; those that its loops and branches run are looked at, too.
+        subject: the file's name, for messages.
+        graphs: all subgraphs of the file.
+        depth: how many subgraphs run this one.
+
     Raises:
+        SourceError: the subgraphs run each other without end.
         UnsupportedOp: it has some.
     """
+    if depth > len(graphs):
+        raise SourceError(
+            f"the subgraphs of {subject} run each other without end", hint="convert the model again"
+        )
     unknown: dict[str, str] = {}
     for operator in graph.operators:
-        if operator.kind not in OPERATORS:
+        if operator.kind not in OPERATORS and operator.kind not in CONTROL:
             first = [graph.tensors[i].name for i in operator.outputs[:1]]
             unknown.setdefault(operator.kind, first[0] if first else "nothing")
     if unknown:
@@ -51,6 +68,8 @@ def check_operators(graph: TfliteSubgraph, subject: str) -> None:
         for index in (*operator.inputs, *operator.outputs):
             if index >= 0:
                 _ = graph.tensors[index].dtype
+        for inner in _inner(operator, graphs):
+            check_operators(inner, subject, graphs, depth + 1)
     for index in (*graph.inputs, *graph.outputs):
         _ = graph.tensors[index].dtype
 
@@ -70,18 +89,25 @@ def weights_of(graph: TfliteSubgraph) -> dict[str, TfliteTensor]:
     return found
 
 
-def compute(graph: TfliteSubgraph, inputs: Sequence[Any], weights: Mapping[int, Any]) -> list[Any]:
+def compute(
+    graph: TfliteSubgraph,
+    inputs: Sequence[Any],
+    weights: Mapping[int, Any],
+    graphs: Sequence[TfliteSubgraph] = (),
+) -> list[Any]:
     """The outputs of a subgraph.
 
     Args:
         graph: tensors and operators, all in the table.
         inputs: JAX arrays in the subgraph's order.
         weights: JAX arrays for the constants that are weights, by tensor.
+        graphs: all subgraphs of the file, for loops and branches.
 
     Raises:
         UnsupportedOp: an operator has a form that is not taken.
     """
-    run = _Run(graph)
+    graph = with_items(graph)
+    run = _Run(graph, graphs)
     for index, value in zip(graph.inputs, inputs, strict=True):
         run.values[index] = value
     run.values.update(weights)
@@ -95,8 +121,8 @@ def compute(graph: TfliteSubgraph, inputs: Sequence[Any], weights: Mapping[int, 
 class _Run:
     """The values of a subgraph's tensors as they become known."""
 
-    def __init__(self, graph: TfliteSubgraph) -> None:
-        self._graph = graph
+    def __init__(self, graph: TfliteSubgraph, graphs: Sequence[TfliteSubgraph]) -> None:
+        self._graph, self._graphs = graph, graphs
         self.values: dict[int, Any] = {}
         self.known = {t.index: t.data for t in graph.tensors if t.data is not None}
 
@@ -119,7 +145,10 @@ class _Run:
         import jax
         import jax.numpy as jnp
 
-        rule = OPERATORS[operator.kind]
+        if operator.kind in CONTROL:
+            self._control(operator)
+            return
+        rule = RULES[operator.kind]
         inputs = [i if i >= 0 else None for i in operator.inputs]
         given = [None if i is None else self.known.get(i) for i in inputs]
         sizes = any(g is not None and g.dtype == object for g in given)
@@ -138,6 +167,34 @@ class _Run:
             results = self._apply(operator, rule, arrays, jnp)
         for index, result in zip(operator.outputs, results, strict=False):
             (self.known if isinstance(result, np.ndarray) else self.values)[index] = result
+
+    def _control(self, operator: TfliteOperator) -> None:
+        """A loop or branch: its subgraphs as functions of the values that it carries."""
+        import jax.numpy as jnp
+        from jax import lax
+
+        first, second = _inner(operator, self._graphs)
+        values = tuple(jnp.asarray(self.value(i)) for i in operator.inputs)
+
+        def run(graph: TfliteSubgraph, carried: Sequence[Any]) -> tuple[Any, ...]:
+            results = compute(graph, carried, {}, self._graphs)
+            kinds = [graph.tensors[i].dtype for i in graph.outputs]
+            return tuple(r.astype(kind) for r, kind in zip(results, kinds, strict=True))
+
+        if operator.kind == "WHILE":
+            results = lax.while_loop(
+                lambda carried: run(first, carried)[0].reshape(()),
+                lambda carried: run(second, carried),
+                values,
+            )
+        else:
+            results = lax.cond(
+                values[0].reshape(()),
+                lambda *given: run(first, given),
+                lambda *given: run(second, given),
+                *values[1:],
+            )
+        self.values.update(zip(operator.outputs, results, strict=True))
 
     def _array(self, index: int) -> Any:
         import jax.numpy as jnp
@@ -175,6 +232,23 @@ class _Run:
         ]
         results = _each(rule.function(Call(**{**vars(call), "values": real})))
         return _typed([quantized(r, t) for r, t in zip(results, outputs, strict=False)], outputs)
+
+
+def _inner(
+    operator: TfliteOperator, graphs: Sequence[TfliteSubgraph]
+) -> tuple[TfliteSubgraph, ...]:
+    """The subgraphs that an operator runs, which are never the first.
+
+    Raises:
+        SourceError: it names some that are not there.
+    """
+    chosen = [int(getattr(operator.options, name, -1)) for name in CONTROL.get(operator.kind, ())]
+    if any(not 0 < index < len(graphs) for index in chosen):
+        raise SourceError(
+            f"an operator {operator.kind} of the file names no subgraph that it could run",
+            hint="convert the model again",
+        )
+    return tuple(graphs[index] for index in chosen)
 
 
 def _each(result: Any) -> list[Any]:

@@ -146,10 +146,12 @@ class _Reader:
         self._kinds = _names(schema.BuiltinOperator)
 
     def model(self) -> TfliteModel:
-        return TfliteModel(
+        model = TfliteModel(
             subgraphs=tuple(self._subgraph(graph) for graph in self._file.subgraphs),
             signatures=tuple(self._signature(s) for s in self._file.signatureDefs or ()),
         )
+        _check_indices(model)
+        return model
 
     def _signature(self, made: Any) -> TfliteSignature:
         return TfliteSignature(
@@ -203,6 +205,23 @@ class _Reader:
         if buffer.offset > 1:  # models of more than 2 GB keep their weights behind the tables
             return self._data[buffer.offset : buffer.offset + buffer.size]
         return b"" if buffer.data is None or not len(buffer.data) else bytes(buffer.data)
+
+
+def _check_indices(model: TfliteModel) -> None:
+    """Raise ValueError where a number stands for no tensor or subgraph."""
+    for graph in model.subgraphs:
+        count = len(graph.tensors)
+        made = [*graph.inputs, *graph.outputs, *(i for o in graph.operators for i in o.outputs)]
+        read = [i for o in graph.operators for i in o.inputs]
+        if not all(0 <= i < count for i in made) or not all(-1 <= i < count for i in read):
+            raise ValueError("an operator names a tensor that is not there")
+    for signature in model.signatures:
+        if not 0 <= signature.subgraph < len(model.subgraphs):
+            raise ValueError(f"the signature {signature.key} has no subgraph")
+        graph = model.subgraphs[signature.subgraph]
+        named = (set(signature.inputs), set(signature.outputs))
+        if named != (set(graph.inputs), set(graph.outputs)):
+            raise ValueError(f"the signature {signature.key} does not name what its subgraph takes")
 
 
 def _quantization(made: Any) -> Quantization | None:

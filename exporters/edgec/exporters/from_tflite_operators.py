@@ -10,8 +10,9 @@ from edgec.exporters import from_tflite_layers as layers
 from edgec.exporters import from_tflite_layout as layout
 from edgec.exporters import from_tflite_reduce as reduce
 from edgec.exporters.from_tflite_call import Call
+from edgec.exporters.from_tflite_items import SET_ITEM, set_item
 
-__all__ = ["OPERATORS", "Numbers", "Operator"]
+__all__ = ["CONTROL", "OPERATORS", "RULES", "Numbers", "Operator"]
 
 
 class Numbers(Enum):
@@ -196,3 +197,12 @@ OPERATORS: dict[str, Operator] = {
     "UNPACK": _moved(layout.unpack, on_sizes=True),
     "ZEROS_LIKE": _real(elementwise.zeros_like),
 }
+
+CONTROL = {
+    "IF": ("thenSubgraphIndex", "elseSubgraphIndex"),
+    "WHILE": ("condSubgraphIndex", "bodySubgraphIndex"),
+}
+"""Operators that run other subgraphs, and the options that name them."""
+
+RULES = {**OPERATORS, SET_ITEM: _moved(set_item, data=(0, 1))}
+"""The operators, and what several of them are rewritten to."""
