@@ -235,4 +235,4 @@ def test_a_module_for_another_machine_is_refused(
     program = next(program for program in PROGRAMS if program.name == "state")
     done = command("run", compile_text(program.text), "--function=kept")
     assert done.returncode == 1
-    assert "embedded-elf-x86_64" in done.stderr
+    assert "holds kernels for 'embedded-elf-x86_64'" in done.stderr

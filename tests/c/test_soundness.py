@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgec.runtime.edgert import EdgertDevice, EdgertModule, EdgertSession
-from edgec.runtime.errors import DeviceError, DeviceMissing, InputError, ModuleError
+from edgec.runtime.errors import DeviceError, DeviceMissing, InputError, ModuleError, ModuleMismatch
 from tests.c.bytecode import Function, Program, ref
 from tests.c.conftest import SOURCE, run
 from tests.c.programs import PROGRAMS
@@ -176,12 +176,17 @@ def test_a_device_must_exist(library: object) -> None:
         EdgertDevice("tpu", library=library)
 
 
+@pytest.mark.parametrize(
+    ("target", "holds"), [("cpu:arm64", "embedded-elf-arm_64"), ("vulkan", "vulkan")]
+)
 def test_a_module_for_another_machine_is_refused(
-    library: object, compile_text: Callable[..., Path]
+    target: str, holds: str, library: object, compile_text: Callable[..., Path]
 ) -> None:
+    """As unsupported, not as a program that failed: by what it holds and what this machine is."""
     program = next(program for program in PROGRAMS if program.name == "state")
-    module = EdgertModule(compile_text(program.text, "cpu:arm64"), library=library)
-    with pytest.raises(ModuleError, match=r"embedded-elf-arm_64|processor"):
+    module = EdgertModule(compile_text(program.text, target), library=library)
+    sentence = f"'{holds}.*', and this machine .* runs 'embedded-elf-x86_64'"
+    with pytest.raises(ModuleMismatch, match=sentence):
         EdgertSession(module, EdgertDevice(library=library))
 
 

@@ -54,14 +54,17 @@ static edgert_status hal_queue_allocator(edgert_session *session, const edgert_c
 
 static edgert_status hal_queue_query(edgert_session *session, const edgert_cell *in,
                                      edgert_cell *out, edgert_error *error) {
-  (void)session;
   edgert_device *device;
   edgert_status status = edgert_argument_object(in[0].ref, &edgert_device_kind, &device, error);
   if (status != EDGERT_OK) return status;
   int64_t value = 0;
-  out[0].word = device->driver->query(device, edgert_bytes_text(in[1].ref),
-                                      edgert_bytes_text(in[2].ref), &value);
+  edgert_text category = edgert_bytes_text(in[1].ref);
+  out[0].word = device->driver->query(device, category, edgert_bytes_text(in[2].ref), &value);
   out[1].wide = value;
+  if (!session->is_ready && !value && !session->refused &&
+      (edgert_text_equal(category, "hal.device.id") ||
+       edgert_text_equal(category, "hal.executable.format")))
+    session->refused = edgert_retain(in[2].ref);
   return EDGERT_OK;
 }
 

@@ -83,6 +83,31 @@ static edgert_status session_check_features(const edgert_session *self, edgert_e
   return EDGERT_OK;
 }
 
+/* A program whose `__init` finds no device for its kernels fails with words of its compiler's; say
+ * instead what it holds and what this device runs. */
+static edgert_status session_explain(const edgert_session *self, edgert_status status,
+                                     edgert_error *error) {
+  static const char formats[][24] = {"embedded-elf-x86_64",   "embedded-elf-arm_64",
+                                     "embedded-elf-arm_32",   "embedded-elf-riscv_64",
+                                     "system-wasm-wasm_32",   "static"};
+  if (status != EDGERT_PROGRAM_FAILED || !self->refused) return status;
+  const edgert_driver *driver = self->device->driver;
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; ++i) {
+    const edgert_text format = {formats[i], strlen(formats[i])};
+    int64_t runs = 0;
+    if (!driver->query(self->device, (edgert_text){"hal.executable.format", 21}, format, &runs) ||
+        !runs)
+      continue;
+    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
+                       "the module holds kernels for '%.*s', and this machine (device '%s') runs "
+                       "'%s': compile it for this one",
+                       EDGERT_TEXT(edgert_bytes_text(self->refused)), driver->name, formats[i]);
+  }
+  return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
+                     "the module holds kernels for '%.*s', which the device '%s' does not run",
+                     EDGERT_TEXT(edgert_bytes_text(self->refused)), driver->name);
+}
+
 /* --- making ----------------------------------------------------------------------------------- */
 
 static edgert_status session_add_scopes(edgert_session *self, const edgert_session_options *options,
@@ -160,6 +185,8 @@ edgert_status edgert_session_create(edgert_module *module, edgert_device *device
   if (status == EDGERT_OK && module->init >= 0) {
     edgert_cell none;
     status = edgert_session_run(self, (uint32_t)module->init, NULL, &none, error);
+    status = session_explain(self, status, error);
+    edgert_release_at(&self->refused);
   }
   if (status != EDGERT_OK) {
     edgert_release(self);

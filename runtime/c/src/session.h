@@ -82,6 +82,7 @@ struct edgert_session {
   edgert_stack stack;
   edgert_lists lists;
   int is_ready; /* `__init` has run, so `__deinit` will */
+  edgert_object *refused; /* the first device or format that `__init` asked for in vain */
   uint64_t max_steps;
   uint64_t steps;
   uint32_t depth;

@@ -109,9 +109,12 @@ static edgert_status elf_read_header(elf_image *self, edgert_error *error) {
   const uint8_t *data = self->data;
   if (self->size < ELF_HEADER_SIZE || memcmp(data, "\177ELF", 4) != 0)
     return elf_damaged(error, "it is no ELF file");
-  if (data[4] != ELF_CLASS || data[5] != 1 || edgert_load_u16(data + 18) != ELF_MACHINE)
+  uint32_t machine = edgert_load_u16(data + 18);
+  if (data[4] != ELF_CLASS || data[5] != 1 || machine != ELF_MACHINE)
     return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
-                       "an executable is for another machine than " ELF_ARCHITECTURE);
+                       "an executable is for the ELF machine %u of %u bits, not for " ELF_ARCHITECTURE
+                       " (%u)",
+                       (unsigned)machine, 32u * data[4], (unsigned)ELF_MACHINE);
   uint64_t at = elf_word(data + ELF_AT_SEGMENTS);
   uint32_t count = edgert_load_u16(data + ELF_AT_SEGMENT_COUNT);
   if (edgert_load_u16(data + 16) != ELF_SHARED || count > ELF_MAX_SEGMENTS ||
