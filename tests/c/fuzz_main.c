@@ -9,7 +9,7 @@
  * the kept inputs to, so COUNT 0 leaves the inputs of a corpus that the smaller ones do not make
  * needless. Prints how many ways were taken and how many inputs were kept. What crashes, or runs
  * for more than ten seconds, is written to `fuzz-found` in the current folder. */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 enum { WAYS = 1 << 18, MOST_KEPT = 1 << 14, MOST_BYTES = 1 << 16, MOST_SECONDS = 10 };
@@ -72,6 +73,12 @@ static void give_up(int number) {
   _exit(4);
 }
 
+/* Of the processor's time, so that a machine that is busy, or a run that is held, is no hang. */
+static void limit_seconds(int seconds) {
+  const struct itimerval limit = {.it_value = {.tv_sec = seconds}};
+  if (setitimer(ITIMER_PROF, &limit, NULL)) exit(2);
+}
+
 /* Run an input in a block of exactly its size, and keep it where it took a new way. */
 static void run(const uint8_t *data, size_t size) {
   uint8_t *copy = aligned_alloc(64, (size + 64) / 64 * 64);
@@ -82,9 +89,9 @@ static void run(const uint8_t *data, size_t size) {
   is_new = 0;
   last_place = 0;
   running = (input){exact, size};
-  alarm(MOST_SECONDS);
+  limit_seconds(MOST_SECONDS);
   LLVMFuzzerTestOneInput(size % 2 ? copy : exact, size);
-  alarm(0);
+  limit_seconds(0);
   free(copy);
   if (is_new && kept_count < MOST_KEPT)
     kept[kept_count++] = (input){exact, size};
@@ -188,7 +195,7 @@ int main(int count, char **arguments) {
   int start = open(".", O_RDONLY);
   size_t corpus_count = read_corpus(arguments[3], corpus);
   if (start < 0 || fchdir(start)) return 2;
-  signal(SIGALRM, give_up);
+  signal(SIGPROF, give_up);
   __sanitizer_set_death_callback(save_running);
   for (size_t i = 0; i < corpus_count; ++i) {
     run(corpus[i].data, corpus[i].size);
