@@ -98,10 +98,47 @@ def test_refusals_say_why(words: tuple[str, ...], reason: str, edgert) -> None:
 
 def test_bench_measures(edgert) -> None:
     found = json.loads(edgert("bench", "--seconds=0.05", "--json"))
-    assert 0 < found["min"] <= found["p50"] <= found["p90"]
+    assert 0 < found["min"] <= found["p50"] <= found["p90"] <= found["p99"]
+    assert found["min"] <= found["mean"]
     assert found["calls"] >= 3
+    assert json.loads(edgert("bench", "--iterations=7", "--json"))["calls"] == 7
+    assert json.loads(edgert("bench", "--threads=3", "--iterations=1", "--json"))["threads"] == 3
     assert found["load"] > 0
     assert found["peak"] > 1e6
+
+
+def test_each_row_is_a_call_and_its_results_are_rows(edgert, tmp_path: Path) -> None:
+    x = np.arange(30, dtype=np.float32).reshape(5, 2, 3)
+    n = np.array([3, -1, 7], np.int32)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "n.npy", n)
+    figures = json.loads(
+        edgert(
+            *("run", "--each", "--json", f"--output={tmp_path / 'out.npz'}"),
+            *(f"--input=@{tmp_path / 'x.npy'}", f"--input=@{tmp_path / 'n.npy'}"),
+        )
+    )
+    assert figures["seconds"] > 0
+    with np.load(tmp_path / "out.npz") as archive:
+        np.testing.assert_array_equal(archive["out0"], 2 * x)
+        np.testing.assert_array_equal(archive["out1"], np.stack([n * n] * 5))
+    uneven = ("run", "--each", "--input=4x2x3xf32=1", "--input=3x3xi32=1")
+    assert "as many rows" in edgert(*uneven, code=1)
+    assert "no call" in edgert("run", "--each", "--input=0x2x3xf32=1", "--input=1", code=1)
+
+
+def test_a_full_disk_is_named(edgert) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full here")
+    assert "No space left" in edgert("run", "--input=1", "--input=1", f"--output={full}", code=1)
+
+
+def test_the_device_answers_questions(build: Callable[[str], Path]) -> None:
+    program = build("sanitize") / "edgert"
+    words = ("query", "hal.dispatch", "concurrency", "colour")
+    done = subprocess.run([program, *words], capture_output=True, text=True, check=True)
+    assert done.stdout == "concurrency 1\ncolour unknown\n"
 
 
 def test_inspect_lists_what_there_is(edgert) -> None:

@@ -1,6 +1,7 @@
 #include "array.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -386,14 +387,34 @@ static int array_plain(const array *self, array *out, char *problem) {
   return 0;
 }
 
+/* 0, or -1 with the reason in `errno`. */
+static int array_write_file(const char *path, int single, const array *arrays,
+                            const char *const *names, size_t count) {
+  FILE *file = fopen(path, "wb");
+  if (!file) return -1;
+  int result = -1;
+  if (single) {
+    char header[1024];
+    size_t size = array_header(&arrays[0], header);
+    if (fwrite(header, 1, size, file) == size &&
+        fwrite(arrays[0].data, 1, arrays[0].size, file) == arrays[0].size)
+      result = 0;
+  } else {
+    result = array_write_archive(file, arrays, names, count);
+  }
+  int reason = errno;
+  if (fclose(file) != 0) return -1;
+  errno = reason;
+  return result;
+}
+
 int array_write(const char *path, const array *arrays, const char *const *names, size_t count,
                 char *problem) {
   size_t length = strlen(path);
   int single = length > 4 && strcmp(path + length - 4, ".npy") == 0;
   array *plain = calloc(count ? count : 1, sizeof *plain);
-  FILE *file = NULL;
   int result = plain ? 0 : -1;
-  snprintf(problem, ARRAY_PROBLEM_SIZE, "cannot write %.200s", path);
+  if (!plain) snprintf(problem, ARRAY_PROBLEM_SIZE, "no memory to write %.150s", path);
   for (size_t i = 0; i < count && result == 0; ++i) {
     result = array_plain(&arrays[i], &plain[i], problem);
     if (result == 0 && !array_descr(plain[i].type)) {
@@ -405,17 +426,10 @@ int array_write(const char *path, const array *arrays, const char *const *names,
     snprintf(problem, ARRAY_PROBLEM_SIZE, "%.150s holds one array: use .npz", path);
     result = -1;
   }
-  if (result == 0 && !(file = fopen(path, "wb"))) result = -1;
-  if (result == 0 && single) {
-    char header[1024];
-    size_t size = array_header(&plain[0], header);
-    if (fwrite(header, 1, size, file) != size ||
-        fwrite(plain[0].data, 1, plain[0].size, file) != plain[0].size)
-      result = -1;
-  } else if (result == 0) {
-    result = array_write_archive(file, plain, names, count);
+  if (result == 0 && array_write_file(path, single, plain, names, count) != 0) {
+    snprintf(problem, ARRAY_PROBLEM_SIZE, "cannot write %.150s: %.60s", path, strerror(errno));
+    result = -1;
   }
-  if (file && fclose(file) != 0) result = -1;
   for (size_t i = 0; plain && i < count; ++i)
     if (plain[i].data != arrays[i].data) array_free(&plain[i]);
   free(plain);

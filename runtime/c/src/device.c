@@ -63,6 +63,13 @@ edgert_status edgert_device_create(const char *driver, const edgert_device_optio
 edgert_device *edgert_device_retain(edgert_device *device) { return edgert_retain(device); }
 void edgert_device_release(edgert_device *device) { edgert_release(device); }
 
+int edgert_device_query(edgert_device *device, const char *category, const char *key,
+                        int64_t *out_value) {
+  *out_value = 0;
+  return device->driver->query(device, (edgert_text){category, strlen(category)},
+                               (edgert_text){key, strlen(key)}, out_value);
+}
+
 int edgert_pattern_fits(edgert_text pattern, const char *text) {
   size_t p = 0, star = SIZE_MAX;
   const char *retry = text;

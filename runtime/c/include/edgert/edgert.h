@@ -134,6 +134,13 @@ EDGERT_API EDGERT_MUST_USE edgert_status edgert_device_create(const char *driver
 EDGERT_API edgert_device *edgert_device_retain(edgert_device *device);
 EDGERT_API void edgert_device_release(edgert_device *device);
 
+/* What a device answers to programs: "hal.cpu" and a feature of the processor as LLVM names it (1:
+ * it has it), "hal.executable.format" and a format ("embedded-elf-arm_64", 1: it runs), or
+ * "hal.dispatch" and "concurrency" (the threads that compute). Gives 1 and the value in
+ * `*out_value`, or 0 for what it does not know. */
+EDGERT_API int edgert_device_query(edgert_device *device, const char *category, const char *key,
+                                   int64_t *out_value);
+
 /* The names of the drivers that were built in, by index; NULL behind the last. */
 EDGERT_API const char *edgert_driver_name(size_t index);
 
