@@ -10,8 +10,8 @@ from typing import Any
 
 from iree.compiler import ir
 
-from edgec.toolchain.passes.cuda_kernels.tails import row_of, splat
 from edgec.toolchain.passes.dynamic_shapes.reading import integers
+from edgec.toolchain.passes.gpu_kernels.tails import row_of, splat
 from edgec.toolchain.passes.graph import shape
 
 __all__ = ["Centre", "ends", "made_by", "variance"]

@@ -11,9 +11,10 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.passes.cuda_kernels.choice import MULTIPROCESSORS
-from edgec.toolchain.passes.cuda_kernels.library import Library, replace
-from edgec.toolchain.passes.cuda_kernels.tails import splat
+from edgec.toolchain.passes.cuda_kernels.library import Library
 from edgec.toolchain.passes.dynamic_shapes.reading import integers, numbers_of
+from edgec.toolchain.passes.gpu_kernels.dispatches import replace
+from edgec.toolchain.passes.gpu_kernels.tails import splat
 from edgec.toolchain.passes.graph import shape
 
 __all__ = ["rewrite_attention"]

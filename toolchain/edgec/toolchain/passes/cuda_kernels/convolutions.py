@@ -9,15 +9,16 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.passes.cuda_kernels.choice import choose
-from edgec.toolchain.passes.cuda_kernels.library import Library, replace
-from edgec.toolchain.passes.cuda_kernels.tails import find_tail
-from edgec.toolchain.passes.dynamic_shapes.reading import convolution_layout, integers
-from edgec.toolchain.passes.graph import fill, pad, shape
+from edgec.toolchain.passes.cuda_kernels.library import Library
+from edgec.toolchain.passes.dynamic_shapes.reading import integers
+from edgec.toolchain.passes.gpu_kernels.dispatches import replace
+from edgec.toolchain.passes.gpu_kernels.forms import gather_rows, is_plain
+from edgec.toolchain.passes.gpu_kernels.tails import find_tail
+from edgec.toolchain.passes.graph import shape
 
 __all__ = ["rewrite_convolution"]
 
 _ELEMENTS = ("f16", "bf16", "f32")
-_LAYOUT = (["b", "0", "1", "f"], ["0", "1", "i", "o"], ["b", "0", "1", "f"])
 _LEAST_WORK = 1 << 20
 
 
@@ -31,7 +32,7 @@ def rewrite_convolution(op: Any, library: Library) -> None:
         return
     if str(value.type.element_type) not in (str(element), "f32"):
         return
-    if not _is_plain(op):
+    if not is_plain(op):
         return
     images, high, wide, inputs = shape(image)
     taps_high, taps_wide, _, outputs = shape(weight)
@@ -47,7 +48,7 @@ def rewrite_convolution(op: Any, library: Library) -> None:
     with ir.InsertionPoint(tail.last.owner.operation):
         pixel = inputs
         if inputs % 8:
-            image, weight = _gather_rows(image, weight, pads)
+            image, weight = gather_rows(image, weight, pads, 8)
             _, high, wide, pixel = shape(image)
             taps, taps_wide, inputs, pads = taps_high, 1, pixel * taps_wide, [0, 0, 0, 0]
         choice = choose(m, outputs, inputs, taps=taps, f32=str(element) == "f32")
@@ -67,30 +68,3 @@ def rewrite_convolution(op: Any, library: Library) -> None:
             ],
         )
         replace(tail.last, results[0])
-
-
-def _gather_rows(image: Any, weight: Any, pads: list[int]) -> tuple[Any, Any]:
-    """The image with zeros around and channels up to a multiple of 8, the weight with these, too.
-
-    A row of the window then lies in one piece, as one tap of many channels: an image of 3 channels
-    takes one step a row of the window instead of one a pixel, and every window is inside.
-    """
-    more = -shape(image)[3] % 8
-    element = image.type.element_type
-    zero = fill(0.0, (), element)
-    image = pad(image, zero, [0, pads[0], pads[2], 0], [0, pads[1], pads[3], more])
-    weight = pad(weight, zero, [0, 0, 0, 0], [0, 0, more, 0])
-    return image, weight
-
-
-def _is_plain(op: Any) -> bool:
-    """Two spatial axes, NHWC by HWIO, one group, no dilation, nothing reversed."""
-    reverse = op.attributes.get("window_reversal", ())
-    return (
-        tuple(convolution_layout(op)) == _LAYOUT
-        and integers(op, "feature_group_count", (1,)) == [1]
-        and integers(op, "batch_group_count", (1,)) == [1]
-        and set(integers(op, "lhs_dilation", (1,))) == {1}
-        and set(integers(op, "rhs_dilation", (1,))) == {1}
-        and not any(bool(flag) for flag in reverse)
-    )

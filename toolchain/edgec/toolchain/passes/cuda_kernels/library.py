@@ -1,163 +1,24 @@
-"""PTX kernels as executables of a module, and dispatches of them.
+"""PTX kernels as executables of a module, with counters for sums in parts.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
 
-import json
-from collections.abc import Sequence
-from importlib import resources
 from typing import Any
 
-import numpy as np
-from iree.compiler import ir
+from edgec.toolchain.passes.gpu_kernels import dispatches
 
-from edgec.toolchain.passes.graph import reshape, shape
-
-__all__ = ["Library", "erase_unused", "replace"]
+__all__ = ["Library"]
 
 _SLOTS = 256
 _SLOT = 128
 
 
-class Library:
-    """The kernels for one GPU family; each that is called becomes an executable of the module.
-
-    Attributes:
-        index: by kernel name (`product_nn_deep_f16`): threads, bytes of shared memory, tile sizes.
-        calls: how many dispatches were made.
-    """
+class Library(dispatches.Library):
+    """The kernels for one GPU family."""
 
     def __init__(self, module: Any, folder: str) -> None:
-        self._module = module
-        self._files = resources.files("edgec.toolchain") / "kernels" / "cuda" / folder
-        self.index: dict[str, dict[str, int]] = json.loads(
-            (self._files / "index.json").read_text(encoding="utf-8")
-        )
-        self._declared: set[str] = set()
-        self.calls = 0
+        super().__init__(module, f"cuda/{folder}", "ptx", '"cuda", "cuda-nvptx-fb"')
 
     def slot(self) -> int:
         """Where the next call finds counters of its own: calls may run at the same time."""
         return self.calls % _SLOTS * _SLOT
-
-    def call(
-        self,
-        kernel: str,
-        grid: tuple[int, int, int],
-        numbers: Sequence[int],
-        tensors: Sequence[Any],
-        results: Sequence[Any],
-    ) -> list[Any]:
-        """Dispatch a kernel at the current insertion point.
-
-        Args:
-            kernel: its name in the index.
-            grid: workgroups along x, y and z.
-            numbers: the kernel's integers.
-            tensors: what it reads, in the order of its pointers.
-            results: the types of what it writes, in the order of its further pointers.
-        """
-        symbol = f"edgec_{kernel}"
-        if kernel not in self._declared:
-            self._declare(kernel, symbol, len(numbers), len(tensors), len(results))
-            self._declared.add(kernel)
-        self.calls += 1
-        index, i32 = ir.IndexType.get(), ir.IntegerType.get_signless(32)
-        workload = [_integer(n, index) for n in grid]
-        constants = [_integer(n, i32) for n in numbers]
-        arguments = [*constants, *tensors]
-        call = ir.Operation.create(
-            "flow.dispatch",
-            results=list(results),
-            operands=[*workload, *arguments],
-            attributes={
-                "entry_points": ir.ArrayAttr.get([ir.SymbolRefAttr.get([symbol, symbol])]),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([3, len(arguments), 0, 0]),
-                "tied_operands": ir.ArrayAttr.get([ir.IntegerAttr.get(index, -1)] * len(results)),
-            },
-        )
-        return list(call.results)
-
-    def _declare(self, kernel: str, symbol: str, numbers: int, reads: int, writes: int) -> None:
-        facts = self.index[kernel]
-        ptx = (self._files / f"{kernel}.ptx").read_bytes()
-        index = ir.IndexType.get()
-        with ir.InsertionPoint.at_block_begin(self._module.body):
-            source = ir.Operation.create(
-                "hal.executable.source",
-                attributes={
-                    "sym_name": ir.StringAttr.get(symbol),
-                    "sym_visibility": ir.StringAttr.get("private"),
-                    "objects": _objects(f"{kernel}.ptx", ptx),
-                },
-                regions=1,
-            )
-        read = "#hal.pipeline.binding<storage_buffer, ReadOnly>"
-        written = "#hal.pipeline.binding<storage_buffer>"
-        bindings = ", ".join([read] * reads + [written] * writes)
-        with ir.InsertionPoint(source.regions[0].blocks.append()):
-            export = ir.Operation.create(
-                "hal.executable.export",
-                attributes={
-                    "sym_name": ir.StringAttr.get(symbol),
-                    "sym_visibility": ir.StringAttr.get("public"),
-                    "ordinal": ir.IntegerAttr.get(index, 0),
-                    "layout": ir.Attribute.parse(
-                        f"#hal.pipeline.layout<constants = {numbers}, bindings = [{bindings}]>"
-                    ),
-                    "workgroup_size": ir.ArrayAttr.get(
-                        [ir.IntegerAttr.get(index, n) for n in (facts["threads"], 1, 1)]
-                    ),
-                    "workgroup_local_memory": ir.IntegerAttr.get(index, facts["shared"]),
-                },
-                regions=2,
-            )
-            ir.Operation.create("hal.executable.source_end")
-        count = export.regions[0].blocks.append(ir.Type.parse("!hal.device"), index, index, index)
-        with ir.InsertionPoint(count):
-            ir.Operation.create("hal.return", operands=list(count.arguments)[1:])
-
-
-def _objects(name: str, data: bytes) -> Any:
-    """One object for any CUDA executable of the module, its bytes inside."""
-    kind = ir.VectorType.get([len(data)], ir.IntegerType.get_signless(8))
-    values = ir.DenseElementsAttr.get(np.frombuffer(data, np.int8), type=kind)
-    target = ir.Attribute.parse('#hal.executable.target<"cuda", "cuda-nvptx-fb">')
-    return ir.Attribute.parse(
-        f"#hal.executable.objects<{{{target} = [#hal.executable.object<"
-        f"{{path = {json.dumps(name)}, data = {values}}}>]}}>"
-    )
-
-
-def _integer(value: int, kind: Any) -> Any:
-    return ir.Operation.create(
-        "arith.constant", results=[kind], attributes={"value": ir.IntegerAttr.get(kind, value)}
-    ).results[0]
-
-
-def replace(old: Any, new: Any) -> None:
-    """Use a value in place of another, reshaped at the insertion point, and erase what is left."""
-    old.replace_all_uses_with(reshape(new, shape(old)))
-    erase_unused(old.owner.operation)
-
-
-def erase_unused(op: Any) -> None:
-    """Erase an operation whose results have no uses, and then those it alone used.
-
-    What is left behind would count as a user when the next chain is followed.
-    """
-    waiting = [op] if _is_unused(op) else []
-    while waiting:
-        each = waiting.pop()
-        owners = {v.owner.operation for v in each.operands if not isinstance(v.owner, ir.Block)}
-        each.erase()
-        # One without uses now had its last one here, so that none is in the list twice.
-        waiting.extend(owner for owner in owners if _is_unused(owner))
-
-
-def _is_unused(op: Any) -> bool:
-    pure = op.name.startswith(("stablehlo.", "chlo.")) and op.name not in _EFFECTS
-    return pure and not any(list(result.uses) for result in op.results)
-
-
-_EFFECTS = ("stablehlo.custom_call", "stablehlo.return", "stablehlo.while", "stablehlo.case")

@@ -9,7 +9,8 @@ from typing import Any
 
 from iree.compiler import ir
 
-from edgec.toolchain.passes.cuda_kernels.library import Library, replace
+from edgec.toolchain.passes.cuda_kernels.library import Library
+from edgec.toolchain.passes.gpu_kernels.dispatches import replace
 from edgec.toolchain.passes.graph import shape
 from edgec.toolchain.passes.norms import ends, made_by, variance
 

@@ -46,7 +46,8 @@ class CudaKernels:
         from edgec.toolchain.passes.cuda_kernels.convolutions import rewrite_convolution
         from edgec.toolchain.passes.cuda_kernels.library import Library
         from edgec.toolchain.passes.cuda_kernels.norms import rewrite_norm
-        from edgec.toolchain.passes.cuda_kernels.products import rewrite_product, sum_in_f32
+        from edgec.toolchain.passes.cuda_kernels.products import rewrite_product
+        from edgec.toolchain.passes.gpu_kernels.forms import sum_in_f32, top_operations
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             library = Library(module, self.kernels)
@@ -58,19 +59,9 @@ class CudaKernels:
                 ("stablehlo.convolution", rewrite_convolution),
                 ("stablehlo.dot_general", rewrite_product),
             ):
-                for op in _top_operations(module, name):
+                for op in top_operations(module, name):
                     rewrite(op, library)
             for name in ("stablehlo.dot_general", "stablehlo.convolution"):
-                for op in _top_operations(module, name):
+                for op in top_operations(module, name):
                     sum_in_f32(op)
             return library.calls
-
-
-def _top_operations(module: Any, name: str) -> list[Any]:
-    """The operations of a name in the functions, none in a region of another, as they are now."""
-    found = []
-    for function in module.body.operations:
-        if function.operation.name == "func.func":
-            for block in function.operation.regions[0].blocks:
-                found += [op.operation for op in block.operations if op.operation.name == name]
-    return found
