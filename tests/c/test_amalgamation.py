@@ -1,0 +1,70 @@
+"""edgert as two files: without a word from either compiler, whatever is left out of it."""
+
+import itertools
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.c.conftest import SOURCE, run
+
+OPTIONS = ("MESSAGES", "THREADS", "WITH_ELF", "WITH_NULL")
+STRICT = ("-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
+PROGRAM = """
+func.func @main(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %y = stablehlo.tanh %x : tensor<8x16xf32>
+  return %y : tensor<8x16xf32>
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `edgert.c` and `edgert.h`."""
+    made = tmp_path_factory.mktemp("amalgamation") / "edgert"
+    run(sys.executable, SOURCE / "amalgamate.py", made)
+    return made
+
+
+def _zig(*words: str | Path) -> None:
+    pytest.importorskip("ziglang")
+    run(sys.executable, "-m", "ziglang", *words)
+
+
+def _gcc(folder: Path, options: Sequence[str]) -> None:
+    run("cc", *STRICT, "-fsyntax-only", *options, folder / "edgert.c")
+
+
+def _clang(folder: Path, options: Sequence[str]) -> None:
+    headers = Path(pytest.importorskip("ziglang").__file__).parent / "lib" / "include"
+    words = (*STRICT, "-fsyntax-only", "-isystem", headers, *options)
+    _zig("clang", *words, folder / "edgert.c")
+
+
+@pytest.mark.parametrize("check", [_gcc, _clang])
+def test_no_choice_of_options_is_warned_of(
+    check: Callable[[Path, Sequence[str]], None], folder: Path
+) -> None:
+    for values in itertools.product((0, 1), repeat=len(OPTIONS)):
+        check(folder, [f"-DEDGERT_{o}={v}" for o, v in zip(OPTIONS, values, strict=True)])
+
+
+@pytest.mark.parametrize("target", ["aarch64-macos", "x86_64-macos"])
+def test_other_systems_compile_it(target: str, folder: Path, tmp_path: Path) -> None:
+    """Compiled alone: nothing here could run it."""
+    words = ("-target", target, *STRICT, "-c", folder / "edgert.c", "-o", tmp_path / "edgert.o")
+    _zig("cc", *words)
+    assert (tmp_path / "edgert.o").stat().st_size > 50_000
+
+
+def test_an_example_links_with_it(
+    folder: Path, tmp_path: Path, compile_text: Callable[..., Path]
+) -> None:
+    run(
+        *("cc", "-O1", *STRICT, f"-I{folder.parent}", folder / "edgert.c"),
+        *(SOURCE / "examples" / "first.c", "-lm", "-lpthread", "-o", tmp_path / "first"),
+    )
+    printed = run(tmp_path / "first", compile_text(PROGRAM))
+    assert float(printed) == pytest.approx(np.tanh(1.0), rel=1e-4)
