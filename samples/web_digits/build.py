@@ -25,6 +25,7 @@ def build(folder: Path) -> None:
     _edgec("package", program, "--web", "--name=digits", "--force", "-o", folder)
     (folder / "try.js").unlink()
     (folder / "README.md").unlink()
+    (folder / "edgec-runtime" / "edgert-threads.wasm").unlink()  # so small a network needs one
     for file in sorted((HERE / "page").iterdir()):
         shutil.copyfile(file, folder / file.name)
     _list_files(folder)

@@ -192,7 +192,7 @@ def test_what_is_no_module_or_of_another_machine_is_refused(folder: Path) -> Non
     )
     damaged, machine, missing, no_source, variants = found
     assert {code for code, _ in damaged} == {"DAMAGED"}
-    assert machine[0] == "PROGRAM_FAILED"  # it looks for a device itself, and finds none
+    assert machine[0] == "UNSUPPORTED"
     assert "embedded-elf-x86_64" in machine[1]
     assert missing[0] == "NOT_FOUND"
     assert "none.vmfb" in missing[1]

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.web.chromium import Chromium, serve
 from edgec import runtime, toolchain
 from edgec.packaging import Made, PackageOptions, make_package, web_runtime
-from edgec.packaging.web_runtime import EXPORTS, runtime_files, write_runtime
+from edgec.packaging.web_runtime import BUILDS, EXPORTS, runtime_files, write_runtime
 from edgec.runtime.errors import MissingExtra
 from edgec.toolchain import Program
 from edgec.toolchain.wasm_linker import LIBRARY
@@ -40,7 +40,7 @@ def test_the_folder_holds_the_module_twice_the_runtime_and_a_page(made: Made) ->
     assert {
         *("digits.wasm.vmfb", "digits.wasm-plain.vmfb", "digits.js", "digits.d.ts", "README.md"),
         *("index.html", "try.js", "package.json", "manifest.json"),
-        *(f"edgec-runtime/{name}" for name in (*runtime_files(), "edgert.wasm")),
+        *(f"edgec-runtime/{name}" for name in (*runtime_files(), *BUILDS)),
     } == set(made.files)
     assert [variant.needs.features for variant in made.manifest.variants] == [("simd128",), ()]
     for variant in made.manifest.variants:

@@ -30,7 +30,13 @@ edgert_status edgert_code_reserve(size_t size, uint8_t **out, edgert_error *erro
 edgert_status edgert_code_protect(uint8_t *base, size_t size, int access, edgert_error *error);
 void edgert_code_release(uint8_t *base, size_t size);
 
-#if EDGERT_THREADS
+#if EDGERT_THREADS && defined(__wasm__)
+#include <stdatomic.h>
+
+typedef atomic_int edgert_mutex;
+typedef atomic_int edgert_condition;
+typedef atomic_int edgert_thread;
+#elif EDGERT_THREADS
 #include <pthread.h>
 
 typedef pthread_mutex_t edgert_mutex;
@@ -71,6 +77,8 @@ static inline void edgert_spin_pause(void) {
   __builtin_ia32_pause();
 #elif defined(__aarch64__) || (defined(__arm__) && __ARM_ARCH >= 7)
   __asm__ volatile("yield");
+#elif defined(__wasm__)
+  for (int i = 0; i < 32; ++i) __asm__ volatile(""); /* it has no such instruction */
 #endif
 }
 

@@ -1,4 +1,4 @@
-/* Systems with nothing but a C library: WebAssembly. No machine code, no clock. */
+/* Systems with nothing but a C library: WebAssembly. No machine code; a clock only with threads. */
 #include "platform.h"
 
 #if defined(__wasm__)
@@ -51,6 +51,8 @@ edgert_status edgert_code_protect(uint8_t *base, size_t size, int access, edgert
 
 void edgert_code_release(uint8_t *base, size_t size) { (void)base, (void)size; }
 
+#if !EDGERT_THREADS
 uint64_t edgert_nanoseconds(void) { return 0; }
+#endif
 
 #endif

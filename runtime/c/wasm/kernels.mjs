@@ -8,9 +8,15 @@
 //     const { instance } = await WebAssembly.instantiate(bytes, imports);
 //     kernels.attach(instance);
 //
+// Threads are instances of edgert on one shared memory; each loads what the first has `loaded`:
+//
+//     await joinKernels(instance, kernels.loaded);
+//
 // edgert must be linked with `--export-table --growable-table --export=__stack_pointer`, and with
 // `--export` for the functions of the C library that kernels may call: `LIBRARY` in
 // toolchain/edgec/toolchain/wasm_linker.py.
+
+import { withSharedMemory } from './shared.mjs';
 
 /** Fields of the custom section `dylink.0` that say what a module needs: bytes and functions. */
 function needs(module) {
@@ -35,9 +41,38 @@ function needs(module) {
   return { size: 0, align: 0, functions: 0 };
 }
 
+/** What a module of kernels imports: edgert, its own bytes of memory, its own places in the table. */
+const importsOf = (edgert, memory, first) => ({
+  env: {
+    ...edgert, // memory, the table, the stack's pointer, and functions of the C library
+    __memory_base: new WebAssembly.Global({ value: 'i32', mutable: false }, memory),
+    __table_base: new WebAssembly.Global({ value: 'i32', mutable: false }, first),
+  },
+});
+
+/** Fill in what the linker left to whoever knows the bases. */
+function relocate({ exports }) {
+  exports.__wasm_apply_data_relocs?.();
+  exports._initialize?.();
+}
+
+/**
+ * Load the kernels of one instance of edgert into another on the same memory. Functions go to the
+ * same places of its table, so that edgert's pointers mean the same in both. The kernels' bytes are
+ * written again: no kernel may run meanwhile.
+ */
+export async function joinKernels({ exports: edgert }, loaded) {
+  const table = edgert.__indirect_function_table;
+  for (const { module, memory, first, functions } of loaded) {
+    table.grow(Math.max(0, first + functions - table.length));
+    relocate(await WebAssembly.instantiate(module, importsOf(edgert, memory, first)));
+  }
+}
+
 export class Kernels {
   #exports = null;
   #ahead;
+  #shared;
   #wanted = null;
   #ready = new Map(); // instantiated and not used yet: what of edgert's memory it came from → query
   #loaded = new Map();
@@ -50,9 +85,12 @@ export class Kernels {
    * where modules are large. Creating a session then fails as long as `prepare()` has work:
    *
    *     do status = edgert_session_create(...); while (await kernels.prepare());
+   *
+   * `shared`: edgert's memory is shared by threads.
    */
-  constructor({ ahead = false } = {}) {
+  constructor({ ahead = false, shared = false } = {}) {
     this.#ahead = ahead;
+    this.#shared = shared;
   }
 
   /** What edgert imports under the name `edgert`. */
@@ -85,13 +123,19 @@ export class Kernels {
     this.#exports = instance.exports;
   }
 
+  /** What is loaded now, for `joinKernels`; can be posted to workers. */
+  get loaded() {
+    return [...this.#loaded.values()].map(({ module, memory, first, count }) => (
+      { module, memory, first, functions: count - 1 }));
+  }
+
   /** Load what edgert asked for in vain; whether there was anything. */
   async prepare() {
     if (!this.#wanted) return false;
     const { place, bytes } = this.#wanted;
     this.#wanted = null;
     try {
-      const module = await WebAssembly.compile(bytes);
+      const module = await WebAssembly.compile(this.#compilable(bytes));
       const room = this.#room(module);
       const instance = await WebAssembly.instantiate(module, room.imports);
       this.#ready.set(place, this.#finish(place, room, instance));
@@ -103,9 +147,13 @@ export class Kernels {
   }
 
   #load(place, bytes) {
-    const module = new WebAssembly.Module(bytes);
+    const module = new WebAssembly.Module(this.#compilable(bytes));
     const room = this.#room(module);
     return this.#finish(place, room, new WebAssembly.Instance(module, room.imports));
+  }
+
+  #compilable(bytes) {
+    return this.#shared ? withSharedMemory(bytes) : bytes;
   }
 
   /** Memory and places in the table of functions for a module, and what it imports with them. */
@@ -117,23 +165,15 @@ export class Kernels {
     if (!memory) throw new Error('out of memory');
     new Uint8Array(edgert.memory.buffer, memory, size).fill(0);
     const first = table.grow(functions + 1);
-    const imports = {
-      env: {
-        ...edgert, // memory, the table, the stack's pointer, and functions of the C library
-        __memory_base: new WebAssembly.Global({ value: 'i32', mutable: false }, memory),
-        __table_base: new WebAssembly.Global({ value: 'i32', mutable: false }, first),
-      },
-    };
-    return { imports, memory, first, functions };
+    return { module, imports: importsOf(edgert, memory, first), memory, first, functions };
   }
 
-  #finish(place, { memory, first, functions }, instance) {
-    instance.exports.__wasm_apply_data_relocs?.();
-    instance.exports._initialize?.();
+  #finish(place, { module, memory, first, functions }, instance) {
+    relocate(instance);
     const query = first + functions;
     const table = this.#exports.__indirect_function_table;
     table.set(query, instance.exports.iree_hal_executable_library_query);
-    this.#loaded.set(query, { place, memory, first, count: functions + 1 });
+    this.#loaded.set(query, { place, module, memory, first, count: functions + 1 });
     return query;
   }
 

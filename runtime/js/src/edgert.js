@@ -1,11 +1,14 @@
 // edgert in WebAssembly: one instance a model, so that all memory of a model goes with it.
 import { EdgeError, asEdgeError, codeOf } from './errors.js';
+import { importsOf } from './imports.js';
 import { Kernels } from './kernels.mjs';
 import { inNode, isFile, readFile } from './platform.js';
 import { arrayOf, typeName, typeNumber } from './tensors.js';
+import { Team } from './threads.js';
 
 // Sizes and places in edgert.h's structures, where a pointer has 32 bits.
 const ERROR = { size: 256, message: 4 };
+const OPTIONS = { size: 8, threads: 4 }; // as far as they are not left at their defaults
 const VALUE = { size: 16, as: 8 };
 const ARGUMENT = { size: 208, type: 4, rank: 8, shape: 16, name: 144 };
 const MAX_RANK = 16;
@@ -13,16 +16,19 @@ const KINDS = { 1: 'tensor', 2: 'i32', 3: 'i64', 4: 'f32', 5: 'f64' };
 const NONE = 0xffffffff; // SIZE_MAX
 const DAMAGED = 'the module crashed, and can be called no more: load it again';
 
-let compiled;
+const compiled = {};
 
-/** edgert itself, compiled once for all models. `source` is a URL or bytes, given the first time. */
-function compile(source = new URL('./edgert.wasm', import.meta.url)) {
-  compiled ??= compileFrom(source).catch((error) => {
-    compiled = undefined;
+/** A build of edgert, compiled once for all models. `source` is a URL or bytes, given the first time. */
+function compile(build, source) {
+  compiled[build] ??= compileFrom(source).catch((error) => {
+    compiled[build] = undefined;
     throw asEdgeError(error, 'DOWNLOAD', `cannot load the runtime, ${source}`);
   });
-  return compiled;
+  return compiled[build];
 }
+
+const plain = (wasm = new URL('./edgert.wasm', import.meta.url)) => compile('plain', wasm);
+const threaded = (wasm = new URL('./edgert-threads.wasm', import.meta.url)) => compile('threaded', wasm);
 
 async function compileFrom(source) {
   if (typeof source !== 'string' && !(source instanceof URL)) return WebAssembly.compile(source);
@@ -34,36 +40,46 @@ async function compileFrom(source) {
   return streams ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer());
 }
 
-/** What edgert needs of a system: it reads no files and never ends, so nothing of this happens. */
-const system = new Proxy({}, {
-  get: (_, name) => (...words) => {
-    if (name === 'proc_exit') throw new Error(`edgert ended with ${words[0]}`);
-    return 8; // no such file
-  },
-});
+const nothing = () => {};
 
 /** A module on edgert's CPU device. Everything is synchronous but making one. */
 export class Session {
   #c;
-  #kernels = new Kernels({ ahead: true });
+  #kernels;
   #error;
   #session;
   #device;
   #module;
   #broken = false;
 
-  /** `bytes` of a `.vmfb`, which are copied. */
-  static async create(bytes, { wasm } = {}) {
+  /** How many threads compute, the caller's among them. */
+  threads = 1;
+
+  /** Ends the other threads; nothing may be called any more. Does not hold the session. */
+  stop = nothing;
+
+  /** `bytes` of a `.vmfb`, which are copied. More than one thread takes shared memory. */
+  static async create(bytes, { wasm, wasmThreads, threads = 1 } = {}) {
     const self = new Session();
-    const needs = WebAssembly.Module.imports(await compile(wasm));
-    const imports = { edgert: self.#kernels.imports };
-    for (const { module, name } of needs)
-      if (module !== 'edgert') (imports[module] ??= {})[name] = system[name];
-    const instance = await WebAssembly.instantiate(await compile(), imports);
-    self.#c = instance.exports;
-    self.#kernels.attach(instance);
-    self.#c._initialize();
-    await self.#open(bytes);
+    const team = threads > 1 ? new Team(threads) : undefined;
+    try {
+      const module = await (team ? threaded(wasmThreads) : plain(wasm));
+      self.#kernels = new Kernels({ ahead: true, shared: !!team });
+      const instance = await WebAssembly.instantiate(module, importsOf(module, {
+        ...(team && { env: { memory: team.memory } }),
+        edgert: { ...self.#kernels.imports, ...team?.imports },
+      }));
+      self.#c = instance.exports;
+      self.#kernels.attach(instance);
+      self.#c._initialize();
+      await self.#open(bytes, threads);
+      await team?.begin(module, instance, self.#kernels.loaded);
+    } catch (error) {
+      team?.stop();
+      throw error;
+    }
+    self.threads = threads;
+    if (team) self.stop = team.stop;
     return self;
   }
 
@@ -96,15 +112,18 @@ export class Session {
     return this.#c.memory.buffer.byteLength;
   }
 
-  async #open(bytes) {
+  async #open(bytes, threads) {
     const c = this.#c;
     const out = this.#allocate(4);
+    const options = this.#allocate(OPTIONS.size);
     this.#error = this.#allocate(ERROR.size);
     const data = this.#allocate(Math.max(bytes.length, 1), 64);
     new Uint8Array(c.memory.buffer, data, bytes.length).set(bytes);
     this.#do(c.edgert_module_wrap(data, bytes.length, 0, 0, 0, out, this.#error));
     this.#module = this.#word(out);
-    this.#do(c.edgert_device_create(this.#put('cpu'), 0, out, this.#error));
+    this.#view.setUint32(options, OPTIONS.size, true);
+    this.#view.setUint32(options + OPTIONS.threads, threads, true);
+    this.#do(c.edgert_device_create(this.#put('cpu'), options, out, this.#error));
     this.#device = this.#word(out);
     let status;
     do {
@@ -201,15 +220,14 @@ export class Session {
     if (kind !== 'tensor') {
       const Kind = arrayOf(kind);
       const at = place + VALUE.as;
-      return { dtype: kind, shape: [], data: new Kind(c.memory.buffer.slice(at, at + Kind.BYTES_PER_ELEMENT)) };
+      return { dtype: kind, shape: [], data: new Kind(this.#copy(at, Kind.BYTES_PER_ELEMENT)) };
     }
     const tensor = view.getUint32(place + VALUE.as, true);
     tensors.push(tensor);
     const sizes = c.edgert_tensor_shape(tensor);
     const rank = c.edgert_tensor_rank(tensor);
     const shape = Array.from({ length: rank }, (_, i) => Number(view.getBigInt64(sizes + 8 * i, true)));
-    const start = c.edgert_tensor_data(tensor);
-    const bytes = c.memory.buffer.slice(start, start + Number(c.edgert_tensor_size(tensor)));
+    const bytes = this.#copy(c.edgert_tensor_data(tensor), Number(c.edgert_tensor_size(tensor)));
     // The signature knows better than the tensor: code makes no difference of u8, i8 and bool.
     const type = dtype ?? typeName(c.edgert_tensor_type(tensor));
     return { dtype: type, shape, data: new (arrayOf(type))(bytes) };
@@ -240,6 +258,11 @@ export class Session {
 
   #bytes(place, size) {
     return new Uint8Array(this.#c.memory.buffer, place >>> 0, size);
+  }
+
+  /** A buffer of its own, where edgert's may be shared. */
+  #copy(place, size) {
+    return this.#bytes(place, size).slice().buffer;
   }
 
   /** Memory may have grown since the last look, which takes away the old view. */

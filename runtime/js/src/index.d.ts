@@ -54,6 +54,8 @@ export interface ModelBase {
   call(name: string, inputs: { readonly [name: string]: Value }): Promise<Outputs>;
   /** Which variant was taken, where there was a choice. */
   readonly variant?: string;
+  /** How many threads compute; 1 where threads cannot share memory. */
+  readonly threads: number;
   /** Bytes of WebAssembly memory in use. */
   memory(): Promise<number>;
   /** Give all memory back; calls that wait fail. Without it the garbage collector will. */
@@ -88,6 +90,13 @@ export interface Variant {
 export interface LoadOptions {
   /** Compute in a worker, so that the page stays quick. Default: false. */
   readonly worker?: boolean;
+  /**
+   * How many threads compute a call, where they can share memory: in node, and in pages that are
+   * cross-origin isolated. Elsewhere it is one; `model.threads` tells. Default: as many as there
+   * are processors, at most 4; one where they cannot be started, or where `wasm` alone was given.
+   * Who names a number gets an error where so many cannot be started.
+   */
+  readonly threads?: number;
   /** Told of the download, often. */
   readonly progress?: (state: Progress) => void;
   /**
@@ -101,6 +110,8 @@ export interface LoadOptions {
   readonly signal?: AbortSignal;
   /** Where edgert.wasm is, if not beside this module; the first load decides. */
   readonly wasm?: string | URL | BufferSource;
+  /** The same for edgert-threads.wasm, which is loaded instead where several threads compute. */
+  readonly wasmThreads?: string | URL | BufferSource;
 }
 
 /**

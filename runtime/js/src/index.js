@@ -16,10 +16,11 @@ export { EdgeError, Model, features, tensor };
 /** Load a module, from wherever it is; see index.d.ts for the options. */
 export async function load(source, options = {}) {
   const variant = choose(await variantsOf(source, options));
-  const { worker, progress, cache, signal } = options;
-  const named = typeof options.wasm === 'string' || options.wasm instanceof URL;
-  const wasm = named ? resolve(options.wasm) : options.wasm;
-  if (worker) return new Model(await remote(variant, { progress, cache, signal, wasm }));
+  const { worker, progress, cache, signal, threads } = options;
+  const [wasm, wasmThreads] = [options.wasm, options.wasmThreads].map((place) => (
+    typeof place === 'string' || place instanceof URL ? resolve(place) : place));
+  const runtime = { wasm, wasmThreads, threads };
+  if (worker) return new Model(await remote(variant, { progress, cache, signal, ...runtime }));
   const bytes = await fetchVariant(variant, { progress, cache, signal });
-  return new Model(await local(bytes, variant.name, { wasm }));
+  return new Model(await local(bytes, variant.name, runtime));
 }

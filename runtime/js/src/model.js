@@ -2,17 +2,20 @@
 import { EdgeError } from './errors.js';
 import { Session } from './edgert.js';
 import { fromTensor, toTensor } from './tensors.js';
+import { threadCount } from './threads.js';
+import { forgotten } from './workers.js';
 
 /** What a model has of its own; functions by these names are called through `functions`. */
-const OWN = ['constructor', 'functions', 'call', 'close', 'closed', 'variant', 'memory', 'then'];
+const OWN = ['constructor', 'functions', 'call', 'close', 'closed', 'variant', 'threads', 'memory', 'then'];
 
 export class Model {
   #backend;
 
-  /** A `backend` has `functions`, `variant`, `call(index, inputs)`, `memory()` and `close()`. */
+  /** A `backend` has `functions`, `variant`, `threads`, `call(index, inputs)`, `memory()` and `close()`. */
   constructor(backend) {
     this.#backend = backend;
     this.variant = backend.variant;
+    this.threads = backend.threads;
     this.functions = Object.create(null);
     for (const signature of backend.functions) {
       const call = (...given) => this.#call(signature, given);
@@ -93,12 +96,13 @@ function positions(name, inputs, given) {
 
 /** A module that runs where it was loaded; nothing else runs there meanwhile. */
 export async function local(bytes, variant, options) {
-  let session = await Session.create(bytes, options);
-  const { functions } = session;
+  let session = await open(bytes, options);
+  const { functions, threads, stop } = session;
   const outputs = new Map(functions.map((signature) => [signature.index, signature.outputs]));
-  return {
+  const backend = {
     functions,
     variant,
+    threads,
     async call(index, inputs) {
       return session.call(index, inputs, outputs.get(index));
     },
@@ -107,6 +111,24 @@ export async function local(bytes, variant, options) {
     },
     close() {
       session = undefined; // and with it the instance, its memory and its kernels
+      forgotten.unregister(backend);
+      stop();
     },
   };
+  forgotten.register(backend, stop, backend);
+  return backend;
+}
+
+/** With as many threads as were asked for; who did not ask gets one where more cannot be had. */
+async function open(bytes, { threads, ...options } = {}) {
+  const moved = options.wasm !== undefined && options.wasmThreads === undefined;
+  const count = await threadCount(threads === undefined && moved ? 1 : threads);
+  if (count > 1) {
+    try {
+      return await Session.create(bytes, { ...options, threads: count });
+    } catch (error) {
+      if (threads !== undefined) throw error;
+    }
+  }
+  return Session.create(bytes, options);
 }

@@ -1,28 +1,11 @@
 // A model in a worker, so that the page stays quick while it computes.
 import { EdgeError } from './errors.js';
-import { inNode, node } from './platform.js';
+import { inNode } from './platform.js';
+import { forgotten, nodeWorker, wire } from './workers.js';
 
-/** Ends the workers of models that nobody closed and nobody has any more. */
-const forgotten = new FinalizationRegistry((stop) => stop());
-
-/** The worker as `{ post, stop, busy }`; what it says goes to `hear`, that it died to `died`. */
-async function start(hear, died) {
-  if (inNode) {
-    const { Worker } = await node('worker_threads');
-    const worker = new Worker(new URL('./worker.js', import.meta.url));
-    worker.on('message', hear);
-    worker.on('error', died);
-    return {
-      post: (message) => worker.postMessage(message),
-      stop: () => { worker.terminate(); },
-      busy: (is) => (is ? worker.ref() : worker.unref()), // an idle model keeps no program alive
-    };
-  }
-  const worker = new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
-  worker.onmessage = ({ data }) => hear(data);
-  worker.onerror = (event) => died(new Error(event.message ?? 'its script cannot be loaded'));
-  return { post: (message) => worker.postMessage(message), stop: () => worker.terminate(), busy() {} };
-}
+const start = async () => (inNode
+  ? nodeWorker(new URL('./worker.js', import.meta.url))
+  : new Worker(new URL('./worker.js', import.meta.url), { type: 'module' }));
 
 /** The backend of a model that a worker loads and calls. */
 export async function remote(variant, { progress, signal, ...options }) {
@@ -33,7 +16,8 @@ export async function remote(variant, { progress, signal, ...options }) {
     for (const { reject } of waiting.values()) reject(error);
     waiting.clear();
   };
-  const worker = await start(
+  const worker = wire(
+    await start(),
     ({ id, result, error, progress: state }) => {
       if (state) return progress?.(state);
       const { resolve, reject } = waiting.get(id);
@@ -60,9 +44,10 @@ export async function remote(variant, { progress, signal, ...options }) {
   if (signal?.aborted) aborted();
   signal?.addEventListener('abort', aborted);
   try {
-    const { functions } = await ask('load', { variant, options: { ...options, progress: !!progress } });
+    const { functions, threads } = await ask('load', { variant, options: { ...options, progress: !!progress } });
     const backend = {
       functions,
+      threads,
       variant: variant.name,
       call: (index, inputs) => ask('call', { index, inputs }, backend),
       memory: () => ask('memory', {}, backend),

@@ -1,10 +1,8 @@
 // The other side of remote.js: one model in a worker, in a browser or in node.
 import { fetchVariant } from './fetching.js';
 import { local } from './model.js';
-import { inNode, node } from './platform.js';
+import { listen } from './workers.js';
 
-const port = inNode ? (await node('worker_threads')).parentPort : globalThis;
-const post = (message, transfer) => port.postMessage(message, transfer);
 let model;
 
 const actions = {
@@ -12,7 +10,7 @@ const actions = {
     const progress = options.progress ? (state) => post({ progress: state }) : undefined;
     const bytes = await fetchVariant(variant, { ...options, progress });
     model = await local(bytes, variant.name, options);
-    return { functions: model.functions };
+    return { functions: model.functions, threads: model.threads };
   },
   call: ({ index, inputs }) => model.call(index, inputs),
   memory: () => model.memory(),
@@ -30,6 +28,4 @@ async function answer({ id, action, ...words }) {
 
 // One call after the other: a module has one state.
 let last = Promise.resolve();
-const listen = (message) => { last = last.then(() => answer(message)); };
-if (inNode) port.on('message', listen);
-else port.onmessage = ({ data }) => listen(data);
+const post = await listen((message) => { last = last.then(() => answer(message)); });

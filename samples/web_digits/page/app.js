@@ -127,6 +127,7 @@ async function begin() {
   show(undefined);
   try {
     model = await load({
+      threads: 1,
       progress: ({ loaded, total }) => { $('progress').value = total ? loaded / total : 0; },
     });
     const { size } = variants.find(({ name }) => name === model.variant);

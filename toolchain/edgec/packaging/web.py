@@ -35,7 +35,10 @@ ARRAYS = {
 
 _RUNTIME = "edgec-runtime"
 # What a model has of its own in edgec-runtime: functions by these names are reached otherwise.
-_OWN = ("functions", "call", "close", "closed", "variant", "memory", "then", "constructor")
+_OWN = (
+    *("functions", "call", "close", "closed", "variant", "threads", "memory", "then"),
+    "constructor",
+)
 
 
 def build(plan: Plan) -> None:

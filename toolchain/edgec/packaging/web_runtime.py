@@ -1,7 +1,7 @@
 """The sources of `runtime/js` and `runtime/c` to the folder `edgec-runtime`, an npm package.
 
-edgert is compiled for WebAssembly by the clang in the wheel `ziglang`, and kept: in `build/js` of a
-checkout, else in edgec's cache.
+edgert is compiled for WebAssembly by the clang in the wheel `ziglang`, once for one thread and once
+for several on a shared memory, and kept: in `build/js` of a checkout, else in edgec's cache.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from edgec.runtime.errors import CompileError, MissingExtra
@@ -17,7 +18,7 @@ from edgec.runtime.sources import runtime_sources
 from edgec.toolchain.cache import Cache
 from edgec.toolchain.wasm_linker import LIBRARY
 
-__all__ = ["edgert_wasm", "runtime_files", "write_runtime"]
+__all__ = ["BUILDS", "edgert_wasm", "runtime_files", "write_runtime"]
 
 EXPORTS = (
     "edgert_device_create",
@@ -55,16 +56,28 @@ _FLAGS = (
     *(f"-Wl,--export={name}" for name in (*EXPORTS, *LIBRARY)),
 )
 
+BUILDS = {
+    "edgert.wasm": (),
+    "edgert-threads.wasm": (
+        *("-DEDGERT_THREADS=1", "-matomics", "-mbulk-memory", "-Wl,--shared-memory"),
+        *("-Wl,--import-memory", "-Wl,--export-memory"),
+        # What `threads.js` and `shared.mjs` say: 32 pages at first, 65535 at most.
+        *("-Wl,--initial-memory=2097152", "-Wl,--max-memory=4294901760"),
+    ),
+}
+"""Files of the package that are compiled, and what flags each has of its own."""
+
 
 def runtime_files() -> dict[str, Path]:
-    """The files of the package by their names, but `edgert.wasm`.
+    """The files of the package by their names, but those of `BUILDS`.
 
     Raises:
         FileError: this installation does not hold the sources.
     """
     js = runtime_sources("js")
     files = {file.name: file for file in sorted((js / "src").iterdir()) if file.is_file()}
-    files["kernels.mjs"] = runtime_sources("c") / "wasm" / "kernels.mjs"
+    for file in sorted((runtime_sources("c") / "wasm").glob("*.mjs")):
+        files[file.name] = file
     return files | {name: js / name for name in ("package.json", "README.md")}
 
 
@@ -76,15 +89,15 @@ def write_runtime(folder: Path) -> None:
         CompileError: edgert cannot be compiled.
         FileError: this installation does not hold the sources.
     """
-    wasm = edgert_wasm()
+    with ThreadPoolExecutor(len(BUILDS)) as pool:
+        compiled = dict(zip(BUILDS, pool.map(edgert_wasm, BUILDS), strict=True))
     folder.mkdir(parents=True, exist_ok=True)
-    for name, file in runtime_files().items():
+    for name, file in (runtime_files() | compiled).items():
         shutil.copyfile(file, folder / name)
-    shutil.copyfile(wasm, folder / "edgert.wasm")
 
 
-def edgert_wasm() -> Path:
-    """edgert for WebAssembly, compiled where these sources have not been yet (some 20 s).
+def edgert_wasm(build: str = "edgert.wasm") -> Path:
+    """One of `BUILDS`, compiled where these sources have not been yet (some 20 s).
 
     Raises:
         MissingExtra: `ziglang` is missing.
@@ -92,7 +105,8 @@ def edgert_wasm() -> Path:
         FileError: this installation does not hold the sources.
     """
     source = runtime_sources("c")
-    output = _kept_at(source) / f"edgert-{_fingerprint(source)}.wasm"
+    flags = (*_FLAGS, *BUILDS[build])
+    output = _kept_at(source) / f"edgert-{_fingerprint(source, flags)}.wasm"
     if output.exists():
         return output
     if not _has_ziglang():
@@ -105,7 +119,7 @@ def edgert_wasm() -> Path:
         made = Path(scratch) / "edgert.wasm"
         sources = sorted(source.glob("src/**/*.c"))
         command = [
-            *(sys.executable, "-m", "ziglang", "cc", *_FLAGS, f"-I{source / 'include'}"),
+            *(sys.executable, "-m", "ziglang", "cc", *flags, f"-I{source / 'include'}"),
             *(*map(str, sources), "-lm", "-o", str(made)),
         ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -135,8 +149,8 @@ def _kept_at(source: Path) -> Path:
     )
 
 
-def _fingerprint(source: Path) -> str:
-    sha = hashlib.sha256(" ".join(_FLAGS).encode())
+def _fingerprint(source: Path, flags: tuple[str, ...]) -> str:
+    sha = hashlib.sha256(" ".join(flags).encode())
     for file in sorted([*source.glob("src/**/*.[ch]"), *source.glob("include/**/*.h")]):
         sha.update(file.read_bytes())
     return sha.hexdigest()[:16]

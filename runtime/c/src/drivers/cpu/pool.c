@@ -209,6 +209,21 @@ static void *pool_worker_main(void *argument) {
   return NULL;
 }
 
+#if EDGERT_WITH_WASM
+/* For the host: a kernel has trapped on this thread, which is lost; the batch fails, and later ones
+ * are for the others. */
+__attribute__((export_name("edgert_pool_worker_lost"))) void edgert_pool_worker_lost(
+    void *argument) {
+  edgert_pool *self = ((pool_worker *)argument)->pool;
+  atomic_store(&self->failed, 1);
+  atomic_store(&self->done, self->total); /* others add to it in vain */
+  edgert_mutex_lock(&self->lock);
+  edgert_condition_wake_all(&self->finished);
+  edgert_mutex_unlock(&self->lock);
+  atomic_fetch_sub(&self->inside, 1);
+}
+#endif
+
 static void pool_open(edgert_pool *self) {
   atomic_store(&self->open, 1);
   atomic_fetch_add(&self->generation, 1);
