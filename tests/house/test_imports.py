@@ -19,6 +19,13 @@ MAY_IMPORT = {
         "edgec.targets",
         "edgec.runtime",
     ),
+    "edgec.ondevice": (
+        "edgec.ondevice",
+        # Where what was built is kept.
+        "edgec.toolchain.cache",
+        "edgec.targets",
+        "edgec.runtime",
+    ),
     "edgec.exporters": (
         "edgec.exporters",
         # What a program is and how to read one; never how it is compiled.

@@ -13,7 +13,7 @@ from edgec.runtime.drivers import DRIVERS, DeviceStatus, Opened, find_driver
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import InputError, UsageError
 
-__all__ = ["Device", "devices"]
+__all__ = ["Device", "devices", "parse_uri"]
 
 _ALIASES = {"cpu": "local-task"}
 
@@ -58,7 +58,7 @@ class Device:
         """
         if isinstance(uri, Device):
             return uri
-        driver, path, threads = _parse(uri)
+        driver, path, threads = parse_uri(uri)
         key = _spell(driver, path, threads)
         with cls._lock:
             if key not in cls._open:
@@ -127,8 +127,12 @@ def _probe(driver: str) -> tuple[DeviceStatus, ...]:
     return find_driver(driver).probe()
 
 
-def _parse(uri: str) -> tuple[str, str, int | None]:
-    """Driver, path and thread count of a URI."""
+def parse_uri(uri: str) -> tuple[str, str, int | None]:
+    """Driver, path and thread count of a device's URI.
+
+    Raises:
+        UsageError: it has an option that makes no sense.
+    """
     rest, _, query = uri.partition("?")
     driver, _, path = rest.partition("://")
     driver = _ALIASES.get(driver, driver)

@@ -9,7 +9,7 @@ from edgec.runtime.device import Device
 from edgec.runtime.errors import ModuleError, ModuleMismatch
 from edgec.runtime.module import Module
 
-__all__ = ["check_fits", "default_device"]
+__all__ = ["check_fits", "check_loads", "default_device"]
 
 _BYTECODE_VERSION = 17
 _LOCAL = ("local-task", "local-sync", "edgert")
@@ -48,11 +48,20 @@ def check_fits(module: Module, device: Device) -> None:
     Raises:
         ModuleMismatch: it was made for another version, device, CPU or library.
     """
-    _check_version(module)
-    _check_imports(module)
+    check_loads(module)
     _check_formats(module, device)
     if device.driver in _LOCAL:
         _check_cpu(module)
+
+
+def check_loads(module: Module) -> None:
+    """Refuse a module that no runtime of edgec's can load, on whatever machine.
+
+    Raises:
+        ModuleMismatch: it was made for another version, or needs functions that edgec has not.
+    """
+    _check_version(module)
+    _check_imports(module)
 
 
 def _check_version(module: Module) -> None:

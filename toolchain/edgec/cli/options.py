@@ -11,6 +11,7 @@ __all__ = [
     "FunctionOption",
     "InputOption",
     "ModuleArgument",
+    "OnOption",
     "WeightsOption",
     "complete_device",
     "complete_pass",
@@ -74,6 +75,13 @@ def complete_function(context: typer.Context, incomplete: str) -> Iterator[tuple
             yield name, str(signature)
 
 
+def complete_on(incomplete: str) -> Iterator[str]:
+    """The ways to another machine."""
+    from edgec.ondevice import WAYS
+
+    yield from (f"{way}:" for way in WAYS if f"{way}:".startswith(incomplete))
+
+
 ModuleArgument = Annotated[
     Path, typer.Argument(metavar="MODULE", help="A .vmfb file.", show_default=False)
 ]
@@ -85,6 +93,17 @@ DeviceOption = Annotated[
         help="Where to run: local-task, local-sync, vulkan, vulkan://1, cuda … "
         "(default: what the module was compiled for).",
         autocompletion=complete_device,
+        show_default=False,
+    ),
+]
+OnOption = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="DEVICE",
+        help="Another machine to run on, by edgert: adb:SERIAL, adb: (the only one), ssh:HOST or "
+        "qemu:aarch64.",
+        autocompletion=complete_on,
         show_default=False,
     ),
 ]

@@ -10,6 +10,7 @@ from edgec.cli.options import (
     FunctionOption,
     InputOption,
     ModuleArgument,
+    OnOption,
     WeightsOption,
 )
 from edgec.cli.report import Block, Grid, Report
@@ -62,8 +63,11 @@ def bench(
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of random inputs.")] = 0,
     weights: WeightsOption = None,
+    on: OnOption = None,
 ) -> Report:
     """Measure a function: load, first call, then P50, P90, P99, throughput and memory."""
+    from edgec.cli.bench_elsewhere import report_there
+    from edgec.cli.elsewhere import deployed
     from edgec.cli.signatures import choose
     from edgec.runtime import Module
     from edgec.runtime import bench as measure
@@ -71,13 +75,24 @@ def bench(
 
     read = Module.read(module)
     signature = choose(read, function)
+    is_random = not input and bool(signature.inputs)
+    if on is not None and (threads != 1 or profile):
+        raise UsageError(
+            "--on has one caller and no profile: --threads and --profile do not go with it",
+            hint="for the threads that compute write --device=edgert://cpu?threads=N",
+        )
     inputs = _inputs(session, signature, input or (), size or (), seed)
-    chosen = device
+    if on is not None:
+        if seconds <= 0:
+            raise UsageError("a benchmark needs a time above 0")
+        with deployed(session, read, on=on, device=device, weights=weights) as there:
+            measured = there.bench(signature, inputs, seconds=seconds, iterations=iterations)
+        return report_there(there, signature.name, measured, is_random=is_random)
     result = measure(
         read,
         function=signature.name,
         inputs=inputs,
-        device=chosen,
+        device=device,
         weights=weights,
         seconds=1e9 if iterations is not None else seconds,
         max_calls=iterations if iterations is not None else _MOST_CALLS,
@@ -86,9 +101,9 @@ def bench(
     dispatches = None
     if profile:
         dispatches = measure_dispatches(
-            read, function=signature.name, inputs=inputs, device=chosen, weights=weights
+            read, function=signature.name, inputs=inputs, device=device, weights=weights
         )
-    return _report(result, dispatches, random=not input and bool(signature.inputs))
+    return _report(result, dispatches, random=is_random)
 
 
 def _inputs(
@@ -159,6 +174,7 @@ def _report(result: "BenchResult", dispatches: "Profile | None", *, random: bool
             "result": result.to_json(),
             "inputs": "random" if random else "given",
             "profile": None if dispatches is None else dispatches.to_json(),
+            "on": None,
         },
         blocks=tuple(blocks),
     )

@@ -11,6 +11,7 @@ from edgec.cli.options import (
     FunctionOption,
     InputOption,
     ModuleArgument,
+    OnOption,
     WeightsOption,
 )
 from edgec.cli.report import Block, Report
@@ -20,9 +21,10 @@ from edgec.runtime.errors import InputError, UsageError
 if TYPE_CHECKING:
     import numpy as np
 
+    from edgec.cli.calling import Called
     from edgec.cli.calls import Calls
     from edgec.cli.expected import Checked
-    from edgec.runtime import LoadedModule, Module
+    from edgec.runtime import Module
     from edgec.runtime.signature import Signature
 
 __all__ = ["run"]
@@ -78,16 +80,18 @@ def run(
         ),
     ] = None,
     weights: WeightsOption = None,
+    on: OnOption = None,
 ) -> Report:
     """Call a function of a module, print what it gives, and compare it with what is expected."""
     from edgec.cli.bind_inputs import bind
+    from edgec.cli.calling import call_here, call_there
     from edgec.cli.calls import input_slots, join, output_slots, split
     from edgec.cli.expected import check_outputs
     from edgec.cli.folders import make_folder
     from edgec.cli.input_spec import parse_input
     from edgec.cli.results import check_results_path, save_results
     from edgec.cli.signatures import choose, example_command
-    from edgec.runtime import Module, load
+    from edgec.runtime import Module
 
     read = Module.read(module)
     signature = choose(read, function)
@@ -105,12 +109,12 @@ def run(
     arrays = bind(inputs, input_slots(signature, each=each))
     calls = split(session, signature, arrays, each=each)
     wanted = bind(answers, output_slots(signature, rows=calls.rows))
-    with load(read, device=device, weights=weights) as loaded:
-        session.detail(f"{read.path} on {loaded.device.uri} ({loaded.device.name})")
-        results, seconds = _call(loaded, signature, calls)
-        uri = loaded.device.uri
+    if on is None:
+        called = call_here(session, read, signature, calls, device=device, weights=weights)
+    else:
+        called = call_there(session, read, signature, calls, on=on, device=device, weights=weights)
     outputs = [
-        join(calls, spec, [result[index] for result in results])
+        join(calls, spec, [result[index] for result in called.results])
         for index, spec in enumerate(signature.outputs)
     ]
     if output is not None:
@@ -125,24 +129,8 @@ def run(
         relative=rtol,
         share=share,
     )
-    session.detail(f"{len(results)} calls in {seconds:.6f} s, the first included")
-    return _report(read, signature, uri, calls, outputs, checked, seconds)
-
-
-def _call(
-    loaded: "LoadedModule", signature: "Signature", calls: "Calls"
-) -> tuple[list[list["np.ndarray"]], float]:
-    """Outputs of every call, and the seconds all of them took."""
-    import time
-
-    import numpy as np
-
-    function = loaded[signature.name]
-    start = time.perf_counter()
-    results = [
-        [np.array(array.numpy()) for array in function.call_flat(leaves)] for leaves in calls.inputs
-    ]
-    return results, time.perf_counter() - start
+    session.detail(f"{len(called.results)} calls in {called.seconds:.6f} s, the first included")
+    return _report(read, signature, calls, called, outputs, checked)
 
 
 def _refuse_without_meaning(
@@ -160,11 +148,10 @@ def _refuse_without_meaning(
 def _report(
     module: "Module",
     signature: "Signature",
-    uri: str,
     calls: "Calls",
+    called: "Called",
     outputs: Sequence["np.ndarray"],
     checked: Sequence["Checked"],
-    seconds: float,
 ) -> Report:
     from edgec.cli.expected import failure, grid
     from edgec.cli.results import result_json, result_text
@@ -178,12 +165,14 @@ def _report(
     data: Mapping[str, object] = {
         "module": module.path,
         "function": signature.name,
-        "device": uri,
+        "device": called.device,
         "calls": len(calls.inputs),
-        "seconds": seconds,
+        "seconds": called.seconds,
         "outputs": [result_json(spec, array) for spec, array in zip(specs, outputs, strict=True)],
         "comparisons": [c.to_json() for c in checked],
+        "on": None if called.place is None else called.place.to_json(),
     }
+    where = called.device if called.place is None else called.place.name
     return Report(
-        data=data, blocks=tuple(blocks), error=failure(checked, f"{module.path} on {uri}")
+        data=data, blocks=tuple(blocks), error=failure(checked, f"{module.path} on {where}")
     )

@@ -1,0 +1,89 @@
+"""The `edgert` command for a machine: one static program, built once for each state of its sources.
+
+The clang of the wheel `ziglang` builds it, with musl, so that it runs under Android and under any
+Linux. It is kept in edgec's cache.
+"""
+
+import hashlib
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from edgec.ondevice.machines import Machine
+from edgec.runtime.errors import CompileError, FileError, MissingExtra
+from edgec.runtime.sources import runtime_sources
+from edgec.toolchain.cache import Cache
+
+__all__ = ["edgert_command"]
+
+_FLAGS = ("-std=c11", "-O2", "-D_POSIX_C_SOURCE=200809L", "-static", "-s")
+
+
+def edgert_command(machine: Machine, tell: Callable[[str], None]) -> Path:
+    """The program; it is built where it has not been yet, which takes seconds, the first a minute.
+
+    Args:
+        machine: what it is to run on.
+        tell: is told what takes long.
+
+    Raises:
+        MissingExtra: it was not built before, and `ziglang` is missing.
+        CompileError: clang fails.
+        FileError: this installation does not hold the sources, or the cache cannot be written.
+    """
+    source = runtime_sources("c")
+    folder = Cache.default().folder / "edgert"
+    program = folder / f"edgert-{machine.name}-{_fingerprint(source)}"
+    if program.exists():
+        return program
+    if not _has_ziglang():
+        raise MissingExtra(
+            f"edgert has to be built for {machine.name}, which the wheel ziglang does",
+            hint="pip install 'edgec[web]'",
+        )
+    tell(f"building edgert for {machine.name}, once")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            made = Path(scratch, "edgert")
+            _build(source, machine, made)
+            made.replace(program)
+    except OSError as error:
+        raise FileError(
+            f"cannot keep edgert in {folder}: {error.strerror or error}",
+            hint="set EDGEC_CACHE_DIR to a folder that can be written to",
+        ) from error
+    return program
+
+
+def _build(source: Path, machine: Machine, made: Path) -> None:
+    files = [*sorted(source.glob("src/**/*.c")), *sorted(source.glob("cli/*.c"))]
+    command = [
+        *(sys.executable, "-m", "ziglang", "cc", "-target", machine.triple, *_FLAGS),
+        *(f"-I{source / 'include'}", *map(str, files), "-lm", "-o", str(made)),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode or not made.exists():
+        raise CompileError(
+            f"edgert cannot be built for {machine.name}: {done.stderr.strip()[-2000:]}",
+            hint="install the ziglang that edgec's constraints.txt names",
+        )
+
+
+def _has_ziglang() -> bool:
+    try:
+        return importlib.util.find_spec("ziglang") is not None
+    except ValueError:  # it is barred from this process
+        return False
+
+
+def _fingerprint(source: Path) -> str:
+    sha = hashlib.sha256(" ".join(_FLAGS).encode())
+    for folder in ("src", "cli", "include"):
+        for file in sorted((source / folder).glob("**/*.[ch]")):
+            sha.update(file.relative_to(source).as_posix().encode())
+            sha.update(file.read_bytes())
+    return sha.hexdigest()[:16]

@@ -1,0 +1,88 @@
+"""Another machine's programs on this one, by qemu: for trying things out, and for tests.
+
+The same path as with a real device, with a folder of this machine for the device's. Times say
+little here, and the peak of memory is that of the emulator. `QEMU_CPU` names a processor.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from edgec.ondevice.machines import MACHINES, by_emulator
+from edgec.ondevice.processes import find_program, run_here
+from edgec.ondevice.scripts import close_script, in_folder, read_end
+from edgec.ondevice.transport import Answer, Facts
+from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, UsageError
+
+__all__ = ["Qemu"]
+
+
+class Qemu:
+    """An emulated machine: `aarch64`, `armv7`, `riscv64` or `x86_64`.
+
+    Raises:
+        DeviceMissing: qemu for it is not here.
+        UsageError: there is no machine of that name.
+    """
+
+    def __init__(self, machine: str) -> None:
+        found = by_emulator(machine)
+        if found is None:
+            known = ", ".join(m.emulator.removeprefix("qemu-") for m in MACHINES)
+            raise UsageError(f"qemu:{machine} is no machine", hint=f"there are {known}")
+        self._machine = found
+        self.name = f"qemu:{machine}"
+        self.folder = ""
+        self.launcher: tuple[str, ...] = (
+            find_program(found.emulator, hint="install qemu's user mode (apt install qemu-user)"),
+        )
+
+    def facts(self) -> Facts:
+        """What is emulated."""
+        return Facts(model=f"{self._machine.emulator} on this machine", machines=(self._machine,))
+
+    def open(self) -> None:
+        """Make the folder."""
+        try:
+            self.folder = tempfile.mkdtemp(prefix="edgec-on-")
+        except OSError as error:
+            raise DeviceMissing(
+                f"{self.name} cannot make a folder in {tempfile.gettempdir()}: {error.strerror}",
+                hint="set TMPDIR to a folder that can be written to",
+            ) from error
+
+    def push(self, files: Mapping[str, Path]) -> None:
+        """Copy files into the folder."""
+        for name, file in files.items():
+            self._copy(file, Path(self.folder, name), f"taking {file.name}")
+
+    def shell(self, script: str) -> Answer:
+        """Run a script in the folder."""
+        answer = run_here(["sh", "-c", in_folder(self.folder, script)])
+        ended = read_end(answer)
+        if ended is None:
+            raise DeviceError(f"{self.name} went away while it was running")
+        return ended
+
+    def pull(self, name: str, to: Path) -> None:
+        """Copy a file out of the folder."""
+        self._copy(Path(self.folder, name), to, f"giving back {name}")
+
+    def close(self) -> bool:
+        """Remove the folder."""
+        if not self.folder:
+            return True
+        try:
+            return run_here(["sh", "-c", close_script(self.folder)]).code == 0
+        except EdgecError:
+            return False
+
+    def _copy(self, source: Path, to: Path, doing: str) -> None:
+        try:
+            shutil.copyfile(source, to)
+        except OSError as error:
+            raise DeviceError(
+                f"{self.name} failed while it was {doing}: {error.strerror or error}",
+                hint="see the space and the rights in the folder for temporary files (TMPDIR)",
+            ) from error
