@@ -152,6 +152,8 @@ def main() -> int:
     outcomes = lint()
     if not chosen.lint_only:
         outcomes += tests(slow=chosen.all, paths=chosen.paths)
+        if not chosen.paths or "tests/c" in chosen.paths:
+            outcomes.append(_step("sizes of edgert", "benchmarks.edgert.sizes"))
     for outcome in outcomes:
         if not outcome.ok:
             print(f"\n== FAILED: {outcome.name}\n{outcome.output}")
