@@ -136,9 +136,11 @@ def _mach(package: Path, name: str, folder: Path) -> Size:
 
 
 def _web(package: Path, name: str, folder: Path) -> Size:
-    """The runtime in a web package: WebAssembly and scripts."""
+    """The runtime in a web package: scripts, and the larger of two builds for pages to choose."""
     kinds = (".wasm", ".js", ".mjs")
-    files = [file for file in package.rglob("*") if file.suffix in kinds]
+    files = [
+        file for file in package.rglob("*") if file.suffix in kinds and file.name != "edgert.wasm"
+    ]
     return Size.of(*(file.read_bytes() for file in files))
 
 
