@@ -187,7 +187,7 @@ def _text(rows: list[Row], version: str, sizes: dict[str, int], load: float) -> 
 
 edgec's web runtime beside ONNX Runtime Web {ORT} (its WebAssembly provider, which is its CPU), in
 one {version.replace("/", " ")} on {os.cpu_count()} cores, batch 1, f32. Written by
-`python -m benchmarks.web`, while {load:.0f} other processes wanted those cores{_trust(load)}.
+`python -m benchmarks.web`, at a load of {load:.1f} by other processes{_trust(load)}.
 
 | model | runtime | least (ms) | median (ms) | loading (ms) | first call (ms) | error |
 |---|---|---|---|---|---|---|
