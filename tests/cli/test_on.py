@@ -224,6 +224,51 @@ def test_weights_go_along(edgec, compiled: Compiled, on: str) -> None:
         assert edgec(*line, "--weights=model.gguf").code == 2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("machine", "target"),
+    [("armv7", "cpu:armv7"), ("riscv64", "cpu:riscv64"), ("x86_64", "cpu:x86-64")],
+)
+def test_other_machines_give_the_same(
+    edgec, compiled: Compiled, scratch: Path, machine: str, target: str
+) -> None:
+    program = {"armv7": "qemu-arm"}.get(machine, f"qemu-{machine}")
+    if shutil.which(program) is None:
+        pytest.skip(f"no {program}: run scripts/setup")
+    np.savez("in.npz", arg0=X, arg1=W, arg2=N)
+    np.savez("expected.npz", out0=np.tanh(X @ W), out1=~N)
+    done = edgec(
+        *("run", compiled(target=target), f"--on=qemu:{machine}", "--function=main"),
+        *("--input=@in.npz", "--expected=@expected.npz", "--atol=1e-5", "--json"),
+    )
+    assert done.code == 0, done.out
+    assert all(comparison["ok"] for comparison in done.json["comparisons"])
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_a_function_may_have_hundreds_of_inputs(edgec, tmp_path: Path) -> None:
+    count = 300
+    arguments = ", ".join(f"%a{i}: tensor<2xf32>" for i in range(count))
+    sums = "\n".join(
+        f"%s{i} = stablehlo.add %{f's{i - 1}' if i > 1 else 'a0'}, %a{i} : tensor<2xf32>"
+        for i in range(1, count)
+    )
+    text = (
+        f"func.func public @main({arguments}) -> tensor<2xf32> {{\n{sums}\n"
+        f"return %s{count - 1} : tensor<2xf32>\n}}\n"
+    )
+    (tmp_path / "many.mlir").write_text(text)
+    compile(tmp_path / "many.mlir", "cpu:arm64", CompileOptions(output=tmp_path / "many.vmfb"))
+    done = edgec(
+        *("run", "many.vmfb", "--on=qemu:aarch64", "--json"),
+        *(f"--input=2xf32={i},-{i}" for i in range(count)),
+    )
+    assert done.code == 0, done.out
+    total = count * (count - 1) / 2
+    assert done.json["outputs"][0]["values"] == [total, -total]
+
+
 def test_a_wrong_answer_there_is_one_here(edgec, compiled: Compiled) -> None:
     line = ("run", compiled(), "--on=qemu:aarch64", "--function=add", "--input=2x3xf32=1")
     done = edgec(*line, "--expected=2x3xf32=2")

@@ -19,7 +19,11 @@ from edgec.toolchain.cache import Cache
 
 __all__ = ["edgert_command"]
 
-_FLAGS = ("-std=c11", "-O2", "-D_POSIX_C_SOURCE=200809L", "-static", "-s")
+_FLAGS = (
+    *("-std=c11", "-O2", "-D_POSIX_C_SOURCE=200809L", "-static", "-s"),
+    # Android has pages of 4 KiB and of 16 KiB.
+    "-Wl,-z,max-page-size=65536",
+)
 
 
 def edgert_command(machine: Machine, tell: Callable[[str], None]) -> Path:
