@@ -20,6 +20,7 @@ typedef struct cpu_device {
   edgert_device device;
   edgert_pool *pool;
   edgert_cache cache;
+  edgert_cpu_features features;
   edgert_library_query *libraries;
   size_t library_count;
   edgert_mutex lock;
@@ -71,6 +72,7 @@ static edgert_status cpu_create(const edgert_device_options *options, edgert_dev
   edgert_cache_create(&self->cache,
                       options->cache_bytes ? options->cache_bytes : CPU_DEFAULT_CACHE);
   edgert_mutex_create(&self->lock);
+  edgert_cpu_read_features(&self->features);
   void *libraries;
   status = edgert_allocate_array(&options->allocator, options->library_count,
                                  sizeof *self->libraries, &libraries, error);
@@ -113,7 +115,7 @@ static int cpu_query(edgert_device *device, edgert_text category, edgert_text ke
     *out = cpu_runs_format(key);
     return 1;
   }
-  if (edgert_text_equal(category, "hal.cpu")) return edgert_cpu_feature(key, out);
+  if (edgert_text_equal(category, "hal.cpu")) return edgert_cpu_feature(&self->features, key, out);
   if ((edgert_text_equal(category, "hal.device") || edgert_text_equal(category, "hal.dispatch")) &&
       edgert_text_equal(key, "concurrency")) {
     *out = edgert_text_equal(category, "hal.device") ? 1 : edgert_pool_threads(self->pool);

@@ -125,8 +125,15 @@ void edgert_wasm_unload(edgert_library_query query);
 
 /* --- processor features ----------------------------------------------------------------------- */
 
+/* What this processor says of itself, read once a device: asking it may be slow. */
+typedef struct edgert_cpu_features {
+  uint32_t words[8];
+} edgert_cpu_features;
+
+void edgert_cpu_read_features(edgert_cpu_features *out);
+
 /* 1 and whether the processor has a feature, by LLVM's name; 0 for one that is not known. */
-int edgert_cpu_feature(edgert_text name, int64_t *out);
+int edgert_cpu_feature(const edgert_cpu_features *features, edgert_text name, int64_t *out);
 
 /* --- memory that is used again ---------------------------------------------------------------- */
 

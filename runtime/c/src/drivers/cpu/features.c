@@ -13,8 +13,9 @@ typedef struct feature_entry {
 
 #include <cpuid.h>
 
-/* Words that cpuid gives. */
-enum { LEAF_1_C, LEAF_7_B, LEAF_7_C, LEAF_7_D, LEAF_7_1_A, LEAF_7_1_D, LEAF_EXTENDED_C, WORDS };
+/* Words that cpuid gives, and the registers that the system saves. Under a hypervisor each cpuid
+ * takes many microseconds. */
+enum { LEAF_1_C, LEAF_7_B, LEAF_7_C, LEAF_7_D, LEAF_7_1_A, LEAF_7_1_D, LEAF_EXTENDED_C, SAVED };
 /* Registers that the system must save for a feature to be of use. */
 enum { SAVES_NOTHING, SAVES_AVX, SAVES_AVX512, SAVES_AMX };
 
@@ -79,25 +80,36 @@ static uint32_t feature_saved_registers(uint32_t leaf_1_c) {
   return low;
 }
 
-static int feature_test(const feature_entry *entry) {
-  static const uint32_t masks[] = {0, 0x6, 0xE6, 0x60000};
-  unsigned words[WORDS] = {0};
+void edgert_cpu_read_features(edgert_cpu_features *out) {
+  uint32_t *words = out->words;
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid(1, &a, &b, &c, &d)) words[LEAF_1_C] = c;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+  unsigned most = __get_cpuid_max(0, NULL);
+  memset(out, 0, sizeof *out);
+  if (most >= 1) {
+    __cpuid(1, a, b, c, d);
+    words[LEAF_1_C] = c;
+  }
+  if (most >= 7) {
+    __cpuid_count(7, 0, a, b, c, d);
     unsigned leaves = a;
     words[LEAF_7_B] = b;
     words[LEAF_7_C] = c;
     words[LEAF_7_D] = d;
-    if (leaves >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) {
+    if (leaves >= 1) {
+      __cpuid_count(7, 1, a, b, c, d);
       words[LEAF_7_1_A] = a;
       words[LEAF_7_1_D] = d;
     }
   }
   if (__get_cpuid(0x80000001u, &a, &b, &c, &d)) words[LEAF_EXTENDED_C] = c;
+  words[SAVED] = feature_saved_registers(words[LEAF_1_C]);
+}
+
+static int feature_test(const edgert_cpu_features *features, const feature_entry *entry) {
+  static const uint32_t masks[] = {0, 0x6, 0xE6, 0x60000};
   uint32_t mask = masks[entry->needs];
-  if ((feature_saved_registers(words[LEAF_1_C]) & mask) != mask) return 0;
-  return words[entry->word] >> entry->bit & 1;
+  if ((features->words[SAVED] & mask) != mask) return 0;
+  return features->words[entry->word] >> entry->bit & 1;
 }
 
 #elif defined(__linux__) && (defined(__aarch64__) || defined(__arm__) || defined(__riscv))
@@ -120,9 +132,14 @@ static const feature_entry feature_table[] = {
 #endif
 };
 
-static int feature_test(const feature_entry *entry) {
-  unsigned long word = getauxval(entry->word ? AT_HWCAP2 : AT_HWCAP);
-  return word >> entry->bit & 1;
+void edgert_cpu_read_features(edgert_cpu_features *out) {
+  memset(out, 0, sizeof *out);
+  out->words[0] = (uint32_t)getauxval(AT_HWCAP);
+  out->words[1] = (uint32_t)getauxval(AT_HWCAP2);
+}
+
+static int feature_test(const edgert_cpu_features *features, const feature_entry *entry) {
+  return features->words[entry->word] >> entry->bit & 1;
 }
 
 #elif defined(__APPLE__) && defined(__aarch64__)
@@ -135,8 +152,10 @@ static const feature_entry feature_table[] = {
     {"rcpc", 0, 0, 0}, {"complxnum", 0, 0, 0},
 };
 
-static int feature_test(const feature_entry *entry) {
-  (void)entry;
+void edgert_cpu_read_features(edgert_cpu_features *out) { memset(out, 0, sizeof *out); }
+
+static int feature_test(const edgert_cpu_features *features, const feature_entry *entry) {
+  (void)features, (void)entry;
   return 1;
 }
 
@@ -144,17 +163,19 @@ static int feature_test(const feature_entry *entry) {
 
 static const feature_entry feature_table[] = {{"", 0, 0, 0}};
 
-static int feature_test(const feature_entry *entry) {
-  (void)entry;
+void edgert_cpu_read_features(edgert_cpu_features *out) { memset(out, 0, sizeof *out); }
+
+static int feature_test(const edgert_cpu_features *features, const feature_entry *entry) {
+  (void)features, (void)entry;
   return 0;
 }
 
 #endif
 
-int edgert_cpu_feature(edgert_text name, int64_t *out) {
+int edgert_cpu_feature(const edgert_cpu_features *features, edgert_text name, int64_t *out) {
   for (size_t i = 0; name.size && i < sizeof feature_table / sizeof *feature_table; ++i)
     if (edgert_text_equal(name, feature_table[i].name)) {
-      *out = feature_test(&feature_table[i]);
+      *out = feature_test(features, &feature_table[i]);
       return 1;
     }
   return 0;
