@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from models import MODELS
+from table import table
 
 ROUNDS = 7
 CALLS = 30
@@ -119,24 +120,6 @@ def errors(
         engine: float(f"{np.linalg.norm(answer.reshape(truth.shape) - truth) / size:.2g}")
         for engine, answer in answers.items()
     }
-
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """The rows in Markdown."""
-    lines = [
-        "| network | edgec | plain IREE | XLA | XLA, calls queued | XLA / edgec "
-        "| error of edgec, XLA |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        ms, error = row["ms"], row["error"]
-        ratio = f"{ms['XLA'] / ms['edgec']:.2f}" if "edgec" in ms else "-"
-        cells = [f"{ms[e]:.3f}" if e in ms else "-" for e in ("edgec", "plain", "XLA")]
-        lines.append(
-            f"| {row['name']} | {' | '.join(cells)} | {row['xla_queued_ms']:.3f} | {ratio} "
-            f"| {error.get('edgec', '-')}, {error['XLA']} |"
-        )
-    return "\n".join(lines)
 
 
 def _apart(name: str, folder: Path) -> dict[str, Any]:
