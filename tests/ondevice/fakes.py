@@ -75,7 +75,8 @@ if verb == "shell":
     (script,) = rest
     if state["gone_at"] and state["gone_at"] in script:
         keep(devices={})
-        sys.exit(1)
+        print("half of what it", end="")
+        sys.exit(255)
     code = sh(script, merged=state["old"])
     sys.exit(0 if state["old"] else code)
 place = lambda path: Path(path.replace("/data/local/tmp", f"{HERE}/data/local/tmp"))

@@ -1,5 +1,6 @@
 """A device at the other end of `adb`: a phone, a board with Android, an emulator."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -37,13 +38,8 @@ _STATES = {
     "bootloader": "start it into its system",
     "sideload": "start it into its system",
 }
-_GONE = (
-    "not found",
-    "offline",
-    "no devices",
-    "closed",
-    "protocol fault",
-    "device still connecting",
+_GONE = re.compile(
+    r"device( '.*')? not found|offline|no devices|closed|protocol fault|still connecting"
 )
 
 
@@ -148,14 +144,14 @@ class Adb:
         answer = self._call(["shell", script], seconds)
         ended = read_end(answer)
         if ended is None:
-            self._fail(answer, doing)
+            self._fail(answer, doing, is_cut=True)
         return ended
 
     def _call(self, words: Sequence[str], seconds: float | None = None) -> Answer:
         return run_here([self._adb, "-s", self._serial, *words], seconds=seconds)
 
-    def _fail(self, answer: Answer, doing: str) -> NoReturn:
-        """Turn adb's complaint into an error."""
+    def _fail(self, answer: Answer, doing: str, *, is_cut: bool = False) -> NoReturn:
+        """Turn adb's complaint into an error; `is_cut` if a script did not come to its end."""
         said = answer.said
         if "No space left" in said:
             raise DeviceError(
@@ -164,7 +160,7 @@ class Adb:
             )
         if "unauthorized" in said:
             raise DeviceMissing(f"{self.name} is unauthorized", hint=_STATES["unauthorized"])
-        if not said.strip() or any(word in said for word in _GONE):
+        if is_cut or not said.strip() or _GONE.search(said):
             raise DeviceError(
                 f"{self.name} went away while it was {doing}",
                 hint="see its cable and `adb devices`, and try again",
