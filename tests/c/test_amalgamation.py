@@ -51,7 +51,7 @@ def test_no_choice_of_options_is_warned_of(
         check(folder, [f"-DEDGERT_{o}={v}" for o, v in zip(OPTIONS, values, strict=True)])
 
 
-@pytest.mark.parametrize("target", ["aarch64-macos", "x86_64-macos"])
+@pytest.mark.parametrize("target", ["aarch64-macos", "x86_64-macos", "x86_64-windows-gnu"])
 def test_other_systems_compile_it(target: str, folder: Path, tmp_path: Path) -> None:
     """Compiled alone: nothing here could run it."""
     words = ("-target", target, *STRICT, "-c", folder / "edgert.c", "-o", tmp_path / "edgert.o")

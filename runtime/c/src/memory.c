@@ -4,6 +4,21 @@
 
 #define MEMORY_DEFAULT_ALIGNMENT 16
 
+#if defined(_WIN32)
+#include <malloc.h>
+
+/* Its `free` takes nothing aligned, so that all memory is. */
+static void *memory_allocate(void *user, size_t size, size_t alignment) {
+  (void)user;
+  return _aligned_malloc(size, alignment < sizeof(void *) ? sizeof(void *) : alignment);
+}
+
+static void memory_release(void *user, void *memory) {
+  (void)user;
+  _aligned_free(memory);
+}
+#else
+
 static void *memory_allocate(void *user, size_t size, size_t alignment) {
   (void)user;
   if (alignment <= sizeof(void *) || alignment <= _Alignof(max_align_t)) return malloc(size);
@@ -15,6 +30,7 @@ static void memory_release(void *user, void *memory) {
   (void)user;
   free(memory);
 }
+#endif
 
 edgert_allocator edgert_allocator_or_default(const edgert_allocator *allocator) {
   if (allocator && allocator->allocate) return *allocator;

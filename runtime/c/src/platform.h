@@ -36,6 +36,20 @@ void edgert_code_release(uint8_t *base, size_t size);
 typedef atomic_int edgert_mutex;
 typedef atomic_int edgert_condition;
 typedef atomic_int edgert_thread;
+#elif EDGERT_THREADS && defined(_WIN32)
+/* SRWLOCK, CONDITION_VARIABLE and a thread, without the system's header and its many macros. */
+typedef struct edgert_mutex {
+  void *word;
+} edgert_mutex;
+typedef struct edgert_condition {
+  void *word;
+} edgert_condition;
+typedef struct edgert_thread {
+  void *handle;
+  unsigned long id;
+  void *(*run)(void *argument);
+  void *argument;
+} edgert_thread;
 #elif EDGERT_THREADS
 #include <pthread.h>
 
@@ -64,6 +78,14 @@ void edgert_thread_join(edgert_thread *self);
 void edgert_thread_detach(edgert_thread *self);
 int edgert_thread_is_current(const edgert_thread *self);
 void edgert_thread_yield(void);
+
+/* Make what kernels use of this thread's stack theirs, page by page: Windows gives a page only where
+ * the one before it was touched, and kernels touch any. */
+#if defined(_WIN32)
+void edgert_stack_commit(void);
+#else
+static inline void edgert_stack_commit(void) {}
+#endif
 
 /* A clock that only goes forward; 0 where there is none. */
 uint64_t edgert_nanoseconds(void);

@@ -8,7 +8,7 @@
 
 #include "platform.h"
 
-#if !defined(__wasm__)
+#if !defined(__wasm__) && !defined(_WIN32)
 
 #include <errno.h>
 #include <fcntl.h>

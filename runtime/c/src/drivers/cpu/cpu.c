@@ -95,7 +95,7 @@ static edgert_status cpu_create(const edgert_device_options *options, edgert_dev
 
 static int cpu_runs_format(edgert_text format) {
   static const char embedded[] = "embedded-elf-";
-  if (edgert_text_equal(format, "static")) return 1;
+  if (edgert_text_equal(format, "static")) return EDGERT_WITH_STATIC;
   if (EDGERT_WITH_WASM && edgert_text_equal(format, EDGERT_WASM_FORMAT)) return 1;
   const char *architecture = edgert_elf_architecture();
   return architecture && format.size > sizeof embedded - 1 &&
@@ -165,7 +165,9 @@ static void cpu_unload(edgert_executable *executable) {
 }
 
 static const edgert_library *cpu_ask(cpu_executable *self, edgert_library_query query) {
-  const edgert_library *library = query(EDGERT_LIBRARY_VERSION, &self->environment);
+  edgert_kernel_query ask;
+  memcpy(&ask, &query, sizeof ask);
+  const edgert_library *library = ask(EDGERT_LIBRARY_VERSION, &self->environment);
   return library && library->header && library->header->version == EDGERT_LIBRARY_VERSION
              ? library
              : NULL;

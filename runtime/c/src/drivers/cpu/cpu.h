@@ -55,9 +55,21 @@ typedef struct edgert_library_workgroup {
   uint32_t scratch_size;
 } edgert_library_workgroup;
 
-typedef int (*edgert_library_kernel)(const edgert_library_environment *environment,
-                                     const edgert_library_dispatch *dispatch,
-                                     const edgert_library_workgroup *workgroup);
+/* ELF kernels keep to the conventions of Unix everywhere, so Windows calls them by those; kernels
+ * that are linked into a program there would keep to its own, and are not run. */
+#if defined(_WIN32) && defined(__x86_64__)
+#define EDGERT_KERNEL_CALL __attribute__((sysv_abi))
+#define EDGERT_WITH_STATIC 0
+#else
+#define EDGERT_KERNEL_CALL
+#define EDGERT_WITH_STATIC 1
+#endif
+
+typedef int(EDGERT_KERNEL_CALL *edgert_library_kernel)(const edgert_library_environment *environment,
+                                                       const edgert_library_dispatch *dispatch,
+                                                       const edgert_library_workgroup *workgroup);
+typedef const void *(EDGERT_KERNEL_CALL *edgert_kernel_query)(uint32_t max_version,
+                                                              const void *environment);
 
 #define EDGERT_KERNEL_SEQUENTIAL 1u /* workgroups in order, one at a time */
 

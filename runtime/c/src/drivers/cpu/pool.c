@@ -285,6 +285,7 @@ static edgert_status pool_run_together(edgert_pool *self, const edgert_work *wor
 
 edgert_status edgert_pool_run(edgert_pool *self, const edgert_work *works, size_t count,
                               edgert_scratch *scratch, edgert_error *error) {
+  edgert_stack_commit();
 #if EDGERT_THREADS
   if (self->threads > 1 && !pool_is_sequential(works, count) && !pool_is_small(works, count) &&
       !atomic_flag_test_and_set_explicit(&self->busy, memory_order_acquire)) {
