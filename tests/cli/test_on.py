@@ -215,7 +215,7 @@ def test_a_phone_whose_adb_hands_on_no_exit_code_is_as_good(
 
 def test_weights_go_along(edgec, compiled: Compiled, on: str) -> None:
     save_file({"a": np.array([1, 2, 3, 4], np.float32)}, "model.safetensors")
-    line = ("run", compiled(WEIGHTED), f"--on={on}", "--input=4xf32=0.5,1,2,4")
+    line = ("run", compiled(WEIGHTED, "cpu:arm64-v8.2"), f"--on={on}", "--input=4xf32=0.5,1,2,4")
     done = edgec(*line, "--weights=model.safetensors", "--json")
     assert done.code == 0, done.out
     assert done.json["outputs"][0]["values"] == [0.5, 2, 6, 16]
@@ -277,24 +277,38 @@ def test_a_wrong_answer_there_is_one_here(edgec, compiled: Compiled) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "cpu", "why", "advice"),
+    ("cpu", "advice"),
     [
-        ("cpu", "max", "and qemu:aarch64 is arm_64", "--target=cpu:arm64-v8.6"),
-        ("cpu", "cortex-a76", "and qemu:aarch64 is arm_64", "--target=cpu:arm64-v8.2\n"),
-        ("cpu", "cortex-a57", "and qemu:aarch64 is arm_64", "--target=cpu:arm64\n"),
-        ("cpu:arm64-v8.2", "cortex-a57", "a CPU with lse, fullfp16, dotprod", "cpu:arm64\n"),
+        ("max", "--target=cpu:arm64-v8.6"),
+        ("cortex-a76", "--target=cpu:arm64-v8.2\n"),
+        ("cortex-a57", "--target=cpu:arm64\n"),
     ],
 )
-def test_a_module_for_something_else_is_refused_with_the_target_to_use(
-    edgec, compiled: Compiled, scratch: Path, monkeypatch, target, cpu, why, advice
+def test_a_module_for_another_machine_is_refused_with_the_target_to_use(
+    edgec, compiled: Compiled, scratch: Path, monkeypatch, cpu: str, advice: str
 ) -> None:
     monkeypatch.setenv("QEMU_CPU", cpu)
-    done = edgec("run", compiled(target=target), "--on=qemu:aarch64", *LINE)
+    done = edgec("run", compiled(target="cpu"), "--on=qemu:aarch64", *LINE)
     assert done.code == 31
-    assert why in done.err
+    assert "was compiled for cpu:host, and qemu:aarch64 is arm_64" in done.err
     assert advice in done.err
     assert list(scratch.iterdir()) == []
     assert not Path("out.npz").exists()
+
+
+def test_a_module_for_a_better_cpu_is_refused_with_the_target_to_use(
+    edgec, compiled: Compiled, phone: Phone, monkeypatch
+) -> None:
+    monkeypatch.setenv("QEMU_CPU", "cortex-a57")
+    save_file({"a": np.ones(4, np.float32)}, "model.safetensors")
+    done = edgec(
+        *("run", compiled(WEIGHTED, "cpu:arm64-v8.2"), "--on=adb:", "--input=4xf32=1"),
+        "--weights=model.safetensors",
+    )
+    assert done.code == 31
+    assert "a CPU with lse, fullfp16, dotprod, which that of adb:0123 has not" in done.err
+    assert "--target=cpu:arm64\n" in done.err
+    assert phone.left == []
 
 
 @pytest.mark.parametrize("gone_at", ["edgert", "module.vmfb", "run.sh", "pull"])

@@ -1,6 +1,9 @@
 """The inputs of calls as files for edgert, and the file of results that comes back as arrays."""
 
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +14,12 @@ from edgec.runtime.errors import DeviceError, FileError
 from edgec.runtime.signature import TensorSpec
 
 __all__ = ["read_results", "write_inputs"]
+
+# What reading an archive raises where its bytes are not those that were written.
+_DAMAGED = (
+    *(OSError, EOFError, ValueError, RuntimeError, struct.error),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
+)
 
 
 def write_inputs(calls: Sequence[Sequence[np.ndarray]], folder: Path) -> dict[str, Path]:
@@ -57,7 +66,7 @@ def read_results(
     try:
         with zipfile.ZipFile(path) as archive:
             arrays = [_read(archive, member) for member in archive.infolist()]
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+    except _DAMAGED as error:
         raise DeviceError(f"what {name} gave back is damaged: {error}") from error
     if len(arrays) != len(specs):
         raise DeviceError(f"{name} gave back {len(arrays)} results instead of {len(specs)}")

@@ -7,22 +7,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from edgec.ondevice.arrays import read_results, write_inputs
 from edgec.ondevice.edgert_command import edgert_command
+from edgec.ondevice.failures import failure
 from edgec.ondevice.fits import check_fits, choose_machine, features_to_ask
 from edgec.ondevice.machines import Machine
 from edgec.ondevice.surroundings import SCRIPT, Surroundings, Temperature, read_surroundings
-from edgec.ondevice.transport import Answer, Transport
-from edgec.runtime.errors import (
-    DeviceError,
-    FileError,
-    ModuleMismatch,
-    UsageError,
-)
+from edgec.ondevice.transport import Transport
+from edgec.runtime.errors import DeviceError, FileError, UsageError
 from edgec.runtime.module import Module
 from edgec.runtime.parameters import weights_path
 from edgec.runtime.signature import Signature
@@ -34,13 +30,6 @@ _RESULTS = "out.npz"
 _RUNNER = "run.sh"
 # The runner becomes edgert, so that `pid` is edgert's own: whoever cleans up can end it.
 _RUN = f"sh {_RUNNER}; code=$?; rm -f pid; exit $code"
-_SIGNALS = {
-    4: "an instruction that its CPU does not have",
-    6: "its own stop",
-    7: "a bad address",
-    9: "the system: probably the memory did not suffice",
-    11: "a bad address",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +194,7 @@ class Deployment:
         self._transport.push({_RUNNER: runner})
         answer = self._transport.shell(_RUN)
         if answer.code != 0:
-            _fail(answer, self.module, self.place.name, self._transport.folder)
+            raise failure(answer, self.module, self.place.name, self._transport.folder)
         try:
             lines = [line for line in answer.out.splitlines() if line.startswith("{")]
             figures: Mapping[str, Any] = json.loads(lines[-1])
@@ -294,29 +283,7 @@ def _check(transport: Transport, module: Module, machine: Machine) -> None:
     words = [*transport.launcher, f"./{_PROGRAM}", "query", "hal.cpu", "cpu", *asked]
     answer = transport.shell(f"chmod 700 {_PROGRAM} && {shlex.join(words)}")
     if answer.code != 0:
-        _fail(answer, module, transport.name, transport.folder)
+        raise failure(answer, module, transport.name, transport.folder)
     pairs = (line.split() for line in answer.out.splitlines())
     known = {pair[0]: pair[1] == "1" for pair in pairs if len(pair) == 2 and pair[1] in "01"}
     check_fits(module, machine, known, transport.name)
-
-
-def _fail(answer: Answer, module: Module, name: str, folder: str) -> NoReturn:
-    """What a program that failed on the device says, as an error."""
-    lines = [line.strip() for line in answer.said.splitlines() if line.strip()]
-    said = next((line[7:] for line in reversed(lines) if line.startswith("error: ")), "")
-    if "No space left" in answer.said:
-        raise DeviceError(f"{name} ran out of space: {said}", hint="free some on it")
-    if said.startswith(("the module was compiled for", "the module needs", "the module calls")):
-        raise ModuleMismatch(f"{module.path} does not run on {name}: {said}")
-    if said:
-        raise DeviceError(f"{module.path} failed on {name}: {said}")
-    last = lines[-1] if lines else f"exit code {answer.code}"
-    if answer.code in (126, 127):
-        raise DeviceError(
-            f"{name} does not run programs in {folder}: {last}",
-            hint="set TMPDIR there to a folder that allows it" if name.startswith("ssh") else None,
-        )
-    if answer.code > 128:
-        reason = _SIGNALS.get(answer.code - 128, f"signal {answer.code - 128}")
-        raise DeviceError(f"edgert was ended on {name} by {reason}")
-    raise DeviceError(f"edgert failed on {name}: {last}")
