@@ -1,11 +1,11 @@
 /* Windows. */
+#include "platform.h"
+
 #if defined(_WIN32)
 
 #define WIN32_LEAN_AND_MEAN
 #define NOMINMAX
 #include <windows.h>
-
-#include "platform.h"
 
 /* The system's own failure as a number: its sentences are in the user's language. */
 static unsigned windows_error(void) { return (unsigned)GetLastError(); }
