@@ -31,8 +31,8 @@ before the clock starts, and outputs are there when it stops.
 
 A cell is the fastest call in milliseconds, and in brackets the median of all calls; the fastest
 engine is bold. *Speed* is the fastest other engine's time divided by edgec's: above 1 edgec wins.
-*edgec on edgert* runs the very module of *edgec* by edgec's own C runtime instead of IREE's; it is
-none of the others.
+*edgec on edgert* runs the very module of *edgec* by edgec's own C runtime instead of IREE's
+(`--device=edgert://cpu`); it is none of the others, and has a speed of its own.
 
 Quantised models (i8) reach edgec, plain IREE, ONNX Runtime and OpenVINO as one ONNX file with
 QuantizeLinear pairs; LiteRT quantises the model itself. In f16, ONNX Runtime and LiteRT compute in
@@ -74,10 +74,10 @@ the largest number of threads measured. The machine may have been busy.
 """
 
 
-def ratio_to_best(rows: Sequence[Row]) -> float | None:
-    """The best other engine's time divided by edgec's, for one model and thread count."""
+def ratio_to_best(rows: Sequence[Row], engine: str = OURS) -> float | None:
+    """The best peer's time divided by that of an engine of ours, for one model and thread count."""
     timed = [row for row in rows if row.right]
-    ours = [row for row in timed if row.engine == OURS]
+    ours = [row for row in timed if row.engine == engine]
     others = [row for row in timed if row.engine not in KIN]
     if not ours or not others:
         return None
@@ -101,15 +101,17 @@ class _Notes:
 
 def _times(rows: Sequence[Row], notes: _Notes) -> str:
     engines = _engines(rows)
-    lines = [[*(ENGINES[e].title for e in engines), "speed"]]
+    kin = [name for name in KIN if name in engines]
+    speeds = ["speed" if name == OURS else "speed on edgert" for name in kin]
+    lines = [[*(ENGINES[e].title for e in engines), *speeds]]
     titles = ["model"]
     for model in _models(rows):
         of_model = {row.engine: row for row in rows if row.model == model}
         fastest = min((r.fastest for r in of_model.values() if r.right), default=0.0)
         cells = [_time(of_model.get(engine), fastest, notes) for engine in engines]
-        ratio = ratio_to_best(list(of_model.values()))
+        ratios = [ratio_to_best(list(of_model.values()), name) for name in kin]
         titles.append(MODELS[model].title)
-        lines.append([*cells, "" if ratio is None else f"{ratio:.2f}"])
+        lines.append([*cells, *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios)])
     return _table(titles, lines)
 
 

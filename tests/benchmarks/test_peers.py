@@ -173,6 +173,7 @@ def test_the_ratio_is_to_the_best_engine_that_is_right() -> None:
     assert ratio_to_best([ours, slow, replace(fast, refused="no", rounds=())]) == 0.75
     assert ratio_to_best([slow, fast]) is None
     assert ratio_to_best([ours, slow, _row("edgert", (1.0,))]) == 0.75  # edgec's own, no peer
+    assert ratio_to_best([ours, slow, _row("edgert", (1.0,))], "edgert") == 3.0
 
 
 def test_what_a_framework_has_no_form_of_is_refused_with_the_reason(
