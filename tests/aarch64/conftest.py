@@ -36,13 +36,15 @@ def iree_run_module() -> Path:
 def run_on_aarch64(iree_run_module: Path, tmp_path: Path) -> Callable[..., list[np.ndarray]]:
     """Call a function of a module on the emulated machine: inputs in order, outputs by number."""
 
-    def run(module: Path, inputs: Mapping[str, np.ndarray], outputs: int) -> list[np.ndarray]:
+    def run(
+        module: Path, inputs: Mapping[str, np.ndarray], outputs: int, function: str = "main"
+    ) -> list[np.ndarray]:
         for name, array in inputs.items():
             np.save(tmp_path / f"{name}.npy", array)
         done = subprocess.run(
             [
                 *("qemu-aarch64", "-cpu", "max", "-L", str(LIBRARIES), str(iree_run_module)),
-                *("--device=local-sync", f"--module={module}", "--function=main"),
+                *("--device=local-sync", f"--module={module}", f"--function={function}"),
                 *(f"--input=@{tmp_path / name}.npy" for name in inputs),
                 *(f"--output=@{tmp_path / f'out{i}'}.npy" for i in range(outputs)),
             ],
