@@ -1,26 +1,34 @@
 """A long run of the fuzzer, guided by coverage, under AddressSanitizer and UBSan.
 
-    python -m tests.c.fuzzing --executions 10000000          # some hours of one core
+    python -m tests.c.fuzzing --executions 10000000          # some half an hour of one core
     python -m tests.c.fuzzing --executions 10000000 --keep   # and keep what it found in corpus.zip
 
 Starts from the inputs in `corpus.zip`: modules of one function for each instruction, and what
-earlier runs made of them. Each is read as a module and all of its functions are called, on the
-device that runs no native code. What crashes, leaks or hangs ends the run and is left in the
-file `fuzz-found`.
+earlier runs made of them; and from whole modules: two compiled programs, and two of all
+instructions. Each is read as a module and all of its functions are called, on the device that runs
+no native code. The run is made of rounds, each of which starts from what the last one kept. What
+crashes, leaks or hangs ends the run and is left in the file `fuzz-found`.
 """
 
 import argparse
+import itertools
 import subprocess
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
 
-__all__ = ["CORPUS", "LARGEST", "build", "unpack"]
+from edgec import toolchain
+from tests.c.bytecode import Program
+from tests.c.programs import PROGRAMS
+from tests.c.vm_programs import HAND_MADE, pure_cases
+
+__all__ = ["CORPUS", "LARGEST", "add_modules", "build", "unpack"]
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "runtime" / "c"
 CORPUS = HERE / "corpus.zip"
+ROUND = 200_000
 LARGEST = 2500
 """Bytes of an input that is kept: small ones run fast, and large ones the compiler makes anew."""
 
@@ -56,6 +64,19 @@ def unpack(folder: Path) -> Path:
     return folder
 
 
+def add_modules(folder: Path) -> None:
+    """Whole modules to start from as files in a folder; the compiled ones are small programs."""
+    for program in PROGRAMS:
+        if program.name in ("control", "state"):
+            source = folder.parent / f"{program.name}.mlir"
+            source.write_text(program.text)
+            options = toolchain.CompileOptions(output=folder / program.name)
+            toolchain.compile(source, "cpu", options)
+    for name, cases in (("hand", HAND_MADE), ("pure", tuple(pure_cases()))):
+        data = Program(functions=[case.function for case in cases]).build()
+        (folder / name).write_bytes(data)
+
+
 def _pack(folder: Path) -> None:
     """Inputs to `corpus.zip`, the same bytes for the same inputs."""
     with zipfile.ZipFile(CORPUS, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -74,14 +95,21 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         program = build(folder)
-        corpus = unpack(folder / "corpus")
-        found, needed = folder / "found", folder / "needed"
-        for made in (found, needed):
-            made.mkdir()
-        command = [program, str(chosen.executions), str(chosen.seed), corpus, found]
-        if subprocess.run(command, check=False).returncode:
-            return 1
+        found = unpack(folder / "corpus")
+        add_modules(found)
+        left = chosen.executions
+        for seed in itertools.count(chosen.seed):
+            corpus, found = found, folder / f"found{seed}"
+            found.mkdir()
+            command = [program, str(min(left, ROUND)), str(seed), corpus, found]
+            if subprocess.run(command, check=False).returncode:
+                return 1
+            left -= ROUND
+            if left <= 0:
+                break
         if chosen.keep:
+            needed = folder / "needed"
+            needed.mkdir()
             for file in found.iterdir():
                 if file.stat().st_size > LARGEST:
                     file.unlink()
