@@ -86,6 +86,27 @@ def test_several_targets_make_a_module_each_named_by_it(edgec, cube: Path, tmp_p
     assert edgec("compile", cube, *targets, "-o", "one.vmfb").code == 2
 
 
+CALL = "--input=@cube.golden.npz --expected=@cube.golden.npz"
+
+
+@pytest.mark.parametrize(
+    ("target", "following"),
+    [
+        ("cpu", f"edgec run cube.vmfb {CALL}"),
+        ("cpu:arm64", f"edgec run cube.vmfb {CALL} --on=adb:"),
+        ("cpu:riscv64", f"edgec run cube.vmfb {CALL} --on=ssh:HOST"),
+        ("web", "edgec package cube.mlir --web"),
+        ("cpu:ios-arm64", "edgec package cube.mlir --ios"),
+    ],
+)
+def test_what_to_do_next_is_done_where_the_module_runs(
+    edgec, cube: Path, target: str, following: str
+) -> None:
+    line = ("compile", cube, f"--target={target}", "--no-check", "-o", cube.parent / "cube.vmfb")
+    (module,) = edgec(*line, "--json").json["modules"]
+    assert module["next"].replace(f"{cube.parent}/", "") == following
+
+
 def test_one_target_goes_into_a_folder_that_is_named_as_one(edgec, cube: Path) -> None:
     assert edgec("compile", cube, "-o", "new/", "-q").code == 0
     assert Path("new/cube.cpu-host.vmfb").exists()

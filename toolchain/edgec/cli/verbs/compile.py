@@ -173,7 +173,9 @@ def _compile(
     """Every target in turn; one that fails does not keep the others from being made."""
     from dataclasses import replace
 
+    from edgec.cli.next_step import next_step
     from edgec.cli.progress import showing
+    from edgec.targets import find
     from edgec.toolchain import compile_with_report, load_program
 
     done: list[Compiled] = []
@@ -190,7 +192,7 @@ def _compile(
         session.detail(shlex.join(made.report.command))
         for note in made.report.notes:
             session.note(note)
-    commands = [_run_command(made, program) for made in done]
+    commands = [next_step(m.module, find(m.report.target), program) for m in done]
     return Report(
         data={
             "program": program,
@@ -318,18 +320,6 @@ def _outputs(program: Path, targets: Sequence["Target"], output: str | None) -> 
             f"{len(targets)} modules do not go into one file {output}", hint="name a folder with -o"
         )
     return [place / f"{program.stem}.{target.file_name}.vmfb" for target in targets]
-
-
-def _run_command(made: "Compiled", program: Path) -> str:
-    from edgec.cli.signatures import example_command
-    from edgec.runtime.golden import Golden
-
-    module = made.module
-    signature = next(iter(module.signatures.values()), None)
-    if signature is None:
-        return shlex.join(["edgec", "inspect", str(module.path)])
-    golden = Golden.path_for(program)
-    return example_command("run", module, signature, golden=golden if golden.exists() else None)
 
 
 def _module_json(made: "Compiled", command: str) -> dict[str, Any]:
