@@ -43,6 +43,7 @@ from edgec.toolchain.passes.spread_selected import SpreadSelected
 from edgec.toolchain.passes.stable_sorts import StableSorts
 from edgec.toolchain.passes.unroll_loops import UnrollLoops
 from edgec.toolchain.passes.unroll_rotations import UnrollRotations
+from edgec.toolchain.passes.vulkan_kernels import VulkanKernels
 from edgec.toolchain.passes.widen_halves import WidenHalves
 
 __all__ = [
@@ -55,7 +56,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 25
+PASSES_VERSION = 27
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
@@ -109,6 +110,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     NormKernels,
     CpuKernels,
     CudaKernels,
+    VulkanKernels,
     PointwiseProducts,
     SeparateReductions,
     Annotate,

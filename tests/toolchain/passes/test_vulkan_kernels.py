@@ -1,0 +1,221 @@
+"""Products and convolutions become dispatches of SPIR-V kernels, which compute what they should.
+
+The kernels run on any Vulkan device here; those for matrix units are checked on an NVIDIA GPU:
+`benchmarks/vulkan/run.py`.
+"""
+
+import json
+import re
+from importlib import resources
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from iree.compiler import ir, tools
+
+from edgec import runtime, toolchain
+from edgec.targets import catalogue
+from edgec.toolchain.passes.inline_calls import InlineCalls
+from edgec.toolchain.passes.vulkan_kernels import VulkanKernels, choice
+
+KERNELS = resources.files("edgec.toolchain") / "kernels" / "vulkan"
+FORMS = choice._FORMS | choice._MATRIX_FORMS
+
+
+def lower(function, *shapes, dtype="float32") -> str:
+    specs = [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype)) for shape in shapes]
+    return str(jax.jit(function).lower(*specs).compiler_ir("stablehlo"))
+
+
+def rewrite(text: str, kernels: str = "nvidia", *, whole: bool = False) -> str:
+    with ir.Context():
+        module = ir.Module.parse(text)
+        InlineCalls().run(module)
+        VulkanKernels(kernels=kernels).run(module)
+        assert module.operation.verify()
+        asm = module.operation.get_asm(large_elements_limit=None if whole else 4)
+        return asm if whole else asm[asm.index("func.func") :]
+
+
+def called(after: str) -> list[str]:
+    """The kernels that a rewritten program calls, in order."""
+    return re.findall(r"flow\.dispatch @edgec_(\w+)::", after)
+
+
+def convolution(x, w, stride=1, pad=0):
+    return jax.lax.conv_general_dilated(
+        x, w, (stride, stride), [(pad, pad)] * 2, dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+
+
+def test_a_product_with_its_bias_and_activation_becomes_one_kernel() -> None:
+    text = lower(lambda x, w, b: jax.nn.relu(x @ w + b), (512, 64), (64, 512), (512,))
+    assert "stablehlo.dot_general" in text
+    after = rewrite(text)
+    (name,) = called(after)
+    assert name.startswith("product_nn_")
+    assert "stablehlo.add" not in after
+    assert "stablehlo.maximum" not in after
+
+
+def test_few_tiles_are_summed_in_parts_which_a_second_kernel_joins() -> None:
+    after = rewrite(lower(lambda x, w, b: x @ w + b, (32, 8192), (8192, 32), (32,)))
+    first, second = called(after)
+    assert first.startswith("product_nn_")
+    assert second == "join_f32"
+    assert "stablehlo.add" not in after
+
+
+def test_a_convolution_is_a_product_that_gathers_its_rows() -> None:
+    after = rewrite(lower(lambda x, w: convolution(x, w, 1, 1), (1, 56, 56, 64), (3, 3, 64, 64)))
+    assert called(after)[0].startswith("convolution_")
+    assert "stablehlo.convolution" not in after
+
+
+def test_f16_needs_matrix_units() -> None:
+    text = lower(lambda x, w: x @ w, (128, 768), (768, 768), dtype="float16")
+    assert called(rewrite(text, "desktop")) == []
+    assert called(rewrite(text, "nvidia"))[0].split("_")[2] in choice._MATRIX_FORMS
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (lambda x, w: x @ w, [(64, 764), (764, 512)]),
+        (lambda x, w: jnp.einsum("mk,nk->mn", x, w), [(64, 768), (512, 768)]),
+        (lambda x, w: x @ w, [(4, 64, 64), (4, 64, 64)]),
+    ],
+)
+def test_other_products_of_f16_stay_with_the_compiler(function, shapes) -> None:
+    assert called(rewrite(lower(function, *shapes, dtype="float16"))) == []
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (lambda x, w: x @ w, [(64, 62), (62, 512)]),
+        (lambda x, w: x @ w, [(64, 512), (512, 62)]),
+        (lambda x, w: x @ w, [(16, 16), (16, 16)]),
+        (lambda x, w: jnp.einsum("kbm,bkn->bmn", x, w), [(64, 4, 64), (4, 64, 64)]),
+    ],
+)
+def test_other_products_stay_with_the_compiler(function, shapes) -> None:
+    after = rewrite(lower(function, *shapes))
+    assert called(after) == []
+    assert "stablehlo.dot_general" in after
+
+
+@pytest.mark.parametrize("matrix", [False, True])
+@pytest.mark.parametrize("size", [(1, 1000, 2048), (49, 512, 4608), (3136, 64, 64), (128, 768, 8)])
+def test_the_parts_of_a_choice_cover_the_inside_once(size, matrix) -> None:
+    m, n, k = size
+    chosen = choice.choose(m, n, k, matrix=matrix)
+    form = FORMS[chosen.form]
+    assert chosen.inside % form.inner == 0
+    assert (chosen.parts - 1) * chosen.inside < k <= chosen.parts * chosen.inside
+    assert chosen.tiles == -(-m // form.rows) * -(-n // form.columns)
+
+
+def test_every_form_has_its_kernels_with_its_tile() -> None:
+    index = json.loads((KERNELS / "index.json").read_text())
+    for kind in ("product_nn", "product_nt", "convolution"):
+        names = [f"{kind}_{word}_f32" for word in choice._FORMS]
+        if kind != "product_nt":
+            names += [f"{kind}_{word}_f16" for word in choice._MATRIX_FORMS]
+        for name in names:
+            form, facts = FORMS[name.split("_")[-2]], index[name]
+            assert (form.rows, form.columns, form.inner) == tuple(
+                facts[key] for key in ("rows", "columns", "inner")
+            )
+            assert facts["shared"] <= 49152
+            data = (KERNELS / f"{name}.spv").read_bytes()
+            assert data[:4] == b"\x03\x02\x23\x07"
+            assert f"edgec_{name}".encode() in data
+
+
+def test_the_targets_that_take_kernels_are_those_measured() -> None:
+    named = {t.name: t.gpu.kernels for t in catalogue() if t.driver == "vulkan" and t.gpu}
+    taking = {name for name, kernels in named.items() if kernels}
+    assert taking == {name for name in named if name.startswith("vulkan:nvidia-")}
+
+
+def test_the_pass_can_be_left_out(tmp_path) -> None:
+    source = tmp_path / "product.mlir"
+    source.write_text(lower(lambda x, w: x @ w, (128, 768), (768, 768)))
+    assert "vulkan-kernels" in toolchain.run_passes(source, "vulkan:nvidia-ada").changes
+    options = toolchain.CompileOptions(disabled=("vulkan-kernels",))
+    assert (
+        "vulkan-kernels" not in toolchain.run_passes(source, "vulkan:nvidia-ada", options).changes
+    )
+
+
+CASES = {
+    "bias and max": (
+        lambda x, w, b: jax.nn.relu(x @ w + b),
+        [(100, 84), (84, 132), (132,)],
+    ),
+    "turned, a batch": (
+        lambda x, w: jnp.einsum("bmk,bnk->bmn", x, w),
+        [(3, 70, 52), (3, 132, 52)],
+    ),
+    "a long inside": (
+        lambda x, w, b: jax.nn.gelu(x @ w + b, approximate=False),
+        [(33, 1028), (1028, 36), (36,)],
+    ),
+    "turned, an activation, a residual": (
+        lambda x, w, y: jax.nn.silu(jnp.einsum("mk,nk->mn", x, w)) + y,
+        [(65, 260), (68, 260), (65, 68)],
+    ),
+    "strides and a residual": (
+        lambda x, w, b, y: jax.nn.relu(convolution(x, w, 2, 1) + b + y),
+        [(2, 15, 17, 24), (3, 3, 24, 36), (36,), (2, 8, 9, 36)],
+    ),
+    "three channels": (
+        lambda x, w, b: jax.nn.gelu(convolution(x, w, 1, 2) + b),
+        [(1, 20, 22, 3), (5, 5, 3, 36), (36,)],
+    ),
+}
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize(
+    ("form", "parts", "names"),
+    [
+        ("small", 1, ["bias and max", "turned, a batch", "strides and a residual"]),
+        ("middle", 3, ["turned, an activation, a residual", "a long inside", "three channels"]),
+    ],
+)
+def test_the_kernels_are_right(form, parts, names, tmp_path: Path, monkeypatch) -> None:
+    cases = [CASES[name] for name in names]
+    monkeypatch.setattr(choice, "_FORMS", {form: choice._FORMS[form]})
+    monkeypatch.setattr(choice, "_PARTS", (1, parts))
+    monkeypatch.setattr(choice, "_JOIN", -1000.0)  # so that parts are taken wherever they can
+
+    def every(*arguments):
+        given, results = iter(arguments), []
+        for function, shapes in cases:
+            results.append(function(*(next(given) for _ in shapes)))
+        return tuple(results)
+
+    shapes = [shape for _, shapes in cases for shape in shapes]
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    path = tmp_path / "cases.vmfb"
+    after = rewrite(lower(every, *shapes), "desktop", whole=True)
+    kinds = {f"{kind}_{form}_f32" for kind in ("product_nn", "product_nt", "convolution")}
+    assert set(called(after)) == kinds | ({"join_f32"} if parts > 1 else set())
+    tools.compile_str(
+        after,
+        output_file=str(path),
+        input_type="stablehlo",
+        extra_args=["--iree-hal-target-device=vulkan"],
+    )
+    with runtime.load(path, device="vulkan://0") as loaded:
+        answers = [np.asarray(answer) for answer in loaded.main(*arrays)]
+    with jax.default_matmul_precision("highest"):
+        expected = every(*arrays)
+    for name, got, right in zip(names, answers, expected, strict=True):
+        error = np.linalg.norm(got - right) / np.linalg.norm(right)
+        assert error < 1e-6, f"{name}: {error}"
