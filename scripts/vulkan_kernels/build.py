@@ -68,7 +68,7 @@ def kernels() -> Iterator[Kernel]:
                 words=words,
             )
         for form, (rows, columns, inner, high, wide) in MATRIX_FORMS.items():
-            if "TURNED" not in words:
+            if "TURNED" not in words and (kind, form) != ("product_nn", "thin"):
                 yield Kernel(
                     name=f"{kind}_{form}",
                     element="f16",

@@ -56,7 +56,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 27
+PASSES_VERSION = 28
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 

@@ -61,16 +61,21 @@ class Choice:
     time: float
 
 
-def choose(m: int, n: int, k: int, *, batch: int = 1, matrix: bool = False) -> Choice:
+def choose(
+    m: int, n: int, k: int, *, batch: int = 1, matrix: bool = False, without: str = ""
+) -> Choice:
     """The choice for `batch` products of [m, k] and [k, n].
 
     Args:
         m, n, k: the sizes.
         batch: how many such products.
         matrix: whether to use matrix units; n and k are multiples of 8 then.
+        without: a form that the operation has no kernel of.
     """
     found = []
     for word, form in (_MATRIX_FORMS if matrix else _FORMS).items():
+        if word == without:
+            continue
         tiles = math.ceil(m / form.rows) * math.ceil(n / form.columns)
         steps = math.ceil(k / form.inner)
         for parts in _PARTS if batch == 1 else (1,):
