@@ -140,7 +140,7 @@ public final class Check {
   private static void refusals(String folder, String foreign) throws Exception {
     refused(EdgeException.NOT_FOUND, "nowhere.vmfb", () -> EdgeModule.load("nowhere.vmfb"));
     refused(EdgeException.IO, "cannot read", () -> EdgeModule.load("nowhere.json"));
-    refused(EdgeException.PROGRAM_FAILED, "arm_32", () -> EdgeModule.load(foreign));
+    refused(EdgeException.UNSUPPORTED, "arm_32", () -> EdgeModule.load(foreign));
     ByteBuffer noise = ByteBuffer.allocateDirect(1000);
     refused(EdgeException.DAMAGED, "", () -> EdgeModule.load(noise, 1));
     String arm = "{\"file\": \"x\", \"target\": \"cpu:\\u0061rm\", \"needs\": {\"isa\": \"arm_32\"}}";
