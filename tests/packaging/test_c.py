@@ -10,10 +10,9 @@ import pytest
 from edgec import runtime
 from edgec.packaging import PackageOptions, make_package
 from edgec.packaging.linked import own_symbol
-from edgec.runtime import Golden, Module
 from edgec.runtime.errors import CompileError
 from edgec.toolchain import CompileOptions, Program
-from tests.packaging.conftest import ROOT, need, run
+from tests.packaging.conftest import need, run
 from tests.packaging.odd import ODD
 
 ODD_MAIN = """
@@ -120,32 +119,6 @@ def test_it_answers_alike_on_arm_and_says_why_it_does_not_on_an_old_one(
     said = run("qemu-aarch64", "-cpu", "cortex-a57", tmp_path / "digits", code=1)
     assert "no variant of digits runs here: cpu:arm64-v8.2: " in said
     assert "fullfp16" in said or "dotprod" in said or "lse" in said
-
-
-@pytest.mark.slow
-def test_sentences_are_packaged_too(tmp_path: Path) -> None:
-    """90 MB of weights inside the module, which the assembler embeds."""
-    need("cmake", "ninja", "cc")
-    program = tmp_path / "sentences.mlirbc"
-    code = (
-        "import sys; from pathlib import Path; import model; from edgec import exporters\n"
-        "exporters.export(*model.embedder()).save(Path(sys.argv[1]))\n"
-    )
-    run(sys.executable, "-c", code, program, cwd=ROOT / "samples" / "sentences")
-    command = (Path(sys.executable).with_name("edgec"), "package", program, "--c")
-    run(*command, "--target=cpu:x86-64-v3", "-o", tmp_path / "made")
-    run("cmake", "-G", "Ninja", "-S", tmp_path / "made", "-B", tmp_path / "build")
-    run("cmake", "--build", tmp_path / "build")
-    (call,) = Golden.load(Golden.path_for(program)).calls
-    printed = run(tmp_path / "build" / "sentences_main")
-    (name,) = [
-        spec.name
-        for spec in Module.read(next(tmp_path.glob("made/modules/*.vmfb")))
-        .signatures["main"]
-        .outputs
-    ]
-    shown = numbers(printed.replace(" ...", ""), name)
-    np.testing.assert_allclose(shown, call.outputs[0].reshape(-1)[:16], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(

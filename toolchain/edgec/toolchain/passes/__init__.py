@@ -38,6 +38,7 @@ from edgec.toolchain.passes.signed_powers import SignedPowers
 from edgec.toolchain.passes.signless_integers import SignlessIntegers
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.passes.split_complex import SplitComplex
+from edgec.toolchain.passes.split_conversions import SplitConversions
 from edgec.toolchain.passes.spread_products import SpreadProducts
 from edgec.toolchain.passes.spread_selected import SpreadSelected
 from edgec.toolchain.passes.stable_sorts import StableSorts
@@ -56,7 +57,7 @@ __all__ = [
     "refuse_unknown",
 ]
 
-PASSES_VERSION = 28
+PASSES_VERSION = 29
 """Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
@@ -81,6 +82,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SpreadSelected,
     PhiloxBits,
     BrainConversions,
+    SplitConversions,
     SignlessIntegers,
     FreeBitcasts,
     GuardProducts,
