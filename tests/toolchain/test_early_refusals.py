@@ -66,6 +66,22 @@ def test_it_is_refused_by_name_with_its_line_before_the_compiler_runs(
     assert "%" not in caught.value.what
 
 
+@pytest.mark.parametrize("name", ["exponential", "floor", "cbrt", "sine"])
+def test_functions_of_f64_are_refused_on_32_bit_arm_alone(name: str, tmp_path: Path) -> None:
+    program = tmp_path / "wide.mlir"
+    program.write_text(
+        "func.func @main(%x: tensor<4xf64>) -> tensor<4xf64> {\n"
+        f"  %0 = stablehlo.{name} %x : tensor<4xf64>\n"
+        "  return %0 : tensor<4xf64>\n}"
+    )
+    options = toolchain.CompileOptions(output=tmp_path / "m.vmfb", check=False)
+    with pytest.raises(CompileError, match="of f64 has no code for cpu:armv7") as caught:
+        toolchain.compile(program, "cpu:armv7", options)
+    assert caught.value.where == f"{program}:2"
+    program.write_text(program.read_text().replace("f64", "f32"))
+    toolchain.compile(program, "cpu:armv7", options)
+
+
 def test_the_place_is_the_innermost_that_is_the_users_own() -> None:
     with ir.Context() as context:
         module = parse_stablehlo(

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from edgec.runtime.errors import CompileError
+from edgec.targets import Target
 from edgec.toolchain.diagnostics import explain_lapack
 from edgec.toolchain.passes.functions import inside
 from edgec.toolchain.refusals import KNOWN
 
-__all__ = ["OPERATIONS", "TEXT", "place_of", "refuse_calls", "refuse_operations"]
+__all__ = ["OPERATIONS", "TEXT", "place_of", "refuse_calls", "refuse_doubles", "refuse_operations"]
 
 TEXT = "-"
 """The file that a location names where the program was text."""
@@ -58,6 +59,15 @@ OPERATIONS: Mapping[str, tuple[str, str]] = {
 }
 """Why an operation is refused, and what to do."""
 
+_DOUBLES = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("atan2", "cbrt", "ceil", "cosine", "exponential", "exponential_minus_one", "floor"),
+        *("log", "log_plus_one", "logistic", "power", "remainder", "round_nearest_afz"),
+        *("round_nearest_even", "sine", "tan", "tanh"),
+    )
+)
+
 # What the compiler itself writes out.
 _ANSWERED = frozenset({"ProductOfElementaryHouseholderReflectors", "Qr"})
 
@@ -96,6 +106,36 @@ def refuse_calls(module: Any) -> None:
         if name not in _ANSWERED:
             what, hint = _explained(name)
             raise CompileError(what, where=place_of(op), hint=hint)
+
+
+def refuse_doubles(module: Any, target: Target) -> None:
+    """Raise for the first function of f64 that is left after all passes on a 32-bit Arm CPU.
+
+    The library that iree-compile 3.13 links there has these functions without a body: `exp` of
+    f64 gives its argument back, `floor` ends the process.
+
+    Args:
+        module: an `ir.Module`.
+        target: what it is compiled for.
+
+    Raises:
+        CompileError: naming the operation, its place and what to do.
+    """
+    from iree.compiler import ir
+
+    if target.cpu is None or not target.cpu.triple.startswith("armv7"):
+        return
+    for op in inside(module.operation):
+        if op.name in _DOUBLES and isinstance(_element(op), ir.F64Type):
+            raise CompileError(
+                f"{op.name} of f64 has no code for {target.name} in the compiler",
+                where=place_of(op),
+                hint="compute it in 32-bit floats",
+            )
+
+
+def _element(op: Any) -> Any:
+    return getattr(op.results[0].type, "element_type", None)
 
 
 def place_of(op: Any) -> str | None:

@@ -15,7 +15,7 @@ from edgec.runtime.files import read_bytes, write_atomically
 from edgec.targets import Target
 from edgec.toolchain.describe import describe
 from edgec.toolchain.diagnostics import explain_unreadable, messages, shorten
-from edgec.toolchain.early_refusals import refuse_calls, refuse_operations
+from edgec.toolchain.early_refusals import refuse_calls, refuse_doubles, refuse_operations
 from edgec.toolchain.kernels.cpu.cut import Cut
 from edgec.toolchain.passes import Pass, Situation, passes_for
 from edgec.toolchain.program import ProgramInfo
@@ -111,6 +111,7 @@ def prepare_file(
         changes[step.name] = timed(step.name, functools.partial(run_pass, step, module))
     if situation.is_stablehlo:
         refuse_calls(module)
+        refuse_doubles(module, target)
     with module.context, write_atomically(output) as stream:
         timed("write", lambda: module.operation.write_bytecode(stream))
     return Prepared(seconds=seconds, changes=changes, least_precise=least_precise)
