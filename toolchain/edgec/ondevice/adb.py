@@ -7,22 +7,20 @@ from typing import NoReturn
 
 from edgec.ondevice.machines import by_android, by_kernel
 from edgec.ondevice.processes import find_program, run_here
+from edgec.ondevice.scripted import SECONDS, Scripted
 from edgec.ondevice.scripts import (
-    close_script,
     folder_script,
-    in_folder,
     read_end,
     to_its_end,
 )
 from edgec.ondevice.transport import Answer, Facts
-from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, UsageError
+from edgec.runtime.errors import DeviceError, DeviceMissing, UsageError
 
 __all__ = ["Adb"]
 
 _PARENT = "/data/local/tmp"
 """Where the shell's user may write and run programs."""
 
-_SECONDS = 60.0
 _INSTALL = "install Android's platform tools (apt install adb), and put adb on the PATH"
 _FACTS = (
     "uname -m; getprop ro.product.cpu.abilist; "
@@ -43,7 +41,7 @@ _GONE = re.compile(
 )
 
 
-class Adb:
+class Adb(Scripted):
     """One device, found by its serial number, or the only one.
 
     Args:
@@ -58,12 +56,11 @@ class Adb:
         self._adb = find_program("adb", hint=_INSTALL)
         self._serial = self._choose(serial)
         self.name = f"adb:{self._serial}"
-        self.folder = ""
         self.launcher: tuple[str, ...] = ()
 
     def facts(self) -> Facts:
         """Ask the device what it is."""
-        answer = self._ran(to_its_end(_FACTS), "saying what it is", _SECONDS)
+        answer = self._ran(to_its_end(_FACTS), "saying what it is", SECONDS)
         lines = [line.strip() for line in answer.out.splitlines()]
         kernel, abis, maker, model = (*lines, "", "", "", "")[:4]
         own = by_kernel(kernel)
@@ -76,7 +73,7 @@ class Adb:
 
     def open(self) -> None:
         """Make the folder."""
-        answer = self._ran(folder_script(_PARENT), "making a folder", _SECONDS)
+        answer = self._ran(folder_script(_PARENT), "making a folder", SECONDS)
         if answer.code != 0:
             self._fail(answer, f"making a folder in {_PARENT}")
         self.folder = answer.out.strip()
@@ -88,28 +85,15 @@ class Adb:
             if answer.code != 0:
                 self._fail(answer, f"taking {file.name}")
 
-    def shell(self, script: str) -> Answer:
-        """Run a script in the folder."""
-        return self._ran(in_folder(self.folder, script), "running", None)
-
     def pull(self, name: str, to: Path) -> None:
         """Copy a file to this machine."""
         answer = self._call(["pull", f"{self.folder}/{name}", str(to)])
         if answer.code != 0:
             self._fail(answer, f"giving back {name}")
 
-    def close(self) -> bool:
-        """Remove the folder."""
-        if not self.folder:
-            return True
-        try:
-            return self._ran(close_script(self.folder), "cleaning up", _SECONDS).code == 0
-        except EdgecError:
-            return False
-
     def _choose(self, serial: str) -> str:
         """The serial number of the device that is meant, if it can be used."""
-        answer = run_here([self._adb, "devices"], seconds=_SECONDS)
+        answer = run_here([self._adb, "devices"], seconds=SECONDS)
         if answer.code != 0:
             raise DeviceMissing(
                 f"adb does not work here: {_last_line(answer.said)}", hint="try `adb kill-server`"

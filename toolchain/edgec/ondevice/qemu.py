@@ -11,14 +11,15 @@ from pathlib import Path
 
 from edgec.ondevice.machines import MACHINES, by_emulator
 from edgec.ondevice.processes import find_program, run_here
-from edgec.ondevice.scripts import close_script, in_folder, read_end
+from edgec.ondevice.scripted import Scripted
+from edgec.ondevice.scripts import read_end
 from edgec.ondevice.transport import Answer, Facts
-from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, UsageError
+from edgec.runtime.errors import DeviceError, DeviceMissing, UsageError
 
 __all__ = ["Qemu"]
 
 
-class Qemu:
+class Qemu(Scripted):
     """An emulated machine: `aarch64`, `armv7`, `riscv64` or `x86_64`.
 
     Raises:
@@ -33,7 +34,6 @@ class Qemu:
             raise UsageError(f"qemu:{machine} is no machine", hint=f"there are {known}")
         self._machine = found
         self.name = f"qemu:{machine}"
-        self.folder = ""
         self.launcher: tuple[str, ...] = (
             find_program(found.emulator, hint="install qemu's user mode (apt install qemu-user)"),
         )
@@ -57,26 +57,16 @@ class Qemu:
         for name, file in files.items():
             self._copy(file, Path(self.folder, name), f"taking {file.name}")
 
-    def shell(self, script: str) -> Answer:
-        """Run a script in the folder."""
-        answer = run_here(["sh", "-c", in_folder(self.folder, script)])
-        ended = read_end(answer)
-        if ended is None:
-            raise DeviceError(f"{self.name} went away while it was running")
-        return ended
-
     def pull(self, name: str, to: Path) -> None:
         """Copy a file out of the folder."""
         self._copy(Path(self.folder, name), to, f"giving back {name}")
 
-    def close(self) -> bool:
-        """Remove the folder."""
-        if not self.folder:
-            return True
-        try:
-            return run_here(["sh", "-c", close_script(self.folder)]).code == 0
-        except EdgecError:
-            return False
+    def _ran(self, script: str, doing: str, seconds: float | None) -> Answer:
+        """A script that came to its end."""
+        ended = read_end(run_here(["sh", "-c", script], seconds=seconds))
+        if ended is None:
+            raise DeviceError(f"{self.name} went away while it was {doing}")
+        return ended
 
     def _copy(self, source: Path, to: Path, doing: str) -> None:
         try:

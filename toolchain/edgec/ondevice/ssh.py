@@ -10,19 +10,17 @@ from typing import NoReturn
 
 from edgec.ondevice.machines import by_kernel
 from edgec.ondevice.processes import find_program, run_here
+from edgec.ondevice.scripted import SECONDS, Scripted
 from edgec.ondevice.scripts import (
-    close_script,
     folder_script,
-    in_folder,
     read_end,
     to_its_end,
 )
 from edgec.ondevice.transport import Answer, Facts
-from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, UsageError
+from edgec.runtime.errors import DeviceError, DeviceMissing, UsageError
 
 __all__ = ["Ssh"]
 
-_SECONDS = 60.0
 _OPTIONS = (
     *("-o", "BatchMode=yes", "-o", "ConnectTimeout=15"),
     # A machine that was switched off is noticed within a minute.
@@ -38,7 +36,7 @@ _REFUSALS = {
 _FACTS = "uname -s; uname -m; uname -n"
 
 
-class Ssh:
+class Ssh(Scripted):
     """One machine, by the name that `ssh` takes: `HOST` or `USER@HOST`.
 
     Raises:
@@ -52,12 +50,11 @@ class Ssh:
         self._ssh = find_program("ssh", hint="install an ssh client (apt install openssh-client)")
         self._host = host
         self.name = f"ssh:{host}"
-        self.folder = ""
         self.launcher: tuple[str, ...] = ()
 
     def facts(self) -> Facts:
         """Ask the machine what it is."""
-        answer = run_here([*self._words, "sh"], given=to_its_end(_FACTS), seconds=_SECONDS)
+        answer = run_here([*self._words, "sh"], given=to_its_end(_FACTS), seconds=SECONDS)
         ended = read_end(answer)
         if ended is None:
             self._refused(answer)
@@ -72,7 +69,7 @@ class Ssh:
 
     def open(self) -> None:
         """Make the folder."""
-        answer = self._ran(folder_script("${TMPDIR:-/tmp}"), "making a folder", _SECONDS)
+        answer = self._ran(folder_script("${TMPDIR:-/tmp}"), "making a folder", SECONDS)
         if answer.code != 0:
             self._fail(answer, "making a folder")
         self.folder = answer.out.strip()
@@ -84,24 +81,11 @@ class Ssh:
             if answer.code != 0:
                 self._fail(answer, f"taking {file.name}")
 
-    def shell(self, script: str) -> Answer:
-        """Run a script in the folder."""
-        return self._ran(in_folder(self.folder, script), "running", None)
-
     def pull(self, name: str, to: Path) -> None:
         """Copy a file to this machine."""
         answer = run_here([*self._words, f"cat {self._path(name)}"], into=to)
         if answer.code != 0:
             self._fail(answer, f"giving back {name}")
-
-    def close(self) -> bool:
-        """Remove the folder."""
-        if not self.folder:
-            return True
-        try:
-            return self._ran(close_script(self.folder), "cleaning up", _SECONDS).code == 0
-        except EdgecError:
-            return False
 
     def _path(self, name: str) -> str:
         return shlex.quote(f"{self.folder}/{name}")
