@@ -38,6 +38,7 @@ __all__ = [
     "part",
     "product",
     "reduce",
+    "repeated",
     "reshape",
     "select",
     "shape",
@@ -150,6 +151,21 @@ def _infinity(kind: Any, number: float) -> str:
     elif number != number:
         bits |= bits >> 1
     return f"0x{bits:0{width}X}"
+
+
+def repeated(value: Any) -> Any:
+    """The attribute of the element that a constant repeats everywhere; None if it does not."""
+    while not isinstance(value.owner, ir.Block):
+        op = value.owner.operation
+        if op.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert"):
+            value = op.operands[0]
+            continue
+        if op.name != "stablehlo.constant":
+            return None
+        attribute = op.attributes["value"]
+        is_splat = isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat
+        return attribute.get_splat_value() if is_splat else None
+    return None
 
 
 def constant(values: np.ndarray, kind: Any) -> Any:

@@ -87,17 +87,8 @@ def _constant(value: Any) -> float | None:
     """The one number that all elements are, if the program says so."""
     from iree.compiler import ir
 
-    while not isinstance(value, ir.BlockArgument):
-        op = value.owner.operation if hasattr(value.owner, "operation") else value.owner
-        if op.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert"):
-            value = op.operands[0]
-            continue
-        if op.name != "stablehlo.constant":
-            return None
-        attribute = op.attributes["value"]
-        if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
-            return None
-        element = attribute.get_splat_value()
-        known = isinstance(element, ir.FloatAttr | ir.IntegerAttr)
-        return float(element.value) if known else None
-    return None
+    from edgec.toolchain.passes import graph
+
+    element = graph.repeated(value)
+    known = isinstance(element, ir.FloatAttr | ir.IntegerAttr)
+    return float(element.value) if known else None

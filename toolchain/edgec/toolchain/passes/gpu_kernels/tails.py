@@ -12,7 +12,7 @@ import numpy as np
 from iree.compiler import ir
 
 from edgec.toolchain.passes.dynamic_shapes.reading import call_target, integers
-from edgec.toolchain.passes.graph import shape
+from edgec.toolchain.passes.graph import repeated, shape
 
 __all__ = ["Tail", "find_tail", "row_of", "splat"]
 
@@ -230,17 +230,6 @@ def _recognise(values: np.ndarray) -> int | None:
 
 
 def splat(value: Any) -> float | None:
-    """The number that a constant repeats everywhere."""
-    while not isinstance(value.owner, ir.Block):
-        op = value.owner.operation
-        if op.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert"):
-            value = op.operands[0]
-            continue
-        if op.name != "stablehlo.constant":
-            return None
-        attribute = op.attributes["value"]
-        if not isinstance(attribute, ir.DenseElementsAttr) or not attribute.is_splat:
-            return None
-        number = attribute.get_splat_value()
-        return float(number.value) if isinstance(number, ir.FloatAttr) else None
-    return None
+    """The number that a constant of floats repeats everywhere."""
+    number = repeated(value)
+    return float(number.value) if isinstance(number, ir.FloatAttr) else None
