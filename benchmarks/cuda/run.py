@@ -7,7 +7,6 @@ folder holds what `make cuda-modules` compiled, NAME.edgec.vmfb and NAME.plain.v
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -19,9 +18,9 @@ from typing import Any
 import numpy as np
 from models import MODELS
 from table import table
+from turns import CALLS, seconds
 
 ROUNDS = 7
-CALLS = 30
 VARIANTS = ("edgec", "plain")
 
 
@@ -61,20 +60,6 @@ class Loaded:
         return np.asarray(self._rt.DeviceArray(self._device, view).to_host()).astype(np.float32)
 
 
-def seconds(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """The median over rounds of the shortest call of each, taken in turn."""
-    found: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(ROUNDS):
-        for name, call in calls.items():
-            times = []
-            for _ in range(CALLS):
-                start = time.perf_counter()
-                call()
-                times.append(time.perf_counter() - start)
-            found[name].append(statistics.median(times))
-    return {name: min(times) for name, times in found.items()}
-
-
 def measure(name: str, folder: Path) -> dict[str, Any]:
     """One network: milliseconds and relative errors by engine."""
     import jax
@@ -93,7 +78,7 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
             calls[variant] = loaded
             answers[variant] = loaded.answer()
             row["first_s"][variant] = round(loaded.first, 2)
-    row["ms"] = {engine: round(1e3 * s, 4) for engine, s in seconds(calls).items()}
+    row["ms"] = {engine: round(1e3 * s, 4) for engine, s in seconds(calls, ROUNDS).items()}
     start = time.perf_counter()
     for _ in range(CALLS):
         last = function(*given)

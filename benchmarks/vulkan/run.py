@@ -7,7 +7,6 @@ the element types; edgec itself is not needed.
 
 import argparse
 import json
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,6 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "cuda"))
 
 ROUNDS = 5
-CALLS = 30
 VARIANTS = {"vulkan": "vulkan", "without": "vulkan", "cuda": "cuda"}
 
 
@@ -83,6 +81,7 @@ class Loaded:
 def measure(name: str, folder: Path) -> dict[str, Any]:
     """One network: milliseconds, seconds to the first answer and relative errors by variant."""
     from models import MODELS
+    from turns import seconds
 
     image, weights = MODELS[name]().draw(0)
     truth = np.load(folder / f"{name}.npy").reshape(-1)
@@ -101,16 +100,7 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
             row["first_s"][variant] = round(loaded.first, 2)
             error = np.linalg.norm(answer - truth) / np.linalg.norm(truth)
             row["error"][variant] = float(f"{error:.2g}")
-    found: dict[str, list[float]] = {variant: [] for variant in calls}
-    for _ in range(ROUNDS):
-        for variant, call in calls.items():
-            times = []
-            for _ in range(CALLS):
-                start = time.perf_counter()
-                call()
-                times.append(time.perf_counter() - start)
-            found[variant].append(statistics.median(times))
-    row["ms"] = {variant: round(1e3 * min(times), 3) for variant, times in found.items()}
+    row["ms"] = {v: round(1e3 * s, 3) for v, s in seconds(calls, ROUNDS).items()}
     return row
 
 
