@@ -10,13 +10,12 @@ from iree.compiler import ir
 from edgec.toolchain.passes.cuda_kernels.choice import MULTIPROCESSORS, choose
 from edgec.toolchain.passes.cuda_kernels.library import Library
 from edgec.toolchain.passes.gpu_kernels.dispatches import replace
-from edgec.toolchain.passes.gpu_kernels.forms import product_sizes
+from edgec.toolchain.passes.gpu_kernels.forms import LEAST_WORK, product_sizes
 from edgec.toolchain.passes.gpu_kernels.tails import find_tail
 
 __all__ = ["rewrite_product"]
 
 ELEMENTS = ("f16", "bf16", "f32")
-_LEAST_WORK = 1 << 20
 _LARGE_PROGRAMS = MULTIPROCESSORS
 
 
@@ -36,7 +35,7 @@ def rewrite_product(op: Any, library: Library) -> None:
     if sizes is None:
         return
     batch, m, n, k, turned = sizes
-    if n % 8 or k % 8 or m * n * k * batch < _LEAST_WORK:
+    if n % 8 or k % 8 or m * n * k * batch < LEAST_WORK:
         return
     if max(m * k, k * n, m * n) * batch >= 2**31:
         return

@@ -15,7 +15,10 @@ from edgec.toolchain.passes.dynamic_shapes.reading import (
 )
 from edgec.toolchain.passes.graph import fill, pad, shape
 
-__all__ = ["gather_rows", "is_plain", "product_sizes", "sum_in_f32", "top_operations"]
+__all__ = ["LEAST_WORK", "gather_rows", "is_plain", "product_sizes", "sum_in_f32", "top_operations"]
+
+LEAST_WORK = 1 << 20
+"""Multiplications below which a kernel of edgec's own does not pay."""
 
 _LAYOUT = (["b", "0", "1", "f"], ["0", "1", "i", "o"], ["b", "0", "1", "f"])
 

@@ -8,14 +8,13 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.passes.gpu_kernels.dispatches import replace
-from edgec.toolchain.passes.gpu_kernels.forms import product_sizes
+from edgec.toolchain.passes.gpu_kernels.forms import LEAST_WORK, product_sizes
 from edgec.toolchain.passes.gpu_kernels.tails import find_tail
 from edgec.toolchain.passes.vulkan_kernels.choice import choose
 from edgec.toolchain.passes.vulkan_kernels.library import Library
 
-__all__ = ["LEAST_WORK", "MOST_TILES", "rewrite_product"]
+__all__ = ["MOST_TILES", "rewrite_product"]
 
-LEAST_WORK = 1 << 20
 MOST_TILES = 65535
 """Workgroups along one axis that every device takes."""
 
