@@ -24,8 +24,8 @@ def compile_all(chosen: Sequence[Case], folder: Path, target: str) -> None:
 
     from edgec.targets import find
     from edgec.toolchain.flags import command_line, compile_flags
-    from edgec.toolchain.passes.cuda_kernels import CudaKernels
-    from edgec.toolchain.passes.inline_calls import InlineCalls
+    from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
+    from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
     from edgec.toolchain.process import compiler_path
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -187,10 +187,10 @@ def test_a_quantised_classifier_keeps_its_integers(exported: Callable[..., Progr
 def test_quantised_layers_are_seen_as_products_of_bytes(exported: Callable[..., Program]) -> None:
     from iree.compiler import ir
 
-    from edgec.toolchain.kernels.cpu.dot_unit import DotUnit
-    from edgec.toolchain.kernels.cpu.vectors import VectorUnit
-    from edgec.toolchain.passes.inline_calls import InlineCalls
-    from edgec.toolchain.passes.quantised_kernels import QuantisedKernels
+    from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
+    from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+    from edgec.toolchain.passes.place.quantised_kernels import QuantisedKernels
+    from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
     from edgec.toolchain.stablehlo import parse_stablehlo
 
     unit = DotUnit(vectors=VectorUnit(lanes=16, registers=32, broadcasts=True), signed=False)

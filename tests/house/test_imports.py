@@ -46,7 +46,9 @@ HEAVY = (
 
 # Rewriting rules work on MLIR throughout; whoever needs them imports these modules inside a
 # function (`test_packages_import_without_the_compiler_and_frameworks` holds it to that).
-ON_MLIR_THROUGHOUT = "edgec.toolchain.passes."
+ON_MLIR_THROUGHOUT = tuple(
+    f"edgec.toolchain.{part}." for part in ("ir", "match", "kernels", "passes")
+)
 
 
 def _modules(root: Path) -> Iterator[tuple[str, Path]]:

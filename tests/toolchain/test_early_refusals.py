@@ -7,8 +7,9 @@ from iree.compiler import ir
 
 from edgec import toolchain
 from edgec.runtime.errors import CompileError, ProgramError
-from edgec.toolchain.early_refusals import OPERATIONS, place_of
-from edgec.toolchain.passes.functions import inside
+from edgec.toolchain.early_refusals import OPERATIONS
+from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.ir.places import source_line
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 SUM = """({{
@@ -94,7 +95,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
             context,
         )
         (call,) = (op for op in inside(module.operation) if op.name == "stablehlo.custom_call")
-        assert place_of(call) == "model.py:12"
+        assert source_line(call) == "model.py:12"
 
 
 def test_every_refusal_says_why_and_what_next() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.bound_gathers import BoundGathers
+from edgec.toolchain.passes.legalise.bound_gathers import BoundGathers
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 ROWS = """

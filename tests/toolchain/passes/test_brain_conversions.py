@@ -8,7 +8,7 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.brain_conversions import BrainConversions
+from edgec.toolchain.passes.legalise.brain_conversions import BrainConversions
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 

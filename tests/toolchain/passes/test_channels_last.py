@@ -11,7 +11,7 @@ from torch.nn import functional as F  # noqa: N812
 from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile, run_passes
-from edgec.toolchain.passes.channels_last import ChannelsLast
+from edgec.toolchain.passes.simplify.channels_last import ChannelsLast
 
 NET = """
 func.func @main(%x: tensor<1x3x8x8xf32>) -> tensor<1x4x8x8xf32> {

@@ -7,8 +7,8 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.complex_products import ComplexProducts
-from edgec.toolchain.passes.split_complex import SplitComplex
+from edgec.toolchain.passes.legalise.complex_products import ComplexProducts
+from edgec.toolchain.passes.legalise.split_complex import SplitComplex
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 PRODUCT = """

@@ -7,7 +7,7 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.count_zeros import CountZeros
+from edgec.toolchain.passes.legalise.count_zeros import CountZeros
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 

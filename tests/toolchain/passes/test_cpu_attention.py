@@ -10,7 +10,7 @@ from torch import nn
 from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile
-from edgec.toolchain.passes.cpu_kernels import CpuKernels
+from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 
 
 def numbers(*shape):
@@ -83,8 +83,8 @@ def dispatches(program):
     from iree.compiler import ir
 
     from edgec.targets import find
-    from edgec.toolchain.kernels.cpu import vector_unit
-    from edgec.toolchain.passes.inline_calls import InlineCalls
+    from edgec.toolchain.kernels.cpu.source import vector_unit
+    from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
     from edgec.toolchain.stablehlo import parse_stablehlo
 
     module = parse_stablehlo(program.bytecode, ir.Context())

@@ -7,8 +7,8 @@ from iree.compiler import ir
 from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile
-from edgec.toolchain.kernels.cpu import VectorUnit
-from edgec.toolchain.passes.cpu_kernels import CpuKernels
+from edgec.toolchain.kernels.cpu.source import VectorUnit
+from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 
 TEXT = """
 func.func @main(%x: tensor<1x20x20xCxf32>) -> tensor<1x20x20x64xf32> {

@@ -14,9 +14,9 @@ from iree.compiler import ir
 
 from edgec import toolchain
 from edgec.targets import Backend, catalogue, find
-from edgec.toolchain.passes.cuda_kernels import CudaKernels
-from edgec.toolchain.passes.cuda_kernels.choice import choose
-from edgec.toolchain.passes.inline_calls import InlineCalls
+from edgec.toolchain.kernels.cuda.choice import choose
+from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
+from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 
 KERNELS = resources.files("edgec.toolchain") / "kernels" / "cuda"
 POINTERS = {"product": 6, "convolution": 6, "attention": 4, "norm": 4}

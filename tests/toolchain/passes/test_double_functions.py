@@ -8,7 +8,7 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.double_functions import DoubleFunctions
+from edgec.toolchain.passes.legalise.double_functions import DoubleFunctions
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {

@@ -9,7 +9,7 @@ from iree.compiler import ir
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import CompileError
 from edgec.runtime.signature import Dim, Signature, TensorSpec
-from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
+from edgec.toolchain.passes.legalise.dynamic_shapes import DynamicShapes
 from edgec.toolchain.program import Function, Input, Output, ProgramInfo, Provenance
 from edgec.toolchain.stablehlo import parse_stablehlo
 

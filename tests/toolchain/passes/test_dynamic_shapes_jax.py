@@ -21,7 +21,7 @@ from iree import runtime
 from iree.compiler import ir
 from jax import export, lax
 
-from edgec.toolchain.passes.dynamic_shapes import DynamicShapes
+from edgec.toolchain.passes.legalise.dynamic_shapes import DynamicShapes
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 SIZES = ({"b": 1, "s": 5, "t": 6}, {"b": 4, "s": 8, "t": 5})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgec.toolchain.passes.dynamic_shapes.sizes import (
+from edgec.toolchain.passes.legalise.dynamic_shapes.sizes import (
     OPERATIONS,
     apply,
     constant,

@@ -12,7 +12,7 @@ from iree.compiler import ir
 from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile, run_passes
-from edgec.toolchain.passes.error_functions import ErrorFunctions
+from edgec.toolchain.passes.simplify.error_functions import ErrorFunctions
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 

@@ -7,7 +7,7 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.flatten_scatters import FlattenScatters
+from edgec.toolchain.passes.legalise.flatten_scatters import FlattenScatters
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 

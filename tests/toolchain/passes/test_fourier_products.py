@@ -7,7 +7,7 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.fourier_products import FourierProducts
+from edgec.toolchain.passes.legalise.fourier_products import FourierProducts
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 

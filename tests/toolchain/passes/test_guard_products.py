@@ -7,7 +7,7 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.guard_products import GuardProducts
+from edgec.toolchain.passes.legalise.guard_products import GuardProducts
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 KINDS = {"ui8": np.uint8, "i8": np.int8, "i1": np.bool_, "i32": np.int32, "f32": np.float32}

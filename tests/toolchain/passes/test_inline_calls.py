@@ -2,7 +2,7 @@
 
 from iree.compiler import ir
 
-from edgec.toolchain.passes.inline_calls import InlineCalls
+from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 
 BEFORE = """
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -3,7 +3,7 @@
 import pytest
 from iree.compiler import ir
 
-from edgec.toolchain.passes.narrow_integers import NarrowIntegers
+from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 

@@ -7,8 +7,8 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.free_bitcasts import FreeBitcasts
-from edgec.toolchain.passes.philox_bits import PhiloxBits
+from edgec.toolchain.passes.legalise.free_bitcasts import FreeBitcasts
+from edgec.toolchain.passes.legalise.philox_bits import PhiloxBits
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 KINDS = {"ui8": np.uint8, "ui32": np.uint32, "ui64": np.uint64}

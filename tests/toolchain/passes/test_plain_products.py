@@ -7,7 +7,7 @@ import numpy as np
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.plain_products import PlainProducts
+from edgec.toolchain.passes.legalise.plain_products import PlainProducts
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 NAMED = """

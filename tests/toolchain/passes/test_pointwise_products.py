@@ -8,7 +8,7 @@ from iree.compiler import ir
 from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile, run_passes
-from edgec.toolchain.passes.pointwise_products import PointwiseProducts
+from edgec.toolchain.passes.simplify.pointwise_products import PointwiseProducts
 
 BEFORE = """
 func.func @main(%x: tensor<2x8x6x3xf32>, %w: tensor<1x1x3x5xf32>) -> tensor<2x4x3x5xf32> {

@@ -15,11 +15,11 @@ from edgec.exporters import export
 from edgec.runtime import load
 from edgec.targets import find
 from edgec.toolchain import CompileOptions, compile
-from edgec.toolchain.kernels.cpu.dot_unit import DotUnit, dot_unit
-from edgec.toolchain.kernels.cpu.epilogue import Operand, Step
-from edgec.toolchain.kernels.cpu.vectors import VectorUnit
-from edgec.toolchain.passes.channels_last import ChannelsLast
-from edgec.toolchain.passes.quantised_kernels import QuantisedKernels
+from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit, dot_unit
+from edgec.toolchain.kernels.cpu.source.epilogue import Operand, Step
+from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.passes.place.quantised_kernels import QuantisedKernels
+from edgec.toolchain.passes.simplify.channels_last import ChannelsLast
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 X86 = DotUnit(vectors=VectorUnit(lanes=16, registers=32, broadcasts=True), signed=False)
@@ -222,7 +222,7 @@ def evaluated(steps, total, channels, tensors):
 
 @pytest.mark.parametrize("name", CHAINS)
 def test_fewer_steps_mean_the_same(name: str) -> None:
-    from edgec.toolchain.passes.quantised_kernels.lines import Line, simplify
+    from edgec.toolchain.kernels.cpu.quantised_lines import Line, simplify
 
     steps, most = CHAINS[name]
     random = np.random.default_rng(3)

@@ -11,8 +11,8 @@ from iree.compiler import ir
 from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile, run_passes
-from edgec.toolchain.kernels.cpu import VectorUnit
-from edgec.toolchain.passes.recurrent_loops import RecurrentLoops
+from edgec.toolchain.kernels.cpu.source import VectorUnit
+from edgec.toolchain.passes.place.recurrent_loops import RecurrentLoops
 
 AVX512 = VectorUnit(lanes=16, registers=32, broadcasts=True)
 LOOP = """

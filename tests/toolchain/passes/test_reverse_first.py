@@ -7,7 +7,7 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.reverse_first import ReverseFirst
+from edgec.toolchain.passes.legalise.reverse_first import ReverseFirst
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 

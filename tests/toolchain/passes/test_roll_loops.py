@@ -10,8 +10,8 @@ from iree.compiler import ir
 from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile, run_passes
-from edgec.toolchain.kernels.cpu import VectorUnit
-from edgec.toolchain.passes.roll_loops import RollLoops
+from edgec.toolchain.kernels.cpu.source import VectorUnit
+from edgec.toolchain.passes.simplify.roll_loops import RollLoops
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 AVX512 = VectorUnit(lanes=16, registers=32, broadcasts=True)

@@ -5,7 +5,7 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.separate_bytes import SeparateBytes
+from edgec.toolchain.passes.legalise.separate_bytes import SeparateBytes
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 PRODUCT = """

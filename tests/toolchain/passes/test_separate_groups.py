@@ -7,7 +7,7 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.separate_groups import SeparateGroups
+from edgec.toolchain.passes.legalise.separate_groups import SeparateGroups
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 

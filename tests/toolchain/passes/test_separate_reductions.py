@@ -7,7 +7,7 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.separate_reductions import SeparateReductions
+from edgec.toolchain.passes.legalise.separate_reductions import SeparateReductions
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 SUM = """

@@ -6,7 +6,7 @@ from iree.compiler import ir
 
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile
-from edgec.toolchain.passes.shared_matrices import SharedMatrices
+from edgec.toolchain.passes.simplify.shared_matrices import SharedMatrices
 
 BEFORE = """
 func.func @main(%x: tensor<3x2x4xf32>, %w: tensor<4x5xf32>) -> tensor<3x2x5xf32> {

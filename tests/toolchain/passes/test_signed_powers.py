@@ -7,7 +7,7 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.signed_powers import SignedPowers
+from edgec.toolchain.passes.legalise.signed_powers import SignedPowers
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 BASES = (-2.5, -2, -1, -0.76, 0, 0.5, 1, 3)

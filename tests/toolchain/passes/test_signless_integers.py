@@ -6,7 +6,7 @@ import numpy as np
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.signless_integers import SignlessIntegers
+from edgec.toolchain.passes.legalise.signless_integers import SignlessIntegers
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 JOINED = """

@@ -10,7 +10,7 @@ import pytest
 from iree.compiler import ir
 
 from edgec import toolchain
-from edgec.toolchain.passes.split_conversions import SplitConversions
+from edgec.toolchain.passes.legalise.split_conversions import SplitConversions
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 WHOLE = [0, 1, -1, 2**31 - 1, -(2**31), 2**31, 2**32 - 1, 2**32, -(2**32), 123456789012, -(2**53)]

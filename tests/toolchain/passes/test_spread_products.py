@@ -10,7 +10,7 @@ from torch import nn
 from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile, run_passes
-from edgec.toolchain.passes.spread_products import SpreadProducts
+from edgec.toolchain.passes.simplify.spread_products import SpreadProducts
 
 BEFORE = """
 func.func @main(%x: tensor<1x4x5x3xf32>, %w: tensor<2x2x3x6xf32>) -> tensor<1x8x10x6xf32> {

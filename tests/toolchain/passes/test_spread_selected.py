@@ -7,7 +7,7 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.spread_selected import SpreadSelected
+from edgec.toolchain.passes.legalise.spread_selected import SpreadSelected
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 

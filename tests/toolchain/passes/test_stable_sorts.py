@@ -7,7 +7,7 @@ import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.stable_sorts import StableSorts
+from edgec.toolchain.passes.legalise.stable_sorts import StableSorts
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 PAIRS = """

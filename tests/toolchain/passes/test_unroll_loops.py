@@ -11,7 +11,7 @@ from iree.compiler import ir
 from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile, run_passes
-from edgec.toolchain.passes.unroll_loops import UnrollLoops
+from edgec.toolchain.passes.simplify.unroll_loops import UnrollLoops
 
 LOOP = """
 func.func @main(%x: tensor<4xf32>, %w: tensor<4xf32>) -> tensor<4xf32> {

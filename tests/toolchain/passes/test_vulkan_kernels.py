@@ -17,8 +17,9 @@ from iree.compiler import ir, tools
 
 from edgec import runtime, toolchain
 from edgec.targets import catalogue
-from edgec.toolchain.passes.inline_calls import InlineCalls
-from edgec.toolchain.passes.vulkan_kernels import VulkanKernels, choice
+from edgec.toolchain.kernels.vulkan import choice
+from edgec.toolchain.passes.place.vulkan_kernels import VulkanKernels
+from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 
 KERNELS = resources.files("edgec.toolchain") / "kernels" / "vulkan"
 FORMS = choice._FORMS | choice._MATRIX_FORMS

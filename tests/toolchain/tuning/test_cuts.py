@@ -13,8 +13,8 @@ from edgec.exporters import export
 from edgec.runtime import load
 from edgec.targets import find
 from edgec.toolchain import CompileOptions, compile, run_passes
-from edgec.toolchain.kernels.cpu import Cut, KernelKey, VectorUnit, vector_unit
-from edgec.toolchain.passes.cpu_kernels import CpuKernels
+from edgec.toolchain.kernels.cpu.source import Cut, KernelKey, VectorUnit, vector_unit
+from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 from edgec.toolchain.tuning.cuts import cuts_for, model_cut, split_cuts
 from tests.toolchain.tuning.conftest import KEY, Product
 

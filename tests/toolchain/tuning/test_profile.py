@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edgec.runtime.errors import FileError, ProfileError
-from edgec.toolchain.kernels.cpu import Cut
+from edgec.toolchain.kernels.cpu.source import Cut
 from edgec.toolchain.tuning import Outcome, Profile, Settings, Trial
 
 WINNER = Settings(

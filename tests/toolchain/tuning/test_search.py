@@ -8,7 +8,7 @@ import pytest
 
 from edgec.runtime.errors import CompileError, ProfileError, UsageError
 from edgec.targets import find
-from edgec.toolchain.kernels.cpu import vector_unit
+from edgec.toolchain.kernels.cpu.source import vector_unit
 from edgec.toolchain.tuning import Outcome, Profile, Settings
 from edgec.toolchain.tuning.evaluate import Subject
 from edgec.toolchain.tuning.search import News, tune

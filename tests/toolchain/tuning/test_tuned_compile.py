@@ -10,7 +10,7 @@ from edgec.runtime import load
 from edgec.runtime.errors import ProfileError
 from edgec.toolchain import CompileOptions, command, compile, compile_with_report
 from edgec.toolchain.compiling import versions
-from edgec.toolchain.kernels.cpu import Cut
+from edgec.toolchain.kernels.cpu.source import Cut
 from edgec.toolchain.tuning import Profile, Settings
 from edgec.toolchain.tuning.evaluate import Evaluator, Subject
 from edgec.toolchain.tuning.pools import LocalPool

@@ -25,10 +25,10 @@ from edgec.toolchain.cache import Cache, Entry, key_of
 from edgec.toolchain.check import Outcome, check_module, unchecked
 from edgec.toolchain.early_refusals import TEXT
 from edgec.toolchain.flags import command_line, compile_flags, without_tiling
-from edgec.toolchain.kernels.cpu.cut import Cut
+from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.load import load_program
 from edgec.toolchain.passes import PASSES_VERSION, refuse_unknown
-from edgec.toolchain.passes.narrow_integers import NarrowIntegers
+from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
 from edgec.toolchain.process import compiler_path, compiler_version, keep_log, run_compiler
 from edgec.toolchain.program import Program, ProgramInfo
 from edgec.toolchain.tuning.profile import Profile, program_key

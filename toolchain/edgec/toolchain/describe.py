@@ -7,7 +7,7 @@ from typing import Any
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import InputError, ProgramError
 from edgec.runtime.signature import Dim, Signature, TensorSpec
-from edgec.toolchain.passes.functions import entry_block, functions, returns
+from edgec.toolchain.ir.functions import entry_block, functions, returns
 from edgec.toolchain.program import (
     PROGRAM_ATTRIBUTE,
     Dialect,

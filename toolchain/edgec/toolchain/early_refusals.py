@@ -11,10 +11,11 @@ from typing import Any
 from edgec.runtime.errors import CompileError
 from edgec.targets import Target
 from edgec.toolchain.diagnostics import explain_lapack
-from edgec.toolchain.passes.functions import inside
+from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.ir.places import source_line
 from edgec.toolchain.refusals import KNOWN
 
-__all__ = ["OPERATIONS", "TEXT", "place_of", "refuse_calls", "refuse_doubles", "refuse_operations"]
+__all__ = ["OPERATIONS", "TEXT", "refuse_calls", "refuse_doubles", "refuse_operations"]
 
 TEXT = "-"
 """The file that a location names where the program was text."""
@@ -85,7 +86,7 @@ def refuse_operations(module: Any) -> None:
         found = OPERATIONS.get(op.name)
         if found is not None:
             why, hint = found
-            raise CompileError(f"{op.name} {why}", where=place_of(op), hint=hint)
+            raise CompileError(f"{op.name} {why}", where=source_line(op), hint=hint)
 
 
 def refuse_calls(module: Any) -> None:
@@ -105,7 +106,7 @@ def refuse_calls(module: Any) -> None:
         name = ir.StringAttr(op.attributes["call_target_name"]).value
         if name not in _ANSWERED:
             what, hint = _explained(name)
-            raise CompileError(what, where=place_of(op), hint=hint)
+            raise CompileError(what, where=source_line(op), hint=hint)
 
 
 def refuse_doubles(module: Any, target: Target) -> None:
@@ -129,20 +130,13 @@ def refuse_doubles(module: Any, target: Target) -> None:
         if op.name in _DOUBLES and isinstance(_element(op), ir.F64Type):
             raise CompileError(
                 f"{op.name} of f64 has no code for {target.name} in the compiler",
-                where=place_of(op),
+                where=source_line(op),
                 hint="compute it in 32-bit floats",
             )
 
 
 def _element(op: Any) -> Any:
     return getattr(op.results[0].type, "element_type", None)
-
-
-def place_of(op: Any) -> str | None:
-    """`file:line` of an operation: the innermost that is not inside a framework."""
-    places = re.findall(r'"([^"]+)":(\d+):\d+', str(op.location))
-    own = [p for p in places if not re.search(r"[/\\](site|dist)-packages[/\\]", p[0])]
-    return next((f"{file}:{line}" for file, line in own or places), None)
 
 
 def _explained(name: str) -> tuple[str, str]:

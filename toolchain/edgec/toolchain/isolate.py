@@ -114,7 +114,7 @@ def _describe(arguments: Mapping[str, Any]) -> Any:
 
 def _prepare(arguments: Mapping[str, Any]) -> Any:
     from edgec.targets import Target
-    from edgec.toolchain.kernels.cpu import Cut
+    from edgec.toolchain.kernels.cpu.source import Cut
     from edgec.toolchain.prepare import prepare_file
     from edgec.toolchain.program import ProgramInfo
 

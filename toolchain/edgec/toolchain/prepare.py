@@ -16,7 +16,7 @@ from edgec.targets import Target
 from edgec.toolchain.describe import describe
 from edgec.toolchain.diagnostics import explain_unreadable, messages, shorten
 from edgec.toolchain.early_refusals import refuse_calls, refuse_doubles, refuse_operations
-from edgec.toolchain.kernels.cpu.cut import Cut
+from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.passes import Pass, Situation, passes_for
 from edgec.toolchain.program import ProgramInfo
 from edgec.toolchain.stablehlo import parse_stablehlo

@@ -14,7 +14,7 @@ from edgec.runtime.module import (
     SIGNATURE_ATTRIBUTE,
 )
 from edgec.runtime.signature import Signature
-from edgec.toolchain.passes.functions import find_function, functions
+from edgec.toolchain.ir.functions import find_function, functions
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["Annotate"]

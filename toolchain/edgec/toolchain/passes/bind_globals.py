@@ -6,7 +6,7 @@ from typing import Any
 
 from edgec.runtime.errors import ProgramError
 from edgec.runtime.module import GET_STATE, SET_STATE
-from edgec.toolchain.passes.functions import (
+from edgec.toolchain.ir.functions import (
     entry_block,
     find_function,
     functions,

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from edgec.targets import Target
-from edgec.toolchain.kernels.cpu.cut import Cut
-from edgec.toolchain.passes.functions import entry_block, functions, inside
+from edgec.toolchain.ir.functions import entry_block, functions, inside
+from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.program import Dialect, ProgramInfo
 
 __all__ = ["Situation"]

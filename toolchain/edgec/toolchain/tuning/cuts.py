@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from edgec.toolchain.kernels.cpu import Cut, Depthwise, KernelKey, Result, VectorUnit
-from edgec.toolchain.kernels.cpu.convolution import Convolution, ranked_tilings, tiling
-from edgec.toolchain.kernels.cpu.depthwise import depthwise_tiling
+from edgec.toolchain.kernels.cpu.source import Cut, Depthwise, KernelKey, Result, VectorUnit
+from edgec.toolchain.kernels.cpu.source.convolution import Convolution, ranked_tilings, tiling
+from edgec.toolchain.kernels.cpu.source.depthwise import depthwise_tiling
 
 __all__ = ["cuts_for", "split_cuts"]
 

@@ -27,7 +27,7 @@ from edgec.toolchain.compiling import (
     compile_with_report,
     run_passes,
 )
-from edgec.toolchain.kernels.cpu import KernelKey
+from edgec.toolchain.kernels.cpu.source import KernelKey
 from edgec.toolchain.program import Program
 from edgec.toolchain.tuning.measure import (
     Measured,

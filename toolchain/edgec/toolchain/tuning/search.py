@@ -20,7 +20,7 @@ from typing import Any
 
 from edgec.runtime.errors import DeviceMissing, EdgecError, UsageError
 from edgec.toolchain.compiling import versions
-from edgec.toolchain.kernels.cpu import Cut, KernelKey, VectorUnit, vector_unit
+from edgec.toolchain.kernels.cpu.source import Cut, KernelKey, VectorUnit, vector_unit
 from edgec.toolchain.tuning.candidates import Move, moves_for
 from edgec.toolchain.tuning.cuts import cuts_for, split_cuts
 from edgec.toolchain.tuning.evaluate import Subject

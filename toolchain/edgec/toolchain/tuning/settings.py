@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from edgec.toolchain.kernels.cpu.cut import Cut
+from edgec.toolchain.kernels.cpu.source.cut import Cut
 
 __all__ = ["Settings"]
 

@@ -1,0 +1,37 @@
+"""The loop that rewrites of single operations share."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+__all__ = ["rewrite_each"]
+
+
+def rewrite_each(
+    module: Any, names: Sequence[str], rewrite: Callable[[Any], Sequence[Any] | None]
+) -> int:
+    """Put values in place of operations, inner ones first; how many were replaced.
+
+    Args:
+        module: an `ir.Module`.
+        names: the operations to look at; those without static types are left out.
+        rewrite: from an operation to a value for each result, written before it at its location;
+            None leaves it as it is.
+    """
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir import write as graph
+
+    count = 0
+    with module.context:
+        for op in list(graph.inside(module.operation)):
+            if op.name not in names or not graph.is_static(*op.operands, *op.results):
+                continue
+            with op.location, ir.InsertionPoint(op):
+                values = rewrite(op)
+            if values is None:
+                continue
+            for old, new in zip(op.results, values, strict=True):
+                old.replace_all_uses_with(new)
+            op.erase()
+            count += 1
+    return count

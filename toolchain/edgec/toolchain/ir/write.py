@@ -1,0 +1,450 @@
+"""Writes StableHLO operations at an insertion point: what the rewrites of operations build with.
+
+Every function takes and gives `ir.Value`s of static ranked tensor types. A module imported only by
+a pass that runs; it needs the compiler.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from iree.compiler import ir
+
+__all__ = [
+    "apply",
+    "binary",
+    "bitcast",
+    "broadcast",
+    "clamp",
+    "compare",
+    "complex_",
+    "concatenate",
+    "constant",
+    "convert",
+    "create",
+    "dynamic_slice",
+    "dynamic_update",
+    "element",
+    "fill",
+    "inside",
+    "integers",
+    "iota",
+    "is_static",
+    "is_unsigned",
+    "loop",
+    "numbers",
+    "owned",
+    "pad",
+    "part",
+    "product",
+    "reduce",
+    "reshape",
+    "select",
+    "shape",
+    "slice_",
+    "tensor",
+    "transpose",
+    "unary",
+]
+
+
+def inside(operation: Any) -> Iterator[Any]:
+    """Every operation in the regions of one, inner ones first, as they were when asked."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for op in list(block.operations):
+                yield from inside(op.operation)
+                yield op.operation
+
+
+# Types
+
+
+def shape(value: Any) -> tuple[int, ...]:
+    """A tensor's sizes."""
+    return tuple(value.type.shape)
+
+
+def element(value: Any) -> Any:
+    """A tensor's element type."""
+    return value.type.element_type
+
+
+def is_static(*values: Any) -> bool:
+    """Whether all are ranked tensors of known sizes."""
+    return all(isinstance(v.type, ir.RankedTensorType) and v.type.has_static_shape for v in values)
+
+
+def is_unsigned(kind: Any) -> bool:
+    """Whether an element type is an unsigned integer."""
+    return isinstance(kind, ir.IntegerType) and bool(kind.is_unsigned)
+
+
+def tensor(sizes: Sequence[int], kind: Any) -> Any:
+    """A tensor type."""
+    return ir.RankedTensorType.get(list(sizes), kind)
+
+
+# Attributes
+
+
+def integers(op: Any, name: str, default: Sequence[int] | None = None) -> list[int]:
+    """An attribute that is a list of integers."""
+    if name not in op.attributes:
+        return list(default or [])
+    attribute = op.attributes[name]
+    if isinstance(attribute, ir.DenseI64ArrayAttr):
+        return list(attribute)
+    return [int(n) for n in np.array(attribute).ravel()]
+
+
+def numbers(attribute: Any, name: str) -> list[int]:
+    """A field of a dimension numbers attribute, by its printed name; empty where absent."""
+    text = str(attribute)
+    at = text.find(f" {name} = ") if f" {name} = " in text else text.find(f"<{name} = ")
+    if at < 0:
+        return []
+    rest = text[at + len(name) + 4 :]
+    if not rest.startswith("["):
+        return [int(rest.split(",")[0].split(">")[0])]
+    listed = rest[1 : rest.index("]")]
+    return [int(n) for n in listed.split(",") if n.strip()]
+
+
+# Operations
+
+
+def create(
+    name: str, result: Any, operands: Sequence[Any] = (), attributes: dict[str, Any] | None = None
+) -> Any:
+    """An operation with one result, which is returned."""
+    return ir.Operation.create(
+        name, results=[result], operands=list(operands), attributes=attributes or {}
+    ).results[0]
+
+
+def _indices(values: Sequence[int]) -> Any:
+    return ir.DenseI64ArrayAttr.get([int(v) for v in values])
+
+
+def fill(number: float | int | str, sizes: Sequence[int], kind: Any) -> Any:
+    """A constant of one number; text is taken as MLIR writes it (`0x7F800000`)."""
+    plain = ir.IntegerType.get_signless(kind.width) if is_unsigned(kind) else kind
+    text = number
+    if isinstance(kind, ir.ComplexType):  # the bindings know no complex constants
+        inner = kind.element_type
+        return complex_(fill(number, sizes, inner), fill(0, sizes, inner))
+    if isinstance(number, (float, int)) and not isinstance(plain, ir.IntegerType):
+        text = f"{float(number)!r}" if np.isfinite(number) else _infinity(plain, number)
+    elif isinstance(number, bool) or str(plain) == "i1":
+        text = "true" if number else "false"
+    value = ir.Attribute.parse(f"dense<{text}> : {tensor(sizes, kind)}")
+    return create("stablehlo.constant", tensor(sizes, kind), [], {"value": value})
+
+
+def _infinity(kind: Any, number: float) -> str:
+    bits = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}[str(kind)]
+    width = {"f16": 4, "bf16": 4, "f32": 8, "f64": 16}[str(kind)]
+    if number < 0:
+        bits |= 1 << (width * 4 - 1)
+    elif number != number:
+        bits |= bits >> 1
+    return f"0x{bits:0{width}X}"
+
+
+def constant(values: np.ndarray, kind: Any) -> Any:
+    """A constant of an array's values; its NumPy type must be the kind's own."""
+    result = tensor(values.shape, kind)
+    attribute = ir.DenseElementsAttr.get(np.ascontiguousarray(values), type=result)
+    return create("stablehlo.constant", result, [], {"value": attribute})
+
+
+def iota(sizes: Sequence[int], axis: int, kind: Any) -> Any:
+    """Counts along an axis."""
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
+    return create("stablehlo.iota", tensor(sizes, kind), [], {"iota_dimension": number})
+
+
+def unary(name: str, value: Any) -> Any:
+    """An operation that keeps the type."""
+    return create(f"stablehlo.{name}", value.type, [value])
+
+
+def binary(name: str, left: Any, right: Any) -> Any:
+    """An operation on two values of one type."""
+    return create(f"stablehlo.{name}", left.type, [left, right])
+
+
+def compare(direction: str, left: Any, right: Any) -> Any:
+    """EQ, NE, LT, LE, GT or GE by the operands' type."""
+    kind = element(left)
+    if isinstance(kind, ir.IntegerType):
+        sort = "UNSIGNED" if is_unsigned(kind) or kind.width == 1 else "SIGNED"
+    else:
+        sort = "FLOAT"
+    attributes = {
+        "comparison_direction": ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>"),
+        "compare_type": ir.Attribute.parse(f"#stablehlo<comparison_type {sort}>"),
+    }
+    result = tensor(shape(left), ir.IntegerType.get_signless(1))
+    return create("stablehlo.compare", result, [left, right], attributes)
+
+
+def select(test: Any, then: Any, otherwise: Any) -> Any:
+    """Elementwise choice."""
+    return create("stablehlo.select", then.type, [test, then, otherwise])
+
+
+def clamp(low: Any, value: Any, high: Any) -> Any:
+    """`min(max(value, low), high)`; the bounds are of its shape or scalars."""
+    return create("stablehlo.clamp", value.type, [low, value, high])
+
+
+def convert(value: Any, kind: Any) -> Any:
+    """Another element type by value."""
+    if element(value) == kind:
+        return value
+    return create("stablehlo.convert", tensor(shape(value), kind), [value])
+
+
+def bitcast(value: Any, kind: Any) -> Any:
+    """Another element type of the same width by bits."""
+    if element(value) == kind:
+        return value
+    return create("stablehlo.bitcast_convert", tensor(shape(value), kind), [value])
+
+
+def part(name: str, value: Any) -> Any:
+    """`real` or `imag` of complex numbers."""
+    kind = ir.ComplexType(element(value)).element_type
+    return create(f"stablehlo.{name}", tensor(shape(value), kind), [value])
+
+
+def complex_(real: Any, imaginary: Any) -> Any:
+    """Complex numbers of two tensors of floats."""
+    kind = ir.ComplexType.get(element(real))
+    return create("stablehlo.complex", tensor(shape(real), kind), [real, imaginary])
+
+
+def reshape(value: Any, sizes: Sequence[int]) -> Any:
+    """The same elements in order with other sizes."""
+    if shape(value) == tuple(sizes):
+        return value
+    return create("stablehlo.reshape", tensor(sizes, element(value)), [value])
+
+
+def transpose(value: Any, order: Sequence[int]) -> Any:
+    """Axis i of the result is axis `order[i]` of the value."""
+    if list(order) == list(range(len(order))):
+        return value
+    sizes = [shape(value)[axis] for axis in order]
+    result = tensor(sizes, element(value))
+    return create("stablehlo.transpose", result, [value], {"permutation": _indices(order)})
+
+
+def broadcast(value: Any, sizes: Sequence[int], axes: Sequence[int] = ()) -> Any:
+    """Axis i of the value becomes axis `axes[i]` of the result."""
+    if shape(value) == tuple(sizes) and list(axes) == list(range(len(sizes))):
+        return value
+    return create(
+        "stablehlo.broadcast_in_dim",
+        tensor(sizes, element(value)),
+        [value],
+        {"broadcast_dimensions": _indices(axes)},
+    )
+
+
+def slice_(
+    value: Any, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] | None = None
+) -> Any:
+    """A slice of known bounds."""
+    strides = strides or [1] * len(starts)
+    sizes = [-(-(b - a) // s) for a, b, s in zip(starts, limits, strides, strict=True)]
+    if tuple(sizes) == shape(value):
+        return value
+    attributes = {
+        "start_indices": _indices(starts),
+        "limit_indices": _indices(limits),
+        "strides": _indices(strides),
+    }
+    return create("stablehlo.slice", tensor(sizes, element(value)), [value], attributes)
+
+
+def pad(
+    value: Any,
+    filler: Any,
+    low: Sequence[int],
+    high: Sequence[int],
+    interior: Sequence[int] | None = None,
+) -> Any:
+    """Elements added around and between; `filler` is a scalar tensor, widths may be negative."""
+    interior = list(interior or [0] * len(low))
+    if not any([*low, *high, *interior]):
+        return value
+    sizes = [
+        a + b + n + max(n - 1, 0) * i
+        for n, a, b, i in zip(shape(value), low, high, interior, strict=True)
+    ]
+    attributes = {
+        "edge_padding_low": _indices(low),
+        "edge_padding_high": _indices(high),
+        "interior_padding": _indices(interior),
+    }
+    return create("stablehlo.pad", tensor(sizes, element(value)), [value, filler], attributes)
+
+
+def concatenate(values: Sequence[Any], axis: int) -> Any:
+    """The values one after another along an axis."""
+    if len(values) == 1:
+        return values[0]
+    sizes = list(shape(values[0]))
+    sizes[axis] = sum(shape(v)[axis] for v in values)
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
+    result = tensor(sizes, element(values[0]))
+    return create("stablehlo.concatenate", result, list(values), {"dimension": number})
+
+
+def product(left: Any, right: Any, contracting: tuple[Sequence[int], Sequence[int]]) -> Any:
+    """`dot_general` without batch dimensions."""
+    first, second = (list(axes) for axes in contracting)
+    sizes = [n for axis, n in enumerate(shape(left)) if axis not in first]
+    sizes += [n for axis, n in enumerate(shape(right)) if axis not in second]
+    numbers_ = ir.Attribute.parse(
+        f"#stablehlo.dot<lhs_contracting_dimensions = {first}, "
+        f"rhs_contracting_dimensions = {second}>"
+    )
+    return create(
+        "stablehlo.dot_general",
+        tensor(sizes, element(left)),
+        [left, right],
+        {"dot_dimension_numbers": numbers_},
+    )
+
+
+def reduce(
+    values: Sequence[Any],
+    firsts: Sequence[Any],
+    axes: Sequence[int],
+    body: Callable[[Sequence[Any]], Sequence[Any]],
+) -> list[Any]:
+    """`stablehlo.reduce`; the body goes from scalars (accumulators, elements) to accumulators."""
+    sizes = [n for axis, n in enumerate(shape(values[0])) if axis not in axes]
+    op = ir.Operation.create(
+        "stablehlo.reduce",
+        results=[tensor(sizes, element(v)) for v in values],
+        operands=[*values, *firsts],
+        attributes={"dimensions": _indices(axes)},
+        regions=1,
+    )
+    scalars = [tensor((), element(v)) for v in values]
+    block = op.regions[0].blocks.append(*scalars, *scalars)
+    with ir.InsertionPoint(block):
+        results = body(list(block.arguments))
+        ir.Operation.create("stablehlo.return", operands=list(results))
+    return list(op.results)
+
+
+def dynamic_slice(value: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
+    """A slice whose starts are scalar tensors; they are kept in bounds."""
+    result = tensor(sizes, element(value))
+    attributes = {"slice_sizes": _indices(sizes)}
+    return create("stablehlo.dynamic_slice", result, [value, *starts], attributes)
+
+
+def dynamic_update(value: Any, update: Any, starts: Sequence[Any]) -> Any:
+    """The value with a slice replaced; the starts are kept in bounds."""
+    return create("stablehlo.dynamic_update_slice", value.type, [value, update, *starts])
+
+
+def loop(
+    count: int, carried: Sequence[Any], body: Callable[[Any, Sequence[Any]], Sequence[Any]]
+) -> list[Any]:
+    """A loop of `count` turns; the body goes from the turn (a scalar i32) and the carried values
+    to new ones."""
+    kind = ir.IntegerType.get_signless(32)
+    first = fill(0, (), kind)
+    types = [first.type, *(v.type for v in carried)]
+    op = ir.Operation.create(
+        "stablehlo.while", results=types, operands=[first, *carried], regions=2
+    )
+    test = op.regions[0].blocks.append(*types)
+    with ir.InsertionPoint(test):
+        go_on = compare("LT", test.arguments[0], fill(count, (), kind))
+        ir.Operation.create("stablehlo.return", operands=[go_on])
+    block = op.regions[1].blocks.append(*types)
+    with ir.InsertionPoint(block):
+        turn, *values = block.arguments
+        results = body(turn, values)
+        following = binary("add", turn, fill(1, (), kind))
+        ir.Operation.create("stablehlo.return", operands=[following, *results])
+    return list(op.results)[1:]
+
+
+_VIEWS = ("stablehlo.reshape", "stablehlo.bitcast_convert", "stablehlo.optimization_barrier")
+
+
+def owned(value: Any) -> Any:
+    """The value for an operation that works in place: a copy if it may be an argument's memory.
+
+    iree-compile 3.13 sorts and scatters into an argument's own buffer, which is the caller's
+    array where that is shared (`x` is sorted after `main(x)`, if it lies at a multiple of 64).
+    A zero that the compiler cannot see keeps the copy from being taken out again.
+    """
+    root = value
+    while not isinstance(root, ir.BlockArgument):
+        op = root.owner.operation
+        if op.name not in _VIEWS:
+            return value
+        root = op.operands[ir.OpResult(root).result_number if len(op.operands) > 1 else 0]
+    return _copied(value)
+
+
+def _copied(value: Any) -> Any:
+    kind = element(value)
+    if isinstance(kind, ir.ComplexType):
+        return complex_(*(_copied(part(name, value)) for name in ("real", "imag")))
+    bits = kind
+    if not isinstance(kind, ir.IntegerType) or is_unsigned(kind):
+        bits = ir.IntegerType.get_signless(kind.width)
+    zero = unary("optimization_barrier", fill(0, (), bits))
+    same = binary("or", bitcast(value, bits), broadcast(zero, shape(value)))
+    return bitcast(same, kind)
+
+
+def apply(region: Any, arguments: Sequence[Any]) -> list[Any]:
+    """The results of a region's one block on tensors, elementwise: its scalars become tensors.
+
+    Every argument has the same shape; the block's operations are on scalars.
+
+    Raises:
+        ValueError: the block has an operation that does not work elementwise.
+    """
+    block = region.blocks[0]
+    sizes = shape(arguments[0])
+    known: dict[Any, Any] = dict(zip(block.arguments, arguments, strict=True))
+    results: list[Any] = []
+    for each in block.operations:
+        op = each.operation
+        if op.name == "stablehlo.return":
+            results = [_seen(v, known, sizes) for v in op.operands]
+            continue
+        if list(op.regions) or op.name in ("stablehlo.custom_call", "func.call"):
+            raise ValueError(op.name)
+        if op.name == "stablehlo.constant":
+            copy = op.clone(ip=ir.InsertionPoint.current)
+            known[op.results[0]] = broadcast(copy.results[0], sizes)
+            continue
+        operands = [_seen(v, known, sizes) for v in op.operands]
+        made = ir.Operation.create(
+            op.name,
+            results=[tensor(sizes, element(r)) for r in op.results],
+            operands=operands,
+            attributes=dict(op.attributes.items()),
+        )
+        known.update(zip(op.results, made.results, strict=True))
+    return results
+
+
+def _seen(value: Any, known: dict[Any, Any], sizes: Sequence[int]) -> Any:
+    """A value in the block, or one from outside of it as a tensor."""
+    return known[value] if value in known else broadcast(value, sizes)

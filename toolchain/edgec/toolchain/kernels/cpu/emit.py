@@ -1,0 +1,192 @@
+"""Plans to dispatches: weights packed, padding handed to whoever writes, kernels written once.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from iree.compiler import ir
+
+from edgec.toolchain.ir.read import shape_of
+from edgec.toolchain.kernels.cpu.library import Library
+from edgec.toolchain.kernels.cpu.plans import Pad, Plan
+from edgec.toolchain.kernels.cpu.source import (
+    Convolution,
+    Cut,
+    Depthwise,
+    KernelKey,
+    Result,
+    VectorUnit,
+    convolution_kernel,
+    depthwise_kernel,
+    depthwise_tiling,
+    tiling,
+    winograd_kernel,
+    winograd_tiling,
+)
+from edgec.toolchain.kernels.cpu.weights import PackedWeights
+
+__all__ = ["emit"]
+
+_NONE: Pad = ((0, 0), (0, 0))
+
+
+def emit(
+    plans: Sequence[Plan], library: Library, unit: VectorUnit, cuts: Mapping[str, Cut]
+) -> None:
+    """Replace every plan's operations by a dispatch, in place.
+
+    `cuts` has the tiles that were measured to be best, by kernel (`KernelKey`).
+    """
+    work = _Emission(library, unit, _padding_written(plans), cuts)
+    for plan in plans:
+        work.replace(plan)
+    # Only now: until here a plan may hold a value of an operation that another one replaced.
+    for plan in reversed(plans):
+        for op in reversed(plan.tail.operations):
+            op.erase()
+    for plan in reversed(plans):
+        plan.op.erase()
+
+
+def _padding_written(plans: Sequence[Plan]) -> dict[Any, Pad]:
+    """For values that a kernel writes: the zeros that all their users want around them."""
+    wanted: dict[Any, Pad] = {}
+    of_op = {plan.op: plan for plan in plans}
+    for plan in plans:
+        pads = set()
+        for use in plan.tail.value.uses:
+            user = of_op.get(use.owner.operation)
+            taken = (
+                user is not None
+                and use.operand_number == 0
+                and len(shape_of(user.op.operands[0])) == 4
+            )
+            pads.add(user.pad if user is not None and taken else _NONE)
+        if len(pads) == 1 and (pad := pads.pop()) != _NONE:
+            wanted[plan.tail.value] = pad
+    return wanted
+
+
+class _Emission:
+    """What was written so far: values with zeros around them, and what took whose place."""
+
+    def __init__(
+        self, library: Library, unit: VectorUnit, wanted: dict[Any, Pad], cuts: Mapping[str, Cut]
+    ) -> None:
+        self.library = library
+        self.unit = unit
+        self.wanted = wanted
+        self.cuts = cuts
+        self.padded: set[Any] = set()
+        self.now: dict[Any, Any] = {}
+        self.weights = PackedWeights()
+
+    def replace(self, plan: Plan) -> None:
+        """Put a dispatch where the plan's last operation stands."""
+        value = plan.tail.value
+        pad = self.wanted.get(value, _NONE)
+        last = plan.tail.operations[-1] if plan.tail.operations else plan.op
+        with ir.InsertionPoint(last), plan.op.location:
+            source, weights = plan.op.operands
+            if source not in self.padded and plan.pad != _NONE:
+                source = _pad(source, plan.pad)
+            result = Result(
+                batch=plan.batch,
+                height=plan.out_height,
+                width=plan.out_width,
+                channels=plan.out_channels,
+                pad=pad,
+                epilogue=plan.tail.epilogue,
+            )
+            name, text, packed = self._kernel(plan, result, weights)
+            kind = value.type
+            if pad != _NONE:
+                kind = ir.RankedTensorType.get(result.shape, kind.element_type)
+            read = [self.now.get(v, v) for v in (*plan.tail.channels, *plan.tail.tensors)]
+            output = self.library.call(name, text, [source, packed, *read], kind)
+        if pad != _NONE:
+            self.padded.add(output)
+            for use in list(value.uses):
+                use.owner.operation.operands[use.operand_number] = output
+        else:
+            value.replace_all_uses_with(output)
+            self.now[value] = output
+
+    def _kernel(self, plan: Plan, result: Result, weights: Any) -> tuple[str, str, Any]:
+        """The name and text of the plan's kernel, and its weights as that kernel wants them."""
+        height = plan.height + sum(plan.pad[0])
+        width = plan.width + sum(plan.pad[1])
+        product = plan.op.name == "stablehlo.dot_general"
+        key = str(
+            KernelKey(
+                kind="depthwise" if plan.depthwise else "product" if product else "convolution",
+                window=plan.window,
+                height=result.height,
+                width=result.width,
+                channels=plan.channels,
+                out_channels=result.channels,
+            )
+        )
+        if plan.depthwise:
+            light = Depthwise(
+                height=height,
+                width=width,
+                result=result,
+                window=plan.window,
+                stride=plan.stride,
+                dilation=plan.dilation,
+            )
+            cut = depthwise_tiling(light, self.unit, self.cuts.get(key))
+            text = depthwise_kernel("NAME", light, cut, self.unit)
+            return key, text, weights
+        conv = Convolution(
+            height=height,
+            width=width,
+            channels=plan.channels,
+            result=result,
+            window=plan.window,
+            stride=plan.stride,
+            dilation=plan.dilation,
+        )
+        fast = winograd_tiling(conv, self.unit) if key not in self.cuts else None
+        turned = (
+            None
+            if fast is None
+            else self.weights.turn(plan.op, fast.starts(result.channels), fast.panel)
+        )
+        if fast is not None and turned is not None:
+            text = winograd_kernel("NAME", conv, fast, self.unit)
+            return key.replace("convolution_3x3", "winograd"), text, turned
+        tiles = tiling(conv, self.unit, self.cuts.get(key))
+        text = convolution_kernel("NAME", conv, tiles, self.unit)
+        return key, text, self.weights.pack(plan.op, tiles.starts(result.channels), tiles.panel)
+
+
+def _pad(value: Any, pad: Pad) -> Any:
+    kind = value.type
+    sizes = list(kind.shape)
+    rank = len(sizes)
+    pairs = [(0, 0), *pad[2 - (rank - 2) :], (0, 0)]
+    zero = ir.Operation.create(
+        "stablehlo.constant",
+        results=[ir.RankedTensorType.get([], kind.element_type)],
+        attributes={
+            "value": ir.DenseElementsAttr.get_splat(
+                ir.RankedTensorType.get([], kind.element_type),
+                ir.FloatAttr.get(kind.element_type, 0.0),
+            )
+        },
+    ).result
+    wide = [size + sum(pair) for size, pair in zip(sizes, pairs, strict=True)]
+    return ir.Operation.create(
+        "stablehlo.pad",
+        results=[ir.RankedTensorType.get(wide, kind.element_type)],
+        operands=[value, zero],
+        attributes={
+            "edge_padding_low": ir.DenseI64ArrayAttr.get([low for low, _ in pairs]),
+            "edge_padding_high": ir.DenseI64ArrayAttr.get([high for _, high in pairs]),
+            "interior_padding": ir.DenseI64ArrayAttr.get([0] * rank),
+        },
+    ).result

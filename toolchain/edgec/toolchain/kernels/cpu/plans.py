@@ -1,0 +1,220 @@
+"""Which operations become kernels, with their sizes, and what each takes along.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iree.compiler import ir
+
+from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.ir.read import (
+    convolution_layout,
+    element_type,
+    integers,
+    numbers_of,
+    shape_of,
+)
+from edgec.toolchain.kernels.cpu.tails import Tail, find_tail
+
+__all__ = ["Pad", "Plan", "find_plans", "plan_of"]
+
+_VIEWS = (
+    "stablehlo.reshape",
+    "stablehlo.transpose",
+    "stablehlo.convert",
+    "stablehlo.reverse",
+    "stablehlo.slice",
+    "stablehlo.concatenate",
+    "stablehlo.broadcast_in_dim",
+    "stablehlo.multiply",
+    "stablehlo.add",
+    "stablehlo.subtract",
+    "stablehlo.divide",
+    "stablehlo.rsqrt",
+    "stablehlo.sqrt",
+    "stablehlo.negate",
+)
+_LEAST_PRODUCTS = 512
+
+Pad = tuple[tuple[int, int], tuple[int, int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """One operation that becomes a kernel.
+
+    Attributes:
+        op: the convolution or product.
+        batch, height, width, channels: the input's sizes, without padding.
+        out_height, out_width, out_channels: the result's sizes.
+        window, stride, dilation: rows and columns of each.
+        pad: zeros that the input wants around it.
+        depthwise: whether each channel has a window of its own.
+        tail: what follows it in registers.
+    """
+
+    op: Any
+    batch: int = 1
+    height: int = 1
+    width: int
+    channels: int
+    out_height: int = 1
+    out_width: int
+    out_channels: int
+    window: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    pad: Pad = ((0, 0), (0, 0))
+    depthwise: bool = False
+    tail: Tail
+
+
+def find_plans(module: Any) -> list[Plan]:
+    """Every operation that a kernel can do, in order."""
+    plans: list[Plan] = []
+    taken: set[Any] = set()
+    operations = list(inside(module.operation))
+    order = {op: place for place, op in enumerate(operations)}
+    for op in operations:
+        plan = plan_of(op, taken, order)
+        if plan is not None:
+            plans.append(plan)
+            taken.update(plan.tail.operations)
+    return plans
+
+
+def plan_of(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | None:
+    """The plan of one operation, or None; `taken` and `order` are those of `find_tail`."""
+    if op.name == "stablehlo.convolution":
+        return _convolution(op, taken, order)
+    if op.name == "stablehlo.dot_general":
+        return _product(op, taken, order)
+    return None
+
+
+def _is_plain(op: Any) -> bool:
+    """Whether everything is f32 of fixed sizes and the weights are known before the first call."""
+    values = [*op.operands, *op.results]
+    return (
+        all(isinstance(element_type(v), ir.F32Type) for v in values)
+        and all(None not in shape_of(v) and 0 not in shape_of(v) for v in values)
+        and _is_weight(op.operands[1])
+        and not _is_weight(op.operands[0])
+    )
+
+
+def _is_weight(value: Any) -> bool:
+    """Whether a value comes from constants and the module's own parameters alone."""
+    if isinstance(value.owner, ir.Block):
+        return False
+    op = value.owner.operation
+    if op.name in ("stablehlo.constant", "util.global.load"):
+        return op.name != "util.global.load" or _is_immutable(op)
+    return op.name in _VIEWS and all(_is_weight(operand) for operand in op.operands)
+
+
+def _is_immutable(load: Any) -> bool:
+    top = load
+    while top.parent is not None:
+        top = top.parent
+    symbol = ir.FlatSymbolRefAttr(load.attributes["global"]).value
+    for op in top.regions[0].blocks[0].operations:
+        attributes = op.operation.attributes
+        if op.operation.name != "util.global":
+            continue
+        if ir.StringAttr(attributes["sym_name"]).value == symbol:
+            return "is_mutable" not in attributes
+    return False
+
+
+def _convolution(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | None:
+    if not _is_plain(op):
+        return None
+    one, two, three = convolution_layout(op)
+    spatial = [str(i) for i in range(len(one) - 2)]
+    if len(spatial) not in (1, 2):
+        return None
+    if one != ["b", *spatial, "f"] or three != one or two != [*spatial, "i", "o"]:
+        return None
+    rank = len(spatial)
+    ones = [1] * rank
+    groups, batches = (integers(op, f"{n}_group_count", [1])[0] for n in ("feature", "batch"))
+    if batches != 1 or any(integers(op, "window_reversal", [0])):
+        return None
+    if integers(op, "lhs_dilation", ones) != ones:
+        return None
+    shape, kernel, result = (
+        shape_of(op.operands[0]),
+        shape_of(op.operands[1]),
+        shape_of(op.results[0]),
+    )
+    channels = _known(shape[-1])
+    depthwise = groups > 1
+    if depthwise and not (groups == channels == kernel[-1] and kernel[-2] == 1):
+        return None
+    if depthwise and math.prod(_known(k) for k in kernel[:rank]) > 64:
+        return None
+    pad = integers(op, "padding", [0] * (2 * rank))
+    if min(pad) < 0:
+        return None
+    lead = 2 - rank
+
+    def pair(values: list[int], fill: int) -> tuple[int, int]:
+        filled = [fill] * lead + values
+        return (filled[0], filled[1])
+
+    height, width = pair([_known(s) for s in shape[1:-1]], 1)
+    out_height, out_width = pair([_known(s) for s in result[1:-1]], 1)
+    pads = [(0, 0)] * lead + [(pad[2 * i], pad[2 * i + 1]) for i in range(rank)]
+    return Plan(
+        op=op,
+        batch=_known(shape[0]),
+        height=height,
+        width=width,
+        channels=channels,
+        out_height=out_height,
+        out_width=out_width,
+        out_channels=_known(result[-1]),
+        window=pair([_known(k) for k in kernel[:rank]], 1),
+        stride=pair(integers(op, "window_strides", ones), 1),
+        dilation=pair(integers(op, "rhs_dilation", ones), 1),
+        pad=(pads[0], pads[1]),
+        depthwise=depthwise,
+        tail=find_tail(op.results[0], taken, order),
+    )
+
+
+def _product(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | None:
+    """A product of anything by a matrix of weights, contracted over one dimension."""
+    if not _is_plain(op):
+        return None
+    numbers = numbers_of(op.attributes["dot_dimension_numbers"])
+    if numbers.get("lhs_batching_dimensions"):
+        return None
+    left, right = shape_of(op.operands[0]), shape_of(op.operands[1])
+    if numbers.get("lhs_contracting_dimensions") != [len(left) - 1] or len(right) != 2:
+        return None
+    if len(numbers.get("rhs_contracting_dimensions", ())) != 1:
+        return None
+    rows = math.prod(_known(s) for s in left[:-1])
+    channels = _known(left[-1])
+    out_channels = _known(right[1 - numbers["rhs_contracting_dimensions"][0]])
+    if channels * out_channels < _LEAST_PRODUCTS:
+        return None
+    return Plan(
+        op=op,
+        width=rows,
+        channels=channels,
+        out_width=rows,
+        out_channels=out_channels,
+        tail=find_tail(op.results[0], taken, order),
+    )
+
+
+def _known(size: int | None) -> int:
+    """A size that was checked to be fixed."""
+    return -1 if size is None else size

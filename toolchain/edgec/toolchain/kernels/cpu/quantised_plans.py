@@ -1,0 +1,148 @@
+"""Which convolutions and products are computed in bytes, and what each reads and writes.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from edgec.toolchain.ir.fold import Constants
+from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.ir.read import integers
+from edgec.toolchain.kernels.cpu.plans import Pad, Plan, plan_of
+from edgec.toolchain.kernels.cpu.quantised_dequantised import (
+    Bytes,
+    Dequantised,
+    Weights,
+    as_bytes,
+    dequantised,
+    weights,
+)
+from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
+from edgec.toolchain.kernels.cpu.tails import Tail, find_tail
+
+__all__ = ["BytePlan", "find_byte_plans"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BytePlan:
+    """One operation that is computed in bytes.
+
+    Attributes:
+        plan: its sizes, as for a kernel of f32; its `pad` and `tail` are not those meant here.
+        source: its input in bytes.
+        moves: what is still to be done to the input's bytes before the kernel reads them.
+        pad: zeros that the input wants around it after that.
+        sizes: rows and columns of the input with them.
+        weights: its weights in bytes.
+        tail: what follows it in registers.
+        reads: for each other tensor that the tail reads, what it is in bytes, or None.
+        result: the tail's value, if that is in bytes; otherwise the kernel writes f32.
+    """
+
+    plan: Plan
+    source: Dequantised
+    moves: tuple[Any, ...]
+    pad: Pad
+    sizes: tuple[int, int]
+    weights: Weights
+    tail: Tail
+    reads: tuple[Dequantised | None, ...]
+    result: Bytes | None
+
+    @property
+    def last(self) -> Any:
+        """The operation that the kernel takes the place of."""
+        return self.tail.operations[-1] if self.tail.operations else self.plan.op
+
+
+def find_byte_plans(module: Any, unit: DotUnit, known: Constants) -> list[BytePlan]:
+    """Every operation whose operands are bytes times scales, in the order of their results."""
+    operations = list(inside(module.operation))
+    order = {op: place for place, op in enumerate(operations)}
+    taken: set[Any] = set()
+    found: list[BytePlan] = []
+    for op in operations:
+        plan = plan_of(op, taken, order)
+        if plan is None:
+            continue
+        made = _plan(plan, unit, known, taken, order)
+        if made is not None:
+            found.append(made)
+            taken.update(made.tail.operations)
+    return sorted(found, key=lambda each: order[each.last])
+
+
+def _plan(
+    plan: Plan, unit: DotUnit, known: Constants, taken: set[Any], order: Mapping[Any, int]
+) -> BytePlan | None:
+    if plan.out_channels < min(unit.lanes):
+        return None
+    source = dequantised(plan.op.operands[0], known)
+    bytes_ = None if source is None else weights(plan.op.operands[1], known, _turn(plan.op))
+    if source is None or bytes_ is None:
+        return None
+    result = plan.op.results[0]
+    tail = find_tail(result, taken, order, lambda value: as_bytes(value, known) is not None)
+    end = as_bytes(tail.value, known) if tail.operations else None
+    if end is None:
+        tail = find_tail(result, taken, order)
+    reads = (dequantised(value, known) for value in tail.tensors)
+    moves, pad, sizes = _padding(plan, source)
+    return BytePlan(
+        plan=plan,
+        source=source,
+        moves=moves,
+        pad=pad,
+        sizes=sizes,
+        weights=bytes_,
+        tail=tail,
+        reads=tuple(None if read is None or read.moves else read for read in reads),
+        result=end,
+    )
+
+
+def _turn(op: Any) -> bool:
+    """Whether the weights are a matrix of output x input channels."""
+    if op.name != "stablehlo.dot_general":
+        return False
+    return "rhs_contracting_dimensions = [1]" in str(op.attributes["dot_dimension_numbers"])
+
+
+def _padding(plan: Plan, source: Dequantised) -> tuple[tuple[Any, ...], Pad, tuple[int, int]]:
+    """The moves that the kernel does not do; zeros around what it reads; its rows and columns.
+
+    A border of zeros is the kernel's own where it is all that is between it and the bytes; and it
+    need not be told that the end of its input was cut off, which no window reached.
+    """
+    sizes = (plan.height + sum(plan.pad[0]), plan.width + sum(plan.pad[1]))
+    rank = len(plan.op.operands[0].type.shape)
+    if not source.moves or rank not in (3, 4) or plan.op.name != "stablehlo.convolution":
+        return source.moves, plan.pad, sizes
+    pad = [list(pair) for pair in plan.pad]
+    for op in source.moves:
+        if op.name == "stablehlo.slice" and _cuts_the_end(op) and not any(p[1] for p in pad):
+            continue
+        if op.name != "stablehlo.pad":
+            return source.moves, plan.pad, sizes
+        low, high = (integers(op, f"edge_padding_{end}") for end in ("low", "high"))
+        if any((low[0], low[-1], high[0], high[-1])):
+            return source.moves, plan.pad, sizes
+        for axis in range(1, rank - 1):
+            pad[axis + 3 - rank][0] += low[axis]
+            pad[axis + 3 - rank][1] += high[axis]
+    whole = source.bytes.value.type.shape
+    rows, columns = (1 if rank == 3 else whole[1], whole[rank - 2])
+    border: Pad = ((pad[0][0], pad[0][1]), (pad[1][0], pad[1][1]))
+    return (), border, (rows + sum(border[0]), columns + sum(border[1]))
+
+
+def _cuts_the_end(op: Any) -> bool:
+    """Whether a slice takes rows and columns off the end alone."""
+    before, after = op.operands[0].type.shape, op.results[0].type.shape
+    return (
+        not any(integers(op, "start_indices"))
+        and set(integers(op, "strides")) == {1}
+        and (before[0], before[-1]) == (after[0], after[-1])
+    )

@@ -1,0 +1,35 @@
+"""CPU kernels that edgec writes itself: shapes and a vector unit to `stream.executable` text."""
+
+from edgec.toolchain.kernels.cpu.source.convolution import Convolution, convolution_kernel, tiling
+from edgec.toolchain.kernels.cpu.source.cut import Cut, KernelKey
+from edgec.toolchain.kernels.cpu.source.depthwise import (
+    Depthwise,
+    depthwise_kernel,
+    depthwise_tiling,
+)
+from edgec.toolchain.kernels.cpu.source.epilogue import BINARY, UNARY, Epilogue, Operand, Step
+from edgec.toolchain.kernels.cpu.source.result import Result
+from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit, vector_unit
+from edgec.toolchain.kernels.cpu.source.winograd import WEIGHTS, winograd_kernel, winograd_tiling
+
+__all__ = [
+    "BINARY",
+    "UNARY",
+    "WEIGHTS",
+    "Convolution",
+    "Cut",
+    "Depthwise",
+    "Epilogue",
+    "KernelKey",
+    "Operand",
+    "Result",
+    "Step",
+    "VectorUnit",
+    "convolution_kernel",
+    "depthwise_kernel",
+    "depthwise_tiling",
+    "tiling",
+    "vector_unit",
+    "winograd_kernel",
+    "winograd_tiling",
+]

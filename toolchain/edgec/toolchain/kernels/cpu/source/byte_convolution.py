@@ -1,0 +1,229 @@
+"""A convolution of bytes over channels-last data, or a matrix product, to a kernel of tiles.
+
+The tiles are those of `convolution`; a step of its inner loop takes four input channels at once:
+four bytes of a pixel are spread over a vector and multiplied with four weights of each output
+channel, and the four products are added to a sum in i32, all by one instruction.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from edgec.toolchain.kernels.cpu.source.byte_result import ByteResult
+from edgec.toolchain.kernels.cpu.source.convolution import Convolution, Tiling
+from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
+from edgec.toolchain.kernels.cpu.source.writer import Writer
+
+__all__ = ["ByteConvolution", "byte_convolution_kernel"]
+
+_DEPTH = 4  # input channels of a step
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByteConvolution:
+    """A two-dimensional convolution of bytes; a product is one with a window of one pixel.
+
+    Attributes:
+        height, width, channels: the input's sizes, padding included, channels last and a multiple
+            of four.
+        result: what is written; its batch is the input's, too.
+        window, stride, dilation: rows and columns of each.
+    """
+
+    height: int = 1
+    width: int
+    channels: int
+    result: ByteResult
+    window: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+
+    @property
+    def steps(self) -> Convolution:
+        """The convolution whose input channels are this one's groups of four; its tiles serve."""
+        return Convolution(
+            height=self.height,
+            width=self.width,
+            channels=self.channels // _DEPTH,
+            result=self.result,
+            window=self.window,
+            stride=self.stride,
+            dilation=self.dilation,
+        )
+
+
+def byte_convolution_kernel(name: str, conv: ByteConvolution, cut: Tiling, unit: DotUnit) -> str:
+    """The text of a `stream.executable` called `name` with an entry point of that name.
+
+    `cut` is the tiling of `conv.steps`. The bindings are the input, the packed weights (panels x
+    rows x columns x fourths of the channels x panel width x 4, all i8), what each output channel's
+    sum begins with (i32), the epilogue's channel tensors (f32), its other tensors, and the result.
+    """
+    result = conv.result
+    writer = Writer(
+        name=name,
+        workgroups=(*cut.split, result.batch),
+        sizes=[
+            result.batch * conv.height * conv.width * conv.channels,
+            cut.panels * math.prod(conv.window) * conv.channels * cut.panel,
+            result.channels,
+            *result.extra_sizes,
+            result.size,
+        ],
+        kinds=("i8", "i8", "i32", *result.extra_kinds, result.kind),
+    )
+    return writer.text(_Body(conv=conv, cut=cut, unit=unit, w=writer).lines())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Body:
+    conv: ByteConvolution
+    cut: Tiling
+    unit: DotUnit
+    w: Writer
+
+    @property
+    def sums(self) -> str:
+        return f"vector<{self.cut.lanes}xi32>"
+
+    @property
+    def floats(self) -> str:
+        return f"vector<{self.cut.lanes}xf32>"
+
+    @property
+    def many(self) -> str:
+        return f"vector<{4 * self.cut.lanes}xi8>"
+
+    def lines(self) -> Iterator[str]:
+        conv, cut, w = self.conv, self.cut, self.w
+        result = conv.result
+        one = w.index(1)
+        yield from result.opening(cut.lanes)
+        yield from w.share("tile", "%wx", math.prod(cut.tiles), cut.split[0])
+        yield from w.share("panel", "%wy", cut.panels, cut.split[1])
+        yield f"scf.for %panel = %panel_from to %panel_to step {one} {{"
+        yield from w.start("%n0", "%panel", cut.panel, result.channels - cut.panel)
+        elements = math.prod(conv.window) * conv.channels * cut.panel
+        yield f"%weights = arith.muli %panel, {w.index(elements)} : index"
+        for v in range(cut.vectors):
+            yield f"%at{v} = arith.addi %n0, {w.index(v * cut.lanes)} : index"
+            yield f"%begin{v} = vector.load %m2[%at{v}] : {w.memory(2)}, {self.sums}"
+            for c in range(result.epilogue.channels):
+                yield (
+                    f"%ch{c}_{v} = vector.load %m{3 + c}[%at{v}] : {w.memory(3 + c)}, {self.floats}"
+                )
+        yield f"scf.for %tile = %tile_from to %tile_to step {one} {{"
+        yield from self.tile()
+        yield "}"
+        yield "}"
+
+    def tile(self) -> Iterator[str]:
+        conv, cut, w = self.conv, self.cut, self.w
+        result = conv.result
+        across = w.index(cut.tiles[1])
+        yield f"%ty = arith.divui %tile, {across} : index"
+        yield f"%tx = arith.remui %tile, {across} : index"
+        yield from w.start("%y0", "%ty", cut.rows, result.height - cut.rows)
+        yield from w.start("%x0", "%tx", cut.columns, result.width - cut.columns)
+        # the first input value: ((z * height + y * stride) * width + x * stride) * channels
+        yield f"%i0 = arith.muli %wz, {w.index(conv.height)} : index"
+        yield f"%i1 = arith.muli %y0, {w.index(conv.stride[0])} : index"
+        yield "%i2 = arith.addi %i0, %i1 : index"
+        yield f"%i3 = arith.muli %i2, {w.index(conv.width)} : index"
+        yield f"%i4 = arith.muli %x0, {w.index(conv.stride[1])} : index"
+        yield "%i5 = arith.addi %i3, %i4 : index"
+        yield f"%input = arith.muli %i5, {w.index(conv.channels)} : index"
+        yield from self.walk()
+        yield from result.places(w.index)
+        for pixel in range(cut.rows * cut.columns):
+            for v in range(cut.vectors):
+                total = w.fresh()
+                yield (
+                    f"{total} = arith.sitofp %sum#{pixel * cut.vectors + v} : "
+                    f"{self.sums} to {self.floats}"
+                )
+                yield from result.write(
+                    w,
+                    total,
+                    divmod(pixel, cut.columns),
+                    v * cut.lanes,
+                    cut.lanes,
+                    [f"%ch{c}_{v}" for c in range(result.epilogue.channels)],
+                    3,
+                )
+        yield from result.border(cut.rows, cut.columns, cut.vectors, cut.lanes, 3, w.index, w.fresh)
+
+    def walk(self) -> Iterator[str]:
+        """Go over window rows, window columns and channels; the sums become `%sum#…`."""
+        conv, cut, w = self.conv, self.cut, self.w
+        pixels = cut.rows * cut.columns
+        count = pixels * cut.vectors
+        kinds = ", ".join([self.sums] * count)
+        loops = [
+            (f"%{name}", size, name)
+            for name, size in (("kh", conv.window[0]), ("kw", conv.window[1]))
+            if size > 1
+        ]
+        loops.append(("%k", conv.channels // _DEPTH, "k"))
+        outer = [f"%begin{v}" for v in range(cut.vectors)] * pixels
+        for depth, (counter, size, name) in enumerate(loops):
+            if name == "k":
+                yield from self.addresses()
+            names = [f"%{name}_s{i}" for i in range(count)]
+            pairs = ", ".join(f"{n} = {o}" for n, o in zip(names, outer, strict=True))
+            label = "sum" if depth == 0 else f"sum_{name}"
+            yield (
+                f"%{label}:{count} = scf.for {counter} = {w.index(0)} to {w.index(size)} "
+                f"step {w.index(1)} iter_args({pairs}) -> ({kinds}) {{"
+            )
+            outer = names
+        yield from self.multiply(outer)
+        yield "}"
+        for _, _, name in reversed(loops[1:]):
+            values = ", ".join(f"%sum_{name}#{i}" for i in range(count))
+            yield f"scf.yield {values} : {kinds}"
+            yield "}"
+
+    def addresses(self) -> Iterator[str]:
+        """`%in` and `%wt`: where input and weights of this place in the window begin."""
+        conv, cut, w = self.conv, self.cut, self.w
+        rows, columns = conv.window
+        kh = "%kh" if rows > 1 else w.index(0)
+        kw = "%kw" if columns > 1 else w.index(0)
+        yield f"%j0 = arith.muli {kh}, {w.index(conv.dilation[0] * conv.width)} : index"
+        yield f"%j1 = arith.muli {kw}, {w.index(conv.dilation[1])} : index"
+        yield "%j2 = arith.addi %j0, %j1 : index"
+        yield f"%j3 = arith.muli %j2, {w.index(conv.channels)} : index"
+        yield "%in = arith.addi %j3, %input : index"
+        yield f"%l0 = arith.muli {kh}, {w.index(columns)} : index"
+        yield f"%l1 = arith.addi %l0, {kw} : index"
+        yield f"%l2 = arith.muli %l1, {w.index(conv.channels * cut.panel)} : index"
+        yield "%wt = arith.addi %l2, %weights : index"
+
+    def multiply(self, sums: list[str]) -> Iterator[str]:
+        """One step: every pixel's four bytes at `%k` times the panel's weights at `%k`."""
+        conv, cut, w = self.conv, self.cut, self.w
+        few = f"vector<{_DEPTH}xi8>"
+        yield f"%k4 = arith.muli %k, {w.index(_DEPTH)} : index"
+        yield "%a = arith.addi %in, %k4 : index"
+        yield f"%q0 = arith.muli %k, {w.index(_DEPTH * cut.panel)} : index"
+        yield "%q = arith.addi %wt, %q0 : index"
+        for v in range(cut.vectors):
+            yield f"%o{v} = arith.addi %q, {w.index(v * _DEPTH * cut.lanes)} : index"
+            yield f"%p{v} = vector.load %m1[%o{v}] : {w.memory(1)}, {self.many}"
+        done = []
+        for pixel in range(cut.rows * cut.columns):
+            row, column = divmod(pixel, cut.columns)
+            offset = row * conv.stride[0] * conv.width + column * conv.stride[1]
+            yield f"%place{pixel} = arith.addi %a, {w.index(offset * conv.channels)} : index"
+            yield f"%four{pixel} = vector.load %m0[%place{pixel}] : {w.memory(0)}, {few}"
+            yield f"%word{pixel} = vector.bitcast %four{pixel} : {few} to vector<1xi32>"
+            yield f"%lone{pixel} = vector.extract %word{pixel}[0] : i32 from vector<1xi32>"
+            yield f"%spread{pixel} = vector.broadcast %lone{pixel} : i32 to {self.sums}"
+            yield f"%values{pixel} = vector.bitcast %spread{pixel} : {self.sums} to {self.many}"
+            for v in range(cut.vectors):
+                made = w.fresh()
+                total = sums[pixel * cut.vectors + v]
+                yield self.unit.multiply(made, total, f"%values{pixel}", f"%p{v}", cut.lanes)
+                done.append(made)
+        yield f"scf.yield {', '.join(done)} : {', '.join([self.sums] * len(done))}"

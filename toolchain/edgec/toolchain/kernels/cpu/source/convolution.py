@@ -1,0 +1,331 @@
+"""A convolution over channels-last data, or a matrix product, to a kernel of register tiles.
+
+Each workgroup takes a run of tiles and of panels. A tile is a few neighbouring output pixels, a
+panel a few vectors of output channels; their sums stay in registers while the kernel walks over
+the window and the input channels, where each input value is multiplied with a whole vector of
+weights. So the input is read where it lies, in any stride, and nothing is copied but the weights,
+which lie panel by panel.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from edgec.toolchain.kernels.cpu.source.cut import Cut
+from edgec.toolchain.kernels.cpu.source.result import Result
+from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.cpu.source.writer import Writer
+
+__all__ = ["Convolution", "Tiling", "convolution_kernel", "ranked_tilings", "tiling"]
+
+_FLOPS_OF_A_WORKGROUP = 2e6
+_MOST_WORKGROUPS = 64
+_MOST_SUMS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Convolution:
+    """A two-dimensional convolution; a matrix product is one with a window of one pixel.
+
+    Attributes:
+        height, width, channels: the input's sizes, padding included, channels last.
+        result: what is written; its batch is the input's, too.
+        window: rows and columns of the window.
+        stride: steps of the window, rows and columns.
+        dilation: distance of the window's own rows and columns.
+    """
+
+    height: int = 1
+    width: int
+    channels: int
+    result: Result
+    window: tuple[int, int] = (1, 1)
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions, both counted."""
+        result = self.result
+        pixels = result.batch * result.height * result.width
+        return 2 * pixels * result.channels * self.channels * math.prod(self.window)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiling:
+    """How a convolution is cut up.
+
+    Attributes:
+        rows, columns: output pixels of a tile.
+        vectors: vectors of output channels in a panel.
+        lanes: values in a vector.
+        panels: how many panels there are; the last may overlap the one before it.
+        tiles: how many tiles there are down and across; the last may overlap the one before it.
+        split: workgroups across the tiles, and across the panels.
+    """
+
+    rows: int
+    columns: int
+    vectors: int
+    lanes: int
+    panels: int
+    tiles: tuple[int, int]
+    split: tuple[int, int]
+
+    @property
+    def panel(self) -> int:
+        """Output channels of a panel."""
+        return self.vectors * self.lanes
+
+    def starts(self, channels: int) -> tuple[int, ...]:
+        """The first output channel of each panel."""
+        return tuple(min(i * self.panel, channels - self.panel) for i in range(self.panels))
+
+
+def tiling(conv: Convolution, unit: VectorUnit, cut: Cut | None = None) -> Tiling:
+    """The cut asked for, if it fits; else the one that costs the fewest cycles by a simple model.
+
+    A step of the inner loop takes as long as its multiplications (two a cycle) or its loads (two a
+    cycle, one for each pixel and one for each vector of weights), whichever is longer; eight
+    sums are needed to hide the latency of a multiplication.
+    """
+    lanes = _lanes(conv, unit)
+    if cut is not None and _fits(cut, conv.result, lanes):
+        return _tiling(conv, lanes, (cut.vectors, cut.rows, cut.columns), cut.split)
+    return _tiling(conv, lanes, min(_costs(conv, unit))[1], None)
+
+
+def ranked_tilings(conv: Convolution, unit: VectorUnit) -> Iterator[Tiling]:
+    """Every cut that fits the registers, those that cost least by the model of `tiling` first."""
+    for _, sizes in sorted(_costs(conv, unit)):
+        yield _tiling(conv, _lanes(conv, unit), sizes, None)
+
+
+def _lanes(conv: Convolution, unit: VectorUnit) -> int:
+    lanes = unit.lanes
+    while lanes > conv.result.channels:
+        lanes //= 2
+    return lanes
+
+
+def _costs(conv: Convolution, unit: VectorUnit) -> Iterator[tuple[float, tuple[int, int, int]]]:
+    """The cost of each cut that fits, with its vectors, rows and columns; there is at least one."""
+    result = conv.result
+    lanes = _lanes(conv, unit)
+    for vectors in range(1, 5):
+        panel = vectors * lanes
+        if panel > result.channels:
+            return
+        panels = -(-result.channels // panel)
+        room = unit.registers - vectors - 1
+        for rows in range(1, min(result.height, 4) + 1):
+            for columns in range(1, min(result.width, room // (vectors * rows)) + 1):
+                pixels = rows * columns
+                step = max(pixels * vectors, pixels + vectors, 8) + 1.0 + 0.2 * rows
+                down, across = -(-result.height // rows), -(-result.width // columns)
+                yield step * panels * down * across, (vectors, rows, columns)
+
+
+def _fits(cut: Cut, result: Result, lanes: int) -> bool:
+    return (
+        cut.rows <= result.height
+        and cut.columns <= result.width
+        and cut.vectors * lanes <= result.channels
+        and cut.rows * cut.columns * cut.vectors <= _MOST_SUMS
+    )
+
+
+def _tiling(
+    conv: Convolution, lanes: int, sizes: tuple[int, int, int], split: tuple[int, int] | None
+) -> Tiling:
+    """Vectors, rows and columns of a tile, with the counts that follow; `split` at most."""
+    result = conv.result
+    vectors, rows, columns = sizes
+    tiles = (-(-result.height // rows), -(-result.width // columns))
+    panels = -(-result.channels // (vectors * lanes))
+    return Tiling(
+        rows=rows,
+        columns=columns,
+        vectors=vectors,
+        lanes=lanes,
+        panels=panels,
+        tiles=tiles,
+        split=_split(conv, math.prod(tiles), panels)
+        if split is None
+        else (min(split[0], math.prod(tiles)), min(split[1], panels)),
+    )
+
+
+def _split(conv: Convolution, tiles: int, panels: int) -> tuple[int, int]:
+    """Workgroups across tiles and panels: enough to keep every core busy, each worth its start.
+
+    Weights that are larger than the input are split, so that each is read once; otherwise the
+    pixels are.
+    """
+    batch, channels = conv.result.batch, conv.result.channels
+    wanted = max(1, min(_MOST_WORKGROUPS, round(conv.flops / _FLOPS_OF_A_WORKGROUP)))
+    weights = conv.channels * channels * math.prod(conv.window)
+    if weights > batch * conv.height * conv.width * conv.channels:
+        across = min(panels, wanted)
+        return min(tiles, -(-wanted // across)), across
+    down = min(tiles, -(-wanted // batch))
+    return down, min(panels, -(-wanted // (down * batch)))
+
+
+def convolution_kernel(name: str, conv: Convolution, cut: Tiling, unit: VectorUnit) -> str:
+    """The text of a `stream.executable` called `name` with an entry point of that name.
+
+    Its bindings are the input, the packed weights (panels x rows x columns x channels x panel
+    width), the epilogue's channel tensors, its other tensors, and the result, all f32.
+    """
+    weights = cut.panels * math.prod(conv.window) * conv.channels * cut.panel
+    result = conv.result
+    writer = Writer(
+        name=name,
+        workgroups=(*cut.split, result.batch),
+        sizes=[
+            result.batch * conv.height * conv.width * conv.channels,
+            weights,
+            *result.extra_sizes,
+            result.size,
+        ],
+    )
+    return writer.text(_Body(conv=conv, cut=cut, unit=unit, w=writer).lines())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Body:
+    conv: Convolution
+    cut: Tiling
+    unit: VectorUnit
+    w: Writer
+
+    @property
+    def vector(self) -> str:
+        return f"vector<{self.cut.lanes}xf32>"
+
+    def lines(self) -> Iterator[str]:
+        conv, cut, w = self.conv, self.cut, self.w
+        result = conv.result
+        one = w.index(1)
+        yield f"%zero = arith.constant dense<0.0> : {self.vector}"
+        yield from w.share("tile", "%wx", math.prod(cut.tiles), cut.split[0])
+        yield from w.share("panel", "%wy", cut.panels, cut.split[1])
+        yield f"scf.for %panel = %panel_from to %panel_to step {one} {{"
+        yield from w.start("%n0", "%panel", cut.panel, result.channels - cut.panel)
+        elements = math.prod(conv.window) * conv.channels * cut.panel
+        yield f"%weights = arith.muli %panel, {w.index(elements)} : index"
+        for c in range(result.epilogue.channels):
+            for v in range(cut.vectors):
+                yield f"%at{c}_{v} = arith.addi %n0, {w.index(v * cut.lanes)} : index"
+                yield (
+                    f"%ch{c}_{v} = vector.load %m{2 + c}[%at{c}_{v}] : "
+                    f"{w.memory(2 + c)}, {self.vector}"
+                )
+        yield f"scf.for %tile = %tile_from to %tile_to step {one} {{"
+        yield from self.tile()
+        yield "}"
+        yield "}"
+
+    def tile(self) -> Iterator[str]:
+        conv, cut, w = self.conv, self.cut, self.w
+        result = conv.result
+        across = w.index(cut.tiles[1])
+        yield f"%ty = arith.divui %tile, {across} : index"
+        yield f"%tx = arith.remui %tile, {across} : index"
+        yield from w.start("%y0", "%ty", cut.rows, result.height - cut.rows)
+        yield from w.start("%x0", "%tx", cut.columns, result.width - cut.columns)
+        # the first input value: ((z * height + y * stride) * width + x * stride) * channels
+        yield f"%i0 = arith.muli %wz, {w.index(conv.height)} : index"
+        yield f"%i1 = arith.muli %y0, {w.index(conv.stride[0])} : index"
+        yield "%i2 = arith.addi %i0, %i1 : index"
+        yield f"%i3 = arith.muli %i2, {w.index(conv.width)} : index"
+        yield f"%i4 = arith.muli %x0, {w.index(conv.stride[1])} : index"
+        yield "%i5 = arith.addi %i3, %i4 : index"
+        yield f"%input = arith.muli %i5, {w.index(conv.channels)} : index"
+        yield from self.walk()
+        yield from result.places(w.index)
+        for pixel in range(cut.rows * cut.columns):
+            for v in range(cut.vectors):
+                yield from result.store(
+                    f"%sum#{pixel * cut.vectors + v}",
+                    divmod(pixel, cut.columns),
+                    v * cut.lanes,
+                    [f"%ch{c}_{v}" for c in range(result.epilogue.channels)],
+                    2,
+                    self.vector,
+                    w.index,
+                    w.fresh,
+                )
+        yield from result.border(cut.rows, cut.columns, cut.vectors, cut.lanes, 2, w.index, w.fresh)
+
+    def walk(self) -> Iterator[str]:
+        """Go over window rows, window columns and channels; the sums become `%sum#…`."""
+        conv, cut, w = self.conv, self.cut, self.w
+        count = cut.rows * cut.columns * cut.vectors
+        kinds = ", ".join([self.vector] * count)
+        loops = [
+            (f"%{name}", size, name)
+            for name, size in (("kh", conv.window[0]), ("kw", conv.window[1]))
+            if size > 1
+        ]
+        loops.append(("%k", conv.channels, "k"))
+        outer = ["%zero"] * count
+        for depth, (counter, size, name) in enumerate(loops):
+            if name == "k":
+                yield from self.addresses()
+            names = [f"%{name}_s{i}" for i in range(count)]
+            pairs = ", ".join(f"{n} = {o}" for n, o in zip(names, outer, strict=True))
+            label = "sum" if depth == 0 else f"sum_{name}"
+            yield (
+                f"%{label}:{count} = scf.for {counter} = {w.index(0)} to {w.index(size)} "
+                f"step {w.index(1)} iter_args({pairs}) -> ({kinds}) {{"
+            )
+            outer = names
+        yield from self.multiply(outer)
+        yield "}"
+        for _, _, name in reversed(loops[1:]):
+            values = ", ".join(f"%sum_{name}#{i}" for i in range(count))
+            yield f"scf.yield {values} : {kinds}"
+            yield "}"
+
+    def addresses(self) -> Iterator[str]:
+        """`%in` and `%wt`: where input and weights of this place in the window begin."""
+        conv, cut, w = self.conv, self.cut, self.w
+        rows, columns = conv.window
+        kh = "%kh" if rows > 1 else w.index(0)
+        kw = "%kw" if columns > 1 else w.index(0)
+        yield f"%j0 = arith.muli {kh}, {w.index(conv.dilation[0] * conv.width)} : index"
+        yield f"%j1 = arith.muli {kw}, {w.index(conv.dilation[1])} : index"
+        yield "%j2 = arith.addi %j0, %j1 : index"
+        yield f"%j3 = arith.muli %j2, {w.index(conv.channels)} : index"
+        yield "%in = arith.addi %j3, %input : index"
+        yield f"%l0 = arith.muli {kh}, {w.index(columns)} : index"
+        yield f"%l1 = arith.addi %l0, {kw} : index"
+        yield f"%l2 = arith.muli %l1, {w.index(conv.channels * cut.panel)} : index"
+        yield "%wt = arith.addi %l2, %weights : index"
+
+    def multiply(self, sums: list[str]) -> Iterator[str]:
+        """One step: every pixel's value at `%k` times the panel's weights at `%k`."""
+        conv, cut, w = self.conv, self.cut, self.w
+        yield "%a = arith.addi %in, %k : index"
+        yield f"%q0 = arith.muli %k, {w.index(cut.panel)} : index"
+        yield "%q = arith.addi %wt, %q0 : index"
+        for v in range(cut.vectors):
+            yield f"%o{v} = arith.addi %q, {w.index(v * cut.lanes)} : index"
+            yield f"%p{v} = vector.load %m1[%o{v}] : {w.memory(1)}, {self.vector}"
+        done = []
+        for pixel in range(cut.rows * cut.columns):
+            row, column = divmod(pixel, cut.columns)
+            offset = row * conv.stride[0] * conv.width + column * conv.stride[1]
+            yield f"%g{pixel} = arith.addi %a, {w.index(offset * conv.channels)} : index"
+            yield f"%e{pixel} = memref.load %m0[%g{pixel}] : {w.memory(0)}"
+            yield f"%f{pixel} = vector.broadcast %e{pixel} : f32 to {self.vector}"
+            for v in range(cut.vectors):
+                result = w.fresh()
+                total = sums[pixel * cut.vectors + v]
+                yield from w.multiply_add(
+                    result, f"%f{pixel}", f"%p{v}", total, self.vector, self.unit.fused
+                )
+                done.append(result)
+        yield f"scf.yield {', '.join(done)} : {', '.join([self.vector] * len(done))}"

@@ -1,0 +1,312 @@
+"""A convolution with a window of 3 x 3, by Winograd's minimal filtering, to one kernel.
+
+Two by two output pixels need 16 products a channel instead of 36: the 4 x 4 input pixels and the
+weights are each turned into 16 sums, whose products are summed over the channels and turned back
+(Winograd 1980; Lavin and Gray 2015, F(2 x 2, 3 x 3)). The weights are turned when compiling. A
+workgroup turns a few tiles of input onto its stack, multiplies them with the weights of a panel as
+16 small matrix products, and turns the sums back; nothing leaves the core's own memory between.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from edgec.toolchain.kernels.cpu.source.convolution import Convolution
+from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.cpu.source.writer import Writer
+
+__all__ = ["WEIGHTS", "WinogradTiling", "winograd_kernel", "winograd_tiling"]
+
+WEIGHTS = ((1.0, 0.0, 0.0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0.0, 0.0, 1.0))
+"""The matrix that weights are multiplied with on both sides, G of the literature."""
+
+_LEAST_TILES = 4
+_MOST_STACK = 96 * 1024  # of the 128 KiB that IREE gives its worker threads
+_LEAST_CHANNELS = 24
+_MOST_WEIGHTS = 1_100_000
+_FLOPS_OF_A_WORKGROUP = 6e6
+
+
+@dataclass(frozen=True, kw_only=True)
+class WinogradTiling:
+    """How such a convolution is cut up.
+
+    Attributes:
+        tiles: tiles of 2 x 2 output pixels that a group turns together.
+        vectors, lanes: of output channels in a panel.
+        panels: how many panels there are; the last may overlap the one before it.
+        down, across: tiles of the whole result; the last may overlap the ones before.
+        groups: groups of tiles; the last may overlap the one before it.
+        split: workgroups across the groups.
+        lanes_in: values of a vector of input channels.
+    """
+
+    tiles: int
+    vectors: int
+    lanes: int
+    panels: int
+    down: int
+    across: int
+    groups: int
+    split: int
+    lanes_in: int
+
+    @property
+    def panel(self) -> int:
+        """Output channels of a panel."""
+        return self.vectors * self.lanes
+
+    def starts(self, channels: int) -> tuple[int, ...]:
+        """The first output channel of each panel."""
+        return tuple(min(i * self.panel, channels - self.panel) for i in range(self.panels))
+
+
+def winograd_tiling(conv: Convolution, unit: VectorUnit) -> WinogradTiling | None:
+    """The cut, or None where the plain kernel is as good or this one does not apply."""
+    result = conv.result
+    square = conv.window == (3, 3) and conv.stride == (1, 1) and conv.dilation == (1, 1)
+    lanes = unit.lanes
+    if not square or min(conv.channels, result.channels) < max(_LEAST_CHANNELS, lanes):
+        return None
+    if min(result.height, result.width) < 4 or unit.lanes < 4:
+        return None
+    if 16 * conv.channels * result.channels > _MOST_WEIGHTS:
+        return None  # the weights, nearly twice as many, would be fetched for every group
+    vectors = 2 if result.channels >= 2 * lanes else 1
+    down, across = -(-result.height // 2), -(-result.width // 2)
+    room = _MOST_STACK // (4 * 16 * (conv.channels + vectors * lanes))
+    tiles = min(down * across, (unit.registers - vectors - 1) // vectors, room)
+    if tiles < _LEAST_TILES:
+        return None
+    groups = -(-down * across // tiles)
+    wanted = max(1, round(conv.flops / result.batch / _FLOPS_OF_A_WORKGROUP))
+    return WinogradTiling(
+        tiles=tiles,
+        vectors=vectors,
+        lanes=lanes,
+        panels=-(-result.channels // (vectors * lanes)),
+        down=down,
+        across=across,
+        groups=groups,
+        split=min(groups, wanted, 64),
+        lanes_in=lanes,
+    )
+
+
+def winograd_kernel(name: str, conv: Convolution, cut: WinogradTiling, unit: VectorUnit) -> str:
+    """The text of a `stream.executable` called `name` with an entry point of that name.
+
+    Its bindings are the input, the turned weights (panels x 16 x channels x panel width), the
+    epilogue's channel tensors, its other tensors, and the result, all f32.
+    """
+    result = conv.result
+    writer = Writer(
+        name=name,
+        workgroups=(cut.split, 1, result.batch),
+        sizes=[
+            result.batch * conv.height * conv.width * conv.channels,
+            cut.panels * 16 * conv.channels * cut.panel,
+            *result.extra_sizes,
+            result.size,
+        ],
+    )
+    return writer.text(_Body(conv=conv, cut=cut, unit=unit, w=writer).lines())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Body:
+    conv: Convolution
+    cut: WinogradTiling
+    unit: VectorUnit
+    w: Writer
+
+    @property
+    def vector(self) -> str:
+        return f"vector<{self.cut.lanes}xf32>"
+
+    @property
+    def turned(self) -> str:
+        return f"memref<{16 * self.cut.tiles * self.conv.channels}xf32>"
+
+    @property
+    def summed(self) -> str:
+        return f"memref<{16 * self.cut.tiles * self.cut.panel}xf32>"
+
+    def lines(self) -> Iterator[str]:
+        conv, cut, w = self.conv, self.cut, self.w
+        result = conv.result
+        zero, one = w.index(0), w.index(1)
+        count = cut.down * cut.across
+        yield f"%zero = arith.constant dense<0.0> : {self.vector}"
+        yield f"%turned = memref.alloca() : {self.turned}"
+        yield f"%summed = memref.alloca() : {self.summed}"
+        yield from w.share("group", "%wx", cut.groups, cut.split)
+        yield f"scf.for %group = %group_from to %group_to step {one} {{"
+        yield from w.start("%t0", "%group", cut.tiles, count - cut.tiles)
+        yield f"scf.for %tile = {zero} to {w.index(cut.tiles)} step {one} {{"
+        yield from self.place()
+        yield from self.turn()
+        yield "}"
+        yield f"scf.for %panel = {zero} to {w.index(cut.panels)} step {one} {{"
+        yield from w.start("%n0", "%panel", cut.panel, result.channels - cut.panel)
+        for c in range(result.epilogue.channels):
+            for v in range(cut.vectors):
+                yield f"%at{c}_{v} = arith.addi %n0, {w.index(v * cut.lanes)} : index"
+                yield (
+                    f"%ch{c}_{v} = vector.load %m{2 + c}[%at{c}_{v}] : "
+                    f"{w.memory(2 + c)}, {self.vector}"
+                )
+        yield f"scf.for %point = {zero} to {w.index(16)} step {one} {{"
+        yield from self.multiply()
+        yield "}"
+        yield f"scf.for %tile = {zero} to {w.index(cut.tiles)} step {one} {{"
+        yield from self.place()
+        yield from result.places(w.index)
+        for v in range(cut.vectors):
+            yield from self.back(v)
+        yield from result.border(2, 2, cut.vectors, cut.lanes, 2, w.index, w.fresh)
+        yield "}"
+        yield "}"
+        yield "}"
+
+    def place(self) -> Iterator[str]:
+        """`%y0` and `%x0`: the first output pixel of tile `%tile` of the group."""
+        w, result = self.w, self.conv.result
+        yield "%t = arith.addi %t0, %tile : index"
+        yield f"%ty = arith.divui %t, {w.index(self.cut.across)} : index"
+        yield f"%tx = arith.remui %t, {w.index(self.cut.across)} : index"
+        yield from w.start("%y0", "%ty", 2, result.height - 2)
+        yield from w.start("%x0", "%tx", 2, result.width - 2)
+
+    def turn(self) -> Iterator[str]:
+        """The tile's 4 x 4 input pixels, turned, onto the stack: point, tile, channel."""
+        conv, cut, w = self.conv, self.cut, self.w
+        kind = f"vector<{cut.lanes_in}xf32>"
+        blocks = -(-conv.channels // cut.lanes_in)
+        yield f"%i0 = arith.muli %wz, {w.index(conv.height)} : index"
+        yield "%i1 = arith.addi %i0, %y0 : index"
+        yield f"%i2 = arith.muli %i1, {w.index(conv.width)} : index"
+        yield "%i3 = arith.addi %i2, %x0 : index"
+        yield f"%i4 = arith.muli %i3, {w.index(conv.channels)} : index"
+        yield f"%u0 = arith.muli %tile, {w.index(conv.channels)} : index"
+        yield f"scf.for %block = {w.index(0)} to {w.index(blocks)} step {w.index(1)} {{"
+        yield from w.start("%in0", "%block", cut.lanes_in, conv.channels - cut.lanes_in)
+        yield "%i5 = arith.addi %i4, %in0 : index"
+        yield "%u1 = arith.addi %u0, %in0 : index"
+        pixels: list[list[str]] = []
+        for y in range(4):
+            pixels.append([])
+            for x in range(4):
+                place, value = w.fresh(), w.fresh()
+                offset = (y * conv.width + x) * conv.channels
+                yield f"{place} = arith.addi %i5, {w.index(offset)} : index"
+                yield f"{value} = vector.load %m0[{place}] : {w.memory(0)}, {kind}"
+                pixels[-1].append(value)
+        columns = []
+        for x in range(4):
+            lines, four = self.inputs([pixels[y][x] for y in range(4)], kind)
+            yield from lines
+            columns.append(four)
+        for y in range(4):
+            lines, four = self.inputs([columns[x][y] for x in range(4)], kind)
+            yield from lines
+            for x in range(4):
+                place = w.fresh()
+                offset = (4 * y + x) * cut.tiles * conv.channels
+                yield f"{place} = arith.addi %u1, {w.index(offset)} : index"
+                yield f"vector.store {four[x]}, %turned[{place}] : {self.turned}, {kind}"
+        yield "}"
+
+    def inputs(self, d: list[str], kind: str) -> tuple[list[str], list[str]]:
+        """d0 - d2, d1 + d2, d2 - d1, d1 - d3."""
+        names = [self.w.fresh() for _ in range(4)]
+        return [
+            f"{names[0]} = arith.subf {d[0]}, {d[2]} : {kind}",
+            f"{names[1]} = arith.addf {d[1]}, {d[2]} : {kind}",
+            f"{names[2]} = arith.subf {d[2]}, {d[1]} : {kind}",
+            f"{names[3]} = arith.subf {d[1]}, {d[3]} : {kind}",
+        ], names
+
+    def multiply(self) -> Iterator[str]:
+        """The product of all turned tiles by the panel's turned weights, for `%point`."""
+        conv, cut, w = self.conv, self.cut, self.w
+        count = cut.tiles * cut.vectors
+        kinds = ", ".join([self.vector] * count)
+        yield f"%p0 = arith.muli %panel, {w.index(16)} : index"
+        yield "%p1 = arith.addi %p0, %point : index"
+        yield f"%p2 = arith.muli %p1, {w.index(conv.channels * cut.panel)} : index"
+        yield f"%p3 = arith.muli %point, {w.index(cut.tiles * conv.channels)} : index"
+        pairs = ", ".join(f"%s{i} = %zero" for i in range(count))
+        yield (
+            f"%sum:{count} = scf.for %k = {w.index(0)} to {w.index(conv.channels)} "
+            f"step {w.index(1)} iter_args({pairs}) -> ({kinds}) {{"
+        )
+        yield f"%q0 = arith.muli %k, {w.index(cut.panel)} : index"
+        yield "%q = arith.addi %p2, %q0 : index"
+        for v in range(cut.vectors):
+            yield f"%o{v} = arith.addi %q, {w.index(v * cut.lanes)} : index"
+            yield f"%g{v} = vector.load %m1[%o{v}] : {w.memory(1)}, {self.vector}"
+        yield "%a = arith.addi %p3, %k : index"
+        done = []
+        for tile in range(cut.tiles):
+            yield f"%ta{tile} = arith.addi %a, {w.index(tile * conv.channels)} : index"
+            yield f"%e{tile} = memref.load %turned[%ta{tile}] : {self.turned}"
+            yield f"%f{tile} = vector.broadcast %e{tile} : f32 to {self.vector}"
+            for v in range(cut.vectors):
+                done.append(w.fresh())
+                total = f"%s{tile * cut.vectors + v}"
+                yield from w.multiply_add(
+                    done[-1], f"%f{tile}", f"%g{v}", total, self.vector, self.unit.fused
+                )
+        yield f"scf.yield {', '.join(done)} : {kinds}"
+        yield "}"
+        yield f"%r0 = arith.muli %point, {w.index(cut.tiles * cut.panel)} : index"
+        for i in range(count):
+            place = w.fresh()
+            yield f"{place} = arith.addi %r0, {w.index(i * cut.lanes)} : index"
+            yield f"vector.store %sum#{i}, %summed[{place}] : {self.summed}, {self.vector}"
+
+    def back(self, v: int) -> Iterator[str]:
+        """The tile's sums of one vector of channels, turned back, finished and stored."""
+        cut, w = self.cut, self.w
+        result = self.conv.result
+        base = w.fresh()
+        yield f"{base} = arith.muli %tile, {w.index(cut.panel)} : index"
+        points: list[list[str]] = []
+        for y in range(4):
+            points.append([])
+            for x in range(4):
+                place, value = w.fresh(), w.fresh()
+                offset = (4 * y + x) * cut.tiles * cut.panel + v * cut.lanes
+                yield f"{place} = arith.addi {base}, {w.index(offset)} : index"
+                yield f"{value} = vector.load %summed[{place}] : {self.summed}, {self.vector}"
+                points[-1].append(value)
+        columns = []
+        for x in range(4):
+            lines, two = self.outputs([points[y][x] for y in range(4)])
+            yield from lines
+            columns.append(two)
+        for y in range(2):
+            lines, two = self.outputs([columns[x][y] for x in range(4)])
+            yield from lines
+            for x in range(2):
+                yield from result.store(
+                    two[x],
+                    (y, x),
+                    v * cut.lanes,
+                    [f"%ch{c}_{v}" for c in range(result.epilogue.channels)],
+                    2,
+                    self.vector,
+                    w.index,
+                    w.fresh,
+                )
+
+    def outputs(self, m: list[str]) -> tuple[list[str], list[str]]:
+        """m0 + m1 + m2 and m1 - m2 - m3."""
+        names = [self.w.fresh() for _ in range(4)]
+        kind = self.vector
+        return [
+            f"{names[0]} = arith.addf {m[1]}, {m[2]} : {kind}",
+            f"{names[1]} = arith.addf {m[0]}, {names[0]} : {kind}",
+            f"{names[2]} = arith.subf {m[1]}, {m[2]} : {kind}",
+            f"{names[3]} = arith.subf {names[2]}, {m[3]} : {kind}",
+        ], [names[1], names[3]]

@@ -1,0 +1,220 @@
+"""Weights of a convolution or product to the panels that a kernel reads.
+
+Constants are packed here and now; weights that come from a file are packed by operations of their
+own, which run once, when the module is loaded.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from iree.compiler import ir
+
+from edgec.toolchain.ir.read import integers, numbers_of, shape_of
+from edgec.toolchain.kernels.cpu.source import WEIGHTS
+
+__all__ = ["PackedWeights", "pack_matrix"]
+
+_EVALUATED = (
+    "stablehlo.convert",
+    "stablehlo.transpose",
+    "stablehlo.reshape",
+    "stablehlo.reverse",
+)
+_Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class PackedWeights:
+    """Weights packed so far: what several operations use in the same panels is packed once."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Any, tuple[int, ...], int, bool], Any] = {}
+
+    def pack(self, op: Any, starts: Sequence[int], panel: int) -> Any:
+        """The weights of `op`, packed: panels x (window and input channels) x panel, f32.
+
+        Args:
+            op: a convolution with a kernel in the order rows, columns, input, output channels; or
+                a product by a matrix.
+            starts: the first output channel of each panel.
+            panel: output channels of a panel.
+        """
+        weights = op.operands[1]
+        key = (weights, tuple(starts), panel, _contracts_last(op))
+        if key not in self._made:
+            with ir.InsertionPoint.after(weights.owner.operation):
+                self._made[key] = _pack(op, starts, panel)
+        return self._made[key]
+
+    def turn(self, op: Any, starts: Sequence[int], panel: int) -> Any | None:
+        """The weights of a 3 x 3 window for Winograd's kernel: panels x 16 x channels x panel.
+
+        None where they are not known when compiling.
+        """
+        weights = op.operands[1]
+        array = _evaluate(weights)
+        if array is None:
+            return None
+        key = (weights, tuple(starts), panel, True)
+        if key not in self._made:
+            outer = np.array(WEIGHTS)
+            points = np.einsum("ai,bj,ijco->abco", outer, outer, array, optimize=True)
+            points = points.reshape(16, *array.shape[2:]).astype(np.float32)
+            packed = np.stack([points[..., start : start + panel] for start in starts])
+            with ir.InsertionPoint.after(weights.owner.operation):
+                self._made[key] = _constant(np.ascontiguousarray(packed))
+        return self._made[key]
+
+
+def pack_matrix(weights: Any, starts: Sequence[int], panel: int, *, turned: bool) -> Any:
+    """A matrix of inputs x outputs as panels x inputs x panel, at the insertion point.
+
+    Args:
+        weights: the matrix.
+        starts: the first output of each panel.
+        panel: outputs of a panel.
+        turned: whether it is a matrix of outputs x inputs.
+    """
+    array = _evaluate(weights)
+    if array is None:
+        return _pack_value(_transpose(weights, [1, 0]) if turned else weights, starts, panel)
+    matrix = array.T if turned else array
+    packed = np.stack([matrix[:, start : start + panel] for start in starts])
+    return _constant(np.ascontiguousarray(packed))
+
+
+def _pack(op: Any, starts: Sequence[int], panel: int) -> Any:
+    array = _evaluate(op.operands[1])
+    if array is None:
+        return _pack_value(_matrix(op), starts, panel)
+    if _contracts_last(op):
+        array = array.T
+    matrix = array.reshape(-1, array.shape[-1])
+    packed = np.stack([matrix[:, start : start + panel] for start in starts])
+    return _constant(np.ascontiguousarray(packed))
+
+
+def _constant(array: _Array) -> Any:
+    kind = ir.RankedTensorType.get(array.shape, ir.F32Type.get())
+    if array.size == 1 or bool((array == array.flat[0]).all()):
+        value = ir.DenseElementsAttr.get_splat(
+            kind, ir.FloatAttr.get(ir.F32Type.get(), float(array.flat[0]))
+        )
+    else:
+        value = ir.DenseElementsAttr.get(array)
+    return ir.Operation.create(
+        "stablehlo.constant", results=[kind], attributes={"value": value}
+    ).result
+
+
+def _evaluate(value: Any) -> _Array | None:
+    """The numbers of a value that is a constant, perhaps turned about; None for any other."""
+    if isinstance(value.owner, ir.Block):
+        return None
+    op = value.owner.operation
+    shape = [size or 0 for size in shape_of(value)]
+    if op.name == "stablehlo.constant":
+        attribute = op.attributes["value"]
+        if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+            return np.full(shape, attribute.get_splat_value().value, np.float32)
+        if isinstance(attribute.type.element_type, ir.BF16Type):
+            return _bfloats(str(attribute), shape)
+        if isinstance(attribute, ir.DenseFPElementsAttr):
+            return np.array(attribute, copy=None).reshape(shape)
+        return None
+    if op.name not in _EVALUATED:
+        return None
+    source = _evaluate(op.operands[0])
+    if source is None:
+        return None
+    match op.name:
+        case "stablehlo.convert":
+            return source.astype(np.float32)
+        case "stablehlo.transpose":
+            return source.transpose(integers(op, "permutation"))
+        case "stablehlo.reverse":
+            return np.asarray(np.flip(source, tuple(integers(op, "dimensions"))))
+        case _:
+            return source.reshape(shape)
+
+
+def _bfloats(text: str, shape: Sequence[int]) -> _Array | None:
+    """The values of a bf16 constant, which the bindings hand out as text only."""
+    found = re.search(r'"0x([0-9A-Fa-f]*)"', text)
+    if found is None:
+        return None
+    words = np.frombuffer(bytes.fromhex(found[1]), "<u2").astype(np.uint32) << 16
+    return words.view(np.float32).reshape(shape)
+
+
+def _contracts_last(op: Any) -> bool:
+    """Whether the weights are a matrix of output x input channels."""
+    if op.name != "stablehlo.dot_general":
+        return False
+    numbers = numbers_of(op.attributes["dot_dimension_numbers"])
+    return numbers["rhs_contracting_dimensions"] == [1]
+
+
+def _matrix(op: Any) -> Any:
+    """The weights as a value: window and input channels x output channels."""
+    weights = op.operands[1]
+    if _contracts_last(op):
+        return _transpose(weights, [1, 0])
+    sizes = [size or 0 for size in shape_of(weights)]
+    return _reshape(weights, [math.prod(sizes[:-1]), sizes[-1]])
+
+
+def _pack_value(matrix: Any, starts: Sequence[int], panel: int) -> Any:
+    rows, columns = (size or 0 for size in shape_of(matrix))
+    whole = columns // panel
+    parts = []
+    if whole:
+        body = matrix if whole * panel == columns else _slice(matrix, 0, whole * panel)
+        parts.append(_transpose(_reshape(body, [rows, whole, panel]), [1, 0, 2]))
+    for start in starts[whole:]:
+        parts.append(_reshape(_slice(matrix, start, start + panel), [1, rows, panel]))
+    if len(parts) == 1:
+        return parts[0]
+    kind = ir.RankedTensorType.get([len(starts), rows, panel], matrix.type.element_type)
+    return ir.Operation.create(
+        "stablehlo.concatenate",
+        results=[kind],
+        operands=parts,
+        attributes={"dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)},
+    ).result
+
+
+def _transpose(value: Any, order: Sequence[int]) -> Any:
+    kind = value.type
+    sizes = [kind.shape[i] for i in order]
+    return ir.Operation.create(
+        "stablehlo.transpose",
+        results=[ir.RankedTensorType.get(sizes, kind.element_type)],
+        operands=[value],
+        attributes={"permutation": ir.DenseI64ArrayAttr.get(list(order))},
+    ).result
+
+
+def _reshape(value: Any, sizes: Sequence[int]) -> Any:
+    kind = ir.RankedTensorType.get(list(sizes), value.type.element_type)
+    if kind == value.type:
+        return value
+    return ir.Operation.create("stablehlo.reshape", results=[kind], operands=[value]).result
+
+
+def _slice(matrix: Any, start: int, stop: int) -> Any:
+    rows = matrix.type.shape[0]
+    return ir.Operation.create(
+        "stablehlo.slice",
+        results=[ir.RankedTensorType.get([rows, stop - start], matrix.type.element_type)],
+        operands=[matrix],
+        attributes={
+            "start_indices": ir.DenseI64ArrayAttr.get([0, start]),
+            "limit_indices": ir.DenseI64ArrayAttr.get([rows, stop]),
+            "strides": ir.DenseI64ArrayAttr.get([1, 1]),
+        },
+    ).result

@@ -1,0 +1,1 @@
+"""What the kernels of all GPUs share; imported when they are placed."""

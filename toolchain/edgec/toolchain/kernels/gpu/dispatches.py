@@ -1,0 +1,166 @@
+"""Kernels of edgec's own as executables of a module, and dispatches of them.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+import json
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from iree.compiler import ir
+
+from edgec.toolchain.ir.write import reshape, shape
+
+__all__ = ["Library", "erase_unused", "replace"]
+
+
+class Library:
+    """The kernels of one folder; each that is called becomes an executable of the module.
+
+    Attributes:
+        index: by kernel name (`product_nn_deep_f16`): threads, bytes of shared memory, tile sizes.
+        calls: how many dispatches were made.
+    """
+
+    def __init__(self, module: Any, folder: str, suffix: str, target: str) -> None:
+        """Take the kernels of a folder of `edgec.toolchain.kernels` for a module.
+
+        Args:
+            module: the `ir.Module` that calls them.
+            folder: `cuda/sm_80`; it has an `index.json`.
+            suffix: how the files of its kernels end (`ptx`).
+            target: the executables that take them, as the compiler names them.
+        """
+        self._module = module
+        self._files = resources.files("edgec.toolchain") / "kernels" / folder
+        self._suffix = suffix
+        self._target = target
+        self.index: dict[str, dict[str, int]] = json.loads(
+            (self._files / "index.json").read_text(encoding="utf-8")
+        )
+        self._declared: set[str] = set()
+        self.calls = 0
+
+    def call(
+        self,
+        kernel: str,
+        grid: tuple[int, int, int],
+        numbers: Sequence[int],
+        tensors: Sequence[Any],
+        results: Sequence[Any],
+    ) -> list[Any]:
+        """Dispatch a kernel at the current insertion point.
+
+        Args:
+            kernel: its name in the index.
+            grid: workgroups along x, y and z.
+            numbers: the kernel's integers.
+            tensors: what it reads, in the order of its pointers.
+            results: the types of what it writes, in the order of its further pointers.
+        """
+        symbol = f"edgec_{kernel}"
+        if kernel not in self._declared:
+            self._declare(kernel, symbol, len(numbers), len(tensors), len(results))
+            self._declared.add(kernel)
+        self.calls += 1
+        index, i32 = ir.IndexType.get(), ir.IntegerType.get_signless(32)
+        workload = [_integer(n, index) for n in grid]
+        constants = [_integer(n, i32) for n in numbers]
+        arguments = [*constants, *tensors]
+        call = ir.Operation.create(
+            "flow.dispatch",
+            results=list(results),
+            operands=[*workload, *arguments],
+            attributes={
+                "entry_points": ir.ArrayAttr.get([ir.SymbolRefAttr.get([symbol, symbol])]),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([3, len(arguments), 0, 0]),
+                "tied_operands": ir.ArrayAttr.get([ir.IntegerAttr.get(index, -1)] * len(results)),
+            },
+        )
+        return list(call.results)
+
+    def _declare(self, kernel: str, symbol: str, numbers: int, reads: int, writes: int) -> None:
+        facts = self.index[kernel]
+        name = f"{kernel}.{self._suffix}"
+        data = (self._files / name).read_bytes()
+        index = ir.IndexType.get()
+        with ir.InsertionPoint.at_block_begin(self._module.body):
+            source = ir.Operation.create(
+                "hal.executable.source",
+                attributes={
+                    "sym_name": ir.StringAttr.get(symbol),
+                    "sym_visibility": ir.StringAttr.get("private"),
+                    "objects": _objects(name, data, self._target),
+                },
+                regions=1,
+            )
+        read = "#hal.pipeline.binding<storage_buffer, ReadOnly>"
+        written = "#hal.pipeline.binding<storage_buffer>"
+        bindings = ", ".join([read] * reads + [written] * writes)
+        with ir.InsertionPoint(source.regions[0].blocks.append()):
+            export = ir.Operation.create(
+                "hal.executable.export",
+                attributes={
+                    "sym_name": ir.StringAttr.get(symbol),
+                    "sym_visibility": ir.StringAttr.get("public"),
+                    "ordinal": ir.IntegerAttr.get(index, 0),
+                    "layout": ir.Attribute.parse(
+                        f"#hal.pipeline.layout<constants = {numbers}, bindings = [{bindings}]>"
+                    ),
+                    "workgroup_size": ir.ArrayAttr.get(
+                        [ir.IntegerAttr.get(index, n) for n in (facts["threads"], 1, 1)]
+                    ),
+                    "workgroup_local_memory": ir.IntegerAttr.get(index, facts["shared"]),
+                },
+                regions=2,
+            )
+            ir.Operation.create("hal.executable.source_end")
+        count = export.regions[0].blocks.append(ir.Type.parse("!hal.device"), index, index, index)
+        with ir.InsertionPoint(count):
+            ir.Operation.create("hal.return", operands=list(count.arguments)[1:])
+
+
+def _objects(name: str, data: bytes, target: str) -> Any:
+    """One object for any executable of a target in the module, its bytes inside."""
+    kind = ir.VectorType.get([len(data)], ir.IntegerType.get_signless(8))
+    values = ir.DenseElementsAttr.get(np.frombuffer(data, np.int8), type=kind)
+    return ir.Attribute.parse(
+        f"#hal.executable.objects<{{#hal.executable.target<{target}> = [#hal.executable.object<"
+        f"{{path = {json.dumps(name)}, data = {values}}}>]}}>"
+    )
+
+
+def _integer(value: int, kind: Any) -> Any:
+    return ir.Operation.create(
+        "arith.constant", results=[kind], attributes={"value": ir.IntegerAttr.get(kind, value)}
+    ).results[0]
+
+
+def replace(old: Any, new: Any) -> None:
+    """Use a value in place of another, reshaped at the insertion point, and erase what is left."""
+    old.replace_all_uses_with(reshape(new, shape(old)))
+    erase_unused(old.owner.operation)
+
+
+def erase_unused(op: Any) -> None:
+    """Erase an operation whose results have no uses, and then those it alone used.
+
+    What is left behind would count as a user when the next chain is followed.
+    """
+    waiting = [op] if _is_unused(op) else []
+    while waiting:
+        each = waiting.pop()
+        owners = {v.owner.operation for v in each.operands if not isinstance(v.owner, ir.Block)}
+        each.erase()
+        # One without uses now had its last one here, so that none is in the list twice.
+        waiting.extend(owner for owner in owners if _is_unused(owner))
+
+
+def _is_unused(op: Any) -> bool:
+    pure = op.name.startswith(("stablehlo.", "chlo.")) and op.name not in _EFFECTS
+    return pure and not any(list(result.uses) for result in op.results)
+
+
+_EFFECTS = ("stablehlo.custom_call", "stablehlo.return", "stablehlo.while", "stablehlo.case")

@@ -1,0 +1,80 @@
+"""What a device answers to a description of what a program computes: a kernel, or why not.
+
+A description (`edgec.toolchain.match`) is matched once. Each device's folder in
+`edgec.toolchain.kernels` answers it, and every answer is kept here, so that the user can be told
+what share of the program edgec's own kernels do, and what was left to the compiler and why.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Answer", "Answers", "Declined", "Kernel", "Work"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """How much a description computes and moves, by its meaning and not by any kernel's.
+
+    Attributes:
+        flops: additions and multiplications, two for each product that is summed.
+        bytes: what must be read and written at least once.
+    """
+
+    flops: int = 0
+    bytes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """A description is done by a kernel of edgec's own, by this name."""
+
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declined:
+    """A description is left to the compiler; `reason` says why, to the user (`a width of 97`)."""
+
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What became of one description.
+
+    Attributes:
+        what: what is computed, in a few words (`attention: 12 heads, 197 x 197 x 64, f16`).
+        where: the user's own line, as `file:line`, where it is known.
+        work: how much that is.
+        outcome: the device's answer.
+    """
+
+    what: str
+    where: str | None
+    work: Work
+    outcome: Kernel | Declined
+
+
+@dataclass(kw_only=True)
+class Answers:
+    """All answers of one compile, in the order they were given."""
+
+    given: list[Answer] = field(default_factory=list)
+
+    def record(self, op: Any, what: str, work: Work, outcome: Kernel | Declined) -> bool:
+        """Keep an answer; whether it is a kernel.
+
+        Args:
+            op: the `ir.Operation` that the description was read from, for its location.
+            what: what is computed, in a few words.
+            work: how much that is.
+            outcome: the device's answer.
+        """
+        from edgec.toolchain.ir.places import source_line
+
+        self.given.append(Answer(what=what, where=source_line(op), work=work, outcome=outcome))
+        return isinstance(outcome, Kernel)
+
+    def __iter__(self) -> Iterator[Answer]:
+        return iter(self.given)

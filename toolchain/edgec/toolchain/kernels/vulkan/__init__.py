@@ -1,0 +1,1 @@
+"""All of Vulkan's kernels: their source, their cost, and how they are placed."""

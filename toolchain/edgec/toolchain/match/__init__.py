@@ -1,0 +1,1 @@
+"""What a program computes, as frozen descriptions that know no device."""

@@ -1,0 +1,100 @@
+"""Products and convolutions that kernels take: their sizes, and how their operands lie.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+import math
+from typing import Any
+
+from iree.compiler import ir
+
+from edgec.toolchain.ir.read import (
+    convolution_layout,
+    integers,
+    numbers_of,
+)
+from edgec.toolchain.ir.write import fill, pad, shape
+
+__all__ = ["LEAST_WORK", "gather_rows", "is_plain", "product_sizes", "sum_in_f32", "top_operations"]
+
+LEAST_WORK = 1 << 20
+"""Multiplications below which a kernel of edgec's own does not pay."""
+
+_LAYOUT = (["b", "0", "1", "f"], ["0", "1", "i", "o"], ["b", "0", "1", "f"])
+
+
+def product_sizes(op: Any) -> tuple[int, int, int, int, bool] | None:
+    """Batch, rows, columns, inner size, whether the right side lies as [n, k]; None if neither."""
+    numbers = numbers_of(op.attributes["dot_dimension_numbers"])
+    left, right = (list(shape(v)) for v in op.operands)
+    count = len(numbers.get("lhs_batching_dimensions", []))
+    order = list(range(count))
+    if numbers.get("lhs_batching_dimensions", []) != order:
+        return None
+    if numbers.get("rhs_batching_dimensions", []) != order:
+        return None
+    inner_left = numbers.get("lhs_contracting_dimensions", [])
+    inner_right = numbers.get("rhs_contracting_dimensions", [])
+    inside = len(inner_left)
+    if not inside or inner_left != list(range(len(left) - inside, len(left))):
+        return None
+    last = inner_right == list(range(len(right) - inside, len(right)))
+    first = inner_right == list(range(count, count + inside))
+    if not last and not first:
+        return None
+    batch, k = math.prod(left[:count]), math.prod(left[len(left) - inside :])
+    m, n = math.prod(left[count : len(left) - inside]), math.prod(right[count:]) // max(k, 1)
+    # With both true there are no columns of its own: a vector, which the compiler does well.
+    return None if last and first else (batch, m, n, k, last)
+
+
+def gather_rows(image: Any, weight: Any, pads: list[int], multiple: int) -> tuple[Any, Any]:
+    """The image with zeros around and channels up to a multiple, the weight with these, too.
+
+    A row of the window then lies in one piece, as one tap of many channels: an image of 3 channels
+    takes one step a row of the window instead of one a pixel, and every window is inside.
+    """
+    more = -shape(image)[3] % multiple
+    element = image.type.element_type
+    zero = fill(0.0, (), element)
+    image = pad(image, zero, [0, pads[0], pads[2], 0], [0, pads[1], pads[3], more])
+    weight = pad(weight, zero, [0, 0, 0, 0], [0, 0, more, 0])
+    return image, weight
+
+
+def is_plain(op: Any) -> bool:
+    """Two spatial axes, NHWC by HWIO, one group, no dilation, nothing reversed."""
+    reverse = op.attributes.get("window_reversal", ())
+    return (
+        tuple(convolution_layout(op)) == _LAYOUT
+        and integers(op, "feature_group_count", (1,)) == [1]
+        and integers(op, "batch_group_count", (1,)) == [1]
+        and set(integers(op, "lhs_dilation", (1,))) == {1}
+        and set(integers(op, "rhs_dilation", (1,))) == {1}
+        and not any(bool(flag) for flag in reverse)
+    )
+
+
+def sum_in_f32(op: Any) -> None:
+    """Let the compiler sum in f32 what no kernel takes; it sums f16 in f16 otherwise."""
+    (value,) = op.results
+    element = value.type.element_type
+    if str(element) not in ("f16", "bf16") or any(
+        v.type.element_type != element for v in op.operands
+    ):
+        return
+    value.set_type(ir.RankedTensorType.get(value.type.shape, ir.F32Type.get()))
+    with ir.InsertionPoint.after(op):
+        kind = ir.RankedTensorType.get(value.type.shape, element)
+        back = ir.Operation.create("stablehlo.convert", results=[kind], operands=[value])
+    value.replace_all_uses_except(back.result, back)
+
+
+def top_operations(module: Any, name: str) -> list[Any]:
+    """The operations of a name in the functions, none in a region of another, as they are now."""
+    found = []
+    for function in module.body.operations:
+        if function.operation.name == "func.func":
+            for block in function.operation.regions[0].blocks:
+                found += [op.operation for op in block.operations if op.operation.name == name]
+    return found

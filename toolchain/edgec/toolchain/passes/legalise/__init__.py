@@ -1,0 +1,1 @@
+"""What iree-compile refuses or gets wrong, written in another way."""

@@ -1,0 +1,1 @@
+"""Passes that put edgec's own kernels into a program."""

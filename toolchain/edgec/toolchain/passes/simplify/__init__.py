@@ -1,0 +1,1 @@
+"""Programs made plainer or faster without kernels of their own."""

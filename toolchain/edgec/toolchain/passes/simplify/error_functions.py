@@ -1,0 +1,199 @@
+"""Error functions that were written out as long polynomials, made one operation again."""
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.passes.situation import Situation
+
+__all__ = ["ErrorFunctions"]
+
+_Array = np.ndarray[Any, np.dtype[Any]]
+_LEAST_OPERATIONS = 20
+_MOST_OPERATIONS = 120
+_LAST = ("stablehlo.multiply", "stablehlo.divide", "stablehlo.select", "stablehlo.clamp")
+_CLOSE = 5e-7
+_POINTS = np.concatenate([np.linspace(-12, 12, 4801), [-1e3, -40, 40, 1e3], [-1e-6, 1e-6]])
+_ERF, _ERFC = np.vectorize(math.erf), np.vectorize(math.erfc)
+_ROOTS = (math.sqrt(0.5), 0.70703125)  # in f32, and as f16 and bf16 round it
+_FUNCTIONS: Mapping[str, Callable[..., _Array]] = {
+    "stablehlo.abs": np.abs,
+    "stablehlo.add": np.add,
+    "stablehlo.clamp": lambda low, x, high: np.clip(x, low, high),
+    "stablehlo.convert": lambda x: x,
+    "stablehlo.divide": np.divide,
+    "stablehlo.exponential": np.exp,
+    "stablehlo.maximum": np.maximum,
+    "stablehlo.minimum": np.minimum,
+    "stablehlo.multiply": np.multiply,
+    "stablehlo.negate": np.negative,
+    "stablehlo.select": lambda test, x, y: np.asarray(np.where(test != 0, x, y)),
+    "stablehlo.sign": np.sign,
+    "stablehlo.subtract": np.subtract,
+}
+_COMPARISONS: Mapping[str, Callable[..., _Array]] = {
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+    "EQ": np.equal,
+    "NE": np.not_equal,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorFunctions:
+    """`erf`, and GELU with `erfc`, become one `chlo.erf` where they were written out.
+
+    JAX exports `jax.nn.gelu(x, approximate=False)` as some 70 operations: the polynomials of
+    `erfc`, with an exponential and four divisions. No kernel takes as many along, so they run by
+    themselves over a tensor that a product has just written. A value that depends on one other
+    value alone, by at least 20 operations, is computed here for some 5,000 numbers; where it is
+    GELU or `erf` on all of them, to 5e-7, that is what is written instead. `erfc` elsewhere stays:
+    far out it is more precise than 1 - `erf`.
+
+    Measured: in a ViT of 12 layers each GELU took a kernel of 0.072 ms after a product of 0.270, on
+    one core with AVX-512; with it done in the product that takes 0.332.
+    """
+
+    name = "error-functions"
+
+    @classmethod
+    def plan(cls, situation: Situation) -> "ErrorFunctions | None":
+        """For StableHLO with divisions and selections or clamps at -O2 and above."""
+        found = situation.operations
+        written = "stablehlo.divide" in found and found & {"stablehlo.select", "stablehlo.clamp"}
+        return cls() if situation.is_stablehlo and situation.level >= 2 and written else None
+
+    def run(self, module: Any) -> int:
+        """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many were found."""
+        from iree.compiler import ir
+
+        from edgec.toolchain.ir.erase import erase_unused
+
+        with module.context, ir.Location.name(f"edgec.{self.name}"):
+            operations = list(inside(module.operation))
+            order = {op: place for place, op in enumerate(operations)}
+            done: set[Any] = set()
+            count = 0
+            for op in reversed(operations):
+                if op in done or op.name not in _LAST or not _is_float(op.results[0]):
+                    continue
+                found = _find(op, order)
+                if found is None:
+                    continue
+                write, source, cone = found
+                with ir.InsertionPoint(op), op.location:
+                    op.results[0].replace_all_uses_with(write(source, op.results[0].type))
+                done |= cone
+                count += 1
+            if count:
+                erase_unused(module)
+            return count
+
+
+def _is_float(value: Any) -> bool:
+    from iree.compiler import ir
+
+    kind = value.type
+    known = isinstance(kind, ir.RankedTensorType) and kind.has_static_shape
+    return known and isinstance(kind.element_type, ir.F32Type | ir.F16Type | ir.BF16Type)
+
+
+def _find(last: Any, order: Mapping[Any, int]) -> tuple[Callable[..., Any], Any, set[Any]] | None:
+    """The one value that `last` is a known function of: how to write it, the value, its operations.
+
+    Goes back from `last`, always over the newest of the values that what was seen depends on.
+    """
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir.fold import splat
+
+    cone: set[Any] = set()
+    needed: dict[Any, None] = {last.results[0]: None}
+    stuck: list[Any] = []
+    while len(cone) < _MOST_OPERATIONS:
+        waiting = [v for v in needed if v not in stuck]
+        if len(needed) == 1 and len(cone) >= _LEAST_OPERATIONS and _is_float(next(iter(needed))):
+            (source,) = needed
+            write = _recognise(last, source, cone, order)
+            if write is not None:
+                return write, source, cone
+        movable = [v for v in waiting if not isinstance(v.owner, ir.Block)]
+        stuck += [v for v in waiting if isinstance(v.owner, ir.Block)]
+        if not movable:
+            return None
+        value = max(movable, key=lambda v: order.get(v.owner.operation, -1))
+        op = value.owner.operation
+        if op.name not in _FUNCTIONS and op.name != "stablehlo.compare":
+            stuck.append(value)
+            if len(stuck) > 1:
+                return None
+            continue
+        del needed[value]
+        cone.add(op)
+        needed.update((v, None) for v in op.operands if splat(v) is None)
+        if len(needed) > 8:
+            return None
+    return None
+
+
+def _recognise(
+    last: Any, source: Any, cone: set[Any], order: Mapping[Any, int]
+) -> Callable[..., Any] | None:
+    """How to write `last` as a function of `source`, if it is one of those known."""
+    from edgec.toolchain.ir.fold import splat
+
+    if source.type != last.results[0].type:
+        return None
+    known: dict[Any, _Array] = {source: _POINTS}
+    for op in sorted(cone, key=lambda op: order[op]):
+        operands = [known[v] if v in known else splat(v) for v in op.operands]
+        if op.name == "stablehlo.compare":
+            word = str(op.attributes["comparison_direction"]).strip("<>").split()[-1]
+            function = _COMPARISONS[word]
+        else:
+            function = _FUNCTIONS[op.name]
+        with np.errstate(all="ignore"):
+            known[op.results[0]] = function(*operands)
+    values = np.broadcast_to(known[last.results[0]], _POINTS.shape)
+    for root in _ROOTS:
+        if _is_close(values, 0.5 * _POINTS * _ERFC(-root * _POINTS)):
+            return functools.partial(_write_gelu, root)
+    return _write_erf if _is_close(values, _ERF(_POINTS)) else None
+
+
+def _is_close(values: _Array, wanted: _Array) -> bool:
+    return bool((np.abs(values - wanted) < _CLOSE * (1 + np.abs(_POINTS))).all())
+
+
+def _write_erf(value: Any, kind: Any) -> Any:
+    """The operation; halves are computed as f32."""
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir import write as graph
+
+    wide = graph.convert(value, ir.F32Type.get())
+    return graph.convert(graph.create("chlo.erf", wide.type, [wide]), kind.element_type)
+
+
+def _write_gelu(factor: float, value: Any, kind: Any) -> Any:
+    """x / 2 * (1 + erf(x * factor))."""
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir import write as graph
+
+    wide = graph.convert(value, ir.F32Type.get())
+    root, half, one = (
+        graph.fill(number, graph.shape(value), ir.F32Type.get()) for number in (factor, 0.5, 1.0)
+    )
+    erf = graph.create("chlo.erf", wide.type, [graph.binary("multiply", wide, root)])
+    product = graph.binary(
+        "multiply", graph.binary("multiply", wide, half), graph.binary("add", erf, one)
+    )
+    return graph.convert(product, kind.element_type)
