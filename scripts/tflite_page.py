@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from edgec.exporters.from_tflite_operators import CONTROL, OPERATORS
+from edgec.exporters.from_tflite.operators import CONTROL, OPERATORS
 
 PAGE = Path(__file__).parents[1] / "docs/tflite.md"
 _HEAD = "| operator | quantised | needs |\n|---|---|---|\n"

@@ -43,7 +43,7 @@ def _make(case: Case, made: Made) -> None:
     import jax
     from jax import export
 
-    from edgec.exporters.from_jax_lower import lower
+    from edgec.exporters.from_jax.lower import lower
     from edgec.runtime.errors import EdgecError
 
     jax.config.update("jax_enable_x64", case.wide)

@@ -174,8 +174,7 @@ def _fingerprint(case: Case) -> str:
         Path(sys.modules[case.call.__module__].__file__ or "")
         if case.call.__module__.startswith("benchmarks")
         else Path(__file__).with_name("case.py"),
-        *sorted((ROOT / "exporters" / "edgec" / "exporters").glob("from_jax_l*.py")),
-        ROOT / "exporters" / "edgec" / "exporters" / "from_jax_refusals.py",
+        *sorted((ROOT / "exporters/edgec/exporters/from_jax").glob("*.py")),
     ]
     parts = [_digest(file) for file in files]
     return hashlib.sha256("".join([*parts, repr(case.args), repr(case.slack)]).encode()).hexdigest()

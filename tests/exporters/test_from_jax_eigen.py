@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edgec.exporters import export
-from edgec.exporters.from_jax_eigen import eigh, svd
+from edgec.exporters.from_jax.eigen import eigh, svd
 
 RANDOM = np.random.default_rng(12)
 

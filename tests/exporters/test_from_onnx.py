@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from edgec import toolchain
 from edgec.exporters import export, export_source
-from edgec.exporters.from_onnx_prepare import OPSET, prepare
+from edgec.exporters.from_onnx.prepare import OPSET, prepare
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp, UsageError
 from edgec.runtime.signature import Dim
 from edgec.toolchain.program import Dialect, Parameter, Program

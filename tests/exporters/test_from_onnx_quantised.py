@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from edgec.exporters import export
-from edgec.exporters.from_onnx_prepare import prepare
+from edgec.exporters.from_onnx.prepare import prepare
 from edgec.runtime import check_golden
 from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.program import Dialect

@@ -11,9 +11,9 @@ import pytest
 from safetensors import safe_open
 
 from edgec.exporters import export_source
-from edgec.exporters.from_tflite_graph import check_operators, compute
-from edgec.exporters.from_tflite_model import read_model
-from edgec.exporters.from_tflite_operators import OPERATORS
+from edgec.exporters.from_tflite.graph import check_operators, compute
+from edgec.exporters.from_tflite.model import read_model
+from edgec.exporters.from_tflite.operators import OPERATORS
 from edgec.runtime.errors import EdgecError, ExportError, FileError, SourceError, UnsupportedOp
 from edgec.runtime.signature import Dim
 from edgec.toolchain.program import Program

@@ -10,8 +10,8 @@ import pytest
 
 import edgec.runtime.lite as lite
 from edgec.exporters import export_source
-from edgec.exporters.from_tflite_graph import check_operators, compute
-from edgec.exporters.from_tflite_model import read_model
+from edgec.exporters.from_tflite.graph import check_operators, compute
+from edgec.exporters.from_tflite.model import read_model
 from tests.exporters.tflite_cases import litert
 
 pytestmark = [

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from edgec.exporters import Bundle, Entry, export
-from edgec.exporters.from_torch import load
+from edgec.exporters.from_torch.export import load
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp, UsageError
 from edgec.runtime.signature import Dim

@@ -8,7 +8,7 @@ import torch
 
 from edgec import runtime, toolchain
 from edgec.exporters import export
-from edgec.exporters.from_torch_literals import literals
+from edgec.exporters.from_torch.literals import literals
 
 
 def test_group_norm_whose_lowering_makes_a_constant_exports_and_is_right() -> None:

@@ -1,0 +1,1 @@
+"""JAX models to programs."""

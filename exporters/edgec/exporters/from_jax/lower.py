@@ -1,0 +1,102 @@
+"""A flat JAX function to StableHLO bytecode, with what only XLA would use taken out."""
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgec.exporters.from_jax.refusals import refuse_custom_calls, refuse_primitives
+from edgec.exporters.from_jax.rules import lowering_rules
+from edgec.toolchain.stablehlo import parse_stablehlo
+
+__all__ = ["Lowered", "lower"]
+
+_ASSERTIONS = {"shape_assertion"}
+_MARKERS = {"Sharding", "annotate_device_placement", "LayoutConstraint"}
+"""Custom calls that return their operand and only advise XLA."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lowered:
+    """StableHLO bytecode with the function `main`, and the shape and dtype of each result."""
+
+    bytecode: bytes
+    results: tuple[tuple[tuple[Any, ...], Any], ...]
+
+
+def lower(
+    call: Callable[..., Any],
+    weights: Sequence[Any],
+    states: Sequence[Any],
+    inputs: Sequence[Any],
+    *,
+    name: str,
+) -> Lowered:
+    """Trace and lower `call(weights, states, inputs)`; each array is one argument, used or not.
+
+    Args:
+        call: a function of three lists of arrays.
+        weights: arrays.
+        states: arrays.
+        inputs: `ShapeDtypeStruct`s, with symbolic dimensions where dynamic.
+        name: the signature, for messages.
+
+    Raises:
+        UnsupportedOp: an operation has no portable form.
+    """
+    import jax
+    from jax import export
+    from jax._src import config, source_info_util
+
+    # The user's line in a location must not be one of edgec's.
+    source_info_util.register_exclusion(str(Path(__file__).parents[1]))
+    specs = [
+        [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays] for arrays in (weights, states)
+    ]
+    jitted = jax.jit(call, keep_unused=True)
+    refuse_primitives(jitted.trace(*specs, list(inputs)).jaxpr.jaxpr, name)
+    # Shardings are written as calls, which are easier to take out than Shardy's own dialect.
+    with config.use_shardy_partitioner(False):
+        exported = export.export(
+            jitted,
+            platforms=("cpu",),
+            disabled_checks=_checked_here(),
+            _override_lowering_rules=lowering_rules(),
+        )(*specs, list(inputs))
+    return Lowered(
+        bytecode=_cleaned(exported.mlir_module_serialized, name),
+        results=tuple((a.shape, a.dtype) for a in exported.out_avals),
+    )
+
+
+def _checked_here() -> tuple[Any, ...]:
+    """JAX's own refusals that edgec's look at the result replaces."""
+    from jax import export
+
+    return tuple(export.DisabledSafetyCheck.custom_call(target) for target in sorted(_MARKERS))
+
+
+def _cleaned(serialized: bytes, name: str) -> bytes:
+    from iree.compiler import ir
+
+    with ir.Context() as context, ir.Location.unknown():
+        module = parse_stablehlo(serialized, context)
+        doomed: list[Any] = []
+
+        def look(operation: Any) -> Any:
+            if operation.name == "stablehlo.custom_call":
+                target = ir.StringAttr(operation.attributes["call_target_name"]).value
+                if target in _ASSERTIONS or target in _MARKERS:
+                    doomed.append(operation)
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(look)
+        for operation in doomed:
+            if len(operation.results) == 1:
+                operation.results[0].replace_all_uses_with(operation.operands[0])
+            operation.erase()
+        refuse_custom_calls(module, name)
+        buffer = io.BytesIO()
+        module.operation.write_bytecode(buffer)
+    return buffer.getvalue()

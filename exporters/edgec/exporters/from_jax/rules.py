@@ -1,0 +1,43 @@
+"""What edgec writes in place of JAX's own lowering: operations that only XLA or LAPACK have."""
+
+from collections.abc import Callable
+from typing import Any
+
+from edgec.exporters.from_jax import eigen as our_eigen
+from edgec.exporters.from_jax import linalg as our_linalg
+
+__all__ = ["lowering_rules"]
+
+
+def lowering_rules() -> tuple[tuple[Any, Any], ...]:
+    """The replacements, as `jax.export` takes them."""
+    from jax._src.interpreters import mlir
+    from jax._src.lax import ann, linalg
+
+    def rule(function: Callable[..., Any], several: bool) -> Any:
+        return mlir.lower_fun(function, multiple_results=several)
+
+    return (
+        (linalg.cholesky_p, rule(our_linalg.cholesky, False)),
+        (linalg.geqrf_p, rule(our_linalg.geqrf, True)),
+        (linalg.householder_product_p, rule(our_linalg.householder_product, False)),
+        (linalg.lu_p, rule(our_linalg.lu, True)),
+        (linalg.triangular_solve_p, rule(our_linalg.triangular_solve, False)),
+        (linalg.tridiagonal_solve_p, rule(our_linalg.tridiagonal_solve, False)),
+        (linalg.eigh_p, rule(our_eigen.eigh, True)),
+        (linalg.svd_p, rule(our_eigen.svd, True)),
+        (ann.approx_top_k_p, rule(_exact_top_k, True)),
+    )
+
+
+def _exact_top_k(
+    values: Any, *, k: int, reduction_dimension: int, is_max_k: bool, **params: Any
+) -> tuple[Any, Any]:
+    """The greatest or least, all of them: what an approximate search may always answer."""
+    import jax
+    import jax.numpy as jnp
+
+    rows = jnp.moveaxis(values, reduction_dimension, -1)
+    found, places = jax.lax.top_k(rows if is_max_k else -rows, k)
+    found = found if is_max_k else -found
+    return tuple(jnp.moveaxis(x, -1, reduction_dimension) for x in (found, places))

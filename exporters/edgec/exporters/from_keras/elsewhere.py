@@ -1,0 +1,134 @@
+"""A Keras model that lives on another backend than JAX: saved, and traced in a child on JAX.
+
+Keras' backend is fixed for a process, so the child is a fresh one. The golden answers are the
+original model's own, from this process, so that the move is proven with the rest.
+"""
+
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgec.exporters.bundle import Bundle
+from edgec.exporters.dynamic import Dynamic
+from edgec.exporters.extras import need
+from edgec.exporters.traced import TracedCall, TracedFunction
+from edgec.runtime import tree
+from edgec.runtime.errors import EdgecError, ExportError, SourceError
+
+__all__ = ["NotReopened", "trace_in_child"]
+
+_MODELS = "model{}.keras"
+_TASK = "task.pickle"
+_ANSWER = "answer.pickle"
+
+
+class NotReopened(ExportError):
+    """The saved model needs Python code that only the process it was made in has."""
+
+
+def trace_in_child(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
+    """Trace the bundle's Keras models on JAX, with golden answers of these very models.
+
+    Raises:
+        NotReopened: a model cannot be saved, or not be opened again without its own Python code.
+        And what tracing raises.
+    """
+    need("jax", extra="keras", why="exporting a Keras model")
+    with tempfile.TemporaryDirectory(prefix="edgec-keras-") as name:
+        folder = Path(name)
+        for number, entry in enumerate(bundle.entries):
+            try:
+                entry.function.save(folder / _MODELS.format(number))
+            except Exception as error:
+                raise NotReopened(
+                    f"the Keras model {entry.name} cannot be saved: {error}", hint=_HINT
+                ) from error
+        entries = tuple(
+            replace(e, function=None, inputs=_plain(e.inputs), kwargs=_plain(e.kwargs))
+            for e in bundle.entries
+        )
+        task = (replace(bundle, entries=entries), dynamic)
+        (folder / _TASK).write_bytes(pickle.dumps(task))
+        child = subprocess.run(
+            [sys.executable, "-m", __name__, name],
+            env={**os.environ, "KERAS_BACKEND": "jax"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        answer = folder / _ANSWER
+        if not answer.exists():
+            last = child.stderr.strip().splitlines()[-1:] or [f"exit code {child.returncode}"]
+            raise ExportError(f"tracing on JAX in a child process failed: {last[0]}", hint=_HINT)
+        result = pickle.loads(answer.read_bytes())
+    if isinstance(result, EdgecError):
+        raise result
+    return tuple(
+        _with_own_answers(entry.function, traced)
+        for entry, traced in zip(bundle.entries, result, strict=True)
+    )
+
+
+_HINT = "run with KERAS_BACKEND=jax in the environment, so that the model is built on JAX"
+
+
+def _with_own_answers(model: Any, traced: TracedFunction) -> TracedFunction:
+    if traced.states:
+        return traced
+    calls = []
+    for call in traced.calls:
+        arguments = traced.signature.arguments
+        values = [tree.unflatten(a.tree, call.inputs) for a in arguments if not a.keyword_only]
+        named = {a.name: tree.unflatten(a.tree, call.inputs) for a in arguments if a.keyword_only}
+        result = _plain(model(*values, **named, training=False))
+        leaves = tree.match(traced.signature.result, result, "result")
+        outputs = tuple(leaves[i] for i in range(len(traced.signature.outputs)))
+        calls.append(TracedCall(inputs=call.inputs, outputs=outputs))
+    return replace(traced, calls=tuple(calls))
+
+
+def _plain(value: Any) -> Any:
+    """The same nesting with NumPy arrays in it."""
+    import keras
+
+    if value is None or isinstance(value, str | bool | int | float | np.ndarray):
+        return value
+    if isinstance(value, Mapping):
+        return {key: _plain(child) for key, child in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_plain(child) for child in value)
+    return np.asarray(keras.ops.convert_to_numpy(value))
+
+
+def _child(folder: Path) -> None:
+    from edgec.exporters.from_keras import export as from_keras
+
+    bundle, dynamic = pickle.loads((folder / _TASK).read_bytes())
+    result: EdgecError | tuple[TracedFunction, ...]
+    try:
+        models = [
+            from_keras.load(folder / _MODELS.format(number), signatures=()).entries[0].function
+            for number in range(len(bundle.entries))
+        ]
+        entries = tuple(replace(e, function=m) for e, m in zip(bundle.entries, models, strict=True))
+        result = from_keras.trace(replace(bundle, entries=entries), dynamic=dynamic)
+    except SourceError as error:
+        result = NotReopened(error.what, where=error.where, hint=_HINT, log=error.log)
+    except EdgecError as error:
+        result = type(error)(error.what, where=error.where, hint=_HINT, log=error.log)
+    (folder / _ANSWER).write_bytes(pickle.dumps(result))
+
+
+if __name__ == "__main__":
+    # Through the module's own name, so that what is pickled can be found again.
+    from edgec.exporters.from_keras import elsewhere
+
+    elsewhere._child(Path(sys.argv[1]))

@@ -1,0 +1,154 @@
+"""Keras 3 models and `.keras` files to traced functions, through JAX; TensorFlow is not needed.
+
+A model is called as `stateless_call`: its variables become weights named by their paths, what a
+call changes (the memory of a stateful layer) becomes state. The backend is fixed when Keras is
+imported: edgec chooses JAX if it comes first, and a model that lives on another backend is saved
+and traced in a process of its own.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgec.exporters.bundle import Bundle, Entry
+from edgec.exporters.dynamic import Dynamic
+from edgec.exporters.examples import example_array
+from edgec.exporters.extras import need
+from edgec.exporters.failures import reason_of
+from edgec.exporters.from_jax import export as from_jax
+from edgec.exporters.from_keras.call import input_names, pure, user_frames
+from edgec.exporters.places import place_of_error
+from edgec.exporters.traced import TracedFunction
+from edgec.runtime.dtypes import DType
+from edgec.runtime.errors import EdgecError, SourceError
+from edgec.runtime.signature import Dim, TensorSpec
+
+__all__ = ["load", "trace"]
+
+_WHY = "exporting a Keras model"
+
+
+def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
+    """Trace each model of a bundle on its example inputs, and run it for golden answers.
+
+    A model without example inputs is given some that fit its own input shapes; an unknown
+    dimension of these is 1 then, the batch for one.
+
+    Raises:
+        ExportError: the model cannot be traced; UnsupportedOp where an operation is the reason.
+        MissingExtra: Keras or JAX is not installed.
+        UsageError: example inputs or dynamic dimensions that do not fit.
+    """
+    need("keras", extra="keras", why=_WHY)
+    _choose_backend()
+    import keras
+
+    entries = tuple(_with_examples(entry) for entry in bundle.entries)
+    bundle = replace(bundle, entries=entries)
+    if keras.backend.backend() != "jax":
+        return _trace_elsewhere(bundle, dynamic, keras.backend.backend())
+    need("jax", extra="keras", why=_WHY)
+    models = tuple(replace(e, function=pure(e.function, e.inputs, e.name)) for e in entries)
+    with user_frames():
+        return from_jax.trace(replace(bundle, entries=models), dynamic=dynamic)
+
+
+def _trace_elsewhere(bundle: Bundle, dynamic: Dynamic, backend: str) -> tuple[TracedFunction, ...]:
+    """Through JAX in a child; through TensorFlow if only the model's own Python can make it.
+
+    JAX goes first because dimensions can be dynamic there, and because the compiler dies of the
+    loops that TensorFlow makes of recurrent layers.
+    """
+    from edgec.exporters.from_keras.elsewhere import NotReopened, trace_in_child
+
+    try:
+        return trace_in_child(bundle, dynamic=dynamic)
+    except NotReopened:
+        if backend != "tensorflow" or dynamic:
+            raise
+    from edgec.exporters.from_tensorflow.export import trace as trace_tensorflow
+
+    return trace_tensorflow(bundle, dynamic=dynamic)
+
+
+def load(path: Path, *, signatures: tuple[str, ...]) -> Bundle:
+    """Open a `.keras` file; the example inputs are made from its input shapes.
+
+    Raises:
+        MissingExtra: Keras or its backend is not installed.
+        SourceError: it is no such file, or its layers are not known here.
+    """
+    need("keras", extra="keras", why="opening a .keras file")
+    _choose_backend()
+    import keras
+
+    if len(signatures) > 1 or any(name != "main" for name in signatures):
+        raise SourceError(
+            f"{path} has no signature {next(n for n in signatures if n != 'main')}",
+            hint="a .keras file has one, main; give --signature NAME=main to rename it",
+        )
+    try:
+        model = keras.models.load_model(path, compile=False)
+    except EdgecError:
+        raise
+    except Exception as error:
+        raise SourceError(
+            f"Keras cannot open {path}: {reason_of(error)}",
+            where=place_of_error(error),
+            hint="a model with own layers or Lambdas is exported from Python: name a function "
+            "that returns it, as model.py:make_model",
+        ) from error
+    return Bundle((Entry(model),))
+
+
+def _choose_backend() -> None:
+    """Have Keras run on JAX, unless it was imported before or the user chose another backend.
+
+    Opening a file brings TensorFlow along where it is installed, with notes about this machine.
+    """
+    if "keras" not in sys.modules:
+        os.environ.setdefault("KERAS_BACKEND", "jax")
+    if "tensorflow" not in sys.modules:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+    need(
+        {"jax": "jax", "tensorflow": "tensorflow", "torch": "torch"}.get(
+            os.environ.get("KERAS_BACKEND", ""), "keras"
+        ),
+        extra="keras",
+        why=_WHY,
+    )
+
+
+def _with_examples(entry: Entry) -> Entry:
+    if entry.inputs or entry.kwargs:
+        return entry
+    given = getattr(entry.function, "inputs", None)
+    names = input_names(entry.function)
+    if not given or not names:
+        raise SourceError(
+            f"the Keras model {entry.name} has no input shapes to make example inputs from",
+            hint="give example inputs: return (model, example_inputs)",
+        )
+    arrays = [_example(name, tensor) for name, tensor in zip(names, given, strict=True)]
+    structure = getattr(entry.function, "_inputs_struct", None)
+    if isinstance(structure, Mapping):
+        by_tensor = {id(t): array for t, array in zip(given, arrays, strict=True)}
+        return replace(entry, inputs=({k: by_tensor[id(t)] for k, t in structure.items()},))
+    if isinstance(structure, list | tuple) and len(arrays) > 1:
+        return replace(entry, inputs=(list(arrays),))
+    return replace(entry, inputs=tuple(arrays))
+
+
+def _example(name: str, tensor: Any) -> np.ndarray:
+    dtype = DType.of(tensor.dtype)
+    shape = tuple(
+        Dim(name=f"{name}_{axis}", minimum=1, maximum=1) if size is None else int(size)
+        for axis, size in enumerate(tensor.shape)
+    )
+    return example_array(TensorSpec(name=name, shape=shape, dtype=dtype))

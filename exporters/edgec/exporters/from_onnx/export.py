@@ -1,0 +1,292 @@
+"""ONNX models to traced functions; onnxruntime gives the golden answers.
+
+Initialisers of some size are weights by their names; smaller ones, which operations read shapes
+and scales from, stay constants. Names of inputs and outputs are kept, spelt as Python can.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgec.exporters.bundle import Bundle, Entry
+from edgec.exporters.dynamic import Dynamic, other_sizes, resize
+from edgec.exporters.extras import need
+from edgec.exporters.from_onnx.inputs import OnnxInput, example_inputs, graph_inputs, plain_name
+from edgec.exporters.from_onnx.lower import lower
+from edgec.exporters.from_onnx.prepare import initializers, prepare
+from edgec.exporters.from_onnx.quantised import is_quantised
+from edgec.exporters.lift_weights import SMALLEST
+from edgec.exporters.traced import TracedCall, TracedFunction
+from edgec.runtime.dtypes import DType
+from edgec.runtime.errors import ExportError, SourceError, UsageError
+from edgec.runtime.signature import Argument, Dim, Signature, TensorSpec
+from edgec.toolchain.program import Input, Output, Parameter, Role
+
+__all__ = ["load", "trace"]
+
+
+def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
+    """Import each `onnx.ModelProto` of a bundle, and run it in onnxruntime for golden answers.
+
+    Raises:
+        ExportError: the model cannot be run or imported; UnsupportedOp where an operation is why.
+        MissingExtra: onnx or onnxruntime is not installed.
+        UsageError: example inputs or dynamic dimensions that do not fit.
+    """
+    for package in ("onnx", "onnxruntime"):
+        need(package, extra="onnx", why="exporting an ONNX model")
+    return tuple(_trace(entry, dynamic) for entry in bundle.entries)
+
+
+def load(path: Path, *, signatures: tuple[str, ...]) -> Bundle:
+    """Open an `.onnx` file; example inputs are made from its input shapes.
+
+    Raises:
+        SourceError: it is no ONNX model.
+    """
+    need("onnx", extra="onnx", why="opening an ONNX model")
+    import onnx
+
+    unknown = [name for name in signatures if name != "main"]
+    if unknown:
+        raise SourceError(
+            f"{path} has no signature {unknown[0]}",
+            hint="an .onnx file has one, main; give --signature NAME=main to rename it",
+        )
+    try:
+        model = onnx.load(path)
+        onnx.checker.check_model(model)
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        raise SourceError(
+            f"{path} is no sound ONNX model: {lines[0] if lines else type(error).__name__}",
+            hint="export it again from its framework",
+        ) from error
+    return Bundle((Entry(model),))
+
+
+def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
+    model = entry.function
+    if not hasattr(model, "graph") or not hasattr(model, "opset_import"):
+        raise SourceError(
+            f"{entry.name} is a {type(model).__name__}, which is no ONNX model",
+            hint="give an onnx.ModelProto, as onnx.load reads it",
+        )
+    if entry.has_state:
+        raise ExportError(
+            f"{entry.name} takes the bundle's state, and ONNX models have none",
+            hint="pass the state in as an input and out as an output",
+        )
+    session = _Session(model, entry.name)
+    given = graph_inputs(model)
+    examples = _bound(entry, given) or example_inputs(given, session.runs)
+    shapes = dynamic.shapes({i.name: array.shape for i, array in zip(given, examples, strict=True)})
+    inputs = tuple(
+        TensorSpec(name=i.name, shape=shapes[i.name], dtype=DType.of(array.dtype))
+        for i, array in zip(given, examples, strict=True)
+    )
+    literal = _Session(model, entry.name, literal=True) if is_quantised(model) else None
+    calls = tuple(
+        TracedCall(
+            inputs=tuple(data),
+            outputs=(answers := session.run(given, data)),
+            within=_within(answers, literal.run(given, data)) if literal is not None else (),
+        )
+        for data in _example_data(inputs, examples)
+    )
+    static = all(spec.is_static for spec in inputs)
+    prepared = prepare(
+        model,
+        {i.own: [d.name if isinstance(d, Dim) else d for d in shapes[i.name]] for i in given},
+    )
+    roles, weights = _lift(prepared, {i.own: number for number, i in enumerate(given)})
+    code, dialect = lower(prepared, static=static, name=entry.name)
+    outputs = _outputs(prepared, inputs, calls)
+    several = len(outputs) > 1
+    return TracedFunction(
+        module=code,
+        dialect=dialect,
+        signature=Signature(
+            name=entry.name,
+            inputs=inputs,
+            outputs=outputs,
+            arguments=tuple(Argument(name=s.name, tree=i) for i, s in enumerate(inputs)),
+            result={s.name: i for i, s in enumerate(outputs)} if several else 0,
+        ),
+        arguments=roles,
+        results=tuple(Output(index=i) for i in range(len(outputs))),
+        parameters=weights,
+        calls=calls,
+    )
+
+
+class _Session:
+    """The model in onnxruntime; `literal` leaves every operation as it stands in the file."""
+
+    def __init__(self, model: Any, name: str, *, literal: bool = False) -> None:
+        import onnxruntime as ort
+
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        if literal:
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        self._name = name
+        try:
+            self._session = ort.InferenceSession(
+                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:
+            raise ExportError(
+                f"onnxruntime refuses the model: {_first_line(error)}",
+                hint="check the file with onnx.checker.check_model",
+            ) from error
+
+    def runs(self, given: Sequence[OnnxInput], data: Sequence[np.ndarray]) -> str:
+        """Empty if the model gives answers for this data, else why not."""
+        try:
+            answers = self.run(given, data)
+        except ExportError as error:
+            return error.what
+        for answer in answers:
+            if not answer.size:
+                return "an answer is empty"
+            if answer.dtype.kind == "f" and np.isnan(answer).any():
+                return "an answer is not a number"
+        return ""
+
+    def run(self, given: Sequence[OnnxInput], data: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """The model's answers."""
+        feed = {i.own: array for i, array in zip(given, data, strict=True)}
+        try:
+            answers = self._session.run(None, feed)
+        except Exception as error:
+            raise ExportError(
+                f"{self._name} cannot be run on the example inputs: {_first_line(error)}",
+                hint="give example inputs from Python: a function that returns "
+                "(onnx.load(path), example_inputs)",
+            ) from error
+        return tuple(np.asarray(answer) for answer in answers)
+
+
+def _within(answers: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> tuple[float, ...]:
+    """How far a quantised model's answers may be off.
+
+    A sum that lies between two bytes goes either way with the order of summation, and what follows
+    differs by a step. So answers may be four times as far off as onnxruntime's own two ways of
+    computing them are apart, and by one part in fifty of the largest answer.
+    """
+    found = []
+    for answer, other in zip(answers, others, strict=True):
+        if answer.dtype.kind not in "fiu" or not answer.size:
+            found.append(0.0)
+            continue
+        wide, apart = answer.astype(np.float64), other.astype(np.float64)
+        most = float(np.abs(wide - apart).max()) if wide.shape == apart.shape else 0.0
+        found.append(max(4 * most, 0.02 * float(np.abs(wide).max())))
+    return tuple(found)
+
+
+def _bound(entry: Entry, given: Sequence[OnnxInput]) -> list[np.ndarray]:
+    """The entry's example inputs in the graph's order; empty if it has none."""
+    if not entry.inputs and not entry.kwargs:
+        return []
+    values: dict[str, Any] = {i.name: v for i, v in zip(given, entry.inputs, strict=False)}
+    for key, value in dict(entry.kwargs or {}).items():
+        values[plain_name(key)] = value
+    names = [i.name for i in given]
+    if len(entry.inputs) > len(given) or set(values) != set(names):
+        raise UsageError(
+            f"the example inputs do not fit {entry.name}",
+            hint=f"it takes {', '.join(names)}",
+        )
+    return [np.asarray(values[name]) for name in names]
+
+
+def _example_data(
+    inputs: Sequence[TensorSpec], examples: Sequence[np.ndarray]
+) -> list[list[np.ndarray]]:
+    sets = [list(examples)]
+    dims: dict[str, Dim] = {}
+    sizes: dict[str, int] = {}
+    for spec, array in zip(inputs, examples, strict=True):
+        for dim, size in zip(spec.shape, array.shape, strict=True):
+            if isinstance(dim, Dim):
+                dims[dim.name], sizes[dim.name] = dim, size
+    for chosen in other_sizes(dims, sizes) if dims else ():
+        sets.append(
+            [
+                resize(a, [d if isinstance(d, int) else chosen[d.name] for d in spec.shape])
+                for a, spec in zip(examples, inputs, strict=True)
+            ]
+        )
+    return sets
+
+
+def _lift(model: Any, inputs: Mapping[str, int]) -> tuple[tuple[Role, ...], dict[str, np.ndarray]]:
+    """Turn large initialisers into graph inputs; the role of each input, and the weights."""
+    from onnx import helper
+
+    graph = model.graph
+    weights: dict[str, np.ndarray] = {}
+    for name, value in initializers(model).items():
+        if value.nbytes < SMALLEST or value.dtype.kind not in "fV":
+            continue
+        weights[name] = value
+    for tensor in [t for t in graph.initializer if t.name in weights]:
+        graph.input.append(
+            helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        )
+        graph.initializer.remove(tensor)
+    roles: list[Role] = []
+    constants = {t.name for t in graph.initializer}
+    for value in graph.input:
+        if value.name in constants:
+            continue
+        roles.append(
+            Parameter(name=value.name) if value.name in weights else Input(index=inputs[value.name])
+        )
+    return tuple(roles), weights
+
+
+def _outputs(
+    model: Any, inputs: Sequence[TensorSpec], calls: Sequence[TracedCall]
+) -> tuple[TensorSpec, ...]:
+    dims = {d.name: d for spec in inputs for d in spec.shape if isinstance(d, Dim)}
+    found: list[TensorSpec] = []
+    for number, value in enumerate(model.graph.output):
+        name = plain_name(value.name)
+        sizes = {call.outputs[number].shape for call in calls}
+        first = calls[0].outputs[number]
+        shape: list[int | Dim] = list(first.shape)
+        inferred = value.type.tensor_type.shape.dim
+        for axis in range(len(shape)) if dims else ():
+            known = inferred[axis] if axis < len(inferred) else None
+            if known is not None and known.dim_param in dims:
+                shape[axis] = dims[known.dim_param]
+            elif len({size[axis] for size in sizes}) > 1:
+                following = _following(
+                    inputs, calls, [c.outputs[number].shape[axis] for c in calls]
+                )
+                shape[axis] = following or Dim(name=f"{name}_{axis}")
+        found.append(TensorSpec(name=name, shape=tuple(shape), dtype=DType.of(first.dtype)))
+    return tuple(found)
+
+
+def _following(
+    inputs: Sequence[TensorSpec], calls: Sequence[TracedCall], sizes: Sequence[int]
+) -> Dim | None:
+    """The one dimension of the inputs that had these sizes in the calls."""
+    found = {
+        dim.name: dim
+        for number, spec in enumerate(inputs)
+        for axis, dim in enumerate(spec.shape)
+        if isinstance(dim, Dim) and [c.inputs[number].shape[axis] for c in calls] == list(sizes)
+    }
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

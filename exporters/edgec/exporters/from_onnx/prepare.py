@@ -1,0 +1,364 @@
+"""An ONNX model as it comes to one that importers take: known shapes, opset 17, plain operations.
+
+Each step takes a model and gives a model; `prepare` runs them in order. Real files need all of
+them: they hold `If`s over constants, stale shapes, reflecting pads and strided convolutions whose
+padding nobody reads.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgec.exporters.from_onnx.quantised import plain_quantised
+from edgec.runtime.errors import ExportError, UnsupportedOp
+
+__all__ = ["OPSET", "initializers", "prepare"]
+
+OPSET = 17
+"""The version of ONNX' operations that the importer knows best."""
+
+_OWN_DOMAINS = ("", "ai.onnx")
+
+
+def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
+    """The prepared copy of a model.
+
+    Args:
+        model: an `onnx.ModelProto`; it is not changed.
+        shapes: the shape of each input; a string names a dimension that stays unknown.
+
+    Raises:
+        ExportError: ONNX or onnxruntime refuses the model.
+        UnsupportedOp: an operation of another domain than ONNX' own.
+    """
+    copy = type(model)()
+    copy.CopyFrom(model)
+    copy = _with_shapes(copy, shapes)
+    copy = _at_opset(copy)
+    copy = _folded(copy)
+    _only_onnx(copy)
+    copy = _inferred(plain_quantised(_inferred(copy)))
+    for rewrite in (_gather_reflections, _gather_nearest, _trim_unread, _select_for_bool):
+        copy = _rewritten(copy, rewrite)
+    copy = _inferred(copy)
+    empty = [name for name, shape in _Facts(copy).shapes.items() if 0 in shape]
+    if empty:
+        raise ExportError(
+            f"at these input sizes {empty[0]} inside the model is empty",
+            hint="give larger example inputs",
+        )
+    return copy
+
+
+def initializers(model: Any) -> dict[str, np.ndarray]:
+    """The constant tensors of a model by name."""
+    from onnx import numpy_helper
+
+    return {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+
+
+def _with_shapes(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
+    for value in model.graph.input:
+        if value.name not in shapes:
+            continue
+        dims = value.type.tensor_type.shape
+        del dims.dim[:]
+        for size in shapes[value.name]:
+            dim = dims.dim.add()
+            if isinstance(size, str):
+                dim.dim_param = size
+            else:
+                dim.dim_value = size
+    _forget_shapes(model)
+    return model
+
+
+def _forget_shapes(model: Any) -> None:
+    """Drop what the file says of inner and output sizes: it spoke of the old input shapes."""
+    del model.graph.value_info[:]
+    for value in model.graph.output:
+        for dim in value.type.tensor_type.shape.dim:
+            dim.Clear()
+
+
+def _at_opset(model: Any) -> Any:
+    from onnx import version_converter
+
+    version = max((o.version for o in model.opset_import if o.domain in _OWN_DOMAINS), default=1)
+    if version >= OPSET:
+        return model
+    try:
+        return version_converter.convert_version(model, OPSET)
+    except Exception as error:
+        raise ExportError(
+            f"ONNX cannot bring the model from opset {version} to {OPSET}: {_first_line(error)}",
+            hint=f"export it again from its framework with opset_version={OPSET}",
+        ) from error
+
+
+def _folded(model: Any) -> Any:
+    """Constants folded and `If`s over them resolved, by onnxruntime's basic optimisations."""
+    import onnx
+    import onnxruntime as ort
+
+    with tempfile.TemporaryDirectory(prefix="edgec-onnx-") as name:
+        source, target = Path(name) / "in.onnx", Path(name) / "out.onnx"
+        onnx.save(model, source)
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        options.optimized_model_filepath = str(target)
+        options.log_severity_level = 4
+        try:
+            ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise ExportError(
+                f"onnxruntime refuses the model: {_first_line(error)}",
+                hint="check the file with onnx.checker.check_model",
+            ) from error
+        folded = onnx.load(target)
+    for opset in [o for o in folded.opset_import if o.domain not in _OWN_DOMAINS]:
+        folded.opset_import.remove(opset)
+    return folded
+
+
+def _only_onnx(model: Any) -> None:
+    for node in _nodes(model.graph):
+        if node.domain not in _OWN_DOMAINS:
+            raise UnsupportedOp(
+                f"the model uses {node.domain}.{node.op_type}, which is not ONNX' own",
+                where=f"node {node.name}" if node.name else None,
+                hint="export the model again without quantisation or fusion for one runtime",
+            )
+
+
+def _nodes(graph: Any) -> Iterable[Any]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _nodes(attribute.g)
+
+
+def _inferred(model: Any) -> Any:
+    import onnx
+
+    _forget_shapes(model)
+    try:
+        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        raise ExportError(
+            f"ONNX cannot work out the shapes in the model: {_first_line(error)}",
+            hint="give example inputs of shapes that the model takes",
+        ) from error
+
+
+class _Facts:
+    """What is known of the values of a graph: constants, and shapes with None where unknown."""
+
+    def __init__(self, model: Any) -> None:
+        from onnx import TensorProto, helper, numpy_helper
+
+        graph = model.graph
+        self.constants = initializers(model)
+        for node in graph.node:
+            if node.op_type == "Constant" and node.attribute[0].HasField("t"):
+                self.constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
+        self.shapes: dict[str, list[int | None]] = {}
+        for value in (*graph.value_info, *graph.input, *graph.output):
+            if value.type.tensor_type.HasField("shape"):
+                self.shapes[value.name] = [
+                    d.dim_value if d.HasField("dim_value") else None
+                    for d in value.type.tensor_type.shape.dim
+                ]
+        self.bools = {
+            value.name
+            for value in (*graph.value_info, *graph.input)
+            if value.type.tensor_type.elem_type == TensorProto.BOOL
+        }
+        self._attribute_value = helper.get_attribute_value
+
+    def attributes(self, node: Any) -> dict[str, Any]:
+        """The attributes of a node, bytes as text."""
+        found = {a.name: self._attribute_value(a) for a in node.attribute}
+        return {k: v.decode() if isinstance(v, bytes) else v for k, v in found.items()}
+
+
+_Rewrite = Callable[[Any, Any, _Facts], list[Any] | None]
+
+
+def _rewritten(model: Any, rewrite: _Rewrite) -> Any:
+    """Each node of the main graph, or what `rewrite` has in its place."""
+    facts = _Facts(model)
+    nodes: list[Any] = []
+    for node in model.graph.node:
+        nodes.extend(rewrite(model.graph, node, facts) or [node])
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return model
+
+
+def _gather(graph: Any, node: Any, indices: Mapping[int, np.ndarray]) -> list[Any]:
+    """Gathers along several axes in the place of a node."""
+    from onnx import helper, numpy_helper
+
+    made: list[Any] = []
+    value = node.input[0]
+    for number, (axis, index) in enumerate(indices.items()):
+        last = number == len(indices) - 1
+        name = f"{node.output[0]}_axis{axis}"
+        graph.initializer.append(numpy_helper.from_array(index.astype(np.int64), f"{name}_index"))
+        output = node.output[0] if last else name
+        made.append(helper.make_node("Gather", [value, f"{name}_index"], [output], axis=axis))
+        value = output
+    return made
+
+
+def _gather_reflections(graph: Any, node: Any, facts: _Facts) -> list[Any] | None:
+    """A reflecting or edge `Pad` of known size is a gather; importers take constant pads only."""
+    mode = facts.attributes(node).get("mode", "constant")
+    if node.op_type != "Pad" or mode not in ("reflect", "edge"):
+        return None
+    pads = facts.constants.get(node.input[1])
+    shape = facts.shapes.get(node.input[0])
+    if pads is None or shape is None or len(node.input) > 3:
+        return None
+    rank = len(shape)
+    indices: dict[int, np.ndarray] = {}
+    for axis in range(rank):
+        size, before, after = shape[axis], int(pads[axis]), int(pads[axis + rank])
+        if not before and not after:
+            continue
+        if size is None or before < 0 or after < 0:
+            return None
+        indices[axis] = np.pad(np.arange(size), (before, after), mode=mode)
+    return _gather(graph, node, indices) or None
+
+
+def _gather_nearest(graph: Any, node: Any, facts: _Facts) -> list[Any] | None:
+    """A `Resize` to the nearest value, of known sizes, is a gather."""
+    if node.op_type != "Resize" or facts.attributes(node).get("mode", "nearest") != "nearest":
+        return None
+    attributes = facts.attributes(node)
+    before, after = facts.shapes.get(node.input[0]), facts.shapes.get(node.output[0])
+    scales = facts.constants.get(node.input[2]) if len(node.input) > 2 and node.input[2] else None
+    if before is None or after is None or "axes" in attributes:
+        return None
+    indices: dict[int, np.ndarray] = {}
+    for axis, (old, new) in enumerate(zip(before, after, strict=True)):
+        scale = None if scales is None or not scales.size else float(scales[axis])
+        if old is None or new is None:
+            if scale == 1.0:
+                continue
+            return None
+        if old == new:
+            continue
+        place = _resized_place(np.arange(new), old, new, scale or new / old, attributes)
+        if place is None:
+            return None
+        indices[axis] = np.clip(place, 0, old - 1)
+    return _gather(graph, node, indices) or None
+
+
+def _resized_place(
+    at: np.ndarray, old: int, new: int, scale: float, attributes: Mapping[str, Any]
+) -> np.ndarray | None:
+    """Which old index each new one takes, as ONNX' specification of Resize says."""
+    transform = attributes.get("coordinate_transformation_mode", "half_pixel")
+    if transform == "asymmetric":
+        place = at / scale
+    elif transform == "half_pixel" or (transform == "pytorch_half_pixel" and new > 1):
+        place = (at + 0.5) / scale - 0.5
+    elif transform == "align_corners" and new > 1:
+        place = at * (old - 1) / (new - 1)
+    else:
+        return None
+    rounding = attributes.get("nearest_mode", "round_prefer_floor")
+    if rounding == "floor":
+        return np.floor(place)
+    if rounding == "ceil":
+        return np.ceil(place)
+    return np.ceil(place - 0.5) if rounding == "round_prefer_floor" else np.floor(place + 0.5)
+
+
+def _trim_unread(graph: Any, node: Any, facts: _Facts) -> list[Any] | None:
+    """A strided convolution reads nothing past its last window, and the compiler refuses that.
+
+    What is not read is taken off the padding at the end, then off the input.
+    """
+    from onnx import helper
+
+    if node.op_type != "Conv":
+        return None
+    attributes = facts.attributes(node)
+    weight = facts.shapes.get(node.input[1]) or [None]
+    if node.input[1] in facts.constants:
+        weight = list(facts.constants[node.input[1]].shape)
+    kernel, rank = weight[2:], len(weight) - 2
+    sizes = (facts.shapes.get(node.input[0]) or [])[2:]
+    if attributes.get("auto_pad", "NOTSET") != "NOTSET" or len(sizes) != rank:
+        return None
+    strides = list(attributes.get("strides", [1] * rank))
+    dilations = list(attributes.get("dilations", [1] * rank))
+    pads = list(attributes.get("pads", [0] * 2 * rank))
+    ends: dict[int, int] = {}
+    changed = False
+    for axis, (size, width) in enumerate(zip(sizes, kernel, strict=True)):
+        if size is None or width is None:
+            return None
+        window = (width - 1) * dilations[axis] + 1
+        unread = (size + pads[axis] + pads[axis + rank] - window) % strides[axis]
+        padded = min(unread, pads[axis + rank])
+        pads[axis + rank] -= padded
+        if unread > padded:
+            ends[axis + 2] = size - (unread - padded)
+        changed |= unread > 0
+    if not changed:
+        return None
+    new = type(node)()
+    new.CopyFrom(node)
+    for attribute in [a for a in new.attribute if a.name == "pads"]:
+        new.attribute.remove(attribute)
+    new.attribute.append(helper.make_attribute("pads", pads))
+    if not ends:
+        return [new]
+    new.input[0] = f"{node.output[0]}_read"
+    return [_slice(graph, node.input[0], new.input[0], ends), new]
+
+
+def _slice(graph: Any, value: str, output: str, ends: Mapping[int, int]) -> Any:
+    """The beginning of a value along some axes."""
+    from onnx import helper, numpy_helper
+
+    operands = {"starts": [0] * len(ends), "ends": list(ends.values()), "axes": list(ends)}
+    names = []
+    for what, numbers in operands.items():
+        names.append(f"{output}_{what}")
+        graph.initializer.append(numpy_helper.from_array(np.array(numbers, np.int64), names[-1]))
+    return helper.make_node("Slice", [value, *names], [output])
+
+
+def _select_for_bool(graph: Any, node: Any, facts: _Facts) -> list[Any] | None:
+    """A cast from bool to float is a choice of 1 or 0, which the compiler fuses without fault.
+
+    A one-hot matrix product through the cast is refused: "failed to legalize unresolved source
+    materialization" on CPU, "failed to legalize operation 'arith.sitofp'" on Vulkan.
+    """
+    from onnx import TensorProto, helper
+
+    if node.op_type != "Cast" or node.input[0] not in facts.bools:
+        return None
+    kind = facts.attributes(node)["to"]
+    if kind not in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16):
+        return None
+    names = [f"{node.output[0]}_{value}" for value in ("one", "zero")]
+    for name, value in zip(names, (1.0, 0.0), strict=True):
+        graph.initializer.append(helper.make_tensor(name, kind, [], [value]))
+    return [helper.make_node("Where", [node.input[0], *names], [node.output[0]], name=node.name)]
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

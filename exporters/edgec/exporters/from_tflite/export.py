@@ -1,0 +1,270 @@
+"""`.tflite` files to traced functions, through JAX; LiteRT gives the golden answers.
+
+Every operator has a function of its own in `operators`; quantised models keep their
+integers. Names of inputs and outputs are the signature's, spelt as Python can; the tensors' own
+names and their quantisation stay with them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgec.exporters.bundle import Bundle, Entry
+from edgec.exporters.dynamic import Dynamic, other_sizes, resize
+from edgec.exporters.examples import example_array
+from edgec.exporters.extras import need
+from edgec.exporters.failures import user_errors
+from edgec.exporters.from_jax.arguments import Leaf
+from edgec.exporters.from_jax.lower import Lowered, lower
+from edgec.exporters.from_jax.shapes import InputShapes, choose_shapes
+from edgec.exporters.from_onnx.inputs import plain_name
+from edgec.exporters.from_tflite.graph import check_operators, compute, weights_of
+from edgec.exporters.from_tflite.model import (
+    TfliteModel,
+    TfliteSignature,
+    TfliteSubgraph,
+    TfliteTensor,
+    read_model,
+)
+from edgec.exporters.from_tflite.run import LiteRt
+from edgec.exporters.traced import TracedCall, TracedFunction
+from edgec.runtime.dtypes import DType
+from edgec.runtime.errors import ExportError, SourceError, UsageError
+from edgec.runtime.files import read_bytes
+from edgec.runtime.signature import Argument, Dim, Signature, TensorSpec
+from edgec.toolchain.program import Dialect, Input, Output, Parameter
+
+__all__ = ["TfliteFunction", "load", "trace"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TfliteFunction:
+    """One signature of a file, or its first subgraph where it has none.
+
+    Attributes:
+        data: the file's bytes.
+        model: the same, read.
+        signature: which; None for the first subgraph.
+        subject: the file's name, for messages.
+    """
+
+    data: bytes
+    model: TfliteModel
+    signature: TfliteSignature | None
+    subject: str
+
+    @property
+    def graph(self) -> TfliteSubgraph:
+        """Its tensors and operators."""
+        return self.model.subgraphs[self.signature.subgraph if self.signature else 0]
+
+    @property
+    def inputs(self) -> list[TfliteTensor]:
+        """What it takes."""
+        return [self.graph.tensors[i] for i in self.graph.inputs]
+
+    def names(self, indices: Sequence[int], *, results: bool = False) -> list[str]:
+        """Names for tensors, spelt as Python can, that differ."""
+        said = {} if self.signature is None else self.signature.inputs
+        if results and self.signature is not None:
+            said = self.signature.outputs
+        found: list[str] = []
+        for index in indices:
+            name = plain_name(said.get(index, self.graph.tensors[index].name))
+            number, unique = 1, name
+            while unique in found:
+                number += 1
+                unique = f"{name}_{number}"
+            found.append(unique)
+        return found
+
+
+def load(path: Path, *, signatures: tuple[str, ...]) -> Bundle:
+    """Open a `.tflite` file: an entry a signature, with made-up example inputs.
+
+    A file without signatures has one, `main`.
+
+    Raises:
+        FileError: it cannot be read.
+        MissingExtra: LiteRT or JAX is not installed.
+        SourceError: it is no such file, or has no such signature.
+    """
+    data = read_bytes(path)
+    model = read_model(data, str(path))
+    functions = {
+        plain_name(s.key): TfliteFunction(data=data, model=model, signature=s, subject=str(path))
+        for s in model.signatures
+    } or {"main": TfliteFunction(data=data, model=model, signature=None, subject=str(path))}
+    unknown = [name for name in signatures if name not in functions]
+    if unknown:
+        raise SourceError(
+            f"{path} has no signature {unknown[0]}", hint=f"it has {', '.join(functions)}"
+        )
+    kept = signatures or tuple(functions)
+    return Bundle(tuple(Entry(functions[name], name=name) for name in kept))
+
+
+def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
+    """Write each function of a bundle as StableHLO, and run it in LiteRT for golden answers.
+
+    Raises:
+        ExportError: LiteRT cannot run it, or JAX cannot trace it; UnsupportedOp where an operator
+            is the reason, by name.
+        MissingExtra: LiteRT or JAX is not installed.
+        UsageError: example inputs or dynamic dimensions that do not fit.
+    """
+    for package in ("jax", "ai_edge_litert"):
+        need(package, extra="tflite", why="exporting a .tflite file")
+    import jax
+
+    with jax.enable_x64(True):  # 64-bit integers stay what they are
+        return tuple(_trace(entry, dynamic) for entry in bundle.entries)
+
+
+def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
+    function = entry.function
+    if not isinstance(function, TfliteFunction):
+        raise SourceError(
+            f"{entry.name} is a {type(function).__name__}, which is no .tflite file",
+            hint="export it by its path: export_source('model.tflite')",
+        )
+    graph = function.graph
+    check_operators(graph, function.subject, function.model.subgraphs)
+    names = function.names(graph.inputs)
+    examples = _examples(entry, function, names)
+    leaves = [Leaf(name=n, value=a) for n, a in zip(names, examples, strict=True)]
+    shapes = choose_shapes(leaves, dynamic)
+    weights = weights_of(graph)
+    lowered = _lowered(function, weights, shapes, entry.name)
+    runner = LiteRt(
+        function.data,
+        function.model,
+        function.signature.subgraph if function.signature else 0,
+        function.signature.key if function.signature else "",
+        entry.name,
+    )
+    calls = runner.calls(_example_data(shapes, examples))
+    return TracedFunction(
+        module=lowered.bytecode,
+        dialect=Dialect.STABLEHLO,
+        signature=_signature(entry.name, function, shapes, lowered),
+        arguments=(
+            *(Parameter(name=name) for name in weights),
+            *(Input(index=i) for i in range(len(names))),
+        ),
+        results=tuple(Output(index=i) for i in range(len(graph.outputs))),
+        parameters={name: _data(tensor) for name, tensor in weights.items()},
+        calls=_checked(calls, lowered, entry.name),
+    )
+
+
+def _lowered(
+    function: TfliteFunction, weights: dict[str, TfliteTensor], shapes: InputShapes, name: str
+) -> Lowered:
+    indices = [tensor.index for tensor in weights.values()]
+
+    def call(given: Sequence[Any], states: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+        own = dict(zip(indices, given, strict=True))
+        return compute(function.graph, inputs, own, function.model.subgraphs)
+
+    call.__name__ = name  # JAX writes it into the names of operations
+    hint = "this is an error in the exporter: please report it with the file"
+    if shapes.dims:
+        hint = "name fewer dimensions as dynamic: the file was converted for others"
+    with user_errors(name, "traced by JAX", hint=hint):
+        return lower(call, [_data(t) for t in weights.values()], [], shapes.specs, name=name)
+
+
+def _signature(
+    name: str, function: TfliteFunction, shapes: InputShapes, lowered: Lowered
+) -> Signature:
+    graph = function.graph
+    inputs = tuple(
+        TensorSpec(
+            name=spec.name,
+            shape=spec.shape,
+            dtype=spec.dtype,
+            quantization=tensor.quantization,
+            original=tensor.name,
+        )
+        for spec, tensor in zip(shapes.inputs, function.inputs, strict=True)
+    )
+    outputs = tuple(
+        TensorSpec(
+            name=output,
+            shape=shapes.named(shape),
+            dtype=DType.of(dtype),
+            quantization=graph.tensors[index].quantization,
+            original=graph.tensors[index].name,
+        )
+        for output, index, (shape, dtype) in zip(
+            function.names(graph.outputs, results=True),
+            graph.outputs,
+            lowered.results,
+            strict=True,
+        )
+    )
+    several = len(outputs) > 1
+    return Signature(
+        name=name,
+        inputs=inputs,
+        outputs=outputs,
+        arguments=tuple(Argument(name=s.name, tree=i) for i, s in enumerate(inputs)),
+        result={s.name: i for i, s in enumerate(outputs)} if several else 0,
+    )
+
+
+def _examples(entry: Entry, function: TfliteFunction, names: Sequence[str]) -> list[np.ndarray]:
+    """The entry's example inputs in the file's order, or made-up ones."""
+    if not entry.inputs and not entry.kwargs:
+        return [_example(t, name) for t, name in zip(function.inputs, names, strict=True)]
+    values = dict(zip(names, entry.inputs, strict=False)) | dict(entry.kwargs or {})
+    if len(entry.inputs) > len(names) or set(values) != set(names):
+        raise UsageError(
+            f"the example inputs do not fit {entry.name}", hint=f"it takes {', '.join(names)}"
+        )
+    return [np.asarray(values[name]) for name in names]
+
+
+def _example(tensor: TfliteTensor, name: str) -> np.ndarray:
+    if tensor.quantization is None or tensor.dtype.itemsize > 2:
+        spec = TensorSpec(name=name, shape=tensor.shape, dtype=DType.of(tensor.dtype))
+        return example_array(spec)
+    # Quantised inputs use their whole range.
+    limits = np.iinfo(tensor.dtype)
+    random = np.random.default_rng(len(name))
+    return random.integers(limits.min, limits.max, tensor.shape, tensor.dtype, endpoint=True)
+
+
+def _example_data(shapes: InputShapes, examples: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+    sets = [list(examples)]
+    for sizes in other_sizes(shapes.dims, shapes.sizes) if shapes.dims else ():
+        sets.append(
+            [
+                resize(a, [sizes[d.name] if isinstance(d, Dim) else d for d in spec.shape])
+                for a, spec in zip(examples, shapes.inputs, strict=True)
+            ]
+        )
+    return sets
+
+
+def _data(tensor: TfliteTensor) -> np.ndarray:
+    return np.zeros(0) if tensor.data is None else tensor.data
+
+
+def _checked(calls: tuple[TracedCall, ...], lowered: Lowered, name: str) -> tuple[TracedCall, ...]:
+    """The calls, if LiteRT's answers have the shapes and types that were traced."""
+    for answer, (shape, dtype) in zip(calls[0].outputs, lowered.results, strict=True):
+        fixed = [
+            d if isinstance(d, int) else size for d, size in zip(shape, answer.shape, strict=False)
+        ]
+        if answer.dtype != dtype or len(shape) != answer.ndim or fixed != list(answer.shape):
+            raise ExportError(
+                f"{name} gives {answer.dtype}{list(answer.shape)} in LiteRT and was traced as "
+                f"{dtype}{list(shape)}",
+                hint="this is an error in the exporter: please report it with the file",
+            )
+    return calls

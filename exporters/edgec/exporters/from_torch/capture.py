@@ -1,0 +1,294 @@
+"""A PyTorch model and example inputs to a functional graph in core aten operations.
+
+The graph is `torch.export`'s: weights, buffers and inputs are its placeholders, and what the model
+changes in place comes out as a further result.
+"""
+
+import contextlib
+import inspect
+import logging
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from edgec.exporters.from_torch.decompositions import decompositions
+from edgec.exporters.places import describe, first_users, place_of_error
+from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp
+
+__all__ = ["Callee", "callee", "capture", "evaluating", "quiet", "user_line"]
+
+_LOG = logging.getLogger("edgec.exporters")
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Callee:
+    """What is exported, in the forms it is needed in.
+
+    Attributes:
+        owner: the `torch.nn.Module` that holds weights and buffers.
+        forward: the function that stands in for the owner's `forward` while it is traced, or None.
+        program: the `torch.export.ExportedProgram`, where the user gave one.
+        run: calls the original in eager mode; without gradients if it is a module.
+        parameters: the function's own parameters; empty where they are not known.
+        is_model: whether it is a module (which runs in eval mode) rather than a plain function.
+    """
+
+    owner: Any
+    forward: Callable[..., Any] | None = None
+    program: Any | None = None
+    run: Callable[..., Any]
+    parameters: tuple[inspect.Parameter, ...]
+    is_model: bool = True
+
+
+def callee(function: Any) -> Callee:
+    """Look at what the user gave: a module, a module's method, a function, an exported program.
+
+    Raises:
+        SourceError: it is none of these.
+    """
+    import torch
+
+    if isinstance(function, torch.export.ExportedProgram):
+        return _callee_of_program(function)
+    if isinstance(function, torch.nn.Module):
+        return Callee(
+            owner=function,
+            run=_without_gradients(function),
+            parameters=_parameters(function.forward),
+        )
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, torch.nn.Module):
+        return Callee(
+            owner=owner,
+            forward=function,
+            run=_without_gradients(function),
+            parameters=_parameters(function),
+        )
+    if not callable(function):
+        raise SourceError(
+            f"a {type(function).__name__} is no PyTorch model",
+            hint="give a torch.nn.Module, one of its methods, a function of tensors or an "
+            "ExportedProgram",
+        )
+    holder = torch.nn.Module()
+    for name, module in _captured_modules(function).items():
+        holder.add_module(name, module)
+    return Callee(
+        owner=holder,
+        forward=function,
+        run=function,
+        parameters=_parameters(function),
+        is_model=False,
+    )
+
+
+@contextlib.contextmanager
+def evaluating(made: Callee) -> Iterator[None]:
+    """Keep a module in eval mode, and say so where that changes what it computes."""
+    training = [m for m in made.owner.modules() if m.training] if made.is_model else []
+    if made.program is None and any(_differs_in_training(child) for child in training):
+        _LOG.warning(
+            "%s is in training mode; it is exported in eval mode "
+            "(a plain function of tensors keeps the mode of the modules it uses)",
+            type(made.owner).__name__,
+        )
+    for child in training:
+        child.training = False
+    try:
+        yield
+    finally:
+        for child in training:
+            child.training = True
+
+
+def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shapes: Any) -> Any:
+    """The `ExportedProgram` in the operations that the lowering knows.
+
+    Args:
+        made: what to export.
+        args: example positional arguments.
+        kwargs: example keyword arguments.
+        shapes: `torch.export`'s `dynamic_shapes`, or None.
+
+    Raises:
+        UnsupportedOp: the model does what a graph cannot say (control flow on data, an operation
+            without a functional form …).
+        ExportError: a dimension asked to be dynamic is fixed by the model.
+    """
+    import torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), quiet(), _forwarding(made):
+        try:
+            program = made.program
+            if program is None:
+                program = torch.export.export(
+                    made.owner, args, dict(kwargs), dynamic_shapes=shapes, strict=False
+                )
+            return program.run_decompositions(dict(decompositions()))
+        except Exception as error:  # torch raises errors of every kind here
+            refusal = _refusal(error)
+            if made.is_model or shapes is not None:
+                raise refusal from error
+        try:
+            return _differentiated(made.run, args, kwargs)
+        except Exception as error:  # likewise
+            raise refusal from error
+
+
+def _differentiated(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Any:
+    """The `ExportedProgram` of a function that takes gradients, which torch.export alone cannot.
+
+    The function is run once with its operations, backward ones too, written down. Only tensors are
+    its inputs then.
+    """
+    import torch
+    import torch.utils._pytree as pytree
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    leaves, structure = pytree.tree_flatten((args, dict(kwargs)))
+    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    tensors = [leaves[place].detach().clone() for place in places]
+
+    def flat(*values: Any) -> Any:
+        filled = list(leaves)
+        for place, value in zip(places, values, strict=True):
+            filled[place] = value
+        again, keywords = pytree.tree_unflatten(filled, structure)
+        return function(*again, **keywords)
+
+    with torch.enable_grad():
+        written = make_fx(torch.func.functionalize(flat, remove="mutations"))(*tensors)
+    program = torch.export.export(written, tuple(tensors), strict=False)
+    return program.run_decompositions(dict(decompositions()))
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep torch's own warnings (deprecations inside torch and torch-mlir) from the user."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def user_line(stack: str | None) -> str | None:
+    """The innermost line of a printed stack that lies in the user's code: `model.py:12 (f)`."""
+    frames = [(file, int(line), name) for file, line, name in _FRAME.findall(stack or "")]
+    frames.reverse()
+    return first_users(frames) or (describe(*frames[0]) if frames else None)
+
+
+def _callee_of_program(program: Any) -> Callee:
+    positional, keywords = program.call_spec.in_spec.children()
+    signature = program.module_call_graph[0].signature
+    count = positional.num_children
+    names = list(signature.forward_arg_names or ()) if signature is not None else []
+    if len(names) < count:
+        names = [f"arg{index}" for index in range(count)]
+    kind = inspect.Parameter
+    parameters = [kind(name, kind.POSITIONAL_OR_KEYWORD) for name in names[:count]]
+    parameters += [kind(name, kind.KEYWORD_ONLY) for name in keywords.context]
+    module = program.module()
+    return Callee(
+        owner=module,
+        program=program,
+        run=_without_gradients(module),
+        parameters=tuple(parameters),
+    )
+
+
+def _parameters(function: Any) -> tuple[inspect.Parameter, ...]:
+    try:
+        return tuple(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return ()
+
+
+def _without_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
+    import torch
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with torch.no_grad():
+            return function(*args, **kwargs)
+
+    return run
+
+
+def _differs_in_training(module: Any) -> bool:
+    import torch.nn.modules as modules
+
+    if isinstance(module, modules.dropout._DropoutNd):
+        return float(module.p) > 0
+    return isinstance(module, modules.batchnorm._NormBase) and bool(module.track_running_stats)
+
+
+@contextlib.contextmanager
+def _forwarding(made: Callee) -> Iterator[None]:
+    """Let the owner's `forward` be the function that is exported."""
+    if made.forward is None:
+        yield
+        return
+    previous = made.owner.__dict__.get("forward")
+    made.owner.forward = made.forward
+    try:
+        yield
+    finally:
+        if previous is None:
+            del made.owner.forward
+        else:
+            made.owner.forward = previous
+
+
+def _captured_modules(function: Any) -> dict[str, Any]:
+    """The modules that a plain function uses from around it, by the names it uses."""
+    import torch
+
+    try:
+        found = inspect.getclosurevars(function)
+    except TypeError:
+        return {}
+    values = {**found.globals, **found.nonlocals}
+    return {name: v for name, v in values.items() if isinstance(v, torch.nn.Module)}
+
+
+def _refusal(error: Exception) -> ExportError:
+    """What torch said, as one error with the user's line and a next step."""
+    text = str(error)
+    where = user_line(text) or place_of_error(error)
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if "data-dependent" in text.lower() or "DataDependent" in type(error).__name__:
+        return UnsupportedOp(
+            f"the model's control flow or a shape depends on data: {first}",
+            where=where,
+            hint="choose with torch.where and keep sizes fixed; an `if` or loop on a tensor's "
+            "value has no portable form",
+        )
+    if "Constraints violated" in text or "ConstraintViolation" in type(error).__name__:
+        return ExportError(
+            f"the model fixes a dimension that was asked to be dynamic: {_constraint(text)}",
+            where=where,
+            hint="narrow the range, or leave that dimension static",
+        )
+    if "does not require grad" in text:
+        return UnsupportedOp(
+            f"a training step that changes its model in place cannot be exported: {first}",
+            where=where,
+            hint="write it as step(state, batch) -> (new_state, loss) with "
+            "torch.func.grad_and_value, and give Bundle the state",
+        )
+    return UnsupportedOp(
+        f"torch.export refuses the model: {type(error).__name__}: {first}",
+        where=where,
+        hint="rewrite that line with operations that torch.export can trace",
+    )
+
+
+def _constraint(text: str) -> str:
+    lines = [line.strip(" -\t") for line in text.splitlines() if line.strip()]
+    return next((line for line in lines[1:] if line), lines[0] if lines else "")

@@ -1,0 +1,389 @@
+"""PyTorch modules, their methods, plain functions and `.pt2` programs to traced functions."""
+
+import contextlib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgec.exporters.bundle import Bundle, Entry
+from edgec.exporters.dynamic import Dynamic, other_sizes, resize
+from edgec.exporters.extras import need
+from edgec.exporters.failures import reason_of, user_errors
+from edgec.exporters.from_torch.arguments import Arguments, bind_arguments
+from edgec.exporters.from_torch.capture import Callee, callee, capture, evaluating, quiet
+from edgec.exporters.from_torch.graph import Lifted, Storage, lift, mutated, names_of
+from edgec.exporters.from_torch.lower import to_stablehlo, to_torch_dialect
+from edgec.exporters.from_torch.shapes import Symbols, named_axes, torch_shapes, trace_sizes
+from edgec.exporters.from_torch.state import Snapshot
+from edgec.exporters.from_torch.values import (
+    as_tensors,
+    dtype_of,
+    register_dataclasses,
+    skeleton,
+    to_numpy,
+    to_tensor,
+)
+from edgec.exporters.traced import TracedCall, TracedFunction
+from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp, UsageError
+from edgec.runtime.signature import Dim, Signature, TensorSpec
+from edgec.runtime.tree import Tree, leaf_names
+from edgec.toolchain.program import Dialect, State
+
+__all__ = ["load", "trace"]
+
+_LOG = logging.getLogger("edgec.exporters")
+_ROUNDS_WITH_STATE = 3
+
+
+@dataclass(kw_only=True)
+class _Work:
+    """One entry on its way; what is learnt of it is filled in step by step."""
+
+    entry: Entry
+    made: Callee
+    snapshot: Snapshot
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    arguments: Arguments
+    shapes: tuple[tuple[int | Dim, ...], ...]
+    program: Any = None
+    lifted: Lifted | None = None
+    result: Tree = None
+    calls: list[TracedCall] = field(default_factory=list)
+
+
+def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
+    """Trace each entry of a bundle, and run it in eager PyTorch for golden answers.
+
+    Buffers (and parameters) that a call changes are state, by their names in the module; entries
+    that are methods of one module share them.
+
+    Raises:
+        ExportError: the model cannot run on its examples or be traced; UnsupportedOp where an
+            operation is the reason.
+        MissingExtra: PyTorch or torch-mlir is not installed.
+        SourceError: an entry holds no PyTorch model.
+        UsageError: example inputs or dynamic dimensions that do not fit.
+    """
+    need("torch", extra="torch", why="exporting a PyTorch model")
+    need("torch_mlir", extra="torch", why="exporting a PyTorch model")
+    state = as_tensors(bundle.state)
+    values = _state_leaves(state)
+    names = tuple(values)
+    with contextlib.ExitStack() as stack:
+        works = [_prepare(entry, state, names, dynamic, stack) for entry in bundle.entries]
+        for work in works:
+            _capture(work)
+        changed: dict[Storage, str] = {}
+        for work in works:
+            changed |= mutated(work.program)
+        for work in works:
+            new = names if work.entry.updates_state else ()
+            work.lifted = lift(
+                work.program, work.arguments.roles, changed, new, names_of(work.made.owner)
+            )
+        initial = {name: to_numpy(value, name) for name, value in values.items()}
+        for work in works:
+            _add_initial(initial, work)
+        _run_all(works, state)
+        modules, dialect = _lowered([_lifted(work).graph for work in works])
+        return tuple(
+            _traced(work, initial, module, dialect)
+            for work, module in zip(works, modules, strict=True)
+        )
+
+
+def load(path: Path, *, signatures: tuple[str, ...] = ()) -> Bundle:
+    """Open a `.pt2` file: one entry, `main`, with the example inputs it was exported with.
+
+    Raises:
+        SourceError: it cannot be read as an exported program.
+        UsageError: another signature than `main` is asked for.
+    """
+    need("torch", extra="torch", why="reading a .pt2 file")
+    import torch
+
+    if set(signatures) - {"main"}:
+        raise UsageError(
+            f"{path} has the one signature main, not {', '.join(signatures)}",
+            hint="leave --signature out",
+        )
+    try:
+        with quiet():
+            program = torch.export.load(path)
+    except Exception as error:  # torch raises errors of every kind here
+        raise SourceError(
+            f"{path} cannot be read as an exported PyTorch program: {reason_of(error)}",
+            hint="write it with torch.export.save(torch.export.export(model, args), path)",
+        ) from error
+    if program.example_inputs is None:
+        raise SourceError(
+            f"{path} holds no example inputs",
+            hint="export it again with torch.export, or load it in Python and give inputs",
+        )
+    args, kwargs = program.example_inputs
+    return Bundle((Entry(program, tuple(args), kwargs),))
+
+
+def _prepare(
+    entry: Entry,
+    state: Any,
+    names: tuple[str, ...],
+    dynamic: Dynamic,
+    stack: contextlib.ExitStack,
+) -> _Work:
+    made = callee(entry.function)
+    stack.enter_context(evaluating(made))
+    snapshot = Snapshot(made.owner, parameters=not made.is_model)
+    stack.callback(snapshot.restore)
+    args, kwargs = entry.inputs, dict(entry.kwargs or {})
+    register_dataclasses((args, kwargs))
+    args, kwargs = as_tensors(args), as_tensors(kwargs)
+    if entry.has_state:
+        args = (as_tensors(state), *args)
+    arguments = bind_arguments(made.parameters, args, kwargs, names if entry.has_state else None)
+    examples = {n: e.shape for n, e in zip(arguments.names, arguments.examples, strict=True)}
+    shapes = dynamic.shapes(examples) if entry.dynamic is None else examples
+    return _Work(
+        entry=entry,
+        made=made,
+        snapshot=snapshot,
+        args=args,
+        kwargs=kwargs,
+        arguments=arguments,
+        shapes=tuple(tuple(shape) for shape in shapes.values()),
+    )
+
+
+def _capture(work: _Work) -> None:
+    """Trace the entry; dynamic dimensions at a size that torch keeps open."""
+    examples = work.arguments.examples
+    sizes = trace_sizes(work.shapes, [e.shape for e in examples])
+    resized = [
+        to_tensor(resize(e, _concrete(shape, sizes)))
+        for e, shape in zip(examples, work.shapes, strict=True)
+    ]
+    args, kwargs = _filled(work, resized)
+    shapes = work.entry.dynamic
+    if shapes is None:
+        shapes = torch_shapes(resized, work.shapes)
+    # Results that are dataclasses are known to torch only after a first run.
+    register_dataclasses(_answer(work, *_filled(work, [to_tensor(e) for e in examples])))
+    work.snapshot.restore()
+    work.program = capture(work.made, args, kwargs, shapes)
+
+
+def _filled(work: _Work, inputs: Sequence[Any]) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """The entry's args and kwargs, with these tensors for its inputs, and its state's own."""
+    import torch
+    import torch.utils._pytree as pytree
+
+    rest = iter(inputs)
+    skip = len(pytree.tree_leaves(work.args[0])) if work.entry.has_state else 0
+    leaves, structure = pytree.tree_flatten((work.args, dict(work.kwargs)))
+    filled = [
+        next(rest) if isinstance(leaf, torch.Tensor) and position >= skip else leaf
+        for position, leaf in enumerate(leaves)
+    ]
+    args, kwargs = pytree.tree_unflatten(filled, structure)
+    return args, kwargs
+
+
+def _answer(work: _Work, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """What the original gives in eager mode."""
+    doing, hint = "run on the example inputs", "call the model on the example inputs yourself"
+    with user_errors(work.entry.name, doing, hint=hint):
+        return work.made.run(*args, **kwargs)
+
+
+def _state_leaves(state: Any) -> dict[str, Any]:
+    """The bundle's state by name: the path of each tensor, as `cache[0].k`."""
+    import torch
+
+    values: list[Any] = []
+
+    def number(leaf: Any) -> int:
+        if not isinstance(leaf, torch.Tensor):
+            raise UsageError(
+                f"the state holds {leaf!r}, which is no tensor", hint="make it a tensor"
+            )
+        values.append(leaf)
+        return len(values) - 1
+
+    if state is None:
+        return {}
+    labels = leaf_names(skeleton(state, number), "")
+    return {labels[index] or "state": value for index, value in enumerate(values)}
+
+
+def _add_initial(initial: dict[str, np.ndarray], work: _Work) -> None:
+    """Note the first values of the buffers that are state, before anything runs."""
+    for name, tensor in _lifted(work).states.items():
+        value = to_numpy(tensor, name).copy()
+        if name in initial and not np.array_equal(initial[name], value, equal_nan=True):
+            raise ExportError(
+                f"two models in one program both keep a state named {name}",
+                hint="export them as two programs, or name the buffers differently",
+            )
+        initial[name] = value
+
+
+def _run_all(works: Sequence[_Work], state: Any) -> None:
+    """Make the golden calls: in rounds where there is state, at other sizes where there is none."""
+    stateful = any(_has_state(work) for work in works)
+    for number in range(_ROUNDS_WITH_STATE if stateful else 1):
+        for work in works:
+            for inputs in _example_sets(work, others=number == 0 and not stateful):
+                state = _run(work, inputs, state)
+
+
+def _has_state(work: _Work) -> bool:
+    lifted = _lifted(work)
+    return any(isinstance(role, State) for role in (*lifted.arguments, *lifted.results))
+
+
+def _example_sets(work: _Work, *, others: bool) -> list[list[np.ndarray]]:
+    examples = list(work.arguments.examples)
+    sets = [examples]
+    dims = {d.name: d for shape in work.shapes for d in shape if isinstance(d, Dim)}
+    if not dims or not others:
+        return sets
+    sizes = {
+        dim.name: size
+        for shape, example in zip(work.shapes, examples, strict=True)
+        for dim, size in zip(shape, example.shape, strict=True)
+        if isinstance(dim, Dim)
+    }
+    for other in other_sizes(dims, sizes):
+        sets.append(
+            [
+                resize(e, _concrete(shape, other))
+                for e, shape in zip(examples, work.shapes, strict=True)
+            ]
+        )
+    return sets
+
+
+def _concrete(shape: Sequence[int | Dim], sizes: Mapping[str, int]) -> list[int]:
+    return [sizes[d.name] if isinstance(d, Dim) else d for d in shape]
+
+
+def _run(work: _Work, inputs: Sequence[np.ndarray], state: Any) -> Any:
+    """One golden call; the state after it."""
+    import torch
+
+    args, kwargs = _filled(work, [to_tensor(value) for value in inputs])
+    if work.entry.has_state:
+        args = (as_tensors(state), *args[1:])
+    answer = _answer(work, args, kwargs)
+    if work.entry.updates_state:
+        if not isinstance(answer, tuple) or len(answer) != 2:
+            raise ExportError(
+                f"{work.entry.name} updates the state and returned a {type(answer).__name__}",
+                hint="return (new_state, outputs)",
+            )
+        state, answer = as_tensors(answer[0]), answer[1]
+    outputs: list[Any] = []
+
+    def number(leaf: Any) -> int | None:
+        if not isinstance(leaf, torch.Tensor):
+            return None
+        outputs.append(leaf)
+        return len(outputs) - 1
+
+    work.result = skeleton(answer, number)
+    names = _output_names(work.result)
+    values = [to_numpy(value, names[index]).copy() for index, value in enumerate(outputs)]
+    work.calls.append(TracedCall(inputs=tuple(inputs), outputs=tuple(values)))
+    return state
+
+
+def _output_names(result: Tree) -> dict[int, str]:
+    return leaf_names(result, "" if isinstance(result, dict) else "result")
+
+
+def _lowered(graphs: Sequence[Any]) -> tuple[list[bytes], Dialect]:
+    """The graphs in StableHLO; where one has none, all in the torch dialect."""
+    try:
+        return [to_stablehlo(graph) for graph in graphs], Dialect.STABLEHLO
+    except UnsupportedOp as refusal:
+        try:
+            modules = [to_torch_dialect(graph) for graph in graphs]
+        except UnsupportedOp:
+            raise refusal from None
+        _LOG.warning(
+            "%s; the program is in the torch dialect, for this compiler only", refusal.what
+        )
+        return modules, Dialect.TORCH
+
+
+def _traced(
+    work: _Work, initial: Mapping[str, np.ndarray], module: bytes, dialect: Dialect
+) -> TracedFunction:
+    lifted = _lifted(work)
+    symbols = Symbols(work.program.range_constraints)
+    for value, shape in zip(lifted.inputs, work.shapes, strict=True):
+        symbols.learn(value, shape)
+    for value, axes in zip(lifted.inputs, _axes_named_by_user(work), strict=False):
+        symbols.name(value, axes)
+    inputs = _specs(lifted.inputs, dict(enumerate(work.arguments.names)), symbols)
+    outputs = _specs(lifted.outputs, _output_names(work.result), symbols)
+    states = {role.name for role in (*lifted.arguments, *lifted.results) if isinstance(role, State)}
+    return TracedFunction(
+        module=module,
+        dialect=dialect,
+        signature=Signature(
+            name=work.entry.name,
+            inputs=inputs,
+            outputs=outputs,
+            arguments=work.arguments.arguments,
+            result=work.result,
+        ),
+        arguments=lifted.arguments,
+        results=lifted.results,
+        parameters={name: to_numpy(value, name) for name, value in lifted.tensors.items()},
+        states={name: value for name, value in initial.items() if name in states},
+        calls=tuple(work.calls),
+    )
+
+
+def _axes_named_by_user(work: _Work) -> list[dict[int, str]]:
+    """The axes that the entry's own dynamic shapes name, for each input."""
+    given = work.entry.dynamic
+    if isinstance(given, Mapping):
+        names = [parameter.name for parameter in work.made.parameters][: len(work.args)]
+        positional = named_axes(work.args, [given.get(name) for name in names])
+        return positional + named_axes(work.kwargs, given)
+    if isinstance(given, list | tuple):
+        count = len(work.args)
+        by_name = dict(zip(work.kwargs, given[count:], strict=False))
+        return named_axes(work.args, given[:count]) + named_axes(work.kwargs, by_name)
+    return []
+
+
+def _specs(
+    values: Sequence[Any], names: Mapping[int, str], symbols: Symbols
+) -> tuple[TensorSpec, ...]:
+    if len(values) != len(names):
+        raise ExportError(
+            f"the model gave {len(names)} tensors when run and {len(values)} when traced",
+            hint="make what it returns depend on nothing but its inputs",
+        )
+    return tuple(
+        TensorSpec(
+            name=names[index],
+            shape=symbols.shape(value),
+            dtype=dtype_of(value.dtype, names[index]),
+        )
+        for index, value in enumerate(values)
+    )
+
+
+def _lifted(work: _Work) -> Lifted:
+    if work.lifted is None:
+        raise ExportError("the entry is not traced yet")
+    return work.lifted

@@ -1,0 +1,180 @@
+"""A functional graph of core aten operations to MLIR, weights and state as arguments of `main`."""
+
+import io
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from edgec.exporters.from_torch.capture import quiet, user_line
+from edgec.exporters.from_torch.literals import literals
+from edgec.exporters.from_torch.portable import only_stablehlo, place_of
+from edgec.runtime.errors import ExportError, UnsupportedOp
+
+__all__ = ["to_stablehlo", "to_torch_dialect"]
+
+_TO_BACKEND = (
+    "builtin.module(func.func(torch-match-quantized-custom-ops),"
+    "torchdynamo-export-to-torch-backend-pipeline{extra-library=})"
+)
+_TO_STABLEHLO = (
+    "builtin.module(torch-backend-to-stablehlo-backend-pipeline{allow-non-finites=true})"
+)
+_TORCH_TRIAL = "builtin.module(torch-to-iree)"
+
+
+def to_stablehlo(graph: Any) -> bytes:
+    """MLIR bytecode in StableHLO of a lifted graph.
+
+    Raises:
+        UnsupportedOp: an operation has no lowering; the error names it and its place.
+    """
+    from torch_mlir import ir
+    from torch_mlir.dialects import torch as torch_dialect
+    from torch_mlir.extras.fx_importer import FxImporter
+    from torch_mlir.passmanager import PassManager
+
+    context = ir.Context()
+    torch_dialect.register_dialect(context)
+    messages: list[tuple[str, str]] = []
+
+    def keep(diagnostic: Any) -> bool:
+        messages.append((str(diagnostic.location), str(diagnostic.message)))
+        return True
+
+    importer = FxImporter(context=context, hooks=literals())
+    with quiet():
+        try:
+            importer.import_stateless_graph(graph, func_name="main", func_visibility="public")
+        except Exception as error:  # the importer raises errors of every kind
+            raise _import_refusal(error, graph) from error
+    module = importer.module
+    with context:
+        context.emit_error_diagnostics = True
+        handler = context.attach_diagnostic_handler(keep)
+        try:
+            PassManager.parse(_TO_BACKEND).run(module.operation)
+            _drop_assertions(module)
+            PassManager.parse(_TO_STABLEHLO).run(module.operation)
+        except ir.MLIRError as error:
+            raise _lowering_refusal(messages, str(error), graph) from error
+        finally:
+            handler.detach()
+        only_stablehlo(module, _symbolic_shapes(graph))
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
+
+
+def to_torch_dialect(graph: Any) -> bytes:
+    """MLIR bytecode in the torch dialect, for one version of the compiler, of a lifted graph.
+
+    It is lowered once for a trial, as the compiler will do it.
+
+    Raises:
+        UnsupportedOp: an operation has no lowering here either.
+    """
+    from iree.compiler import ir
+    from iree.compiler.extras.fx_importer import FxImporter
+    from iree.compiler.passmanager import PassManager
+
+    context = ir.Context()
+    messages: list[tuple[str, str]] = []
+
+    def keep(diagnostic: Any) -> bool:
+        messages.append((str(diagnostic.location), str(diagnostic.message)))
+        return True
+
+    importer = FxImporter(context=context)
+    with quiet():
+        try:
+            importer.import_stateless_graph(graph, func_name="main", func_visibility="public")
+        except Exception as error:  # the importer raises errors of every kind
+            raise _import_refusal(error, graph) from error
+    buffer = io.BytesIO()
+    importer.module.operation.write_bytecode(buffer)
+    with context:
+        handler = context.attach_diagnostic_handler(keep)
+        try:
+            PassManager.parse(_TORCH_TRIAL).run(importer.module.operation)
+        except ir.MLIRError as error:
+            raise _lowering_refusal(messages, str(error), graph) from error
+        finally:
+            handler.detach()
+    return buffer.getvalue()
+
+
+def _symbolic_shapes(graph: Any) -> list[list[int | str]]:
+    """The shape of each placeholder; a dynamic dimension by its expression over symbols."""
+    values = [node.meta["val"] for node in graph.nodes if node.op == "placeholder"]
+    return [[s if isinstance(s, int) else str(s) for s in value.shape] for value in values]
+
+
+def _drop_assertions(module: Any) -> None:
+    """Take out checks of sizes, which have no lowering: torch.export has decided them."""
+    from torch_mlir import ir
+
+    found: list[Any] = []
+
+    def collect(operation: Any) -> Any:
+        if operation.name == "torch.runtime.assert":
+            found.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(collect)
+    for operation in found:
+        operation.erase()
+
+
+def _import_refusal(error: Exception, graph: Any) -> ExportError:
+    text = f"{type(error).__name__}: {error}"
+    node = next(
+        (n for n in graph.nodes if n.op == "call_function" and n.name in text),
+        None,
+    )
+    return UnsupportedOp(
+        f"torch-mlir cannot import the model: {text.splitlines()[0]}",
+        where=user_line(node.meta.get("stack_trace")) if node is not None else None,
+        hint="rewrite that operation with simpler ones",
+    )
+
+
+def _lowering_refusal(
+    messages: Sequence[tuple[str, str]], fallback: str, graph: Any
+) -> ExportError:
+    """The operation that could not be lowered, and the line it came from."""
+    for location, text in messages:
+        found = re.search(r"failed to legalize operation '([^']+)'", text)
+        if not found:
+            continue
+        operation, where = found.group(1), place_of(location)
+        if operation == "torch.operator":
+            named = re.search(r'name = "([^"]+)"', text)
+            operation = named.group(1) if named else operation
+        if operation.startswith(("torch.constant", "torch.prim", "func.")):
+            # What is left over is an operand; the line's operations are the ones to look at.
+            operation = ", ".join(_operations_at(graph, where)) or operation
+        return UnsupportedOp(
+            f"no portable form is known of {operation}",
+            where=where,
+            hint="rewrite that line with simpler operations",
+        )
+    first = next((text.splitlines()[0] for _, text in messages if text), fallback)
+    where = next((place_of(location) for location, _ in messages if place_of(location)), None)
+    return UnsupportedOp(
+        f"the model cannot be lowered: {first}",
+        where=where,
+        hint="rewrite that line with simpler operations, or make its dimensions static",
+    )
+
+
+def _operations_at(graph: Any, where: str | None) -> list[str]:
+    """The operations of the graph that come from one line of the user's."""
+    if where is None:
+        return []
+    names = [
+        str(node.target)
+        for node in graph.nodes
+        if node.op == "call_function"
+        and (user_line(node.meta.get("stack_trace")) or "").partition(" ")[0] == where
+    ]
+    return list(dict.fromkeys(names))
