@@ -23,7 +23,7 @@ edgec compile model.mlirbc --disable-pass=channels-last       # without one of t
 
 def page() -> str:
     """The page's text."""
-    rows = ["| pass | what it does | runs |", "|---|---|---|"]
+    rows = ["| pass | what it does | for | runs |", "|---|---|---|---|"]
     parts = []
     for kind in CATALOGUE:
         text = inspect.cleandoc(kind.__doc__ or "")
@@ -31,7 +31,8 @@ def page() -> str:
         runs = inspect.cleandoc(kind.plan.__doc__ or "").partition("\n")[0]
         anchor = kind.name
         note = " (cannot be left out)" if kind.name in ESSENTIAL else ""
-        rows.append(f"| [{kind.name}](#{anchor}) | {purpose} | {_lower(runs)}{note} |")
+        cells = (f"[{kind.name}](#{anchor})", purpose, kind.purpose.value, f"{_lower(runs)}{note}")
+        rows.append(f"| {' | '.join(cells)} |")
         parts.append(f"## {kind.name}\n\n**{purpose}**\n\n{_body(kind, rest)}\n")
     return "\n".join([_OPENING, *rows, "", *parts])
 

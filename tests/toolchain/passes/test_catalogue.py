@@ -2,7 +2,7 @@ import pytest
 
 from edgec.runtime.errors import UsageError
 from edgec.toolchain import CompileOptions, run_passes
-from edgec.toolchain.passes import CATALOGUE, ESSENTIAL, refuse_unknown
+from edgec.toolchain.passes import CATALOGUE, ESSENTIAL, Purpose, refuse_unknown
 
 ADD = """func.func @main(%x: tensor<4xi8>, %y: tensor<4x4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.convert %x : (tensor<4xi8>) -> tensor<4xf32>
@@ -25,6 +25,14 @@ def test_every_pass_has_its_own_name_and_says_why_it_exists():
     assert len(set(names)) == len(names)
     assert all(len((kind.__doc__ or "").split()) > 20 for kind in CATALOGUE)
     assert set(names) >= ESSENTIAL
+
+
+def test_what_makes_programs_right_and_what_makes_them_fast_stand_apart():
+    folders = {kind: kind.__module__.split(".passes.")[1].partition(".")[0] for kind in CATALOGUE}
+    for kind, folder in folders.items():
+        if folder in ("legalise", "place"):
+            expected = Purpose.RIGHT if folder == "legalise" else Purpose.SPEED
+            assert kind.purpose is expected, kind.name
 
 
 def test_a_pass_runs_only_where_its_target_needs_it(program):

@@ -9,7 +9,7 @@ from iree.compiler import ir
 from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile, run_passes
-from edgec.toolchain.passes.legalise.widen_halves import WidenHalves
+from edgec.toolchain.passes.simplify.widen_halves import WidenHalves
 
 BEFORE = """
 func.func @main(%x: tensor<2x4xf16>) -> (tensor<2x3xf16>, tensor<2x4xf16>) {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edgec.targets import Backend, catalogue, find
-from edgec.toolchain.passes import CATALOGUE, ESSENTIAL
+from edgec.toolchain.passes import CATALOGUE, Purpose
 from edgec.toolchain.process import compiler_path
 from edgec.toolchain.tuning.candidates import FLAGS, OPTIONAL_PASSES, Move, moves_for
 from edgec.toolchain.tuning.settings import Settings
@@ -36,9 +36,11 @@ def test_every_code_generator_has_flags() -> None:
     assert {target.backend for target in catalogue()} <= set(FLAGS)
 
 
-def test_passes_that_may_be_left_out_exist() -> None:
-    names = {kind.name for kind in CATALOGUE} - ESSENTIAL
-    assert set(OPTIONAL_PASSES) <= names
+def test_passes_that_are_there_for_speed_may_be_left_out_and_no_others() -> None:
+    purposes = {kind.name: kind.purpose for kind in CATALOGUE}
+    assert set(OPTIONAL_PASSES) == {n for n, why in purposes.items() if why is Purpose.SPEED}
+    assert {"vulkan-kernels", "recurrent-loops", "quantised-kernels"} <= set(OPTIONAL_PASSES)
+    assert not {"separate-reductions", "narrow-integers", "annotate"} & set(OPTIONAL_PASSES)
 
 
 def test_a_flag_takes_the_place_of_one_of_its_name() -> None:

@@ -24,10 +24,11 @@ from edgec.toolchain import diagnostics, isolate
 from edgec.toolchain.cache import Cache, Entry, key_of
 from edgec.toolchain.check import Outcome, check_module, unchecked
 from edgec.toolchain.early_refusals import TEXT
+from edgec.toolchain.fingerprint import fingerprint
 from edgec.toolchain.flags import command_line, compile_flags, without_tiling
 from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.load import load_program
-from edgec.toolchain.passes import PASSES_VERSION, refuse_unknown
+from edgec.toolchain.passes import refuse_unknown
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
 from edgec.toolchain.process import compiler_path, compiler_version, keep_log, run_compiler
 from edgec.toolchain.program import Program, ProgramInfo
@@ -507,7 +508,8 @@ class _Job:
             self.program.info.to_json(),
             json.dumps([*flags, *settings.iree_args]),
             json.dumps(self._facts(), sort_keys=True),
-            json.dumps([PASSES_VERSION, settings.level, settings.disabled]),
+            json.dumps(self.target.to_json(), sort_keys=True),
+            json.dumps([fingerprint(), settings.level, settings.disabled]),
             json.dumps(settings.to_json()["cuts"]),
         )
 
@@ -573,7 +575,7 @@ def versions() -> dict[str, str]:
     return {
         "edgec": metadata.version("edgec"),
         "compiler": compiler_version(),
-        "passes": str(PASSES_VERSION),
+        "passes": fingerprint(),
     }
 
 

@@ -30,13 +30,13 @@ from edgec.toolchain.passes.legalise.split_conversions import SplitConversions
 from edgec.toolchain.passes.legalise.spread_selected import SpreadSelected
 from edgec.toolchain.passes.legalise.stable_sorts import StableSorts
 from edgec.toolchain.passes.legalise.unroll_rotations import UnrollRotations
-from edgec.toolchain.passes.legalise.widen_halves import WidenHalves
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.place.norm_kernels import NormKernels
 from edgec.toolchain.passes.place.quantised_kernels import QuantisedKernels
 from edgec.toolchain.passes.place.recurrent_loops import RecurrentLoops
 from edgec.toolchain.passes.place.vulkan_kernels import VulkanKernels
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.simplify.channels_last import ChannelsLast
 from edgec.toolchain.passes.simplify.error_functions import ErrorFunctions
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
@@ -45,26 +45,25 @@ from edgec.toolchain.passes.simplify.roll_loops import RollLoops
 from edgec.toolchain.passes.simplify.shared_matrices import SharedMatrices
 from edgec.toolchain.passes.simplify.spread_products import SpreadProducts
 from edgec.toolchain.passes.simplify.unroll_loops import UnrollLoops
+from edgec.toolchain.passes.simplify.widen_halves import WidenHalves
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = [
     "CATALOGUE",
     "ESSENTIAL",
-    "PASSES_VERSION",
     "Pass",
+    "Purpose",
     "Situation",
     "passes_for",
     "refuse_unknown",
 ]
-
-PASSES_VERSION = 29
-"""Raised with any change of what a pass makes, so that the cache forgets older results."""
 
 
 class Pass(Protocol):
     """One rewrite of an `ir.Module`, in place. Its class's docstring says why it exists."""
 
     name: str
+    purpose: Purpose
 
     @classmethod
     def plan(cls, situation: Situation) -> "Pass | None":
@@ -119,7 +118,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
 )
 """Every pass, in the order they run."""
 
-ESSENTIAL = frozenset({BindGlobals.name, Annotate.name})
+ESSENTIAL = frozenset(kind.name for kind in CATALOGUE if kind.purpose is Purpose.MODULE)
 """Without these there is no module; they cannot be left out."""
 
 

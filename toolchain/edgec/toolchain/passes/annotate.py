@@ -15,6 +15,7 @@ from edgec.runtime.module import (
 )
 from edgec.runtime.signature import Signature
 from edgec.toolchain.ir.functions import find_function, functions
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["Annotate"]
@@ -41,6 +42,7 @@ class Annotate:
     internal: tuple[str, ...] = ()
 
     name = "annotate"
+    purpose = Purpose.MODULE
 
     @classmethod
     def plan(cls, situation: Situation) -> "Annotate | None":

@@ -13,6 +13,7 @@ from edgec.toolchain.ir.functions import (
     returns,
     set_types,
 )
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.program import (
     STATE_FUNCTION,
@@ -47,6 +48,7 @@ class BindGlobals:
     info: ProgramInfo
 
     name = "bind-globals"
+    purpose = Purpose.MODULE
 
     @classmethod
     def plan(cls, situation: Situation) -> "BindGlobals | None":

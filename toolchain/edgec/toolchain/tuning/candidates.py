@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from edgec.targets import Backend, Target
+from edgec.toolchain.passes import CATALOGUE, Purpose
 from edgec.toolchain.tuning.settings import Settings
 
 __all__ = ["FLAGS", "LEVELS", "OPTIONAL_PASSES", "Move", "moves_for"]
@@ -16,18 +17,8 @@ __all__ = ["FLAGS", "LEVELS", "OPTIONAL_PASSES", "Move", "moves_for"]
 LEVELS = (1, 3)
 """Levels besides the default; -O0 is for finding faults."""
 
-OPTIONAL_PASSES = (
-    "cpu-kernels",
-    "cuda-kernels",
-    "channels-last",
-    "pointwise-products",
-    "spread-products",
-    "widen-halves",
-    "shared-matrices",
-    "unroll-loops",
-    "inline-calls",
-)
-"""Passes that are there for speed alone."""
+OPTIONAL_PASSES = tuple(kind.name for kind in reversed(CATALOGUE) if kind.purpose is Purpose.SPEED)
+"""Passes that are there for speed alone, those that place kernels first."""
 
 _FUSION = (
     "--iree-dispatch-creation-enable-aggressive-fusion",

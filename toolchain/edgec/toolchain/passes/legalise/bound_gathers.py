@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.toolchain.ir.rewriting import rewrite_each
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["BoundGathers"]
@@ -24,6 +25,7 @@ class BoundGathers:
     """
 
     name = "bound-gathers"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "BoundGathers | None":

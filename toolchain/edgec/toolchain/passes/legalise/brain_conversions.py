@@ -6,6 +6,7 @@ from typing import Any
 
 from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["BrainConversions"]
@@ -25,6 +26,7 @@ class BrainConversions:
     """
 
     name = "brain-conversions"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "BrainConversions | None":

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.toolchain.ir.rewriting import rewrite_each
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["ComplexProducts"]
@@ -26,6 +27,7 @@ class ComplexProducts:
     """
 
     name = "complex-products"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "ComplexProducts | None":

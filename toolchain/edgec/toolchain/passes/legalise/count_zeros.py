@@ -6,6 +6,7 @@ from typing import Any
 
 from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["CountZeros"]
@@ -21,6 +22,7 @@ class CountZeros:
     """
 
     name = "count-zeros"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "CountZeros | None":

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from edgec.toolchain.ir.rewriting import rewrite_each
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["DoubleFunctions"]
@@ -28,6 +29,7 @@ class DoubleFunctions:
     """
 
     name = "double-functions"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "DoubleFunctions | None":

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["FlattenScatters"]
@@ -30,6 +31,7 @@ class FlattenScatters:
     """
 
     name = "flatten-scatters"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "FlattenScatters | None":

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgec.toolchain.ir.rewriting import rewrite_each
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["FourierProducts"]
@@ -35,6 +36,7 @@ class FourierProducts:
     """
 
     name = "fourier-products"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "FourierProducts | None":

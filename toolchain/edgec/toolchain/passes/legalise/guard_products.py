@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["GuardProducts"]
@@ -23,6 +24,7 @@ class GuardProducts:
     """
 
     name = "guard-products"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "GuardProducts | None":

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from edgec.toolchain.ir.functions import entry_block, functions, inside, returns
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.program import STATE_FUNCTION
 
@@ -43,6 +44,7 @@ class NarrowIntegers:
     """
 
     name = "narrow-integers"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "NarrowIntegers | None":

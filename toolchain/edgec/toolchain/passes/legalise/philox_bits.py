@@ -7,6 +7,7 @@ from typing import Any
 
 from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["PhiloxBits"]
@@ -30,6 +31,7 @@ class PhiloxBits:
     """
 
     name = "philox-bits"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "PhiloxBits | None":

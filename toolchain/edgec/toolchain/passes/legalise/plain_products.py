@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["PlainProducts"]
@@ -21,6 +22,7 @@ class PlainProducts:
     """
 
     name = "plain-products"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "PlainProducts | None":

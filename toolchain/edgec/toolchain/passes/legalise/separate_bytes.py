@@ -5,6 +5,7 @@ from typing import Any
 
 from edgec.targets import Backend
 from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SeparateBytes"]
@@ -29,6 +30,7 @@ class SeparateBytes:
     """
 
     name = "separate-bytes"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "SeparateBytes | None":

@@ -7,6 +7,7 @@ from typing import Any
 
 from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SeparateGroups"]
@@ -24,6 +25,7 @@ class SeparateGroups:
     """
 
     name = "separate-groups"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "SeparateGroups | None":

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.targets import Backend
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SeparateReductions"]
@@ -41,6 +42,7 @@ class SeparateReductions:
     """
 
     name = "separate-reductions"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "SeparateReductions | None":

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.toolchain.ir.rewriting import rewrite_each
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SignedPowers"]
@@ -27,6 +28,7 @@ class SignedPowers:
     """
 
     name = "signed-powers"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "SignedPowers | None":

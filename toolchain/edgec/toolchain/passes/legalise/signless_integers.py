@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from edgec.toolchain.ir.functions import entry_block, functions, inside, returns
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SignlessIntegers"]
@@ -39,6 +40,7 @@ class SignlessIntegers:
     """
 
     name = "signless-integers"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "SignlessIntegers | None":

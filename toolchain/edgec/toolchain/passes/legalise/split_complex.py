@@ -6,6 +6,7 @@ from typing import Any
 
 from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SplitComplex"]
@@ -39,6 +40,7 @@ class SplitComplex:
     spirv: bool = False
 
     name = "split-complex"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "SplitComplex | None":

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from edgec.toolchain.ir.rewriting import rewrite_each
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SpreadSelected"]
@@ -30,6 +31,7 @@ class SpreadSelected:
     """
 
     name = "spread-selected"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "SpreadSelected | None":

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.toolchain.ir.rewriting import rewrite_each
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["StableSorts"]
@@ -29,6 +30,7 @@ class StableSorts:
     """
 
     name = "stable-sorts"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "StableSorts | None":

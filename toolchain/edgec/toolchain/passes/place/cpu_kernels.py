@@ -7,6 +7,7 @@ from typing import Any
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit, vector_unit
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["CpuKernels"]
@@ -39,6 +40,7 @@ class CpuKernels:
     cuts: Mapping[str, Cut] = field(default_factory=dict)
 
     name = "cpu-kernels"
+    purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "CpuKernels | None":

@@ -7,6 +7,7 @@ from typing import Any
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.kernels.cpu.source.norm import Norm, lanes_of, norm_kernel
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit, vector_unit
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["NormKernels"]
@@ -32,6 +33,7 @@ class NormKernels:
     unit: VectorUnit
 
     name = "norm-kernels"
+    purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "NormKernels | None":

@@ -6,6 +6,7 @@ from typing import Any
 
 from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit, dot_unit
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["QuantisedKernels"]
@@ -36,6 +37,7 @@ class QuantisedKernels:
     cuts: Mapping[str, Cut] = field(default_factory=dict)
 
     name = "quantised-kernels"
+    purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "QuantisedKernels | None":

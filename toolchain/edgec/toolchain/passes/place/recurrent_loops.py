@@ -5,6 +5,7 @@ from typing import Any
 
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit, vector_unit
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.simplify.unroll_loops import free_constants
 from edgec.toolchain.passes.situation import Situation
 
@@ -33,6 +34,7 @@ class RecurrentLoops:
     unit: VectorUnit
 
     name = "recurrent-loops"
+    purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "RecurrentLoops | None":

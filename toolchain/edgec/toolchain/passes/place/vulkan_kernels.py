@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.targets import Backend
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["VulkanKernels"]
@@ -29,6 +30,7 @@ class VulkanKernels:
     kernels: str
 
     name = "vulkan-kernels"
+    purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "VulkanKernels | None":

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["ErrorFunctions"]
@@ -62,6 +63,7 @@ class ErrorFunctions:
     """
 
     name = "error-functions"
+    purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "ErrorFunctions | None":

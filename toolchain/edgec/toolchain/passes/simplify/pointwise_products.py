@@ -5,6 +5,7 @@ from typing import Any
 
 from edgec.targets import Backend
 from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["PointwiseProducts"]
@@ -23,6 +24,7 @@ class PointwiseProducts:
     """
 
     name = "pointwise-products"
+    purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "PointwiseProducts | None":

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SharedMatrices"]
@@ -22,6 +23,7 @@ class SharedMatrices:
     """
 
     name = "shared-matrices"
+    purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "SharedMatrices | None":

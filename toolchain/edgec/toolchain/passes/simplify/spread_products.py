@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SpreadProducts"]
@@ -23,6 +24,7 @@ class SpreadProducts:
     """
 
     name = "spread-products"
+    purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "SpreadProducts | None":

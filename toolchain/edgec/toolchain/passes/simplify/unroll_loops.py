@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["Counted", "UnrollLoops", "blocks", "counted", "free_constants"]
@@ -26,6 +27,7 @@ class UnrollLoops:
     """
 
     name = "unroll-loops"
+    purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "UnrollLoops | None":

@@ -11,6 +11,7 @@ from typing import Any
 
 from edgec.runtime.errors import CompileError
 from edgec.runtime.signature import Dim
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.program import Input, ProgramInfo
 
@@ -47,6 +48,7 @@ class DynamicShapes:
     info: ProgramInfo | None = None
 
     name = "dynamic-shapes"
+    purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "DynamicShapes | None":

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.targets import Backend
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["ChannelsLast"]
@@ -26,6 +27,7 @@ class ChannelsLast:
     """
 
     name = "channels-last"
+    purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "ChannelsLast | None":

@@ -5,6 +5,7 @@ from typing import Any
 
 from edgec.toolchain.ir.functions import functions
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit, vector_unit
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["RollLoops"]
@@ -30,6 +31,7 @@ class RollLoops:
     unit: VectorUnit
 
     name = "roll-loops"
+    purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "RollLoops | None":

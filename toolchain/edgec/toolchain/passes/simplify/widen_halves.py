@@ -5,6 +5,7 @@ from typing import Any
 
 from edgec.targets import Backend
 from edgec.toolchain.ir.functions import functions, inside
+from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.program import STATE_FUNCTION
 
@@ -34,6 +35,7 @@ class WidenHalves:
     """
 
     name = "widen-halves"
+    purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "WidenHalves | None":

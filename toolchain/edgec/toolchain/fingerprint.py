@@ -1,0 +1,44 @@
+"""The sources that turn a program into a module, to one digest: edgec's own version of a compile.
+
+Whoever changes a pass or a kernel changes the digest, and the cache forgets what the old ones made.
+Facts of targets are not in it: each compile's key holds its own target's.
+"""
+
+import functools
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = ["digest", "fingerprint", "sources"]
+
+_HERE = Path(__file__).parent
+_FOLDERS = ("ir", "match", "kernels", "passes")
+
+
+@functools.cache
+def fingerprint() -> str:
+    """The digest of `sources`, 16 hexadecimal digits; read once a process."""
+    return digest(sources(), _HERE)[:16]
+
+
+def sources() -> Iterator[Path]:
+    """The files that make modules: this folder's own, and those of passes, kernels and their like.
+
+    Kernels are sources in whatever form they are kept (text, binaries, archives). The modules of
+    `tuning` choose among what these make, and make nothing.
+    """
+    yield from _HERE.glob("*.py")
+    for name in _FOLDERS:
+        for path in (_HERE / name).rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield path
+
+
+def digest(paths: Iterator[Path], root: Path) -> str:
+    """The SHA-256 of files' names, as `root` sees them, and contents, in the order of names."""
+    whole = hashlib.sha256()
+    for name, path in sorted((path.relative_to(root).as_posix(), path) for path in paths):
+        data = path.read_bytes()
+        whole.update(f"{name}\0{len(data)}\0".encode())
+        whole.update(data)
+    return whole.hexdigest()
