@@ -70,6 +70,23 @@ def test_a_product_with_its_bias_becomes_one_dispatch() -> None:
     assert (m, n, k, part, what) == (128, 3072, 768, 768, 1)
 
 
+@pytest.mark.parametrize(
+    ("activation", "left"),
+    [
+        (lambda y: jnp.maximum(y, 0.001 * y), "stablehlo.maximum"),
+        (lambda y: jnp.minimum(jax.nn.relu(y), 20), "stablehlo.minimum"),
+        (lambda y: jnp.maximum(y, -0.01), "stablehlo.maximum"),
+        (lambda y: jnp.minimum(jax.nn.silu(y), 50), "stablehlo.minimum"),
+        (lambda y: y / (1 + jnp.exp(-1.001 * y)), "stablehlo.divide"),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_what_only_resembles_an_activation_stays_with_the_compiler(activation, left, dtype) -> None:
+    after = rewrite(lower(lambda x, w: activation(x @ w), (128, 768), (768, 768), dtype=dtype))
+    assert called(after)[0].startswith("product_nn_")
+    assert left in after
+
+
 def test_f32_keeps_its_precision_in_a_kernel_of_its_own() -> None:
     after = rewrite(lower(lambda x, w: x @ w, (128, 768), (768, 768), dtype="float32"))
     assert called(after)[0].startswith("product_nn_")

@@ -4,7 +4,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -146,17 +146,44 @@ def _is_widening(op: Any) -> bool:
     return str(before) in ("f16", "bf16") and str(after) == "f32"
 
 
-# Activations are known by their values, not by how a framework wrote them.
+# Smooth activations are known by their values, not by how a framework wrote them. What has a corner
+# is known by its operation alone: between any two points a corner could hide.
 
-_POINTS = np.linspace(-9.0, 9.0, 181)
+_SIZES = np.concatenate([np.linspace(1e-3, 12, 2400), np.logspace(-38, 38, 229)])
+_POINTS = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
+_CLOSE = 1e-6
 _ERF = np.vectorize(math.erf)
-_ACTIVATIONS: dict[int, Callable[[np.ndarray], np.ndarray]] = {
-    0: lambda x: np.maximum(x, 0),
-    1: lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
-    2: lambda x: 0.5 * x * (1 + _ERF(x / np.sqrt(2))),
-    3: lambda x: x / (1 + np.exp(-x)),
-}
-"""Gates of the kernels by number; 0 is max(x, 0), which is no gate."""
+
+
+def _gelu_tanh(x: np.ndarray, factor: float, cubic: float) -> np.ndarray:
+    return np.asarray(0.5 * x * (1 + np.tanh(factor * (x + cubic * x**3))))
+
+
+def _gelu_erf(x: np.ndarray, root: float) -> np.ndarray:
+    return np.asarray(0.5 * x * (1 + _ERF(x * root)))
+
+
+def _gates() -> list[tuple[int, np.ndarray]]:
+    """Values of the kernels' gates by number, with constants as each type rounds them."""
+    factor, cubic, root = math.sqrt(2 / math.pi), 0.044715, math.sqrt(2)
+    with np.errstate(all="ignore"):
+        found = [(3, _POINTS / (1 + np.exp(-_POINTS)))]
+        for rounded in (float, _half, _brain):
+            found.append((1, _gelu_tanh(_POINTS, rounded(factor), rounded(cubic))))
+            found.append((2, _gelu_erf(_POINTS, rounded(1 / root))))
+            found.append((2, _gelu_erf(_POINTS, 1 / rounded(root))))
+    return found
+
+
+def _half(number: float) -> float:
+    return float(np.float16(number))
+
+
+def _brain(number: float) -> float:
+    """The nearest bf16: the upper half of an f32's bits."""
+    bits = int(np.float32(number).view(np.uint32))
+    return float(np.uint32(bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000).view(np.float32))
+
 
 _FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "stablehlo.add": np.add,
@@ -194,7 +221,7 @@ def _activation(value: Any) -> tuple[int, Any] | None:
         cone.add(op)
         waiting.extend(use.owner.operation for use in result.uses)
         if op.name != "stablehlo.convert" and not _open(known, cone, result):
-            number = _recognise(values)
+            number = _recognise(cone, values)
             if number is not None:
                 best = (number, result)
     return best
@@ -219,12 +246,19 @@ def _open(known: dict[Any, np.ndarray], cone: set[Any], last: Any) -> bool:
     )
 
 
-def _recognise(values: np.ndarray) -> int | None:
-    """The activation with these values at the points, up to constants rounded to f16 or bf16."""
-    size = 1 + np.abs(_POINTS)
-    errors = {
-        number: float(np.max(np.abs(values - function(_POINTS)) / size))
-        for number, function in _ACTIVATIONS.items()
-    }
-    number = min(errors, key=lambda n: errors[n] if errors[n] == errors[n] else np.inf)
-    return number if errors[number] < 1e-3 else None
+def _recognise(cone: Iterable[Any], values: np.ndarray) -> int | None:
+    """The gate with these values at the points, or 0 for max(x, 0), which is no gate."""
+    steps = [op for op in cone if op.name != "stablehlo.convert"]
+    if any(op.name in _CORNERS for op in steps):
+        if len(steps) != 1 or steps[0].name != "stablehlo.maximum":
+            return None
+        return 0 if 0.0 in [splat(v) for v in steps[0].operands] else None
+    size = _CLOSE * (1 + np.abs(_POINTS))
+    for number, wanted in _GATES:
+        if bool((np.abs(values - wanted) <= size).all()):
+            return number
+    return None
+
+
+_CORNERS = ("stablehlo.maximum", "stablehlo.minimum")
+_GATES = _gates()
