@@ -8,6 +8,7 @@ multiple of `ALIGNMENT`; then the array must stay as it is while the device may 
 
 import ctypes
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceError, InputError, ModuleError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from edgec.runtime.device import Device
 
 __all__ = [
@@ -154,8 +157,18 @@ def bytes_at(address: int, size: int, owner: object) -> np.ndarray:
     return np.frombuffer(memoryview(memory), np.uint8)
 
 
-def aligned_empty(shape: tuple[int, ...], dtype: DType) -> np.ndarray:
-    """A host array, not initialised, at an address that devices can share."""
+def aligned_empty(shape: int | Sequence[int], dtype: "DType | npt.DTypeLike") -> np.ndarray:
+    """A host array, not initialised, at an address that devices can share.
+
+    Args:
+        shape: as `numpy.empty` takes it.
+        dtype: an element type of edgec's, or as NumPy takes it (`np.float32`, `"float32"`).
+
+    Raises:
+        InputError: edgec has no such element type.
+    """
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    dtype = DType.of(dtype)
     size = math.prod(shape) * dtype.bits // 8
     raw = np.empty(size + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT

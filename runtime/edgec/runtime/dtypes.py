@@ -56,11 +56,13 @@ class DType(Enum):
 
     @classmethod
     def of(cls, dtype: object) -> "DType":
-        """The DType of a NumPy dtype or anything `numpy.dtype` takes.
+        """The DType of a NumPy dtype or anything `numpy.dtype` takes; a DType is itself.
 
         Raises:
             InputError: there is no such element type in edgec.
         """
+        if isinstance(dtype, cls):
+            return dtype
         try:
             return _FROM_NUMPY[np.dtype(dtype)]  # type: ignore[call-overload]
         except (KeyError, TypeError) as error:

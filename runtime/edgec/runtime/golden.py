@@ -35,6 +35,13 @@ class GoldenCall:
     outputs: tuple[np.ndarray, ...]
     within: tuple[float, ...] = ()
 
+    def __repr__(self) -> str:
+        shown = (
+            ", ".join(f"{value.dtype}{list(value.shape)}" for value in values)
+            for values in (self.inputs, self.outputs)
+        )
+        return f"<GoldenCall {self.signature}: {' -> '.join(shown)}>"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Golden:
@@ -43,11 +50,12 @@ class Golden:
     calls: tuple[GoldenCall, ...]
 
     @staticmethod
-    def path_for(program: Path) -> Path:
+    def path_for(program: Path | str) -> Path:
         """`digits.mlirbc` → `digits.golden.npz`."""
+        program = Path(program)
         return program.with_name(f"{program.stem}.golden.npz")
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path | str) -> None:
         """Write the file, whole or not at all.
 
         Raises:
@@ -68,18 +76,18 @@ class Golden:
         text = json.dumps({"schema": _SCHEMA, "calls": meta})
         buffer = io.BytesIO()
         np.savez(buffer, meta=np.array(text), **arrays)  # type: ignore[arg-type]
-        with write_atomically(path) as stream:
+        with write_atomically(Path(path)) as stream:
             stream.write(buffer.getvalue())
 
     @classmethod
-    def load(cls, path: Path) -> "Golden":
+    def load(cls, path: Path | str) -> "Golden":
         """Read the file.
 
         Raises:
             FileError: it cannot be read.
             ProgramError: it is no golden file.
         """
-        data = read_bytes(path)
+        data = read_bytes(Path(path))
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as archive:
                 meta = json.loads(str(archive["meta"]))

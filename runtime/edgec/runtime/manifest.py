@@ -152,13 +152,14 @@ class Manifest:
         return json.dumps(self.to_json(), indent=2) + "\n"
 
     @classmethod
-    def read(cls, path: Path) -> "Manifest":
+    def read(cls, path: Path | str) -> "Manifest":
         """Read a manifest, or that of a folder.
 
         Raises:
             FileError: there is none, or it cannot be read.
             ModuleError: it is damaged, or of a newer format.
         """
+        path = Path(path)
         file = path / MANIFEST if path.is_dir() else path
         if path.is_dir() and not file.exists():
             raise FileError(

@@ -148,6 +148,10 @@ class Module:
     code_features: tuple[str, ...]
     bytecode_version: tuple[int, int]
 
+    def __repr__(self) -> str:
+        functions = ", ".join(map(str, self.signatures.values()))
+        return f"<Module {self.path}: {functions}; {self.facts.target}, {self.facts.check}>"
+
     @classmethod
     def read(cls, path: Path | str) -> "Module":
         """Read a module file, its structure and its checksums verified.
@@ -187,7 +191,7 @@ class Module:
         )
 
 
-def mark_checked(path: Path, text: str) -> None:
+def mark_checked(path: Path | str, text: str) -> None:
     """Write the outcome of a check into the module's own field, the file whole or not at all.
 
     Args:
@@ -198,6 +202,7 @@ def mark_checked(path: Path, text: str) -> None:
         FileError: the file cannot be read or written.
         ModuleError: it is no module of edgec's, or the text is too long.
     """
+    path = Path(path)
     field = text.encode()
     if len(field) > CHECK_WIDTH:
         raise ModuleError(f"the outcome of the check is longer than {CHECK_WIDTH} bytes: {text!r}")

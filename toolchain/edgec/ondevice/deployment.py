@@ -213,7 +213,7 @@ def deploy(
     module: Module,
     transport: Transport,
     *,
-    weights: Path | None,
+    weights: Path | str | None,
     threads: int | None,
     tell: Callable[[str], None],
     warn: Callable[[str], None],
@@ -263,7 +263,7 @@ def deploy(
                 warn(f"{transport.folder} may still be on {transport.name}")
 
 
-def _weights(module: Module, given: Path | None) -> dict[str, Path]:
+def _weights(module: Module, given: Path | str | None) -> dict[str, Path]:
     """The weights file by its name there."""
     path = weights_path(module, given)
     if path is None:

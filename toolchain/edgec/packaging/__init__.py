@@ -2,7 +2,7 @@
 
     from edgec.packaging import PackageOptions, make_package
 
-    made = make_package(Path("digits.mlirbc"), "android", Path("digits-android"))
+    made = make_package("digits.mlirbc", "android", "digits-android")
 
 Each kind of package is a builder in a file of its own, listed in `edgec.packaging.kinds.KINDS`.
 """

@@ -40,9 +40,9 @@ class PackageOptions:
 
 
 def make_package(
-    program: Program | Path,
+    program: Program | Path | str,
     kind: str,
-    destination: Path,
+    destination: Path | str,
     options: PackageOptions = PackageOptions(),
 ) -> Made:
     """Make a package; the folder is there whole, or nothing is.
@@ -61,7 +61,8 @@ def make_package(
     targets = targets_of(chosen, options.targets)
     if link:
         targets = _one_each(targets, chosen_by_user=bool(options.targets))
-    if isinstance(program, Path):
+    destination = Path(destination)
+    if isinstance(program, (Path, str)):
         program = load_program(program, cache=options.compiling.cache)
     _refuse_outside_weights(program)
     title = options.name or (program.path.stem if program.path else "model")

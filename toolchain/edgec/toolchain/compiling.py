@@ -98,7 +98,7 @@ class CompileOptions:
         tolerance: how far answers may be off in the check; None for each type's default.
     """
 
-    output: Path | None = None
+    output: Path | str | None = None
     level: int | None = None
     disabled: tuple[str, ...] = ()
     iree_args: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class CompileOptions:
     tuned: Profile | None = None
     check: bool = True
     cache: bool = True
-    keep_temps: Path | None = None
+    keep_temps: Path | str | None = None
     progress: Callable[[Phase], None] | None = None
     timeout: float | None = None
     memory: int | None = None
@@ -217,7 +217,7 @@ def command(
     temporary folder, for which the system's one stands here.
     """
     chosen = find(target) if isinstance(target, str) else target
-    folder = options.keep_temps or Path(tempfile.gettempdir())
+    folder = Path(options.keep_temps or tempfile.gettempdir())
     files = _Files.in_folder(folder, Path(program_path).stem, chosen)
     return _command(files, chosen, options, info)
 
@@ -369,7 +369,7 @@ class _Job:
         return self._prepare(self._files(scratch), scratch, narrow=False)
 
     def _files(self, scratch: Path) -> _Files:
-        folder = self.options.keep_temps or scratch
+        folder = Path(self.options.keep_temps or scratch)
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -554,11 +554,11 @@ class _Job:
         output = self.options.output
         if path is None or output is None:
             return str(path)
-        return os.path.relpath(path, output.parent.resolve())
+        return os.path.relpath(path, Path(output).parent.resolve())
 
     def _output(self) -> Path:
         if self.options.output is not None:
-            return self.options.output
+            return Path(self.options.output)
         return Path(tempfile.mkdtemp(dir=_process_folder())) / f"{self.name}.vmfb"
 
 

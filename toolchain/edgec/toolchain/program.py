@@ -225,12 +225,22 @@ class Program:
     golden: Golden | None = None
     path: Path | None = None
 
-    def save(self, path: Path) -> "Program":
+    def __repr__(self) -> str:
+        functions = ", ".join(str(function.signature) for function in self.info.functions)
+        calls = len(self.golden.calls) if self.golden is not None else 0
+        return (
+            f"<Program {self.path or 'in memory'}: {functions}; {self.info.dialect.value} from "
+            f"{self.info.provenance.framework}, {len(self.bytecode):,} bytes, "
+            f"{calls} golden {'call' if calls == 1 else 'calls'}>"
+        )
+
+    def save(self, path: Path | str) -> "Program":
         """Write `path` and, with golden answers, `NAME.golden.npz` beside it.
 
         Raises:
             FileError: a file cannot be written; nothing half-written is left.
         """
+        path = Path(path)
         if self.golden is not None:
             self.golden.save(Golden.path_for(path))
         else:

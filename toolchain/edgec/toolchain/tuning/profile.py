@@ -113,17 +113,17 @@ class Profile:
     spent: float
     finished: bool = False
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path | str) -> None:
         """Write the file, whole or not at all.
 
         Raises:
             FileError: it cannot be written.
         """
-        with write_atomically(path) as stream:
+        with write_atomically(Path(path)) as stream:
             stream.write((json.dumps(self.to_json(), indent=1) + "\n").encode())
 
     @classmethod
-    def load(cls, path: Path) -> "Profile":
+    def load(cls, path: Path | str) -> "Profile":
         """Read the file.
 
         Raises:
@@ -131,7 +131,7 @@ class Profile:
             ProfileError: it is damaged, or no profile.
         """
         try:
-            value = json.loads(read_bytes(path))
+            value = json.loads(read_bytes(Path(path)))
             if value["kind"] != _KIND:
                 raise ValueError("it is another kind of file")
             if value["schema"] != _SCHEMA:
