@@ -2,7 +2,7 @@
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-c test-all lint format coverage operators bench cuda-modules clean
+.PHONY: help setup demo test test-c test-all lint format coverage operators bench zoo cuda-modules clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ coverage: setup  ## run every model and feature case and write docs/coverage.md
 bench: setup  ## measure edgec beside its peers, and write docs/benchmarks.md and its plot
 	@$(PYTHON) -m pip install -q -c constraints.txt --group bench
 	@$(PYTHON) -m benchmarks.peers
+
+zoo: setup  ## export, compile, prove and time models that nobody tuned for, and write docs/zoo.md
+	@$(PYTHON) -m pip install -q -c constraints.txt --group zoo
+	@$(PYTHON) -m benchmarks.zoo
 
 cuda-modules: setup  ## compile the CUDA benchmark's modules into build/cuda; docs/benchmarks_cuda.md says how to run them
 	@$(PYTHON) benchmarks/cuda/modules.py build/cuda

@@ -2,10 +2,6 @@
 
 import hashlib
 import json
-import os
-import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -15,9 +11,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["TARGETS", "Row", "Sweep"]
+from benchmarks.coverage.process import ROOT, in_child
 
-ROOT = Path(__file__).resolve().parents[2]
+__all__ = ["ROOT", "TARGETS", "Row", "Sweep"]
+
 TARGETS = ("cpu", "vulkan")
 TIME_LIMIT = 300.0
 
@@ -124,33 +121,8 @@ def _reason(result: dict[str, Any]) -> str:
 
 
 def _child(*arguments: str, folder: str | None = None) -> Any:
-    """One step in a process of its own; a crash or a hang is a result as well."""
-    with tempfile.TemporaryDirectory() as scratch:
-        where = Path(folder or scratch)
-        with tempfile.TemporaryFile() as stderr:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.coverage.child", *arguments],
-                cwd=where,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
-                stdout=subprocess.DEVNULL,
-                stderr=stderr,
-                start_new_session=True,
-            )
-            try:
-                code = process.wait(TIME_LIMIT)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                return {"error": "Timeout", "what": f"{TIME_LIMIT:.0f} s were not enough"}
-            stderr.seek(0)
-            last = stderr.read().decode(errors="replace").strip().splitlines()[-1:]
-        if code != 0:
-            died = f"signal {-code}" if code < 0 else (last or ["no message"])[0]
-            return {"error": "Crash", "what": f"the process died: {died}"}
-        result = where / "result.json"
-        found = json.loads(result.read_text())
-        result.unlink()
-        return found
+    """One step in a process of its own."""
+    return in_child("benchmarks.coverage.child", *arguments, folder=folder, seconds=TIME_LIMIT)
 
 
 def _fingerprint(framework: str) -> str:

@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+__all__ = ["burst", "reason", "say"]
+
 _WARM_CALLS = 3
 _MOST_CALLS = 100
 
@@ -24,11 +26,11 @@ def main() -> int:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(rest[0])])
     try:
         if verb == "build":
-            _say(answers, {"ok": _build(engine_name, model_name, Path(folder))})
+            say(answers, {"ok": _build(engine_name, model_name, Path(folder))})
         else:
             _serve(answers, engine_name, model_name, Path(folder), int(rest[0]))
     except Exception as error:  # noqa: BLE001 - every failure is a row with its reason
-        _say(answers, {"refused": _reason(error)})
+        say(answers, {"refused": reason(error)})
     return 0
 
 
@@ -59,14 +61,14 @@ def _serve(answers: TextIO, engine_name: str, model_name: str, folder: Path, thr
     engine.run()
     first = time.perf_counter()
     error = worst_error(list(engine.outputs()), reference(model, folder))
-    _say(answers, {"ok": {"load": loaded - begin, "first": first - loaded, "error": error}})
+    say(answers, {"ok": {"load": loaded - begin, "first": first - loaded, "error": error}})
     for line in sys.stdin:
         company = Company()
-        times = _burst(engine.run, float(json.loads(line)["seconds"]))
-        _say(answers, {"ms": times, "others": company.cores()})
+        times = burst(engine.run, float(json.loads(line)["seconds"]))
+        say(answers, {"ms": times, "others": company.cores()})
 
 
-def _burst(run: Any, seconds: float) -> list[float]:
+def burst(run: Any, seconds: float) -> list[float]:
     """Milliseconds of each call, for so long; caches are warm, at least three calls."""
     end = time.perf_counter() + seconds / 4
     for _ in range(_WARM_CALLS):
@@ -82,7 +84,7 @@ def _burst(run: Any, seconds: float) -> list[float]:
     return times
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     lines = [line for line in str(error).strip().splitlines() if line.strip()]
     kind = type(error).__name__
     if kind == "Refused" and lines:
@@ -90,7 +92,7 @@ def _reason(error: Exception) -> str:
     return (f"{kind}: {lines[0].strip()}" if lines else kind)[:300]
 
 
-def _say(answers: TextIO, message: dict[str, Any]) -> None:
+def say(answers: TextIO, message: dict[str, Any]) -> None:
     answers.write(json.dumps(message) + "\n")
     answers.flush()
 

@@ -2,28 +2,18 @@
 
 import ast
 import hashlib
-import json
-import selectors
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from benchmarks.peers.process import ROOT, Child, Failed
 from benchmarks.peers.results import Row
 
 __all__ = ["ROOT", "Measurement", "model_folder"]
 
-ROOT = Path(__file__).resolve().parents[2]
 _BUILD_LIMIT, _READY_LIMIT = 1800.0, 300.0  # seconds
 _PAUSE = 0.03  # seconds; lets the threads of the engine before go to sleep
-
-
-class _Failed(Exception):
-    """A child that refused, died or took too long; the text says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +52,9 @@ class Measurement:
         """What building took, in seconds by step; or why it is refused."""
         begin = time.monotonic()
         try:
-            with _Child("build", engine, model, str(folder)) as child:
+            with Child("benchmarks.peers.child", "build", engine, model, str(folder)) as child:
                 times: dict[str, float] = child.answer(_BUILD_LIMIT)["ok"]
-        except _Failed as failed:
+        except Failed as failed:
             self.tell(f"  {engine:10} refused: {failed}")
             return str(failed)
         self.tell(f"  {engine:10} made in {time.monotonic() - begin:.0f} s")
@@ -110,16 +100,21 @@ class _Entrant:
     error: float | None = None
     rounds: list[tuple[float, ...]] = field(default_factory=list)
     others: list[float] = field(default_factory=list)
-    child: "_Child | None" = None
+    child: Child | None = None
 
     def start(self, folder: Path, build: dict[str, float]) -> None:
         self.build = dict(build)
-        self.child = _Child(
-            "serve", self.row.engine, self.row.model, str(folder), str(self.row.threads)
+        self.child = Child(
+            "benchmarks.peers.child",
+            "serve",
+            self.row.engine,
+            self.row.model,
+            str(folder),
+            str(self.row.threads),
         )
         try:
             ready = self.child.answer(_READY_LIMIT)["ok"]
-        except _Failed as failed:
+        except Failed as failed:
             self._refuse(failed)
             return
         self.error = ready.pop("error")
@@ -132,14 +127,14 @@ class _Entrant:
         try:
             self.child.ask({"seconds": seconds})
             turn = self.child.answer(_READY_LIMIT)
-        except _Failed as failed:
+        except Failed as failed:
             self._refuse(failed)
             return
         self.rounds.append(tuple(turn["ms"]))
         if turn["others"] is not None:
             self.others.append(turn["others"])
 
-    def _refuse(self, failed: _Failed) -> None:
+    def _refuse(self, failed: Failed) -> None:
         self.refused = str(failed)
         self.rounds.clear()
 
@@ -160,73 +155,6 @@ class _Entrant:
     def stop(self) -> None:
         if self.child is not None:
             self.child.close()
-
-
-class _Child:
-    """A process that answers in lines of JSON; what it prints besides is kept for when it dies."""
-
-    def __init__(self, *words: str) -> None:
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.peers.child", *words],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
-
-    def ask(self, message: dict[str, Any]) -> None:
-        stream = self._process.stdin
-        try:
-            if stream is not None:
-                stream.write(json.dumps(message) + "\n")
-                stream.flush()
-        except OSError as error:
-            raise _Failed(self._last_words()) from error
-
-    def answer(self, limit: float) -> dict[str, Any]:
-        """The next message.
-
-        Raises:
-            _Failed: it refuses, is dead, or says nothing for so many seconds.
-        """
-        stream = self._process.stdout
-        with selectors.DefaultSelector() as selector:
-            selector.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]
-            if not selector.select(limit):
-                raise _Failed(f"no answer within {limit:.0f} s")
-        line = stream.readline() if stream is not None else ""
-        if not line:
-            raise _Failed(self._last_words())
-        message: dict[str, Any] = json.loads(line)
-        if "refused" in message:
-            raise _Failed(message["refused"])
-        return message
-
-    def _last_words(self) -> str:
-        code = self._process.wait()
-        self._log.seek(0)
-        lines = self._log.read().decode(errors="replace").strip().splitlines()
-        return f"ended with {code}: {lines[-1] if lines else 'no message'}"[:300]
-
-    def close(self) -> None:
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        try:
-            self._process.wait(10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-        self._log.close()
-
-    def __enter__(self) -> "_Child":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def model_folder(model: str) -> Path:

@@ -1,0 +1,150 @@
+"""Models that nobody tuned edgec for: `python -m benchmarks.zoo`, or `make zoo`.
+
+Each is built with seeded weights, exported, compiled, proved on every target, and timed beside
+ONNX Runtime and OpenVINO. Rows are kept in build/zoo.jsonl as they come: a run can be stopped and
+gone on with. A fifth of each list is held out, to be looked at only when the work is done.
+"""
+
+import argparse
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from benchmarks.coverage.process import ROOT, in_child
+from benchmarks.zoo.catalogue import KINDS
+from benchmarks.zoo.row import Row, Store
+from benchmarks.zoo.speed import ENGINES
+from benchmarks.zoo.subject import Subject, drawn
+from benchmarks.zoo.sweep import Sweep, code_digest
+
+_TARGETS = ("cpu", "vulkan")
+
+
+def main() -> int:
+    chosen = _arguments()
+    store = Store(chosen.store)
+    if chosen.compare is not None:
+        return _compare(Store(chosen.compare), store)
+    timed = chosen.only == "speed" or (chosen.only is None and chosen.kind == ["users"])
+    sweep = Sweep(
+        store=store,
+        code=code_digest(),
+        targets=() if chosen.only == "speed" else chosen.target,
+        threads=chosen.threads if timed else (),
+        engines=chosen.engine,
+        rounds=chosen.rounds,
+        seconds=chosen.seconds,
+        limit=chosen.slow,
+        tell=_tell,
+    )
+    with ThreadPoolExecutor(1 if timed else chosen.jobs) as pool:
+        rows = list(pool.map(lambda s: sweep.one(s, again=chosen.again), _subjects(chosen)))
+    _sum_up(rows, chosen.target, chosen.threads)
+    return 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks.zoo", description=__doc__.splitlines()[0])
+    parser.add_argument("--kind", action="append", choices=KINDS, help="default: users")
+    parser.add_argument("--name", default="", help="only names that contain this")
+    parser.add_argument("--limit", type=int, help="the first so many of each kind's random order")
+    parser.add_argument(
+        "--held-out", choices=("with", "without", "only"), default="with", help="the held out fifth"
+    )
+    parser.add_argument("--only", choices=("right", "speed"), help="default: both for users")
+    parser.add_argument("--target", action="append", choices=_TARGETS, help="default: all")
+    parser.add_argument("--threads", type=_counts, default=(1, 2), help="default: 1,2")
+    parser.add_argument("--engine", action="append", choices=ENGINES, help="default: all")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of an engine")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of a turn")
+    parser.add_argument("--jobs", type=int, default=1, help="models at a time, if not timed")
+    parser.add_argument("--slow", type=float, default=300, help="seconds that a step may take")
+    parser.add_argument("--again", action="store_true", help="forget what is known")
+    parser.add_argument("--list", action="store_true", help="print the names and do nothing")
+    parser.add_argument("--store", type=Path, default=ROOT / "build" / "zoo.jsonl")
+    parser.add_argument("--compare", type=Path, metavar="OLD", help="say what got worse, and end")
+    chosen = parser.parse_args()
+    chosen.kind = chosen.kind or ["users"]
+    chosen.target = chosen.target or list(_TARGETS)
+    chosen.engine = chosen.engine or list(ENGINES)
+    return chosen
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split(","))
+
+
+def _subjects(chosen: argparse.Namespace) -> list[Subject]:
+    found: list[Subject] = []
+    for kind in chosen.kind:
+        names = in_child("benchmarks.zoo.child", "list", kind, seconds=600)
+        if isinstance(names, dict):
+            raise SystemExit(f"{kind}: {names['what']}")
+        wanted = [
+            subject
+            for subject in drawn(kind, names)
+            if chosen.name in subject.name
+            and (chosen.held_out == "with" or subject.held_out == (chosen.held_out == "only"))
+        ]
+        found += wanted[: chosen.limit]
+    if chosen.list:
+        print("\n".join(f"{s.key}{'  held out' if s.held_out else ''}" for s in found))
+        raise SystemExit(0)
+    return found
+
+
+def _tell(row: Row, there: bool) -> None:
+    states = "  ".join(f"{t} {row.state(t)}" for t in _TARGETS if row.state(t))
+    speed = "  ".join(
+        f"{threads} thread{'s' if threads != '1' else ''} {found[0]:.2f} of {found[1]}"
+        for threads in row.times
+        if (found := row.ratio(int(threads)))
+    )
+    reason = next((row.reason(t) for t in _TARGETS if row.state(t) not in ("", "right")), "")
+    print(
+        f"{row.key:44} {states}  {speed}  {reason[:160]}{'  (kept)' if there else ''}", flush=True
+    )
+
+
+def _sum_up(rows: list[Row], targets: list[str], threads: tuple[int, ...]) -> None:
+    for held_out in (False, True):
+        part = [row for row in rows if row.held_out == held_out]
+        for target in targets:
+            states = Counter(row.state(target) for row in part if row.state(target))
+            if states:
+                said = ", ".join(f"{count} {state}" for state, count in states.most_common())
+                name = "held out" if held_out else "worked on"
+                print(f"{name}, {target}: {states['right']} of {states.total()} right ({said})")
+    for count in threads:
+        ratios = sorted(found[0] for row in rows if (found := row.ratio(count)))
+        if ratios:
+            middle = ratios[len(ratios) // 2]
+            print(
+                f"{count} thread{'s' if count > 1 else ''}: best peer / edgec, median {middle:.2f},"
+                f" worst {ratios[0]:.2f}, {sum(r >= 0.9 for r in ratios)} of {len(ratios)} >= 0.9"
+            )
+
+
+def _compare(old: Store, new: Store) -> int:
+    """Print what got worse; 1 if anything did."""
+    worse = 0
+    for key, row in sorted(new.rows.items()):
+        before = old.rows.get(key)
+        if before is None:
+            continue
+        for target in _TARGETS:
+            if before.state(target) == "right" and row.state(target) not in ("", "right"):
+                print(f"{key}: {target} was right, is {row.state(target)}: {row.reason(target)}")
+                worse += 1
+        for threads in row.times:
+            was, now = before.ratio(int(threads)), row.ratio(int(threads))
+            if was and now and now[0] < 0.95 * was[0]:
+                print(f"{key}: {threads} threads {was[0]:.2f} -> {now[0]:.2f} of the best peer")
+                worse += 1
+    print(f"{worse} got worse")
+    return 1 if worse else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+"""The kinds of the zoo by name; a kind's frameworks are imported when its models are built."""
+
+import importlib
+from typing import Protocol, cast
+
+from benchmarks.zoo.subject import Built
+
+__all__ = ["KINDS", "kind_of"]
+
+# Name → module; each has `names()` and `build(name)`.
+KINDS = {
+    "users": "users",
+    "onnx-nodes": "onnx_nodes",
+}
+
+
+class Kind(Protocol):
+    """What a kind's module gives."""
+
+    def names(self) -> list[str]:
+        """All that the list holds."""
+
+    def build(self, name: str) -> Built:
+        """One of them, with seeded weights."""
+
+
+def kind_of(name: str) -> Kind:
+    """The module of a kind."""
+    return cast(Kind, importlib.import_module(f"benchmarks.zoo.kinds.{KINDS[name]}"))

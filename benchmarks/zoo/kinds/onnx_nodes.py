@@ -1,0 +1,95 @@
+"""The ONNX project's own tests of its operators, with their inputs and answers.
+
+Left out are those that need strings, sequences or optional values, or sizes that depend on data.
+They are unpacked into the layout that the project ships its other tests in: `model.onnx` with
+`test_data_set_0` beside it.
+"""
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.coverage.process import ROOT
+from benchmarks.zoo.subject import Built
+
+__all__ = ["build", "names"]
+
+_FOLDER = ROOT / "build" / "zoo" / "onnx-node-tests"
+_BY_DATA = {"Compress", "NonMaxSuppression", "NonZero", "Unique"}
+
+
+def names() -> list[str]:
+    return sorted(path.name for path in _unpacked().iterdir())
+
+
+def build(name: str) -> Built:
+    """The file; its inputs lie beside it, and the answers are the test's own."""
+    folder = _unpacked() / name
+    data = folder / "test_data_set_0"
+    return Built(
+        model=str(folder / "model.onnx"), proof=(_arrays(data, "input"), _arrays(data, "output"))
+    )
+
+
+def _unpacked() -> Path:
+    import onnx
+
+    unpacked = _FOLDER / onnx.__version__
+    if not unpacked.exists():
+        part = unpacked.with_suffix(f".{os.getpid()}")
+        _unpack(part)
+        part.rename(unpacked)
+    return unpacked
+
+
+def _unpack(folder: Path) -> None:
+    import onnx
+    from onnx.backend.test.loader import load_model_tests
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its data divide by zero on purpose
+        cases = load_model_tests(kind="node")
+    for case in cases:
+        values = [*case.model.graph.input, *case.model.graph.output]
+        if not all(_is_tensor_of_numbers(value.type) for value in values):
+            continue
+        if _BY_DATA & {node.op_type for node in case.model.graph.node}:
+            continue
+        data = folder / case.name / "test_data_set_0"
+        data.mkdir(parents=True)
+        onnx.save(case.model, folder / case.name / "model.onnx")
+        inputs, outputs = case.data_sets[0]
+        for what, arrays, specs in (
+            ("input", inputs, case.model.graph.input),
+            ("output", outputs, case.model.graph.output),
+        ):
+            for number, (array, spec) in enumerate(zip(arrays, specs, strict=True)):
+                (data / f"{what}_{number}.pb").write_bytes(_tensor(array, spec.name))
+
+
+def _tensor(array: Any, name: str) -> bytes:
+    import onnx
+
+    if isinstance(array, onnx.TensorProto):
+        return bytes(array.SerializeToString())
+    return bytes(onnx.numpy_helper.from_array(np.asarray(array), name).SerializeToString())
+
+
+def _is_tensor_of_numbers(kind: Any) -> bool:
+    import onnx
+
+    return kind.HasField("tensor_type") and kind.tensor_type.elem_type != onnx.TensorProto.STRING
+
+
+def _arrays(folder: Path, what: str) -> list[np.ndarray]:
+    import onnx
+
+    found = []
+    for number in range(len(list(folder.glob(f"{what}_*.pb")))):
+        tensor = onnx.TensorProto()
+        tensor.ParseFromString((folder / f"{what}_{number}.pb").read_bytes())
+        found.append(np.asarray(onnx.numpy_helper.to_array(tensor)))
+    return found

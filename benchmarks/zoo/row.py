@@ -1,0 +1,90 @@
+"""What one model of the zoo came to, and the file that keeps a line for each."""
+
+import json
+import threading
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Row", "Store"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One model.
+
+    Attributes:
+        kind: which list it is of.
+        name: its name there.
+        held_out: whether it is of the untouched fifth.
+        code: a digest of edgec when it was measured.
+        export: what exporting came to: `seconds` and `dialect`, or `error` and `what`.
+        results: by target, `ok`, `seconds` of compiling, `max_abs`, `problem`; or `error`, `what`.
+        times: by thread count, then engine: the fastest milliseconds, or why there are none.
+    """
+
+    kind: str
+    name: str
+    held_out: bool
+    code: str
+    export: dict[str, Any] = field(default_factory=dict)
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    times: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Kind and name as one word."""
+        return f"{self.kind}/{self.name}"
+
+    def state(self, target: str) -> str:
+        """One word: right, wrong, out (it is none for the count), a refusal's kind, or nothing."""
+        found = self.export if "error" in self.export else self.results.get(target, {})
+        if not found:
+            return ""
+        return str(found.get("error") or ("right" if found["ok"] else "wrong"))
+
+    def reason(self, target: str) -> str:
+        """Why it is not right."""
+        found = self.export if "error" in self.export else self.results.get(target, {})
+        return str(found.get("what") or found.get("problem") or "")
+
+    def ratio(self, threads: int) -> tuple[float, str] | None:
+        """The best peer's time over edgec's, and that peer; None where either is missing."""
+        times = self.times.get(str(threads), {})
+        ours = times.get("edgec")
+        peers = {k: v for k, v in times.items() if k != "edgec" and isinstance(v, int | float)}
+        if not isinstance(ours, int | float) or not peers:
+            return None
+        best = min(peers, key=lambda name: peers[name])
+        return peers[best] / ours, best
+
+
+class Store:
+    """Rows by key, in a file of JSON with a line a model."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self.rows: dict[str, Row] = {}
+        if path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                row = Row(**json.loads(line))
+                self.rows[row.key] = row
+
+    def put(self, row: Row) -> None:
+        """Keep a row, and all rows in the file, whole or not at all."""
+        with self._lock:
+            self._put(row)
+
+    def _put(self, row: Row) -> None:
+        self.rows[row.key] = row
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        part = self.path.with_suffix(".part")
+        part.write_text(_lines(self.rows.values()), encoding="utf-8")
+        part.replace(self.path)
+
+
+def _lines(rows: Iterable[Row]) -> str:
+    ordered = sorted(rows, key=lambda row: row.key)
+    return "".join(json.dumps(asdict(row)) + "\n" for row in ordered)

@@ -1,0 +1,109 @@
+"""Models of the zoo to rows: exported, compiled, proved, timed; each step may fail on its own."""
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.coverage.process import ROOT, in_child
+from benchmarks.zoo.row import Row, Store
+from benchmarks.zoo.speed import take_turns
+from benchmarks.zoo.subject import Subject
+
+__all__ = ["Sweep", "code_digest"]
+
+_CHILD = "benchmarks.zoo.child"
+_MEMORY = 10 << 30  # bytes of a step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """What to do with each model.
+
+    Attributes:
+        store: where rows are kept.
+        code: edgec's digest; a row of the same code is not made again.
+        targets: where it is proved; none to leave that out.
+        threads: thread counts to time it on; none to leave that out.
+        engines: who is timed.
+        rounds: turns of an engine.
+        seconds: how long a turn is.
+        limit: seconds that a step may take.
+        tell: called with each row and whether it was there.
+    """
+
+    store: Store
+    code: str
+    targets: Sequence[str]
+    threads: Sequence[int]
+    engines: Sequence[str]
+    rounds: int
+    seconds: float
+    limit: float
+    tell: Callable[[Row, bool], None]
+
+    def one(self, subject: Subject, *, again: bool) -> Row:
+        """The row of one model: what is known of this code, and what was asked for besides."""
+        kept = self.store.rows.get(subject.key)
+        row = Row(kind=subject.kind, name=subject.name, held_out=subject.held_out, code=self.code)
+        if kept is not None and kept.code == self.code and not again:
+            row = kept
+        targets = [t for t in self.targets if not row.state(t)]
+        if not targets and not self.threads:
+            self.tell(row, True)
+            return row
+        folder = ROOT / "build" / "zoo" / subject.kind / subject.name
+        folder.mkdir(parents=True, exist_ok=True)
+        row = self._proved(row, folder, targets)
+        if self.threads and "error" not in row.export:
+            row = self._timed(row, folder)
+        if not self.threads:
+            shutil.rmtree(folder, ignore_errors=True)
+        self.store.put(row)
+        self.tell(row, False)
+        return row
+
+    def _proved(self, row: Row, folder: Path, targets: Sequence[str]) -> Row:
+        if targets or not (folder / "model.cpu.vmfb").exists():
+            row = replace(row, export=self._step("export", row.kind, row.name, folder=folder))
+        results = dict(row.results)
+        for target in targets if "error" not in row.export else ():
+            results[target] = self._step("run", target, folder=folder)
+        return replace(row, results=results)
+
+    def _timed(self, row: Row, folder: Path) -> Row:
+        if not (folder / "model.cpu.vmfb").exists():
+            made = self._step("run", "cpu", folder=folder)
+            row = replace(row, results={**row.results, "cpu": made})
+        if not (folder / "model.onnx").exists():
+            self._step("onnx", row.kind, row.name, folder=folder)
+        times = {
+            str(threads): take_turns(
+                folder,
+                threads,
+                engines=self.engines,
+                rounds=self.rounds,
+                seconds=self.seconds,
+            )
+            for threads in self.threads
+        }
+        return replace(row, times=times)
+
+    def _step(self, *words: str, folder: Path) -> dict[str, Any]:
+        found: dict[str, Any] = in_child(
+            _CHILD, *words, folder=folder, seconds=self.limit, memory=_MEMORY
+        )
+        return found
+
+
+def code_digest() -> str:
+    """Changes with any code of edgec that a row may depend on."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    for root in ("exporters", "toolchain", "targets", "runtime"):
+        for file in sorted((ROOT / root / "edgec").rglob("*")):
+            if file.suffix in (".py", ".toml") and "cli" not in file.parts:
+                digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
