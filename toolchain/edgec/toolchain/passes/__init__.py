@@ -18,6 +18,7 @@ from edgec.toolchain.passes.legalise.free_bitcasts import FreeBitcasts
 from edgec.toolchain.passes.legalise.guard_products import GuardProducts
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
 from edgec.toolchain.passes.legalise.philox_bits import PhiloxBits
+from edgec.toolchain.passes.legalise.plain_depthwise import PlainDepthwise
 from edgec.toolchain.passes.legalise.plain_products import PlainProducts
 from edgec.toolchain.passes.legalise.reverse_first import ReverseFirst
 from edgec.toolchain.passes.legalise.separate_bytes import SeparateBytes
@@ -112,6 +113,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     CpuKernels,
     CudaKernels,
     VulkanKernels,
+    PlainDepthwise,
     PointwiseProducts,
     SeparateReductions,
     Annotate,
