@@ -30,6 +30,8 @@ def compile_all(chosen: Sequence[Case], folder: Path, target: str) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     gpu = find(target)
+    if gpu.gpu is None:
+        raise SystemExit(f"{gpu.name} is no GPU")
     flags = compile_flags(gpu)
     for case in chosen:
         specs = [jax.ShapeDtypeStruct(s, jnp.dtype(case.dtype)) for s in case.shapes]
@@ -38,7 +40,7 @@ def compile_all(chosen: Sequence[Case], folder: Path, target: str) -> None:
         with ir.Context():
             module = ir.Module.parse(str(lowered.compiler_ir("stablehlo")))
             InlineCalls().run(module)
-            calls = CudaKernels(kernels=gpu.gpu.kernels if gpu.gpu else "").run(module)
+            calls = CudaKernels(gpu=gpu.gpu).run(module)
             with source.open("wb") as stream:
                 module.operation.write_bytecode(stream)
         if not calls:

@@ -53,12 +53,26 @@ class Gpu:
         devices: words of which one is in a device's name where the code runs right (in lower
             case); empty where any device of the driver will do.
         kernels: which of edgec's own kernels it takes (`sm_80`, `sm_90a`); empty for none.
+        multiprocessors: how many cores with registers and shared memory of their own.
+        shared_memory: bytes that one program may share on such a core.
+        clock: MHz that it reaches.
+        tensor: 10^12 operations a second of its matrix units, with f16 summed in f32.
+        bandwidth: 10^9 bytes a second of its memory.
     """
 
     target: str = ""
     features: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     kernels: str = ""
+    multiprocessors: int = 0
+    shared_memory: int = 0
+    clock: int = 0
+    tensor: float = 0.0
+    bandwidth: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kernels and not (self.multiprocessors and self.shared_memory and self.clock):
+            raise TargetError(f"{self.target} takes kernels, but its size is not known")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,9 +3,8 @@
 That the kernels compute what they should is checked on a GPU: `benchmarks/cuda/check.py`.
 """
 
-import json
 import re
-from importlib import resources
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -15,22 +14,39 @@ from iree.compiler import ir
 from edgec import toolchain
 from edgec.targets import Backend, catalogue, find
 from edgec.toolchain.kernels.cuda.choice import choose
+from edgec.toolchain.kernels.cuda.library import Launch, Library, variant_of
+from edgec.toolchain.kernels.cuda.placing import place_kernels
+from edgec.toolchain.kernels.cuda.prebuilt import Prebuilt
+from edgec.toolchain.kernels.cuda.triton_compiler import has_triton
+from edgec.toolchain.kernels.cuda.variants import FAMILIES, Variant
+from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 
-KERNELS = resources.files("edgec.toolchain") / "kernels" / "cuda"
-POINTERS = {"product": 6, "convolution": 6, "attention": 4, "norm": 4}
-INTEGERS = {"product": 8, "convolution": 17, "attention": 19, "norm": 3}
+H200 = find("cuda:sm_90").gpu
+needs_triton = pytest.mark.skipif(not has_triton(), reason="Triton is not here (edgec[cuda])")
 
 
-def rewrite(text: str, kernels: str = "sm_90a") -> str:
-    with ir.Context():
+class Unbuilt:
+    """Kernels without code: placing needs none."""
+
+    def __init__(self, *, folds: bool = True) -> None:
+        self.folds = folds
+
+    def find(self, variant: Variant) -> Binary:
+        return Binary(name=variant.symbol, data=b"ptx", threads=32 * variant.warps, shared=0)
+
+
+def place(text: str, target: str = "cuda:sm_90") -> tuple[str, list[Launch]]:
+    """The program after placing, and what it calls, in order."""
+    with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         InlineCalls().run(module)
-        CudaKernels(kernels=kernels).run(module)
+        library = Library(module, find(target).gpu, Unbuilt())
+        place_kernels(module, library)
         assert module.operation.verify()
         asm = module.operation.get_asm(large_elements_limit=4)
-        return asm[asm.index("func.func") :]
+        return asm[asm.index("func.func") :], library.launches
 
 
 def lower(function, *shapes, dtype="float16"):
@@ -38,16 +54,10 @@ def lower(function, *shapes, dtype="float16"):
     return str(jax.jit(function).lower(*specs).compiler_ir("stablehlo"))
 
 
-def called(after: str) -> list[str]:
-    """The kernels that a rewritten program calls, in order."""
-    return re.findall(r"flow\.dispatch @edgec_(\w+)::", after)
-
-
-def numbers(after: str, which: int = 0) -> list[int]:
-    """The integers that a call gives its kernel."""
-    call = re.findall(r"flow\.dispatch @\S+\[.*?\]\((.*?)\) :", after)[which]
-    values = dict(re.findall(r"(%\S+) = arith\.constant (-?\d+) : i32", after))
-    return [int(values[name]) for name in call.split(", ") if name in values]
+def values(launch: Launch, *names: str) -> list:
+    """What a call gives to these parameters."""
+    given = {**launch.numbers, **launch.folded, **launch.constants}
+    return [given[name] for name in names]
 
 
 PRODUCT = """
@@ -62,12 +72,11 @@ func.func @main(%x: tensor<128x768xf16>, %w: tensor<768x3072xf16>, %b: tensor<30
 
 
 def test_a_product_with_its_bias_becomes_one_dispatch() -> None:
-    after = rewrite(PRODUCT)
-    assert called(after) == ["product_nn_deep_f16"]
+    after, (launch,) = place(PRODUCT)
+    assert launch.name == "product_nn_deep_f16"
     assert "stablehlo.dot_general" not in after
     assert "stablehlo.add" not in after
-    m, n, k, part, *_, what = numbers(after)
-    assert (m, n, k, part, what) == (128, 3072, 768, 768, 1)
+    assert values(launch, "m", "n", "k", "k_part", "what") == [128, 3072, 768, 768, 1]
 
 
 @pytest.mark.parametrize(
@@ -82,24 +91,25 @@ def test_a_product_with_its_bias_becomes_one_dispatch() -> None:
 )
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_what_only_resembles_an_activation_stays_with_the_compiler(activation, left, dtype) -> None:
-    after = rewrite(lower(lambda x, w: activation(x @ w), (128, 768), (768, 768), dtype=dtype))
-    assert called(after)[0].startswith("product_nn_")
+    text = lower(lambda x, w: activation(x @ w), (128, 768), (768, 768), dtype=dtype)
+    after, (launch,) = place(text)
+    assert launch.name.startswith("product_nn_")
     assert left in after
 
 
 def test_f32_keeps_its_precision_in_a_kernel_of_its_own() -> None:
-    after = rewrite(lower(lambda x, w: x @ w, (128, 768), (768, 768), dtype="float32"))
-    assert called(after)[0].startswith("product_nn_")
-    assert called(after)[0].endswith("_f32")
+    text = lower(lambda x, w: x @ w, (128, 768), (768, 768), dtype="float32")
+    _, (launch,) = place(text)
+    assert launch.name.startswith("product_nn_")
+    assert launch.name.endswith("_f32")
+    assert launch.constants["PRECISION"] == "tf32x3"
 
 
 def test_a_product_with_a_turned_matrix_reads_it_as_it_lies() -> None:
-    after = rewrite(lower(lambda x, w: x @ w.T, (64, 256), (512, 256)))
-    (name,) = called(after)
-    assert name.startswith("product_n")
     # JAX transposes first; einsum gives the product itself the turned form.
-    after = rewrite(lower(lambda x, w: jnp.einsum("mk,nk->mn", x, w), (64, 256), (512, 256)))
-    assert called(after)[0].startswith("product_nt_")
+    text = lower(lambda x, w: jnp.einsum("mk,nk->mn", x, w), (64, 256), (512, 256))
+    _, (launch,) = place(text)
+    assert launch.constants["TRANSPOSED"] is True
 
 
 @pytest.mark.parametrize(
@@ -112,13 +122,13 @@ def test_a_product_with_a_turned_matrix_reads_it_as_it_lies() -> None:
     ],
 )
 def test_other_products_stay_with_the_compiler(shapes, dtype) -> None:
-    after = rewrite(lower(lambda x, w: x @ w, *shapes, dtype=dtype))
-    assert called(after) == []
+    after, launches = place(lower(lambda x, w: x @ w, *shapes, dtype=dtype))
+    assert launches == []
     assert "stablehlo.dot_general" in after
 
 
 def test_what_stays_is_summed_in_f32() -> None:
-    after = rewrite(lower(lambda x, w: x @ w, (64, 250), (250, 512)))
+    after, _ = place(lower(lambda x, w: x @ w, (64, 250), (250, 512)))
     assert "-> tensor<64x512xf32>" in after
     assert "-> tensor<64x512xf16>" in after
 
@@ -142,8 +152,8 @@ def test_what_follows_is_known_by_its_values(tail, what) -> None:
     def function(x, w, b, r):
         return tail(x @ w, b, r)
 
-    after = rewrite(lower(function, (64, 256), (256, 512), (512,), (64, 512)))
-    assert numbers(after)[-1] == what
+    _, (launch,) = place(lower(function, (64, 256), (256, 512), (512,), (64, 512)))
+    assert values(launch, "what") == [what]
 
 
 @pytest.mark.parametrize(
@@ -156,9 +166,9 @@ def test_what_follows_is_known_by_its_values(tail, what) -> None:
     ],
 )
 def test_what_no_kernel_does_is_left_in_the_program(tail) -> None:
-    after = rewrite(lower(lambda x, w, b: tail(x @ w, b), (64, 256), (256, 512), (512,)))
-    assert len(called(after)) == 1
-    assert numbers(after)[-1] in (0, 1, 1 | 8)
+    text = lower(lambda x, w, b: tail(x @ w, b), (64, 256), (256, 512), (512,))
+    after, (launch,) = place(text)
+    assert launch.folded["what"] in (0, 1, 1 | 8)
     assert "stablehlo.multiply" in after or "stablehlo.add" in after or "minimum" in after
 
 
@@ -169,13 +179,13 @@ def test_attention_over_heads_cut_from_one_tensor_reads_them_in_place() -> None:
         share = jax.nn.softmax(scores).astype(x.dtype)
         return jnp.einsum("hqk,hkd->hqd", share, v).transpose(1, 0, 2).reshape(128, 768)
 
-    after = rewrite(lower(function, (128, 2304)))
-    assert called(after) == ["attention_64_16_f16"]
+    after, (launch,) = place(lower(function, (128, 2304)))
+    assert launch.name == "attention_64_16_f16"
     assert "stablehlo.transpose" not in after
     assert "stablehlo.slice" not in after
-    queries, keys, _, *starts = numbers(after)[:6]
-    assert (queries, keys, starts) == (128, 128, [0, 768, 1536])
-    assert numbers(after)[14:18] == [2304, 2304, 2304, 768]
+    assert values(launch, "queries", "keys") == [128, 128]
+    assert values(launch, "q_at", "k_at", "v_at") == [0, 768, 1536]
+    assert values(launch, "q_row", "k_row", "v_row", "o_row") == [2304, 2304, 2304, 768]
 
 
 def test_attention_with_a_mask_stays_products() -> None:
@@ -184,10 +194,8 @@ def test_attention_with_a_mask_stays_products() -> None:
         return jnp.einsum("hqk,hkd->hqd", share, v)
 
     shapes = ((12, 128, 64), (12, 128, 64), (12, 128, 64), (12, 128, 128))
-    assert [name.split("_")[0] for name in called(rewrite(lower(function, *shapes)))] == [
-        "product",
-        "product",
-    ]
+    _, launches = place(lower(function, *shapes))
+    assert [launch.source for launch in launches] == ["product", "product"]
 
 
 @pytest.mark.parametrize("centred", [True, False])
@@ -199,11 +207,10 @@ def test_a_norm_becomes_one_dispatch(centred) -> None:
         y = y * jax.lax.rsqrt((y * y).mean(-1, keepdims=True) + 1e-5) * scale + shift
         return y.astype(x.dtype)
 
-    after = rewrite(lower(function, (128, 768), (768,), (768,)))
-    assert called(after) == ["norm_1024_f16"]
+    after, (launch,) = place(lower(function, (128, 768), (768,), (768,)))
+    assert launch.name == "norm_1024_f16"
     assert "stablehlo.reduce" not in after
-    width, _, what = numbers(after)
-    assert (width, what) == (768, 3 if centred else 3 | 8)
+    assert values(launch, "width", "what") == [768, 3 if centred else 3 | 8]
 
 
 def convolution(x, w, stride, pad):
@@ -216,19 +223,21 @@ def test_a_convolution_with_its_tail_becomes_one_dispatch() -> None:
     def function(x, w, b):
         return jax.nn.relu(convolution(x, w, 2, 1) + b)
 
-    after = rewrite(lower(function, (2, 30, 30, 64), (3, 3, 64, 128), (128,)))
-    assert called(after)[0].startswith("convolution_")
+    after, (launch,) = place(lower(function, (2, 30, 30, 64), (3, 3, 64, 128), (128,)))
+    assert launch.source == "convolution"
     assert "stablehlo.convolution" not in after
-    values = numbers(after)
-    assert values[:10] == [2, 30, 30, 64, 15, 15, 128, 64, 3, 9]
-    assert values[10:14] == [2, 2, 1, 1]
-    assert values[-1] == 1 | 8
+    assert values(launch, "images", "high", "wide", "inputs") == [2, 30, 30, 64]
+    assert values(launch, "out_high", "out_wide", "outputs", "pixel") == [15, 15, 128, 64]
+    assert values(launch, "taps", "taps_wide", "stride_high", "pad_wide") == [9, 3, 2, 1]
+    assert values(launch, "what") == [1 | 8]
 
 
 def test_an_image_of_three_channels_is_read_a_row_of_the_window_at_a_time() -> None:
-    after = rewrite(lower(lambda x, w: convolution(x, w, 2, 3), (1, 224, 224, 3), (7, 7, 3, 64)))
+    text = lower(lambda x, w: convolution(x, w, 2, 3), (1, 224, 224, 3), (7, 7, 3, 64))
+    after, (launch,) = place(text)
     assert "stablehlo.pad" in after
-    assert numbers(after)[:10] == [1, 230, 230, 56, 112, 112, 64, 8, 1, 7]
+    assert values(launch, "high", "wide", "inputs", "pixel") == [230, 230, 56, 8]
+    assert values(launch, "taps", "taps_wide") == [7, 1]
 
 
 def test_grouped_and_channel_first_convolutions_stay() -> None:
@@ -238,51 +247,80 @@ def test_grouped_and_channel_first_convolutions_stay() -> None:
             feature_group_count=64,
         )  # fmt: skip
 
-    after = rewrite(lower(depthwise, (1, 56, 56, 64), (3, 3, 1, 64)))
-    assert called(after) == []
+    _, launches = place(lower(depthwise, (1, 56, 56, 64), (3, 3, 1, 64)))
+    assert launches == []
 
 
 @pytest.mark.parametrize("size", [(128, 768, 3072), (1, 1000, 2048), (49, 512, 4608), (7, 8, 64)])
 def test_the_parts_of_a_choice_cover_the_inside_once(size) -> None:
-    m, n, k = size
-    choice = choose(m, n, k)
+    _, _, k = size
+    choice = choose(H200, size)
     assert choice.parts * choice.steps * choice.inner >= k
     assert (choice.parts - 1) * choice.steps * choice.inner < k
 
 
 def test_only_many_tiles_take_the_kernel_that_stays() -> None:
-    assert choose(8192, 8192, 8192, large=True).form == "large"
-    assert choose(8192, 8192, 8192).form == "wide"
-    assert choose(128, 768, 768, large=True).form == "narrow"
-    assert choose(4096, 4096, 4096, batch=2, large=True).form != "large"
+    many = (8192, 8192, 8192)
+    assert choose(H200, many, large=True).form == "large"
+    assert choose(H200, many).form == "wide"
+    assert choose(H200, (128, 768, 768), large=True).form == "narrow"
+    assert choose(H200, (4096, 4096, 4096), batch=2, large=True).form != "large"
 
 
-@pytest.mark.parametrize("folder", ["sm_80", "sm_90a"])
-def test_every_kernel_has_the_parameters_that_it_is_called_with(folder) -> None:
-    index = json.loads((KERNELS / folder / "index.json").read_text())
-    assert index
-    for name, facts in index.items():
-        text = (KERNELS / folder / f"{name}.ptx").read_text()
-        head, rest = text.split(f".visible .entry edgec_{name}(")
-        kinds = re.findall(r"\.param \.(\w+)", rest.split(")")[0])
-        family = name.split("_")[0]
-        pointers, integers = POINTERS[family], INTEGERS[family]
-        if "_large_" in name:
-            integers = 4
-        assert kinds == ["u64"] * pointers + ["u32"] * integers, name
-        assert f".target {folder}" in head
-        assert f".reqntid {facts['threads']}" in rest
-        # What every GPU of compute capability 8 and later has; Hopper has more.
-        assert facts["shared"] <= (101376 if folder == "sm_80" else 232448)
+def test_a_small_gpu_splits_less_than_a_large_one() -> None:
+    size = (128, 768, 3072)
+    orin = find("cuda:orin").gpu
+    assert choose(orin, size).parts < choose(H200, size).parts
+    assert choose(orin, size).time > choose(H200, size).time
 
 
-def test_every_target_with_kernels_has_them() -> None:
-    gpus = [t.gpu for t in catalogue() if t.gpu and t.backend is Backend.CUDA]
-    named = {gpu.kernels for gpu in gpus if gpu.kernels}
-    assert named == {"sm_80", "sm_90a"}
-    assert all((KERNELS / name / "index.json").is_file() for name in named)
+def test_sums_in_parts_count_in_zeros_that_belong_to_the_run() -> None:
+    def function(x, w, u):
+        return (x @ w) @ u @ w
+
+    after, launches = place(lower(function, (128, 3072), (3072, 768), (768, 3072)))
+    split = [launch for launch in launches if launch.counters]
+    assert len(split) == 2
+    (count,) = re.findall(r"flow.tensor.splat .* : tensor<(\d+)xi32>", after)
+    assert int(count) == sum(launch.counters for launch in split)
 
 
+def test_every_parameter_of_a_kernel_is_given_once() -> None:
+    _, (launch,) = place(PRODUCT)
+    with pytest.raises(ValueError, match="b_step"):
+        short = {name: n for name, n in launch.numbers.items() if name != "b_step"}
+        with ir.Context():
+            variant_of(replace(launch, numbers=short, reads={}, writes={}), "sm_80", folds=True)
+
+
+def test_what_is_prebuilt_serves_many_sizes_and_tails() -> None:
+    def kernels(bias, columns):
+        with ir.Context(), ir.Location.unknown():
+            text = lower(lambda x, w, b: x @ w + b * bias, (128, 768), (768, columns), (columns,))
+            module = ir.Module.parse(text)
+            library = Library(module, find("cuda").gpu, Unbuilt(folds=False))
+            place_kernels(module, library)
+            return {variant_of(each, "sm_80", folds=False).key for each in library.launches}
+
+    assert kernels(1, 3072) == kernels(0, 3080)
+
+
+def test_a_kernel_that_is_neither_compiled_nor_prebuilt_leaves_the_program_alone(tmp_path) -> None:
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(PRODUCT)
+        library = Library(module, find("cuda").gpu, Prebuilt(tmp_path / "none.zip"))
+        place_kernels(module, library)
+        assert library.calls == 0
+        assert "flow.dispatch" not in str(module)
+
+
+def test_every_target_that_takes_kernels_names_a_family_and_its_size() -> None:
+    gpus = [t.gpu for t in catalogue() if t.gpu and t.backend is Backend.CUDA and t.gpu.kernels]
+    assert {gpu.kernels for gpu in gpus} == set(FAMILIES)
+    assert all(gpu.tensor and gpu.bandwidth for gpu in gpus)
+
+
+@needs_triton
 @pytest.mark.parametrize(
     ("target", "arch"), [("cuda", "sm_80"), ("cuda:sm_89", "sm_80"), ("cuda:sm_90", "sm_90a")]
 )
@@ -296,10 +334,13 @@ def test_the_module_is_one_file_with_the_kernels_inside(tmp_path, target, arch) 
     assert f".target {arch}".encode() in data
 
 
+@needs_triton
 def test_level_1_leaves_products_to_the_compiler(tmp_path) -> None:
     source = tmp_path / "product.mlir"
     source.write_text(PRODUCT)
     assert "cuda-kernels" in toolchain.run_passes(source, "cuda").changes
+    with ir.Context(), ir.Location.unknown():
+        assert CudaKernels(gpu=H200).run(ir.Module.parse(PRODUCT)) == 1
     plain = toolchain.run_passes(source, "cuda", toolchain.CompileOptions(level=1))
     assert "cuda-kernels" not in plain.changes
     assert find("cuda:sm_70").gpu.kernels == ""

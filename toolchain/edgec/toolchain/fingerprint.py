@@ -4,9 +4,11 @@ Whoever changes a pass or a kernel changes the digest, and the cache forgets wha
 Facts of targets are not in it: each compile's key holds its own target's.
 """
 
+import contextlib
 import functools
 import hashlib
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 __all__ = ["digest", "fingerprint", "sources"]
@@ -17,8 +19,11 @@ _FOLDERS = ("ir", "match", "kernels", "passes")
 
 @functools.cache
 def fingerprint() -> str:
-    """The digest of `sources`, 16 hexadecimal digits; read once a process."""
-    return digest(sources(), _HERE)[:16]
+    """The digest of `sources` and what compiles kernels, 16 hexadecimal digits; once a process."""
+    triton = ""
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        triton = metadata.version("triton")
+    return hashlib.sha256(f"{digest(sources(), _HERE)} {triton}".encode()).hexdigest()[:16]
 
 
 def sources() -> Iterator[Path]:

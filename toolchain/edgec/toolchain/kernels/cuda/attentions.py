@@ -13,9 +13,9 @@ from iree.compiler import ir
 from edgec.toolchain.ir.fold import splat
 from edgec.toolchain.ir.read import integers, numbers_of
 from edgec.toolchain.ir.write import shape
-from edgec.toolchain.kernels.cuda.choice import MULTIPROCESSORS
-from edgec.toolchain.kernels.cuda.library import Library
+from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.dispatches import replace
+from edgec.toolchain.kernels.spec import Declined
 
 __all__ = ["rewrite_attention"]
 
@@ -60,26 +60,34 @@ def rewrite_attention(op: Any, library: Library) -> None:
     for letter in reversed(order):
         steps[letter] = count
         count *= sizes[letter]
-    rows = 64 if heads * batch * math.ceil(queries / 64) >= MULTIPROCESSORS else 16
-    kernel = f"attention_{wide}_{rows}_{element}"
-    if kernel not in library.index:
-        return
+    rows = 64 if heads * batch * math.ceil(queries / 64) >= library.gpu.multiprocessors else 16
     out = ir.RankedTensorType.get([count], element)
     bits = struct.unpack("<i", struct.pack("<f", scale))[0]
-    numbers = [queries, keys, bits, *(view.start for view in views)]
-    for axis, letter in enumerate("bhr"):
-        numbers += [*(view.steps[axis] for view in views), steps.get(letter, 0)]
-    if any(n % 8 for n in numbers[3:]) or max(numbers) >= 2**31:
+    places = {f"{name}_at": view.start for name, view in zip("qkv", views, strict=True)}
+    for axis, (letter, word) in enumerate(zip("bhr", ("batch", "head", "row"), strict=True)):
+        for name, view in zip("qkv", views, strict=True):
+            places[f"{name}_{word}"] = view.steps[axis]
+        places[f"o_{word}"] = steps.get(letter, 0)
+    if any(n % 8 for n in places.values()) or max(queries, keys, *places.values()) >= 2**31:
         return
     with ir.InsertionPoint(last.owner.operation):
         results = library.call(
-            kernel,
-            (math.ceil(queries / rows), heads, batch),
-            [*numbers, 1],
-            [view.value for view in views],
-            [out],
+            Launch(
+                name=f"attention_{wide}_{rows}_{element}",
+                source="attention",
+                grid=(math.ceil(queries / rows), heads, batch),
+                warps=4 if rows == 64 else 1,
+                stages=2,
+                reads={name: view.value for name, view in zip("qkv", views, strict=True)},
+                writes={"o": out},
+                numbers={"queries": queries, "keys": keys, "scale_bits": bits, **places},
+                folded={"share": 1},
+                constants={"BM": rows, "BN": 64, "D": wide, "PRECISION": "tf32x3"},
+                multiples=dict.fromkeys(places, 8),
+            )
         )
-        replace(last, results[0])
+        if not isinstance(results, Declined):
+            replace(last, results[0])
 
 
 def _scores(op: Any) -> tuple[Any, float] | None:

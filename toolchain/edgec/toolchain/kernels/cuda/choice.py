@@ -3,18 +3,27 @@
 import math
 from dataclasses import dataclass
 
+from edgec.targets import Gpu
+from edgec.toolchain.kernels.cuda.variants import Constant
+
 __all__ = ["Choice", "choose"]
 
-MULTIPROCESSORS = 132
 _COUNTED_TILES = 128
+_CLOCK = 1980
+"""MHz of the H200 that the times were taken on."""
+_RATE = 0.85
+"""The most of its arithmetic rate that a kernel reached on an H200."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Form:
     """A tile form with its times on an H200, in microseconds, from a sweep over 20 sizes.
 
+    On another GPU a step takes as many cycles, but no less than its arithmetic takes there.
+
     Attributes:
         rows, columns, inner: the tile.
+        warps, stages: how Triton is to schedule it.
         start: a launch without steps.
         step: one step along the inner dimension, with one program on each multiprocessor.
         load: how the time grows with programs per multiprocessor.
@@ -24,26 +33,45 @@ class _Form:
     rows: int
     columns: int
     inner: int
+    warps: int
+    stages: int
     start: float
     step: float
     load: float
     whole: bool
 
 
+def _form(
+    rows: int, columns: int, inner: int, warps: int, stages: int,
+    *, start: float, step: float, load: float, whole: bool,
+) -> _Form:  # fmt: skip
+    return _Form(
+        rows=rows,
+        columns=columns,
+        inner=inner,
+        warps=warps,
+        stages=stages,
+        start=start,
+        step=step,
+        load=load,
+        whole=whole,
+    )
+
+
 _PRODUCTS: dict[str, _Form] = {
-    "narrow": _Form(rows=64, columns=32, inner=128, start=2.4, step=0.209, load=1.5, whole=False),
-    "middle": _Form(rows=64, columns=64, inner=64, start=2.25, step=0.184, load=0.9, whole=False),
-    "deep": _Form(rows=64, columns=64, inner=128, start=2.5, step=0.256, load=1.45, whole=False),
-    "square": _Form(rows=128, columns=128, inner=64, start=3.0, step=0.44, load=1.0, whole=True),
-    "wide": _Form(rows=128, columns=256, inner=64, start=3.0, step=0.775, load=1.0, whole=True),
-    "large": _Form(rows=128, columns=256, inner=64, start=9.0, step=0.68, load=1.0, whole=True),
+    "narrow": _form(64, 32, 128, 4, 4, start=2.4, step=0.209, load=1.5, whole=False),
+    "middle": _form(64, 64, 64, 4, 4, start=2.25, step=0.184, load=0.9, whole=False),
+    "deep": _form(64, 64, 128, 4, 3, start=2.5, step=0.256, load=1.45, whole=False),
+    "square": _form(128, 128, 64, 4, 4, start=3.0, step=0.44, load=1.0, whole=True),
+    "wide": _form(128, 256, 64, 8, 3, start=3.0, step=0.775, load=1.0, whole=True),
+    "large": _form(128, 256, 64, 8, 3, start=9.0, step=0.68, load=1.0, whole=True),
 }
 _CONVOLUTIONS: dict[str, _Form] = {
-    "thin": _Form(rows=64, columns=64, inner=32, start=2.4, step=0.16, load=0.9, whole=False),
-    "middle": _Form(rows=64, columns=64, inner=64, start=2.4, step=0.22, load=0.9, whole=False),
-    "square": _Form(rows=128, columns=128, inner=64, start=3.0, step=0.5, load=1.0, whole=True),
-    "deep": _Form(rows=64, columns=64, inner=128, start=2.6, step=0.31, load=1.45, whole=False),
-    "narrow": _Form(rows=64, columns=32, inner=128, start=2.5, step=0.26, load=1.5, whole=False),
+    "thin": _form(64, 64, 32, 4, 4, start=2.4, step=0.16, load=0.9, whole=False),
+    "middle": _form(64, 64, 64, 4, 4, start=2.4, step=0.22, load=0.9, whole=False),
+    "square": _form(128, 128, 64, 4, 4, start=3.0, step=0.5, load=1.0, whole=True),
+    "deep": _form(64, 64, 128, 4, 3, start=2.6, step=0.31, load=1.45, whole=False),
+    "narrow": _form(64, 32, 128, 4, 4, start=2.5, step=0.26, load=1.5, whole=False),
 }
 _JOIN = 1.0
 _JOIN_PART = 0.36
@@ -58,6 +86,7 @@ class Choice:
     Attributes:
         form: the word in the kernel's name.
         rows, columns, inner: the tile.
+        warps, stages: how Triton is to schedule it.
         tiles: programs for one product of the batch.
         parts: into how many sums the inner dimension is split.
         steps: steps of one part along the inner dimension.
@@ -68,24 +97,39 @@ class Choice:
     rows: int
     columns: int
     inner: int
+    warps: int
+    stages: int
     tiles: int
     parts: int
     steps: int
     time: float
 
+    @property
+    def tile(self) -> dict[str, Constant]:
+        """The constants of a kernel that say its tile."""
+        return {"BM": self.rows, "BN": self.columns, "BK": self.inner}
+
 
 def choose(
-    m: int, n: int, k: int, *, batch: int = 1, taps: int = 0, f32: bool = False, large: bool = False
+    gpu: Gpu,
+    sizes: tuple[int, int, int],
+    *,
+    batch: int = 1,
+    taps: int = 0,
+    f32: bool = False,
+    large: bool = False,
 ) -> Choice:
     """The choice for [m, k] times [k, n].
 
     Args:
-        m, n, k: the sizes; for a convolution k is its input channels.
+        gpu: what is known of the device.
+        sizes: m, n, k; for a convolution k is its input channels.
         batch: how many such products.
         taps: for a convolution, how many places its window has; 0 for a product.
         f32: whether elements have 4 bytes: a step is half as long.
         large: whether the form `large` exists and may be used.
     """
+    m, n, k = sizes
     forms = _CONVOLUTIONS if taps else _PRODUCTS
     found = []
     for word, form in forms.items():
@@ -95,7 +139,10 @@ def choose(
             continue  # Three products of such a tile do not fit into the registers.
         tiles = math.ceil(m / form.rows) * math.ceil(n / form.columns)
         inner = form.inner // 2 if f32 else form.inner
-        pace = form.step * _F32 if f32 else form.step
+        pace = form.step * (_F32 if f32 else 1.0) * _CLOCK / gpu.clock
+        # Three products of half the rate take six times as long for each of half as many.
+        flops = 2 * form.rows * form.columns * inner * (6 if f32 else 1)
+        pace = max(pace, flops * gpu.multiprocessors / (gpu.tensor * 1e6 * _RATE))
         steps = math.ceil(k / inner) * max(taps, 1)
         for parts in (1, 2, 4, 8, 16):
             if parts > 1 and (
@@ -106,7 +153,7 @@ def choose(
             used = math.ceil(steps / each)
             if used != parts:
                 continue
-            programs = tiles * parts * batch / MULTIPROCESSORS
+            programs = tiles * parts * batch / gpu.multiprocessors
             load = math.ceil(programs) if form.whole else max(1.0, programs * form.load)
             time = form.start + each * pace * load
             time += (_JOIN + _JOIN_PART * parts) if parts > 1 else 0.0
@@ -116,6 +163,8 @@ def choose(
                     rows=form.rows,
                     columns=form.columns,
                     inner=inner,
+                    warps=form.warps,
+                    stages=form.stages,
                     tiles=tiles,
                     parts=parts,
                     steps=each,

@@ -8,9 +8,11 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.kernels.cuda.choice import choose
-from edgec.toolchain.kernels.cuda.library import Library
+from edgec.toolchain.kernels.cuda.library import Launch, Library
+from edgec.toolchain.kernels.cuda.products import NOT_SPLIT
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.tails import find_tail
+from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.match.convolution import read_convolution
 
 __all__ = ["rewrite_convolution"]
@@ -28,21 +30,45 @@ def rewrite_convolution(op: Any, library: Library) -> None:
     tail = find_tail(found.value, element, found.outputs)
     with ir.InsertionPoint(tail.last.owner.operation):
         c = found.gathered(_MULTIPLE)
-        choice = choose(c.rows, c.outputs, c.inputs, taps=c.taps, f32=str(element) == "f32")
+        sizes = (c.rows, c.outputs, c.inputs)
+        choice = choose(library.gpu, sizes, taps=c.taps, f32=str(element) == "f32")
+        split = choice.parts > 1
         room = choice.tiles * choice.parts * choice.rows * choice.columns
-        numbers = [
-            *(c.images, c.high, c.wide, c.inputs, c.out_high, c.out_wide, c.outputs, c.pixel),
-            *(c.taps_wide, c.taps, *c.strides, c.pads[0], c.pads[2]),
-            *(choice.steps, library.slot(), tail.what),
-        ]
+        work = {"work": ir.RankedTensorType.get([room], ir.F32Type.get())}
+        last = ir.RankedTensorType.get([c.rows, c.outputs], tail.last.type.element_type)
         results = library.call(
-            f"convolution_{choice.form}_{element}",
-            (choice.tiles, choice.parts, 1),
-            numbers,
-            [c.image, c.weight, tail.bias or c.image, tail.other or c.image],
-            [
-                ir.RankedTensorType.get([c.rows, c.outputs], tail.last.type.element_type),
-                ir.RankedTensorType.get([room if choice.parts > 1 else 1], ir.F32Type.get()),
-            ],
+            Launch(
+                name=f"convolution_{choice.form}_{element}",
+                source="convolution",
+                grid=(choice.tiles, choice.parts, 1),
+                warps=choice.warps,
+                stages=choice.stages,
+                reads={
+                    "x": c.image,
+                    "w": c.weight,
+                    "bias": tail.bias or c.image,
+                    "other": tail.other or c.image,
+                },
+                writes={"c": last, **(work if split else {})},
+                numbers={
+                    **{"images": c.images, "high": c.high, "wide": c.wide, "inputs": c.inputs},
+                    **{"out_high": c.out_high, "out_wide": c.out_wide, "outputs": c.outputs},
+                    **{"pixel": c.pixel, "steps_part": choice.steps},
+                },
+                folded={
+                    **{"taps": c.taps, "taps_wide": c.taps_wide, "what": tail.what},
+                    **{"stride_high": c.strides[0], "stride_wide": c.strides[1]},
+                    **{"pad_high": c.pads[0], "pad_wide": c.pads[2]},
+                },
+                constants={
+                    **choice.tile,
+                    "SPLIT": split,
+                    "PRECISION": "tf32x3",
+                    **({} if split else NOT_SPLIT),
+                },
+                multiples=dict.fromkeys(("inputs", "outputs", "pixel"), _MULTIPLE),
+                counters=choice.tiles if split else 0,
+            )
         )
-        replace(tail.last, results[0])
+        if not isinstance(results, Declined):
+            replace(tail.last, results[0])

@@ -10,8 +10,9 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.ir.write import shape
-from edgec.toolchain.kernels.cuda.library import Library
+from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.dispatches import replace
+from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.match.norm import ends, made_by, variance
 
 __all__ = ["rewrite_norm"]
@@ -55,13 +56,21 @@ def rewrite_norm(op: Any, library: Library) -> None:
     rows = math.prod(shape(source)) // width
     with ir.InsertionPoint(last.owner.operation):
         results = library.call(
-            f"norm_{block}_{element}",
-            (rows, 1, 1),
-            [width, bits, what],
-            [source, scale or source, shift or source],
-            [ir.RankedTensorType.get([rows, width], element)],
+            Launch(
+                name=f"norm_{block}_{element}",
+                source="norm",
+                grid=(rows, 1, 1),
+                warps=4 if block == _BLOCKS[0] else 8,
+                stages=1,
+                reads={"x": source, "scale": scale or source, "shift": shift or source},
+                writes={"y": ir.RankedTensorType.get([rows, width], element)},
+                folded={"width": width, "eps_bits": bits, "what": what},
+                constants={"BN": block},
+                multiples={"width": 8},
+            )
         )
-        replace(last, results[0])
+        if not isinstance(results, Declined):
+            replace(last, results[0])
 
 
 def _narrow(value: Any) -> Any | None:

@@ -7,16 +7,16 @@ from typing import Any
 
 from iree.compiler import ir
 
-from edgec.toolchain.kernels.cuda.choice import MULTIPROCESSORS, choose
-from edgec.toolchain.kernels.cuda.library import Library
+from edgec.toolchain.kernels.cuda.choice import Choice, choose
+from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.tails import find_tail
+from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.match.product import LEAST_WORK, product_sizes
 
 __all__ = ["rewrite_product"]
 
 ELEMENTS = ("f16", "bf16", "f32")
-_LARGE_PROGRAMS = MULTIPROCESSORS
 
 
 def rewrite_product(op: Any, library: Library) -> None:
@@ -41,28 +41,86 @@ def rewrite_product(op: Any, library: Library) -> None:
         return
     tail = find_tail(value, element, n)
     wide = tail.what & 4
-    form = "nt" if turned else "nn"
-    large = f"product_{form}_large_{element}"
     choice = choose(
-        m, n, k, batch=batch, f32=str(element) == "f32", large=large in library.index and not wide
+        library.gpu,
+        (m, n, k),
+        batch=batch,
+        f32=str(element) == "f32",
+        large=library.has_descriptors and not wide,
     )
-    kernel = f"product_{form}_{choice.form}_{element}"
     with ir.InsertionPoint(tail.last.owner.operation):
         flat = ir.RankedTensorType.get([batch, m, n], tail.last.type.element_type)
-        tensors = [left, right, tail.bias or left, tail.other or left]
-        f32 = ir.F32Type.get()
-        if choice.form == "large":
-            programs = min(choice.tiles, _LARGE_PROGRAMS)
-            room = programs * library.index[kernel]["scratch"]
-            scratch = ir.RankedTensorType.get([room], ir.IntegerType.get_signless(8))
-            results = library.call(
-                kernel, (programs, 1, 1), [m, n, k, tail.what], tensors, [flat, scratch]
-            )
-        else:
-            room = choice.tiles * choice.parts * choice.rows * choice.columns
-            work = ir.RankedTensorType.get([room if choice.parts > 1 else 1], f32)
-            part = choice.steps * choice.inner
-            numbers = [m, n, k, part, m * k, k * n, library.slot(), tail.what]
-            grid = (choice.tiles, choice.parts, batch)
-            results = library.call(kernel, grid, numbers, tensors, [flat, work])
-        replace(tail.last, results[0])
+        reads = {"a": left, "b": right, "bias": tail.bias or left, "other": tail.other or left}
+        name = f"product_{'nt' if turned else 'nn'}_{choice.form}_{element}"
+        launch = _large if choice.form == "large" else _tiled
+        results = library.call(
+            launch(name, choice, sizes, reads, flat, tail.what, library.gpu.multiprocessors)
+        )
+        if not isinstance(results, Declined):
+            replace(tail.last, results[0])
+
+
+def _tiled(
+    name: str,
+    choice: Choice,
+    sizes: tuple[int, int, int, int, bool],
+    reads: dict[str, Any],
+    result: Any,
+    what: int,
+    _: int,
+) -> Launch:
+    batch, m, n, k, turned = sizes
+    split = choice.parts > 1
+    part = choice.steps * choice.inner
+    room = choice.tiles * choice.parts * choice.rows * choice.columns
+    work = {"work": ir.RankedTensorType.get([room], ir.F32Type.get())}
+    numbers = {"m": m, "n": n, "k": k, "k_part": part, "a_step": m * k, "b_step": k * n}
+    return Launch(
+        name=name,
+        source="product",
+        grid=(choice.tiles, choice.parts, batch),
+        warps=choice.warps,
+        stages=choice.stages,
+        reads=reads,
+        writes={"c": result, **(work if split else {})},
+        numbers=numbers,
+        folded={"what": what},
+        constants={
+            **choice.tile,
+            "TRANSPOSED": turned,
+            "SPLIT": split,
+            "PRECISION": "tf32x3",
+            **({} if split else NOT_SPLIT),
+        },
+        multiples=dict.fromkeys(("n", "k", "k_part", "a_step", "b_step"), 8),
+        counters=choice.tiles if split else 0,
+    )
+
+
+NOT_SPLIT = {"work": None, "counters": None, "slot": 0}
+"""Constants of a kernel that sums in one part."""
+
+
+def _large(
+    name: str,
+    choice: Choice,
+    sizes: tuple[int, int, int, int, bool],
+    reads: dict[str, Any],
+    result: Any,
+    what: int,
+    multiprocessors: int,
+) -> Launch:
+    _, m, n, k, turned = sizes
+    return Launch(
+        name=name,
+        source="large_product",
+        grid=(min(choice.tiles, multiprocessors), 1, 1),
+        warps=choice.warps,
+        stages=choice.stages,
+        reads=reads,
+        writes={"c": result},
+        numbers={"m": m, "n": n, "k": k},
+        folded={"what": what},
+        constants={**choice.tile, "TRANSPOSED": turned},
+        multiples={"n": 8, "k": 8},
+    )

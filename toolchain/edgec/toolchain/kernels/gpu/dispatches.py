@@ -5,7 +5,7 @@ A module imported only by a pass that runs; it needs the compiler.
 
 import json
 from collections.abc import Sequence
-from importlib import resources
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,39 +13,52 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir.write import reshape, shape
 
-__all__ = ["Library", "erase_unused", "replace"]
+__all__ = ["Binary", "Dispatches", "erase_unused", "replace"]
 
 
-class Library:
-    """The kernels of one folder; each that is called becomes an executable of the module.
+@dataclass(frozen=True, kw_only=True)
+class Binary:
+    """A compiled kernel.
 
     Attributes:
-        index: by kernel name (`product_nn_deep_f16`): threads, bytes of shared memory, tile sizes.
+        name: names it in the module; its entry point is `edgec_NAME`.
+        data: the code, PTX or SPIR-V.
+        threads: of one workgroup.
+        shared: bytes of memory that a workgroup shares.
+        scratch: bytes of device memory that each workgroup needs for itself.
+    """
+
+    name: str
+    data: bytes
+    threads: int
+    shared: int
+    scratch: int = 0
+
+
+class Dispatches:
+    """A module's kernels; each that is called becomes an executable of the module.
+
+    Attributes:
         calls: how many dispatches were made.
     """
 
-    def __init__(self, module: Any, folder: str, suffix: str, target: str) -> None:
-        """Take the kernels of a folder of `edgec.toolchain.kernels` for a module.
+    def __init__(self, module: Any, suffix: str, target: str) -> None:
+        """Take a module that calls kernels.
 
         Args:
-            module: the `ir.Module` that calls them.
-            folder: `cuda/sm_80`; it has an `index.json`.
+            module: the `ir.Module`.
             suffix: how the files of its kernels end (`ptx`).
             target: the executables that take them, as the compiler names them.
         """
         self._module = module
-        self._files = resources.files("edgec.toolchain") / "kernels" / folder
         self._suffix = suffix
         self._target = target
-        self.index: dict[str, dict[str, int]] = json.loads(
-            (self._files / "index.json").read_text(encoding="utf-8")
-        )
         self._declared: set[str] = set()
         self.calls = 0
 
-    def call(
+    def dispatch(
         self,
-        kernel: str,
+        binary: Binary,
         grid: tuple[int, int, int],
         numbers: Sequence[int],
         tensors: Sequence[Any],
@@ -54,16 +67,16 @@ class Library:
         """Dispatch a kernel at the current insertion point.
 
         Args:
-            kernel: its name in the index.
+            binary: the kernel.
             grid: workgroups along x, y and z.
             numbers: the kernel's integers.
             tensors: what it reads, in the order of its pointers.
             results: the types of what it writes, in the order of its further pointers.
         """
-        symbol = f"edgec_{kernel}"
-        if kernel not in self._declared:
-            self._declare(kernel, symbol, len(numbers), len(tensors), len(results))
-            self._declared.add(kernel)
+        symbol = f"edgec_{binary.name}"
+        if binary.name not in self._declared:
+            self._declare(binary, symbol, len(numbers), len(tensors), len(results))
+            self._declared.add(binary.name)
         self.calls += 1
         index, i32 = ir.IndexType.get(), ir.IntegerType.get_signless(32)
         workload = [_integer(n, index) for n in grid]
@@ -81,18 +94,16 @@ class Library:
         )
         return list(call.results)
 
-    def _declare(self, kernel: str, symbol: str, numbers: int, reads: int, writes: int) -> None:
-        facts = self.index[kernel]
-        name = f"{kernel}.{self._suffix}"
-        data = (self._files / name).read_bytes()
+    def _declare(self, binary: Binary, symbol: str, numbers: int, reads: int, writes: int) -> None:
         index = ir.IndexType.get()
+        name = f"{binary.name}.{self._suffix}"
         with ir.InsertionPoint.at_block_begin(self._module.body):
             source = ir.Operation.create(
                 "hal.executable.source",
                 attributes={
                     "sym_name": ir.StringAttr.get(symbol),
                     "sym_visibility": ir.StringAttr.get("private"),
-                    "objects": _objects(name, data, self._target),
+                    "objects": _objects(name, binary.data, self._target),
                 },
                 regions=1,
             )
@@ -110,9 +121,9 @@ class Library:
                         f"#hal.pipeline.layout<constants = {numbers}, bindings = [{bindings}]>"
                     ),
                     "workgroup_size": ir.ArrayAttr.get(
-                        [ir.IntegerAttr.get(index, n) for n in (facts["threads"], 1, 1)]
+                        [ir.IntegerAttr.get(index, n) for n in (binary.threads, 1, 1)]
                     ),
-                    "workgroup_local_memory": ir.IntegerAttr.get(index, facts["shared"]),
+                    "workgroup_local_memory": ir.IntegerAttr.get(index, binary.shared),
                 },
                 regions=2,
             )

@@ -3,13 +3,15 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
+import json
 import math
 from collections.abc import Sequence
+from importlib import resources
 from typing import Any
 
 from iree.compiler import ir
 
-from edgec.toolchain.kernels.gpu import dispatches
+from edgec.toolchain.kernels.gpu.dispatches import Binary, Dispatches
 from edgec.toolchain.kernels.gpu.tails import Tail
 from edgec.toolchain.kernels.vulkan.choice import Choice
 
@@ -19,11 +21,18 @@ _WIDE = 4
 """The bit of `what` that stores f32."""
 
 
-class Library(dispatches.Library):
-    """The kernels for one family of GPUs."""
+class Library(Dispatches):
+    """The kernels for one family of GPUs.
+
+    Attributes:
+        index: by kernel name (`product_nn_deep_f16`): threads, shared memory, sizes of its tile.
+    """
 
     def __init__(self, module: Any, family: str) -> None:
-        super().__init__(module, "vulkan", "spv", '"vulkan-spirv", "vulkan-spirv-fb"')
+        super().__init__(module, "spv", '"vulkan-spirv", "vulkan-spirv-fb"')
+        self._files = resources.files("edgec.toolchain") / "kernels" / "vulkan"
+        text = (self._files / "index.json").read_text(encoding="utf-8")
+        self.index: dict[str, dict[str, int]] = json.loads(text)
         self._matrix_units = family == "nvidia"
 
     def multiple(self, element: Any) -> int:
@@ -63,8 +72,8 @@ class Library(dispatches.Library):
         bias, other = tail.bias or left, tail.other or left
         last = ir.RankedTensorType.get([batch, m, n], tail.last.type.element_type)
         parts = ir.RankedTensorType.get([choice.parts, m, n], f32)
-        (total,) = self.call(
-            f"{kind}_{choice.form}_{element}",
+        (total,) = self.dispatch(
+            self._binary(f"{kind}_{choice.form}_{element}"),
             (choice.tiles, choice.parts, batch),
             [m, n, k, choice.inside, _WIDE if split else tail.what, *numbers],
             # A tail in the kernel that joins is not read by those that make the parts.
@@ -76,5 +85,12 @@ class Library(dispatches.Library):
         join = f"join_{element}"
         groups = math.ceil(m * n / 4 / self.index[join]["threads"])
         numbers = [m, n, choice.parts, tail.what]
-        (joined,) = self.call(join, (groups, 1, 1), numbers, [total, bias, other], [last])
+        (joined,) = self.dispatch(
+            self._binary(join), (groups, 1, 1), numbers, [total, bias, other], [last]
+        )
         return joined
+
+    def _binary(self, name: str) -> Binary:
+        facts = self.index[name]
+        data = (self._files / f"{name}.spv").read_bytes()
+        return Binary(name=name, data=data, threads=facts["threads"], shared=facts["shared"])

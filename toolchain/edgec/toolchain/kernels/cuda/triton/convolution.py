@@ -2,7 +2,8 @@
 
 import triton
 import triton.language as tl
-from finish import finish, join
+
+from edgec.toolchain.kernels.cuda.triton.finish import finish, join
 
 __all__ = ["convolution"]
 
@@ -12,7 +13,7 @@ def convolution(
     x, w, bias, other, c, work, counters, images, high, wide, inputs, out_high, out_wide, outputs,
     pixel, taps_wide, taps, stride_high, stride_wide, pad_high, pad_wide, steps_part, slot, what,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    PRECISION: tl.constexpr,
+    SPLIT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """C = finish(X * W): `x` is [images, high, wide, pixel], `w` [taps, inputs, outputs].
 
@@ -55,7 +56,7 @@ def convolution(
         weights = tl.load(w_at, mask=channel[:, None] < inputs, other=0.0)
         total = tl.dot(values, weights, total, input_precision=PRECISION)
     done = True
-    if parts > 1:
+    if SPLIT:
         total, done = join(
             total, work, counters + slot, tile, tl.num_programs(0), part, parts, BM, BN
         )

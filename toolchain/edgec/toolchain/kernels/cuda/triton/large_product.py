@@ -2,7 +2,8 @@
 
 import triton
 import triton.language as tl
-from finish import gate
+
+from edgec.toolchain.kernels.cuda.triton.finish import gate
 
 __all__ = ["large_product"]
 

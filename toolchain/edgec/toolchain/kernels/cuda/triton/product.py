@@ -2,7 +2,8 @@
 
 import triton
 import triton.language as tl
-from finish import finish, join
+
+from edgec.toolchain.kernels.cuda.triton.finish import finish, join
 
 __all__ = ["product"]
 
@@ -11,16 +12,16 @@ __all__ = ["product"]
 def product(
     a, b, bias, other, c, work, counters, m, n, k, k_part, a_step, b_step, slot, what,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TRANSPOSED: tl.constexpr,
-    PRECISION: tl.constexpr,
+    SPLIT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """C = finish(A B), one tile a program.
 
     `a` is [batch, m, k]; `b` is [batch, k, n], or [batch, n, k] if TRANSPOSED; `c` is
     [batch, m, n]. k and n are multiples of 8. Grid: (tiles of one product, parts, batch). Each
     part sums `k_part` of the k, a multiple of BK. `a_step` and `b_step` are the elements from one
-    product of the batch to the next, 0 if all share it. `what`: see `finish`. With several parts
-    (and no batch), `work` holds an f32 tile for each part and tile, and `counters[slot:]` a zero
-    for each tile. PRECISION is how f32 is multiplied: "tf32x3" keeps its precision by three
+    product of the batch to the next, 0 if all share it. `what`: see `finish`. If SPLIT (and
+    no batch), `work` holds an f32 tile for each part and tile, and `counters[slot:]` a zero for
+    each tile. PRECISION is how f32 is multiplied: "tf32x3" keeps its precision by three
     products of the matrix units.
     """
     tile = tl.program_id(0)
@@ -62,7 +63,7 @@ def product(
         else:
             b_at += BK * n
     done = True
-    if parts > 1:
+    if SPLIT:
         total, done = join(
             total, work, counters + slot, tile, tl.num_programs(0), part, parts, BM, BN
         )

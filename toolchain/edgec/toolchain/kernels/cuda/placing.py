@@ -1,0 +1,32 @@
+"""A program's operations to dispatches of CUDA's kernels, in an order that leaves each the most.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+from typing import Any
+
+from edgec.toolchain.kernels.cuda.attentions import rewrite_attention
+from edgec.toolchain.kernels.cuda.convolutions import rewrite_convolution
+from edgec.toolchain.kernels.cuda.library import Library
+from edgec.toolchain.kernels.cuda.norms import rewrite_norm
+from edgec.toolchain.kernels.cuda.products import rewrite_product
+from edgec.toolchain.match.product import sum_in_f32, top_operations
+
+__all__ = ["place_kernels"]
+
+
+def place_kernels(module: Any, library: Library) -> None:
+    """Rewrite `module` (an `ir.Module` in StableHLO) in place."""
+    # Attention first: its two products are then gone. Norms next: what they read is then what a
+    # product before them stores.
+    for name, rewrite in (
+        ("stablehlo.dot_general", rewrite_attention),
+        ("stablehlo.rsqrt", rewrite_norm),
+        ("stablehlo.convolution", rewrite_convolution),
+        ("stablehlo.dot_general", rewrite_product),
+    ):
+        for op in top_operations(module, name):
+            rewrite(op, library)
+    for name in ("stablehlo.dot_general", "stablehlo.convolution"):
+        for op in top_operations(module, name):
+            sum_in_f32(op)

@@ -1,0 +1,141 @@
+"""A variant of a Triton kernel to PTX, by Triton's compiler and without a GPU."""
+
+import functools
+import importlib
+import importlib.metadata
+import importlib.util
+import re
+from typing import Any
+
+from edgec.toolchain.cache import Cache, key_of
+from edgec.toolchain.kernels.cuda.variants import FAMILIES, Variant, parameters, sources_digest
+from edgec.toolchain.kernels.gpu.dispatches import Binary
+from edgec.toolchain.kernels.spec import Declined
+
+__all__ = ["TritonCompiler", "has_triton", "tidy"]
+
+_TYPES = {"f16": "fp16", "bf16": "bf16", "f32": "fp32"}
+_PACKAGE = "edgec.toolchain.kernels.cuda.triton"
+_DIVISIBLE = "tt.divisibility"
+
+
+@functools.cache
+def has_triton() -> bool:
+    """Whether Triton is installed here (`edgec[cuda]`)."""
+    return importlib.util.find_spec("triton") is not None
+
+
+class TritonCompiler:
+    """Where kernels come from when Triton is here: edgec's cache, or its compiler.
+
+    Attributes:
+        folds: sizes may become constants, since any variant can be made.
+    """
+
+    folds = True
+
+    def __init__(self, cache: Cache | None = None) -> None:
+        self._cache = cache or Cache.default()
+        self._version = importlib.metadata.version("triton")
+
+    def find(self, variant: Variant) -> Binary | Declined:
+        """The kernel, compiled if it is new."""
+        key = key_of("triton", self._version, sources_digest(), variant.key)
+        entry = self._cache.get(key)
+        if entry is not None:
+            return Binary(name=variant.symbol, data=entry.payload.read_bytes(), **entry.note)
+        ptx, facts = compile_variant(variant)
+        self._cache.put(key, ptx, facts)
+        return Binary(name=variant.symbol, data=ptx, **facts)
+
+
+def compile_variant(variant: Variant) -> tuple[bytes, dict[str, int]]:
+    """The PTX of a variant and the facts that its `Binary` needs."""
+    from triton import knobs
+    from triton._C.libtriton import ir
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource, make_backend
+
+    family = FAMILIES[variant.family]
+    function = getattr(importlib.import_module(f"{_PACKAGE}.{variant.source}"), variant.source)
+    types, multiples = dict(variant.types), dict(variant.multiples)
+    order = parameters(variant.source)
+    given = [name for name in order if name in types]
+    hints = {
+        (order.index(name),): [[_DIVISIBLE, 16 if types[name][0] == "*" else multiples[name]]]
+        for name in given
+        if types[name][0] == "*" or name in multiples
+    }
+    source = ASTSource(
+        fn=function,
+        signature={name: _triton_type(types.get(name)) for name in order},
+        constexprs=dict(variant.constants),
+        attrs=hints,
+    )
+    target = GPUTarget("cuda", family.capability, 32)
+    backend = make_backend(target)
+    chosen = {"num_warps": variant.warps, "num_stages": variant.stages}
+    options = backend.parse_options({**chosen, "ptx_version": variant.ptx_version})
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    stages: dict[str, Any] = {}
+    # What `triton.compile` does, without its own cache and without the assembler at the end, which
+    # would take as long again: the driver has one, too.
+    with knobs.compilation.scope():
+        knobs.compilation.disable_line_info = True
+        made = source.make_ir(
+            target,
+            options,
+            backend.get_codegen_implementation(options),
+            backend.get_module_map(),
+            context,
+        )
+        backend.add_stages(stages, options, source.language)
+        metadata: dict[str, Any] = {"target": target, **options.__dict__}
+        for name, stage in stages.items():
+            made = stage(made, metadata)
+            if name == "ptx":
+                break
+    facts = {"threads": 32 * metadata["num_warps"], "shared": metadata["shared"]}
+    facts["scratch"] = metadata.get("global_scratch_size") or 0
+    wanted = [name for name, kind in variant.types if kind[0] == "*"]
+    wanted += ["scratch"] * bool(facts["scratch"])
+    wanted += [name for name, kind in variant.types if kind[0] != "*"]
+    ptx = tidy(made, variant.source, f"edgec_{variant.symbol}", given, wanted)
+    return ptx.encode(), facts
+
+
+def _triton_type(kind: str | None) -> str:
+    if kind is None:
+        return "constexpr"
+    plain = kind.removeprefix("*")
+    return "*" * (plain != kind) + _TYPES.get(plain, plain)
+
+
+def tidy(ptx: str, function: str, entry: str, given: list[str], wanted: list[str]) -> str:
+    """PTX with its parameters in the order that the runtime gives them, and named `entry`.
+
+    Args:
+        ptx: as Triton wrote it; after what is given, it takes scratch memory and the profiler's.
+        function: the kernel's name in it.
+        entry: its name afterwards.
+        given: the kernel's parameters in the order of its source.
+        wanted: what the runtime passes, in its order: `given`, with `scratch` if it is used.
+
+    Raises:
+        ValueError: the parameters are others.
+    """
+    head, start, rest = ptx.partition(f".visible .entry {function}(")
+    declared, close, body = rest.partition(")")
+    lines = re.findall(rf"\.param [^,]*?\b{function}_param_\d+\b", declared)
+    names = [*given, "scratch", "profile"]
+    if not start or len(lines) != len(names):
+        raise ValueError(f"{entry} has {len(lines)} parameters instead of {len(names)}")
+    by_name = dict(zip(names, lines, strict=True))
+    dropped = [line.split()[-1] for name, line in by_name.items() if name not in wanted]
+    if any(re.search(rf"\b{name}\b", body) for name in dropped):
+        raise ValueError(f"{entry} uses memory that nobody gives it")
+    chosen = ",\n".join(f"\t{by_name[name]}" for name in wanted)
+    text = f"{head}.visible .entry {entry}(\n{chosen}\n{close}{body}"
+    return re.sub(r"[ \t]*//.*", "", text)
