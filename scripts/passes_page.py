@@ -14,9 +14,9 @@ order. Each runs only where the target and the program need it; what is written 
 pass says of itself (`scripts/passes_page.py` writes this page), with the measurement that earned
 it its place. Each has a test with the program before and after it.
 
-```
-edgec compile model.mlirbc --target=vulkan --print-passes     # what each does to this program
-edgec compile model.mlirbc --disable-pass=channels-last       # without one of them
+```console
+$ edgec compile net.mlirbc --print-passes                    # what each does to this program
+$ edgec compile net.mlirbc --disable-pass=channels-last      # without one of them
 ```
 """
 

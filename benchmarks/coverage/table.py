@@ -16,6 +16,7 @@ _HEAD = """\
 Small models of every framework, exported, compiled for this machine's CPU and for Vulkan \
 ({vulkan}), run there, and compared with their own framework's answers. Written by
 
+<!-- not run: a quiet machine: it measures for hours -->
 ```console
 $ make coverage
 ```

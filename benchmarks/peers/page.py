@@ -14,6 +14,7 @@ _INTRO = """# Benchmarks
 
 edgec beside other ways of running the same models on this CPU. Written by
 
+<!-- not run: a quiet machine: it measures for hours -->
 ```console
 $ make bench
 ```

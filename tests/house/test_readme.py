@@ -1,13 +1,8 @@
-"""What the README shows is true: its Python runs, its commands run, its targets of make exist."""
+"""What the README names exists: targets of make, extras (`test_pages.py` runs its blocks)."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -23,40 +18,9 @@ def _commands(root: Path) -> list[list[str]]:
     return [shlex.split(line[1:], comments=True) for line in lines if line.startswith("$")]
 
 
-@pytest.fixture
-def checkout(root: Path, tmp_path: Path) -> Path:
-    """A folder that looks like the checkout, for commands that write where they stand."""
-    for name in ("samples", "README.md", "pyproject.toml"):
-        (tmp_path / name).symlink_to(root / name)
-    return tmp_path
-
-
-def test_the_ten_lines_run(root: Path, tmp_path: Path) -> None:
+def test_the_example_is_ten_lines(root: Path) -> None:
     (code,) = _blocks(root, "python")
     assert len([line for line in code.splitlines() if line and "import" not in line]) <= 10
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert re.search(r"\d\.\d", done.stdout)
-
-
-@pytest.mark.vulkan
-def test_the_commands_on_a_model_run_as_they_stand(root: Path, checkout: Path) -> None:
-    tools = Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
-    commands = [words for words in _commands(root) if words[0] in ("edgec", "python")]
-    assert {words[1] for words in commands} >= {"export", "compile", "run"}
-    for words in commands:
-        done = subprocess.run(
-            [str(tools / words[0]), *words[1:]],
-            cwd=checkout,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{shlex.join(words)}\n{done.stderr}"
 
 
 def test_targets_of_make_and_extras_exist(root: Path) -> None:
