@@ -1,9 +1,11 @@
-"""What holds for every test: TensorFlow stays in the processes that are meant for it."""
+"""What holds for every test: matches are validated, TensorFlow stays in its own processes."""
 
 import sys
 from collections.abc import Iterator
 
 import pytest
+
+from edgec.toolchain.match.validation import validating
 
 
 @pytest.fixture(autouse=True)
@@ -14,3 +16,11 @@ def _tensorflow_stays_apart(request: pytest.FixtureRequest) -> Iterator[None]:
     brought = not before and "tensorflow" in sys.modules
     if brought and request.node.get_closest_marker("tensorflow") is None:
         pytest.fail("this test imports TensorFlow: mark its file `tensorflow` or use a child")
+
+
+@pytest.fixture(autouse=True)
+def _matches_are_validated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Compare what matchers find with the operations it stands for, here and in children."""
+    monkeypatch.setenv("EDGEC_VALIDATE", "1")
+    with validating():
+        yield

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -37,6 +37,7 @@ from edgec.toolchain.tuning.settings import Settings
 from edgec.toolchain.wasm_linker import linker_flag, write_linker
 
 __all__ = [
+    "VALIDATE_VARIABLE",
     "CompileOptions",
     "CompileReport",
     "Compiled",
@@ -49,6 +50,9 @@ __all__ = [
     "run_passes",
     "versions",
 ]
+
+VALIDATE_VARIABLE = "EDGEC_VALIDATE"
+"""The environment variable that asks for `CompileOptions.validate` everywhere."""
 
 _PREPARE_TIMEOUT = 1800.0
 _NARROWED = (
@@ -96,6 +100,8 @@ class CompileOptions:
         memory: bytes of address space the compiler may take (Linux only).
         check_timeout: seconds the check may take.
         tolerance: how far answers may be off in the check; None for each type's default.
+        validate: compare each match of operations with what these compute, and refuse a wrong one;
+            `EDGEC_VALIDATE=1` in the environment asks for it, too.
     """
 
     output: Path | str | None = None
@@ -112,6 +118,7 @@ class CompileOptions:
     memory: int | None = None
     check_timeout: float = 300.0
     tolerance: Tolerance | None = None
+    validate: bool = field(default_factory=lambda: os.environ.get(VALIDATE_VARIABLE) == "1")
 
     @property
     def settings(self) -> Settings:
@@ -133,11 +140,24 @@ class PassReport:
         changes: in how many places each pass changed it, by name; only those that ran, in order.
         seconds: how long each took, by name, and `parse` and `write`.
         least_precise: `bf16` or `f16` if the program multiplies matrices in it; else empty.
+        validated: how many matches of each kind agree with their operations, if that was asked for.
+        unvalidated: why other matches were not compared.
     """
 
     changes: Mapping[str, int]
     seconds: Mapping[str, float]
     least_precise: str = ""
+    validated: Mapping[str, int] = field(default_factory=dict)
+    unvalidated: Sequence[str] = ()
+
+    @property
+    def comparisons(self) -> tuple[str, ...]:
+        """What a person should know of `validated` and `unvalidated`."""
+        agree = ", ".join(f"{count} {what}" for what, count in self.validated.items())
+        return (
+            *((f"matches that agree with their operations: {agree}",) if agree else ()),
+            *(f"not compared: {why}" for why in self.unvalidated),
+        )
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "PassReport":
@@ -383,8 +403,9 @@ class _Job:
         refuses to emulate them, or does so wrongly.
         """
         try:
-            halves = self._make(files, scratch, narrow=False).least_precise
-            return self._check(files.module, None, halves), (), halves
+            made = self._make(files, scratch, narrow=False)
+            halves = made.least_precise
+            return self._check(files.module, None, halves), made.comparisons, halves
         except (CompileError, WrongAnswer) as error:
             if self.target.limits.i64:
                 raise
@@ -395,7 +416,8 @@ class _Job:
             halves = prepared.least_precise
         try:
             self._compile(files, scratch)
-            return self._check(files.module, None, halves), (_NARROWED,), halves
+            outcome = self._check(files.module, None, halves)
+            return outcome, (_NARROWED, *prepared.comparisons), halves
         except (CompileError, WrongAnswer):
             raise refused from None
 
@@ -424,6 +446,7 @@ class _Job:
                         "narrow": narrow,
                         "disabled": list(settings.disabled),
                         "cuts": settings.to_json()["cuts"],
+                        "validate": self.options.validate,
                     },
                     subject=self.name,
                     timeout=_PREPARE_TIMEOUT,
@@ -509,7 +532,7 @@ class _Job:
             json.dumps([*flags, *settings.iree_args]),
             json.dumps(self._facts(), sort_keys=True),
             json.dumps(self.target.to_json(), sort_keys=True),
-            json.dumps([fingerprint(), settings.level, settings.disabled]),
+            json.dumps([fingerprint(), settings.level, settings.disabled, self.options.validate]),
             json.dumps(settings.to_json()["cuts"]),
         )
 

@@ -128,11 +128,14 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         narrow=bool(arguments["narrow"]),
         disabled=tuple(arguments["disabled"]),
         cuts={key: Cut.from_json(value) for key, value in arguments["cuts"].items()},
+        validate=bool(arguments["validate"]),
     )
     return {
         "seconds": dict(prepared.seconds),
         "changes": dict(prepared.changes),
         "least_precise": prepared.least_precise,
+        "validated": dict(prepared.validated),
+        "unvalidated": list(prepared.unvalidated),
     }
 
 

@@ -3,6 +3,7 @@
 This is what runs in a process of its own (`isolate`): the bindings may die on a damaged file.
 """
 
+import contextlib
 import functools
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -17,6 +18,7 @@ from edgec.toolchain.describe import describe
 from edgec.toolchain.diagnostics import explain_unreadable, messages, shorten
 from edgec.toolchain.early_refusals import refuse_calls, refuse_doubles, refuse_operations
 from edgec.toolchain.kernels.cpu.source.cut import Cut
+from edgec.toolchain.match.validation import Validation, validating
 from edgec.toolchain.passes import Pass, Situation, passes_for
 from edgec.toolchain.program import ProgramInfo
 from edgec.toolchain.stablehlo import parse_stablehlo
@@ -32,11 +34,15 @@ class Prepared:
         seconds: how long reading, each pass and writing took, by name.
         changes: in how many places each pass changed the program, by name; only those that ran.
         least_precise: `bf16` or `f16` if the program multiplies matrices in it; else empty.
+        validated: how many matches of each kind agree with their operations, if that was asked for.
+        unvalidated: why other matches were not compared.
     """
 
     seconds: Mapping[str, float]
     changes: Mapping[str, int]
     least_precise: str
+    validated: Mapping[str, int]
+    unvalidated: tuple[str, ...]
 
 
 def describe_file(path: Path) -> ProgramInfo:
@@ -62,6 +68,7 @@ def prepare_file(
     narrow: bool = False,
     disabled: Collection[str] = (),
     cuts: Mapping[str, Cut] | None = None,
+    validate: bool = False,
 ) -> Prepared:
     """Run edgec's passes on `source` and write `output`, MLIR bytecode with its locations.
 
@@ -75,11 +82,12 @@ def prepare_file(
         narrow: compute 64-bit integers in 32 bits.
         disabled: names of passes to leave out.
         cuts: tiles for edgec's own kernels that were measured to be best, by kernel.
+        validate: compare each match with the operations it was read from (`match.description`).
 
     Raises:
         FileError: a file cannot be read or written.
         ProgramError: the code is damaged or does not fit its description.
-        CompileError: no target runs one of its operations.
+        CompileError: no target runs one of its operations, or a match means something else.
         UsageError: `disabled` names no pass, or one that cannot be left out.
     """
     from iree.compiler import ir
@@ -107,14 +115,24 @@ def prepare_file(
         refuse_operations(module)
     least_precise = situation.least_precise if situation.is_stablehlo else ""
     changes: dict[str, int] = {}
-    for step in passes_for(situation, disabled):
-        changes[step.name] = timed(step.name, functools.partial(run_pass, step, module))
+    with contextlib.ExitStack() as stack:
+        compared = Validation()
+        if validate:
+            stack.enter_context(validating(compared))
+        for step in passes_for(situation, disabled):
+            changes[step.name] = timed(step.name, functools.partial(run_pass, step, module))
     if situation.is_stablehlo:
         refuse_calls(module)
         refuse_doubles(module, target)
     with module.context, write_atomically(output) as stream:
         timed("write", lambda: module.operation.write_bytecode(stream))
-    return Prepared(seconds=seconds, changes=changes, least_precise=least_precise)
+    return Prepared(
+        seconds=seconds,
+        changes=changes,
+        least_precise=least_precise,
+        validated=compared.same,
+        unvalidated=tuple(compared.left),
+    )
 
 
 def _parse(data: bytes, context: Any) -> Any:

@@ -89,6 +89,16 @@ def compile(
             show_default=False,
         ),
     ] = None,
+    validate: Annotated[
+        bool,
+        typer.Option(
+            "--validate",
+            envvar="EDGEC_VALIDATE",
+            show_envvar=False,
+            help="Compare each match that a kernel takes with its operations, on random values; "
+            "refuse a wrong one.",
+        ),
+    ] = False,
     cache: Annotated[
         bool, typer.Option("--cache/--no-cache", help="Take finished modules from the cache.")
     ] = True,
@@ -151,6 +161,7 @@ def compile(
         cache=cache,
         keep_temps=keep_temps,
         tolerance=tolerance,
+        validate=validate,
     )
     if print_passes:
         return _passes(session, program, targets, options)
