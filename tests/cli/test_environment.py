@@ -62,6 +62,7 @@ def test_this_environment_is_sound(edgec) -> None:
     assert (done.code, faults) == (0, [])
     assert done.json["sound"] is True
     assert findings["compile and run"]["verdict"] == "ok"
+    assert findings["device edgert://cpu"]["verdict"] == "ok"
     assert findings["device local-task"]["verdict"] == "ok"
     assert findings["numpy"]["detail"] == importlib.metadata.version("numpy")
     assert all(f["mend"] for f in done.json["findings"] if f["verdict"] != "ok")

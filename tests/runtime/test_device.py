@@ -20,7 +20,8 @@ Make = Callable[..., Path]
 
 def test_one_uri_is_one_device() -> None:
     assert Device.open("local-task") is Device.open("local-task")
-    assert Device.open("cpu") is Device.open("local-task://0")
+    assert Device.open("cpu") is Device.open("edgert")
+    assert Device.open("cpu?threads=2") is Device.open("edgert://cpu?threads=2")
     assert Device.open("local-sync") is not Device.open("local-task")
     device = Device.open("local-sync")
     assert Device.open(device) is device

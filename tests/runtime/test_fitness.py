@@ -64,7 +64,7 @@ def test_tuning_hints_and_system_features_are_no_obstacle() -> None:
 
 def test_another_byte_code_version_is_named(mixed_module: Make) -> None:
     module = dataclasses.replace(Module.read(mixed_module()), bytecode_version=(16, 2))
-    with pytest.raises(ModuleMismatch, match=r"byte code 16\.2; this runtime \(3\..*\) runs 17"):
+    with pytest.raises(ModuleMismatch, match=r"byte code 16\.2; this runtime runs 17"):
         fitness.check_fits(module, LOCAL)
 
 

@@ -250,4 +250,4 @@ def dtype_of_hal(element_type: int) -> DType:
 def _host_device() -> "Device":
     from edgec.runtime.device import Device
 
-    return Device.open("local-sync")
+    return Device.open("cpu")

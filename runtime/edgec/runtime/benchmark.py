@@ -30,6 +30,7 @@ class BenchResult:
         path: the module file.
         function: what was called.
         device: the URI, and `device_name` what the driver calls it.
+        runtime: the runtime that ran it, such as `edgert`.
         load: reading, checking and loading the file, once.
         first: the first call; GPU drivers build their pipelines here.
         calls: how many calls were timed, over all threads.
@@ -43,6 +44,7 @@ class BenchResult:
     function: str
     device: str
     device_name: str
+    runtime: str
     load: float
     first: float
     calls: int
@@ -62,6 +64,7 @@ class BenchResult:
             "function": self.function,
             "device": self.device,
             "device_name": self.device_name,
+            "runtime": self.runtime,
             "load": self.load,
             "first": self.first,
             "calls": self.calls,
@@ -140,6 +143,7 @@ def bench(
         function=called.name,
         device=first_module.device.uri,
         device_name=first_module.device.name,
+        runtime=first_module.device.runtime,
         load=load_time,
         first=first_call,
         calls=len(times),

@@ -1,4 +1,4 @@
-"""Devices by URI (`local-task?threads=2`, `vulkan://0`, `edgert://cpu`), opened once and shared."""
+"""Devices by URI (`cpu?threads=2`, `vulkan://0`, `local-task`), opened once and shared."""
 
 import threading
 import urllib.parse
@@ -11,11 +11,11 @@ import numpy as np
 from edgec.runtime.array import DeviceArray, copy_in, dlpack_in, share_in
 from edgec.runtime.drivers import DRIVERS, DeviceStatus, Opened, find_driver
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import InputError, UsageError
+from edgec.runtime.errors import DeviceMissing, InputError, UsageError
 
-__all__ = ["Device", "devices", "parse_uri"]
+__all__ = ["Device", "cpu_devices", "devices", "parse_uri"]
 
-_ALIASES = {"cpu": "local-task"}
+_THREADED = ("cpu", "edgert", "local-task")
 
 
 class Device:
@@ -23,8 +23,9 @@ class Device:
 
     Attributes:
         uri: how it was asked for, in full.
-        driver: `local-task`, `local-sync`, `vulkan`, `cuda`, `hip`, `metal` or `edgert`.
+        driver: `edgert`, `local-task`, `local-sync`, `vulkan`, `cuda`, `hip` or `metal`.
         name: what the driver calls it.
+        runtime: the runtime behind it and its version, such as `edgert 0.1.0`.
         backend: the runtime behind it.
         hal: IREE's `HalDevice`, for use with `iree.runtime`; None with edgert.
         native_uri: what IREE's own tools (`iree-run-module --device=`) call it; empty with edgert.
@@ -38,6 +39,7 @@ class Device:
         self.uri = uri
         self.driver = driver
         self.name = opened.name
+        self.runtime = opened.runtime
         self.backend = opened.backend
         self.hal: Any = getattr(opened.backend, "hal", None)
         self.native_uri = opened.native_uri
@@ -47,9 +49,10 @@ class Device:
     def open(cls, uri: "str | Device") -> "Device":
         """The device of a URI: `DRIVER`, `DRIVER://INDEX` or `DRIVER://ID`.
 
-        `local-task?threads=N` has N worker threads; without it a thread a physical core. `cpu`
-        is another name for `local-task`. `edgert://cpu?threads=N` computes on N threads, the
-        caller's included; without it as many as processors.
+        `cpu` is `edgert://cpu`, or IREE's `local-task` where edgert's library is not here.
+        `cpu?threads=N` computes on N threads, the caller's included; without it on as many as
+        there are processors. `local-task?threads=N` has N worker threads; without it a thread a
+        physical core.
 
         Raises:
             DeviceMissing: it is not here; the message says why and what mends it.
@@ -59,6 +62,12 @@ class Device:
         if isinstance(uri, Device):
             return uri
         driver, path, threads = parse_uri(uri)
+        if driver == "cpu":
+            edgert, iree = cpu_devices(uri)
+            try:
+                return cls.open(edgert)
+            except DeviceMissing:
+                return cls.open(iree)
         key = _spell(driver, path, threads)
         with cls._lock:
             if key not in cls._open:
@@ -135,17 +144,33 @@ def parse_uri(uri: str) -> tuple[str, str, int | None]:
     """
     rest, _, query = uri.partition("?")
     driver, _, path = rest.partition("://")
-    driver = _ALIASES.get(driver, driver)
     options = dict(urllib.parse.parse_qsl(query, keep_blank_values=True))
     text = options.pop("threads", None)
-    if options or (text is not None and driver not in ("local-task", "edgert")):
+    if options or (text is not None and driver not in _THREADED):
         raise UsageError(
             f"the device {uri} has an option that does not exist",
-            hint="the only one is ?threads=N, of local-task and edgert://cpu",
+            hint="the only one is ?threads=N, of cpu, edgert://cpu and local-task",
         )
     if text is not None and not (text.isdecimal() and 1 <= int(text) <= 1024):
         raise UsageError(f"the device {uri} needs a number of threads from 1 to 1024")
     return driver, path.strip("/"), None if text is None else int(text)
+
+
+def cpu_devices(uri: str) -> tuple[str, ...]:
+    """What a URI stands for, the first choice first: `cpu` is edgert, then IREE's runtime.
+
+    Any other URI stands for itself.
+
+    Raises:
+        UsageError: it has an option that makes no sense.
+    """
+    driver, path, threads = parse_uri(uri)
+    if driver != "cpu":
+        return (uri,)
+    if path not in ("", "0"):
+        raise DeviceMissing(f"{uri} is not here: there is one cpu", hint="use cpu")
+    options = "" if threads is None else f"?threads={threads}"
+    return (f"edgert://cpu{options}", f"local-task{options}")
 
 
 def _spell(driver: str, path: str, threads: int | None) -> str:

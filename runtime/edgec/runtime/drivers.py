@@ -14,11 +14,11 @@ from typing import Any, Protocol
 from edgec.runtime.backend import Backend
 from edgec.runtime.errors import DeviceError, DeviceMissing
 from edgec.runtime.iree_backend import IreeBackend
-from edgec.runtime.native import native_errors
+from edgec.runtime.native import iree_runtime, native_errors
 
 __all__ = ["DRIVERS", "DeviceStatus", "Driver", "Opened", "create_driver", "find_driver"]
 
-DRIVERS = ("local-task", "local-sync", "vulkan", "cuda", "hip", "metal", "edgert")
+DRIVERS = ("edgert", "local-task", "local-sync", "vulkan", "cuda", "hip", "metal")
 """The names, in the order they are listed; each stands for a kind of device."""
 
 _LOCAL = {
@@ -37,6 +37,7 @@ class DeviceStatus:
         driver: the HAL driver.
         name: what the driver calls the device; empty where there is none.
         usable: whether it was opened.
+        runtime: the runtime that drives it, with its version; empty where it is not known.
         reason: why it is not usable, as one sentence.
         hint: the command or step that mends it.
     """
@@ -45,6 +46,7 @@ class DeviceStatus:
     driver: str
     name: str
     usable: bool
+    runtime: str = ""
     reason: str = ""
     hint: str = ""
 
@@ -55,6 +57,7 @@ class DeviceStatus:
             "driver": self.driver,
             "name": self.name,
             "usable": self.usable,
+            "runtime": self.runtime,
             "reason": self.reason,
             "hint": self.hint,
         }
@@ -67,12 +70,14 @@ class Opened:
     Attributes:
         backend: the runtime behind it.
         name: what the driver calls it.
+        runtime: the runtime behind it and its version.
         native_uri: its URI for IREE's own tools; empty where they do not know it.
         native_flags: the flags with which IREE's own tools treat it as edgec does.
     """
 
     backend: Backend
     name: str
+    runtime: str
     native_uri: str = ""
     native_flags: tuple[str, ...] = ()
 
@@ -102,7 +107,15 @@ class LocalDriver:
 
     def probe(self) -> tuple[DeviceStatus, ...]:
         """The one device."""
-        return (DeviceStatus(uri=self.name, driver=self.name, name=_LOCAL[self.name], usable=True),)
+        return (
+            DeviceStatus(
+                uri=self.name,
+                driver=self.name,
+                name=_LOCAL[self.name],
+                usable=True,
+                runtime=iree_runtime(),
+            ),
+        )
 
     def open(self, uri: str, path: str, threads: int | None) -> "Opened":
         """The device; worker threads belong to the driver, so `threads` makes a driver anew."""
@@ -128,6 +141,7 @@ class LocalDriver:
         return Opened(
             backend=IreeBackend(hal=hal, uri=uri, maps_memory=True),
             name=_LOCAL[self.name],
+            runtime=iree_runtime(),
             native_uri=native,
             native_flags=flags,
         )
@@ -175,6 +189,7 @@ class GpuDriver:
                 driver=self.name,
                 name=str(finding["name"]),
                 usable=bool(finding["usable"]),
+                runtime=iree_runtime(),
                 reason=str(finding["reason"]),
                 hint=str(finding["hint"]),
             )
@@ -214,6 +229,7 @@ class GpuDriver:
         return Opened(
             backend=IreeBackend(hal=hal, uri=uri, maps_memory=False),
             name=chosen[0]["name"],
+            runtime=iree_runtime(),
             native_uri=f"{self.name}://{chosen[0]['path']}",
             native_flags=_FLAGS.get(self.name, ()),
         )
@@ -285,18 +301,24 @@ class AbsentDriver:
 @cache
 def find_driver(name: str) -> Driver:
     """The driver of this name; an unknown name gives a driver that refuses."""
-    if name in _LOCAL:
-        return LocalDriver(name=name)
     if name not in DRIVERS:
         return AbsentDriver(
             name=name,
             reason="edgec knows no such driver",
-            hint=f"use one of {', '.join(DRIVERS)}, as in vulkan or vulkan://1",
+            hint=f"use cpu or one of {', '.join(DRIVERS)}, as in vulkan or vulkan://1",
         )
     if name == "edgert":
         from edgec.runtime.edgert_driver import EdgertDriver
 
         return EdgertDriver()
+    if not iree_runtime():
+        return AbsentDriver(
+            name=name,
+            reason="it needs IREE's runtime, which is not installed",
+            hint="pip install edgec, or iree-base-runtime alone",
+        )
+    if name in _LOCAL:
+        return LocalDriver(name=name)
     from iree.runtime import HalDriver
 
     if name in HalDriver.query():

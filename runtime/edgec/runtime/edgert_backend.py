@@ -15,11 +15,13 @@ from edgec.runtime.edgert import (
     EdgertTensor,
     EdgertWeights,
 )
-from edgec.runtime.errors import EdgecError, ModuleError
+from edgec.runtime.errors import EdgecError, ModuleError, ModuleMismatch
 from edgec.runtime.module import Module
 from edgec.runtime.parameters import WeightsFile
 
 __all__ = ["EdgertBackend"]
+
+_WEIGHTS = (".safetensors", ".irpa")
 
 
 class EdgertBackend:
@@ -79,10 +81,13 @@ class _EdgertProgram:
             self._module = EdgertModule(module.path, library=library)
         if weights is not None:
             weights.require(module)
-            with _about(
-                f"cannot read the weights file {weights.path}",
-                "edgert reads .safetensors and .irpa files",
-            ):
+            if weights.path.suffix not in _WEIGHTS:
+                raise ModuleMismatch(
+                    f"cannot read the weights file {weights.path}: edgert reads "
+                    f"{' and '.join(_WEIGHTS)} files",
+                    hint="use the device local-task, or export the weights again",
+                )
+            with _about(f"cannot read the weights file {weights.path}"):
                 self._weights = EdgertWeights(weights.path, library=library)
         self.reset()
 

@@ -6,7 +6,8 @@ from edgec.runtime.errors import DeviceMissing, EdgecError
 __all__ = ["EdgertDriver"]
 
 _URI = "edgert://cpu"
-_NAME = "this machine's CPU, by edgert"
+_NAME = "this machine's CPU, on all cores"
+_RUNTIME = "edgert"
 
 
 class EdgertDriver:
@@ -25,6 +26,7 @@ class EdgertDriver:
                 driver="edgert",
                 name="" if reason else _NAME,
                 usable=not reason,
+                runtime="" if reason else _RUNTIME,
                 reason=reason,
                 hint=hint,
             ),
@@ -38,4 +40,4 @@ class EdgertDriver:
         if path not in ("", "cpu"):
             raise DeviceMissing(f"{uri} is not here: edgert has one device", hint=f"use {_URI}")
         device = EdgertDevice("cpu", threads=threads or 0)
-        return Opened(backend=EdgertBackend(device=device, uri=uri), name=_NAME)
+        return Opened(backend=EdgertBackend(device=device, uri=uri), name=_NAME, runtime=_RUNTIME)

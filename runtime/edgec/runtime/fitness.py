@@ -9,7 +9,7 @@ from edgec.runtime.device import Device
 from edgec.runtime.errors import ModuleError, ModuleMismatch
 from edgec.runtime.module import Module
 
-__all__ = ["check_fits", "check_loads", "default_device"]
+__all__ = ["check_fits", "check_loads", "default_device", "driver_uri"]
 
 _BYTECODE_VERSION = 17
 _LOCAL = ("local-task", "local-sync", "edgert")
@@ -28,18 +28,26 @@ _LIBRARIES = ("hal", "io_parameters")
 
 
 def default_device(module: Module) -> str:
-    """The URI of the device that a module was compiled for.
+    """The URI of the device that a module was compiled for; `cpu` for every module for CPUs.
 
     Raises:
         ModuleError: the module does not say.
     """
     if module.facts.driver:
-        return module.facts.driver
+        return driver_uri(module.facts.driver)
     if not module.formats:
-        return "local-task"
+        return "cpu"
     raise ModuleError(
         f"{module.path} does not say what device it is for", hint="name one with device="
     )
+
+
+def driver_uri(driver: str) -> str:
+    """The URI of the device for modules that name a driver, as targets and modules do.
+
+    Modules for CPUs name IREE's driver, and run on `cpu`.
+    """
+    return "cpu" if driver in _LOCAL else driver
 
 
 def check_fits(module: Module, device: Device) -> None:
@@ -68,12 +76,10 @@ def _check_version(module: Module) -> None:
     major, minor = module.bytecode_version
     if major == _BYTECODE_VERSION:
         return
-    from iree.runtime.version import VERSION
-
     made = f" (by iree-base-compiler {module.facts.compiler})" if module.facts.compiler else ""
     raise ModuleMismatch(
         f"{module.path} was compiled for byte code {major}.{minor}{made}; "
-        f"this runtime ({VERSION}) runs {_BYTECODE_VERSION}",
+        f"this runtime runs {_BYTECODE_VERSION}",
         hint="compile the program again with this version of edgec",
     )
 
@@ -97,7 +103,7 @@ def _check_formats(module: Module, device: Device) -> None:
     raise ModuleMismatch(
         f"{module.path} was compiled for {made} ({', '.join(module.formats)}) "
         f"and cannot run on {device.uri}",
-        hint=f"use device={module.facts.driver!r}, or compile it for this device",
+        hint=f"use device={driver_uri(module.facts.driver)!r}, or compile it for this device",
     )
 
 

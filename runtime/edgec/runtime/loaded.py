@@ -1,5 +1,6 @@
 """A module file on a device: functions that take and give NumPy arrays, and state between calls."""
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,15 +13,24 @@ from edgec.runtime.arguments import check_input
 from edgec.runtime.array import DeviceArray, copy_in, dtype_of_hal, share_in
 from edgec.runtime.backend import Program
 from edgec.runtime.declaration import parse_declaration
-from edgec.runtime.device import Device
+from edgec.runtime.device import Device, cpu_devices
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import DeviceError, InputError, ModuleError
+from edgec.runtime.errors import (
+    DeviceError,
+    DeviceMissing,
+    EdgecError,
+    InputError,
+    ModuleError,
+    ModuleMismatch,
+)
 from edgec.runtime.fitness import check_fits, default_device
 from edgec.runtime.module import GET_STATE, SET_STATE, Module
 from edgec.runtime.parameters import WeightsFile, weights_path
 from edgec.runtime.signature import Signature, TensorSpec
 
 __all__ = ["Function", "LoadedModule", "load"]
+
+_LOG = logging.getLogger("edgec.runtime")
 
 
 def load(
@@ -30,6 +40,10 @@ def load(
     weights: Path | str | None = None,
 ) -> "LoadedModule":
     """Load a module onto a device.
+
+    The device `cpu`, on which modules for CPUs run where none is named, is edgert; a module that
+    edgert does not take runs on IREE's runtime, and its `note` and the log (`edgec.runtime`) say
+    why.
 
     Args:
         path: a `.vmfb` file, a module that was read, or a package (its folder or `manifest.json`),
@@ -49,14 +63,44 @@ def load(
 
         path, device = first_that_fits(Path(path), device)
     module = path if isinstance(path, Module) else Module.read(path)
-    chosen = Device.open(default_device(module) if device is None else device)
-    check_fits(module, chosen)
     file = weights_path(module, weights)
-    return LoadedModule(
-        module=module,
-        device=chosen,
-        weights=None if file is None else WeightsFile.open(file),
-    )
+    mapped = None if file is None else WeightsFile.open(file)
+    wanted = default_device(module) if device is None else device
+    if isinstance(wanted, Device):
+        return _load_on(module, wanted, mapped)
+    first, *others = cpu_devices(wanted)
+    try:
+        return _load_on(module, Device.open(first), mapped)
+    except (DeviceMissing, ModuleMismatch) as refused:
+        for spare in others:
+            loaded = _load_on_spare(module, spare, mapped, refused)
+            if loaded is not None:
+                return loaded
+        raise
+
+
+def _load_on(
+    module: Module, device: Device, weights: WeightsFile | None, note: str = ""
+) -> "LoadedModule":
+    check_fits(module, device)
+    return LoadedModule(module=module, device=device, weights=weights, note=note)
+
+
+def _load_on_spare(
+    module: Module, uri: str, weights: WeightsFile | None, refused: EdgecError
+) -> "LoadedModule | None":
+    """The module on the runtime that is there for what the first does not take, said once.
+
+    None where it does not take the module either, and the first one's reason is the better one.
+    """
+    try:
+        device = Device.open(uri)
+        note = f"{module.path} runs on {device.runtime} ({device.uri}), not edgert: {refused.what}"
+        loaded = _load_on(module, device, weights, note)
+    except (DeviceMissing, ModuleMismatch):
+        return None
+    _LOG.warning(note)
+    return loaded
 
 
 def _is_package(path: Path | str) -> bool:
@@ -152,11 +196,15 @@ class LoadedModule:
         module: the file.
         device: where it runs.
         signatures: its functions' signatures by name.
+        note: why it does not run on the runtime that `cpu` stands for; empty where it does.
     """
 
-    def __init__(self, *, module: Module, device: Device, weights: WeightsFile | None) -> None:
+    def __init__(
+        self, *, module: Module, device: Device, weights: WeightsFile | None, note: str = ""
+    ) -> None:
         self.module = module
         self.device = device
+        self.note = note
         self.signatures: Mapping[str, Signature] = module.signatures
         self._lock = threading.Lock()
         self._weights = weights

@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from edgec.runtime.cpu import architecture
-from edgec.runtime.device import Device
+from edgec.runtime.device import Device, cpu_devices
 from edgec.runtime.errors import DeviceMissing, EdgecError, FileError, ModuleError, ModuleMismatch
 from edgec.runtime.files import read_bytes
 from edgec.runtime.fitness import check_fits, default_device
@@ -226,8 +226,8 @@ def needs_of(module: Module) -> Needs:
     )
 
 
-def first_that_fits(path: Path, device: str | Device | None = None) -> tuple[Module, Device]:
-    """The first variant of a package that runs here, and the device to run it on.
+def first_that_fits(path: Path, device: str | Device | None = None) -> tuple[Module, str | Device]:
+    """The first variant of a package that runs here, and the device, or its URI, to run it on.
 
     Args:
         path: a manifest, or the folder that holds it.
@@ -243,18 +243,32 @@ def first_that_fits(path: Path, device: str | Device | None = None) -> tuple[Mod
     refused: list[str] = []
     for variant in manifest.variants:
         module = Module.read(folder / variant.file)
+        wanted = default_device(module) if device is None else device
         try:
-            chosen = Device.open(default_device(module) if device is None else device)
-            check_fits(module, chosen)
+            _check_some_fits(module, wanted)
         except (ModuleMismatch, DeviceMissing) as error:
             refused.append(f"{variant.target}: {_reason(variant, error)}")
             continue
         _check_whole(variant, module.path)
-        return module, chosen
+        return module, wanted
     raise ModuleMismatch(
         f"{path} has no variant for this machine: {'; '.join(refused) or 'it is empty'}",
         hint="make the package again with a --target for this machine",
     )
+
+
+def _check_some_fits(module: Module, wanted: str | Device) -> None:
+    """Refuse a module that nothing which a URI stands for can run, with the first one's reason."""
+    refused: EdgecError | None = None
+    for place in (wanted,) if isinstance(wanted, Device) else cpu_devices(wanted):
+        try:
+            check_fits(module, Device.open(place))
+        except (ModuleMismatch, DeviceMissing) as error:
+            refused = refused or error
+        else:
+            return
+    if refused is not None:
+        raise refused
 
 
 def _reason(variant: Variant, error: EdgecError) -> str:

@@ -1,8 +1,10 @@
-"""Errors from IREE's native code to errors of the tree, by the status that they name."""
+"""IREE's runtime as it is here: its version, and its errors as errors of the tree."""
 
+import importlib.metadata
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from edgec.runtime.errors import (
     DeviceError,
@@ -12,7 +14,7 @@ from edgec.runtime.errors import (
     ModuleMismatch,
 )
 
-__all__ = ["native_errors", "status_text"]
+__all__ = ["iree_runtime", "native_errors", "status_text"]
 
 _KINDS: dict[str, tuple[type[EdgecError], str | None]] = {
     "RESOURCE_EXHAUSTED": (DeviceError, "free memory on the device, or use a smaller batch"),
@@ -20,6 +22,15 @@ _KINDS: dict[str, tuple[type[EdgecError], str | None]] = {
     "UNAVAILABLE": (DeviceMissing, "see `edgec devices` for what is here and why"),
 }
 _STATUS = re.compile(r"\b([A-Z][A-Z_]{4,}); ?(.*)", re.DOTALL)
+
+
+@cache
+def iree_runtime() -> str:
+    """Name and version (`IREE 3.13.0`), read and not imported; empty where it is not installed."""
+    try:
+        return f"IREE {importlib.metadata.version('iree-base-runtime')}"
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from edgec.runtime.benchmark import example_inputs
-from edgec.runtime.device import Device
+from edgec.runtime.device import Device, cpu_devices
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceError, InputError, MissingExtra, UsageError
 from edgec.runtime.fitness import check_fits, default_device
@@ -98,7 +98,8 @@ def profile(
 ) -> Profile:
     """Call one function `calls` times and say how long each of its dispatches took.
 
-    Arguments are those of `bench`.
+    Arguments are those of `bench`. The profiler is IREE's: for `cpu` it is `local-task` that is
+    measured, which runs the same code.
 
     Raises:
         UsageError: fewer than one call.
@@ -108,7 +109,8 @@ def profile(
     if calls < 1:
         raise UsageError("a profile needs at least one call")
     module = path if isinstance(path, Module) else Module.read(path)
-    chosen = Device.open(default_device(module) if device is None else device)
+    wanted = default_device(module) if device is None else device
+    chosen = Device.open(wanted if isinstance(wanted, Device) else cpu_devices(wanted)[-1])
     if not chosen.native_uri:
         raise UsageError(
             f"{chosen.uri} has no profiler", hint="profile on local-task, which runs the same code"

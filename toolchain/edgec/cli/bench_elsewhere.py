@@ -42,6 +42,7 @@ def report_there(
         function=function,
         device=device,
         device_name=place.model,
+        runtime="edgert",
         load=measured.load,
         first=measured.first,
         calls=measured.calls,

@@ -41,7 +41,8 @@ def call_here(
 ) -> Called:
     """Call a function on a device of this machine; see `edgec.runtime.load` for errors."""
     with load(module, device=device, weights=weights) as loaded:
-        session.detail(f"{module.path} on {loaded.device.uri} ({loaded.device.name})")
+        chosen = loaded.device
+        session.detail(f"{module.path} on {chosen.uri} ({chosen.name}, by {chosen.runtime})")
         function = loaded[signature.name]
         start = time.perf_counter()
         results = [

@@ -141,8 +141,8 @@ def devices() -> Iterator[Finding]:
     from edgec.runtime import devices as find
 
     for status in find():
-        local = status.driver.startswith("local")
-        absent = Verdict.FAULT if local else Verdict.MISSING
+        cpu = status.driver in ("edgert", "local-task", "local-sync")
+        absent = Verdict.FAULT if cpu else Verdict.MISSING
         yield Finding(
             name=f"device {status.uri}",
             verdict=Verdict.OK if status.usable else absent,

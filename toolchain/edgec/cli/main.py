@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TextIO
 
 from edgec.cli.layout import printable, wants_colour, write_blocks
 from edgec.cli.report import SCHEMA, Report
-from edgec.cli.session import Session
+from edgec.cli.session import Session, told
 from edgec.runtime.errors import EdgecError, FileError, UsageError
 
 __all__ = ["EXIT_BROKEN_PIPE", "EXIT_BUG", "EXIT_INTERRUPTED", "execute", "main"]
@@ -79,9 +79,10 @@ def _run(argv: Sequence[str], session: Session) -> Report:
     from edgec.cli.app import command
 
     try:
-        outcome = command().main(
-            args=list(argv), prog_name="edgec", standalone_mode=False, obj=session
-        )
+        with told(session, "edgec.runtime"):
+            outcome = command().main(
+                args=list(argv), prog_name="edgec", standalone_mode=False, obj=session
+            )
     except typer.TyperException as error:
         return _failed(_usage_error(error))
     except EdgecError as error:

@@ -18,7 +18,7 @@ __all__ = [
     "complete_target",
 ]
 
-_DEVICES = ("local-task", "local-sync", "vulkan", "cuda", "hip", "metal", "edgert")
+_DEVICES = ("cpu", "edgert", "local-task", "local-sync", "vulkan", "cuda", "hip", "metal")
 
 
 def complete_target(incomplete: str) -> Iterator[tuple[str, str]]:
@@ -90,7 +90,7 @@ DeviceOption = Annotated[
     typer.Option(
         "--device",
         metavar="URI",
-        help="Where to run: local-task, local-sync, vulkan, vulkan://1, cuda … "
+        help="Where to run: cpu, cpu?threads=2, vulkan, vulkan://1, cuda, local-task … "
         "(default: what the module was compiled for).",
         autocompletion=complete_device,
         show_default=False,

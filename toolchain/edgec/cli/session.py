@@ -1,11 +1,14 @@
 """One run of the command line: how much to say, and to whom."""
 
+import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from edgec.cli.layout import printable
 
-__all__ = ["Session"]
+__all__ = ["Session", "told"]
 
 
 @dataclass(kw_only=True)
@@ -42,3 +45,27 @@ class Session:
 
     def _say(self, text: str) -> None:
         print(printable(text), file=sys.stderr, flush=True)
+
+
+class _Notes(logging.Handler):
+    """What a log warns of, as notes."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(logging.WARNING)
+        self._session = session
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._session.note(record.getMessage())
+
+
+@contextmanager
+def told(session: Session, *logs: str) -> Iterator[None]:
+    """Let the session tell what these logs warn of, as long as this lasts."""
+    handler = _Notes(session)
+    for name in logs:
+        logging.getLogger(name).addHandler(handler)
+    try:
+        yield
+    finally:
+        for name in logs:
+            logging.getLogger(name).removeHandler(handler)

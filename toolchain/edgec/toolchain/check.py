@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from edgec.runtime import Device, Tolerance, check_golden, mark_checked
+from edgec.runtime.device import cpu_devices
 from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, ModuleMismatch, WrongAnswer
+from edgec.runtime.fitness import driver_uri
 from edgec.runtime.golden import Golden
 from edgec.runtime.module import CHECK_WIDTH
 from edgec.targets import Target
@@ -73,7 +75,7 @@ def check_module(
                 "module": str(module),
                 "golden": str(answers),
                 "weights": None if weights is None else str(weights),
-                "driver": target.driver,
+                "device": driver_uri(target.driver),
                 "devices": list(target.gpu.devices) if target.gpu else [],
                 "tolerance": None
                 if tolerance is None
@@ -106,9 +108,9 @@ def run_check(arguments: Mapping[str, Any]) -> Any:
     """The child's part: make the calls, and give back what differs or why nothing ran."""
     tolerance = arguments["tolerance"]
     try:
-        device = Device.open(arguments["driver"])
+        device = Device.open(arguments["device"])
     except DeviceMissing:
-        return {"unchecked": f"no {arguments['driver']} device here"}
+        return {"unchecked": f"no {arguments['device']} device here"}
     except EdgecError as error:
         return {"unchecked": error.what}
     words = arguments["devices"]
@@ -120,7 +122,7 @@ def run_check(arguments: Mapping[str, Any]) -> Any:
             Path(arguments["module"]),
             Golden.load(Path(arguments["golden"])),
             None if tolerance is None else Tolerance(**tolerance),
-            device=device,
+            device=arguments["device"],
             weights=arguments["weights"],
         )
     except ModuleMismatch as error:
@@ -140,7 +142,7 @@ def run_check(arguments: Mapping[str, Any]) -> Any:
 
 
 def _proof(golden: Golden, target: Target, tolerance: Tolerance | None) -> str:
-    parts: list[str | bytes] = [target.driver, repr(tolerance)]
+    parts: list[str | bytes] = [driver_uri(target.driver), repr(tolerance)]
     for call in golden.calls:
         parts += [call.signature, repr(call.within)]
         for array in (*call.inputs, *call.outputs):
@@ -150,7 +152,7 @@ def _proof(golden: Golden, target: Target, tolerance: Tolerance | None) -> str:
 
 def _short_name(device: Device) -> str:
     """`llvmpipe (LLVM 15.0.6, 256 bits)` → `llvmpipe`."""
-    if device.driver.startswith("local-"):
+    if device.uri in cpu_devices("cpu"):
         return "a CPU"
     return device.name.partition(" (")[0]
 

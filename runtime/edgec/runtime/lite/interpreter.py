@@ -57,7 +57,7 @@ class Interpreter:
         model_path: a `.vmfb` file.
         model_content: the bytes of one, instead.
         experimental_delegates: None or empty; anything else is refused.
-        num_threads: worker threads on the CPU; None: a thread a physical core.
+        num_threads: threads that compute on the CPU; None: as many as there are processors.
         experimental_op_resolver_type: looked at only to refuse what is none.
         experimental_preserve_all_tensors: refused, since there are no tensors in between.
         experimental_disable_delegate_clustering: of no effect, as the others that follow.
@@ -65,7 +65,7 @@ class Interpreter:
         experimental_compress_quantization_zero_points: of no effect.
         experimental_disable_delegate_node_fusion: of no effect.
         experimental_force_delegate_node_profiling: of no effect.
-        device: edgec's URI of a device (`local-task`, `vulkan://0`), or a device; None: what the
+        device: edgec's URI of a device (`cpu`, `vulkan://0`), or a device; None: what the
             module was compiled for.
         weights: the weights file, for modules that keep theirs outside.
 
@@ -253,8 +253,8 @@ def _load_file(
     _refuse_tflite(path)
     module = Module.read(path)
     chosen = default_device(module) if device is None else device
-    if threads is not None and chosen in ("local-task", "cpu"):
-        chosen = f"local-task?threads={threads}"
+    if threads is not None and chosen in ("cpu", "edgert://cpu", "local-task"):
+        chosen = f"{chosen}?threads={threads}"
     return load(module, device=chosen, weights=weights)
 
 

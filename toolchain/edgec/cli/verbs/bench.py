@@ -164,6 +164,7 @@ def _report(result: "BenchResult", dispatches: "Profile | None", *, random: bool
     threads = f", {result.threads} threads" if result.threads > 1 else ""
     blocks: list[Block] = [
         f"{result.path}: {result.function} on {result.device} ({result.device_name}), "
+        f"by {result.runtime}, "
         f"{result.calls} calls{threads}",
         Grid(columns=("what", "value"), rows=tuple(rows), right=frozenset({1})),
     ]

@@ -14,7 +14,10 @@ def devices(session: Session) -> Report:
     usable = tuple(s for s in found if s.usable)
     absent = tuple(s for s in found if not s.usable)
     blocks: list[str | Grid] = [
-        Grid(columns=("device", "name"), rows=tuple((s.uri, s.name) for s in usable))
+        Grid(
+            columns=("device", "name", "runtime"),
+            rows=tuple((s.uri, s.name, s.runtime) for s in usable),
+        )
     ]
     if absent:
         blocks.append("")

@@ -72,7 +72,7 @@ def tune(
         typer.Option(
             "--device",
             metavar="URI",
-            help="Where to measure: local-task?threads=1, vulkan://1 … (default: the target's).",
+            help="Where to measure: cpu?threads=1, vulkan://1 … (default: the target's).",
             show_default=False,
         ),
     ] = None,
@@ -162,7 +162,7 @@ def parse_time(text: str) -> float:
 
 def _drives(device: str, driver: str) -> bool:
     named = re.split(r"[:?]", device)[0]
-    local = ("local-task", "local-sync", "cpu")
+    local = ("cpu", "edgert", "local-task", "local-sync")
     return named == driver or (named in local and driver in local)
 
 

@@ -19,6 +19,7 @@ from edgec.runtime.errors import (
     ProgramError,
     WrongAnswer,
 )
+from edgec.runtime.fitness import driver_uri
 from edgec.runtime.golden import Golden
 from edgec.targets import Target
 from edgec.toolchain.compiling import (
@@ -93,7 +94,7 @@ class Subject:
     @property
     def uri(self) -> str:
         """Where modules run."""
-        return self.device or self.target.driver
+        return self.device or driver_uri(self.target.driver)
 
     @property
     def weights(self) -> Path | None:

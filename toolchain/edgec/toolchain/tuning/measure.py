@@ -14,6 +14,7 @@ from typing import Any
 from edgec.runtime import Device, Tolerance, check_golden, load
 from edgec.runtime.benchmark import example_inputs
 from edgec.runtime.errors import DeviceError, DeviceMissing, WrongAnswer
+from edgec.runtime.fitness import driver_uri
 from edgec.runtime.golden import Golden, GoldenCall
 from edgec.targets import Target
 from edgec.toolchain import isolate
@@ -84,7 +85,10 @@ def device_name(target: Target, device: str | None) -> str:
     """
     reply = isolate.call(
         "device",
-        {"uri": device or target.driver, "words": list(target.gpu.devices) if target.gpu else []},
+        {
+            "uri": device or driver_uri(target.driver),
+            "words": list(target.gpu.devices) if target.gpu else [],
+        },
         subject=target.name,
         timeout=_DEVICE_TIMEOUT,
         died=lambda how: DeviceError(
@@ -195,13 +199,14 @@ def run_answers(arguments: Mapping[str, Any]) -> None:
 def run_compare(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The child's part of `compare_modules`."""
     golden = Golden.load(Path(arguments["golden"]))
-    device = Device.open(str(arguments["device"]))
     tolerance = arguments["tolerance"]
     name = str(arguments["function"])
-    options = {"device": device, "weights": arguments["weights"]}
+    weights = arguments["weights"]
     with (
-        load(Path(arguments["candidate"]), **options) as candidate,
-        load(Path(arguments["base"]), **options) as base,
+        load(
+            Path(arguments["candidate"]), device=str(arguments["device"]), weights=weights
+        ) as candidate,
+        load(Path(arguments["base"]), device=candidate.device, weights=weights) as base,
     ):
         allowed = None if tolerance is None else Tolerance(**tolerance)
         result = check_golden(candidate, golden, allowed)
@@ -211,7 +216,7 @@ def run_compare(arguments: Mapping[str, Any]) -> dict[str, Any]:
         inputs = next((call.inputs for call in golden.calls if call.signature == name), None)
         if inputs is None:
             inputs = tuple(example_inputs(candidate.signatures[name]))
-        leaves = [device.put(leaf) for leaf in inputs]
+        leaves = [candidate.device.put(leaf) for leaf in inputs]
         measured = turns(
             lambda: base[name].call_flat(leaves),
             lambda: candidate[name].call_flat(leaves),
