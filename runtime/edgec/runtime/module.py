@@ -14,6 +14,7 @@ from typing import Any
 from edgec.runtime.declaration import parse_declaration
 from edgec.runtime.errors import EdgecError, FileError, ModuleError
 from edgec.runtime.files import write_atomically
+from edgec.runtime.kernel_share import KernelShare
 from edgec.runtime.ledger import SizeLedger
 from edgec.runtime.signature import Signature, TensorSpec
 from edgec.runtime.vmfb import Export, Import, Vmfb, parse
@@ -90,6 +91,7 @@ class ModuleFacts:
         check: `unchecked`, or `checked` and on what.
         weights: the weights kept outside, if any.
         states: what it keeps between calls, in the order of `edgec_get_state`.
+        kernels: what share of its work edgec's own kernels do, where it says so.
     """
 
     target: str
@@ -100,6 +102,7 @@ class ModuleFacts:
     check: str = _UNCHECKED
     weights: WeightsFacts | None = None
     states: tuple[TensorSpec, ...] = ()
+    kernels: KernelShare | None = None
 
     @property
     def is_edgec(self) -> bool:
@@ -117,6 +120,7 @@ class ModuleFacts:
             "check": self.check,
             "weights": None if self.weights is None else self.weights.to_json(),
             "states": [state.to_json() for state in self.states],
+            "kernels": None if self.kernels is None else self.kernels.to_json(),
         }
 
 
@@ -285,6 +289,7 @@ def _facts(path: Path, file: Vmfb) -> ModuleFacts:
     try:
         value = json.loads(texts[0])
         weights = value.get("weights")
+        kernels = value.get("kernels")
         return ModuleFacts(
             target=str(value["target"]),
             driver=str(value["driver"]),
@@ -300,6 +305,7 @@ def _facts(path: Path, file: Vmfb) -> ModuleFacts:
                 names=tuple(map(str, weights["names"])),
             ),
             states=tuple(map(TensorSpec.from_json, value.get("states", ()))),
+            kernels=None if kernels is None else KernelShare.from_json(kernels),
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, EdgecError) as error:
         raise ModuleError(

@@ -151,12 +151,12 @@ def tails(x):
         "relu6": jnp.clip(y + b, 0, 6),
         "hard swish": y * jax.nn.relu6(y + 3) / 6,
         "silu": jax.nn.silu(z * b - 1.5),
-        "gelu": jax.nn.gelu(convolve(x, w) + b),
-        "erf gelu": jax.nn.gelu(convolve(x, w) + b, approximate=False),
-        "residual": jax.nn.relu(convolve(x, w) + convolve(x, -w[:1, :1]) * b + gate),
-        "tanh": jnp.tanh(convolve(x, w)) * gate,
-        "used twice": (q := convolve(x, w) + 1, q.mean((1, 2))),
-        "scale by a mean": (s := jax.nn.silu(convolve(x, w))) * s.mean((1, 2), keepdims=True),
+        "gelu": jax.nn.gelu(convolve(x, 2 * w) + b),
+        "erf gelu": jax.nn.gelu(convolve(x, 3 * w) + b, approximate=False),
+        "residual": jax.nn.relu(convolve(x, 4 * w) + convolve(x, -w[:1, :1]) * b + gate),
+        "tanh": jnp.tanh(convolve(x, 5 * w)) * gate,
+        "used twice": (q := convolve(x, 6 * w) + 1, q.mean((1, 2))),
+        "scale by a mean": (s := jax.nn.silu(convolve(x, -w))) * s.mean((1, 2), keepdims=True),
     }
 
 

@@ -82,7 +82,7 @@ def test_other_norms_stay(function, sizes):
 def norms(x, y):
     return (
         jax_layer_norm(x, column(192, 2), column(192, 3)),
-        jax_layer_norm(x),
+        jax_layer_norm(-x),
         jax_rms_norm(x, column(192, 4)),
         jax_layer_norm(y, None, column(36, 5)),
     )
@@ -99,7 +99,7 @@ def test_answers_are_right(target, tmp_path):
     x, y = x.astype(np.float64), y.astype(np.float64)
     wanted = (
         layer_norm(x, column(192, 2), column(192, 3)),
-        layer_norm(x),
+        layer_norm(-x),
         rms_norm(x, column(192, 4)),
         layer_norm(y, 1.0, column(36, 5)),
     )

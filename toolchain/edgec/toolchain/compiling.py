@@ -19,6 +19,7 @@ from edgec.runtime import Module, Tolerance, mark_checked
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import CompileError, EdgecError, FileError, WrongAnswer
 from edgec.runtime.files import write_atomically
+from edgec.runtime.kernel_share import KernelShare
 from edgec.targets import Target, find
 from edgec.toolchain import diagnostics, isolate
 from edgec.toolchain.cache import Cache, Entry, key_of
@@ -58,6 +59,12 @@ _PREPARE_TIMEOUT = 1800.0
 _NARROWED = (
     "64-bit integers are computed in 32 bits, since the compiler does not take them as they are: "
     "values beyond 2^31 would wrap"
+)
+
+
+_WITHOUT_TILING = (
+    "compiled without data tiling, which makes products outside of edgec's own kernels slower, "
+    "because the compiler failed with it"
 )
 
 
@@ -142,6 +149,7 @@ class PassReport:
         least_precise: `bf16` or `f16` if the program multiplies matrices in it; else empty.
         validated: how many matches of each kind agree with their operations, if that was asked for.
         unvalidated: why other matches were not compared.
+        kernels: what share of the work edgec's own kernels do; None for another dialect.
     """
 
     changes: Mapping[str, int]
@@ -149,6 +157,7 @@ class PassReport:
     least_precise: str = ""
     validated: Mapping[str, int] = field(default_factory=dict)
     unvalidated: Sequence[str] = ()
+    kernels: KernelShare | None = None
 
     @property
     def comparisons(self) -> tuple[str, ...]:
@@ -162,7 +171,15 @@ class PassReport:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "PassReport":
         """From the reply of the process that ran them."""
-        return cls(**value)
+        share = value["kernels"]
+        return cls(
+            changes=value["changes"],
+            seconds=value["seconds"],
+            least_precise=value["least_precise"],
+            validated=value["validated"],
+            unvalidated=value["unvalidated"],
+            kernels=None if share is None else KernelShare.from_json(share),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +193,8 @@ class CompileReport:
         cached: whether the module came from the cache.
         check: `checked on …` or `unchecked: …`, as the module says.
         notes: what the user should know of how the module was made.
+        kernels: what share of the work edgec's own kernels do, and all that was left to the
+            compiler, with the reason; None for a program that is not StableHLO.
     """
 
     target: str
@@ -184,6 +203,7 @@ class CompileReport:
     cached: bool
     check: str
     notes: tuple[str, ...] = ()
+    kernels: KernelShare | None = None
 
     @property
     def total(self) -> float:
@@ -337,6 +357,26 @@ class _Clock:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Built:
+    """How a module was made: its check, what to tell the user, and what its cache entry keeps."""
+
+    outcome: Outcome
+    notes: tuple[str, ...]
+    halves: str
+    kernels: KernelShare | None
+
+    def note(self) -> dict[str, Any]:
+        """What the cache remembers beside the module."""
+        return {
+            "check": self.outcome.text,
+            "proof": self.outcome.proof,
+            "notes": list(self.notes),
+            "least_precise": self.halves,
+            "kernels": None if self.kernels is None else self.kernels.to_json(),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Job:
     """One program for one target."""
 
@@ -355,18 +395,18 @@ class _Job:
             if entry is not None:
                 shutil.copyfile(entry.payload, files.module)
                 halves = str(entry.note.get("least_precise", ""))
-                outcome = self._check(files.module, entry, halves)
-                notes = tuple(entry.note["notes"])
+                share = entry.note.get("kernels")
+                built = _Built(
+                    outcome=self._check(files.module, entry, halves),
+                    notes=tuple(entry.note["notes"]),
+                    halves=halves,
+                    kernels=None if share is None else KernelShare.from_json(share),
+                )
             else:
-                outcome, notes, halves = self._build(files, Path(scratch))
+                built = self._build(files, Path(scratch))
             with self.clock.step(Step.WRITE):
                 data = files.module.read_bytes()
-                note = {
-                    "check": outcome.text,
-                    "proof": outcome.proof,
-                    "notes": list(notes),
-                    "least_precise": halves,
-                }
+                note = built.note()
                 if store and (entry is None or dict(entry.note) != note):
                     store.put(key, data, note)
                 output = self._output()
@@ -379,8 +419,9 @@ class _Job:
                 command=tuple(_command(files, self.target, self.options, self.program.info)),
                 seconds=self.clock.seconds,
                 cached=entry is not None,
-                check=outcome.text,
-                notes=(*_tuned_notes(self.options), *notes),
+                check=built.outcome.text,
+                notes=(*_tuned_notes(self.options), *_disabled_notes(self.options), *built.notes),
+                kernels=built.kernels,
             ),
         )
 
@@ -396,16 +437,14 @@ class _Job:
             raise FileError(f"cannot make {folder}: {error.strerror}") from error
         return _Files.in_folder(folder, self.name, self.target)
 
-    def _build(self, files: _Files, scratch: Path) -> tuple[Outcome, tuple[str, ...], str]:
+    def _build(self, files: _Files, scratch: Path) -> "_Built":
         """Make and check the module; on a device without 64-bit integers, in two ways.
 
         Computing them in 32 bits wraps what does not fit, so it is done only where the compiler
         refuses to emulate them, or does so wrongly.
         """
         try:
-            made = self._make(files, scratch, narrow=False)
-            halves = made.least_precise
-            return self._check(files.module, None, halves), made.comparisons, halves
+            return self._make(files, scratch, self._prepare(files, scratch, narrow=False))
         except (CompileError, WrongAnswer) as error:
             if self.target.limits.i64:
                 raise
@@ -413,19 +452,22 @@ class _Job:
             if not prepared.changes.get(NarrowIntegers.name):
                 raise
             refused = error
-            halves = prepared.least_precise
         try:
-            self._compile(files, scratch)
-            outcome = self._check(files.module, None, halves)
-            return outcome, (_NARROWED, *prepared.comparisons), halves
+            return self._make(files, scratch, prepared, (_NARROWED,))
         except (CompileError, WrongAnswer):
             raise refused from None
 
-    def _make(self, files: _Files, scratch: Path, *, narrow: bool) -> "PassReport":
-        """Prepare and compile into `files.module`."""
-        prepared = self._prepare(files, scratch, narrow=narrow)
-        self._compile(files, scratch)
-        return prepared
+    def _make(
+        self, files: _Files, scratch: Path, prepared: "PassReport", notes: tuple[str, ...] = ()
+    ) -> "_Built":
+        """Compile what was prepared into `files.module`, and check it."""
+        retried = self._compile(files, scratch)
+        return _Built(
+            outcome=self._check(files.module, None, prepared.least_precise),
+            notes=(*notes, *prepared.comparisons, *retried),
+            halves=prepared.least_precise,
+            kernels=prepared.kernels,
+        )
 
     def _prepare(self, files: _Files, scratch: Path, *, narrow: bool) -> "PassReport":
         """Run edgec's passes into `files.source`."""
@@ -462,21 +504,26 @@ class _Job:
             return f"{self.program.path}{where.removeprefix(TEXT)}"
         return where
 
-    def _compile(self, files: _Files, scratch: Path) -> None:
-        """Run the compiler on `files.source`; where it fails with data tiling, again without."""
+    def _compile(self, files: _Files, scratch: Path) -> tuple[str, ...]:
+        """Run the compiler on `files.source`; where it fails with data tiling, again without.
+
+        Returns:
+            What the user should know of that.
+        """
         line = _command(files, self.target, self.options, self.program.info)
         try:
             self._run(line, files, scratch)
-        except CompileError:
+        except CompileError as refusal:
             plainer = without_tiling(line)
             if plainer is None:
                 raise
             try:
                 self._run(plainer, files, scratch)
-                return
             except CompileError:
-                pass
-            raise
+                raise refusal from None
+            at = f" (at {refusal.where})" if refusal.where else ""
+            return (f"{_WITHOUT_TILING}: {refusal.what}{at}",)
+        return ()
 
     def _run(self, line: list[str], files: _Files, scratch: Path) -> None:
         """Run one command line of the compiler."""
@@ -612,6 +659,11 @@ def _tuned_notes(options: CompileOptions) -> tuple[str, ...]:
     if not stale:
         return (note,)
     return (note, f"the profile is of other versions ({stale}): `edgec tune` again may find more")
+
+
+def _disabled_notes(options: CompileOptions) -> tuple[str, ...]:
+    left_out = options.settings.disabled
+    return (f"left out, as asked: {', '.join(left_out)}",) if left_out else ()
 
 
 def _refuse_missing_types(program: Program, target: Target) -> None:

@@ -136,6 +136,7 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         "least_precise": prepared.least_precise,
         "validated": dict(prepared.validated),
         "unvalidated": list(prepared.unvalidated),
+        "kernels": None if prepared.kernels is None else prepared.kernels.to_json(),
     }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from edgec.runtime.errors import ProgramError
 from edgec.runtime.files import read_bytes, write_atomically
+from edgec.runtime.kernel_share import KernelShare
 from edgec.targets import Target
 from edgec.toolchain.describe import describe
 from edgec.toolchain.diagnostics import explain_unreadable, messages, shorten
@@ -36,6 +37,7 @@ class Prepared:
         least_precise: `bf16` or `f16` if the program multiplies matrices in it; else empty.
         validated: how many matches of each kind agree with their operations, if that was asked for.
         unvalidated: why other matches were not compared.
+        kernels: what share of the work edgec's own kernels do; None for another dialect.
     """
 
     seconds: Mapping[str, float]
@@ -43,6 +45,7 @@ class Prepared:
     least_precise: str
     validated: Mapping[str, int]
     unvalidated: tuple[str, ...]
+    kernels: KernelShare | None
 
 
 def describe_file(path: Path) -> ProgramInfo:
@@ -121,6 +124,7 @@ def prepare_file(
             stack.enter_context(validating(compared))
         for step in passes_for(situation, disabled):
             changes[step.name] = timed(step.name, functools.partial(run_pass, step, module))
+            situation.changed()
     if situation.is_stablehlo:
         refuse_calls(module)
         refuse_doubles(module, target)
@@ -132,6 +136,7 @@ def prepare_file(
         least_precise=least_precise,
         validated=compared.same,
         unvalidated=tuple(compared.left),
+        kernels=situation.kernels,
     )
 
 

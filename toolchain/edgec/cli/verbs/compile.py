@@ -14,10 +14,14 @@ from edgec.cli.session import Session
 from edgec.runtime.errors import EdgecError, UsageError
 
 if TYPE_CHECKING:
+    from edgec.runtime.kernel_share import KernelShare
     from edgec.targets import Target
     from edgec.toolchain import Compiled, CompileOptions
 
 __all__ = ["compile"]
+
+_SMALL = 1e-3
+"""The share of a program below which what is left of it is not listed one by one."""
 
 
 def compile(
@@ -203,6 +207,8 @@ def _compile(
         session.detail(shlex.join(made.report.command))
         for note in made.report.notes:
             session.note(note)
+        for line in _left(made.report.kernels):
+            session.detail(line)
     commands = [next_step(m.module, find(m.report.target), program) for m in done]
     return Report(
         data={
@@ -342,6 +348,7 @@ def _module_json(made: "Compiled", command: str) -> dict[str, Any]:
         "cached": report.cached,
         "seconds": {step.value: seconds for step, seconds in report.seconds.items()},
         "size": made.module.sizes.to_json(),
+        "kernels": None if report.kernels is None else report.kernels.to_json(),
         "command": list(report.command),
         "next": command,
     }
@@ -361,6 +368,35 @@ def _module_blocks(made: "Compiled", command: str) -> list[Block]:
     return [
         f"{made.module.path}: {report.target}, {report.check}",
         Grid(columns=("part", "size", ""), rows=tuple(rows), right=frozenset({1, 2})),
+        *_kernel_blocks(report.kernels),
         f"time: {seconds_text(report.total)}{' from the cache' if report.cached else ''} ({steps})",
         f"next: {command}",
     ]
+
+
+def _kernel_blocks(share: "KernelShare | None") -> tuple[str, ...]:
+    """What share of the work edgec's own kernels do, and the largest part that they do not."""
+    if share is None:
+        return ()
+    largest = next(iter(share.left), None)
+    if largest is None:
+        return (f"kernels: {share}",)
+    at = f" at {largest.where}" if largest.where else ""
+    return (
+        f"kernels: {share}",
+        f"  most that is left to the compiler: {largest}{at}: {largest.reason} (-v lists all)",
+    )
+
+
+def _left(share: "KernelShare | None") -> tuple[str, ...]:
+    """What was left to the compiler, a line a kind; what is too small to matter in one line."""
+    if share is None:
+        return ()
+    lines = [
+        f"left to the compiler: {left}{f' at {left.where}' if left.where else ''}: {left.reason}"
+        for left in share.left
+        if share.weight(left) >= _SMALL
+    ]
+    small = len(share.left) - len(lines)
+    rest = f"left to the compiler: {small} kinds of operations more, each under 0.1 %"
+    return (*lines, *((rest,) if small else ()))

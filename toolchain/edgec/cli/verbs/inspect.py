@@ -73,6 +73,7 @@ def _module(path: Path, *, everything: bool) -> Report:
         ("target", facts.target or "not compiled by edgec"),
         ("driver", facts.driver),
         ("check", facts.check),
+        ("kernels", "" if facts.kernels is None else str(facts.kernels)),
         ("edgec", facts.edgec),
         ("compiler", facts.compiler),
         ("formats", ", ".join(module.formats)),

@@ -45,12 +45,14 @@ class Answer:
 
     Attributes:
         what: what is computed, in a few words (`attention: 12 heads, 197 x 197 x 64, f16`).
+        operation: the name of the operation that it was read from (`stablehlo.dot_general`).
         where: the user's own line, as `file:line`, where it is known.
         work: how much that is.
         outcome: the device's answer.
     """
 
     what: str
+    operation: str
     where: str | None
     work: Work
     outcome: Kernel | Declined
@@ -58,8 +60,14 @@ class Answer:
 
 @dataclass(kw_only=True)
 class Answers:
-    """All answers of one compile, in the order they were given."""
+    """All answers of one compile, in the order they were given.
 
+    Attributes:
+        given: the answers.
+        before: how much the program computed before the first kernel was placed, once counted.
+    """
+
+    before: Work | None = None
     given: list[Answer] = field(default_factory=list)
 
     def record(self, op: Any, what: str, work: Work, outcome: Kernel | Declined) -> bool:
@@ -73,7 +81,15 @@ class Answers:
         """
         from edgec.toolchain.ir.places import source_line
 
-        self.given.append(Answer(what=what, where=source_line(op), work=work, outcome=outcome))
+        self.given.append(
+            Answer(
+                what=what,
+                operation=op.name,
+                where=source_line(op),
+                work=work,
+                outcome=outcome,
+            )
+        )
         return isinstance(outcome, Kernel)
 
     def __iter__(self) -> Iterator[Answer]:

@@ -1,6 +1,6 @@
 """edgec's own compiler passes, in the order they run; each is one file, one frozen dataclass."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, Protocol
 
 from edgec.runtime.errors import UsageError
@@ -38,6 +38,7 @@ from edgec.toolchain.passes.place.quantised_kernels import QuantisedKernels
 from edgec.toolchain.passes.place.recurrent_loops import RecurrentLoops
 from edgec.toolchain.passes.place.vulkan_kernels import VulkanKernels
 from edgec.toolchain.passes.purpose import Purpose
+from edgec.toolchain.passes.simplify.canonicalise import Canonicalise
 from edgec.toolchain.passes.simplify.channels_last import ChannelsLast
 from edgec.toolchain.passes.simplify.error_functions import ErrorFunctions
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
@@ -61,7 +62,12 @@ __all__ = [
 
 
 class Pass(Protocol):
-    """One rewrite of an `ir.Module`, in place. Its class's docstring says why it exists."""
+    """One rewrite of an `ir.Module`, in place. Its class's docstring says why it exists.
+
+    Attributes:
+        name: what `--disable-pass` calls it.
+        purpose: why it exists.
+    """
 
     name: str
     purpose: Purpose
@@ -75,6 +81,8 @@ class Pass(Protocol):
 
 
 CATALOGUE: tuple[type[Pass], ...] = (
+    InlineCalls,
+    Canonicalise,
     DynamicShapes,
     UnrollRotations,
     FourierProducts,
@@ -99,7 +107,6 @@ CATALOGUE: tuple[type[Pass], ...] = (
     NarrowIntegers,
     SeparateBytes,
     BindGlobals,
-    InlineCalls,
     SharedMatrices,
     WidenHalves,
     ErrorFunctions,
@@ -120,23 +127,39 @@ CATALOGUE: tuple[type[Pass], ...] = (
 )
 """Every pass, in the order they run."""
 
+PLACING: tuple[type[Pass], ...] = (
+    RecurrentLoops,
+    QuantisedKernels,
+    NormKernels,
+    CpuKernels,
+    CudaKernels,
+    VulkanKernels,
+)
+"""Those that put kernels of edgec's own into a program."""
+
 ESSENTIAL = frozenset(kind.name for kind in CATALOGUE if kind.purpose is Purpose.MODULE)
 """Without these there is no module; they cannot be left out."""
 
 
-def passes_for(situation: Situation, disabled: Collection[str] = ()) -> tuple[Pass, ...]:
-    """The passes that a program needs, in order.
+def passes_for(situation: Situation, disabled: Collection[str] = ()) -> Iterator[Pass]:
+    """The passes that a program needs, in order, each planned on what is there when it is its turn.
 
     Args:
-        situation: the program and where it goes.
+        situation: the program and where it goes; a pass that was run is told to it
+            (`Situation.changed`) before the next one is asked for.
         disabled: names of passes to leave out.
 
     Raises:
         UsageError: there is no such pass, or it cannot be left out.
     """
     refuse_unknown(disabled)
-    planned = [kind.plan(situation) for kind in CATALOGUE if kind.name not in disabled]
-    return tuple(step for step in planned if step is not None)
+    for kind in CATALOGUE:
+        if kind.name not in disabled:
+            if kind in PLACING:
+                situation.count_work()
+            step = kind.plan(situation)
+            if step is not None:
+                yield step
 
 
 def refuse_unknown(disabled: Collection[str]) -> None:

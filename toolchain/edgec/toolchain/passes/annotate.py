@@ -21,6 +21,8 @@ from edgec.toolchain.passes.situation import Situation
 __all__ = ["Annotate"]
 
 _UNCHECKED = "unchecked"
+_MOST_LEFT = 6
+"""Kinds of operations left to the compiler that a module tells of; about 150 bytes each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +51,12 @@ class Annotate:
         """For every program."""
         return cls(
             signatures=tuple(function.signature for function in situation.info.functions),
-            facts=situation.facts,
+            facts={
+                **situation.facts,
+                "kernels": None
+                if situation.kernels is None
+                else situation.kernels.shortened(_MOST_LEFT).to_json(),
+            },
             internal=(GET_STATE, SET_STATE) if situation.info.states else (),
         )
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from edgec.runtime.kernel_share import KernelShare
 from edgec.targets import Target
 from edgec.toolchain.ir.functions import entry_block, functions, inside
 from edgec.toolchain.kernels.cpu.source.cut import Cut
+from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.program import Dialect, ProgramInfo
 
 __all__ = ["Situation"]
@@ -20,11 +22,12 @@ class Situation:
     Attributes:
         info: the program's description.
         facts: what the module will say of itself.
-        module: the `ir.Module` as it was read.
+        module: the `ir.Module`, which the passes rewrite in place.
         target: the device it is compiled for.
         level: 0 to 3, as in `-O2`.
         narrow: compute 64-bit integers in 32 bits.
         cuts: tiles for edgec's own kernels that were measured to be best, by kernel.
+        answers: what the device's kernels said to each description that was found so far.
     """
 
     info: ProgramInfo
@@ -34,6 +37,7 @@ class Situation:
     level: int = 2
     narrow: bool = False
     cuts: Mapping[str, Cut] = field(default_factory=dict)
+    answers: Answers = field(default_factory=Answers)
 
     @property
     def is_stablehlo(self) -> bool:
@@ -50,10 +54,41 @@ class Situation:
             for argument in entry_block(function).arguments
         )
 
+    def changed(self) -> None:
+        """Forget what was read of the program: a pass has rewritten it."""
+        for name in ("is_dynamic", "kernels", "operations", "least_precise"):
+            self.__dict__.pop(name, None)
+
+    def count_work(self) -> None:
+        """Remember how much the program computes, before the first kernel is placed."""
+        from edgec.toolchain.placement import total_work
+
+        if self.is_stablehlo and self.answers.before is None:
+            self.answers.before = total_work(self.module)
+
+    @cached_property
+    def kernels(self) -> KernelShare | None:
+        """What share of its work the kernels do that were placed so far; StableHLO's alone."""
+        from edgec.toolchain.placement import share_of
+
+        if not self.is_stablehlo:
+            return None
+        self.count_work()
+        return share_of(self.module, self.answers)
+
     @cached_property
     def operations(self) -> frozenset[str]:
-        """The names of all operations that occur in the program as it was read."""
-        return frozenset(op.name for op in inside(self.module.operation))
+        """The names of all operations that occur in the program as it is now."""
+        from iree.compiler import ir
+
+        names = set()
+
+        def look(op: Any) -> Any:
+            names.add(op.name)
+            return ir.WalkResult.ADVANCE
+
+        self.module.operation.walk(look)
+        return frozenset(names)
 
     @cached_property
     def least_precise(self) -> str:

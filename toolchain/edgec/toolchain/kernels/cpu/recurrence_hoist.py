@@ -10,7 +10,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir import write as graph
 from edgec.toolchain.ir.read import call_target, numbers_of
 from edgec.toolchain.kernels.cpu.source.epilogue import BINARY, UNARY
-from edgec.toolchain.passes.simplify.unroll_loops import blocks, counted
+from edgec.toolchain.match.loop import blocks, counted
 
 __all__ = ["can_be_one_kernel", "hoist", "is_inside", "is_known"]
 

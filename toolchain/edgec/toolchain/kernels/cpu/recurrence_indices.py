@@ -10,7 +10,7 @@ import numpy as np
 from iree.compiler import ir
 
 from edgec.toolchain.ir import write as graph
-from edgec.toolchain.passes.simplify.unroll_loops import blocks
+from edgec.toolchain.match.loop import blocks
 
 __all__ = ["Turns"]
 

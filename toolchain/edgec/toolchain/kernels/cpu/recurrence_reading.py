@@ -31,7 +31,7 @@ from edgec.toolchain.kernels.cpu.source.recurrence import (
     panels,
 )
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
-from edgec.toolchain.passes.simplify.unroll_loops import blocks, counted
+from edgec.toolchain.match.loop import blocks, counted
 
 __all__ = ["MOST_WEIGHTS", "PRODUCTS_A_LANE", "Plan", "Weights", "read_loop"]
 

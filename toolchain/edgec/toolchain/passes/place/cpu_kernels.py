@@ -7,6 +7,7 @@ from typing import Any
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit, vector_unit
+from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
@@ -34,10 +35,12 @@ class CpuKernels:
     Attributes:
         unit: the vector registers of the target.
         cuts: tiles that were measured to be best, by kernel (`edgec tune`).
+        answers: where the answer to each description is kept.
     """
 
     unit: VectorUnit
     cuts: Mapping[str, Cut] = field(default_factory=dict)
+    answers: Answers = field(default_factory=Answers)
 
     name = "cpu-kernels"
     purpose = Purpose.SPEED
@@ -50,7 +53,7 @@ class CpuKernels:
             return None
         if not situation.operations & {"stablehlo.convolution", "stablehlo.dot_general"}:
             return None
-        return cls(unit=unit, cuts=situation.cuts)
+        return cls(unit=unit, cuts=situation.cuts, answers=situation.answers)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""

@@ -1,9 +1,10 @@
 """Products, convolutions, attention and norms as kernels of edgec's own on NVIDIA GPUs."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from edgec.targets import Backend, Gpu
+from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
@@ -29,6 +30,7 @@ class CudaKernels:
     """
 
     gpu: Gpu
+    answers: Answers = field(default_factory=Answers)
 
     name = "cuda-kernels"
     purpose = Purpose.SPEED
@@ -39,7 +41,11 @@ class CudaKernels:
         target = situation.target
         fits = situation.is_stablehlo and target.backend is Backend.CUDA and situation.level > 1
         gpu = target.gpu
-        return cls(gpu=gpu) if fits and gpu is not None and gpu.kernels else None
+        return (
+            cls(gpu=gpu, answers=situation.answers)
+            if fits and gpu is not None and gpu.kernels
+            else None
+        )
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""

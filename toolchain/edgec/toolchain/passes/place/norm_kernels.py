@@ -1,12 +1,13 @@
 """Norms along the last axis, as kernels of edgec's own on the CPU."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.kernels.cpu.source.norm import Norm, lanes_of, norm_kernel
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit, vector_unit
+from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
@@ -28,9 +29,11 @@ class NormKernels:
 
     Attributes:
         unit: the vector registers of the target.
+        answers: where the answer to each description is kept.
     """
 
     unit: VectorUnit
+    answers: Answers = field(default_factory=Answers)
 
     name = "norm-kernels"
     purpose = Purpose.SPEED
@@ -42,7 +45,7 @@ class NormKernels:
         if unit is None or situation.level < 2 or not situation.is_stablehlo:
             return None
         needed = {"stablehlo.rsqrt", "stablehlo.reduce"} <= situation.operations
-        return cls(unit=unit) if needed else None
+        return cls(unit=unit, answers=situation.answers) if needed else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit, dot_unit
+from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
@@ -31,10 +32,12 @@ class QuantisedKernels:
     Attributes:
         unit: how the target multiplies bytes.
         cuts: tiles that were measured to be best, by kernel.
+        answers: where the answer to each description is kept.
     """
 
     unit: DotUnit
     cuts: Mapping[str, Cut] = field(default_factory=dict)
+    answers: Answers = field(default_factory=Answers)
 
     name = "quantised-kernels"
     purpose = Purpose.SPEED
@@ -50,7 +53,7 @@ class QuantisedKernels:
             return None
         if not found & {"stablehlo.round_nearest_even", "stablehlo.convert"}:
             return None
-        return cls(unit=unit, cuts=situation.cuts)
+        return cls(unit=unit, cuts=situation.cuts, answers=situation.answers)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""

@@ -1,10 +1,11 @@
 """Loops of small steps, as one kernel each."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit, vector_unit
+from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.simplify.unroll_loops import free_constants
 from edgec.toolchain.passes.situation import Situation
@@ -29,9 +30,11 @@ class RecurrentLoops:
 
     Attributes:
         unit: the vector registers of the target.
+        answers: where the answer to each description is kept.
     """
 
     unit: VectorUnit
+    answers: Answers = field(default_factory=Answers)
 
     name = "recurrent-loops"
     purpose = Purpose.SPEED
@@ -42,8 +45,9 @@ class RecurrentLoops:
         unit = vector_unit(situation.target)
         if unit is None or situation.level < 2 or not situation.is_stablehlo:
             return None
-        needed = situation.operations & {"stablehlo.while", "stablehlo.dot_general"}
-        return cls(unit=unit) if needed else None  # roll-loops may make loops of products
+        if "stablehlo.while" not in situation.operations:
+            return None
+        return cls(unit=unit, answers=situation.answers)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels it calls."""

@@ -1,9 +1,10 @@
 """Products and convolutions as kernels of edgec's own on GPUs through Vulkan."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from edgec.targets import Backend
+from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
@@ -28,6 +29,7 @@ class VulkanKernels:
     """
 
     kernels: str
+    answers: Answers = field(default_factory=Answers)
 
     name = "vulkan-kernels"
     purpose = Purpose.SPEED
@@ -39,7 +41,9 @@ class VulkanKernels:
         fits = situation.is_stablehlo and target.backend is Backend.VULKAN and situation.level > 1
         kernels = target.gpu.kernels if target.gpu else ""
         needed = {"stablehlo.dot_general", "stablehlo.convolution"} & situation.operations
-        return cls(kernels=kernels) if fits and kernels and needed else None
+        return (
+            cls(kernels=kernels, answers=situation.answers) if fits and kernels and needed else None
+        )
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""

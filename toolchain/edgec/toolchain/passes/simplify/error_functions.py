@@ -17,6 +17,7 @@ __all__ = ["ErrorFunctions"]
 _Array = np.ndarray[Any, np.dtype[Any]]
 _LEAST_OPERATIONS = 20
 _MOST_OPERATIONS = 120
+_MOST_OPEN = 16
 _LAST = ("stablehlo.multiply", "stablehlo.divide", "stablehlo.select", "stablehlo.clamp")
 _CLOSE = 5e-7
 _POINTS = np.concatenate([np.linspace(-12, 12, 4801), [-1e3, -40, 40, 1e3], [-1e-6, 1e-6]])
@@ -140,7 +141,7 @@ def _find(last: Any, order: Mapping[Any, int]) -> tuple[Callable[..., Any], Any,
         del needed[value]
         cone.add(op)
         needed.update((v, None) for v in op.operands if splat(v) is None)
-        if len(needed) > 8:
+        if len(needed) > _MOST_OPEN:
             return None
     return None
 

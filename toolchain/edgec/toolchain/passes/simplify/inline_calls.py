@@ -26,9 +26,8 @@ class InlineCalls:
 
     @classmethod
     def plan(cls, situation: Situation) -> "InlineCalls | None":
-        """For StableHLO with calls, at -O1 and above."""
-        needed = situation.is_stablehlo and situation.level > 0
-        return cls() if needed and "func.call" in situation.operations else None
+        """For StableHLO with calls."""
+        return cls() if situation.is_stablehlo and "func.call" in situation.operations else None
 
     def run(self, module: Any) -> int:
         """Inline every call of `module` (an `ir.Module`) in place; how many there were."""

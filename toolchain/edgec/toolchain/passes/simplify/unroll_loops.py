@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.match.loop import blocks, counted, last
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
-__all__ = ["Counted", "UnrollLoops", "blocks", "counted", "free_constants"]
+__all__ = ["UnrollLoops", "free_constants"]
 
 _MOST_STEPS = 25
 _MOST_OPERATIONS = 1500
@@ -47,26 +48,16 @@ class UnrollLoops:
             return count
 
 
-def blocks(loop: Any) -> tuple[Any, Any]:
-    """The block of the condition and the block of the body."""
-    condition, body = (next(iter(region.blocks)) for region in loop.regions)
-    return condition, body
-
-
-def _last(block: Any) -> Any:
-    return list(block.operations)[-1].operation
-
-
 def free_constants(loop: Any) -> int:
     """Use from outside what the body returns as it got it."""
     condition, body = blocks(loop)
     count = 0
-    for index, value in enumerate(_last(body).operands):
+    for index, value in enumerate(last(body).operands):
         argument = body.arguments[index]
         if value != argument or len(list(argument.uses)) == 1:
             continue
         outside = loop.operands[index]
-        terminator = _last(body)
+        terminator = last(body)
         argument.replace_all_uses_with(outside)
         terminator.operands[index] = argument
         condition.arguments[index].replace_all_uses_with(outside)
@@ -104,57 +95,3 @@ def _unroll(loop: Any) -> int:
     for place, value in enumerate(results):
         terminator.operands[place] = value
     return 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class Counted:
-    """A loop that counts up by one.
-
-    Attributes:
-        counter: which of its values counts.
-        start: what it starts with.
-        trips: how often the loop turns.
-    """
-
-    counter: int
-    start: int
-    trips: int
-
-
-def counted(loop: Any) -> Counted | None:
-    """How a `stablehlo.while` counts up to a constant; None for any other."""
-    condition, body = blocks(loop)
-    test = _made_by(_last(condition).operands[0], "stablehlo.compare")
-    if test is None or "LT" not in str(test.attributes["comparison_direction"]):
-        return None
-    counters = [i for i, argument in enumerate(condition.arguments) if argument == test.operands[0]]
-    if len(counters) != 1:
-        return None
-    (counter,) = counters
-    step = _made_by(_last(body).operands[counter], "stablehlo.add")
-    if step is None or body.arguments[counter] not in list(step.operands):
-        return None
-    by = [value for value in step.operands if value != body.arguments[counter]]
-    numbers = [_number(value) for value in (test.operands[1], loop.operands[counter], *by)]
-    if len(numbers) != 3 or numbers[2] != 1 or numbers[0] is None or numbers[1] is None:
-        return None
-    return Counted(counter=counter, start=numbers[1], trips=max(0, numbers[0] - numbers[1]))
-
-
-def _made_by(value: Any, name: str) -> Any:
-    from iree.compiler import ir
-
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != name:
-        return None
-    return value.owner.operation
-
-
-def _number(value: Any) -> int | None:
-    """The one number of an integer constant."""
-    from iree.compiler import ir
-
-    op = _made_by(value, "stablehlo.constant")
-    if op is None or not isinstance(op.attributes["value"], ir.DenseIntElementsAttr):
-        return None
-    attribute = op.attributes["value"]
-    return int(attribute.get_splat_value().value) if attribute.is_splat else None

@@ -1,0 +1,157 @@
+"""How much a StableHLO program computes, operation by operation, as it is written.
+
+A module imported only by what runs passes; it needs the compiler.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from iree.compiler import ir
+
+from edgec.toolchain.ir.read import convolution_layout, integers, numbers_of
+from edgec.toolchain.kernels.spec import Work
+from edgec.toolchain.match.loop import blocks, counted
+
+__all__ = ["Computed", "census", "title"]
+
+_MOVES = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("bitcast_convert", "broadcast_in_dim", "concatenate", "convert", "copy"),
+        *("dynamic_slice", "dynamic_update_slice", "gather", "pad", "reverse", "slice"),
+        *("transpose", "real", "imag", "complex"),
+    )
+)
+"""Operations that compute nothing, but have a result that somebody must write."""
+
+_FREE = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("constant", "iota", "dynamic_iota", "reshape", "return"),
+        *("tuple", "get_tuple_element", "optimization_barrier"),
+    )
+)
+_WITHOUT_BODIES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
+"""Regions of these are programs; all others are what is done with each element."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computed:
+    """One operation and its work, all turns of the loops around it together."""
+
+    op: Any
+    work: Work
+
+
+def census(module: Any) -> Iterator[Computed]:
+    """Every StableHLO operation that computes or moves something, in order.
+
+    Operations on sizes that are not known count nothing. A loop of unknown length counts once.
+    """
+    for function in module.body.operations:
+        for region in function.operation.regions:
+            for block in region.blocks:
+                yield from _block(block, 1)
+
+
+def _block(block: Any, turns: int) -> Iterator[Computed]:
+    for each in block.operations:
+        op = each.operation
+        if op.name in _WITHOUT_BODIES:
+            times = turns
+            if op.name == "stablehlo.while":
+                known = counted(op)
+                times *= known.trips if known is not None else 1
+                yield from _block(blocks(op)[1], times)
+            else:
+                for region in op.regions:
+                    for inner in region.blocks:
+                        yield from _block(inner, times)
+        elif op.name not in _FREE and op.name.startswith(("stablehlo.", "chlo.")):
+            work = _work(op)
+            if work is not None:
+                yield Computed(op=op, work=Work(flops=work.flops * turns, bytes=work.bytes * turns))
+
+
+def _work(op: Any) -> Work | None:
+    values = [*op.operands, *op.results]
+    if not op.results or not all(_is_known(value) for value in values):
+        return None
+    written = sum(_bytes(value) for value in op.results)
+    count = _count(op.results[0])
+    match op.name:
+        case "stablehlo.dot_general":
+            left = op.operands[0]
+            numbers = numbers_of(op.attributes["dot_dimension_numbers"])
+            summed = numbers.get("lhs_contracting_dimensions", [])
+            inner = math.prod(left.type.shape[axis] for axis in summed)
+            read = sum(_bytes(value) for value in op.operands)
+            return Work(flops=2 * count * inner, bytes=written + read)
+        case "stablehlo.convolution":
+            kernel = op.operands[1]
+            _, layout, _ = convolution_layout(op)
+            taken = math.prod(
+                size for size, axis in zip(kernel.type.shape, layout, strict=True) if axis != "o"
+            )
+            read = sum(_bytes(value) for value in op.operands)
+            # Zeros put between the elements of a transposed one are no work.
+            spread = math.prod(integers(op, "lhs_dilation", (1,)))
+            return Work(flops=2 * count * taken // spread, bytes=written + read)
+        case "stablehlo.reduce":
+            sources = op.operands[: len(op.operands) // 2]
+            read = sum(_bytes(value) for value in sources)
+            return Work(flops=sum(_count(value) for value in sources), bytes=written + read)
+        case "stablehlo.reduce_window":
+            window = math.prod(integers(op, "window_dimensions", (1,)))
+            return Work(flops=count * window, bytes=written)
+        case name if name in _MOVES:
+            return Work(bytes=written)
+        case _:
+            return Work(flops=sum(_count(value) for value in op.results), bytes=written)
+
+
+def _is_known(value: Any) -> bool:
+    kind = value.type
+    return isinstance(kind, ir.RankedTensorType) and kind.has_static_shape
+
+
+def _count(value: Any) -> int:
+    return math.prod(value.type.shape)
+
+
+def _bytes(value: Any) -> int:
+    kind = value.type.element_type
+    if isinstance(kind, ir.ComplexType):
+        return _count(value) * 2 * int(ir.ComplexType(kind).element_type.width) // 8
+    width = getattr(kind, "width", 64)
+    return max(1, _count(value) * int(width) // 8)
+
+
+def title(op: Any) -> str:
+    """An operation in a few words, with the sizes that matter: `convolution 3x3, 64 to 128`."""
+    result = op.results[0]
+    kind = str(result.type.element_type)
+    sizes = "x".join(map(str, result.type.shape))
+    match op.name:
+        case "stablehlo.dot_general":
+            left, right = ("x".join(map(str, v.type.shape)) for v in op.operands)
+            return f"product {left} by {right}, {_type_of(op.operands[0])}"
+        case "stablehlo.convolution":
+            kernel = op.operands[1]
+            _, layout, _ = convolution_layout(op)
+            window = "x".join(
+                str(size)
+                for size, axis in zip(kernel.type.shape, layout, strict=True)
+                if axis not in ("i", "o")
+            )
+            groups = integers(op, "feature_group_count", (1,))[0]
+            grouped = f" in {groups} groups" if groups > 1 else ""
+            return f"convolution {window}{grouped} to {sizes}, {_type_of(op.operands[0])}"
+        case _:
+            return f"{op.name.partition('.')[2]} to {sizes or 'a scalar'}, {kind}"
+
+
+def _type_of(value: Any) -> str:
+    return str(value.type.element_type)
