@@ -2,7 +2,7 @@
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-c test-all lint format coverage operators bench zoo cuda-modules clean
+.PHONY: help setup demo test test-c test-all lint format coverage operators bench zoo pages cuda-modules clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ bench: setup  ## measure edgec beside its peers, and write docs/benchmarks.md an
 zoo: setup  ## export, compile, prove and time models that nobody tuned for, and write docs/zoo.md
 	@$(PYTHON) -m pip install -q -c constraints.txt --group zoo
 	@$(PYTHON) -m benchmarks.zoo
+
+pages: setup  ## say which pages of measurements are older than what they measure
+	@$(PYTHON) -m benchmarks.standing
 
 cuda-modules: setup  ## compile the CUDA benchmark's modules into build/cuda; docs/benchmarks_cuda.md says how to run them
 	@$(PYTHON) benchmarks/cuda/modules.py build/cuda

@@ -30,9 +30,9 @@ def main() -> int:
     sweep = Sweep(store=ROOT / "build" / "coverage.json", jobs=chosen.jobs, tell=_tell)
     frameworks = chosen.framework or list(FRAMEWORKS)
     if chosen.kept:
-        rows, older = sweep.kept(frameworks)
+        rows = sweep.kept(frameworks)
     else:
-        rows, older = sweep.run(frameworks, chosen.case, again=chosen.again), 0
+        rows = sweep.run(frameworks, chosen.case, again=chosen.again)
     for target in TARGETS:
         right = sum(state(row, target) == "right" for row in rows)
         print(f"{target}: {right} of {len(rows)} right")
@@ -40,7 +40,7 @@ def main() -> int:
         print("a part only: docs/coverage.md is left as it is")
         return 0
     versions = {package: metadata.version(package) for package in PACKAGES}
-    text = page(rows, versions=versions, vulkan=_vulkan(), older=older)
+    text = page(rows, versions=versions, vulkan=_vulkan())
     (ROOT / "docs" / "coverage.md").write_text(text)
     print("wrote docs/coverage.md")
     return 0

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.coverage.process import ROOT, in_child
+from benchmarks.standing import measured_at
 
 __all__ = ["ROOT", "TARGETS", "Row", "Sweep"]
 
@@ -23,7 +24,8 @@ TIME_LIMIT = 300.0
 class Row:
     """What one case came to. `export` is empty when the program was made; else the reason.
 
-    `results` holds for each target `{"ok", "max_abs", "problem"}` or `{"error", "what"}`.
+    `results` holds for each target `{"ok", "max_abs", "problem"}` or `{"error", "what"}`; `commit`
+    is where the code was that it was measured with.
     """
 
     framework: str
@@ -34,6 +36,7 @@ class Row:
     results: dict[str, dict[str, Any]]
     seconds: float
     fingerprint: str
+    commit: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,12 +77,10 @@ class Sweep:
         with ThreadPoolExecutor(self.jobs) as pool:
             return list(pool.map(one, wanted))
 
-    def kept(self, frameworks: list[str]) -> tuple[list[Row], int]:
-        """The rows of an earlier run as they are, and how many of them other code made."""
+    def kept(self, frameworks: list[str]) -> list[Row]:
+        """The rows of an earlier run as they are."""
         rows = [row for row in self._kept().values() if row.framework in frameworks]
-        rows.sort(key=lambda row: frameworks.index(row.framework))
-        fingerprints = {framework: _fingerprint(framework) for framework in frameworks}
-        return rows, sum(row.fingerprint != fingerprints[row.framework] for row in rows)
+        return sorted(rows, key=lambda row: frameworks.index(row.framework))
 
     def _kept(self) -> dict[tuple[str, str, str], Row]:
         try:
@@ -113,6 +114,7 @@ def _measure(framework: str, name: str, dtype: str, fingerprint: str) -> Row:
         results=results,
         seconds=time.monotonic() - begin,
         fingerprint=fingerprint,
+        commit=measured_at(),
     )
 
 

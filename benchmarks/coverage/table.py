@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.coverage.sweep import TARGETS, Row
+from benchmarks.standing import sentence
 
 __all__ = ["page", "state"]
 
@@ -26,7 +27,7 @@ tolerance of the element type: 1e-4 absolute and relative for f32, 1e-2 for f16,
 exact for integers and bool. Models with dynamic dimensions are called at several sizes, models \
 with state several times in a row. Where something fails, the reason is given in short.
 
-Versions: {versions}.
+Versions: {versions}. {measured}
 """
 
 
@@ -40,13 +41,13 @@ def state(row: Row, target: str) -> str:
     return "right" if result["ok"] else "wrong"
 
 
-def page(rows: Sequence[Row], *, versions: Mapping[str, str], vulkan: str, older: int = 0) -> str:
-    """The whole page as Markdown; `older` rows are of code before the present one."""
+def page(rows: Sequence[Row], *, versions: Mapping[str, str], vulkan: str) -> str:
+    """The whole page as Markdown."""
     head = _HEAD.format(
-        vulkan=vulkan, versions=", ".join(f"{name} {v}" for name, v in versions.items())
+        measured=sentence(sorted(row.commit for row in rows)),
+        vulkan=vulkan,
+        versions=", ".join(f"{name} {v}" for name, v in versions.items()),
     )
-    if older:
-        head += f"\n{older} of the {len(rows)} cases were measured with slightly older code.\n"
     parts = [head, _summary(rows)]
     for framework in _frameworks(rows):
         parts.append(_section(framework, [row for row in rows if row.framework == framework]))

@@ -6,10 +6,12 @@
 
 import argparse
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cuda.table import table
+from benchmarks.standing import measured_at, sentence
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "benchmarks_cuda.md"
@@ -76,7 +78,8 @@ def write(rows: list[dict[str, Any]]) -> None:
     while last + 1 < len(lines) and lines[last + 1].startswith("|"):
         last += 1
     lines[first : last + 1] = table(rows).splitlines()
-    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    page = re.sub(r"Measured at commit .*", sentence([measured_at()]), "\n".join(lines))
+    PAGE.write_text(page + "\n", encoding="utf-8")
     PAGE.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     draw(rows, PAGE.with_suffix(".png"))
 

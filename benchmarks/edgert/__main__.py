@@ -17,6 +17,7 @@ from benchmarks.edgert.modules import TITLES, module
 from benchmarks.edgert.page import draw, page
 from benchmarks.edgert.results import Result, read, write
 from benchmarks.peers.results import machine, versions
+from benchmarks.standing import measured_at
 
 _FILE = ROOT / "docs" / "benchmarks_edgert.json"
 
@@ -41,6 +42,7 @@ def main() -> int:
         return 0
     about = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "commit": measured_at(),
         "machine": machine(),
         "versions": versions(["edgec", "iree-base-compiler", "iree-base-runtime"]),
         "rounds": chosen.rounds,

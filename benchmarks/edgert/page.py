@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.edgert.results import Result
+from benchmarks.standing import sentence
 
 __all__ = ["AIMS", "Aim", "draw", "page"]
 
@@ -124,7 +125,7 @@ def page(about: dict[str, Any], results: Sequence[Result], plot: str) -> str:
         f"{machine['memory_gib']} GiB, {machine['system']}; load average before "
         f"{machine['load_before']:g}{_trust(machine['load_before'])}. "
         + ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-        + f". {about['date']}.\n",
+        + f". {about['date']}. {sentence([about['commit']])}\n",
     ]
     return "\n".join(parts)
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from benchmarks.operators.case import Case
 from benchmarks.operators.make import Made
+from benchmarks.standing import measured_at
 
 __all__ = ["ROOT", "Row", "Sweep", "read_rows"]
 
@@ -26,13 +27,14 @@ _LIMIT = 150.0
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What became of one case on one target."""
+    """What became of one case on one target, and the commit whose code was measured."""
 
     key: str
     group: str
     outcome: str
     reason: str
     seconds: float
+    commit: str
 
 
 class _Worker:
@@ -163,6 +165,7 @@ def _row(case: Case, maker: _Worker, checker: _Worker) -> Row:
         outcome=answer["outcome"],
         reason=answer["reason"],
         seconds=round(time.monotonic() - start, 2),
+        commit=measured_at(),
     )
 
 

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from benchmarks.operators.sweep import Row
+from benchmarks.standing import sentence
 
 __all__ = ["page", "share", "summary"]
 
@@ -51,6 +52,7 @@ def page(results: Mapping[str, Mapping[str, Row]], versions: Mapping[str, str], 
         "with fewer cases than the others is a random sample of them.",
         "",
         f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}.",
+        sentence(sorted({row.commit for rows in results.values() for row in rows.values()})),
         "",
         "## Share that is right",
         "",

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.packages.measure import ROWS, Measured, Size, measure
+from benchmarks.standing import measured_at, sentence
 from edgec.toolchain import load_program
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -69,7 +70,8 @@ def main() -> int:
     text = PAGE.read_text(encoding="utf-8")
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    PAGE.write_text(f"{head}{BEGIN}\n{made}\n{END}{tail}", encoding="utf-8")
+    stamp = sentence([measured_at()])
+    PAGE.write_text(f"{head}{BEGIN}\n{made}\n\n{stamp}\n{END}{tail}", encoding="utf-8")
     return 0
 
 

@@ -18,6 +18,7 @@ from benchmarks.peers.models.catalogue import MODELS
 from benchmarks.peers.page import page
 from benchmarks.peers.plot import draw
 from benchmarks.peers.results import Results, Row, machine, versions
+from benchmarks.standing import measured_at
 
 _QUICK_ENGINES = (OURS, "iree", "ort")
 
@@ -95,6 +96,7 @@ def _measure(chosen: argparse.Namespace, results: Results) -> None:
     packages = [p for name in chosen.engine for p in ENGINES[name].packages]
     about = {
         "command": shlex.join(["python", "-m", "benchmarks.peers", *sys.argv[1:]]),
+        "commit": measured_at(),
         "machine": machine(),
         "versions": versions(packages),
         "repeats": chosen.repeats,

@@ -7,6 +7,7 @@ from benchmarks.peers.engines.catalogue import ENGINES, KIN, OURS
 from benchmarks.peers.models.catalogue import MODELS
 from benchmarks.peers.models.model import Precision
 from benchmarks.peers.results import Results, Row
+from benchmarks.standing import sentence
 
 __all__ = ["page", "ratio_to_best"]
 
@@ -191,6 +192,7 @@ def _about(results: Results) -> str:
         "- Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(versions.items())) + ".",
         f"- Latest measurement: {latest}; the oldest one here: {min(results.runs)}. Every call's",
         "  time is in `benchmarks.json`.",
+        f"- {sentence(results.runs[name]['commit'] for name in sorted(results.runs))}",
     ]
     return "\n".join(lines) + "\n"
 

@@ -107,7 +107,8 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
 def table(rows: list[dict[str, Any]]) -> str:
     """The rows in Markdown."""
     head = (
-        "| network | vulkan | without the kernels | CUDA | vulkan / CUDA | first answer | error |"
+        "| network | edgec | without `vulkan-kernels` | edgec on CUDA | Vulkan / CUDA "
+        "| first answer: edgec, without, CUDA | error: edgec, without, CUDA |"
     )
     lines = [head, "|---|---|---|---|---|---|---|"]
     for row in rows:

@@ -27,6 +27,7 @@ from benchmarks.peers.engines.source_files import (
 )
 from benchmarks.peers.models.catalogue import MODELS
 from benchmarks.peers.models.model import Model
+from benchmarks.standing import measured_at, sentence
 from benchmarks.web.chromium import Chromium, Page, serve
 from edgec import toolchain
 from edgec.packaging.web_runtime import write_runtime
@@ -188,6 +189,7 @@ def _text(rows: list[Row], version: str, sizes: dict[str, int], load: float) -> 
 edgec's web runtime beside ONNX Runtime Web {ORT} (its WebAssembly provider, which is its CPU), in
 one {version.replace("/", " ")} on {os.cpu_count()} cores, batch 1, f32. Written by
 `python -m benchmarks.web`, at a load of {load:.1f} by other processes{_trust(load)}.
+{sentence([measured_at()])}
 
 | model | runtime | least (ms) | median (ms) | loading (ms) | first call (ms) | error |
 |---|---|---|---|---|---|---|

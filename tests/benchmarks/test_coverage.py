@@ -21,6 +21,7 @@ def _row(export: str = "", **results: dict[str, Any]) -> Row:
         results=results,
         seconds=1.0,
         fingerprint="",
+        commit="0123456789",
     )
 
 
@@ -46,7 +47,7 @@ def test_the_page_counts_and_explains() -> None:
     assert "right, 2e-07" in text
     assert "**wrong answer in y: 1 of 2 \\| off**" in text
     assert "refused: CompileError: no code for this" in text
-    assert "jax 1.2" in text
+    assert "jax 1.2. Measured at commit 0123456789." in text
     rows = [line for line in text.splitlines() if line.startswith("| MLP")]
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5}
 

@@ -23,6 +23,7 @@ ABOUT = {
         "load_before": 0.25,
     },
     "versions": {"edgec": "1.0"},
+    "commit": "0123456789",
     "rounds": 3,
     "seconds": 0.5,
 }

@@ -22,6 +22,7 @@ from benchmarks.peers.weights import Weights
 
 RUN = {
     "command": "python -m benchmarks.peers",
+    "commit": "0123456789",
     "machine": {
         "cpu": "a CPU",
         "family": "x",
