@@ -64,7 +64,8 @@ def rewrite_norm(op: Any, library: Library) -> None:
                 stages=1,
                 reads={"x": source, "scale": scale or source, "shift": shift or source},
                 writes={"y": ir.RankedTensorType.get([rows, width], element)},
-                folded={"width": width, "eps_bits": bits, "what": what},
+                numbers={"eps_bits": bits},
+                folded={"width": width, "what": what},
                 constants={"BN": block},
                 multiples={"width": 8},
             )

@@ -44,7 +44,13 @@ class TritonCompiler:
         entry = self._cache.get(key)
         if entry is not None:
             return Binary(name=variant.symbol, data=entry.payload.read_bytes(), **entry.note)
-        ptx, facts = compile_variant(variant)
+        from triton.errors import TritonError
+
+        try:
+            ptx, facts = compile_variant(variant)
+        except TritonError as error:
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            return Declined(reason=f"Triton refused {variant.name}: {lines[-1]}")
         self._cache.put(key, ptx, facts)
         return Binary(name=variant.symbol, data=ptx, **facts)
 
