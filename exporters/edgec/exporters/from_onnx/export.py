@@ -1,10 +1,13 @@
-"""ONNX models to traced functions; onnxruntime gives the golden answers.
+"""ONNX models to traced functions; onnxruntime or onnx.reference gives the golden answers.
 
 Initialisers of some size are weights by their names; smaller ones, which operations read shapes
 and scales from, stay constants. Names of inputs and outputs are kept, spelt as Python can.
 """
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,22 +16,28 @@ import numpy as np
 from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
+from edgec.exporters.from_onnx.beside import inputs_beside
+from edgec.exporters.from_onnx.decompose import decomposed
+from edgec.exporters.from_onnx.functions import expand, functions_among
 from edgec.exporters.from_onnx.inputs import OnnxInput, example_inputs, graph_inputs, plain_name
-from edgec.exporters.from_onnx.lower import lower
+from edgec.exporters.from_onnx.lower import RefusedOperations, has_stablehlo, lower
 from edgec.exporters.from_onnx.prepare import initializers, prepare
 from edgec.exporters.from_onnx.quantised import is_quantised
+from edgec.exporters.from_onnx.sessions import Answers
+from edgec.exporters.from_onnx.statics import deciding_inputs, with_constants
+from edgec.exporters.from_onnx.unroll import unrolled
 from edgec.exporters.lift_weights import SMALLEST
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError, SourceError, UsageError
 from edgec.runtime.signature import Argument, Dim, Signature, TensorSpec
-from edgec.toolchain.program import Input, Output, Parameter, Role
+from edgec.toolchain.program import Dialect, Input, Output, Parameter, Role
 
 __all__ = ["load", "trace"]
 
 
 def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
-    """Import each `onnx.ModelProto` of a bundle, and run it in onnxruntime for golden answers.
+    """Import each `onnx.ModelProto` of a bundle, and run it for golden answers.
 
     Raises:
         ExportError: the model cannot be run or imported; UnsupportedOp where an operation is why.
@@ -64,7 +73,7 @@ def load(path: Path, *, signatures: tuple[str, ...]) -> Bundle:
             f"{path} is no sound ONNX model: {lines[0] if lines else type(error).__name__}",
             hint="export it again from its framework",
         ) from error
-    return Bundle((Entry(model),))
+    return Bundle((Entry(model, inputs_beside(path)),))
 
 
 def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
@@ -79,15 +88,15 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
             f"{entry.name} takes the bundle's state, and ONNX models have none",
             hint="pass the state in as an input and out as an output",
         )
-    session = _Session(model, entry.name)
+    session = Answers(model, entry.name)
     given = graph_inputs(model)
-    examples = _bound(entry, given) or example_inputs(given, session.runs)
+    examples = _bound(entry, given) or example_inputs(given, session.run)
     shapes = dynamic.shapes({i.name: array.shape for i, array in zip(given, examples, strict=True)})
     inputs = tuple(
         TensorSpec(name=i.name, shape=shapes[i.name], dtype=DType.of(array.dtype))
         for i, array in zip(given, examples, strict=True)
     )
-    literal = _Session(model, entry.name, literal=True) if is_quantised(model) else None
+    literal = Answers(model, entry.name, literal=True) if is_quantised(model) else None
     calls = tuple(
         TracedCall(
             inputs=tuple(data),
@@ -97,17 +106,29 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
         for data in _example_data(inputs, examples)
     )
     static = all(spec.is_static for spec in inputs)
-    prepared = prepare(
+    found = partial(
+        _lowered,
         model,
         {i.own: [d.name if isinstance(d, Dim) else d for d in shapes[i.name]] for i in given},
+        {i.own: number for number, i in enumerate(given)},
+        name=entry.name,
     )
-    roles, weights = _lift(prepared, {i.own: number for number, i in enumerate(given)})
-    code, dialect = lower(prepared, static=static, name=entry.name)
+    try:
+        lowered = found(Dialect.STABLEHLO if static and has_stablehlo() else Dialect.TORCH)
+    except RefusedOperations as refused:
+        deciding = deciding_inputs(model)
+        if deciding:
+            return _trace(_decided(entry, given, examples, deciding), dynamic)
+        try:
+            lowered = found(Dialect.TORCH)
+        except RefusedOperations:
+            raise refused.error from None
+    prepared, code = lowered.model, lowered.code
     outputs = _outputs(prepared, inputs, calls)
     several = len(outputs) > 1
     return TracedFunction(
         module=code,
-        dialect=dialect,
+        dialect=lowered.dialect,
         signature=Signature(
             name=entry.name,
             inputs=inputs,
@@ -115,59 +136,88 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
             arguments=tuple(Argument(name=s.name, tree=i) for i, s in enumerate(inputs)),
             result={s.name: i for i, s in enumerate(outputs)} if several else 0,
         ),
-        arguments=roles,
+        arguments=lowered.roles,
         results=tuple(Output(index=i) for i in range(len(outputs))),
-        parameters=weights,
+        parameters=lowered.weights,
         calls=calls,
     )
 
 
-class _Session:
-    """The model in onnxruntime; `literal` leaves every operation as it stands in the file."""
+def _decided(
+    entry: Entry,
+    given: Sequence[OnnxInput],
+    examples: Sequence[np.ndarray],
+    deciding: Sequence[str],
+) -> Entry:
+    """The entry without the inputs that decide shapes; they are what they are in the example."""
+    values = {i.own: array for i, array in zip(given, examples, strict=True)}
+    warnings.warn(
+        f"{', '.join(deciding)} of {entry.name} decide shapes: they are part of the program as "
+        "they are in the example inputs, and no inputs of it",
+        stacklevel=2,
+    )
+    return replace(
+        entry,
+        function=with_constants(entry.function, {name: values[name] for name in deciding}),
+        inputs=tuple(values[i.own] for i in given if i.own not in deciding),
+        kwargs=None,
+    )
 
-    def __init__(self, model: Any, name: str, *, literal: bool = False) -> None:
-        import onnxruntime as ort
 
-        options = ort.SessionOptions()
-        options.log_severity_level = 4
-        if literal:
-            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        self._name = name
+@dataclass(frozen=True, kw_only=True)
+class _Lowered:
+    """A prepared model, what its inputs are, and its code."""
+
+    model: Any
+    roles: tuple[Role, ...]
+    weights: dict[str, np.ndarray]
+    code: bytes
+    dialect: Dialect
+
+
+def _lowered(
+    model: Any,
+    shapes: Mapping[str, Sequence[int | str]],
+    positions: Mapping[str, int],
+    dialect: Dialect,
+    *,
+    name: str,
+) -> _Lowered:
+    """The model in a dialect.
+
+    Operations that the importer refuses are replaced by what ONNX itself defines them as, where it
+    does: most of the newer ones are functions of older ones.
+    """
+    tried: set[str] = set()
+    while True:
+        prepared = prepare(model, shapes)
+        roles, weights = _lift(prepared, positions)
         try:
-            self._session = ort.InferenceSession(
-                model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:
-            raise ExportError(
-                f"onnxruntime refuses the model: {_first_line(error)}",
-                hint="check the file with onnx.checker.check_model",
-            ) from error
+            code = lower(prepared, dialect, name=name)
+        except RefusedOperations as refused:
+            kinds = refused.operations - tried
+            if not kinds and (refused.operations or tried):
+                raise
+            tried |= kinds or {""}
+            model = _rewritten(model, shapes, kinds)
+            if model is None:
+                raise
+            continue
+        return _Lowered(model=prepared, roles=roles, weights=weights, code=code, dialect=dialect)
 
-    def runs(self, given: Sequence[OnnxInput], data: Sequence[np.ndarray]) -> str:
-        """Empty if the model gives answers for this data, else why not."""
-        try:
-            answers = self.run(given, data)
-        except ExportError as error:
-            return error.what
-        for answer in answers:
-            if not answer.size:
-                return "an answer is empty"
-            if answer.dtype.kind == "f" and np.isnan(answer).any():
-                return "an answer is not a number"
-        return ""
 
-    def run(self, given: Sequence[OnnxInput], data: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """The model's answers."""
-        feed = {i.own: array for i, array in zip(given, data, strict=True)}
-        try:
-            answers = self._session.run(None, feed)
-        except Exception as error:
-            raise ExportError(
-                f"{self._name} cannot be run on the example inputs: {_first_line(error)}",
-                hint="give example inputs from Python: a function that returns "
-                "(onnx.load(path), example_inputs)",
-            ) from error
-        return tuple(np.asarray(answer) for answer in answers)
+def _rewritten(
+    model: Any, shapes: Mapping[str, Sequence[int | str]], kinds: Collection[str]
+) -> Any:
+    """The model without operations of these kinds (all, if none); None where no way is known."""
+    functions = functions_among(model, kinds)
+    written = expand(model, functions) if functions else None
+    if written is not None:
+        return written
+    prepared = prepare(model, shapes)
+    changed = unrolled(prepared, kinds)
+    changed |= decomposed(prepared, kinds)
+    return prepared if changed else None
 
 
 def _within(answers: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> tuple[float, ...]:
@@ -285,8 +335,3 @@ def _following(
         if isinstance(dim, Dim) and [c.inputs[number].shape[axis] for c in calls] == list(sizes)
     }
     return next(iter(found.values())) if len(found) == 1 else None
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__

@@ -13,7 +13,7 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError, InputError, UnsupportedOp
 from edgec.runtime.signature import TensorSpec
 
-__all__ = ["OnnxInput", "example_inputs", "graph_inputs", "plain_name"]
+__all__ = ["OnnxInput", "example_inputs", "graph_inputs", "nonsense", "plain_name"]
 
 _INNER = (64, 32, 128, 224, 256, 512, 1024)
 """What an unknown dimension is tried as, other than the leading one, which is 1."""
@@ -73,36 +73,64 @@ def graph_inputs(model: Any) -> tuple[OnnxInput, ...]:
 
 
 def example_inputs(
-    given: Sequence[OnnxInput], refusal: Callable[[Sequence[OnnxInput], list[np.ndarray]], str]
+    given: Sequence[OnnxInput],
+    answer: Callable[[Sequence[OnnxInput], list[np.ndarray]], Sequence[np.ndarray]],
 ) -> list[np.ndarray]:
     """Example arrays for a model: the leading unknown dimension is 1, others as the model runs.
 
+    Inputs whose answers prove something are preferred: positive numbers where others give none
+    that are numbers. Answers that are empty or not numbers are taken where nothing else comes.
+
     Args:
         given: the inputs.
-        refusal: runs the model; tells why it does not run, or nothing.
+        answer: runs the model; raises ExportError where it does not run.
 
     Raises:
         ExportError: it runs with none of the sizes tried.
     """
     last = ""
+    poor: list[np.ndarray] | None = None
     leading = {i.shape[0] for i in given if i.shape}
     inner = any(isinstance(d, str) and d not in leading for i in given for d in i.shape)
     for size in _INNER if inner else _INNER[:1]:
-        arrays = [
-            _example(
-                i,
-                tuple(d if isinstance(d, int) else 1 if d in leading else size for d in i.shape),
-            )
+        shapes = [
+            tuple(d if isinstance(d, int) else 1 if d in leading else size for d in i.shape)
             for i in given
         ]
-        why = refusal(given, arrays)
-        if not why:
-            return arrays
-        last = why
+        arrays = [_example(i, shape) for i, shape in zip(given, shapes, strict=True)]
+        for tried in (arrays, [_positive(array) for array in arrays]):
+            try:
+                why = nonsense(answer(given, tried))
+            except ExportError as error:
+                last = error.what
+                continue
+            if not why:
+                return tried
+            poor = arrays if poor is None else poor
+    if poor is not None:
+        return poor
     raise ExportError(
         f"no example inputs could be made from the model's input shapes: {last}",
-        hint="give them from Python: a function that returns (onnx.load(path), example_inputs)",
+        hint="give them: --inputs=@FILE.npz, or from Python as (onnx.load(path), example_inputs)",
     )
+
+
+def nonsense(answers: Sequence[np.ndarray]) -> str:
+    """Why answers prove little: one is empty or not a number; or nothing."""
+    for answer in answers:
+        if not answer.size:
+            return "an answer is empty"
+        if answer.dtype.kind == "f" and np.isnan(answer).any():
+            return "an answer is not a number"
+    return ""
+
+
+def _positive(array: np.ndarray) -> np.ndarray:
+    """Between 0.1 and 1, where roots and logarithms are numbers."""
+    if array.dtype.kind != "f":
+        return array
+    random = np.random.default_rng(array.size)
+    return random.uniform(0.1, 1.0, array.shape).astype(array.dtype)
 
 
 def _example(given: OnnxInput, shape: tuple[int, ...]) -> np.ndarray:

@@ -21,7 +21,22 @@ from typing import Any
 from edgec.runtime.errors import UnsupportedOp
 from edgec.toolchain.program import Dialect
 
-__all__ = ["lower"]
+__all__ = ["RefusedOperations", "has_stablehlo", "lower"]
+
+
+class RefusedOperations(Exception):
+    """Operations have no lowering.
+
+    Attributes:
+        error: what the user is told.
+        operations: their types; none where the importer died without naming one.
+    """
+
+    def __init__(self, error: UnsupportedOp, operations: frozenset[str]) -> None:
+        super().__init__(error.what)
+        self.error = error
+        self.operations = operations
+
 
 _TO_TORCH = "builtin.module(torch-onnx-to-torch-backend-pipeline)"
 _TO_CONTRACT = (
@@ -37,30 +52,29 @@ _ROADS = {
 """Whose bindings and which pipelines lead to a dialect."""
 
 
-def lower(model: Any, *, static: bool, name: str) -> tuple[bytes, Dialect]:
+def has_stablehlo() -> bool:
+    """Whether torch-mlir, which leads to StableHLO, is installed."""
+    return importlib.util.find_spec("torch_mlir") is not None
+
+
+def lower(model: Any, dialect: Dialect, *, name: str) -> bytes:
     """MLIR bytecode whose public function `main` has the graph's inputs and outputs.
 
     Args:
-        model: a prepared `onnx.ModelProto`.
-        static: whether all shapes are known; only then StableHLO is tried.
+        model: a prepared `onnx.ModelProto`; for StableHLO, all its shapes are known.
+        dialect: what to lower to.
         name: the signature, for messages.
 
     Raises:
-        UnsupportedOp: an operation has no lowering; the error names it and its node.
+        RefusedOperations: an operation has no lowering; its error names it and its node.
     """
-    roads = [Dialect.TORCH]
-    if static and importlib.util.find_spec("torch_mlir") is not None:
-        roads.insert(0, Dialect.STABLEHLO)
-    refused: list[tuple[str, str]] = []
     with tempfile.TemporaryDirectory(prefix="edgec-onnx-") as folder:
         source = Path(folder, "model.onnx")
         source.write_bytes(model.SerializeToString())
-        for dialect in roads:
-            lowered = _in_child(source, dialect)
-            if isinstance(lowered, bytes):
-                return lowered, dialect
-            refused = lowered
-    raise _refusal(refused, model, name)
+        lowered = _in_child(source, dialect)
+    if isinstance(lowered, bytes):
+        return lowered
+    raise _refusal(lowered, model, name)
 
 
 def _in_child(source: Path, dialect: Dialect) -> bytes | list[tuple[str, str]]:
@@ -163,9 +177,17 @@ def _tidy(module: Any, ir: Any) -> None:
         operation.erase()
 
 
-def _refusal(messages: Sequence[tuple[str, str]], model: Any, name: str) -> UnsupportedOp:
+def _refusal(messages: Sequence[tuple[str, str]], model: Any, name: str) -> RefusedOperations:
+    named = {kind for _, text in messages for kind in _OPERATION.findall(text)}
+    return RefusedOperations(_error(messages, model, name), frozenset(named))
+
+
+_OPERATION = re.compile(r"onnx\.(\w+)")
+
+
+def _error(messages: Sequence[tuple[str, str]], model: Any, name: str) -> UnsupportedOp:
     for location, text in messages:
-        found = re.search(r'"?onnx\.(\w+)"?', text)
+        found = _OPERATION.search(text)
         if found is None:
             continue
         label = re.search(r'loc\("([^"]+)"', location)

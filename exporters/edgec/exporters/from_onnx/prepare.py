@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from edgec.exporters.from_onnx.decompose import decomposed
+from edgec.exporters.from_onnx.fold import folded
+from edgec.exporters.from_onnx.functions import inlined
 from edgec.exporters.from_onnx.quantised import plain_quantised
 from edgec.runtime.errors import ExportError, UnsupportedOp
 
@@ -36,16 +39,22 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     """
     copy = type(model)()
     copy.CopyFrom(model)
-    copy = _with_shapes(copy, shapes)
+    copy = _with_shapes(inlined(copy), shapes)
     copy = _at_opset(copy)
-    copy = _folded(copy)
+    copy = _optimised(copy)
     _only_onnx(copy)
+    copy = folded(_inferred(copy))
     copy = _inferred(plain_quantised(_inferred(copy)))
+    # The importer's own Fourier transforms are complex ones, which the compiler often refuses.
+    decomposed(copy, {"DFT", "STFT"})
     for rewrite in (_gather_reflections, _gather_nearest, _trim_unread, _select_for_bool):
         copy = _rewritten(copy, rewrite)
     copy = _inferred(copy)
-    empty = [name for name, shape in _Facts(copy).shapes.items() if 0 in shape]
-    if empty:
+    given = [*shapes, *(t.name for t in copy.graph.initializer)]
+    found = _Facts(copy)
+    empty = [name for name, shape in found.shapes.items() if 0 in shape]
+    # What is empty from the start is meant so.
+    if empty and not any(0 in shapes.get(name, ()) for name in given):
         raise ExportError(
             f"at these input sizes {empty[0]} inside the model is empty",
             hint="give larger example inputs",
@@ -87,7 +96,8 @@ def _forget_shapes(model: Any) -> None:
 def _at_opset(model: Any) -> Any:
     from onnx import version_converter
 
-    version = max((o.version for o in model.opset_import if o.domain in _OWN_DOMAINS), default=1)
+    own = [o.version for o in model.opset_import if o.domain in _OWN_DOMAINS]
+    version = max(own, default=OPSET)  # without any, nothing in the model is ONNX' own
     if version >= OPSET:
         return model
     try:
@@ -99,8 +109,11 @@ def _at_opset(model: Any) -> Any:
         ) from error
 
 
-def _folded(model: Any) -> Any:
-    """Constants folded and `If`s over them resolved, by onnxruntime's basic optimisations."""
+def _optimised(model: Any) -> Any:
+    """Constants folded and `If`s over them resolved, by onnxruntime's basic optimisations.
+
+    A model that this onnxruntime does not know comes back as it was.
+    """
     import onnx
     import onnxruntime as ort
 
@@ -113,15 +126,12 @@ def _folded(model: Any) -> Any:
         options.log_severity_level = 4
         try:
             ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-        except Exception as error:
-            raise ExportError(
-                f"onnxruntime refuses the model: {_first_line(error)}",
-                hint="check the file with onnx.checker.check_model",
-            ) from error
-        folded = onnx.load(target)
-    for opset in [o for o in folded.opset_import if o.domain not in _OWN_DOMAINS]:
-        folded.opset_import.remove(opset)
-    return folded
+        except Exception:  # noqa: BLE001 - onnxruntime's errors have no common class
+            return model
+        optimised = onnx.load(target)
+    for opset in [o for o in optimised.opset_import if o.domain not in _OWN_DOMAINS]:
+        optimised.opset_import.remove(opset)
+    return optimised
 
 
 def _only_onnx(model: Any) -> None:

@@ -1,0 +1,93 @@
+"""A model and inputs to its answers: by onnxruntime, or by ONNX' own reference where that refuses.
+
+onnxruntime knows opsets, types and operators up to some version; the reference evaluator of the
+`onnx` package knows all of that package's own version, slowly.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from edgec.exporters.from_onnx.inputs import OnnxInput
+from edgec.runtime.errors import ExportError
+
+__all__ = ["Answers", "first_line"]
+
+
+class _Evaluator(Protocol):
+    def run(self, names: None, feed: dict[str, np.ndarray]) -> Sequence[Any]:
+        """All outputs."""
+
+
+class Answers:
+    """A model that can be run; `literal` leaves every operation as it stands in the file.
+
+    Raises:
+        ExportError: neither takes the model; both reasons are in the message.
+    """
+
+    def __init__(self, model: Any, name: str, *, literal: bool = False) -> None:
+        self._name = name
+        self._model = model
+        self._evaluators: list[_Evaluator] = []
+        self._refusals: list[str] = []
+        try:
+            self._evaluators.append(_onnxruntime(model, literal=literal))
+        except Exception as error:  # noqa: BLE001 - onnxruntime's errors have no common class
+            self._refusals.append(f"onnxruntime: {first_line(error)}")
+
+    def run(self, given: Sequence[OnnxInput], data: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """The model's answers.
+
+        Raises:
+            ExportError: it runs on these inputs in neither way.
+        """
+        feed = {i.own: array for i, array in zip(given, data, strict=True)}
+        refusals = list(self._refusals)
+        for evaluator in self._tried():
+            try:
+                answers = evaluator.run(None, feed)
+            except Exception as error:  # noqa: BLE001 - each has errors of its own
+                refusals.append(f"{_said_by(evaluator)}: {first_line(error)}")
+                continue
+            return tuple(np.asarray(answer) for answer in answers)
+        raise ExportError(
+            f"{self._name} cannot be run on the example inputs: {'; '.join(refusals)}",
+            hint="give inputs that it takes: --inputs=@FILE.npz, or from Python",
+        )
+
+    def _tried(self) -> Any:
+        yield from self._evaluators
+        try:
+            yield _reference(self._model)
+        except Exception as error:  # noqa: BLE001 - whatever the model makes of it
+            self._refusals.append(f"onnx.reference: {first_line(error)}")
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, in a line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def _onnxruntime(model: Any, *, literal: bool) -> Any:
+    import onnxruntime as ort
+
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    if literal:
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return ort.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def _reference(model: Any) -> Any:
+    from onnx.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(model)
+
+
+def _said_by(evaluator: Any) -> str:
+    return "onnx.reference" if type(evaluator).__module__.startswith("onnx.") else "onnxruntime"

@@ -1,0 +1,96 @@
+"""Inputs of an ONNX graph whose values decide the shapes in it, made part of the graph.
+
+A compiled program has the shapes that it was exported with; so what `Reshape`, `Slice` or
+`ReduceSum` read as sizes, places or axes must be known then.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["deciding_inputs", "with_constants"]
+
+# Which operands of an operation decide the shape of its result, or are attributes by nature.
+_OPERANDS: Mapping[str, tuple[int, ...]] = {
+    "AffineGrid": (1,),
+    "BlackmanWindow": (0,),
+    "CenterCropPad": (1,),
+    "Col2Im": (1, 2),
+    "ConstantOfShape": (0,),
+    "CumProd": (1,),
+    "CumSum": (1,),
+    "DFT": (1, 2),
+    "Dropout": (1, 2),
+    "Expand": (1,),
+    "HammingWindow": (0,),
+    "HannWindow": (0,),
+    "MaxUnpool": (2,),
+    "MelWeightMatrix": (0, 1, 2, 3, 4),
+    "OneHot": (1,),
+    "Pad": (1, 3),
+    "Range": (0, 1, 2),
+    "ReduceL1": (1,),
+    "ReduceL2": (1,),
+    "ReduceLogSum": (1,),
+    "ReduceLogSumExp": (1,),
+    "ReduceMax": (1,),
+    "ReduceMean": (1,),
+    "ReduceMin": (1,),
+    "ReduceProd": (1,),
+    "ReduceSum": (1,),
+    "ReduceSumSquare": (1,),
+    "Reshape": (1,),
+    "Resize": (1, 2, 3),
+    "STFT": (1, 3),
+    "Slice": (1, 2, 3, 4),
+    "Split": (1,),
+    "SplitToSequence": (1,),
+    "Squeeze": (1,),
+    "Tile": (1,),
+    "TopK": (1,),
+    "Trilu": (1,),
+    "Unsqueeze": (1,),
+    "Upsample": (1,),
+}
+
+_SHAPES_ONLY = {"Shape", "Size"}
+"""Operations that read nothing of their input but its shape."""
+
+
+def deciding_inputs(model: Any) -> list[str]:
+    """The graph's inputs that an operand which decides shapes is computed from, in their order."""
+    producers = {name: node for node in model.graph.node for name in node.output if name}
+    weights = {t.name for t in model.graph.initializer}
+    inputs = [v.name for v in model.graph.input if v.name not in weights]
+    pending = list(_deciding(model.graph.node))
+    seen: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        node = producers.get(name)
+        if node is not None and node.op_type not in _SHAPES_ONLY:
+            pending += [value for value in node.input if value]
+    return [name for name in inputs if name in seen]
+
+
+def _deciding(nodes: Iterable[Any]) -> Iterable[str]:
+    for node in nodes:
+        for position in _OPERANDS.get(node.op_type, ()):
+            if position < len(node.input) and node.input[position]:
+                yield node.input[position]
+
+
+def with_constants(model: Any, values: Mapping[str, np.ndarray]) -> Any:
+    """A copy of the model in which some inputs are constants."""
+    from onnx import numpy_helper
+
+    copy = type(model)()
+    copy.CopyFrom(model)
+    for name, value in values.items():
+        (given,) = (v for v in copy.graph.input if v.name == name)
+        copy.graph.input.remove(given)
+        copy.graph.initializer.append(numpy_helper.from_array(value, name))
+    return copy
