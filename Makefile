@@ -2,7 +2,7 @@
 
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-c test-all lint format coverage operators bench zoo pages cuda-modules clean
+.PHONY: help setup demo test test-c test-all lint format coverage operators bench zoo pages cuda-modules wheels clean
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ pages: setup  ## say which pages of measurements are older than what they measur
 
 cuda-modules: setup  ## compile the CUDA benchmark's modules into build/cuda; docs/benchmarks_cuda.md says how to run them
 	@$(PYTHON) benchmarks/cuda/modules.py build/cuda
+
+wheels: setup  ## build the wheels of edgec and, for every platform, of edgec-runtime into dist/
+	@$(PYTHON) scripts/wheels.py
 
 clean:  ## remove what building and testing leave behind (.venv stays)
 	@rm -rf build dist .pytest_cache .mypy_cache .ruff_cache

@@ -23,6 +23,7 @@ MAY_IMPORT = {
         "edgec.ondevice",
         # Where what was built is kept.
         "edgec.toolchain.cache",
+        "edgec.toolchain.sources",
         "edgec.targets",
         "edgec.runtime",
     ),

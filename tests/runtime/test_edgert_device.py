@@ -22,7 +22,6 @@ from edgec.runtime.errors import (
     ModuleMismatch,
     UsageError,
 )
-from edgec.runtime.sources import runtime_sources
 
 Make = Callable[..., Path]
 HAS_COMPILER = any(shutil.which(name) for name in ("cc", "gcc", "clang"))
@@ -167,6 +166,15 @@ def test_a_packaged_library_is_taken(
     assert find() == file
 
 
+def test_an_installation_without_a_library_says_what_to_install(
+    find: Callable[[], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(edgert_library, "_CHECKOUT", tmp_path / "c")
+    with pytest.raises(DeviceMissing, match="holds no edgert") as caught:
+        find()
+    assert "edgec-runtime" in (caught.value.hint or "")
+
+
 def test_without_a_compiler_it_says_what_to_install(
     find: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,7 +240,7 @@ def test_what_a_compiler_says_is_passed_on(
     sources = tmp_path / "c"
     (sources / "src").mkdir(parents=True)
     (sources / "src" / "broken.c").write_text("int main(void) { return missing; }\n")
-    monkeypatch.setattr(edgert_library, "runtime_sources", lambda language: sources)
+    monkeypatch.setattr(edgert_library, "_CHECKOUT", sources)
     with pytest.raises(DeviceError, match=r"could not be built by .*missing"):
         find()
 
@@ -245,7 +253,7 @@ def test_it_is_built_once_for_each_state_of_the_sources(
     (sources / "src").mkdir(parents=True)
     source = sources / "src" / "abi.c"
     source.write_text("int edgert_abi(void) { return 1; }\n")
-    monkeypatch.setattr(edgert_library, "runtime_sources", lambda language: sources)
+    monkeypatch.setattr(edgert_library, "_CHECKOUT", sources)
     first = find()
     made = first.stat().st_mtime_ns
     assert find() == first
@@ -268,5 +276,5 @@ def test_a_cache_that_cannot_be_written_is_named(
 
 
 def test_the_sources_are_here() -> None:
-    assert (runtime_sources("c") / "include" / "edgert" / "edgert.h").is_file()
+    assert (edgert_library._CHECKOUT / "include" / "edgert" / "edgert.h").is_file()
     assert find_driver("edgert").probe()[0].driver == "edgert"

@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import resource
 import sys
 import threading
 import time
@@ -36,7 +35,7 @@ class BenchResult:
         calls: how many calls were timed, over all threads.
         p50, p90, p99, mean, minimum: of the steady calls, inputs and results on the device.
         throughput: calls a second over all threads together.
-        peak_rss: the most memory the process ever had, its libraries included.
+        peak_rss: the most memory the process ever had, its libraries included; 0 on Windows.
         threads: how many callers there were, each with a load of its own.
     """
 
@@ -255,5 +254,9 @@ def _resident(device: Device, leaves: Sequence[Any]) -> list[Any]:
 
 
 def _peak_rss() -> int:
+    if sys.platform == "win32":
+        return 0  # it does not say
+    import resource
+
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

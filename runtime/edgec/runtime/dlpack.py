@@ -1,4 +1,4 @@
-"""DLPack capsules in host memory to NumPy views, for every element type and stride.
+"""DLPack capsules in host memory to NumPy views and back, for every element type and stride.
 
 NumPy's own `from_dlpack` knows no bfloat16, and IREE's takes contiguous, aligned memory only.
 """
@@ -12,13 +12,13 @@ import numpy as np
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import InputError
 
-__all__ = ["CPU", "view_of_capsule"]
+__all__ = ["CPU", "capsule_of", "view_of_capsule"]
 
 CPU = 1
 """DLPack's device type for host memory."""
 
 _NAME = b"dltensor"
-_BOOL = 6
+_BOOL, _BF16 = 6, 4
 # DLPack's type code to the first letters of edgec's name for the type.
 _CODES = {0: "i", 1: "u", 2: "f", 4: "bf", 5: "c"}
 
@@ -38,16 +38,25 @@ class _Tensor(ctypes.Structure):
     )
 
 
+def capsule_of(array: np.ndarray, dtype: DType) -> Any:
+    """A capsule on a writable array's memory, which it keeps.
+
+    NumPy makes it, also for bf16: as integers of that width, whose type is then set right.
+    """
+    if dtype is not DType.BF16:
+        return array.__dlpack__()
+    capsule = array.view(np.uint16).__dlpack__()
+    _tensor(capsule).code = _BF16
+    return capsule
+
+
 def view_of_capsule(capsule: Any) -> tuple[np.ndarray, DType]:
     """The tensor in a capsule as an array that is good while the capsule lives unconsumed.
 
     Raises:
         InputError: an element type that edgec has not.
     """
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype = ctypes.c_void_p
-    pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    tensor = _Tensor.from_address(pointer(capsule, _NAME))
+    tensor = _tensor(capsule)
     dtype = _dtype(tensor)
     shape = tuple(tensor.shape[axis] for axis in range(tensor.rank))
     item = dtype.bits // 8
@@ -62,6 +71,13 @@ def view_of_capsule(capsule: Any) -> tuple[np.ndarray, DType]:
     high = sum(max(0, (n - 1) * s) for n, s in zip(shape, strides, strict=True)) + item
     memory = (ctypes.c_uint8 * (high - low)).from_address(first + low)
     return np.ndarray(shape, dtype.numpy, memory, -low, strides), dtype
+
+
+def _tensor(capsule: Any) -> _Tensor:
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype = ctypes.c_void_p
+    pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    return _Tensor.from_address(pointer(capsule, _NAME))
 
 
 def _dtype(tensor: _Tensor) -> DType:

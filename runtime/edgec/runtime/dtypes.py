@@ -2,10 +2,14 @@
 
 from enum import Enum
 
-import ml_dtypes
 import numpy as np
 
-from edgec.runtime.errors import InputError
+from edgec.runtime.errors import InputError, MissingExtra
+
+try:
+    import ml_dtypes
+except ModuleNotFoundError:  # the runtime alone does without
+    ml_dtypes = None
 
 __all__ = ["DType"]
 
@@ -31,7 +35,15 @@ class DType(Enum):
 
     @property
     def numpy(self) -> np.dtype:
-        """The NumPy dtype (bf16 comes from ml_dtypes)."""
+        """The NumPy dtype.
+
+        Raises:
+            MissingExtra: bf16, which comes from ml_dtypes, and that is not installed.
+        """
+        if self not in _NUMPY:
+            raise MissingExtra(
+                "NumPy has no bfloat16 of its own", hint="pip install edgec-runtime[bf16]"
+            )
         return _NUMPY[self]
 
     @property
@@ -47,7 +59,7 @@ class DType(Enum):
     @property
     def bits(self) -> int:
         """Bits an element takes in memory; bool takes 8."""
-        return self.numpy.itemsize * 8
+        return 16 if self is DType.BF16 else self.numpy.itemsize * 8
 
     @property
     def is_float(self) -> bool:
@@ -99,12 +111,13 @@ _NUMPY: dict[DType, np.dtype] = {
     DType.U32: np.dtype(np.uint32),
     DType.U64: np.dtype(np.uint64),
     DType.F16: np.dtype(np.float16),
-    DType.BF16: np.dtype(ml_dtypes.bfloat16),
     DType.F32: np.dtype(np.float32),
     DType.F64: np.dtype(np.float64),
     DType.C64: np.dtype(np.complex64),
     DType.C128: np.dtype(np.complex128),
 }
+if ml_dtypes is not None:
+    _NUMPY[DType.BF16] = np.dtype(ml_dtypes.bfloat16)
 _FROM_NUMPY = {numpy: dtype for dtype, numpy in _NUMPY.items()}
 _MLIR: dict[DType, str] = {
     DType.BOOL: "i1",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from edgec.runtime.backend import Program
+from edgec.runtime.dlpack import capsule_of
 from edgec.runtime.dtypes import DType
 from edgec.runtime.edgert import (
     EdgertDevice,
@@ -53,16 +54,8 @@ class EdgertBackend:
         return tensor.array(dtype)
 
     def lend(self, tensor: EdgertTensor, dtype: DType) -> Any:
-        """A capsule on a tensor's memory.
-
-        NumPy's own capsules know no bf16, so IREE's runtime makes it, as for any host array.
-        """
-        from edgec.runtime.device import Device
-
-        host = Device.open("local-sync").backend
-        array = tensor.array(dtype)
-        view = host.share_in(array, dtype) if array.size else host.copy_in(array, dtype)
-        return host.lend(view, dtype)
+        """A capsule on a tensor's memory."""
+        return capsule_of(tensor.array(dtype), dtype)
 
     def load(self, module: Module, weights: WeightsFile | None) -> Program:
         """A module in a session of its own."""

@@ -1,14 +1,14 @@
-"""edgert's shared library: the file that is named, or packaged, or else built from its sources.
+"""edgert's shared library: the file that is named, or the wheel's, or a checkout's own build.
 
-It is looked for in this order: where `$EDGERT_LIBRARY` says; beside this file (`libedgert.so`, as
-in a package made for one system); in the user's cache, where it is built on first use by a C
-compiler of this machine, once for each state of the sources.
+It is looked for in this order: where `$EDGERT_LIBRARY` says; beside this file, where a wheel has
+it for its platform; and in a checkout of the repository alone, for those who work on it, in the
+user's cache, where it is built on first use by a C compiler of this machine, once for each state
+of the sources.
 """
 
 import hashlib
 import importlib.util
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -17,17 +17,16 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-import platformdirs
-
-from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError
-from edgec.runtime.sources import runtime_sources
+from edgec.runtime.errors import DeviceError, DeviceMissing
 
 __all__ = ["EDGERT_VARIABLE", "find_library"]
 
 EDGERT_VARIABLE = "EDGERT_LIBRARY"
 _CACHE_VARIABLE = "EDGEC_CACHE_DIR"
-_NAME = "libedgert.dylib" if sys.platform == "darwin" else "libedgert.so"
+_NAMES = {"darwin": "libedgert.dylib", "win32": "edgert.dll"}
+_NAME = _NAMES.get(sys.platform, "libedgert.so")
 _PACKAGED = Path(__file__).resolve().with_name(_NAME)
+_CHECKOUT = _PACKAGED.parents[2] / "c"
 _FLAGS = (
     *("-std=c11", "-O2", "-DNDEBUG", "-DEDGERT_BUILDING", "-DEDGERT_SHARED"),
     *("-fPIC", "-shared", "-fvisibility=hidden"),
@@ -37,11 +36,11 @@ _SECONDS = 300.0
 
 @cache
 def find_library() -> Path:
-    """The shared library; it is built if it is not there.
+    """The shared library; in a checkout it is built if it is not there.
 
     Raises:
-        DeviceMissing: it is not where the variable says, or there is nothing to build it from or
-            with.
+        DeviceMissing: it is not where the variable says, this installation has none, or a checkout
+            has nothing to build it with.
         DeviceError: it could not be built or written.
     """
     named = os.environ.get(EDGERT_VARIABLE)
@@ -54,28 +53,21 @@ def find_library() -> Path:
         return Path(named)
     if _PACKAGED.is_file():
         return _PACKAGED
-    if os.name != "posix":
+    if os.name != "posix" or not (_CHECKOUT / "src").is_dir():
         raise DeviceMissing(
-            f"edgert does not run on {platform.system()} yet", hint="use the device local-task"
+            "this installation of edgec-runtime holds no edgert",
+            hint="install its wheel for this platform (pip install --only-binary=:all: "
+            f"edgec-runtime), set ${EDGERT_VARIABLE}, or use the device local-task",
         )
-    sources = _sources()
-    library = _folder() / f"edgert-{_key(sources)}" / _NAME
+    library = _folder() / f"edgert-{_key(_CHECKOUT)}" / _NAME
     if not library.is_file():
-        _build(sources, library)
+        _build(_CHECKOUT, library)
     return library
 
 
-def _sources() -> Path:
-    try:
-        return runtime_sources("c")
-    except EdgecError as error:
-        raise DeviceMissing(
-            f"edgert is not built, and {error.what}",
-            hint=f"set ${EDGERT_VARIABLE} to a libedgert.so, or install edgec's own wheel",
-        ) from error
-
-
 def _folder() -> Path:
+    import platformdirs  # edgec has it; the runtime alone does not need it
+
     named = os.environ.get(_CACHE_VARIABLE)
     return Path(named or platformdirs.user_cache_dir("edgec", appauthor=False))
 

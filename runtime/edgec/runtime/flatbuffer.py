@@ -1,20 +1,20 @@
 """Untrusted FlatBuffer bytes to fields: every offset and count is checked before it is followed.
 
-`flatbuffers` decodes the numbers; this file decides whether they may be believed. A file can make
+Whether an offset may be believed is decided before it is used. A file can make
 many fields point at one long vector, so a reader also has a budget: the bytes and entries that it
 visits in all are bounded by the size of the buffer, and a file beyond that is refused.
 """
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-from flatbuffers import encode, packer
 
 from edgec.runtime.errors import ModuleError
 
 __all__ = ["Budget", "Span", "Table", "root"]
 
 _BUDGET_FACTOR = 16
+_U16, _I32, _U32, _U64 = (struct.Struct(f"<{kind}") for kind in "HiIQ")
 
 
 @dataclass(frozen=True)
@@ -71,22 +71,22 @@ class Budget:
     def u16(self, at: int) -> int:
         """A 16-bit unsigned number."""
         self.need(at, 2, "a number")
-        return int(encode.Get(packer.uint16, self.data, at))
+        return int(_U16.unpack_from(self.data, at)[0])
 
     def i32(self, at: int) -> int:
         """A 32-bit signed number."""
         self.need(at, 4, "a number")
-        return int(encode.Get(packer.int32, self.data, at))
+        return int(_I32.unpack_from(self.data, at)[0])
 
     def u32(self, at: int) -> int:
         """A 32-bit unsigned number."""
         self.need(at, 4, "a number")
-        return int(encode.Get(packer.uint32, self.data, at))
+        return int(_U32.unpack_from(self.data, at)[0])
 
     def u64(self, at: int) -> int:
         """A 64-bit unsigned number."""
         self.need(at, 8, "a number")
-        return int(encode.Get(packer.uint64, self.data, at))
+        return int(_U64.unpack_from(self.data, at)[0])
 
 
 class Table:

@@ -3,13 +3,14 @@
 import json
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 from edgec.runtime.errors import FileError, ModuleError, ModuleMismatch, UsageError
 from edgec.runtime.module import Module
-from edgec.runtime.native import native_errors
+from edgec.runtime.native import iree_runtime, native_errors
 
 __all__ = ["WeightsFile", "weights_path"]
 
@@ -19,7 +20,12 @@ _AGAIN = "copy the weights file again, or export the model again"
 
 
 class WeightsFile:
-    """One weights file, mapped into memory for as long as a module uses it."""
+    """One weights file, for as long as a module uses it.
+
+    Attributes:
+        path: the file.
+        names: of the weights in it; None where only IREE's runtime could tell, and it is not here.
+    """
 
     _open: ClassVar[WeakValueDictionary[tuple[str, int, int], "WeightsFile"]] = (
         WeakValueDictionary()
@@ -27,23 +33,34 @@ class WeightsFile:
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, path: Path) -> None:
-        """Map a file; use `open`, which shares."""
+        """Check a file; use `open`, which shares."""
+        self.path = path
+        self.names: frozenset[str] | None = None
+        if path.suffix == ".safetensors":
+            self.names = _check_safetensors(path)
+        elif iree_runtime():
+            self.names = frozenset(name for name, _ in self.index.items())
+
+    @cached_property
+    def index(self) -> Any:
+        """IREE's index of the file, which maps it.
+
+        Raises:
+            ModuleError: it is damaged.
+        """
         from iree.runtime import ParameterIndex
 
-        self.path = path
-        if path.suffix == ".safetensors":
-            _check_safetensors(path)
-        self.index = ParameterIndex()
-        with native_errors(f"cannot read the weights file {path}", ModuleError, _AGAIN):
-            self.index.load(str(path))
-            entries = dict(self.index.items())
-        self.sizes = {name: int(entry.length) for name, entry in entries.items()}
-        size = path.stat().st_size
+        index = ParameterIndex()
+        with native_errors(f"cannot read the weights file {self.path}", ModuleError, _AGAIN):
+            index.load(str(self.path))
+            entries = dict(index.items())
+        size = self.path.stat().st_size
         for name, entry in entries.items():
             if entry.is_file and entry.file_storage[1] + entry.length > size:
                 raise ModuleError(
-                    f"the weights file {path} is cut short: {name} lies outside", hint=_AGAIN
+                    f"the weights file {self.path} is cut short: {name} lies outside", hint=_AGAIN
                 )
+        return index
 
     @classmethod
     def open(cls, path: Path) -> "WeightsFile":
@@ -87,14 +104,14 @@ class WeightsFile:
         return [self.index.create_provider(scope=scope) for scope in scopes]
 
     def require(self, module: Module) -> None:
-        """Refuse a file that lacks what the module needs.
+        """Refuse a file that lacks what the module needs, where its names can be read here.
 
         Raises:
             ModuleMismatch: it does.
         """
         facts = module.facts.weights
         names: Sequence[str] = () if facts is None else facts.names
-        missing = [name for name in names if name not in self.sizes]
+        missing = [] if self.names is None else [n for n in names if n not in self.names]
         if missing:
             shown = ", ".join(missing[:3]) + (
                 f" and {len(missing) - 3} more" if missing[3:] else ""
@@ -131,8 +148,8 @@ def weights_path(module: Module, given: Path | str | None) -> Path | None:
     return None
 
 
-def _check_safetensors(path: Path) -> None:
-    """Check the header against the file's size, before native code follows it.
+def _check_safetensors(path: Path) -> frozenset[str]:
+    """Check the header against the file's size, before native code follows it; the names in it.
 
     Raises:
         ModuleError: the file is truncated or no safetensors file.
@@ -156,3 +173,4 @@ def _check_safetensors(path: Path) -> None:
                 )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModuleError(f"the weights file {path} is damaged: {error!r}", hint=_AGAIN) from error
+    return frozenset(name for name in header if name != "__metadata__")

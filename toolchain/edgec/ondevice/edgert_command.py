@@ -14,8 +14,8 @@ from pathlib import Path
 
 from edgec.ondevice.machines import Machine
 from edgec.runtime.errors import CompileError, FileError, MissingExtra
-from edgec.runtime.sources import runtime_sources
 from edgec.toolchain.cache import Cache
+from edgec.toolchain.sources import runtime_sources
 
 __all__ = ["edgert_command"]
 

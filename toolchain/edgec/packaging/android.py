@@ -9,7 +9,7 @@ from edgec.packaging.names import pascal
 from edgec.packaging.plan import Plan
 from edgec.packaging.templates import render
 from edgec.runtime.manifest import MANIFEST
-from edgec.runtime.sources import runtime_sources
+from edgec.toolchain.sources import runtime_sources
 
 __all__ = ["ABIS", "build"]
 

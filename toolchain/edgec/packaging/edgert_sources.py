@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 
 from edgec.runtime.errors import FileError
-from edgec.runtime.sources import runtime_sources
+from edgec.toolchain.sources import runtime_sources
 
 __all__ = ["write_edgert"]
 

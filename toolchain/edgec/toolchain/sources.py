@@ -18,7 +18,7 @@ def runtime_sources(language: str) -> Path:
     Raises:
         FileError: this installation does not hold it.
     """
-    for folder in (_HERE / "sources" / language, _HERE.parents[1] / language):
+    for folder in (_HERE / "sources" / language, _HERE.parents[2] / "runtime" / language):
         if folder.is_dir():
             return folder
     raise FileError(

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from edgec.runtime import sources
 from edgec.runtime.errors import FileError
+from edgec.toolchain import sources
 
 
 def test_a_checkout_has_them_beside_the_package() -> None:
@@ -16,9 +16,9 @@ def test_a_checkout_has_them_beside_the_package() -> None:
 def test_a_wheel_has_them_inside_and_nothing_beside_it_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = tmp_path / "site-packages" / "edgec" / "runtime"
+    home = tmp_path / "site-packages" / "edgec" / "toolchain"
     (home / "sources" / "c").mkdir(parents=True)
-    (tmp_path / "site-packages" / "c").mkdir()
+    (tmp_path / "site-packages" / "java").mkdir()
     monkeypatch.setattr(sources, "_HERE", home)
     assert sources.runtime_sources("c") == home / "sources" / "c"
     with pytest.raises(FileError, match="no sources of runtime/java"):

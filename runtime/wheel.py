@@ -1,0 +1,160 @@
+"""Compiles edgert into a wheel of edgec-runtime; called by hatchling.
+
+`$EDGERT_PLATFORM` names the platform, one of `PLATFORMS`; without it the wheel is for this machine.
+The compiler is the clang in the wheel `ziglang`, which knows every platform's C library, so all of
+them are made on one machine; it is 90 MB, so building asks for it and does not fetch it. An
+editable install compiles nothing here: `edgec.runtime` does it from the sources beside it.
+"""
+
+import importlib.util
+import os
+import platform
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+PLATFORM_VARIABLE = "EDGERT_PLATFORM"
+_FLAGS = (
+    *("-std=c11", "-O2", "-DNDEBUG", "-DEDGERT_BUILDING", "-DEDGERT_SHARED"),
+    *("-fPIC", "-shared", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"),
+)
+_ELF = ("-s", "-Wl,--gc-sections", "-lm", "-lpthread")
+_MACOS = ("-s", "-Wl,-install_name,@rpath/libedgert.dylib")
+_WINDOWS = ("-s",)
+# What a manylinux library may ask of the system it is loaded on (PEP 600), as far as edgert does.
+_SYSTEM_LIBRARIES = {"libc.so", "libc.so.6", "libm.so.6", "libpthread.so.0"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Platform:
+    """A platform that wheels are made for.
+
+    Attributes:
+        triple: as zig names it, with the oldest C library or system that the wheel is for.
+        tag: the wheel's platform tag.
+        library: the file's name.
+        flags: what the linker is told besides.
+    """
+
+    triple: str
+    tag: str
+    library: str
+    flags: tuple[str, ...]
+
+
+def _linux(machine: str) -> dict[str, Platform]:
+    return {
+        f"manylinux-{machine}": Platform(
+            triple=f"{machine}-linux-gnu.2.17",
+            tag=f"manylinux_2_17_{machine}.manylinux2014_{machine}",
+            library="libedgert.so",
+            flags=_ELF,
+        ),
+        f"musllinux-{machine}": Platform(
+            triple=f"{machine}-linux-musl",
+            tag=f"musllinux_1_2_{machine}",
+            library="libedgert.so",
+            flags=_ELF,
+        ),
+    }
+
+
+def _macos(zig: str, machine: str) -> Platform:
+    return Platform(
+        triple=f"{zig}-macos.11.0",
+        tag=f"macosx_11_0_{machine}",
+        library="libedgert.dylib",
+        flags=_MACOS,
+    )
+
+
+PLATFORMS: dict[str, Platform] = {
+    **_linux("x86_64"),
+    **_linux("aarch64"),
+    "macos-x86_64": _macos("x86_64", "x86_64"),
+    "macos-arm64": _macos("aarch64", "arm64"),
+    "windows-x86_64": Platform(
+        triple="x86_64-windows-gnu", tag="win_amd64", library="edgert.dll", flags=_WINDOWS
+    ),
+}
+
+
+def this_machine() -> str:
+    """The name of the platform that this Python runs on."""
+    system, machine = platform.system(), platform.machine()
+    if system == "Linux":
+        libc = "manylinux" if platform.libc_ver()[0] == "glibc" else "musllinux"
+        return f"{libc}-{machine}"
+    if system == "Darwin":
+        return f"macos-{machine}"
+    return f"{system.lower()}-{machine.lower().replace('amd64', 'x86_64')}"
+
+
+def build(sources: Path, chosen: Platform, folder: Path) -> Path:
+    """Compile edgert for a platform into a folder; the library.
+
+    Raises:
+        RuntimeError: there is no compiler, it refused, or the library asks more of a system than
+            its tag says.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    library = folder / chosen.library
+    files = sorted(str(file) for file in sources.glob("src/**/*.c"))
+    command = [
+        *(sys.executable, "-m", "ziglang", "cc", "-target", chosen.triple, *_FLAGS),
+        *(f"-I{sources / 'include'}", *files, *chosen.flags, "-o", str(library)),
+    ]
+    if importlib.util.find_spec("ziglang") is None:
+        raise RuntimeError(
+            "wheels of edgec-runtime are compiled by ziglang: pip install ziglang==0.17.0, and "
+            "build without isolation (make wheels does both)"
+        )
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"edgert does not compile for {chosen.triple}: {done.stderr[-2000:]}")
+    if chosen.library.endswith(".so"):
+        check_needs(library.read_bytes(), chosen)
+    return library
+
+
+def check_needs(library: bytes, chosen: Platform) -> None:
+    """Hold an ELF library to its tag: no newer symbols of glibc, no library but the system's.
+
+    Raises:
+        RuntimeError: it asks for more.
+    """
+    names = re.findall(rb"\0(lib[\w+-]+\.so[.\d]*)(?=\0)", library)
+    foreign = {name.decode() for name in names} - _SYSTEM_LIBRARIES - {chosen.library}
+    allowed = re.search(r"gnu\.(\d+)\.(\d+)", chosen.triple)
+    limit = tuple(map(int, allowed.groups())) if allowed else (0, 0)
+    versions = re.findall(rb"\0GLIBC_(\d+)\.(\d+)", library)
+    newer = {v for v in ((int(a), int(b)) for a, b in versions) if v > limit}
+    if foreign or newer:
+        wants = [*sorted(foreign), *(f"GLIBC_{a}.{b}" for a, b in sorted(newer))]
+        raise RuntimeError(f"a wheel tagged {chosen.tag} must not need {', '.join(wants)}")
+
+
+class EdgertHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchling gives no arguments
+    """Adds the library and the platform's tag to a wheel."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile, unless this is an editable install."""
+        if version == "editable":
+            return
+        name = os.environ.get(PLATFORM_VARIABLE) or this_machine()
+        if name not in PLATFORMS:
+            raise RuntimeError(
+                f"there is no wheel of edgec-runtime for {name}; "
+                f"set ${PLATFORM_VARIABLE} to one of {', '.join(PLATFORMS)}"
+            )
+        chosen = PLATFORMS[name]
+        root = Path(self.root)
+        library = build(root / "c", chosen, root.parent / "build" / "wheels" / name)
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-{chosen.tag}"
+        build_data["force_include"][str(library)] = f"edgec/runtime/{chosen.library}"
