@@ -1,0 +1,87 @@
+"""Networks of other people as their users export them from PyTorch, in f16 or f32, seeded.
+
+From `transformers` and `timm`; none of them was at hand when edgec's kernels were written.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["TORCH_MODELS", "build"]
+
+
+def _tokens(vocabulary: int, count: int) -> Any:
+    import torch
+
+    return torch.randint(0, vocabulary, (1, count), generator=torch.Generator().manual_seed(1))
+
+
+def _image(size: int) -> Any:
+    import torch
+
+    return torch.randn(1, 3, size, size, generator=torch.Generator().manual_seed(1))
+
+
+def _gpt2() -> tuple[Any, tuple[Any, ...]]:
+    from transformers import GPT2Config, GPT2Model
+
+    model = GPT2Model(GPT2Config(attn_implementation="sdpa", use_cache=False))
+    return _first(model), (_tokens(50257, 128),)
+
+
+def _distilbert() -> tuple[Any, tuple[Any, ...]]:
+    """With a padding mask, as a tokenizer gives it."""
+    import torch
+    from transformers import DistilBertConfig, DistilBertModel
+
+    mask = torch.ones(1, 128, dtype=torch.long)
+    mask[:, 100:] = 0
+    model = DistilBertModel(DistilBertConfig(attn_implementation="sdpa"))
+    return _first(model, "input_ids", "attention_mask"), (_tokens(30522, 128), mask)
+
+
+def _first(model: Any, *names: str) -> Any:
+    """The model with its first result alone; arguments by these names."""
+    import torch
+
+    class First(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, first: Any, *rest: Any) -> Any:
+            given = dict(zip(names or ("input_ids",), (first, *rest), strict=True))
+            return self.model(**given)[0]
+
+    return First()
+
+
+def _timm(name: str, size: int = 224) -> Callable[[], tuple[Any, tuple[Any, ...]]]:
+    def make() -> tuple[Any, tuple[Any, ...]]:
+        import timm
+
+        return timm.create_model(name), (_image(size),)
+
+    return make
+
+
+TORCH_MODELS: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
+    "gpt2": _gpt2,
+    "distilbert-mask": _distilbert,
+    "vit-b16": _timm("vit_base_patch16_224"),
+    "mobilenetv3-l": _timm("mobilenetv3_large_100"),
+    "convnext-t": _timm("convnext_tiny"),
+    "resnet50": _timm("resnet50"),
+    "regnetx-016": _timm("regnetx_016"),
+    "swin-t": _timm("swin_tiny_patch4_window7_224"),
+}
+
+
+def build(name: str, kind: str) -> tuple[Any, tuple[Any, ...]]:
+    """A network in eval mode with its inputs, floats of type `kind` (`f16`, `f32`), on the CPU."""
+    import torch
+
+    dtype = {"f16": torch.float16, "f32": torch.float32}[kind]
+    torch.manual_seed(0)
+    model, inputs = TORCH_MODELS[name]()
+    model = model.eval().to(dtype)
+    return model, tuple(v.to(dtype) if v.is_floating_point() else v for v in inputs)
