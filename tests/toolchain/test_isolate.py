@@ -50,3 +50,12 @@ def test_a_child_without_an_answer_is_an_error(tmp_path: Path, monkeypatch: pyte
     stand_in(monkeypatch, tmp_path, "")
     with pytest.raises(ProgramError, match="without an answer"):
         isolate.call("describe", {}, subject="m", timeout=60)
+
+
+@pytest.mark.parametrize("text", ["'a fault'", "'a fault\\n\\n'"])
+def test_an_exception_of_edgec_itself_is_not_blamed_on_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+):
+    stand_in(monkeypatch, tmp_path, f"raise RuntimeError({text})")
+    with pytest.raises(ProgramError, match="edgec itself failed on m: RuntimeError: a fault"):
+        isolate.call("describe", {}, subject="m", timeout=60)

@@ -18,6 +18,9 @@ from edgec.runtime.errors import EdgecError, ProgramError
 
 __all__ = ["call"]
 
+_TRACEBACK = "Traceback (most recent call last):"
+"""How Python begins to say that an exception was not caught."""
+
 
 def call(
     task: str,
@@ -53,8 +56,7 @@ def call(
     tail = text.strip().splitlines()[-1:] or [""]
     if died is not None:
         raise died(f"{how}{f' ({tail[0]})' if tail[0] else ''}")
-    if tail[0].partition(":")[0].endswith(("Error", "Exception")):
-        # Python's own traceback: nothing died of the file, edgec has a fault.
+    if _TRACEBACK in text:  # nothing died of the file, edgec has a fault
         raise ProgramError(
             f"edgec itself failed on {subject}: {tail[0]}",
             hint="`edgec compile --print-passes` shows how far it came; please report this",

@@ -22,7 +22,8 @@ class UnrollLoops:
     runtime a submission and a wait, which is more than the work: 36 of 72 microseconds in an LSTM
     of width 256. And JAX hands weights through the loop as if they changed, so that no pass sees
     that they are constants. Here a value that a loop returns as it got it is used from outside,
-    and a loop with a known, divisible count takes up to 25 steps a turn.
+    and a loop with a known count takes up to 25 steps a turn; what is left over of a count without
+    a good divisor stands after the loop.
 
     Measured: an LSTM of two layers and 100 steps, 7.2 ms before and 2.6 after on one core.
     """
@@ -66,32 +67,77 @@ def free_constants(loop: Any) -> int:
 
 
 def _unroll(loop: Any) -> int:
-    """Put several steps into one turn; 1 if it was done."""
+    """Put several steps into one turn, those left over after the loop; 1 if it was done."""
     from iree.compiler import ir
 
     known = counted(loop)
     trips = 0 if known is None else known.trips
     _, body = blocks(loop)
-    operations = [op.operation for op in body.operations]
-    size = sum(1 + sum(1 for _ in inside(op)) for op in operations)
-    most = min(_MOST_STEPS, trips, _MOST_OPERATIONS // max(1, size))
-    factor = next((n for n in range(most, 1, -1) if trips % n == 0), 1)
-    if factor == 1:
+    steps = [op.operation for op in body.operations]
+    size = sum(1 + sum(1 for _ in inside(op)) for op in steps)
+    factor = _factor(trips, min(_MOST_STEPS, trips, _MOST_OPERATIONS // max(1, size)))
+    if known is None or factor == 1:
         return 0
-    terminator = operations[-1]
-    first = list(terminator.operands)
-    results = first
-    for _ in range(factor - 1):
-        now = dict(zip(body.arguments, results, strict=True))
-        with ir.InsertionPoint(terminator):
-            for op in operations[:-1]:
-                copy = op.clone()
-                for inner in (copy, *inside(copy)):
-                    for place, operand in enumerate(inner.operands):
-                        if operand in now:
-                            inner.operands[place] = now[operand]
-                now.update(zip(op.results, copy.results, strict=True))
-        results = [now.get(value, value) for value in first]
+    left = trips % factor
+    if left:
+        _end_at(loop, known.start + trips - left)
+        following = list(loop.block.operations)
+        after = following[following.index(loop) + 1]
+        with ir.InsertionPoint(after):
+            results = _repeat(body, steps, list(loop.results), left)
+        inner = {op for op in loop.block.operations if op not in following}
+        for old, new in zip(loop.results, results, strict=True):
+            for use in list(old.uses):
+                if use.owner not in inner:
+                    use.owner.operation.operands[use.operand_number] = new
+    terminator = steps[-1]
+    with ir.InsertionPoint(terminator):
+        results = _repeat(body, steps, list(terminator.operands), factor - 1)
     for place, value in enumerate(results):
         terminator.operands[place] = value
     return 1
+
+
+def _factor(trips: int, most: int) -> int:
+    """How many steps a turn takes: a divisor of the count, unless that would be less than half."""
+    divisor = next((n for n in range(most, 1, -1) if trips % n == 0), 1)
+    return divisor if 2 * divisor >= most else most
+
+
+def _end_at(loop: Any, bound: int) -> None:
+    """Let a counted loop end earlier."""
+    from iree.compiler import ir
+
+    condition, _ = blocks(loop)
+    test = last(condition).operands[0].owner.operation
+    kind = test.operands[1].type
+    number = ir.IntegerAttr.get(kind.element_type, bound)
+    with ir.InsertionPoint(test):
+        test.operands[1] = ir.Operation.create(
+            "stablehlo.constant",
+            results=[kind],
+            attributes={"value": ir.DenseElementsAttr.get_splat(kind, number)},
+        ).results[0]
+
+
+def _repeat(body: Any, steps: list[Any], values: list[Any], times: int) -> list[Any]:
+    """Write the steps of a body again, at the insertion point; what the last of them return.
+
+    Args:
+        body: the block.
+        steps: its operations as they were, the last of which returns.
+        values: what the first of them takes.
+        times: how often.
+    """
+    returned = list(steps[-1].operands)
+    for _ in range(times):
+        now = dict(zip(body.arguments, values, strict=True))
+        for op in steps[:-1]:
+            copy = op.clone()
+            for each in (copy, *inside(copy)):
+                for place, operand in enumerate(each.operands):
+                    if operand in now:
+                        each.operands[place] = now[operand]
+            now.update(zip(op.results, copy.results, strict=True))
+        values = [now.get(value, value) for value in returned]
+    return values
