@@ -88,3 +88,17 @@ def test_json_keeps_everything() -> None:
     )
     assert KernelShare.from_json(json.loads(json.dumps(share.to_json()))) == share
     assert share.weight(share.left[0]) == 0.75
+
+
+def test_what_is_done_with_weights_alone_is_no_work_of_a_call(tmp_path) -> None:
+    path = tmp_path / "weights.mlir"
+    path.write_text(
+        """func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %w = stablehlo.constant dense<2.0> : tensor<8x8xf32>
+  %0 = stablehlo.sine %w : tensor<8x8xf32>
+  %1 = stablehlo.add %x, %0 : tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+"""
+    )
+    assert run_passes(path, "vulkan").kernels.flops == 64

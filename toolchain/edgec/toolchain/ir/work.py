@@ -46,29 +46,52 @@ class Computed:
 
 
 def census(module: Any) -> Iterator[Computed]:
-    """Every StableHLO operation that computes or moves something, in order.
+    """Every StableHLO operation that a call computes or moves something with, in order.
 
-    Operations on sizes that are not known count nothing. A loop of unknown length counts once.
+    What follows from weights alone counts nothing: it is done once, when the module is loaded.
+    Neither do operations on sizes that are not known. A loop of unknown length counts once.
     """
+    fixed = _fixed_globals(module)
     for function in module.body.operations:
+        if function.operation.name != "func.func":
+            continue
         for region in function.operation.regions:
             for block in region.blocks:
-                yield from _block(block, 1)
+                yield from _block(block, 1, fixed, set())
 
 
-def _block(block: Any, turns: int) -> Iterator[Computed]:
+def _fixed_globals(module: Any) -> frozenset[str]:
+    """The names of globals that nothing changes."""
+    return frozenset(
+        ir.StringAttr(op.operation.attributes["sym_name"]).value
+        for op in module.body.operations
+        if op.operation.name == "util.global" and "is_mutable" not in op.operation.attributes
+    )
+
+
+def _block(block: Any, turns: int, fixed: frozenset[str], once: set[Any]) -> Iterator[Computed]:
+    """The operations of a block; `once` are the values that follow from weights alone."""
     for each in block.operations:
         op = each.operation
+        if op.name == "util.global.load":
+            symbol = ir.FlatSymbolRefAttr(op.attributes["global"]).value
+            if symbol in fixed:
+                once.update(op.results)
+            continue
+        plain = op.name.startswith(("stablehlo.", "chlo.")) and op.results and not op.regions
+        if plain and all(value in once for value in op.operands):
+            once.update(op.results)
+            continue
         if op.name in _WITHOUT_BODIES:
             times = turns
             if op.name == "stablehlo.while":
                 known = counted(op)
                 times *= known.trips if known is not None else 1
-                yield from _block(blocks(op)[1], times)
+                yield from _block(blocks(op)[1], times, fixed, once)
             else:
                 for region in op.regions:
                     for inner in region.blocks:
-                        yield from _block(inner, times)
+                        yield from _block(inner, times, fixed, once)
         elif op.name not in _FREE and op.name.startswith(("stablehlo.", "chlo.")):
             work = _work(op)
             if work is not None:
