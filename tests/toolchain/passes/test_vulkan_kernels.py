@@ -181,6 +181,19 @@ CASES = {
         lambda x, w: (lambda y: jnp.maximum(y, 0.001 * y))(x @ w),
         [(100, 84), (84, 132)],
     ),
+    "a slope, then a residual": (
+        lambda x, w, b, y: jax.nn.leaky_relu(x @ w + b, 0.2) + y,
+        [(100, 84), (84, 132), (132,), (100, 132)],
+    ),
+    "hard swish, then a bound": (
+        lambda x, w: (lambda y: jnp.minimum(y * jax.nn.relu6(y + 3) / 6, 5.0))(x @ w),
+        [(100, 84), (84, 132)],
+    ),
+    "tanh, a residual, bounds": (
+        lambda x, w, y: jnp.clip(jnp.tanh((x @ w) * 0.01 * 100.0) + y, -0.5, 1.5),
+        [(100, 84), (84, 132), (100, 132)],
+    ),
+    "sigmoid": (lambda x, w: jax.nn.sigmoid(x @ w), [(100, 84), (84, 132)]),
     "three channels": (
         lambda x, w, b: jax.nn.gelu(convolution(x, w, 1, 2) + b),
         [(1, 20, 22, 3), (5, 5, 3, 36), (36,)],
@@ -193,7 +206,8 @@ CASES = {
     ("form", "parts", "names"),
     [
         ("small", 1, ["bias and max", "turned, a batch", "strides and a residual"]),
-        ("small", 1, ["a bound above", "a small slope"]),
+        ("small", 1, ["a bound above", "a small slope", "a slope, then a residual", "sigmoid"]),
+        ("small", 3, ["tanh, a residual, bounds", "hard swish, then a bound"]),
         ("middle", 3, ["turned, an activation, a residual", "a long inside", "three channels"]),
     ],
 )
@@ -216,6 +230,7 @@ def test_the_kernels_are_right(form, parts, names, tmp_path: Path, monkeypatch) 
     after = rewrite(lower(every, *shapes), "desktop", whole=True)
     assert len([name for name in called(after) if f"_{form}_" in name]) == len(cases)
     assert ("join_f32" in called(after)) == (parts > 1)
+    assert not re.search(r"stablehlo\.(maximum|minimum|tanh|add|select|divide)", after)
     tools.compile_str(
         after,
         output_file=str(path),

@@ -12,8 +12,8 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir.fold import splat
 from edgec.toolchain.ir.read import integers
+from edgec.toolchain.ir.rows import row_of
 from edgec.toolchain.ir.write import shape
-from edgec.toolchain.kernels.gpu.tails import row_of
 
 __all__ = ["Centre", "ends", "made_by", "variance"]
 

@@ -11,7 +11,7 @@ from edgec.toolchain.kernels.cuda.choice import choose
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.cuda.products import NOT_SPLIT
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.gpu.tails import find_tail
+from edgec.toolchain.kernels.gpu.tails import RELU_ALONE, find_finish
 from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.match.convolution import read_convolution
 
@@ -27,7 +27,7 @@ def rewrite_convolution(op: Any, library: Library) -> None:
     found = read_convolution(op, _MULTIPLE if str(element) in _ELEMENTS else 0)
     if found is None:
         return
-    tail = find_tail(found.value, element, found.outputs)
+    tail, _ = find_finish(found.value, element, found.outputs, RELU_ALONE)
     with ir.InsertionPoint(tail.last.owner.operation):
         c = found.gathered(_MULTIPLE)
         sizes = (c.rows, c.outputs, c.inputs)

@@ -10,7 +10,7 @@ from iree.compiler import ir
 from edgec.toolchain.kernels.cuda.choice import Choice, choose
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.gpu.tails import find_tail
+from edgec.toolchain.kernels.gpu.tails import RELU_ALONE, find_finish
 from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.match.product import LEAST_WORK, product_sizes
 
@@ -39,7 +39,7 @@ def rewrite_product(op: Any, library: Library) -> None:
         return
     if max(m * k, k * n, m * n) * batch >= 2**31:
         return
-    tail = find_tail(value, element, n)
+    tail, _ = find_finish(value, element, n, RELU_ALONE)
     wide = tail.what & 4
     choice = choose(
         library.gpu,

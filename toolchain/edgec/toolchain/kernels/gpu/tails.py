@@ -1,264 +1,275 @@
-"""What follows a product element by element, where a kernel can do it before it stores.
+"""What follows a product element by element as a GPU's kernels do it before they store.
+
+They all finish in one order: bias, activation, another tensor, clip. What a kernel cannot do stays
+with the compiler, after the longest part that it can.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import struct
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from iree.compiler import ir
 
-from edgec.toolchain.ir.fold import splat
-from edgec.toolchain.ir.read import call_target, integers
+from edgec.toolchain.ir.rows import is_widening, unwidened
 from edgec.toolchain.ir.write import shape
+from edgec.toolchain.kernels.longest import longest
+from edgec.toolchain.kernels.spec import Declined
+from edgec.toolchain.match.activation import Clip, Gate, activation, bounds, gate_value, is_identity
+from edgec.toolchain.match.description import Array, Description, validate
+from edgec.toolchain.match.expression import Operand, Source, Step, pieces
+from edgec.toolchain.match.tail import Tail, find_tails
 
-__all__ = ["Tail", "find_tail", "row_of"]
+__all__ = ["CLIPS_BY_NUMBERS", "RELU_ALONE", "Abilities", "Finish", "find_finish"]
 
-_FLOATS = ("f16", "bf16", "f32")
-_SPAN = 48
+_GATES = {
+    Gate.GELU_TANH: 1,
+    Gate.GELU: 2,
+    Gate.SILU: 3,
+    Gate.SIGMOID: 4,
+    Gate.TANH: 5,
+    Gate.HARD_SWISH: 6,
+    Gate.HARD_SIGMOID: 7,
+}
+"""The number of a `gate` of the kernels."""
+_RELU = Clip(low=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tail:
+class Abilities:
+    """What a device's kernels can finish a sum with.
+
+    Attributes:
+        gates: activations before another tensor is added.
+        clips: whether they take a clip by its numbers, before or after that tensor; otherwise only
+            max(x, 0) at the end.
+    """
+
+    gates: frozenset[Gate]
+    clips: bool
+
+
+RELU_ALONE = Abilities(gates=frozenset({Gate.GELU_TANH, Gate.GELU, Gate.SILU}), clips=False)
+CLIPS_BY_NUMBERS = Abilities(gates=frozenset(Gate), clips=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finish(Description):
     """What a kernel does after its sum, in this order.
 
     Attributes:
+        total: the sums.
+        columns: how long a row of them is.
         bias: one number a column, or None.
-        gate: 0, or the number of a `gate` of the kernels.
+        gate: an activation, or None.
         other: a tensor added after that, or None.
-        relu: max(x, 0) at the end.
+        clip: bounds and a slope at the end, or None.
+        is_early: the clip comes before the other tensor.
         last: the value that is stored; the product's own if nothing follows.
     """
 
+    total: Any
+    columns: int
     bias: Any = None
-    gate: int = 0
+    gate: Gate | None = None
     other: Any = None
-    relu: bool = False
+    clip: Clip | None = None
+    is_early: bool = False
     last: Any
 
     @property
     def what(self) -> int:
-        """The bits that tell the kernel; see `finish.py`."""
+        """The bits that tell the kernel; see `finish.py` and `finish.glsl`."""
         wide = str(self.last.type.element_type) == "f32"
+        relu = self.clip == _RELU and not self.is_early
         return (
             (self.bias is not None)
             | (self.other is not None) << 1
             | wide << 2
-            | self.relu << 3
-            | self.gate << 8
+            | relu << 3
+            | (self.clip is not None and not relu) << 4
+            | self.is_early << 5
+            | (_GATES[self.gate] if self.gate else 0) << 8
         )
 
+    @property
+    def numbers(self) -> list[int]:
+        """The clip's slope and bounds, the bits of each as f32."""
+        clip = self.clip or Clip()
+        return [_bits(number) for number in (clip.slope, clip.low, clip.high)]
 
-def find_tail(value: Any, element: Any, columns: int) -> Tail:
-    """Follow a product's value as far as a kernel of `element` type can go along.
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        """The sums, and what else is read."""
+        return tuple(v for v in (self.total, self.bias, self.other) if v is not None)
+
+    @property
+    def results(self) -> tuple[Any, ...]:
+        """What is stored."""
+        return (self.last,)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        """Bias, activation, other tensor and clip in their order."""
+        value = inputs[0].reshape(-1, self.columns)
+        if self.bias is not None:
+            value = value + inputs[1].reshape(1, self.columns)
+        if self.gate is not None:
+            value = gate_value(self.gate, value)
+        if self.clip is not None and self.is_early:
+            value = self.clip.value(value)
+        if self.other is not None:
+            value = value + inputs[-1].reshape(-1, self.columns)
+        if self.clip is not None and not self.is_early:
+            value = self.clip.value(value)
+        return (np.asarray(value).reshape(shape(self.last)),)
+
+
+def find_finish(
+    value: Any, element: Any, columns: int, abilities: Abilities
+) -> tuple[Finish, Declined | None]:
+    """The longest tail of a sum that a kernel of `element` type does, and why it does no longer.
 
     Rounding in between is left out: the kernel keeps f32 until it stores.
     """
-    tail = Tail(last=value)
-    best = tail
-    while True:
-        following = _next(tail, columns, element)
-        if following is None:
-            return best
-        tail = following
-        if _is_widening(tail.last.owner.operation):
-            continue  # Narrow values are cheaper to store, unless more follows.
-        if str(tail.last.type.element_type) in (str(element), "f32"):
-            best = tail
+    tails = find_tails(value, columns, narrow=True)
+    found, why = longest(tails, lambda tail: _finish(tail, element, abilities))
+    validate(found, "tail")
+    return found, why
 
 
-def _next(tail: Tail, columns: int, element: Any) -> Tail | None:
-    """The tail with one more operation, or None."""
-    if tail.relu:
-        return None
-    value = tail.last
-    users = {use.owner.operation for use in value.uses}
-    bias, gate, other = tail.bias, tail.gate, tail.other
-    if len(users) == 1:
-        (user,) = users
-        if user.name == "stablehlo.reshape":
-            return Tail(bias=bias, gate=gate, other=other, last=user.results[0])
-        if user.name == "stablehlo.convert" and _is_float(user.results[0]):
-            return Tail(bias=bias, gate=gate, other=other, last=user.results[0])
-        if user.name == "stablehlo.add" and len(list(value.uses)) == 1:
-            added = next(v for v in user.operands if v != value)
-            row = row_of(added, columns)
-            taken = row is not None and row.type.element_type == element
-            if taken and bias is None and not gate:
-                return Tail(bias=row, other=other, last=user.results[0])
-            whole = _unrounded(added, element)
-            if other is None and whole is not None and splat(added) is None:
-                return Tail(bias=bias, gate=gate, other=whole, last=user.results[0])
-    found = _activation(value)
-    if found is None:
-        return None
-    number, last = found
-    if number == 0:
-        return Tail(bias=bias, gate=gate, other=other, relu=True, last=last)
-    if gate or other is not None:
-        return None
-    return Tail(bias=bias, gate=number, last=last)
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """A tensor that is added, or steps over the newest value alone."""
+
+    added: Operand | None = None
+    steps: tuple[Step, ...] = field(default=())
 
 
-def _is_float(value: Any) -> bool:
-    return str(value.type.element_type) in _FLOATS
+def _finish(tail: Tail, element: Any, abilities: Abilities) -> Finish | Declined:
+    finish = Finish(total=tail.total, columns=tail.columns, last=tail.value)
+    if not tail.operations:
+        return finish
+    # Narrow values are cheaper to store; and only these two types are stored.
+    kind = str(tail.value.type.element_type)
+    if kind not in (str(element), "f32"):
+        return Declined(reason=f"a result of {kind}")
+    if is_widening(tail.operations[-1]):
+        return Declined(reason="")
+    parts = _parts(tail)
+    if isinstance(parts, Declined):
+        return parts
+    for part in parts:
+        following = _with(finish, part, tail, element, abilities)
+        if isinstance(following, Declined):
+            return following
+        finish = following
+    return finish
 
 
-def _unrounded(value: Any, element: Any) -> Any | None:
-    """The value in the kernel's element type: itself, or what was widened to it."""
-    if value.type.element_type == element:
-        return value
-    owner = value.owner
-    if not isinstance(owner, ir.Block) and owner.operation.name == "stablehlo.convert":
-        source = owner.operation.operands[0]
-        return source if source.type.element_type == element else None
-    return None
-
-
-def row_of(value: Any, columns: int) -> Any | None:
-    """The vector that a value repeats along its last axis, before it was widened, if it does."""
-    while True:
-        op: Any = None if isinstance(value.owner, ir.Block) else value.owner.operation
-        name = "" if op is None else op.name
-        if op is not None and _is_widening(op):
-            value = op.operands[0]
-        elif name == "stablehlo.broadcast_in_dim":
-            axes = integers(op, "broadcast_dimensions")
-            sizes = shape(op.operands[0])
-            if axes[-1:] != [value.type.rank - 1] or math.prod(sizes) != columns:
-                return None
-            if sizes[-1:] != (columns,):
-                return None
-            value = op.operands[0]
-        elif name == "stablehlo.reshape" and math.prod(shape(value)) == columns:
-            value = op.operands[0]
+def _parts(tail: Tail) -> list[_Part] | Declined:
+    """The steps as parts in order, what is over one value joined."""
+    found: list[_Part] = []
+    for piece in pieces(tail.steps):
+        outside = [o for step in piece for o in step.operands if _is_outside(o)]
+        if not outside:
+            if found and found[-1].added is None:
+                found[-1] = _Part(steps=_joined(found[-1].steps, piece))
+            else:
+                found.append(_Part(steps=piece))
+        elif len(piece) == 1 and piece[0].name == "add" and len(outside) == 1:
+            found.append(_Part(added=outside[0]))
         else:
-            return value if shape(value) == (columns,) else None
+            names = sorted({step.name for step in piece if any(map(_is_outside, step.operands))})
+            return Declined(reason=f"{' and '.join(names)} with another tensor")
+    return [part for part in found if part.added is not None or not is_identity(part.steps)]
 
 
-def _is_widening(op: Any) -> bool:
-    if op.name != "stablehlo.convert":
-        return False
-    before, after = (v.type.element_type for v in (op.operands[0], op.results[0]))
-    return str(before) in ("f16", "bf16") and str(after) == "f32"
+def _is_outside(operand: Operand) -> bool:
+    return operand.source in (Source.ROW, Source.TENSOR)
 
 
-# Smooth activations are known by their values, not by how a framework wrote them. What has a corner
-# is known by its operation alone: between any two points a corner could hide.
+def _joined(first: tuple[Step, ...], second: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Steps over the value of other steps."""
 
-_SIZES = np.concatenate([np.linspace(1e-3, 12, 2400), np.logspace(-38, 38, 229)])
-_POINTS = np.concatenate([-_SIZES[::-1], [0.0], _SIZES])
-_CLOSE = 1e-6
-_ERF = np.vectorize(math.erf)
+    def moved(operand: Operand) -> Operand:
+        if operand.source is Source.SUM:
+            return Operand(source=Source.STEP, number=len(first) - 1)
+        if operand.source is Source.STEP:
+            return replace(operand, number=operand.number + len(first))
+        return operand
 
-
-def _gelu_tanh(x: np.ndarray, factor: float, cubic: float) -> np.ndarray:
-    return np.asarray(0.5 * x * (1 + np.tanh(factor * (x + cubic * x**3))))
-
-
-def _gelu_erf(x: np.ndarray, root: float) -> np.ndarray:
-    return np.asarray(0.5 * x * (1 + _ERF(x * root)))
-
-
-def _gates() -> list[tuple[int, np.ndarray]]:
-    """Values of the kernels' gates by number, with constants as each type rounds them."""
-    factor, cubic, root = math.sqrt(2 / math.pi), 0.044715, math.sqrt(2)
-    with np.errstate(all="ignore"):
-        found = [(3, _POINTS / (1 + np.exp(-_POINTS)))]
-        for rounded in (float, _half, _brain):
-            found.append((1, _gelu_tanh(_POINTS, rounded(factor), rounded(cubic))))
-            found.append((2, _gelu_erf(_POINTS, rounded(1 / root))))
-            found.append((2, _gelu_erf(_POINTS, 1 / rounded(root))))
-    return found
-
-
-def _half(number: float) -> float:
-    return float(np.float16(number))
-
-
-def _brain(number: float) -> float:
-    """The nearest bf16: the upper half of an f32's bits."""
-    bits = int(np.float32(number).view(np.uint32))
-    return float(np.uint32(bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFF0000).view(np.float32))
-
-
-_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
-    "stablehlo.add": np.add,
-    "stablehlo.subtract": np.subtract,
-    "stablehlo.multiply": np.multiply,
-    "stablehlo.divide": np.divide,
-    "stablehlo.maximum": np.maximum,
-    "stablehlo.minimum": np.minimum,
-    "stablehlo.power": lambda x, y: np.where(np.floor(y) == y, np.power(x, y), np.nan),
-    "stablehlo.tanh": np.tanh,
-    "stablehlo.logistic": lambda x: 1 / (1 + np.exp(-x)),
-    "stablehlo.exponential": np.exp,
-    "stablehlo.negate": np.negative,
-    "stablehlo.convert": lambda x: x,
-    "chlo.erf": _ERF,
-    "mhlo.erf": _ERF,
-    "chlo.erfc": lambda x: 1 - _ERF(x),
-    "mhlo.erfc": lambda x: 1 - _ERF(x),
-}
-
-
-def _activation(value: Any) -> tuple[int, Any] | None:
-    """The activation that takes a value, and nothing else does: its number and its result."""
-    known: dict[Any, np.ndarray] = {value: _POINTS}
-    cone: set[Any] = set()
-    waiting = [use.owner.operation for use in value.uses]
-    best: tuple[int, Any] | None = None
-    while waiting and len(cone) <= _SPAN:
-        op = waiting.pop()
-        values = None if op in cone else _evaluate(op, known)
-        if values is None:
-            continue
-        (result,) = op.results
-        known[result] = values
-        cone.add(op)
-        waiting.extend(use.owner.operation for use in result.uses)
-        if op.name != "stablehlo.convert" and not _open(known, cone, result):
-            number = _recognise(cone, values)
-            if number is not None:
-                best = (number, result)
-    return best
-
-
-def _evaluate(op: Any, known: dict[Any, np.ndarray]) -> np.ndarray | None:
-    """An operation's values at the points, if its operands' are known and it is element-wise."""
-    function = _FUNCTIONS.get(call_target(op) or op.name)
-    if function is None or not _is_float(op.results[0]):
-        return None
-    operands = [known[v] if v in known else splat(v) for v in op.operands]
-    if any(v is None for v in operands):
-        return None
-    with np.errstate(all="ignore"):
-        return np.broadcast_to(function(*operands), _POINTS.shape)
-
-
-def _open(known: dict[Any, np.ndarray], cone: set[Any], last: Any) -> bool:
-    """Whether a value before the last is used by an operation outside of the cone."""
-    return any(
-        use.owner.operation not in cone for value in known if value != last for use in value.uses
+    return (
+        *first,
+        *(replace(s, operands=tuple(moved(o) for o in s.operands)) for s in second),
     )
 
 
-def _recognise(cone: Iterable[Any], values: np.ndarray) -> int | None:
-    """The gate with these values at the points, or 0 for max(x, 0), which is no gate."""
-    steps = [op for op in cone if op.name != "stablehlo.convert"]
-    if any(op.name in _CORNERS for op in steps):
-        if len(steps) != 1 or steps[0].name != "stablehlo.maximum":
-            return None
-        return 0 if 0.0 in [splat(v) for v in steps[0].operands] else None
-    size = _CLOSE * (1 + np.abs(_POINTS))
-    for number, wanted in _GATES:
-        if bool((np.abs(values - wanted) <= size).all()):
-            return number
-    return None
+def _with(
+    finish: Finish, part: _Part, tail: Tail, element: Any, abilities: Abilities
+) -> Finish | Declined:
+    """A finish with one more part."""
+    if part.added is not None:
+        return _with_tensor(finish, part.added, tail, element, abilities)
+    if finish.clip is not None:
+        return Declined(reason="an activation after another")
+    is_last = finish.other is not None
+    for cut in _cuts(part.steps):
+        before, after = cut
+        gate = activation(before) if before else None
+        clip = bounds(after) if after else None
+        if (before and gate is None) or (after and clip is None):
+            continue
+        if gate is not None and (is_last or finish.gate is not None or gate not in abilities.gates):
+            continue
+        if clip is not None and clip != _RELU and not abilities.clips:
+            continue
+        return replace(finish, gate=gate or finish.gate, clip=clip)
+    names = sorted({step.name for step in part.steps})
+    return Declined(reason=f"a function of {', '.join(names)}")
 
 
-_CORNERS = ("stablehlo.maximum", "stablehlo.minimum")
-_GATES = _gates()
+def _cuts(steps: tuple[Step, ...]) -> list[tuple[tuple[Step, ...], tuple[Step, ...]]]:
+    """Steps over one value cut in two, in every way: the first over it, the second over the cut."""
+    found: list[tuple[tuple[Step, ...], tuple[Step, ...]]] = []
+    whole = pieces(steps)
+    for cut in range(len(whole), -1, -1):
+        halves: list[tuple[Step, ...]] = []
+        for group in (whole[:cut], whole[cut:]):
+            made: tuple[Step, ...] = ()
+            for piece in group:
+                made = _joined(made, piece) if made else piece
+            halves.append(made)
+        first, second = halves
+        found.append((first, () if second and is_identity(second) else second))
+    return found
+
+
+def _with_tensor(
+    finish: Finish, added: Operand, tail: Tail, element: Any, abilities: Abilities
+) -> Finish | Declined:
+    place = int(added.number)
+    if added.source is Source.ROW:
+        row = tail.rows[place]
+        if row.type.element_type != element:
+            return Declined(reason=f"a bias of {row.type.element_type}")
+        # Another tensor may come first: sums do not mind their order.
+        if any(v is not None for v in (finish.bias, finish.gate, finish.clip)):
+            return Declined(reason="a bias after something else")
+        return replace(finish, bias=row)
+    other = unwidened(tail.tensors[place])
+    if other.type.element_type != element:
+        return Declined(reason=f"another tensor of {other.type.element_type}")
+    if finish.other is not None:
+        return Declined(reason="two tensors added")
+    if finish.clip is not None and not abilities.clips:
+        return Declined(reason="a tensor added after a bound")
+    return replace(finish, other=other, is_early=finish.clip is not None)
+
+
+def _bits(number: float) -> int:
+    """The bits of an f32 as a signed integer."""
+    largest = math.copysign(3.4028234663852886e38, number)
+    finite = number if math.isfinite(number) else largest
+    return int(struct.unpack("<i", struct.pack("<f", finite))[0])

@@ -8,7 +8,7 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.gpu.tails import find_tail
+from edgec.toolchain.kernels.gpu.tails import CLIPS_BY_NUMBERS, find_finish
 from edgec.toolchain.kernels.vulkan.choice import choose
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.kernels.vulkan.products import MOST_TILES
@@ -24,7 +24,7 @@ def rewrite_convolution(op: Any, library: Library) -> None:
     found = read_convolution(op, multiple)
     if found is None:
         return
-    tail = find_tail(found.value, element, found.outputs)
+    tail, _ = find_finish(found.value, element, found.outputs, CLIPS_BY_NUMBERS)
     with ir.InsertionPoint(tail.last.owner.operation):
         c = found.gathered(multiple)
         inside = c.taps * c.inputs

@@ -12,7 +12,7 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.kernels.gpu.dispatches import Binary, Dispatches
-from edgec.toolchain.kernels.gpu.tails import Tail
+from edgec.toolchain.kernels.gpu.tails import Finish
 from edgec.toolchain.kernels.vulkan.choice import Choice
 
 __all__ = ["Library"]
@@ -52,7 +52,7 @@ class Library(Dispatches):
         sizes: tuple[int, int, int, int],
         numbers: Sequence[int],
         operands: Sequence[Any],
-        tail: Tail,
+        tail: Finish,
     ) -> Any:
         """Dispatch a product or convolution and what follows it; [batch, m, n].
 
@@ -75,7 +75,7 @@ class Library(Dispatches):
         (total,) = self.dispatch(
             self._binary(f"{kind}_{choice.form}_{element}"),
             (choice.tiles, choice.parts, batch),
-            [m, n, k, choice.inside, _WIDE if split else tail.what, *numbers],
+            [m, n, k, choice.inside, _WIDE if split else tail.what, *tail.numbers, *numbers],
             # A tail in the kernel that joins is not read by those that make the parts.
             [left, right, *((left, left) if split else (bias, other))],
             [parts if split else last],
@@ -84,7 +84,7 @@ class Library(Dispatches):
             return total
         join = f"join_{element}"
         groups = math.ceil(m * n / 4 / self.index[join]["threads"])
-        numbers = [m, n, choice.parts, tail.what]
+        numbers = [m, n, choice.parts, tail.what, *tail.numbers]
         (joined,) = self.dispatch(
             self._binary(join), (groups, 1, 1), numbers, [total, bias, other], [last]
         )

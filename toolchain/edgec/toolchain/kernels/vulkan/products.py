@@ -8,7 +8,7 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.gpu.tails import find_tail
+from edgec.toolchain.kernels.gpu.tails import CLIPS_BY_NUMBERS, find_finish
 from edgec.toolchain.kernels.vulkan.choice import choose
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.match.product import LEAST_WORK, product_sizes
@@ -47,7 +47,7 @@ def rewrite_product(op: Any, library: Library) -> None:
     choice = choose(m, n, k, batch=batch, matrix=halves, without="thin")
     if choice.tiles > MOST_TILES:
         return
-    tail = find_tail(value, element, n)
+    tail, _ = find_finish(value, element, n, CLIPS_BY_NUMBERS)
     with ir.InsertionPoint(tail.last.owner.operation):
         kind = "product_nt" if turned else "product_nn"
         steps = (m * k, k * n)
