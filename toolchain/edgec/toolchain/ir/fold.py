@@ -1,9 +1,12 @@
 """Values that follow from constants alone to their numbers.
 
+An axis along which nothing changes is kept as one element that is repeated (a stride of zero), so
+that the tables of a large image cost no more than their rows and columns.
+
 A module imported only by a pass that runs; it needs the compiler.
 """
 
-import operator
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,22 +15,23 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir.read import integers, shape_of
 
-__all__ = ["Constants", "repeated", "splat"]
+__all__ = ["Constants", "least", "repeated", "splat"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "stablehlo.add": operator.add,
-    "stablehlo.subtract": operator.sub,
-    "stablehlo.multiply": operator.mul,
-    "stablehlo.divide": operator.truediv,
-}
-_KINDS = {
+_MOST_ELEMENTS = 1 << 27
+_KINDS: dict[str, Any] = {
+    "f16": np.float16,
     "f32": np.float32,
     "f64": np.float64,
+    "i1": np.bool_,
     "i8": np.int8,
     "ui8": np.uint8,
     "i16": np.int16,
+    "ui16": np.uint16,
     "i32": np.int32,
+    "ui32": np.uint32,
+    "i64": np.int64,
+    "ui64": np.uint64,
 }
 
 
@@ -39,8 +43,17 @@ class Constants:
 
     def of(self, value: Any) -> _Array | None:
         """The numbers of a value, or None where it depends on anything but constants."""
-        if value not in self._known:
-            self._known[value] = self._work_out(value)
+        waiting = [value]
+        while waiting:
+            last = waiting[-1]
+            if last in self._known:
+                waiting.pop()
+                continue
+            missing = [v for v in _needed(last) if v not in self._known]
+            if missing and not any(self._known.get(v, self) is None for v in _needed(last)):
+                waiting += missing[:1]
+                continue
+            self._known[last] = self._work_out(last)
         return self._known[value]
 
     def number(self, value: Any) -> float | None:
@@ -51,29 +64,47 @@ class Constants:
         if op.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape"):
             return self.number(op.operands[0])
         array = self.of(value)
-        if array is None or not array.size or (array != array.flat[0]).any():
+        if array is None or not array.size:
             return None
-        return float(array.flat[0])
+        few = least(array)
+        return float(few.flat[0]) if not (few != few.flat[0]).any() else None
 
     def _work_out(self, value: Any) -> _Array | None:
         if isinstance(value.owner, ir.Block) or None in shape_of(value):
             return None
         op = value.owner.operation
+        sizes = [size or 0 for size in shape_of(value)]
         if op.name == "stablehlo.constant":
             return _literal(op.attributes["value"], value.type)
         kind = _KINDS.get(str(value.type.element_type))
-        if kind is None or op.name not in (*_BINARY, *_MOVES, "stablehlo.convert"):
+        if kind is None or 0 in sizes:
             return None
-        operands = []
-        for operand in op.operands:
-            operands.append(self.of(operand))
-            if operands[-1] is None:
-                return None
-        if op.name in _BINARY:
-            return np.asarray(_BINARY[op.name](*operands), kind)
-        if op.name == "stablehlo.convert":
-            return np.asarray(operands[0]).astype(kind)
-        return _MOVES[op.name](op, operands[0], [size or 0 for size in shape_of(value)], kind)
+        if op.name in ("stablehlo.iota", "stablehlo.dynamic_iota"):
+            (axis,) = integers(op, "iota_dimension")
+            wide = [sizes[axis] if i == axis else 1 for i in range(len(sizes))]
+            return np.broadcast_to(np.arange(sizes[axis]).astype(kind).reshape(wide), sizes)
+        operands = [self._known.get(operand) for operand in _needed(value)]
+        known = [operand for operand in operands if operand is not None]
+        if not known or len(known) != len(operands):
+            return None
+        with np.errstate(all="ignore"):
+            if op.name in _MOVES:
+                return _MOVES[op.name](op, known, sizes, kind)
+            return _each(op, known, sizes, kind)
+
+
+def least(array: _Array) -> _Array:
+    """The array with one element along each axis that repeats one."""
+    return array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]
+
+
+def _needed(value: Any) -> list[Any]:
+    """The operands of a value that follows from them; none of a constant or an unknown one."""
+    if isinstance(value.owner, ir.Block):
+        return []
+    op = value.owner.operation
+    known = op.name in _MOVES or op.name in _EACH or op.name in _SPECIAL
+    return list(op.operands) if known else []
 
 
 def _literal(attribute: Any, kind: Any) -> _Array | None:
@@ -84,28 +115,153 @@ def _literal(attribute: Any, kind: Any) -> _Array | None:
     if attribute.is_splat:
         value = attribute.get_splat_value().value
         return np.broadcast_to(np.array(value).astype(wanted), sizes)
+    if wanted is np.bool_:
+        return np.array([bool(flag) for flag in attribute], np.bool_).reshape(sizes)
     return np.array(attribute).astype(wanted).reshape(sizes)
 
 
-def _broadcast(op: Any, source: Any, sizes: Sequence[int], _: Any) -> _Array:
-    wide = [1] * len(sizes)
-    for axis, size in zip(integers(op, "broadcast_dimensions"), source.shape, strict=True):
+# Element by element
+
+
+def _divide(left: _Array, right: _Array) -> _Array | None:
+    """Integers are divided towards zero."""
+    if not np.issubdtype(left.dtype, np.integer):
+        return np.asarray(left / right)
+    if not right.all():
+        return None
+    return np.asarray((left - np.fmod(left, right)) // right)
+
+
+def _remainder(left: _Array, right: _Array) -> _Array | None:
+    if np.issubdtype(left.dtype, np.integer) and not right.all():
+        return None
+    return np.asarray(np.fmod(left, right))
+
+
+def _add(left: _Array, right: _Array) -> _Array:
+    return np.asarray(np.logical_or(left, right) if left.dtype == np.bool_ else left + right)
+
+
+def _multiply(left: _Array, right: _Array) -> _Array:
+    return np.asarray(np.logical_and(left, right) if left.dtype == np.bool_ else left * right)
+
+
+_EACH: dict[str, Callable[..., _Array | None]] = {
+    "stablehlo.add": _add,
+    "stablehlo.subtract": lambda left, right: np.asarray(left - right),
+    "stablehlo.multiply": _multiply,
+    "stablehlo.divide": _divide,
+    "stablehlo.remainder": _remainder,
+    "stablehlo.maximum": np.maximum,
+    "stablehlo.minimum": np.minimum,
+    "stablehlo.negate": np.negative,
+    "stablehlo.abs": np.abs,
+    "stablehlo.sign": np.sign,
+    "stablehlo.floor": np.floor,
+    "stablehlo.ceil": np.ceil,
+    "stablehlo.sqrt": np.sqrt,
+    "stablehlo.and": np.bitwise_and,
+    "stablehlo.or": np.bitwise_or,
+    "stablehlo.xor": np.bitwise_xor,
+    "stablehlo.not": np.invert,
+    "stablehlo.round_nearest_even": np.rint,
+    "stablehlo.select": np.where,
+    "stablehlo.clamp": lambda low, x, high: np.asarray(np.minimum(np.maximum(x, low), high)),
+}
+_SPECIAL = ("stablehlo.convert", "stablehlo.compare")
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+    "EQ": np.equal,
+    "NE": np.not_equal,
+}
+
+
+def _each(op: Any, operands: Sequence[_Array], sizes: Sequence[int], kind: Any) -> _Array | None:
+    few = [least(operand) for operand in operands]
+    if math.prod(np.broadcast_shapes(*(each.shape for each in few))) > _MOST_ELEMENTS:
+        return None
+    if op.name == "stablehlo.convert":
+        (source,) = few
+        whole = np.issubdtype(source.dtype, np.floating) and np.issubdtype(kind, np.integer)
+        if whole and not (np.isfinite(source).all() and (np.abs(source) < 2.0**62).all()):
+            return None
+        result: Any = source.astype(kind)
+    elif op.name == "stablehlo.compare":
+        if "TOTALORDER" in str(op.attributes.get("compare_type", "")):
+            return None
+        word = str(op.attributes["comparison_direction"]).strip("#<>").split()[-1].rstrip(">")
+        result = _COMPARISONS[word.split("<")[-1]](*few)
+    else:
+        result = _EACH[op.name](*few)
+    if result is None:
+        return None
+    return np.broadcast_to(np.asarray(result).astype(kind), sizes)
+
+
+# Moves
+
+
+def _broadcast(op: Any, sources: Sequence[_Array], sizes: Sequence[int], _: Any) -> _Array:
+    (source,) = sources
+    wide: list[int] = [1] * len(sizes)
+    few = least(source)
+    for axis, size in zip(integers(op, "broadcast_dimensions"), few.shape, strict=True):
         wide[axis] = size
-    return np.broadcast_to(source.reshape(wide), sizes)
+    places = integers(op, "broadcast_dimensions")
+    order = sorted(range(len(places)), key=places.__getitem__)
+    return np.broadcast_to(few.transpose(order).reshape(wide), sizes)
 
 
-_MOVES: dict[str, Callable[[Any, Any, Sequence[int], Any], _Array]] = {
+def _reshape(op: Any, sources: Sequence[_Array], sizes: Sequence[int], _: Any) -> _Array | None:
+    """Sizes of one come and go without a copy."""
+    (source,) = sources
+    if [n for n in source.shape if n != 1] == [n for n in sizes if n != 1]:
+        wide = iter(
+            n for n, all_ in zip(least(source).shape, source.shape, strict=True) if all_ > 1
+        )
+        return np.broadcast_to(
+            least(source).reshape([next(wide) if size != 1 else 1 for size in sizes]), sizes
+        )
+    return np.asarray(source.reshape(sizes)) if source.size <= _MOST_ELEMENTS else None
+
+
+def _slice(op: Any, sources: Sequence[_Array], sizes: Sequence[int], _: Any) -> _Array:
+    (source,) = sources
+    starts, limits = integers(op, "start_indices"), integers(op, "limit_indices")
+    strides = integers(op, "strides", [1] * len(starts))
+    cut = tuple(slice(*each) for each in zip(starts, limits, strides, strict=True))
+    return np.asarray(source[cut])
+
+
+def _concatenate(op: Any, sources: Sequence[_Array], sizes: Sequence[int], _: Any) -> _Array | None:
+    (axis,) = integers(op, "dimension")
+    same = [all(source.strides[i] == 0 for source in sources) for i in range(len(sizes))]
+    cut = tuple(slice(0, 1) if each and i != axis else slice(None) for i, each in enumerate(same))
+    few = [source[cut] for source in sources]
+    if sum(each.size for each in few) > _MOST_ELEMENTS:
+        return None
+    return np.broadcast_to(np.concatenate(few, axis), sizes)
+
+
+def _bitcast(op: Any, sources: Sequence[_Array], sizes: Sequence[int], kind: Any) -> _Array:
+    return np.asarray(np.ascontiguousarray(sources[0]).view(kind).reshape(sizes))
+
+
+_MOVES: dict[str, Callable[[Any, Sequence[_Array], Sequence[int], Any], _Array | None]] = {
     "stablehlo.broadcast_in_dim": _broadcast,
-    "stablehlo.reshape": lambda op, source, sizes, kind: source.reshape(sizes),
-    "stablehlo.transpose": lambda op, source, sizes, kind: source.transpose(
+    "stablehlo.reshape": _reshape,
+    "stablehlo.slice": _slice,
+    "stablehlo.concatenate": _concatenate,
+    "stablehlo.transpose": lambda op, sources, sizes, kind: sources[0].transpose(
         integers(op, "permutation")
     ),
-    "stablehlo.reverse": lambda op, source, sizes, kind: np.flip(
-        source, tuple(integers(op, "dimensions"))
+    "stablehlo.reverse": lambda op, sources, sizes, kind: np.flip(
+        sources[0], tuple(integers(op, "dimensions"))
     ),
-    "stablehlo.bitcast_convert": lambda op, source, sizes, kind: (
-        np.ascontiguousarray(source).view(kind).reshape(sizes)
-    ),
+    "stablehlo.bitcast_convert": _bitcast,
 }
 
 

@@ -43,7 +43,9 @@ from edgec.toolchain.passes.simplify.channels_last import ChannelsLast
 from edgec.toolchain.passes.simplify.error_functions import ErrorFunctions
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 from edgec.toolchain.passes.simplify.pointwise_products import PointwiseProducts
+from edgec.toolchain.passes.simplify.resample_sums import ResampleSums
 from edgec.toolchain.passes.simplify.roll_loops import RollLoops
+from edgec.toolchain.passes.simplify.separable_gathers import SeparableGathers
 from edgec.toolchain.passes.simplify.shared_matrices import SharedMatrices
 from edgec.toolchain.passes.simplify.spread_products import SpreadProducts
 from edgec.toolchain.passes.simplify.unroll_loops import UnrollLoops
@@ -84,6 +86,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     InlineCalls,
     Canonicalise,
     DynamicShapes,
+    SeparableGathers,
     UnrollRotations,
     FourierProducts,
     ComplexProducts,
@@ -114,6 +117,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     RecurrentLoops,
     UnrollLoops,
     ChannelsLast,
+    ResampleSums,
     SpreadProducts,
     QuantisedKernels,
     NormKernels,

@@ -9,6 +9,7 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.ir.read import convolution_layout, integers, shape_of
+from edgec.toolchain.ir.resample import axis_attribute, axis_of, is_resample
 
 __all__ = ["turn_block"]
 
@@ -56,6 +57,7 @@ class _Turning:
             "stablehlo.reshape": self._reshape,
             "stablehlo.transpose": self._transpose,
             "stablehlo.broadcast_in_dim": self._broadcast,
+            "stablehlo.custom_call": self._resample,
         }
 
     def visit(self, op: Any) -> None:
@@ -221,6 +223,15 @@ class _Turning:
         axes = ir.DenseI64ArrayAttr.get([order.index(d) for d in integers(op, "dimensions")])
         kind = _permuted(op.results[0].type, order)
         return self._twin(op, [self.last(op.operands[0])], [kind], dimensions=axes)
+
+    def _resample(self, op: Any) -> bool:
+        """A resampling goes on along the same axis, wherever that stands now."""
+        if not is_resample(op):
+            return False
+        order = _order(len(shape_of(op.results[0])))
+        axis = axis_attribute(order.index(axis_of(op)))
+        kind = _permuted(op.results[0].type, order)
+        return self._twin(op, [self.last(op.operands[0])], [kind], **{"edgec.axis": axis})
 
     def _reshape(self, op: Any) -> bool:
         """Rows and columns merged or split, or images of one pixel flattened."""
