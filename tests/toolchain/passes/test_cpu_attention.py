@@ -122,6 +122,63 @@ def test_narrower_vectors_answer_alike(target, tmp_path):
     np.testing.assert_allclose(answer, jax.jit(masked_and_biased)(q, k, v), 1e-4, 1e-5)
 
 
+def test_grouped_heads_with_a_cap_and_a_mask_answer_alike(tmp_path):
+    def grouped(q, k, v):
+        scores = jnp.einsum("bqhgd,bkhd->bhgqk", q.reshape(2, 11, 2, 3, 20), k)
+        scores = 5 * jnp.tanh(scores / 5) + numbers(11, 1)
+        scores = jnp.where(jnp.arange(14) < jnp.array([[[[[3]]]], [[[[14]]]]]), scores, -jnp.inf)
+        return jnp.einsum("bhgqk,bkhd->bqhgd", jax.nn.softmax(scores), v)
+
+    q, k, v = numbers(2, 11, 6, 20), numbers(2, 14, 2, 20), numbers(2, 14, 2, 20)
+    program = export(grouped, (q, k, v))
+    assert dispatches(program) == 1
+    module = compile(program, "cpu", CompileOptions(cache=False, output=tmp_path / "m.vmfb"))
+    with load(module) as loaded:
+        answer = np.asarray(loaded.main(q, k, v))
+    np.testing.assert_allclose(answer, jax.jit(grouped)(q, k, v), 1e-4, 1e-5)
+
+
+class Padded(nn.Module):
+    def forward(self, q, k, v, mask):
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu:x86-64-v3"])
+def test_long_sequences_are_done_in_blocks_with_nothing_left_out(target, tmp_path):
+    """Of the first, all keys of a block are masked; of the second, all keys there are."""
+    q, k, v = (torch.from_numpy(numbers(3, 1, n, 40)) for n in (21, 1301, 1301))
+    mask = torch.arange(1301)[None] >= torch.tensor([[700], [1301], [5]])
+    mask = mask[:, None, None]
+    program = export(Padded(), (q, k, v, mask))
+    assert dispatches(program) == 1
+    module = compile(program, target, CompileOptions(cache=False, output=tmp_path / "m.vmfb"))
+    with load(module) as loaded, torch.no_grad():
+        answer = np.asarray(loaded.main(*(x.numpy() for x in (q, k, v, mask))))
+        np.testing.assert_allclose(answer, Padded()(q, k, v, mask).numpy(), 1e-4, 1e-5)
+    assert not answer[1].any()
+
+
+def test_weights_that_are_asked_for_are_left_to_the_compiler_and_that_is_said():
+    from iree.compiler import ir
+
+    from edgec.targets import find
+    from edgec.toolchain.kernels.cpu.source import vector_unit
+    from edgec.toolchain.kernels.spec import Answers, Declined
+    from edgec.toolchain.stablehlo import parse_stablehlo
+
+    def both(q, k, v):
+        weights = jax.nn.softmax(jnp.einsum("bthd,bshd->bhts", q, k))
+        return jnp.einsum("bhts,bshd->bthd", weights, v), weights
+
+    program = export(both, tuple(numbers(2, 8, 3, 16) for _ in range(3)))
+    answers = Answers()
+    module = parse_stablehlo(program.bytecode, ir.Context())
+    CpuKernels(unit=vector_unit(find("cpu:x86-64-v4")), answers=answers).run(module)
+    (answer,) = (each for each in answers if each.what.startswith("attention"))
+    assert answer.what == "attention: 6 heads, 8 x 8 x 16, f32"
+    assert answer.outcome == Declined(reason="its weights are used by something else, too")
+
+
 def test_what_is_no_softmax_stays():
     def sums_to_two(q, k, v):
         scores = jnp.einsum("bthd,bshd->bhts", q, k)

@@ -300,6 +300,7 @@ _OTHERS: Mapping[str, Callable[..., Any]] = {
     "stablehlo.dot_general": _dot_general,
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.iota": _iota,
+    "stablehlo.dynamic_iota": lambda op, _: _iota(op),
     "stablehlo.optimization_barrier": lambda op, value: value,
     "stablehlo.pad": _pad,
     "stablehlo.reduce": _reduce,

@@ -1,24 +1,24 @@
-"""Where the elements of a value lie, seen through reshapes, transposes and slices.
+"""Where the elements of a value lie, seen through reshapes, transposes, slices and repeats.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from iree.compiler import ir
 
 from edgec.toolchain.ir.fold import splat
-from edgec.toolchain.ir.read import integers, shape_of
+from edgec.toolchain.ir.read import element_type, integers, is_float, shape_of
 
-__all__ = ["Digit", "Strided", "joined", "strided"]
+__all__ = ["Digit", "Strided", "before", "dense", "identity", "joined", "strided", "through"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Digit:
-    """Part of an index: `size` steps of `step` elements."""
+    """Part of an index: `size` steps of `step` elements; a step of 0 repeats one element."""
 
     size: int
     step: int
@@ -26,12 +26,13 @@ class Digit:
 
 @dataclass(frozen=True, kw_only=True)
 class Strided:
-    """A value's elements in the memory of another value.
+    """Elements in the memory of a value, by some axes of whoever looks at them.
 
     Attributes:
         value: whose memory it is, dense.
         start: where the first element lies.
-        axes: for each axis of the value, its parts, the outermost first; none for a size of one.
+        axes: for each axis of the one who looks, its parts, the outermost first; none for a size
+            of one.
         scale: what every element is multiplied with.
     """
 
@@ -41,117 +42,158 @@ class Strided:
     scale: float = 1.0
 
 
-def strided(value: Any, until: Any = None) -> Strided:
-    """Follow a value back through what only moves its elements, and products by a constant.
-
-    Args:
-        value: where to begin.
-        until: a value to stop at.
-    """
-    steps = _dense(_sizes(value))
-    axes = tuple(
-        (Digit(size=size, step=step),) if size > 1 else ()
-        for size, step in zip(_sizes(value), steps, strict=True)
-    )
-    view = Strided(value=value, start=0, axes=axes)
-    while until is None or view.value != until:
-        further = _further(view)
-        if further is None:
-            return view
-        view = further
-    return view
-
-
-def _sizes(value: Any) -> list[int]:
-    return [size or 0 for size in shape_of(value)]
-
-
-def _dense(sizes: Sequence[int]) -> list[int]:
+def dense(sizes: Sequence[int]) -> list[int]:
+    """The steps of dense memory of these sizes."""
     return [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
 
 
-def _further(view: Strided) -> Strided | None:
-    """The same elements in the memory of the value before; None where that cannot be said."""
+def identity(value: Any) -> Strided:
+    """A value's own elements by its own axes."""
+    sizes = _sizes(value)
+    axes = tuple(
+        (Digit(size=size, step=step),) if size > 1 else ()
+        for size, step in zip(sizes, dense(sizes), strict=True)
+    )
+    return Strided(value=value, start=0, axes=axes)
+
+
+def strided(
+    view: Strided, *, until: Any = None, accept: Callable[[Strided], bool] = lambda _: True
+) -> Strided:
+    """Follow a view back through what only moves or repeats elements, and products by a constant.
+
+    Args:
+        view: where to begin.
+        until: a value to stop at.
+        accept: of the views on the way, the furthest for which this is true is taken.
+    """
+    best = view
+    while until is None or view.value != until:
+        further = before(view) or _unscaled(view)
+        if further is None:
+            break
+        view = further
+        if accept(view):
+            best = view
+    return best
+
+
+def before(view: Strided, *, converts: bool = False) -> Strided | None:
+    """The same elements in the memory of the value that an operation moved or repeated.
+
+    Args:
+        view: elements of that operation's result.
+        converts: whether to see through conversions between floats, too.
+
+    Returns:
+        None where the value comes from anything else, or that cannot be said with steps.
+    """
     if isinstance(view.value.owner, ir.Block):
         return None
     op = view.value.owner.operation
     match op.name:
         case "stablehlo.reshape":
-            return _moved(view, op.operands[0], view.start, view.axes)
+            return replace(view, value=op.operands[0])
+        case "stablehlo.convert" if converts:
+            floats = is_float(element_type(op.operands[0])) and is_float(element_type(view.value))
+            return replace(view, value=op.operands[0]) if floats else None
         case "stablehlo.broadcast_in_dim":
-            if math.prod(_sizes(op.operands[0])) != math.prod(_sizes(view.value)):
-                return None
+            source = op.operands[0]
+            steps = [0] * len(_sizes(view.value))
+            sizes = _sizes(source)
             where = integers(op, "broadcast_dimensions")
-            if where != sorted(where):
-                return None
-            return _moved(view, op.operands[0], view.start, view.axes)
-        case "stablehlo.multiply":
-            for one, other in ((0, 1), (1, 0)):
-                number = splat(op.operands[other])
-                if number is not None:
-                    return _moved(view, op.operands[one], view.start, view.axes, number)
-            return None
-        case "stablehlo.divide":
-            number = splat(op.operands[1])
-            if not number:
-                return None
-            return _moved(view, op.operands[0], view.start, view.axes, 1 / number)
+            for axis, size, step in zip(where, sizes, dense(sizes), strict=True):
+                steps[axis] = step if size > 1 else 0
+            return through(view, source, steps)
         case "stablehlo.transpose":
-            return _before_transpose(view, op)
+            source = op.operands[0]
+            steps = dense(_sizes(source))
+            return through(view, source, [steps[i] for i in integers(op, "permutation")])
         case "stablehlo.slice":
-            return _before_slice(view, op)
+            source = op.operands[0]
+            steps = dense(_sizes(source))
+            starts = integers(op, "start_indices")
+            start = sum(n * step for n, step in zip(starts, steps, strict=True))
+            strides = integers(op, "strides")
+            jumps = [step * n for step, n in zip(steps, strides, strict=True)]
+            return through(view, source, jumps, start)
     return None
 
 
-def _moved(
-    view: Strided,
-    value: Any,
-    start: int,
-    axes: Sequence[tuple[Digit, ...]],
-    factor: float = 1.0,
-) -> Strided:
-    return Strided(value=value, start=start, axes=tuple(axes), scale=view.scale * factor)
-
-
-def _before_transpose(view: Strided, op: Any) -> Strided | None:
-    if view.start:
+def _unscaled(view: Strided) -> Strided | None:
+    """The same elements before a product with a constant."""
+    if isinstance(view.value.owner, ir.Block):
         return None
-    source = op.operands[0]
-    before = _dense(_sizes(source))
-    order = integers(op, "permutation")
+    op = view.value.owner.operation
+    if op.name == "stablehlo.multiply":
+        for one, other in ((0, 1), (1, 0)):
+            number = splat(op.operands[other])
+            if number is not None:
+                return replace(view, value=op.operands[one], scale=view.scale * number)
+    if op.name == "stablehlo.divide" and (number := splat(op.operands[1])):
+        return replace(view, value=op.operands[0], scale=view.scale / number)
+    return None
+
+
+def through(view: Strided, source: Any, steps: Sequence[int], start: int = 0) -> Strided | None:
+    """Where elements lie in `source`, if each index of the value that is viewed has a step there.
+
+    Args:
+        view: elements of a value.
+        source: whose memory is asked for.
+        steps: from one index along each axis of that value to the next, in `source`.
+        start: where the value's first element lies in it.
+
+    Returns:
+        None where a part of the view would run from one axis into another unevenly.
+    """
     sizes = _sizes(view.value)
-    after = _dense(sizes)
-    steps = [before[i] for i in order]
+    packed = dense(sizes)
+    reach = [view.start // step % size for step, size in zip(packed, sizes, strict=True)]
+    start += sum(n * step for n, step in zip(reach, steps, strict=True))
     axes = []
     for digits in view.axes:
         parts: list[Digit] = []
         for digit in digits:
-            found = _spread(digit, sizes, after, steps)
+            found = _spread(digit, sizes, packed)
             if found is None:
                 return None
-            parts += found
+            for axis, size, jump in found:
+                if axis < 0:
+                    parts.append(Digit(size=size, step=0))
+                    continue
+                reach[axis] += (size - 1) * jump
+                parts.append(Digit(size=size, step=jump * steps[axis]))
         axes.append(joined(parts))
-    return _moved(view, source, 0, axes)
+    # A run that leaves its axis would go on in the one outside of it.
+    if any(n >= size for n, size in zip(reach, sizes, strict=True)):
+        return None
+    return replace(view, value=source, start=start, axes=tuple(axes))
 
 
 def _spread(
-    digit: Digit, sizes: Sequence[int], dense: Sequence[int], steps: Sequence[int]
-) -> list[Digit] | None:
-    """A run over dense memory of some sizes as runs over its axes, whose real steps are given."""
-    parts: list[Digit] = []
+    digit: Digit, sizes: Sequence[int], packed: Sequence[int]
+) -> list[tuple[int, int, int]] | None:
+    """A run over dense memory as runs over its axes: which one, how many, by how much each.
+
+    A run that stays where it is, is over axis -1.
+    """
+    if digit.step == 0:
+        return [(-1, digit.size, 0)]
+    parts: list[tuple[int, int, int]] = []
     left, step = digit.size, digit.step
     for axis in reversed(range(len(sizes))):
-        end = dense[axis] * sizes[axis]
+        end = packed[axis] * sizes[axis]
         if left == 1 or sizes[axis] == 1 or step >= end:
             continue
-        if step % dense[axis]:
+        if step % packed[axis]:
             return None
-        jump = step // dense[axis]
-        room = sizes[axis] // jump
+        jump = step // packed[axis]
+        room = -(-sizes[axis] // jump)
         taken = min(left, room)
-        if sizes[axis] % jump or left % taken:
+        if left > taken and (sizes[axis] % jump or left % taken):
             return None
-        parts.insert(0, Digit(size=taken, step=jump * steps[axis]))
+        parts.insert(0, (axis, taken, jump))
         left //= taken
         step = end
     return parts if left == 1 else None
@@ -167,35 +209,5 @@ def joined(digits: Sequence[Digit]) -> tuple[Digit, ...]:
     return tuple(joined)
 
 
-def _before_slice(view: Strided, op: Any) -> Strided | None:
-    """A cut along one axis: what lies outside that axis gets longer steps."""
-    source = op.operands[0]
-    if set(integers(op, "strides")) != {1}:
-        return None
-    before, after = _sizes(source), _sizes(view.value)
-    cut = [axis for axis in range(len(before)) if before[axis] != after[axis]]
-    if not cut:
-        return _moved(view, source, view.start, view.axes)
-    if len(cut) > 1:
-        return None
-    (axis,) = cut
-    held = math.prod(after[axis:])
-    stretch = math.prod(before[axis:])
-    start = integers(op, "start_indices")[axis] * math.prod(after[axis + 1 :])
-    if view.start >= held:
-        return None
-    inside = view.start
-    axes = []
-    for digits in view.axes:
-        parts = []
-        for digit in digits:
-            if digit.step >= held and digit.step % held == 0:
-                parts.append(Digit(size=digit.size, step=digit.step // held * stretch))
-            elif digit.step < held:
-                inside += (digit.size - 1) * digit.step
-                parts.append(digit)
-            else:
-                return None
-        axes.append(tuple(parts))
-    # A run that would leave the piece would meet the elements beside it.
-    return None if inside >= held else _moved(view, source, start + view.start, axes)
+def _sizes(value: Any) -> list[int]:
+    return [size or 0 for size in shape_of(value)]

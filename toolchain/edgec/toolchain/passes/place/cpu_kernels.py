@@ -13,6 +13,10 @@ from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["CpuKernels"]
 
+_STACK = 262144
+_SCRATCH_SHARE = 8
+"""Of the stack, scores of attention take this part: more would leave the first-level cache."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CpuKernels:
@@ -34,11 +38,13 @@ class CpuKernels:
 
     Attributes:
         unit: the vector registers of the target.
+        scratch: bytes of stack for the scores of attention.
         cuts: tiles that were measured to be best, by kernel (`edgec tune`).
         answers: where the answer to each description is kept.
     """
 
     unit: VectorUnit
+    scratch: int = _STACK // _SCRATCH_SHARE
     cuts: Mapping[str, Cut] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
 
@@ -53,23 +59,30 @@ class CpuKernels:
             return None
         if not situation.operations & {"stablehlo.convolution", "stablehlo.dot_general"}:
             return None
-        return cls(unit=unit, cuts=situation.cuts, answers=situation.answers)
+        stack = situation.target.limits.stack or _STACK
+        return cls(
+            unit=unit,
+            scratch=stack // _SCRATCH_SHARE,
+            cuts=situation.cuts,
+            answers=situation.answers,
+        )
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
         from iree.compiler import ir
 
         from edgec.toolchain.ir.erase import erase_unused
-        from edgec.toolchain.kernels.cpu.attentions import rewrite_attention
+        from edgec.toolchain.kernels.cpu.attentions import place_attention
         from edgec.toolchain.kernels.cpu.emit import emit
         from edgec.toolchain.kernels.cpu.library import Library
         from edgec.toolchain.kernels.cpu.plans import find_plans
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             library = Library(module)
+            erase_unused(module)  # What nobody uses would count as a use of attention's weights.
             for op in list(inside(module.operation)):
                 if op.name == "stablehlo.dot_general":
-                    rewrite_attention(op, library, self.unit)
+                    place_attention(op, library, self.unit, self.scratch, self.answers)
             if library.count:
                 erase_unused(module)
             emit(find_plans(module), library, self.unit, self.cuts)

@@ -1,0 +1,343 @@
+"""Attention as a program computes it, from its second product; what it means, in NumPy.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from edgec.toolchain.ir.read import element_type, numbers_of, shape_of
+from edgec.toolchain.ir.views import Digit, Strided, dense, joined, strided, through
+from edgec.toolchain.kernels.spec import Work
+from edgec.toolchain.match.description import Array, Description
+from edgec.toolchain.match.indices import Index, fewest, refined
+from edgec.toolchain.match.results import moved_result
+from edgec.toolchain.match.scores import Bias, Mask, Scores, Term, read_scores
+from edgec.toolchain.match.softmax import read_softmax
+
+__all__ = ["Attention", "Bias", "Mask", "Term", "View", "read_attention"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """Where elements lie in the memory of a value: at `start` plus each index times its step.
+
+    Attributes:
+        value: whose memory it is, dense.
+        start: where the first element lies.
+        heads: steps of the indices that name a head.
+        row: step from one query (of keys and values: from one key) to the next.
+        column: step along the width; along the keys for what is added to scores.
+    """
+
+    value: Any
+    start: int
+    heads: tuple[int, ...]
+    row: int
+    column: int
+
+    @property
+    def size(self) -> int:
+        """Elements of the memory."""
+        return math.prod(size or 0 for size in shape_of(self.value))
+
+    @property
+    def element(self) -> str:
+        """The type of the elements (`f16`)."""
+        return str(element_type(self.value))
+
+    def of(self, numbers: Array, heads: Sequence[int], rows: int, columns: int) -> Array:
+        """The elements out of the numbers of the value, by heads, row and column."""
+        memory = np.ascontiguousarray(numbers).reshape(-1)
+        steps = [step * memory.itemsize for step in (*self.heads, self.row, self.column)]
+        return np.lib.stride_tricks.as_strided(memory[self.start :], (*heads, rows, columns), steps)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attention(Description):
+    """softmax(scores) V for each head, where scores are scale * Q K^T, changed by some terms.
+
+    A head that several others share keys with has a step of 0 in these: grouped heads are read
+    where they lie.
+
+    Attributes:
+        heads: how many there are of each index that names a head.
+        queries, keys: how many of each.
+        width: elements of a query and of a key.
+        depth: elements of a value and of a result.
+        scale: what the products are multiplied with.
+        cap: scores become `cap * tanh(scores)` before any term; 0 where they do not.
+        terms: what then becomes of the scores, in order.
+        safe: a query whose scores are all minus infinity gets zeros, not NaN.
+        q, k, v, out: where these lie; `out.value` is the value to replace.
+        shared: whether the weights, too, are used by something else.
+    """
+
+    heads: tuple[int, ...]
+    queries: int
+    keys: int
+    width: int
+    depth: int
+    scale: float
+    cap: float
+    terms: tuple[Term[View], ...]
+    safe: bool
+    q: View
+    k: View
+    v: View
+    out: View
+    shared: bool = False
+
+    @property
+    def count(self) -> int:
+        """Heads in all."""
+        return math.prod(self.heads)
+
+    @property
+    def work(self) -> Work:
+        """What its two products compute, and what must be read and written."""
+        views = (self.q, self.k, self.v, self.out, *(term.view for term in self.terms))
+        sizes = (self.width, self.width, self.depth, self.depth, *(self.keys for _ in self.terms))
+        rows = [self.queries, self.keys, self.keys, self.queries]
+        rows += [self.queries for _ in self.terms]
+        total = 0
+        for view, wide, high in zip(views, sizes, rows, strict=True):
+            count = math.prod(n for n, s in zip(self.heads, view.heads, strict=True) if s)
+            count *= (high if view.row else 1) * (wide if view.column else 1)
+            total += count * max(1, _BITS.get(view.element, 32) // 8)
+        flops = 2 * self.count * self.queries * self.keys * (self.width + self.depth)
+        return Work(flops=flops, bytes=total)
+
+    def __str__(self) -> str:
+        """In a few words: `attention: 12 heads, 197 x 197 x 64, f16`."""
+        heads = f"{self.count} head{'s' if self.count > 1 else ''}"
+        return f"attention: {heads}, {self.queries} x {self.keys} x {self.width}, {self.q.element}"
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        """The values that it reads, each once."""
+        views = (self.q, self.k, self.v, *(term.view for term in self.terms))
+        return tuple(dict.fromkeys(view.value for view in views))
+
+    @property
+    def results(self) -> tuple[Any, ...]:
+        """The value to replace."""
+        return (self.out.value,)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        """The numbers of the result from those of what it reads."""
+        numbers = dict(zip(self.operands, inputs, strict=True))
+
+        def seen(view: View, rows: int, columns: int) -> Array:
+            return view.of(numbers[view.value], self.heads, rows, columns)
+
+        q, k = seen(self.q, self.queries, self.width), seen(self.k, self.keys, self.width)
+        scores = self.scale * (q @ k.swapaxes(-1, -2))
+        if self.cap:
+            scores = self.cap * np.tanh(scores)
+        for term in self.terms:
+            scores = term.apply(scores, seen(term.view, self.queries, self.keys))
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        shares = powers / powers.sum(-1, keepdims=True)
+        if self.safe:
+            shares = np.where(np.isneginf(scores).all(-1, keepdims=True), 0.0, shares)
+        result = np.zeros([size or 0 for size in shape_of(self.out.value)])
+        place = self.out.of(result, self.heads, self.queries, self.depth)
+        place[...] = shares @ seen(self.v, self.keys, self.depth)
+        return (result,)
+
+
+_BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i1": 8, "i8": 8}
+
+
+def read_attention(second: Any) -> Attention | None:
+    """The attention whose second product an operation is; None where it is none.
+
+    Args:
+        second: a `stablehlo.dot_general`.
+    """
+    values = (*second.operands, *second.results)
+    if any(not size for value in values for size in shape_of(value)):
+        return None
+    outer = _Product.of(second)
+    for side in (0, 1):
+        found = _read_side(second, outer, side) if outer else None
+        if found is not None:
+            return found
+    return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Product:
+    """A `dot_general` with one summed axis: each side's batch axes, that axis, and its own."""
+
+    batch: tuple[list[int], list[int]]
+    sums: tuple[int, int]
+    own: tuple[list[int], list[int]]
+
+    @classmethod
+    def of(cls, op: Any) -> "_Product | None":
+        numbers = numbers_of(op.attributes["dot_dimension_numbers"])
+        names = [f"{s}_{w}_dimensions" for w in ("batching", "contracting") for s in ("lhs", "rhs")]
+        one, two, *sums = (numbers.get(name, []) for name in names)
+        if len(sums[0]) != 1 or len(sums[1]) != 1:
+            return None
+        ranks = [len(shape_of(v)) for v in op.operands]
+        taken = ({*one, *sums[0]}, {*two, *sums[1]})
+        own = tuple([i for i in range(n) if i not in t] for n, t in zip(ranks, taken, strict=True))
+        return cls(batch=(one, two), sums=(sums[0][0], sums[1][0]), own=(own[0], own[1]))
+
+    def axes(self, side: int) -> list[int]:
+        """Of an operand, for each axis of the result: the axis, or -1 where it has none."""
+        mine = self.own[side]
+        other = [-1] * len(self.own[1 - side])
+        return [*self.batch[side], *(mine + other if side == 0 else other + mine)]
+
+
+def _read_side(second: Any, outer: _Product, side: int) -> Attention | None:
+    """An attention whose weights are one side of its second product."""
+    result = second.results[0]
+    weights = _operand(second, outer, side)
+    count = len(shape_of(result))
+    softmax = read_softmax(weights, count)
+    scores = read_scores(softmax.scores) if softmax else None
+    if softmax is None or scores is None:
+        return None
+    columns = [i for i, axis in enumerate(outer.axes(side)) if axis < 0]
+    first = _first(scores, count)
+    if first is None:
+        return None
+    q, k, width = first
+    v = strided(
+        _operand(second, outer, 1 - side),
+        accept=lambda view: _is_row(_runs(view, columns)) and len(view.axes[count]) < 2,
+    )
+    out = moved_result(result, lambda view: _is_row(_runs(view, columns)))
+    terms = [
+        strided(term.view, accept=lambda view: _is_flat(view.axes[count])) for term in scores.terms
+    ]
+    views = (out, q, k, v, *terms)
+    indices: list[Index] = []
+    for axis, size in enumerate(shape_of(result)):
+        if axis not in columns:
+            parts = refined(size or 0, [view.axes[axis] for view in views])
+            if parts is None:
+                return None
+            indices += parts
+    heads, row = _rows(indices)
+    depth = math.prod(shape_of(result)[i] or 0 for i in columns)
+    deep = [_runs(view, columns) for view in (out, v)]
+    keyed = [views[n].axes[count] for n in range(3, len(views))]
+    if any(len(runs) > 1 for runs in (*deep, *keyed, q.axes[count + 1], k.axes[count + 1])):
+        return None
+
+    def placed(n: int, by_row: int, column: tuple[Digit, ...]) -> View:
+        view, steps = views[n], tuple(index.steps[n] for index in heads)
+        by_column = column[0].step if column else 1
+        return View(value=view.value, start=view.start, heads=steps, row=by_row, column=by_column)
+
+    changed: list[Term[View]] = []
+    for n, term in enumerate(scores.terms, 4):
+        view = placed(n, row.steps[n], views[n].axes[count])
+        if isinstance(term, Bias):
+            changed.append(Bias(view=view, factor=term.factor * views[n].scale))
+        else:
+            changed.append(Mask(view=view, keep=term.keep, otherwise=term.otherwise))
+    return Attention(
+        heads=tuple(index.size for index in heads),
+        queries=row.size,
+        keys=weights.axes[count][0].size,
+        width=width,
+        depth=depth,
+        scale=scores.scale * q.scale * k.scale,
+        cap=scores.cap,
+        terms=tuple(changed),
+        safe=softmax.safe,
+        q=placed(1, row.steps[1], q.axes[count + 1]),
+        k=placed(2, k.axes[count][0].step, k.axes[count + 1]),
+        v=placed(3, v.axes[count][0].step, deep[1]),
+        out=placed(0, row.steps[0], deep[0]),
+        shared=_is_shared(second.operands[side]),
+    )
+
+
+def _operand(op: Any, product: _Product, side: int) -> Strided:
+    """An operand of the second product by the axes of its result, and then by the keys."""
+    sizes = [size or 0 for size in shape_of(op.operands[side])]
+    steps = dense(sizes)
+    axes = []
+    for axis, size in zip(product.axes(side), shape_of(op.results[0]), strict=True):
+        axes.append(_run(size or 0, steps[axis] if axis >= 0 else 0))
+    axes.append(_run(sizes[product.sums[side]], steps[product.sums[side]]))
+    return Strided(value=op.operands[side], start=0, axes=tuple(axes))
+
+
+def _first(scores: Scores, by_key: int) -> tuple[Strided, Strided, int] | None:
+    """Queries, keys and their width; the width is one axis more."""
+    op = scores.product
+    inner = _Product.of(op)
+    if inner is None or any(not size for v in op.operands for size in shape_of(v)):
+        return None
+    sides = []
+    for side, value in enumerate(op.operands):
+        sizes = [size or 0 for size in shape_of(value)]
+        steps = dense(sizes)
+        view = through(scores.view, value, [steps[a] if a >= 0 else 0 for a in inner.axes(side)])
+        if view is None:
+            return None
+        summed = inner.sums[side]
+        width = sizes[summed]
+        sides.append(replace(view, axes=(*view.axes, _run(width, steps[summed]))))
+    by_keys = [any(digit.step for digit in view.axes[by_key]) for view in sides]
+    if by_keys.count(True) != 1:
+        return None
+    k, q = (sides[by_keys.index(there)] for there in (True, False))
+    q = strided(q, accept=lambda view: len(view.axes[by_key + 1]) < 2)
+    k = strided(k, accept=lambda view: len(view.axes[by_key]) == 1 == len(view.axes[by_key + 1]))
+    return (q, k, width) if len(k.axes[by_key]) == 1 else None
+
+
+def _rows(indices: Sequence[Index]) -> tuple[list[Index], Index]:
+    """The indices that name a head, and the one that names its query.
+
+    That is the longest along which neither keys nor values change: heads that share keys and have
+    one query each are the queries of one head.
+    """
+    found = fewest(sorted(indices, key=lambda index: index.steps[0], reverse=True))
+    same = [index for index in found if index.steps[2] == 0 == index.steps[3]]
+    if not same:
+        none = (0,) * len(indices[0].steps) if indices else (0,) * 8
+        return found, Index(size=1, steps=none)
+    row = max(same, key=lambda index: index.size)
+    return fewest([index for index in found if index is not row]), row
+
+
+def _run(size: int, step: int) -> tuple[Digit, ...]:
+    return (Digit(size=size, step=step),) if size > 1 else ()
+
+
+def _runs(view: Strided, axes: Sequence[int]) -> tuple[Digit, ...]:
+    return joined([digit for axis in axes for digit in view.axes[axis]])
+
+
+def _is_row(runs: tuple[Digit, ...]) -> bool:
+    return not runs or (len(runs) == 1 and runs[0].step == 1)
+
+
+def _is_flat(runs: tuple[Digit, ...]) -> bool:
+    return not runs or (len(runs) == 1 and runs[0].step in (0, 1))
+
+
+def _is_shared(weights: Any) -> bool:
+    """Whether weights are used by anything but the one product."""
+    while True:
+        if len(list(weights.uses)) != 1:
+            return True
+        op = weights.owner.operation
+        if op.name == "stablehlo.divide":
+            return False
+        weights = op.operands[2 if op.name == "stablehlo.select" else 0]
