@@ -81,6 +81,7 @@ class Function:
             stand for themselves (text, bytes), a list of registers is a list.
         words: how many 32-bit registers.
         refs: how many reference registers.
+        attributes: what the module says of it, by key.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Function:
     body: Sequence[tuple[Any, ...]]
     words: int = 32
     refs: int = 8
+    attributes: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True)
@@ -239,8 +241,9 @@ def _write(program: Program, code: bytes, descriptors: bytes, needs: int) -> byt
     def text(value: str) -> tuple[str, int]:
         return "offset", builder.CreateString(value)
 
-    def signature(convention: str) -> int:
-        return table(2, {0: text(convention)})
+    def signature(convention: str, attributes: dict[str, str]) -> int:
+        entries = [table(2, {0: text(k), 1: text(v)}) for k, v in attributes.items()]
+        return table(2, {0: text(convention), 1: vector(entries)})
 
     def data(value: bytes, width: int = 1, alignment: int = 16) -> tuple[str, int]:
         builder.StartVector(width, len(value) // width, alignment)
@@ -258,7 +261,7 @@ def _write(program: Program, code: bytes, descriptors: bytes, needs: int) -> byt
         dependencies.append(table(3, fields))
     imports = []
     for function in program.imports:
-        described = signature(function.convention)
+        described = signature(function.convention, {})
         flags = 2 if function.optional else 1
         fields = {0: text(function.name), 1: ("offset", described), 2: ("u32", flags)}
         imports.append(table(3, fields))
@@ -267,7 +270,7 @@ def _write(program: Program, code: bytes, descriptors: bytes, needs: int) -> byt
         for index, function in enumerate(program.functions)
         if function.name
     ]
-    signatures = [signature(function.convention) for function in program.functions]
+    signatures = [signature(f.convention, f.attributes) for f in program.functions]
     constants = [table(5, {2: data(value)}) for value in program.constants]
     state = table(2, {0: ("i32", program.global_bytes), 1: ("i32", program.global_refs)})
     root = table(

@@ -32,10 +32,11 @@ static edgert_status buffer_begin(edgert_device *device, uint64_t size, edgert_b
   return EDGERT_OK;
 }
 
-edgert_status edgert_buffer_create(edgert_device *device, uint64_t size, edgert_buffer **out,
-                                   edgert_error *error) {
+edgert_status edgert_buffer_create(edgert_device *device, uint64_t owner, uint64_t size,
+                                   edgert_buffer **out, edgert_error *error) {
   edgert_status status = buffer_begin(device, size, out, error);
   if (status != EDGERT_OK) return status;
+  (*out)->owner = owner;
   status = device->driver->allocate(device, *out, error);
   if (status != EDGERT_OK) {
     edgert_release(*out);

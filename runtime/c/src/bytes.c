@@ -64,8 +64,8 @@ static edgert_status bytes_range(edgert_object *object, int64_t index, int64_t c
   uint64_t whole = self->size / width;
   if (index < 0 || count < 0 || !edgert_in_range((uint64_t)index, (uint64_t)count, whole))
     return EDGERT_FAIL(error, EDGERT_OUT_OF_RANGE,
-                       "the program reaches for elements %lld to %lld of %llu bytes by %u",
-                       (long long)index, (long long)index + (long long)(count & INT32_MAX),
+                       "the program reaches for %lld elements at %lld of %llu bytes by %u",
+                       (long long)count, (long long)index,
                        (unsigned long long)self->size, (unsigned)width);
   return EDGERT_OK;
 }

@@ -153,6 +153,12 @@ edgert_status edgert_commands_end_dispatch(edgert_commands *self, edgert_error *
       command->as.dispatch.constant_count, command->as.dispatch.binding_count, error);
 }
 
+void edgert_commands_undo_dispatch(edgert_commands *self) {
+  const edgert_command *command = &self->commands[--self->count];
+  self->constant_count = command->as.dispatch.first_constant;
+  self->binding_count = command->as.dispatch.first_binding;
+}
+
 static void commands_fill_bytes(uint8_t *target, uint64_t size, uint64_t pattern,
                                 uint32_t width) {
   if (width == 1) {

@@ -75,8 +75,11 @@ edgert_status edgert_commands_add_constant(edgert_commands *self, uint32_t value
 edgert_status edgert_commands_add_binding(edgert_commands *self, edgert_range range,
                                           edgert_error *error);
 
-/* The last dispatch has all it gets: let the driver check it. */
+/* The last dispatch has all it gets: let the driver check it. What is refused must be taken back. */
 edgert_status edgert_commands_end_dispatch(edgert_commands *self, edgert_error *error);
+
+/* As if the last dispatch had never been recorded. */
+void edgert_commands_undo_dispatch(edgert_commands *self);
 
 /* For drivers whose buffers the host sees: do a fill, copy or update now. */
 edgert_status edgert_commands_transfer(const edgert_commands *self, const edgert_command *command,

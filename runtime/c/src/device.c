@@ -52,7 +52,8 @@ edgert_status edgert_device_create(const char *driver, const edgert_device_optio
   edgert_error_clear(error);
   edgert_device_options full;
   memset(&full, 0, sizeof full);
-  if (options) memcpy(&full, options, options->size < sizeof full ? options->size : sizeof full);
+  edgert_status status = edgert_options_read(&full, sizeof full, options, error);
+  if (status != EDGERT_OK) return status;
   full.allocator = edgert_allocator_or_default(&full.allocator);
   for (size_t i = 0; i < DEVICE_DRIVER_COUNT; ++i)
     if (strcmp(device_drivers[i]->name, driver) == 0)

@@ -20,6 +20,7 @@ struct edgert_device {
   const edgert_driver *driver;
   edgert_log log;
   void *log_user;
+  atomic_uint_least64_t sessions; /* so far: the number of the last */
 };
 
 /* Memory on a device, `hal.buffer`. A part of a buffer refers to the whole. */
@@ -32,6 +33,7 @@ struct edgert_buffer {
   uint8_t *host;  /* where the host sees its first byte; NULL: it does not */
   int read_only;  /* constants in a file */
   void *memory;   /* of a whole: the driver's */
+  uint64_t owner; /* the session it was made for, by its number; 0: the app */
   atomic_int owners; /* as programs count them */
   /* Of memory that is somebody else's: whom to tell when it is needed no more. */
   edgert_object *lender;
@@ -66,7 +68,8 @@ struct edgert_driver {
   /* What programs ask of a device: 1 and a value, or 0 for what it does not know. */
   int (*query)(edgert_device *self, edgert_text category, edgert_text key, int64_t *out);
 
-  /* Give a whole buffer memory of its `size`: set `memory`, and `host` where the host sees it. */
+  /* Give a whole buffer memory of its `size`: set `memory`, and `host` where the host sees it. What
+   * is for a session holds zeros, or what that session itself left there. */
   edgert_status (*allocate)(edgert_device *self, edgert_buffer *buffer, edgert_error *error);
   void (*deallocate)(edgert_device *self, edgert_buffer *buffer);
 
@@ -112,9 +115,9 @@ void edgert_device_remark(const edgert_device *self, const char *message);
 /* Whether `text` fits a pattern with `*` (any letters) and `?` (any one). */
 int edgert_pattern_fits(edgert_text pattern, const char *text);
 
-/* A new whole buffer in the device's memory. */
-edgert_status edgert_buffer_create(edgert_device *device, uint64_t size, edgert_buffer **out,
-                                   edgert_error *error);
+/* A new whole buffer in the device's memory, for a session by its number or for the app (0). */
+edgert_status edgert_buffer_create(edgert_device *device, uint64_t owner, uint64_t size,
+                                   edgert_buffer **out, edgert_error *error);
 
 /* A whole buffer over host memory, EDGERT_UNSUPPORTED where the device cannot have it in place
  * (alignment, for one). `lender` is retained; `release` is called once with `user` at the end,

@@ -107,7 +107,9 @@ static edgert_status hal_commands_operands(edgert_commands *commands, const edge
     status = hal_commands_range(in[2].ref, in[1].word, in[3].wide, in[4].wide, &range, error);
     if (status == EDGERT_OK) status = edgert_commands_add_binding(commands, range, error);
   }
-  return status == EDGERT_OK ? edgert_commands_end_dispatch(commands, error) : status;
+  if (status == EDGERT_OK) status = edgert_commands_end_dispatch(commands, error);
+  if (status != EDGERT_OK) edgert_commands_undo_dispatch(commands);
+  return status;
 }
 
 static edgert_status hal_commands_executable(edgert_session *session, const edgert_cell *in,

@@ -117,7 +117,8 @@ static edgert_status hal_queue_alloca(edgert_session *session, const edgert_cell
   if (in[7].wide < 0)
     return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the program asks for %lld bytes",
                        (long long)in[7].wide);
-  status = edgert_buffer_create(session->device, (uint64_t)in[7].wide, &buffer, error);
+  status = edgert_buffer_create(session->device, session->number, (uint64_t)in[7].wide, &buffer,
+                                error);
   if (status == EDGERT_OK) out[0].ref = &buffer->object;
   return hal_queue_end(status, signal);
 }

@@ -5,8 +5,11 @@
 static edgert_status move_find_global(edgert_frame *frame, uint32_t width, uint8_t **out,
                                       edgert_error *error) {
   uint32_t offset = edgert_next_u32_value(frame);
-  *out = frame->session->globals + offset;
-  if (edgert_in_range(offset, width, frame->session->module->global_bytes)) return EDGERT_OK;
+  *out = NULL;
+  if (edgert_in_range(offset, width, frame->session->module->global_bytes)) {
+    *out = frame->session->globals + offset;
+    return EDGERT_OK;
+  }
   return EDGERT_FAIL(error, EDGERT_OUT_OF_RANGE, "there is no global at byte %u",
                      (unsigned)offset);
 }

@@ -62,6 +62,20 @@ void edgert_deallocate(const edgert_allocator *allocator, void *memory) {
   if (memory) allocator->release(allocator->user, memory);
 }
 
+edgert_status edgert_options_read(void *out, size_t size, const void *options,
+                                  edgert_error *error) {
+  if (!options) return EDGERT_OK;
+  size_t given = edgert_load_u32(options);
+  if (given <= sizeof(uint32_t))
+    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "options without their size: set `size`");
+  for (size_t i = size; i < given; ++i)
+    if (((const uint8_t *)options)[i])
+      return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
+                         "an option is set that this edgert does not know: it is older");
+  memcpy(out, options, given < size ? given : size);
+  return EDGERT_OK;
+}
+
 edgert_status edgert_grow(const edgert_allocator *allocator, void **array, size_t count,
                           size_t *capacity, size_t needed, size_t size, edgert_error *error) {
   if (needed <= *capacity) return EDGERT_OK;

@@ -27,6 +27,10 @@ void edgert_deallocate(const edgert_allocator *allocator, void *memory);
 edgert_status edgert_grow(const edgert_allocator *allocator, void **array, size_t count,
                           size_t *capacity, size_t needed, size_t size, edgert_error *error);
 
+/* The caller's options into a zeroed structure of `size` bytes, as far as both know them; refused
+ * where the caller did not say their size, or set what this library does not know. */
+edgert_status edgert_options_read(void *out, size_t size, const void *options, edgert_error *error);
+
 /* Whether [offset, offset + length) lies in [0, size). */
 static inline int edgert_in_range(uint64_t offset, uint64_t length, uint64_t size) {
   return offset <= size && length <= size - offset;

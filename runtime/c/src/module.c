@@ -195,9 +195,14 @@ static edgert_status module_read_functions(edgert_module *self, edgert_table roo
   self->functions = functions;
   if (status != EDGERT_OK) return status;
   self->function_count = vector.count;
-  for (uint32_t i = 0; i < vector.count && status == EDGERT_OK; ++i)
+  uint64_t total = 0; /* so that verifying takes no longer than the file is long */
+  for (uint32_t i = 0; i < vector.count && status == EDGERT_OK; ++i) {
     status = module_read_function(
         self, buffer->data + vector.at + (size_t)i * MODULE_DESCRIPTOR_SIZE, i, error);
+    total += self->functions[i].size;
+    if (status == EDGERT_OK && total > bytecode.count)
+      status = module_damaged(error, "its functions' code overlaps");
+  }
   return status;
 }
 
@@ -297,11 +302,12 @@ static edgert_status module_create(const edgert_module_options *options, edgert_
                                    edgert_error *error) {
   edgert_module_options full;
   memset(&full, 0, sizeof full);
-  if (options) memcpy(&full, options, options->size < sizeof full ? options->size : sizeof full);
+  edgert_status status = edgert_options_read(&full, sizeof full, options, error);
+  *out = NULL;
+  if (status != EDGERT_OK) return status;
   edgert_allocator allocator = edgert_allocator_or_default(&full.allocator);
   void *made;
-  edgert_status status =
-      edgert_object_create(&allocator, &edgert_module_kind, sizeof **out, &made, error);
+  status = edgert_object_create(&allocator, &edgert_module_kind, sizeof **out, &made, error);
   *out = status == EDGERT_OK ? made : NULL;
   return status;
 }

@@ -70,7 +70,9 @@ static edgert_codes reflection_codes(const edgert_module *module, size_t functio
   if (outputs) return callee->convention.results;
   edgert_codes codes = callee->convention.arguments;
   /* The two fences at the end of an asynchronous function are the runtime's business. */
-  if (codes.count >= 2 && reflection_is_async(module, function)) codes.count -= 2;
+  if (codes.count >= 2 && codes.data[codes.count - 1] == 'r' && codes.data[codes.count - 2] == 'r' &&
+      reflection_is_async(module, function))
+    codes.count -= 2;
   return codes;
 }
 

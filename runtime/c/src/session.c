@@ -166,15 +166,17 @@ edgert_status edgert_session_create(edgert_module *module, edgert_device *device
   edgert_error_clear(error);
   edgert_session_options full;
   memset(&full, 0, sizeof full);
-  if (options) memcpy(&full, options, options->size < sizeof full ? options->size : sizeof full);
+  edgert_status status = edgert_options_read(&full, sizeof full, options, error);
+  if (status != EDGERT_OK) return status;
   edgert_allocator allocator = edgert_allocator_or_default(&full.allocator);
   void *made;
-  edgert_status status = edgert_object_create(&allocator, &edgert_session_kind,
+  status = edgert_object_create(&allocator, &edgert_session_kind,
                                               sizeof **out_session, &made, error);
   if (status != EDGERT_OK) return status;
   edgert_session *self = made;
   self->module = edgert_retain(module);
   self->device = edgert_retain(device);
+  self->number = atomic_fetch_add(&device->sessions, 1) + 1;
   self->max_steps = full.max_steps;
   edgert_mutex_create(&self->lock);
   edgert_runner_create(&self->runner);

@@ -70,6 +70,7 @@ struct edgert_session {
   edgert_object object;
   edgert_module *module;
   edgert_device *device;
+  uint64_t number; /* among the sessions of its device, from 1 */
   edgert_object *heap; /* the device's allocator, as programs see it */
   edgert_mutex lock;
   edgert_runner runner;

@@ -29,19 +29,28 @@ static void *cache_remove(edgert_cache *self, size_t index) {
 }
 
 edgert_status edgert_cache_take(edgert_cache *self, const edgert_allocator *allocator,
-                                uint64_t size, void **out, edgert_error *error) {
+                                uint64_t owner, uint64_t size, void **out, edgert_error *error) {
   size_t rounded = cache_round(size);
+  size_t fits = SIZE_MAX;
+  int is_own = 0;
   *out = NULL;
   edgert_mutex_lock(&self->lock);
-  for (size_t i = self->count; i-- > 0 && !*out;)
-    if (self->entries[i].size == rounded) *out = cache_remove(self, i);
+  for (size_t i = self->count; i-- > 0 && !is_own;) {
+    if (self->entries[i].size != rounded) continue;
+    is_own = self->entries[i].owner == owner;
+    if (is_own || fits == SIZE_MAX) fits = i;
+  }
+  if (fits != SIZE_MAX) *out = cache_remove(self, fits);
   edgert_mutex_unlock(&self->lock);
-  if (*out) return EDGERT_OK;
-  return edgert_allocate(allocator, rounded, EDGERT_ALIGNMENT, out, error);
+  edgert_status status =
+      *out ? EDGERT_OK : edgert_allocate(allocator, rounded, EDGERT_ALIGNMENT, out, error);
+  /* What others left, and the C library's memory with it, is not for programs to read. */
+  if (status == EDGERT_OK && owner && !is_own) memset(*out, 0, rounded);
+  return status;
 }
 
 void edgert_cache_give(edgert_cache *self, const edgert_allocator *allocator, void *memory,
-                       uint64_t size) {
+                       uint64_t owner, uint64_t size) {
   size_t rounded = cache_round(size);
   void *old[EDGERT_CACHE_ENTRIES];
   size_t old_count = 0;
@@ -53,6 +62,7 @@ void edgert_cache_give(edgert_cache *self, const edgert_allocator *allocator, vo
       old[old_count++] = cache_remove(self, 0);
     self->entries[self->count].memory = memory;
     self->entries[self->count].size = rounded;
+    self->entries[self->count].owner = owner;
     self->count += 1;
     self->held += rounded;
   }

@@ -131,14 +131,16 @@ static edgert_status cpu_allocate(edgert_device *device, edgert_buffer *buffer,
   cpu_device *self = (cpu_device *)device;
   void *memory;
   edgert_status status =
-      edgert_cache_take(&self->cache, &device->object.allocator, buffer->size, &memory, error);
+      edgert_cache_take(&self->cache, &device->object.allocator, buffer->owner,
+                                           buffer->size, &memory, error);
   if (status == EDGERT_OK) buffer->memory = buffer->host = memory;
   return status;
 }
 
 static void cpu_deallocate(edgert_device *device, edgert_buffer *buffer) {
   cpu_device *self = (cpu_device *)device;
-  edgert_cache_give(&self->cache, &device->object.allocator, buffer->memory, buffer->size);
+  edgert_cache_give(&self->cache, &device->object.allocator, buffer->memory, buffer->owner,
+                    buffer->size);
 }
 
 static edgert_status cpu_lend(edgert_device *device, edgert_buffer *buffer, uint8_t *data,

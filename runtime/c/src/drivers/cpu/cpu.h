@@ -159,15 +159,17 @@ typedef struct edgert_cache {
   struct {
     void *memory;
     size_t size;
+    uint64_t owner;
   } entries[EDGERT_CACHE_ENTRIES]; /* the oldest first */
 } edgert_cache;
 
 void edgert_cache_create(edgert_cache *self, uint64_t limit);
 void edgert_cache_destroy(edgert_cache *self, const edgert_allocator *allocator);
+/* Memory of at least `size` bytes; for a session (`owner` is not 0) zeros, or what it left there. */
 edgert_status edgert_cache_take(edgert_cache *self, const edgert_allocator *allocator,
-                                uint64_t size, void **out, edgert_error *error);
+                                uint64_t owner, uint64_t size, void **out, edgert_error *error);
 void edgert_cache_give(edgert_cache *self, const edgert_allocator *allocator, void *memory,
-                       uint64_t size);
+                       uint64_t owner, uint64_t size);
 
 /* --- threads ---------------------------------------------------------------------------------- */
 

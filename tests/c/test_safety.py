@@ -1,0 +1,209 @@
+"""What a module must not get away with: each of these it once did."""
+
+import ctypes
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from edgec.runtime.edgert import EdgertDevice, EdgertModule, EdgertSession
+from edgec.runtime.edgert_native import DeviceOptions, Error, SessionOptions
+from edgec.runtime.errors import DeviceError, ModuleError
+from tests.c.bytecode import Function, Import, Program, ref
+from tests.c.programs import PROGRAMS
+
+DEVICE = Import(name="hal.devices.get", convention="0i_r")
+ALLOCATOR = Import(name="hal.device.allocator", convention="0r_r")
+ALLOCATE = Import(name="hal.allocator.allocate", convention="0rIiiI_r")
+STORE = Import(name="hal.buffer.store", convention="0irIi_v")
+LOAD = Import(name="hal.buffer.load", convention="0rIi_i")
+CREATE = Import(name="hal.executable.create", convention="0rIrrr_r")
+RECORD = Import(name="hal.command_buffer.create", convention="0riiIi_r")
+DISPATCH = Import(name="hal.command_buffer.dispatch", convention="0rrIiiiICiDCiirIID_v")
+FINISH = Import(name="hal.command_buffer.finalize", convention="0r_v")
+EXECUTE = Import(name="hal.device.queue.execute", convention="0rIrrrI_v")
+FORMAT = b"embedded-elf-x86_64"
+
+Open = Callable[..., EdgertSession]
+
+
+@pytest.fixture
+def device(library: object) -> EdgertDevice:
+    return EdgertDevice(threads=1, library=library)
+
+
+@pytest.fixture
+def open_on(device: EdgertDevice, library: object) -> Open:
+    return lambda data, **options: EdgertSession(
+        EdgertModule(data, library=library), device, **options
+    )
+
+
+def _function(name: str, convention: str, *body: tuple, **more: object) -> Function:
+    return Function(name=name, convention=convention, body=[("block", "start"), *body], **more)
+
+
+# A buffer of 4096 bytes of the device in reference 2; 0 is the device, 1 its allocator.
+ASK = (
+    ("const.i32.zero", 0),
+    ("const.i32", 4, 1),
+    ("const.i64.zero", 2),
+    ("const.i64", 4096, 4),
+    ("call", DEVICE, [0], [ref(0)]),
+    ("call", ALLOCATOR, [ref(0)], [ref(1)]),
+    ("call", ALLOCATE, [ref(1), 2, 0, 0, 4], [ref(2)]),
+)
+
+
+def test_memory_that_another_session_left_holds_zeros(open_on: Open) -> None:
+    leave = _function(
+        "leave",
+        "0v_v",
+        *ASK,
+        ("const.i32", 0x5EC2E7, 6),
+        ("call", STORE, [6, ref(2), 2, 1], []),
+        ("discard.refs", [ref(2)]),
+        ("return", []),
+    )
+    find = _function("find", "0v_i", *ASK, ("call", LOAD, [ref(2), 2, 1], [6]), ("return", [6]))
+    module = Program(functions=[leave, find]).build()
+    one, other = open_on(module), open_on(module)
+    one.call("leave")
+    assert other.call("find") == [0]
+    one.call("leave")
+    one.close()
+    assert open_on(module).call("find") == [0]
+
+
+@pytest.fixture(scope="session")
+def kernels(compile_text: Callable[..., Path]) -> bytes:
+    """The machine code of a small program."""
+    program = next(program for program in PROGRAMS if program.name == "state")
+    data = compile_text(program.text).read_bytes()
+    start = data.index(b"\x7fELF")
+    sections, entry, count = (
+        struct.unpack_from("<Q", data, start + 40)[0],
+        *struct.unpack_from("<HH", data, start + 58),
+    )
+    return data[start : start + sections + entry * count]
+
+
+def test_a_dispatch_that_was_refused_does_not_run_later(open_on: Open, kernels: bytes) -> None:
+    """The commands are kept in a global; the next call executes them."""
+    record = _function(
+        "record",
+        "0v_v",
+        ("const.i32.zero", 0),
+        ("const.i32", 1, 1),
+        ("const.i64.zero", 2),
+        ("const.i64", 1 << 20, 4),
+        ("call", DEVICE, [0], [ref(0)]),
+        ("const.ref.rodata", FORMAT, ref(1)),
+        ("const.ref.rodata", kernels, ref(2)),
+        ("call", CREATE, [ref(0), 2, ref(1), ref(2), ref(7)], [ref(3)]),
+        ("call", RECORD, [ref(0), 0, 0, 2, 0], [ref(4)]),
+        ("global.store.ref", 0, "!hal.command_buffer", ref(4)),
+        (
+            *("call.variadic", DISPATCH, [*([0xFFFF] * 7), 0, 0]),
+            *([ref(4), ref(3), 4, 1, 1, 1, 2], []),
+        ),
+        ("return", []),
+    )
+    replay = _function(
+        "replay",
+        "0v_v",
+        ("const.i32.zero", 0),
+        ("const.i64.zero", 2),
+        ("call", DEVICE, [0], [ref(0)]),
+        ("global.load.ref", 0, "!hal.command_buffer", ref(4)),
+        ("call", FINISH, [ref(4)], []),
+        ("call", EXECUTE, [ref(0), 2, ref(5), ref(6), ref(4), 2], []),
+        ("return", []),
+    )
+    session = open_on(Program(functions=[record, replay]).build())
+    for _ in range(2):
+        with pytest.raises(DeviceError, match="there is no kernel 1048576"):
+            session.call("record")
+    assert session.call("replay") == []
+
+
+def test_a_fence_is_given_to_references_only(open_on: Open) -> None:
+    """Else the address of one would come out as a number."""
+    taken = _function(
+        "taken", "0iI_I", ("return", [2]), attributes={"iree.abi.model": "coarse-fences"}
+    )
+    session = open_on(Program(functions=[taken]).build())
+    with pytest.raises(DeviceError, match="takes 2 arguments"):
+        session.call("taken")
+    assert session.call("taken", (1, 5)) == [5]
+
+
+def test_functions_may_not_share_their_code(library: object) -> None:
+    """Each is verified for itself: many that share a long one would take the square of its size."""
+    long = _function("long", "0v_v", *([("const.i32.zero", 0)] * 1000), ("return", []))
+    short = [_function(f"short{i}", "0v_v", ("return", [])) for i in range(20)]
+    data = Program(functions=[long, *short]).build()
+    EdgertModule(data, library=library)
+    (first,) = (
+        at
+        for at in range(0, len(data) - 20, 4)
+        if struct.unpack_from("<hhh", data, at + 14) == (1, 32, 8)
+        and struct.unpack_from("<i", data, at) == (0,)
+    )
+    for index in range(1, 21):
+        at = first + 20 * index
+        data = data[:at] + data[first : first + 20] + data[at + 20 :]
+    with pytest.raises(ModuleError, match="code overlaps"):
+        EdgertModule(data, library=library)
+
+
+@pytest.mark.parametrize("index", [(1 << 63) - 1, -(1 << 63)])
+def test_what_is_out_of_range_is_said_without_overflow(open_on: Open, index: int) -> None:
+    fill = _function(
+        "fill",
+        "0II_v",
+        ("const.i64", 16, 4),
+        ("const.i32.zero", 6),
+        ("buffer.alloc", 4, 6, ref(0)),
+        ("buffer.fill.i8", ref(0), 0, 2, 6),
+        ("return", []),
+    )
+    session = open_on(Program(functions=[fill]).build())
+    with pytest.raises(DeviceError, match=f"reaches for {(1 << 63) - 1} elements at {index} of 16"):
+        session.call("fill", (index, (1 << 63) - 1))
+
+
+class _Newer(ctypes.Structure):
+    _fields_ = [("known", SessionOptions), ("unknown", ctypes.c_uint64)]
+
+
+def test_options_without_their_size_are_refused(library: object) -> None:
+    out, error = ctypes.c_void_p(), Error()
+    options = DeviceOptions(threads=1)
+    status = library.device_create(
+        b"cpu", ctypes.byref(options), ctypes.byref(out), ctypes.byref(error)
+    )
+    assert (library.status_name(status), out.value) == (b"invalid argument", None)
+    assert b"set `size`" in error.message
+
+
+def test_options_of_a_newer_header_are_refused_where_they_are_set(
+    library: object, device: EdgertDevice
+) -> None:
+    module = EdgertModule(
+        Program(functions=[_function("f", "0v_v", ("return", []))]).build(), library=library
+    )
+    options = _Newer(known=SessionOptions(size=ctypes.sizeof(_Newer)))
+    out, error = ctypes.c_void_p(), Error()
+
+    def create() -> bytes:
+        given = (module.pointer, device.pointer, ctypes.byref(options))
+        status = library.session_create(*given, ctypes.byref(out), ctypes.byref(error))
+        return bytes(library.status_name(status))
+
+    assert create() == b"ok"
+    library.session_release(out)
+    options.unknown = 1
+    assert create() == b"unsupported"
+    assert b"it is older" in error.message
