@@ -6,7 +6,7 @@ import numpy as np
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.legalise.unroll_rotations import UnrollRotations
+from edgec.toolchain.passes.simplify.unroll_rotations import UnrollRotations
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 

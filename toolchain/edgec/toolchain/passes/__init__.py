@@ -30,7 +30,6 @@ from edgec.toolchain.passes.legalise.split_complex import SplitComplex
 from edgec.toolchain.passes.legalise.split_conversions import SplitConversions
 from edgec.toolchain.passes.legalise.spread_selected import SpreadSelected
 from edgec.toolchain.passes.legalise.stable_sorts import StableSorts
-from edgec.toolchain.passes.legalise.unroll_rotations import UnrollRotations
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.place.norm_kernels import NormKernels
@@ -49,6 +48,7 @@ from edgec.toolchain.passes.simplify.separable_gathers import SeparableGathers
 from edgec.toolchain.passes.simplify.shared_matrices import SharedMatrices
 from edgec.toolchain.passes.simplify.spread_products import SpreadProducts
 from edgec.toolchain.passes.simplify.unroll_loops import UnrollLoops
+from edgec.toolchain.passes.simplify.unroll_rotations import UnrollRotations
 from edgec.toolchain.passes.simplify.widen_halves import WidenHalves
 from edgec.toolchain.passes.situation import Situation
 

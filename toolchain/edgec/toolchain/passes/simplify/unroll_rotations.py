@@ -19,16 +19,17 @@ class UnrollRotations:
     """Loops of a few turns that begin with constant arrays are unrolled.
 
     JAX's random numbers (threefry) turn five times around two constant arrays that change places
-    each time. iree-compile 3.13 makes a module of such a loop that fails when it runs ("indirect
-    buffer reference slot 0 is out of range"), and each turn would be a trip to the device and
-    back. Written out, the constants are known in every turn and the turns are one kernel.
+    each time, and each turn is a trip to the device and back. Written out, the constants are known
+    in every turn and the turns are one kernel.
 
-    Measured with `benchmarks.operators.passes` on the CPU: it changes 54 of 2,448 operator cases;
-    of 6 tried, 6 are right with it and 6 without.
+    Measured: 1000 normal numbers take 17 microseconds on one thread of edgert, 33 on two of IREE's
+    and 2.3 ms on llvmpipe; without it 50, 172 and 7.3 ms. A module of such a loop was once seen to
+    fail ("indirect buffer reference slot 0 is out of range"); of six functions of `jax.random` on
+    the CPU and llvmpipe none does today.
     """
 
     name = "unroll-rotations"
-    purpose = Purpose.RIGHT
+    purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "UnrollRotations | None":
