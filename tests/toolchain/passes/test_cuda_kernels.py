@@ -20,6 +20,7 @@ from edgec.toolchain.kernels.cuda.prebuilt import Prebuilt
 from edgec.toolchain.kernels.cuda.triton_compiler import has_triton
 from edgec.toolchain.kernels.cuda.variants import FAMILIES, Variant
 from edgec.toolchain.kernels.gpu.dispatches import Binary
+from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 
@@ -188,14 +189,42 @@ def test_attention_over_heads_cut_from_one_tensor_reads_them_in_place() -> None:
     assert values(launch, "q_row", "k_row", "v_row", "o_row") == [2304, 2304, 2304, 768]
 
 
-def test_attention_with_a_mask_stays_products() -> None:
-    def function(q, k, v, mask):
-        share = jax.nn.softmax(jnp.einsum("hqd,hkd->hqk", q, k) + mask)
+def test_attention_with_a_bias_and_a_mask_reads_both_where_they_lie() -> None:
+    def function(q, k, v, bias):
+        kept = jnp.arange(128)[:, None] >= jnp.arange(128)
+        scores = jnp.einsum("hqd,hkd->hqk", q, k) + bias
+        share = jax.nn.softmax(jnp.where(kept, scores, -jnp.inf))
         return jnp.einsum("hqk,hkd->hqd", share, v)
 
-    shapes = ((12, 128, 64), (12, 128, 64), (12, 128, 64), (12, 128, 128))
-    _, launches = place(lower(function, *shapes))
-    assert [launch.source for launch in launches] == ["product", "product"]
+    shapes = ((12, 128, 80), (12, 128, 80), (12, 128, 80), (128, 128))
+    _, (launch,) = place(lower(function, *shapes))
+    assert launch.source == "attention"
+    assert [launch.constants[name] for name in ("T0", "T1", "T2", "D")] == [1, 2, 0, 128]
+    assert launch.numbers["t0_inner"] == 0
+    assert launch.numbers["t0_row"] == 128
+
+
+def test_attention_with_heads_that_share_keys_reads_these_once() -> None:
+    def function(q, k, v):
+        return jax.nn.dot_product_attention(q, k, v)
+
+    _, (launch,) = place(lower(function, (2, 64, 8, 64), (2, 64, 2, 64), (2, 64, 2, 64)))
+    assert launch.source == "attention"
+    assert [launch.numbers[f"k_{word}"] for word in ("outer", "middle", "inner")] == [8192, 64, 0]
+
+
+def test_attention_that_is_too_wide_is_declined_with_its_reason() -> None:
+    def function(q, k, v):
+        return jax.nn.softmax(q @ k.T) @ v
+
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(lower(function, (64, 520), (64, 520), (64, 520)))
+        InlineCalls().run(module)
+        library = Library(module, H200, Unbuilt())
+        place_kernels(module, library)
+    (answer,) = (each for each in library.answers if each.what.startswith("attention"))
+    assert answer.what == "attention: 1 head, 64 x 64 x 520, f16"
+    assert answer.outcome == Declined(reason="a width of 520")
 
 
 @pytest.mark.parametrize("centred", [True, False])

@@ -31,7 +31,7 @@ from edgec.toolchain.kernels.cuda.prebuilt import Prebuilt
 from edgec.toolchain.kernels.cuda.triton_compiler import TritonCompiler, has_triton
 from edgec.toolchain.kernels.cuda.variants import FAMILIES, Constant, Variant
 from edgec.toolchain.kernels.gpu.dispatches import Binary, Dispatches
-from edgec.toolchain.kernels.spec import Declined
+from edgec.toolchain.kernels.spec import Answers, Declined
 
 __all__ = ["Binaries", "Launch", "Library"]
 
@@ -87,12 +87,20 @@ class Library(Dispatches):
 
     Attributes:
         gpu: what is known of it.
+        answers: what became of each description.
         launches: what was called, in order.
     """
 
-    def __init__(self, module: Any, gpu: Gpu, binaries: Binaries | None = None) -> None:
+    def __init__(
+        self,
+        module: Any,
+        gpu: Gpu,
+        binaries: Binaries | None = None,
+        answers: Answers | None = None,
+    ) -> None:
         super().__init__(module, "ptx", '"cuda", "cuda-nvptx-fb"')
         self.gpu = gpu
+        self.answers = answers or Answers()
         self.launches: list[Launch] = []
         self._binaries = binaries or (TritonCompiler() if has_triton() else Prebuilt())
         self._zeros: dict[Any, tuple[Any, int]] = {}

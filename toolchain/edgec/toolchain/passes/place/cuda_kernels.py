@@ -55,6 +55,6 @@ class CudaKernels:
         from edgec.toolchain.kernels.cuda.placing import place_kernels
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            library = Library(module, self.gpu)
+            library = Library(module, self.gpu, answers=self.answers)
             place_kernels(module, library)
             return library.calls

@@ -1,4 +1,4 @@
-"""Attention in Triton: softmax(Q K^T * scale) V in one pass, without the matrix of scores."""
+"""Attention in Triton: softmax(scores) V in one pass, without the matrix of scores."""
 
 import triton
 import triton.language as tl
@@ -8,53 +8,113 @@ __all__ = ["attention"]
 
 @triton.jit
 def attention(
-    q, k, v, o, queries, keys, scale_bits, q_at, k_at, v_at, q_batch, k_batch, v_batch, o_batch,
-    q_head, k_head, v_head, o_head, q_row, k_row, v_row, o_row, share,
-    BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr,
-    PRECISION: tl.constexpr,
+    q, k, v, t0, t1, t2, o, queries, keys, width, depth, scale_bits, cap_bits,
+    q_at, q_outer, q_middle, q_inner, q_row, q_column,
+    k_at, k_outer, k_middle, k_inner, k_row, k_column,
+    v_at, v_outer, v_middle, v_inner, v_row, v_column,
+    o_outer, o_middle, o_inner, o_row,
+    t0_at, t0_outer, t0_middle, t0_inner, t0_row, t0_column, t0_bits,
+    t1_at, t1_outer, t1_middle, t1_inner, t1_row, t1_column, t1_bits,
+    t2_at, t2_outer, t2_middle, t2_inner, t2_row, t2_column, t2_bits,
+    inners,
+    BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
+    T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, CAPPED: tl.constexpr,
+    SAFE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    """O = softmax(Q K^T * scale) V for each head of each batch, D wide.
+    """O = softmax(scale * Q K^T, changed by terms) V for each head of three indices.
 
-    Element (batch, head, row, i) of q is q[q_at + batch * q_batch + head * q_head + row * q_row
-    + i], all of them multiples of 8; likewise k, v and o. `share` query heads use one head of k
-    and v. `scale_bits` are the bits of the f32. Grid: (tiles of BM queries, heads, batches).
+    Element (outer, middle, inner, row, i) of q is q[q_at + outer * q_outer + middle * q_middle +
+    inner * q_inner + row * q_row + i * q_column]; likewise k and v, whose rows are keys, and o.
+    Heads that share keys have steps of 0 in these. `width` elements of a query and `depth` of a
+    value are read into D and E, powers of two.
+
+    With CAPPED scores become cap * tanh(scores). Then up to three terms follow, by T0 to T2: at 1 a
+    bias times a factor is added, at 2 a score whose byte is 0 becomes another number, at 3 one
+    whose byte is not; 0 is no term. Factor and number are the bits of an f32, as are scale and cap.
+    With SAFE a row whose scores are all minus infinity gives zeros.
+    Grid: (tiles of BM queries, middle and `inners` inner heads, outer heads).
     """
-    head = tl.program_id(1)
-    batch = tl.program_id(2)
+    outer = tl.program_id(2).to(tl.int64)
+    middle = tl.program_id(1) // inners
+    inner = tl.program_id(1) % inners
     row = tl.program_id(0) * BM + tl.arange(0, BM)
     key = tl.arange(0, BN)
-    inner = tl.arange(0, D)
-    scale = scale_bits.to(tl.float32, bitcast=True) * 1.4426950408889634
-    q += q_at + batch.to(tl.int64) * q_batch + head * q_head
-    k += k_at + batch.to(tl.int64) * k_batch + (head // share) * k_head
-    v += v_at + batch.to(tl.int64) * v_batch + (head // share) * v_head
-    o += batch.to(tl.int64) * o_batch + head * o_head
+    wide = tl.arange(0, D)
+    deep = tl.arange(0, E)
+    scale = scale_bits.to(tl.float32, bitcast=True)
+    cap = cap_bits.to(tl.float32, bitcast=True)
+    q += q_at + outer * q_outer + middle * q_middle + inner * q_inner
+    k += k_at + outer * k_outer + middle * k_middle + inner * k_inner
+    v += v_at + outer * v_outer + middle * v_middle + inner * v_inner
+    o += outer * o_outer + middle * o_middle + inner * o_inner
+    if T0 > 0:
+        t0 += t0_at + outer * t0_outer + middle * t0_middle + inner * t0_inner
+    if T1 > 0:
+        t1 += t1_at + outer * t1_outer + middle * t1_middle + inner * t1_inner
+    if T2 > 0:
+        t2 += t2_at + outer * t2_outer + middle * t2_middle + inner * t2_inner
+    there = row < queries
     queried = tl.load(
-        q + row[:, None] * q_row + inner[None, :], mask=row[:, None] < queries, other=0.0
+        q + row[:, None] * q_row + wide[None, :] * q_column,
+        mask=there[:, None] & (wide < width)[None, :],
+        other=0.0,
     )
     most = tl.full((BM,), float("-inf"), dtype=tl.float32)
     sums = tl.zeros((BM,), dtype=tl.float32)
-    total = tl.zeros((BM, D), dtype=tl.float32)
+    total = tl.zeros((BM, E), dtype=tl.float32)
     for start in range(0, keys, BN):
         fits = start + key < keys
         held = tl.load(
-            k + (start + key)[None, :] * k_row + inner[:, None], mask=fits[None, :], other=0.0
+            k + (start + key)[None, :] * k_row + wide[:, None] * k_column,
+            mask=fits[None, :] & (wide < width)[:, None],
+            other=0.0,
         )
         scores = tl.dot(queried, held, input_precision=PRECISION) * scale
+        if CAPPED:
+            scores = cap * (1.0 - 2.0 / (tl.exp(2.0 * scores) + 1.0))
+        both = there[:, None] & fits[None, :]
+        if T0 > 0:
+            place = t0 + row[:, None] * t0_row + (start + key)[None, :] * t0_column
+            scores = _changed(scores, place, both, t0_bits, T0)
+        if T1 > 0:
+            place = t1 + row[:, None] * t1_row + (start + key)[None, :] * t1_column
+            scores = _changed(scores, place, both, t1_bits, T1)
+        if T2 > 0:
+            place = t2 + row[:, None] * t2_row + (start + key)[None, :] * t2_column
+            scores = _changed(scores, place, both, t2_bits, T2)
         scores = tl.where(fits[None, :], scores, float("-inf"))
         more = tl.maximum(most, tl.max(scores, 1))
-        shares = tl.exp2(scores - more[:, None])
-        fade = tl.exp2(most - more)
+        # Where all so far is minus infinity, differences to it would be no numbers.
+        level = tl.where(more == float("-inf"), 0.0, more)
+        shares = tl.exp2((scores - level[:, None]) * 1.4426950408889634)
+        fade = tl.exp2((most - level) * 1.4426950408889634)
         sums = sums * fade + tl.sum(shares, 1)
         values = tl.load(
-            v + (start + key)[:, None] * v_row + inner[None, :], mask=fits[:, None], other=0.0
+            v + (start + key)[:, None] * v_row + deep[None, :] * v_column,
+            mask=fits[:, None] & (deep < depth)[None, :],
+            other=0.0,
         )
         shares = shares.to(v.dtype.element_ty)
         total = tl.dot(shares, values, total * fade[:, None], input_precision=PRECISION)
         most = more
     total = total / sums[:, None]
+    if SAFE:
+        total = tl.where((sums == 0.0)[:, None], 0.0, total)
     tl.store(
-        o + row[:, None] * o_row + inner[None, :],
+        o + row[:, None] * o_row + deep[None, :],
         total.to(o.dtype.element_ty),
-        mask=row[:, None] < queries,
+        mask=there[:, None] & (deep < depth)[None, :],
     )
+
+
+@triton.jit
+def _changed(scores, place, both, bits, KIND: tl.constexpr):
+    """Scores after one term, which lies at `place`."""
+    number = bits.to(tl.float32, bitcast=True)
+    if KIND == 1:
+        scores += number * tl.load(place, mask=both, other=0.0).to(tl.float32)
+    if KIND == 2:
+        scores = tl.where(tl.load(place, mask=both, other=0) != 0, scores, number)
+    if KIND == 3:
+        scores = tl.where(tl.load(place, mask=both, other=0) == 0, scores, number)
+    return scores
