@@ -208,7 +208,8 @@ def test_attention_with_heads_that_share_keys_reads_these_once() -> None:
     def function(q, k, v):
         return jax.nn.dot_product_attention(q, k, v)
 
-    _, (launch,) = place(lower(function, (2, 64, 8, 64), (2, 64, 2, 64), (2, 64, 2, 64)))
+    shapes = ((2, 64, 8, 64), (2, 64, 2, 64), (2, 64, 2, 64))
+    _, (launch,) = place(lower(function, *shapes, dtype="float32"))
     assert launch.source == "attention"
     assert [launch.numbers[f"k_{word}"] for word in ("outer", "middle", "inner")] == [8192, 64, 0]
 
