@@ -20,7 +20,7 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import CompileError, EdgecError, FileError, WrongAnswer
 from edgec.runtime.files import write_atomically
 from edgec.runtime.kernel_share import KernelShare
-from edgec.targets import Target, find
+from edgec.targets import Backend, Target, find
 from edgec.toolchain import diagnostics, isolate
 from edgec.toolchain.cache import Cache, Entry, key_of
 from edgec.toolchain.check import Outcome, check_module, unchecked
@@ -31,6 +31,7 @@ from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.load import load_program
 from edgec.toolchain.passes import refuse_unknown
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
+from edgec.toolchain.precision import F32
 from edgec.toolchain.process import compiler_path, compiler_version, keep_log, run_compiler
 from edgec.toolchain.program import Program, ProgramInfo
 from edgec.toolchain.tuning.profile import Profile, program_key
@@ -56,6 +57,10 @@ VALIDATE_VARIABLE = "EDGEC_VALIDATE"
 """The environment variable that asks for `CompileOptions.validate` everywhere."""
 
 _PREPARE_TIMEOUT = 1800.0
+_ROUNDED = (
+    "products of f32 are rounded to TF32, as asked: 11 bits of each number, so that a product is "
+    "off by about 3e-4"
+)
 _NARROWED = (
     "64-bit integers are computed in 32 bits, since the compiler does not take them as they are: "
     "values beyond 2^31 would wrap"
@@ -107,6 +112,7 @@ class CompileOptions:
         memory: bytes of address space the compiler may take (Linux only).
         check_timeout: seconds the check may take.
         tolerance: how far answers may be off in the check; None for each type's default.
+        f32: how products of f32 are computed, where the device has a choice.
         validate: compare each match of operations with what these compute, and refuse a wrong one;
             `EDGEC_VALIDATE=1` in the environment asks for it, too.
     """
@@ -125,6 +131,7 @@ class CompileOptions:
     memory: int | None = None
     check_timeout: float = 300.0
     tolerance: Tolerance | None = None
+    f32: F32 = F32.FULL
     validate: bool = field(default_factory=lambda: os.environ.get(VALIDATE_VARIABLE) == "1")
 
     @property
@@ -420,10 +427,26 @@ class _Job:
                 seconds=self.clock.seconds,
                 cached=entry is not None,
                 check=built.outcome.text,
-                notes=(*_tuned_notes(self.options), *_disabled_notes(self.options), *built.notes),
+                notes=(
+                    *_tuned_notes(self.options),
+                    *_disabled_notes(self.options),
+                    *self._f32_notes(),
+                    *built.notes,
+                ),
                 kernels=built.kernels,
             ),
         )
+
+    @property
+    def _rounds_f32(self) -> bool:
+        return self.options.f32 is F32.TF32 and self.target.backend is Backend.CUDA
+
+    def _f32_notes(self) -> tuple[str, ...]:
+        if self.options.f32 is F32.FULL:
+            return ()
+        if not self._rounds_f32:
+            return (f"--f32={self.options.f32.value} changes nothing for {self.target.name}",)
+        return (_ROUNDED,)
 
     def prepare(self, scratch: Path) -> PassReport:
         """Run edgec's passes only."""
@@ -489,6 +512,7 @@ class _Job:
                         "disabled": list(settings.disabled),
                         "cuts": settings.to_json()["cuts"],
                         "validate": self.options.validate,
+                        "f32": self.options.f32.value,
                     },
                     subject=self.name,
                     timeout=_PREPARE_TIMEOUT,
@@ -548,6 +572,8 @@ class _Job:
         they are, whatever the type of its results.
         """
         tolerance = self.options.tolerance
+        if tolerance is None and self._rounds_f32 and not halves:
+            halves = "f16"  # TF32 has as many bits after the point.
         if tolerance is None and halves:
             tolerance = Tolerance.of(DType(halves))
         known = entry.note if entry is not None else {}
@@ -580,6 +606,7 @@ class _Job:
             json.dumps(self._facts(), sort_keys=True),
             json.dumps(self.target.to_json(), sort_keys=True),
             json.dumps([fingerprint(), settings.level, settings.disabled, self.options.validate]),
+            self.options.f32.value,
             json.dumps(settings.to_json()["cuts"]),
         )
 

@@ -117,6 +117,7 @@ def _describe(arguments: Mapping[str, Any]) -> Any:
 def _prepare(arguments: Mapping[str, Any]) -> Any:
     from edgec.targets import Target
     from edgec.toolchain.kernels.cpu.source import Cut
+    from edgec.toolchain.precision import F32
     from edgec.toolchain.prepare import prepare_file
     from edgec.toolchain.program import ProgramInfo
 
@@ -131,6 +132,7 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         disabled=tuple(arguments["disabled"]),
         cuts={key: Cut.from_json(value) for key, value in arguments["cuts"].items()},
         validate=bool(arguments["validate"]),
+        f32=F32(arguments["f32"]),
     )
     return {
         "seconds": dict(prepared.seconds),

@@ -21,6 +21,7 @@ from edgec.toolchain.early_refusals import refuse_calls, refuse_doubles, refuse_
 from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.match.validation import Validation, validating
 from edgec.toolchain.passes import Pass, Situation, passes_for
+from edgec.toolchain.precision import F32
 from edgec.toolchain.program import ProgramInfo
 from edgec.toolchain.stablehlo import parse_stablehlo
 
@@ -72,6 +73,7 @@ def prepare_file(
     disabled: Collection[str] = (),
     cuts: Mapping[str, Cut] | None = None,
     validate: bool = False,
+    f32: F32 = F32.FULL,
 ) -> Prepared:
     """Run edgec's passes on `source` and write `output`, MLIR bytecode with its locations.
 
@@ -85,6 +87,7 @@ def prepare_file(
         narrow: compute 64-bit integers in 32 bits.
         disabled: names of passes to leave out.
         cuts: tiles for edgec's own kernels that were measured to be best, by kernel.
+        f32: how products of f32 are computed, where the device has a choice.
         validate: compare each match with the operations it was read from (`match.description`).
 
     Raises:
@@ -112,6 +115,7 @@ def prepare_file(
         target=target,
         level=level,
         narrow=narrow,
+        f32=f32,
         cuts=cuts or {},
     )
     if situation.is_stablehlo:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from edgec.runtime.kernel_share import KernelShare
     from edgec.targets import Target
     from edgec.toolchain import Compiled, CompileOptions
+    from edgec.toolchain.precision import F32
 
 __all__ = ["compile"]
 
@@ -93,6 +94,15 @@ def compile(
             show_default=False,
         ),
     ] = None,
+    f32: Annotated[
+        str,
+        typer.Option(
+            "--f32",
+            metavar="full|tf32",
+            help="How CUDA multiplies f32: with all its bits, or rounded to nearest TF32 first "
+            "(11 bits; faster, off by about 3e-4 a product).",
+        ),
+    ] = "full",
     validate: Annotated[
         bool,
         typer.Option(
@@ -165,6 +175,7 @@ def compile(
         cache=cache,
         keep_temps=keep_temps,
         tolerance=tolerance,
+        f32=_precision(f32),
         validate=validate,
     )
     if print_passes:
@@ -260,6 +271,16 @@ def _commands(program: Path, targets: Sequence["Target"], options: "CompileOptio
         },
         blocks=tuple(shlex.join(line) for line in lines),
     )
+
+
+def _precision(word: str) -> "F32":
+    from edgec.toolchain.precision import F32
+
+    try:
+        return F32(word)
+    except ValueError:
+        known = " or ".join(each.value for each in F32)
+        raise UsageError(f"--f32 takes no {word}", hint=f"say {known}") from None
 
 
 def _passes(

@@ -10,6 +10,7 @@ from edgec.targets import Target
 from edgec.toolchain.ir.functions import entry_block, functions, inside
 from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.spec import Answers
+from edgec.toolchain.precision import F32
 from edgec.toolchain.program import Dialect, ProgramInfo
 
 __all__ = ["Situation"]
@@ -26,6 +27,7 @@ class Situation:
         target: the device it is compiled for.
         level: 0 to 3, as in `-O2`.
         narrow: compute 64-bit integers in 32 bits.
+        f32: how products of f32 are computed, where the device has a choice.
         cuts: tiles for edgec's own kernels that were measured to be best, by kernel.
         answers: what the device's kernels said to each description that was found so far.
     """
@@ -36,6 +38,7 @@ class Situation:
     target: Target
     level: int = 2
     narrow: bool = False
+    f32: F32 = F32.FULL
     cuts: Mapping[str, Cut] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
 

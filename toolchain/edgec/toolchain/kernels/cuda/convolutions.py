@@ -11,7 +11,7 @@ from edgec.toolchain.kernels.cuda.choice import choose
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.cuda.products import NOT_SPLIT
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.gpu.tails import RELU_ALONE, find_finish
+from edgec.toolchain.kernels.gpu.tails import CLIPS_BY_NUMBERS, find_finish
 from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.match.convolution import read_convolution
 
@@ -27,7 +27,7 @@ def rewrite_convolution(op: Any, library: Library) -> None:
     found = read_convolution(op, _MULTIPLE if str(element) in _ELEMENTS else 0)
     if found is None:
         return
-    tail, _ = find_finish(found.value, element, found.outputs, RELU_ALONE)
+    tail, _ = find_finish(found.value, element, found.outputs, CLIPS_BY_NUMBERS)
     with ir.InsertionPoint(tail.last.owner.operation):
         c = found.gathered(_MULTIPLE)
         sizes = (c.rows, c.outputs, c.inputs)
@@ -56,14 +56,15 @@ def rewrite_convolution(op: Any, library: Library) -> None:
                     **{"pixel": c.pixel, "steps_part": choice.steps},
                 },
                 folded={
-                    **{"taps": c.taps, "taps_wide": c.taps_wide, "what": tail.what},
+                    **tail.folded,
+                    **{"taps": c.taps, "taps_wide": c.taps_wide},
                     **{"stride_high": c.strides[0], "stride_wide": c.strides[1]},
                     **{"pad_high": c.pads[0], "pad_wide": c.pads[2]},
                 },
                 constants={
                     **choice.tile,
                     "SPLIT": split,
-                    "PRECISION": "tf32x3",
+                    "PRECISION": library.precision,
                     **({} if split else NOT_SPLIT),
                 },
                 multiples=dict.fromkeys(("inputs", "outputs", "pixel"), _MULTIPLE),

@@ -87,6 +87,7 @@ class Library(Dispatches):
 
     Attributes:
         gpu: what is known of it.
+        precision: how f32 is multiplied, in Triton's words.
         answers: what became of each description.
         launches: what was called, in order.
     """
@@ -97,9 +98,11 @@ class Library(Dispatches):
         gpu: Gpu,
         binaries: Binaries | None = None,
         answers: Answers | None = None,
+        precision: str = "tf32x3",
     ) -> None:
         super().__init__(module, "ptx", '"cuda", "cuda-nvptx-fb"')
         self.gpu = gpu
+        self.precision = precision
         self.answers = answers or Answers()
         self.launches: list[Launch] = []
         self._binaries = binaries or (TritonCompiler() if has_triton() else Prebuilt())

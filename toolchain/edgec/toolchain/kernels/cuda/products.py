@@ -1,126 +1,188 @@
-"""A `dot_general` to a dispatch of the product kernel.
+"""A product of matrices to a dispatch of the product kernel.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
 
+import math
 from typing import Any
 
 from iree.compiler import ir
 
+from edgec.toolchain.ir.read import element_type
+from edgec.toolchain.ir.write import shape
 from edgec.toolchain.kernels.cuda.choice import Choice, choose
 from edgec.toolchain.kernels.cuda.library import Launch, Library
+from edgec.toolchain.kernels.cuda.variants import Constant
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.gpu.tails import RELU_ALONE, find_finish
-from edgec.toolchain.kernels.spec import Declined
-from edgec.toolchain.match.product import LEAST_WORK, product_sizes
+from edgec.toolchain.kernels.gpu.tails import CLIPS_BY_NUMBERS, Finish, find_finish
+from edgec.toolchain.kernels.spec import Declined, Kernel, Work
+from edgec.toolchain.match.description import validate
+from edgec.toolchain.match.matrix_product import MatrixProduct, Side, read_product
 
-__all__ = ["rewrite_product"]
+__all__ = ["NOT_SPLIT", "rewrite_product"]
 
 ELEMENTS = ("f16", "bf16", "f32")
+_LEAST_WORK = 1 << 19
+_GROUP = 8
+NOT_SPLIT: dict[str, Constant] = {"work": None, "counters": None, "slot": 0}
+"""Constants of a kernel that sums in one part."""
 
 
 def rewrite_product(op: Any, library: Library) -> None:
     """Replace `op` and what follows it by a kernel, if it is a product that one takes."""
-    if op.name != "stablehlo.dot_general":
+    found = read_product(op)
+    if isinstance(found, str):
+        library.answers.record(op, "product", Work(), Declined(reason=found))
         return
-    left, right = op.operands
-    (value,) = op.results
-    element = left.type.element_type
-    static = all(v.type.has_static_shape for v in (left, right, value))
-    if not static or str(element) not in ELEMENTS or right.type.element_type != element:
+    reason = _unfit(found)
+    if reason:
+        library.answers.record(op, str(found), found.work, Declined(reason=reason))
         return
-    if str(value.type.element_type) not in (str(element), "f32"):
-        return
-    sizes = product_sizes(op)
-    if sizes is None:
-        return
-    batch, m, n, k, turned = sizes
-    if n % 8 or k % 8 or m * n * k * batch < LEAST_WORK:
-        return
-    if max(m * k, k * n, m * n) * batch >= 2**31:
-        return
-    tail, _ = find_finish(value, element, n, RELU_ALONE)
-    wide = tail.what & 4
+    tail, _ = find_finish(found.value, _element(found.element), found.n, CLIPS_BY_NUMBERS)
     choice = choose(
         library.gpu,
-        (m, n, k),
-        batch=batch,
-        f32=str(element) == "f32",
-        large=library.has_descriptors and not wide,
+        (found.m, found.n, found.k),
+        batch=found.count,
+        f32=found.element == "f32",
+        large=library.has_descriptors and _is_large(found, tail),
     )
+    validate(found, "product")
     with ir.InsertionPoint(tail.last.owner.operation):
-        flat = ir.RankedTensorType.get([batch, m, n], tail.last.type.element_type)
-        reads = {"a": left, "b": right, "bias": tail.bias or left, "other": tail.other or left}
-        name = f"product_{'nt' if turned else 'nn'}_{choice.form}_{element}"
+        kind = element_type(tail.last)
+        flat = ir.RankedTensorType.get([found.count, found.m, found.n], kind)
+        reads = {"a": found.left.value, "b": found.right.value}
+        reads |= {"bias": tail.bias or found.left.value, "other": tail.other or found.left.value}
         launch = _large if choice.form == "large" else _tiled
-        results = library.call(
-            launch(name, choice, sizes, reads, flat, tail.what, library.gpu.multiprocessors)
-        )
-        if not isinstance(results, Declined):
-            replace(tail.last, results[0])
+        results = library.call(launch(found, choice, reads, flat, tail.folded, library))
+        if isinstance(results, Declined):
+            library.answers.record(op, str(found), found.work, results)
+            return
+        library.answers.record(op, str(found), found.work, Kernel(name=f"product {choice.form}"))
+        replace(tail.last, results[0])
+
+
+def _unfit(found: MatrixProduct) -> str:
+    """Why no kernel takes a product; empty if one does."""
+    result = str(element_type(found.value))
+    if found.element not in ELEMENTS or found.right.element != found.element:
+        return f"elements of {found.left.element} and {found.right.element}"
+    if result not in (found.element, "f32"):
+        return f"sums of {found.element} rounded to {result}"
+    if found.count * found.m * found.n * found.k < _LEAST_WORK:
+        return "too small to be worth a kernel of its own"
+    if len(found.batch) > 2:
+        return "a batch of three indices that lie apart"
+    if min(found.left.own, found.left.inner) != 1 and min(found.right.own, found.right.inner) != 1:
+        return "no side has neighbouring elements"
+    sizes = [found.count * found.m * found.n]
+    sizes += [math.prod(shape(side.value)) for side in (found.left, found.right)]
+    return "2^31 elements or more" if max(sizes) >= 2**31 else ""
+
+
+def _element(name: str) -> Any:
+    return ir.Type.parse(name)
+
+
+def _is_large(found: MatrixProduct, tail: Finish) -> bool:
+    """Whether tiles can be copied by descriptor: rows that lie one after the other, of 16 bytes."""
+    left, right = found.left, found.right
+    dense = (left.inner, left.own) == (1, found.k) and (right.inner, right.own) in (
+        (1, found.k),
+        (found.n, 1),
+    )
+    whole = not (found.n % 8 or found.k % 8 or left.start or right.start)
+    return not found.batch and dense and whole and not tail.what & 4
 
 
 def _tiled(
-    name: str,
+    found: MatrixProduct,
     choice: Choice,
-    sizes: tuple[int, int, int, int, bool],
     reads: dict[str, Any],
     result: Any,
-    what: int,
-    _: int,
+    after: dict[str, int],
+    library: Library,
 ) -> Launch:
-    batch, m, n, k, turned = sizes
     split = choice.parts > 1
-    part = choice.steps * choice.inner
     room = choice.tiles * choice.parts * choice.rows * choice.columns
     work = {"work": ir.RankedTensorType.get([room], ir.F32Type.get())}
-    numbers = {"m": m, "n": n, "k": k, "k_part": part, "a_step": m * k, "b_step": k * n}
+    numbers = {"m": found.m, "n": found.n, "k": found.k, "k_part": choice.steps * choice.inner}
+    heads = found.batch[-1] if found.batch else 1
+    steps = {
+        "heads": heads,
+        **_steps("a", "row", found.left),
+        **_steps("b", "column", found.right),
+    }
+    constants: dict[str, Constant] = {}
+    for name, step in steps.items():
+        # What is 0 or 1 decides how a kernel reads; other steps are numbers like any.
+        if step in (0, 1):
+            constants[name] = step
+        else:
+            numbers[name] = step
+    grouped = {
+        "ROWS": _GROUP if found.left.own == 1 and found.m % _GROUP == 0 else 1,
+        "COLUMNS": _GROUP if found.right.own == 1 and found.n % _GROUP == 0 else 1,
+    }
+    word = "t" if found.left.inner != 1 else "n"
+    word += "t" if found.right.inner == 1 else "n"
     return Launch(
-        name=name,
+        name=f"product_{word}_{choice.form}_{found.element}",
         source="product",
-        grid=(choice.tiles, choice.parts, batch),
+        grid=(choice.tiles, choice.parts, found.count),
         warps=choice.warps,
         stages=choice.stages,
         reads=reads,
         writes={"c": result, **(work if split else {})},
         numbers=numbers,
-        folded={"what": what},
+        folded=after,
         constants={
             **choice.tile,
-            "TRANSPOSED": turned,
+            **constants,
+            **grouped,
             "SPLIT": split,
-            "PRECISION": "tf32x3",
+            "PRECISION": library.precision,
             **({} if split else NOT_SPLIT),
         },
-        multiples=dict.fromkeys(("n", "k", "k_part", "a_step", "b_step"), 8),
+        multiples={
+            name: _GROUP
+            for name, value in numbers.items()
+            if name not in ("m", "heads") and value % _GROUP == 0
+        },
         counters=choice.tiles if split else 0,
     )
 
 
-NOT_SPLIT = {"work": None, "counters": None, "slot": 0}
-"""Constants of a kernel that sums in one part."""
+def _steps(letter: str, own: str, side: Side) -> dict[str, int]:
+    """A side's place as the kernel's parameters."""
+    outer, inner = ((0, 0, *side.batch)[-2:]) if side.batch else (0, 0)
+    return {
+        f"{letter}_at": side.start,
+        f"{letter}_batch": outer,
+        f"{letter}_head": inner,
+        f"{letter}_{own}": side.own,
+        f"{letter}_inner": side.inner,
+    }
 
 
 def _large(
-    name: str,
+    found: MatrixProduct,
     choice: Choice,
-    sizes: tuple[int, int, int, int, bool],
     reads: dict[str, Any],
     result: Any,
-    what: int,
-    multiprocessors: int,
+    after: dict[str, int],
+    library: Library,
 ) -> Launch:
-    _, m, n, k, turned = sizes
+    turned = found.right.inner == 1
     return Launch(
-        name=name,
+        name=f"product_{'nt' if turned else 'nn'}_large_{found.element}",
         source="large_product",
-        grid=(min(choice.tiles, multiprocessors), 1, 1),
+        grid=(min(choice.tiles, library.gpu.multiprocessors), 1, 1),
         warps=choice.warps,
         stages=choice.stages,
         reads=reads,
         writes={"c": result},
-        numbers={"m": m, "n": n, "k": k},
-        folded={"what": what},
+        numbers={"m": found.m, "n": found.n, "k": found.k},
+        folded=after,
         constants={**choice.tile, "TRANSPOSED": turned},
-        multiples={"n": 8, "k": 8},
+        multiples={"n": _GROUP, "k": _GROUP},
     )

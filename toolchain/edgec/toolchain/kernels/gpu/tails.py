@@ -101,6 +101,14 @@ class Finish(Description):
         return [_bits(number) for number in (clip.slope, clip.low, clip.high)]
 
     @property
+    def folded(self) -> dict[str, int]:
+        """The same by the names of a kernel's parameters."""
+        return {
+            "what": self.what,
+            **dict(zip(("clip_slope", "clip_low", "clip_high"), self.numbers, strict=True)),
+        }
+
+    @property
     def operands(self) -> tuple[Any, ...]:
         """The sums, and what else is read."""
         return tuple(v for v in (self.total, self.bias, self.other) if v is not None)

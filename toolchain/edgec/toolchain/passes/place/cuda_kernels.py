@@ -7,6 +7,7 @@ from edgec.targets import Backend, Gpu
 from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
+from edgec.toolchain.precision import F32
 
 __all__ = ["CudaKernels"]
 
@@ -20,9 +21,9 @@ class CudaKernels:
     (`kernels/cuda/triton`), compiled when they are needed (with `edgec[cuda]`) or beforehand, and
     linked into the module as external executables, so that it stays one file. They sum in f32 and
     take along the bias, the activation and the residual that follow element by element, rounding
-    once at the end; f32 is multiplied as three products that keep its precision. Sizes that are no
-    multiple of 8 (16 bytes, which the copies take at once) and other types stay with the compiler,
-    which sums f16 and bf16 in f32 then.
+    once at the end; f32 is multiplied as three products that keep its precision. Products are read
+    where they lie, with any sizes and strides; other types stay with the compiler, which sums f16
+    and bf16 in f32 then.
 
     Measured on an H200 (`docs/benchmarks_cuda.md`), plain IREE and with this: BERT-base in f16
     2.22 and 0.62 ms, ResNet-50 34.8 and 0.59 (f32: 61.0 and 1.27), 8192 x 8192 x 8192 in f16 7.17
@@ -31,6 +32,7 @@ class CudaKernels:
 
     gpu: Gpu
     answers: Answers = field(default_factory=Answers)
+    f32: F32 = F32.FULL
 
     name = "cuda-kernels"
     purpose = Purpose.SPEED
@@ -41,11 +43,9 @@ class CudaKernels:
         target = situation.target
         fits = situation.is_stablehlo and target.backend is Backend.CUDA and situation.level > 1
         gpu = target.gpu
-        return (
-            cls(gpu=gpu, answers=situation.answers)
-            if fits and gpu is not None and gpu.kernels
-            else None
-        )
+        if not fits or gpu is None or not gpu.kernels:
+            return None
+        return cls(gpu=gpu, answers=situation.answers, f32=situation.f32)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
@@ -55,6 +55,6 @@ class CudaKernels:
         from edgec.toolchain.kernels.cuda.placing import place_kernels
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            library = Library(module, self.gpu, answers=self.answers)
+            library = Library(module, self.gpu, answers=self.answers, precision=self.f32.triton)
             place_kernels(module, library)
             return library.calls

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from edgec.toolchain.kernels.cuda.triton.finish import finish, join
+from edgec.toolchain.kernels.cuda.triton.finish import finish, join, multiply
 
 __all__ = ["convolution"]
 
@@ -12,6 +12,7 @@ __all__ = ["convolution"]
 def convolution(
     x, w, bias, other, c, work, counters, images, high, wide, inputs, out_high, out_wide, outputs,
     pixel, taps_wide, taps, stride_high, stride_wide, pad_high, pad_wide, steps_part, slot, what,
+    clip_slope, clip_low, clip_high,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     SPLIT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -54,11 +55,14 @@ def convolution(
         values = tl.load(x_at, mask=inside[:, None] & (channel[None, :] < inputs), other=0.0)
         w_at = w + (tap * inputs + channel)[:, None] * outputs + column_in[None, :]
         weights = tl.load(w_at, mask=channel[:, None] < inputs, other=0.0)
-        total = tl.dot(values, weights, total, input_precision=PRECISION)
+        total = multiply(values, weights, total, PRECISION)
     done = True
     if SPLIT:
         total, done = join(
             total, work, counters + slot, tile, tl.num_programs(0), part, parts, BM, BN
         )
     if done:
-        finish(total, bias, other, c, row, column, m, outputs, tl.program_id(2), what)
+        finish(
+            total, bias, other, c, row, column, m, outputs, tl.program_id(2),
+            what, clip_slope, clip_low, clip_high,
+        )  # fmt: skip

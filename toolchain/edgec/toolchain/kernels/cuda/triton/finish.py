@@ -3,24 +3,73 @@
 import triton
 import triton.language as tl
 
-__all__ = ["finish", "gate", "join"]
+__all__ = ["clipped", "finish", "finished", "gate", "join", "multiply"]
+
+
+@triton.jit
+def multiply(x, y, total, PRECISION: tl.constexpr):
+    """total + x y. Of f32, "tf32x3" keeps the precision by three products of the matrix units.
+
+    "tf32" takes one, of both sides rounded to nearest: the units themselves would cut them, always
+    towards 0, and errors of one sign add up over the layers of a network.
+    """
+    if x.dtype == tl.float32 and PRECISION == "tf32":
+        x = rounded(x)
+        y = rounded(y)
+    return tl.dot(x, y, total, input_precision=PRECISION)
+
+
+@triton.jit
+def rounded(x):
+    """f32 rounded to the 11 bits that TF32 keeps."""
+    bits = (x.to(tl.int32, bitcast=True) + 0x1000) & -8192
+    return bits.to(tl.float32, bitcast=True)
 
 
 @triton.jit
 def gate(x, kind):
-    """x / (1 + exp(-p(x))): 1 is GELU by tanh, 2 GELU by erf (off by at most 3e-5), 3 SiLU.
+    """An activation by its number, right to 1e-6 of 1 + |x|.
 
-    All have p(x) = x (a + b x^2 + c x^4), so that one piece of code serves them. For erf the three
-    numbers are a fit of log(phi / (1 - phi)), phi the normal distribution, good up to x^2 = 30,
-    where the result is x or 0 in f32.
+    1 is GELU by tanh, 2 GELU by erf, 3 SiLU, 4 the sigmoid, 5 tanh, 6 hard swish, 7 hard sigmoid.
     """
-    if kind != 0:
-        a = tl.where(kind == 1, 1.5957691216057308, tl.where(kind == 2, 1.59496522, 1.0))
-        b = tl.where(kind == 1, 0.07135481282, tl.where(kind == 2, 0.0740572074, 0.0))
-        c = tl.where(kind == 2, -0.000710478817, 0.0)
+    if kind == 2:
+        # x > 0 ? x - x q / 2 : x q / 2, q = erfc(|x| / sqrt 2) by Abramowitz and Stegun 7.1.26.
+        size = tl.abs(x)
+        t = 1.0 / (1.0 + 0.2316418954 * size)
+        q = 1.421413741 + t * (-1.453152027 + t * 1.061405429)
+        q = t * (0.254829592 + t * (-0.284496736 + t * q))
+        x = tl.maximum(x, 0.0) - 0.5 * size * q * tl.exp(-0.5 * tl.minimum(size * size, 160.0))
+    elif kind == 5:
+        size = tl.minimum(tl.abs(x), 40.0)
+        square = size * size
+        series = square * (0.1333333333 - square * 0.05396825397)
+        near = size * (1.0 + square * -0.3333333333 + square * series)
+        far = 1.0 - 2.0 / (1.0 + tl.exp(2.0 * size))
+        value = tl.where(size < 0.2, near, far)
+        x = tl.where(x < 0, -value, value)
+    elif kind >= 6:
+        share = tl.minimum(tl.maximum(x / 6.0 + 0.5, 0.0), 1.0)
+        x = tl.where(kind == 6, x * share, share)
+    elif kind != 0:
+        a = tl.where(kind == 1, 1.5957691216057308, 1.0)
+        b = tl.where(kind == 1, 0.07135481282, 0.0)
         square = tl.minimum(x * x, 30.0)
-        x = x / (1.0 + tl.exp(-x * (a + square * (b + square * c))))
+        # Beyond 80 the result is 0 in f32, and exp would leave its range.
+        below = 1.0 + tl.exp(tl.minimum(-x * (a + square * b), 80.0))
+        x = tl.where(kind == 4, 1.0, x) / below
     return x
+
+
+@triton.jit
+def clipped(x, slope, low, high):
+    """min(max(x if x > 0 else slope * x, low), high); the numbers are the bits of f32."""
+    x = tl.maximum(x, 0.0) + _number(slope) * tl.minimum(x, 0.0)
+    return tl.minimum(tl.maximum(x, _number(low)), _number(high))
+
+
+@triton.jit
+def _number(bits):
+    return tl.full((), bits, tl.int32).to(tl.float32, bitcast=True)
 
 
 @triton.jit
@@ -55,21 +104,37 @@ def join(total, work, counters, tile, tiles, part, parts, BM: tl.constexpr, BN: 
 
 
 @triton.jit
-def finish(total, bias, other, c, row, column, m, n, batch, what):
-    """Store the tile at `row` and `column` of product number `batch`, [m, n], finished.
+def finished(total, bias, other, row, column, m, n, batch, what, clip_slope, clip_low, clip_high):
+    """The tile at `row` and `column` of product number `batch`, [m, n], with what follows it.
 
-    In this order, by the bits of `what`: 1 adds `bias` [n], bits 8 to 11 are a `gate`, 2 adds
-    `other` [batch, m, n], 8 takes max(x, 0), 4 stores f32.
+    By the bits of `what`, in this order: 1 adds `bias` [n], bits 8 to 11 are a `gate`, 2 adds
+    `other` [batch, m, n], 8 takes max(x, 0), 16 clips by the numbers of the call (before `other`
+    with 32, too); 4 is for who stores it.
     """
-    fits = (row[:, None] < m) & (column[None, :] < n)
-    at = row[:, None].to(tl.int64) * n + column[None, :] + batch.to(tl.int64) * m * n
     if what & 1:
         total += tl.load(bias + column, mask=column < n, other=0.0).to(tl.float32)[None, :]
     total = gate(total, (what >> 8) & 15)
+    if (what & 48) == 48:
+        total = clipped(total, clip_slope, clip_low, clip_high)
     if what & 2:
+        fits = (row[:, None] < m) & (column[None, :] < n)
+        at = row[:, None].to(tl.int64) * n + column[None, :] + batch.to(tl.int64) * m * n
         total += tl.load(other + at, mask=fits, other=0.0).to(tl.float32)
     if what & 8:
         total = tl.maximum(total, 0.0)
+    if (what & 48) == 16:
+        total = clipped(total, clip_slope, clip_low, clip_high)
+    return total
+
+
+@triton.jit
+def finish(total, bias, other, c, row, column, m, n, batch, what, clip_slope, clip_low, clip_high):
+    """Store a tile as `finished` gives it; in f32 by the bit 4 of `what`."""
+    total = finished(
+        total, bias, other, row, column, m, n, batch, what, clip_slope, clip_low, clip_high
+    )
+    fits = (row[:, None] < m) & (column[None, :] < n)
+    at = row[:, None].to(tl.int64) * n + column[None, :] + batch.to(tl.int64) * m * n
     if what & 4:
         tl.store(c.to(tl.pointer_type(tl.float32)) + at, total, mask=fits)
     else:

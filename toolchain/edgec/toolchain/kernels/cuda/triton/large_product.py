@@ -3,14 +3,14 @@
 import triton
 import triton.language as tl
 
-from edgec.toolchain.kernels.cuda.triton.finish import gate
+from edgec.toolchain.kernels.cuda.triton.finish import finished
 
 __all__ = ["large_product"]
 
 
 @triton.jit
 def large_product(
-    a, b, bias, other, c, m, n, k, what,
+    a, b, bias, other, c, m, n, k, what, clip_slope, clip_low, clip_high,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TRANSPOSED: tl.constexpr,
 ):  # fmt: skip
     """C = finish(A B) as in `product`, without batch, parts and f32 results.
@@ -42,23 +42,13 @@ def large_product(
         # Stored in two halves, so that more of the shared memory is left for the next tile's data.
         halves = tl.permute(tl.reshape(total, (BM, 2, HALF)), (0, 2, 1))
         left, right = tl.split(halves)
-        _store(left, bias, other, c_tiles, c, at_m, at_n, m, n, what, BM, HALF)
-        _store(right, bias, other, c_tiles, c, at_m, at_n + HALF, m, n, what, BM, HALF)
-
-
-@triton.jit
-def _store(
-    total, bias, other, c_tiles, c, at_m, at_n, m, n, what, BM: tl.constexpr, BN: tl.constexpr
-):
-    row = at_m + tl.arange(0, BM)
-    column = at_n + tl.arange(0, BN)
-    if what & 1:
-        total += tl.load(bias + column, mask=column < n, other=0.0).to(tl.float32)[None, :]
-    total = gate(total, (what >> 8) & 15)
-    if what & 2:
-        fits = (row[:, None] < m) & (column[None, :] < n)
-        at = row[:, None].to(tl.int64) * n + column[None, :]
-        total += tl.load(other + at, mask=fits, other=0.0).to(tl.float32)
-    if what & 8:
-        total = tl.maximum(total, 0.0)
-    c_tiles.store([at_m, at_n], total.to(c.dtype.element_ty))
+        row = at_m + tl.arange(0, BM)
+        for half in tl.static_range(2):
+            part = right if half else left
+            place = at_n + half * HALF
+            column = place + tl.arange(0, HALF)
+            part = finished(
+                part, bias, other, row, column, m, n, tl.full((), 0, tl.int32),
+                what, clip_slope, clip_low, clip_high,
+            )  # fmt: skip
+            c_tiles.store([at_m, place], part.to(c.dtype.element_ty))

@@ -1,28 +1,31 @@
-"""The matrix product in Triton, summed in f32, with what may follow it."""
+"""The matrix product in Triton over strided views, summed in f32, with what may follow it."""
 
 import triton
 import triton.language as tl
 
-from edgec.toolchain.kernels.cuda.triton.finish import finish, join
+from edgec.toolchain.kernels.cuda.triton.finish import finish, join, multiply
 
 __all__ = ["product"]
 
 
 @triton.jit
 def product(
-    a, b, bias, other, c, work, counters, m, n, k, k_part, a_step, b_step, slot, what,
-    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TRANSPOSED: tl.constexpr,
+    a, b, bias, other, c, work, counters, m, n, k, k_part,
+    heads, a_at, a_batch, a_head, a_row, a_inner, b_at, b_batch, b_head, b_column, b_inner,
+    slot, what, clip_slope, clip_low, clip_high,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     SPLIT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """C = finish(A B), one tile a program.
 
-    `a` is [batch, m, k]; `b` is [batch, k, n], or [batch, n, k] if TRANSPOSED; `c` is
-    [batch, m, n]. k and n are multiples of 8. Grid: (tiles of one product, parts, batch). Each
-    part sums `k_part` of the k, a multiple of BK. `a_step` and `b_step` are the elements from one
-    product of the batch to the next, 0 if all share it. `what`: see `finish`. If SPLIT (and
-    no batch), `work` holds an f32 tile for each part and tile, and `counters[slot:]` a zero for
-    each tile. PRECISION is how f32 is multiplied: "tf32x3" keeps its precision by three
-    products of the matrix units.
+    A[batch, head, i, j] is a[a_at + batch * a_batch + head * a_head + i * a_row + j * a_inner],
+    likewise B of a column and what is summed; `c` is dense [batches, heads, m, n]. Grid: (tiles of
+    one product, parts, batches * heads). Each part sums `k_part` of the k, a multiple of BK. ROWS
+    and COLUMNS are how many neighbouring rows of A, and columns of B, lie together and are inside
+    or not as one. `what` and the numbers
+    after it: see `finished`. If SPLIT (and no batch), `work` holds an f32 tile for each
+    part and tile, and `counters[slot:]` a zero for each tile. PRECISION: see `multiply`.
     """
     tile = tl.program_id(0)
     part = tl.program_id(1)
@@ -41,31 +44,33 @@ def product(
     inner = tl.arange(0, BK)
     first = part * k_part
     last = min(first + k_part, k)
+    outer = (batch // heads).to(tl.int64)
+    head = (batch % heads).to(tl.int64)
     row_in = tl.where(row < m, row, 0)
-    a_at = (
-        a + batch.to(tl.int64) * a_step + row_in[:, None].to(tl.int64) * k + inner[None, :] + first
-    )
-    b_at = b + batch.to(tl.int64) * b_step
+    if ROWS > 1:
+        row_in = tl.max_contiguous(tl.multiple_of(row_in, ROWS), ROWS)
     column_in = tl.where(column < n, column, 0)
-    if TRANSPOSED:
-        b_at += column_in[None, :].to(tl.int64) * k + inner[:, None] + first
-    else:
-        column_in = tl.max_contiguous(tl.multiple_of(column_in, 8), 8)
-        b_at += (inner[:, None] + first).to(tl.int64) * n + column_in[None, :]
+    if COLUMNS > 1:
+        column_in = tl.max_contiguous(tl.multiple_of(column_in, COLUMNS), COLUMNS)
+    a_from = a + a_at + outer * a_batch + head * a_head
+    b_from = b + b_at + outer * b_batch + head * b_head
+    a_from += row_in[:, None].to(tl.int64) * a_row + (inner[None, :] + first).to(tl.int64) * a_inner
+    b_from += column_in[None, :].to(tl.int64) * b_column
+    b_from += (inner[:, None] + first).to(tl.int64) * b_inner
     total = tl.zeros((BM, BN), dtype=tl.float32)
     for start in range(first, last, BK):
-        x = tl.load(a_at, mask=inner[None, :] < last - start, other=0.0)
-        y = tl.load(b_at, mask=inner[:, None] < last - start, other=0.0)
-        total = tl.dot(x, y, total, input_precision=PRECISION)
-        a_at += BK
-        if TRANSPOSED:
-            b_at += BK
-        else:
-            b_at += BK * n
+        x = tl.load(a_from, mask=inner[None, :] < last - start, other=0.0)
+        y = tl.load(b_from, mask=inner[:, None] < last - start, other=0.0)
+        total = multiply(x, y, total, PRECISION)
+        a_from += BK * a_inner
+        b_from += BK * b_inner
     done = True
     if SPLIT:
         total, done = join(
             total, work, counters + slot, tile, tl.num_programs(0), part, parts, BM, BN
         )
     if done:
-        finish(total, bias, other, c, row, column, m, n, batch, what)
+        finish(
+            total, bias, other, c, row, column, m, n, batch,
+            what, clip_slope, clip_low, clip_high,
+        )  # fmt: skip

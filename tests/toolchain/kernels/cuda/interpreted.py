@@ -1,0 +1,183 @@
+"""Programs of one CUDA kernel to how far off Triton's interpreter computes it, without a GPU.
+
+Run in a process of its own with TRITON_INTERPRET=1, since that is asked for when sources are
+imported: prints JSON, the relative error by case.
+"""
+
+import importlib
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+import triton.runtime.interpreter as interpreter
+from iree.compiler import ir
+
+from edgec.targets import find
+from edgec.toolchain.kernels.cuda.library import Launch, Library
+from edgec.toolchain.kernels.cuda.placing import place_kernels
+from edgec.toolchain.kernels.cuda.variants import Variant
+from edgec.toolchain.kernels.gpu.dispatches import Binary
+from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
+
+PACKAGE = "edgec.toolchain.kernels.cuda.triton"
+TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+
+
+_patch = interpreter._patch_lang_tensor
+
+
+def _patched(tensor: Any, scope: Any) -> None:
+    """Sizes of loops as plain numbers: NumPy no longer takes an array of one for one."""
+    _patch(tensor, scope)
+    tensor.__index__ = lambda self: self.handle.data.item()
+
+
+interpreter._patch_lang_tensor = _patched
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    name: str
+    function: Callable[..., Any]
+    shapes: tuple[tuple[int, ...], ...]
+    dtype: str = "float16"
+    precision: str = "tf32x3"
+
+
+class Unbuilt:
+    """Kernels without code: they are interpreted."""
+
+    folds = True
+
+    def find(self, variant: Variant) -> Binary:
+        return Binary(name=variant.symbol, data=b"ptx", threads=32, shared=0)
+
+
+def interpret(launch: Launch, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+    """What a call writes first, from what it reads by parameter."""
+    written = {
+        name: torch.full(
+            (math.prod(kind.shape),), float("nan"), dtype=TYPES[str(kind.element_type)]
+        )
+        for name, kind in launch.writes.items()
+    }
+    given: dict[str, Any] = {**tensors, **written, **launch.numbers, **launch.folded}
+    if launch.counters:
+        given |= {"counters": torch.zeros(launch.counters, dtype=torch.int32), "slot": 0}
+    source = getattr(importlib.import_module(f"{PACKAGE}.{launch.source}"), launch.source)
+    source[launch.grid](**given, **launch.constants)
+    if launch.counters:
+        assert not given["counters"].any(), "counters are left as they were found"
+    return written[next(iter(launch.writes))]
+
+
+def run(case: Case, seed: int) -> float:
+    """The relative error of one case."""
+    specs = [jax.ShapeDtypeStruct(shape, jnp.dtype(case.dtype)) for shape in case.shapes]
+    lowered = jax.jit(case.function, keep_unused=True).lower(*specs)
+    rng = np.random.default_rng(seed)
+    drawn = [rng.standard_normal(s, np.float32).astype(jnp.dtype(case.dtype)) for s in case.shapes]
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(str(lowered.compiler_ir("stablehlo")))
+        InlineCalls().run(module)
+        entry = module.body.operations[0].regions[0].blocks[0]
+        arguments = list(entry.arguments)
+        library = Library(module, find("cuda:sm_90").gpu, Unbuilt(), precision=case.precision)
+        place_kernels(module, library)
+        (launch,) = library.launches
+        tensors = {}
+        for name, value in launch.reads.items():
+            array = drawn[next(i for i, each in enumerate(arguments) if each == value)]
+            kind = TYPES[str(value.type.element_type)]
+            tensors[name] = torch.from_numpy(array.astype(np.float32).reshape(-1)).to(kind)
+        given = interpret(launch, tensors).to(torch.float64).numpy()
+    with jax.default_matmul_precision("highest"):
+        wide = [jnp.asarray(each.astype(np.float32)) for each in drawn]
+        truth = np.asarray(case.function(*wide), np.float64).reshape(-1)
+    return float(np.linalg.norm(given - truth) / np.linalg.norm(truth))
+
+
+def cases() -> list[Case]:
+    """Every kernel, on sizes that fit no tile."""
+
+    def plain(a: Any, b: Any) -> Any:
+        return a @ b
+
+    def turned(a: Any, b: Any) -> Any:
+        return a @ b.T
+
+    def heads(q: Any, k: Any) -> Any:
+        q, k = (each.reshape(2, 70, 3, 48).transpose(0, 2, 1, 3) for each in (q, k))
+        return jnp.einsum("bhqd,bhkd->bhqk", q, k)
+
+    def shared(a: Any, b: Any) -> Any:
+        return jnp.einsum("bmk,kn->bmn", a, b)
+
+    def tail(a: Any, b: Any, bias: Any, other: Any) -> Any:
+        return jax.nn.relu(a @ b.T + bias + other)
+
+    def gelu(a: Any, b: Any, bias: Any) -> Any:
+        return jax.nn.gelu(a @ b + bias, approximate=False)
+
+    def hard_swish(a: Any, b: Any, other: Any) -> Any:
+        y = a @ b
+        return y * jnp.clip(y / 6 + 0.5, 0, 1) + other
+
+    def clip(a: Any, b: Any, other: Any) -> Any:
+        y = a @ b
+        return jnp.clip(jnp.where(y > 0, y, 0.25 * y), -2, 20) + other
+
+    def convolution(x: Any, w: Any, bias: Any) -> Any:
+        layout = ("NHWC", "HWIO", "NHWC")
+        y = jax.lax.conv_general_dilated(x, w, (2, 2), [(1, 1)] * 2, dimension_numbers=layout)
+        return jax.nn.relu(y + bias)
+
+    def norm(x: Any, scale: Any, shift: Any) -> Any:
+        y = x.astype(jnp.float32)
+        y = y - y.mean(-1, keepdims=True)
+        y = y * jax.lax.rsqrt((y * y).mean(-1, keepdims=True) + 1e-5)
+        return (y * scale + shift).astype(x.dtype)
+
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        share = jax.nn.softmax(jnp.einsum("hqd,hkd->hqk", q, k) / 8)
+        return jnp.einsum("hqk,hkd->hqd", share, v)
+
+    return [
+        Case(name="product", function=plain, shapes=((100, 264), (264, 136))),
+        Case(name="odd sizes", function=plain, shapes=((99, 251), (251, 133))),
+        Case(name="in parts", function=plain, shapes=((40, 4096), (4096, 24))),
+        Case(name="a turned weight", function=turned, shapes=((65, 250), (131, 250))),
+        Case(name="f32", function=plain, shapes=((70, 130), (130, 90)), dtype="float32"),
+        Case(
+            name="tf32",
+            function=plain,
+            shapes=((70, 130), (130, 90)),
+            dtype="float32",
+            precision="tf32",
+        ),
+        Case(name="one row", function=plain, shapes=((1, 1024), (1024, 1000))),
+        Case(name="a vector", function=plain, shapes=((1000, 777), (777,))),
+        Case(name="heads in place", function=heads, shapes=((2, 70, 144), (2, 70, 144))),
+        Case(name="a batch of one weight", function=shared, shapes=((5, 33, 80), (80, 96))),
+        Case(name="tail", function=tail, shapes=((50, 256), (72, 256), (72,), (50, 72))),
+        Case(name="gelu", function=gelu, shapes=((50, 256), (256, 72), (72,))),
+        Case(name="hard swish", function=hard_swish, shapes=((50, 256), (256, 72), (50, 72))),
+        Case(name="clip", function=clip, shapes=((50, 256), (256, 72), (50, 72))),
+        Case(
+            name="convolution",
+            function=convolution,
+            shapes=((2, 17, 17, 24), (3, 3, 24, 40), (40,)),
+        ),
+        Case(name="norm", function=norm, shapes=((7, 200), (200,), (200,))),
+        Case(name="attention", function=attention, shapes=((2, 50, 64), (2, 77, 64), (2, 77, 64))),
+    ]
+
+
+if __name__ == "__main__":
+    print(json.dumps({case.name: run(case, seed) for seed, case in enumerate(cases())}))

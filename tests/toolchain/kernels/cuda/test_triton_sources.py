@@ -1,0 +1,128 @@
+"""The Triton sources compute what they should, by Triton's interpreter, and compile to PTX."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from iree.compiler import ir
+
+from edgec.targets import find
+from edgec.toolchain.cache import Cache
+from edgec.toolchain.kernels.cuda import prebuilt
+from edgec.toolchain.kernels.cuda.library import Library
+from edgec.toolchain.kernels.cuda.placing import place_kernels
+from edgec.toolchain.kernels.cuda.triton_compiler import (
+    TritonCompiler,
+    compile_variant,
+    has_triton,
+)
+from edgec.toolchain.kernels.cuda.variants import Variant
+from edgec.toolchain.kernels.gpu.dispatches import Binary
+from edgec.toolchain.kernels.spec import Declined
+
+pytestmark = pytest.mark.skipif(not has_triton(), reason="Triton is not here (edgec[cuda])")
+
+
+@pytest.fixture(scope="module")
+def errors() -> dict[str, float]:
+    script = Path(__file__).with_name("interpreted.py")
+    finished = subprocess.run(
+        [sys.executable, script],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr[-2000:]
+    return json.loads(finished.stdout.splitlines()[-1])
+
+
+def test_kernels_compute_what_the_program_does(errors) -> None:
+    assert 5e-5 < errors.pop("tf32") < 4e-4  # rounded to nearest, to 11 bits
+    wrong = {name: e for name, e in errors.items() if not e < (5e-6 if name == "f32" else 1e-3)}
+    assert errors
+    assert not wrong
+
+
+def variants(text: str, target: str, *, folds: bool) -> list[Variant]:
+    """The kernels that a program needs."""
+
+    class Asked:
+        def __init__(self) -> None:
+            self.folds = folds
+            self.variants: list[Variant] = []
+
+        def find(self, variant: Variant) -> Binary:
+            self.variants.append(variant)
+            return Binary(name=variant.symbol, data=b"ptx", threads=32, shared=0)
+
+    with ir.Context(), ir.Location.unknown():
+        asked, module = Asked(), ir.Module.parse(text)
+        place_kernels(module, Library(module, find(target).gpu, asked))
+        return asked.variants
+
+
+def product(m: int, n: int, k: int, element: str) -> str:
+    x, w, y = (f"tensor<{a}x{b}x{element}>" for a, b in ((m, k), (k, n), (m, n)))
+    return f"""
+func.func @main(%x: {x}, %w: {w}) -> {y} {{
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : ({x}, {w}) -> {y}
+  return %0 : {y}
+}}"""
+
+
+@pytest.mark.parametrize("target", ["cuda", "cuda:sm_90"])
+@pytest.mark.parametrize(
+    ("size", "element", "folds"),
+    [
+        ((128, 768, 3072), "f16", True),  # in parts
+        ((64, 256, 250), "bf16", False),  # no multiple of 8 inside
+        ((40, 264, 128), "f32", True),
+        ((4096, 4096, 64), "f16", True),  # copied by descriptor on Hopper
+    ],
+)
+def test_the_assembler_takes_what_triton_writes(tmp_path, target, size, element, folds) -> None:
+    from triton import knobs
+
+    (variant,) = variants(product(*size, element), target, folds=folds)
+    ptx, facts = compile_variant(variant)
+    path = tmp_path / "kernel.ptx"
+    path.write_bytes(ptx)
+    text = ptx.decode()
+    kinds = re.findall(r"\.param \.(\w+)", text.split(".visible .entry")[1].split(")")[0])
+    pointers = sum(kind[0] == "*" for _, kind in variant.types) + (facts["scratch"] > 0)
+    assert kinds == ["u64"] * pointers + ["u32"] * (len(kinds) - pointers)
+    assert f".entry edgec_{variant.symbol}(" in text
+    assert facts["shared"] <= find(target).gpu.shared_memory
+    assembler = knobs.nvidia.ptxas.path
+    command = [assembler, f"--gpu-name={variant.family}", str(path), "-o", str(tmp_path / "out")]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+
+
+def test_a_kernel_is_compiled_once(tmp_path) -> None:
+    cache = Cache(folder=tmp_path)
+    (variant,) = variants(product(64, 256, 64, "f16"), "cuda", folds=True)
+    first = TritonCompiler(cache).find(variant)
+    count, _ = cache.usage()
+    assert count == 1
+    assert TritonCompiler(cache).find(variant) == first
+
+
+def test_an_archive_serves_without_triton_as_long_as_the_sources_are_its_own(
+    tmp_path, monkeypatch
+) -> None:
+    (variant,) = variants(product(64, 256, 64, "f16"), "cuda", folds=False)
+    archive = tmp_path / "prebuilt.zip"
+    prebuilt.write(archive, [variant])
+    found = prebuilt.Prebuilt(archive).find(variant)
+    assert isinstance(found, Binary)
+    assert found.data == compile_variant(variant)[0]
+    (other,) = variants(product(64, 256, 250, "f16"), "cuda", folds=False)
+    assert isinstance(prebuilt.Prebuilt(archive).find(other), Declined)
+    monkeypatch.setattr(prebuilt, "sources_digest", lambda: "changed")
+    assert isinstance(prebuilt.Prebuilt(archive).find(variant), Declined)
