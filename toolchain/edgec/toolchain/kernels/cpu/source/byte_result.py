@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from edgec.toolchain.kernels.cpu.source.epilogue import literal
+from edgec.toolchain.kernels.cpu.source.literals import literal
 from edgec.toolchain.kernels.cpu.source.result import Result
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 

@@ -4,7 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["BINARY", "UNARY", "Epilogue", "Operand", "Step", "literal"]
+from edgec.toolchain.kernels.cpu.source.error_function import error_function
+from edgec.toolchain.kernels.cpu.source.literals import literal
+
+__all__ = ["BINARY", "UNARY", "Epilogue", "Operand", "Step"]
 
 UNARY: dict[str, str] = {
     "stablehlo.negate": "arith.negf",
@@ -105,17 +108,12 @@ class Epilogue:
             result = fresh()
             if step.name == "math.roundeven":
                 lines += _round(result, operands, kind, fresh)
+            elif step.name == "math.erf":
+                lines += error_function(result, operands, kind, fresh)
             else:
                 lines.append(f"{result} = {step.name} {operands} : {kind}")
             done.append(result)
         return lines, done[-1] if done else total
-
-
-def literal(value: float) -> str:
-    """A literal that MLIR reads back as the same f32."""
-    import struct
-
-    return f"0x{struct.unpack('<I', struct.pack('<f', value))[0]:08X}"
 
 
 def _round(result: str, value: str, kind: str, fresh: Callable[[], str]) -> list[str]:

@@ -7,7 +7,7 @@ the mean, the third writes the result, times a scale and plus a shift, one numbe
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from edgec.toolchain.kernels.cpu.source.epilogue import literal
+from edgec.toolchain.kernels.cpu.source.literals import literal
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 

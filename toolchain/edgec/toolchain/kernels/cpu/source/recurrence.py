@@ -8,7 +8,7 @@ the next, so that what the cache still holds of them is read first.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from edgec.toolchain.kernels.cpu.source.epilogue import literal
+from edgec.toolchain.kernels.cpu.source.literals import literal
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
