@@ -96,6 +96,38 @@ def test_defaults_follow_the_element_type() -> None:
     assert Tolerance.of(DType.I32) == Tolerance()
 
 
+def test_small_answers_are_not_right_for_being_small() -> None:
+    random = np.random.default_rng(3)
+    scores = random.standard_normal(1000)
+    softmax = (np.exp(scores) / np.exp(scores).sum()).astype(np.float32)
+    assert compare(softmax * np.float32(1 + 1e-6), softmax).ok
+    assert not compare(softmax * np.float32(1.1), softmax).ok
+    tiny = (1e-10 * scores).astype(np.float32)
+    assert compare(tiny * np.float32(1 + 1e-5), tiny).ok
+    assert not compare(np.zeros_like(tiny), tiny).ok
+    huge = (1e8 * scores).astype(np.float32)
+    assert compare(huge * np.float32(1 + 1e-5), huge).ok
+
+
+def test_many_small_differences_are_a_large_one() -> None:
+    expected = np.random.default_rng(4).standard_normal(4096).astype(np.float32)
+    off = expected + np.float32(3e-4)
+    assert np.abs(off - expected).max() < 5e-4
+    result = compare(off, expected)
+    assert not result.ok
+    assert "root mean square" in result.problem
+    one = expected.copy()
+    one[7] += 3e-4
+    assert compare(one, expected).ok
+
+
+def test_an_output_of_one_value_has_a_spread_too() -> None:
+    assert compare(f32(2.00005), f32(2)).ok
+    assert not compare(f32(2.001), f32(2)).ok
+    assert compare(f32(1e-6), f32(0)).ok
+    assert not compare(f32(1e-3), f32(0)).ok
+
+
 def test_complex_numbers_are_compared_by_distance() -> None:
     result = compare(np.array([3 + 4j]), np.array([0j]), Tolerance(absolute=4))
     assert not result.ok

@@ -1,6 +1,6 @@
 """Two arrays, or a module and its golden answers, compared number by number."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,20 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Tolerance:
-    """How far an answer may be off: `|actual - expected| <= absolute + relative * |expected|`."""
+    """How far an answer may be off.
+
+    `|actual - expected| <= absolute + relative * |expected| + spread * S`, where S is how far the
+    expected values of the output lie apart: their standard deviation, and at least a tenth of
+    their root mean square. Where `spread` counts, all differences together (their root mean
+    square) may be a third of that.
+    """
 
     absolute: float = 0.0
     relative: float = 0.0
+    spread: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (self.absolute >= 0 and self.relative >= 0):
+        if not (self.absolute >= 0 and self.relative >= 0 and self.spread >= 0):
             raise UsageError(f"a tolerance cannot be negative: {self}")
 
     @classmethod
@@ -39,19 +46,27 @@ class Tolerance:
         """The default for an element type: exact for integers and bool.
 
         Floats get about ten times the error that another order of summation makes in a network of
-        some dozen layers; 16-bit floats have 11 (f16) and 8 (bf16) significant bits.
+        some dozen layers, as a part of the output's own spread: a probability of 0.001 is not
+        right because it is near 0. 16-bit floats have 11 (f16) and 8 (bf16) significant bits.
         """
         return _DEFAULTS.get(dtype, cls())
 
 
+_SINGLE = Tolerance(relative=1e-5, spread=5e-4)
+_DOUBLE = Tolerance(relative=1e-9, spread=5e-8)
 _DEFAULTS = {
-    DType.F16: Tolerance(absolute=1e-2, relative=1e-2),
-    DType.BF16: Tolerance(absolute=5e-2, relative=5e-2),
-    DType.F32: Tolerance(absolute=1e-4, relative=1e-4),
-    DType.F64: Tolerance(absolute=1e-8, relative=1e-8),
-    DType.C64: Tolerance(absolute=1e-4, relative=1e-4),
-    DType.C128: Tolerance(absolute=1e-8, relative=1e-8),
+    DType.F16: Tolerance(relative=5e-3, spread=2e-2),
+    DType.BF16: Tolerance(relative=4e-2, spread=1e-1),
+    DType.F32: _SINGLE,
+    DType.F64: _DOUBLE,
+    DType.C64: _SINGLE,
+    DType.C128: _DOUBLE,
 }
+_LEAST_SPREAD = 0.1
+"""Of the root mean square; and of 1 for an output of zeros, which has no size of its own."""
+_TOGETHER = 1 / 3
+_MANY = 16
+"""So many values have a root mean square worth looking at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +85,7 @@ class Comparison:
         wrong: how many elements are outside.
         count: how many elements there are.
         tolerance: what was allowed.
+        error: the root mean square of the differences as a part of the expected values' spread.
     """
 
     ok: bool
@@ -82,6 +98,7 @@ class Comparison:
     wrong: int
     count: int
     tolerance: Tolerance
+    error: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types; numbers that JSON has not (NaN, infinity, complex) as text."""
@@ -97,6 +114,8 @@ class Comparison:
             "count": self.count,
             "absolute": self.tolerance.absolute,
             "relative": self.tolerance.relative,
+            "spread": self.tolerance.spread,
+            "error": _json_number(self.error),
         }
 
 
@@ -156,7 +175,8 @@ def _compare_elements(actual: np.ndarray, expected: np.ndarray, allowed: Toleran
         difference = np.where(same, 0.0, _distance(a, e))
         size = np.abs(_wide(expected))
         relative = np.where(same, 0.0, difference / np.maximum(size, _TINY))
-        limit = allowed.absolute + allowed.relative * size
+        scale = 0.0 if exact else _spread(e)
+        limit = allowed.absolute + allowed.relative * size + allowed.spread * scale
         # How far outside, in units of the limit; whatever is not finite on one side only is worst.
         excess = np.where(same, 0.0, difference / np.maximum(limit, _TINY))
         unequal_kind = ~same & ~(np.isfinite(difference) & np.isfinite(size))
@@ -166,6 +186,15 @@ def _compare_elements(actual: np.ndarray, expected: np.ndarray, allowed: Toleran
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(excess)), expected.shape))
     count = int(wrong.sum())
     problem = ""
+    together = _rms(difference[finite])
+    error = together / scale if scale else 0.0
+    if not count and allowed.spread and expected.size >= _MANY:
+        most = _rms(limit[finite]) * _TOGETHER
+        if together > most:
+            problem = (
+                f"the values are off by {error:.1e} of their spread in the root mean square, "
+                f"and {most / scale:.1e} is allowed"
+            )
     if count:
         place = f" at {list(at)}" if at else ""
         problem = (
@@ -173,7 +202,7 @@ def _compare_elements(actual: np.ndarray, expected: np.ndarray, allowed: Toleran
             f"and should be {expected[at]}"
         )
     return Comparison(
-        ok=count == 0,
+        ok=not problem,
         problem=problem,
         max_abs=float(np.max(difference, initial=0.0, where=finite)),
         max_rel=float(np.max(relative, initial=0.0, where=finite & np.isfinite(relative))),
@@ -183,7 +212,24 @@ def _compare_elements(actual: np.ndarray, expected: np.ndarray, allowed: Toleran
         wrong=count,
         count=expected.size,
         tolerance=allowed,
+        error=error,
     )
+
+
+def _spread(expected: np.ndarray) -> float:
+    """How far the finite values of an array lie apart."""
+    values = expected[np.isfinite(expected)]
+    size = _rms(values)
+    if not size:
+        return _LEAST_SPREAD
+    return max(_rms(values - values.mean()), _LEAST_SPREAD * size)
+
+
+def _rms(values: np.ndarray) -> float:
+    """The root mean square, of numbers of any size."""
+    sizes = np.abs(values)
+    most = float(sizes.max(initial=0.0))
+    return most * float(np.sqrt(np.mean((sizes / most) ** 2))) if most else 0.0
 
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -329,4 +375,4 @@ def _allowed(call: GoldenCall, number: int) -> Tolerance | None:
     if not call.within:
         return None
     usual = Tolerance.of(DType.of(call.outputs[number].dtype))
-    return Tolerance(absolute=max(usual.absolute, call.within[number]), relative=usual.relative)
+    return replace(usual, absolute=max(usual.absolute, call.within[number]))

@@ -123,9 +123,9 @@ def _row(checked: Checked) -> tuple[str, ...]:
     agree = f"{checked.agreed}/{comparison.count}"
     if checked.labels:
         return (checked.name, "labels", agree, "", "", f"{checked.share:.1%} agree", verdict)
-    allowed = (
-        f"{comparison.tolerance.absolute:.3g} + {comparison.tolerance.relative:.3g}·|expected|"
-    )
+    tolerance = comparison.tolerance
+    first = f"{tolerance.spread:.3g}·spread" if tolerance.spread else f"{tolerance.absolute:.3g}"
+    allowed = f"{first} + {tolerance.relative:.3g}·|expected|"
     return (
         checked.name,
         "values",
@@ -144,4 +144,4 @@ def _tolerance(
     if absolute is not None or relative is not None:
         return Tolerance(absolute=absolute or 0.0, relative=relative or 0.0)
     defaults = (Tolerance.of(dtype), Tolerance.of(DType.of(want.dtype)))
-    return max(defaults, key=lambda t: t.absolute)
+    return max(defaults, key=lambda t: t.spread)

@@ -3,7 +3,7 @@
 import json
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +77,7 @@ def check_module(
                 "weights": None if weights is None else str(weights),
                 "device": driver_uri(target.driver),
                 "devices": list(target.gpu.devices) if target.gpu else [],
-                "tolerance": None
-                if tolerance is None
-                else {"absolute": tolerance.absolute, "relative": tolerance.relative},
+                "tolerance": None if tolerance is None else asdict(tolerance),
             },
             subject=str(module),
             timeout=timeout,

@@ -7,7 +7,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -160,9 +160,7 @@ def compare_modules(
             "device": device,
             "weights": None if weights is None else str(weights),
             "seconds": seconds,
-            "tolerance": None
-            if tolerance is None
-            else {"absolute": tolerance.absolute, "relative": tolerance.relative},
+            "tolerance": None if tolerance is None else asdict(tolerance),
         },
         subject=str(candidate),
         timeout=timeout,
