@@ -11,6 +11,7 @@ __all__ = ["KINDS", "kind_of"]
 KINDS = {
     "users": "users",
     "onnx-nodes": "onnx_nodes",
+    "transformers": "hugging_face",
 }
 
 

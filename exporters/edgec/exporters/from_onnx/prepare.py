@@ -156,6 +156,7 @@ def _inferred(model: Any) -> Any:
     import onnx
 
     _forget_shapes(model)
+    _shape_constant_outputs(model)
     try:
         return onnx.shape_inference.infer_shapes(model, data_prop=True)
     except onnx.shape_inference.InferenceError as error:
@@ -163,6 +164,16 @@ def _inferred(model: Any) -> Any:
             f"ONNX cannot work out the shapes in the model: {_first_line(error)}",
             hint="give example inputs of shapes that the model takes",
         ) from error
+
+
+def _shape_constant_outputs(model: Any) -> None:
+    """Say the shapes of outputs that are constants: where no operation is, none is inferred."""
+    sizes = {tensor.name: tensor.dims for tensor in model.graph.initializer}
+    for value in model.graph.output:
+        for dim, size in zip(
+            value.type.tensor_type.shape.dim, sizes.get(value.name, ()), strict=False
+        ):
+            dim.dim_value = size
 
 
 class _Facts:
@@ -174,7 +185,7 @@ class _Facts:
         graph = model.graph
         self.constants = initializers(model)
         for node in graph.node:
-            if node.op_type == "Constant" and node.attribute[0].HasField("t"):
+            if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
                 self.constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
         self.shapes: dict[str, list[int | None]] = {}
         for value in (*graph.value_info, *graph.input, *graph.output):

@@ -65,7 +65,7 @@ class _Plain:
         self.integers: dict[str, str] = {}  # values of bytes to the same integers in f32
         self.constants = {t.name: numpy_helper.to_array(t) for t in self.graph.initializer}
         for node in self.graph.node:
-            if node.op_type == "Constant" and node.attribute[0].HasField("t"):
+            if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
                 self.constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
         self.kinds: dict[str, np.dtype[Any]] = {n: a.dtype for n, a in self.constants.items()}
         self.ranks: dict[str, int] = {n: a.ndim for n, a in self.constants.items()}

@@ -4,15 +4,28 @@ Each was measured against eager PyTorch with torch-mlir 20261001; the reason is 
 """
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 __all__ = ["decompositions"]
 
 
-@functools.cache
 def decompositions() -> Mapping[Any, Callable[..., Any]]:
     """What `ExportedProgram.run_decompositions` takes: torch-mlir's own table, mended."""
+    import torch
+
+    found = dict(_table())
+    # Operators that a library registers when it is imported.
+    for namespace, name, rule in (("transformers", "grouped_mm_fallback", _grouped_mm),):
+        operator = getattr(getattr(torch.ops, namespace), name, None)
+        if operator is not None:
+            found[operator.default] = rule
+    return found
+
+
+@functools.cache
+def _table() -> Mapping[Any, Callable[..., Any]]:
     import torch
     from torch._decomp import get_decompositions
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
@@ -38,6 +51,11 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
         aten.floor_divide.Scalar: _floor_divide,
         aten.div.Tensor_mode: _div_mode,
         aten.div.Scalar_mode: _div_mode,
+        aten.histc.default: _histc,
+        aten._grouped_mm.default: _grouped_mm,
+        aten.fft_fft.default: _fft,
+        aten.fft_fftn.default: _fftn,
+        aten.fft_fft2.default: _fft2,
     }
     return table
 
@@ -133,3 +151,84 @@ def _like(x: Any, y: Any) -> Any:
     import torch
 
     return y if isinstance(y, torch.Tensor) else torch.full_like(x, y)
+
+
+def _histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    """No lowering is known: count how many values lie between neighbouring bounds."""
+    import torch
+
+    if min == max:  # the bounds are the data's own
+        return NotImplemented
+    place = torch.floor((x.reshape(-1, 1) - min) / (max - min) * bins)
+    # The last bin holds its upper bound, too.
+    place = torch.where(x.reshape(-1, 1) == max, torch.full_like(place, bins - 1), place)
+    each = torch.arange(bins, device=x.device, dtype=x.dtype)
+    return (place == each).to(x.dtype).sum(0)
+
+
+def _grouped_mm(
+    x: Any, weights: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
+) -> Any:
+    """Rows that are sorted by group, each times its group's matrix; no lowering is known.
+
+    Few rows take their matrices along; many go through every group's, others' rows as zeros.
+    """
+    import torch
+
+    if offs is None or x.ndim != 2 or weights.ndim != 3 or bias is not None:
+        return NotImplemented
+    rows, groups = x.shape[0], weights.shape[0]
+    place = torch.arange(rows, device=x.device, dtype=offs.dtype)
+    group = (place.reshape(-1, 1) >= offs).to(torch.int64).sum(1)
+    if rows <= groups:
+        own = weights.index_select(0, group.clamp(max=groups - 1))
+        found = (x.unsqueeze(1) @ own).squeeze(1)
+        found = torch.where((group < groups).unsqueeze(1), found, torch.zeros_like(found))
+    else:
+        found = x.new_zeros(rows, weights.shape[2])
+        for number in range(groups):
+            mine = (group == number).unsqueeze(1)
+            found = found + torch.where(mine, x, torch.zeros_like(x)) @ weights[number]
+    return found if out_dtype is None else found.to(out_dtype)
+
+
+def _fft(x: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+    """By products with the matrices of the transform."""
+    import torch
+
+    if n not in (None, x.shape[dim]) or norm not in (None, "backward"):
+        return NotImplemented
+    if x.is_complex():
+        parts = torch.view_as_real(x)
+        (a, b), (c, d) = (_halves(parts[..., k], dim % x.ndim) for k in (0, 1))
+        return torch.complex(a - d, b + c)
+    return torch.complex(*_halves(x, dim % x.ndim))
+
+
+def _halves(x: Any, axis: int) -> tuple[Any, Any]:
+    """Real and imaginary part of the transform of real numbers along an axis."""
+    import torch
+
+    x = x.transpose(axis, -1)
+    places = torch.arange(x.shape[-1], device=x.device)
+    turns = places.reshape(-1, 1) * places % x.shape[-1]
+    angle = turns.to(x.dtype) * (2 * math.pi / x.shape[-1])
+    real, imaginary = x @ torch.cos(angle), -(x @ torch.sin(angle))
+    return real.transpose(axis, -1), imaginary.transpose(axis, -1)
+
+
+def _fftn(x: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+    """One axis after the other."""
+    axes = list(range(x.ndim)) if dim is None else list(dim)
+    if dim is None and s is not None:
+        axes = axes[-len(s) :]
+    sizes = [None] * len(axes) if s is None else list(s)
+    for axis, size in zip(reversed(axes), reversed(sizes), strict=True):
+        x = _fft(x, size, axis, norm)
+        if x is NotImplemented:
+            return x
+    return x
+
+
+def _fft2(x: Any, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
+    return _fftn(x, s, dim, norm)

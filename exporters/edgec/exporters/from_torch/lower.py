@@ -57,6 +57,8 @@ def to_stablehlo(graph: Any) -> bytes:
             PassManager.parse(_TO_STABLEHLO).run(module.operation)
         except ir.MLIRError as error:
             raise _lowering_refusal(messages, str(error), graph) from error
+        except (MemoryError, RuntimeError) as error:  # how C++ exceptions of its passes arrive
+            raise _died(error, messages) from error
         finally:
             handler.detach()
         only_stablehlo(module, _symbolic_shapes(graph))
@@ -98,6 +100,8 @@ def to_torch_dialect(graph: Any) -> bytes:
             PassManager.parse(_TORCH_TRIAL).run(importer.module.operation)
         except ir.MLIRError as error:
             raise _lowering_refusal(messages, str(error), graph) from error
+        except (MemoryError, RuntimeError) as error:
+            raise _died(error, messages) from error
         finally:
             handler.detach()
     return buffer.getvalue()
@@ -135,6 +139,17 @@ def _import_refusal(error: Exception, graph: Any) -> ExportError:
         f"torch-mlir cannot import the model: {text.splitlines()[0]}",
         where=user_line(node.meta.get("stack_trace")) if node is not None else None,
         hint="rewrite that operation with simpler ones",
+    )
+
+
+def _died(error: Exception, messages: Sequence[tuple[str, str]]) -> ExportError:
+    """A pass that ended in an exception of C++ instead of a refusal."""
+    where = next((place_of(location) for location, _ in messages if place_of(location)), None)
+    said = str(error).strip().splitlines()[:1] or [type(error).__name__]
+    return UnsupportedOp(
+        f"torch-mlir's passes died of the model: {said[0]}",
+        where=where,
+        hint="export it as ONNX (torch.onnx.export), which takes another road, or leave parts out",
     )
 
 

@@ -1,0 +1,147 @@
+"""One model of each family of `transformers`, from its own configuration made small.
+
+The library's mapping of configurations to models is the list. Sizes are cut by what an attribute's
+name says it counts, in several ways from very small to nearly the default; the first that builds
+and runs is taken. Inputs are made for the model's main input.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from benchmarks.zoo.kinds.torch_models import declare_torchvision, subject
+from benchmarks.zoo.subject import Built
+
+__all__ = ["build", "names"]
+
+_LENGTH, _PICTURE, _SOUND = 16, 64, 4000
+_MOST = 40_000_000  # parameters; a family that cannot be made smaller is left out
+
+
+def names() -> list[str]:
+    declare_torchvision()
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+
+    return sorted(MODEL_MAPPING_NAMES)
+
+
+def build(name: str) -> Built:
+    import torch
+
+    declare_torchvision()
+    torch.manual_seed(0)
+    problems = []
+    for cuts in _CUTS:
+        try:
+            model, inputs = _made(name, cuts)
+            with torch.no_grad():
+                model(**inputs)
+        except Exception as error:  # noqa: BLE001 - a cut that does not fit; another may
+            problems.append(f"{type(error).__name__}: {str(error).splitlines()[0][:80]}")
+            continue
+        return subject(model, kwargs=inputs)
+    raise SystemExit(f"no small {name} could be built: {'; '.join(problems)}")
+
+
+def _made(name: str, cuts: Mapping[str, int]) -> tuple[Any, dict[str, Any]]:
+    import torch
+    from transformers import CONFIG_MAPPING, AutoModel
+
+    config = CONFIG_MAPPING[name]()
+    for part in _parts(config):
+        _cut(part, cuts)
+    config.return_dict = True
+    with torch.device("meta"):
+        size = sum(p.numel() for p in AutoModel.from_config(config).parameters())
+    if size > _MOST:
+        raise ValueError(f"{size // 1_000_000} million parameters")
+    torch.manual_seed(0)
+    model = AutoModel.from_config(config).eval()
+    if hasattr(model.config, "use_cache"):
+        model.config.use_cache = False
+    return model, _inputs(model, config)
+
+
+# What an attribute's name counts → how many there shall be.
+_SMALL = {
+    r"^(hidden_size|d_model|n_embd|dim|embed_dim|encoder_hidden_size|model_dim)$": 64,
+    r"^(word_embed_proj_dim|embedding_size|projection_dim)$": 64,
+    r"^(intermediate_size|ffn_dim|d_ff|encoder_ffn_dim|decoder_ffn_dim|n_inner|mlp_dim)$": 96,
+    r"^(moe_intermediate_size|shared_expert_intermediate_size)$": 48,
+    r"(num_hidden_layers|n_layers?|num_layers|encoder_layers|decoder_layers|depth)$": 2,
+    r"(num_attention_heads|n_heads?|num_heads|encoder_attention_heads|decoder_attention_heads)$": 4,
+    r"^(num_key_value_heads|num_kv_heads)$": 2,
+    r"^(head_dim|d_kv)$": 16,
+    r"^(vocab_size|text_vocab_size)$": 256,
+    r"^(num_local_experts|num_experts|n_routed_experts)$": 4,
+    r"^(image_size)$": _PICTURE,
+    r"^(num_queries)$": 8,
+}
+_LAYERS = {key: value for key, value in _SMALL.items() if "layers" in key}
+_KEEP_WIDTH = {
+    key: value
+    for key, value in _SMALL.items()
+    if not key.startswith("^(hidden") and "heads" not in key
+}
+_CUTS: tuple[Mapping[str, int], ...] = (_SMALL, _KEEP_WIDTH, _LAYERS, {})
+
+
+def _parts(config: Any) -> Iterator[Any]:
+    """A configuration and those inside it."""
+    from transformers import PretrainedConfig
+
+    yield config
+    for value in list(vars(config).values()):
+        if isinstance(value, PretrainedConfig):
+            yield from _parts(value)
+
+
+def _cut(config: Any, cuts: Mapping[str, int]) -> None:
+    for key, value in list(vars(config).items()):
+        if isinstance(value, bool) or not isinstance(value, int):
+            continue
+        for pattern, size in cuts.items():
+            if re.search(pattern, key) and value > size:
+                setattr(config, key, size)
+        if cuts is _SMALL and key.endswith("token_id") and value >= 256:
+            setattr(config, key, 1)
+    types = getattr(config, "layer_types", None)
+    layers = getattr(config, "num_hidden_layers", None)
+    if isinstance(types, list) and isinstance(layers, int):
+        config.layer_types = types[:layers]
+
+
+def _inputs(model: Any, config: Any) -> dict[str, Any]:
+    import torch
+
+    text = config.get_text_config()
+    vocabulary = getattr(text, "vocab_size", None) or 100
+    ids = torch.randint(3, max(4, min(vocabulary, 250)), (1, _LENGTH))
+    main = model.main_input_name
+    if main == "input_ids":
+        found = {"input_ids": ids}
+    elif main == "pixel_values":
+        vision = getattr(config, "vision_config", config)
+        size = getattr(vision, "image_size", _PICTURE)
+        height, width = size if isinstance(size, list | tuple) else (size, size)
+        channels = getattr(vision, "num_channels", 3)
+        found = {"pixel_values": torch.randn(1, channels, height, width)}
+    elif main == "input_values":
+        channels = getattr(config, "audio_channels", None)
+        shape = (1, _SOUND) if channels is None else (1, channels, _SOUND)
+        found = {"input_values": torch.randn(*shape)}
+    elif main == "input_features":
+        bins = getattr(config, "num_mel_bins", getattr(config, "feature_size", 80))
+        frames = 2 * getattr(config, "max_source_positions", 50)
+        found = {"input_features": torch.randn(1, bins, frames)}
+    else:
+        raise ValueError(f"no inputs are known for {main}")
+    accepted = model.forward.__code__.co_varnames
+    if "decoder_input_ids" in accepted and config.is_encoder_decoder:
+        found["decoder_input_ids"] = ids[:, :4]
+    if "pixel_values" in accepted and main == "input_ids" and hasattr(config, "vision_config"):
+        size = getattr(config.vision_config, "image_size", _PICTURE)
+        found["pixel_values"] = torch.randn(1, 3, size, size)
+    if "use_cache" in accepted:
+        found["use_cache"] = False
+    return found

@@ -1,0 +1,62 @@
+"""Operations of PyTorch that have no lowering of their own, in others; compared with PyTorch."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from edgec.exporters import export
+from edgec.exporters.from_torch.lower import to_stablehlo
+from edgec.runtime.errors import UnsupportedOp
+from edgec.toolchain.program import Program
+
+Replay = Callable[[Program], float]
+
+
+class Of(nn.Module):
+    """A module of a function."""
+
+    def __init__(self, function: Callable[..., torch.Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *values: torch.Tensor) -> torch.Tensor:
+        return self.function(*values)
+
+
+def test_a_histogram_of_given_bounds(replay: Replay) -> None:
+    x = torch.tensor([0.0, 1, 1, 3, 7, 7.5, -1, 2.99, 6.9, 7])
+    model = Of(lambda x: torch.stack([x.histc(8, 0, 7), x.histc(8, -2, 2)]))
+    assert replay(export(model, (x,))) == 0
+
+
+@pytest.mark.parametrize("rows", [3, 11])
+def test_rows_of_groups_times_each_groups_matrix(rows: int, replay: Replay) -> None:
+    torch.manual_seed(rows)
+    # The last row belongs to no group.
+    offs = torch.tensor([1, 1, rows - 2, rows - 1], dtype=torch.int32)
+
+    def forward(x: torch.Tensor, weights: torch.Tensor, offs: torch.Tensor) -> torch.Tensor:
+        return torch._grouped_mm(x, weights, offs=offs)[:-1]
+
+    x, weights = torch.randn(rows, 16).bfloat16(), torch.randn(4, 16, 8).bfloat16()
+    assert replay(export(Of(forward), (x, weights, offs))) < 0.1
+
+
+def test_a_fourier_transform_of_two_axes(replay: Replay) -> None:
+    model = Of(lambda x: torch.fft.fftn(x, dim=(1, 2)).real + torch.fft.fft2(x).imag)
+    assert replay(export(model, (torch.randn(2, 8, 16),))) < 1e-4
+
+
+def test_an_exception_inside_torch_mlir_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch_mlir.passmanager import PassManager
+
+    class Dying:
+        def run(self, module: object) -> None:
+            raise MemoryError("std::bad_alloc")
+
+    monkeypatch.setattr(PassManager, "parse", lambda text: Dying())
+    graph = torch.export.export(nn.ReLU(), (torch.zeros(2),)).graph
+    with pytest.raises(UnsupportedOp, match="died of the model: std::bad_alloc"):
+        to_stablehlo(graph)
