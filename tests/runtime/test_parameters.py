@@ -141,7 +141,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
 @both_runtimes
 def test_missing_weights_say_what_and_where(device: str, outside: Make, tmp_path: Path) -> None:
     path = outside()
-    with pytest.raises(FileError, match=r"weights\.safetensors[\s\S]*beside the module"):
+    with pytest.raises(FileError, match=r"weights\.safetensors[\s\S]*put it there"):
         load(path, device=device)
     write_safetensors(tmp_path / "weights.safetensors", {"b": WEIGHTS["b"]})
     with pytest.raises(ModuleMismatch, match="lacks w, which"):

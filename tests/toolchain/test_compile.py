@@ -325,3 +325,27 @@ def test_an_unknown_target_is_refused_before_anything_runs(matmul: Path):
 def test_a_folder_that_is_missing_is_an_error(matmul: Path):
     with pytest.raises(FileError, match="cannot write"):
         compile(matmul, "cpu", CompileOptions(output=matmul.parent / "none" / "m.vmfb"))
+
+
+def test_a_module_for_another_machine_is_the_same_each_time(matmul: Path):
+    with_golden(matmul)
+    one, two = (
+        compile(matmul, "cpu:arm64", CompileOptions(output=matmul.with_name(name), cache=False))
+        for name in ("one.vmfb", "two.vmfb")
+    )
+    assert one.facts.check.startswith("unchecked: the module ")
+    assert one.path.read_bytes() == two.path.read_bytes()
+
+
+def test_a_module_written_to_a_device_is_known_all_the_same(matmul: Path):
+    module = compile(matmul, "cpu", CompileOptions(output="/dev/null", check=False))
+    assert list(module.signatures) == ["main"]
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_proof_by_answers_that_are_all_zero_is_said(matmul: Path):
+    matmul.write_text(matmul.read_text().replace("stablehlo.tanh", "stablehlo.abs"))
+    call = GoldenCall(signature="main", inputs=(0 * X, W), outputs=(0 * ANSWER,))
+    Golden(calls=(call,)).save(Golden.path_for(matmul))
+    notes = compile_with_report(matmul).report.notes
+    assert any("every golden answer of main is 0" in note for note in notes)

@@ -1,13 +1,18 @@
 """A program's description survives JSON, and its file is written with its golden answers."""
 
+import errno
 import json
+import os
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import ProgramError
+from edgec.runtime.errors import FileError, ProgramError
 from edgec.runtime.golden import Golden, GoldenCall
 from edgec.runtime.signature import Signature, TensorSpec
 from edgec.toolchain.program import (
@@ -91,3 +96,55 @@ def test_saving_without_golden_answers_removes_stale_ones(tmp_path: Path) -> Non
     saved = Program(bytecode=b"2", info=INFO).save(path)
     assert (saved.path, path.read_bytes()) == (path, b"2")
     assert not Golden.path_for(path).exists()
+
+
+def _program(*answers: np.ndarray, name: str = "y", code: bytes = b"code") -> Program:
+    """A program with these golden answers for its only output."""
+    value = TensorSpec(name=name, shape=(2,), dtype=DType.of(answers[0].dtype))
+    function = Function(
+        signature=Signature.flat("main", [], [value]), arguments=(), results=(Output(index=0),)
+    )
+    calls = tuple(GoldenCall(signature="main", inputs=(), outputs=(a,)) for a in answers)
+    info = ProgramInfo(functions=(function,), provenance=INFO.provenance)
+    return Program(bytecode=code, info=info, golden=Golden(calls=calls))
+
+
+def test_answers_that_prove_little_are_said() -> None:
+    one, nothing = np.ones(2, np.float32), np.zeros(2, np.float32)
+    assert _program(one, nothing).doubts == ()
+    assert "hold NaN in y" in _program(one, np.array([1, np.nan], np.float32)).doubts[0]
+    assert "every golden answer of main is 0 in y" in _program(nothing, nothing).doubts[0]
+    assert _program(np.zeros(2, np.int32)).doubts == ()  # the first class may well be right
+    assert _program(np.array([-np.inf, 0], np.float32)).doubts == ()  # masked out
+
+
+def test_a_disk_that_is_full_leaves_the_program_and_its_answers_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.mlirbc"
+    _program(np.ones(2, np.float32), code=b"old").save(path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert len(before) == 2
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    for failing in ("the answers", "the second file"):
+        with monkeypatch.context() as patch:
+            if failing == "the answers":
+                patch.setattr(Golden, "to_bytes", lambda self: (_ for _ in ()).throw(full))
+            else:
+                patch.setattr("tempfile.mkstemp", _fails_at_the_second(full))
+            with pytest.raises(FileError, match="No space left"):
+                _program(np.zeros(2, np.float32), code=b"new").save(path)
+        assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def _fails_at_the_second(error: OSError) -> Callable[..., tuple[int, str]]:
+    made = []
+    make = tempfile.mkstemp
+
+    def mkstemp(*args: Any, **kwargs: Any) -> tuple[int, str]:
+        if made:
+            raise error
+        made.append(1)
+        return make(*args, **kwargs)
+
+    return mkstemp

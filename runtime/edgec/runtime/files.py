@@ -1,6 +1,11 @@
-"""Files written whole or not at all: a temporary name beside the target, then one rename."""
+"""Files written whole or not at all: a temporary name beside the target, then one rename.
+
+A symbolic link is followed; what is there and no regular file (a device, a pipe) is written to as
+it is, and never replaced.
+"""
 
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +38,11 @@ def write_atomically(path: Path) -> Iterator[BinaryIO]:
     """
     temporary: Path | None = None
     try:
+        path = Path(os.path.realpath(path))
+        if _takes_bytes_as_they_come(path):
+            with path.open("wb") as stream:
+                yield stream
+            return
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         temporary = Path(name)
         with os.fdopen(handle, "wb") as stream:
@@ -50,3 +60,12 @@ def write_atomically(path: Path) -> Iterator[BinaryIO]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def _takes_bytes_as_they_come(path: Path) -> bool:
+    """Whether a device, a pipe or a socket is there."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

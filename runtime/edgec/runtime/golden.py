@@ -61,6 +61,11 @@ class Golden:
         Raises:
             FileError: it cannot be written.
         """
+        with write_atomically(Path(path)) as stream:
+            stream.write(self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """The file's contents."""
         arrays: dict[str, np.ndarray] = {}
         meta = []
         for number, call in enumerate(self.calls):
@@ -76,8 +81,7 @@ class Golden:
         text = json.dumps({"schema": _SCHEMA, "calls": meta})
         buffer = io.BytesIO()
         np.savez(buffer, meta=np.array(text), **arrays)  # type: ignore[arg-type]
-        with write_atomically(Path(path)) as stream:
-            stream.write(buffer.getvalue())
+        return buffer.getvalue()
 
     @classmethod
     def load(cls, path: Path | str) -> "Golden":

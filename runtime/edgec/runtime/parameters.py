@@ -83,7 +83,7 @@ class WeightsFile:
         except OSError as error:
             raise FileError(
                 f"cannot read the weights file {path}: {error.strerror}",
-                hint="put it beside the module, or name it with weights= (--weights)",
+                hint="put it there, or name it with weights= (--weights)",
             ) from error
         key = (str(real), status.st_mtime_ns, status.st_size)
         with cls._lock:

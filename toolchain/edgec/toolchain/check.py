@@ -124,7 +124,8 @@ def run_check(arguments: Mapping[str, Any]) -> Any:
             weights=arguments["weights"],
         )
     except ModuleMismatch as error:
-        return {"unchecked": error.what}
+        # Not the name of a file that lives as long as the compile.
+        return {"unchecked": error.what.replace(arguments["module"], "the module")}
     problem = ""
     if not result.ok and result.worst is not None:
         function, output, comparison = result.worst

@@ -1,6 +1,7 @@
 """A program and a target to a module: prepare, compile, check, write."""
 
 import atexit
+import dataclasses
 import functools
 import json
 import os
@@ -412,6 +413,7 @@ class _Job:
             else:
                 built = self._build(files, Path(scratch))
             with self.clock.step(Step.WRITE):
+                made = Module.read(files.module)
                 data = files.module.read_bytes()
                 note = built.note()
                 if store and (entry is None or dict(entry.note) != note):
@@ -420,7 +422,7 @@ class _Job:
                 with write_atomically(output) as stream:
                     stream.write(data)
         return Compiled(
-            module=Module.read(output),
+            module=dataclasses.replace(made, path=output),
             report=CompileReport(
                 target=self.target.name,
                 command=tuple(_command(files, self.target, self.options, self.program.info)),
@@ -428,6 +430,7 @@ class _Job:
                 cached=entry is not None,
                 check=built.outcome.text,
                 notes=(
+                    *self.program.doubts,
                     *_tuned_notes(self.options),
                     *_disabled_notes(self.options),
                     *self._f32_notes(),

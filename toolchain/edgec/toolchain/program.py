@@ -7,11 +7,14 @@ turns them into globals of the module.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ProgramError
@@ -234,20 +237,48 @@ class Program:
             f"{calls} golden {'call' if calls == 1 else 'calls'}>"
         )
 
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What makes golden answers prove little: a sentence for each output that is odd."""
+        found = []
+        for function in self.info.functions:
+            name = function.signature.name
+            calls = [c for c in self.golden.calls if c.signature == name] if self.golden else []
+            for spec, *values in zip(
+                function.signature.outputs, *(call.outputs for call in calls), strict=False
+            ):
+                if not values or not spec.dtype.is_float:
+                    continue
+                if any(np.isnan(value).any() for value in values):
+                    found.append(f"golden answers of {name} hold NaN in {spec.name}")
+                elif not any(value.any() for value in values):
+                    found.append(f"every golden answer of {name} is 0 in {spec.name}")
+        return tuple(
+            f"{what}, which proves little: look at the weights and the example inputs"
+            for what in found
+        )
+
     def save(self, path: Path | str) -> "Program":
         """Write `path` and, with golden answers, `NAME.golden.npz` beside it.
 
         Raises:
-            FileError: a file cannot be written; nothing half-written is left.
+            FileError: a file cannot be written; both are then as they were.
         """
         path = Path(path)
-        if self.golden is not None:
-            self.golden.save(Golden.path_for(path))
-        else:
+        with ExitStack() as files:
+            # All bytes are on the disk before either file takes its place.
+            for name, data in self._contents(path):
+                stream = files.enter_context(write_atomically(name))
+                stream.write(data)
+                stream.flush()
+        if self.golden is None:
             Golden.path_for(path).unlink(missing_ok=True)
-        with write_atomically(path) as stream:
-            stream.write(self.bytecode)
         return Program(bytecode=self.bytecode, info=self.info, golden=self.golden, path=path)
+
+    def _contents(self, path: Path) -> Iterator[tuple[Path, bytes]]:
+        yield path, self.bytecode
+        if self.golden is not None:
+            yield Golden.path_for(path), self.golden.to_bytes()
 
 
 def _role_to_json(role: Role) -> dict[str, Any]:

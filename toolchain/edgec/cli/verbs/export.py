@@ -87,6 +87,8 @@ def export(
     golden_path = Golden.path_for(path) if golden is not None else None
     command = shlex.join(["edgec", "compile", str(path)])
     weights = info.weights
+    for doubt in saved.doubts:
+        session.note(doubt)
     if external_weights is not None and weights is None:
         session.note(f"the model has no weights worth a file: {external_weights} is not written")
     calls = 0 if golden is None else len(golden.calls)

@@ -1,0 +1,59 @@
+"""Files are written whole, through links, and never in the place of a device."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from edgec.runtime.errors import FileError
+from edgec.runtime.files import write_atomically
+
+
+def _write(path: Path, data: bytes) -> None:
+    with write_atomically(path) as stream:
+        stream.write(data)
+
+
+def test_a_link_is_written_through(tmp_path: Path) -> None:
+    real, link = tmp_path / "far" / "real", tmp_path / "link"
+    real.parent.mkdir()
+    link.symlink_to(real)
+    for data in (b"new", b"newer"):  # a link to nothing yet, and to a file
+        _write(link, data)
+        assert link.is_symlink()
+        assert real.read_bytes() == data
+    assert [file.name for file in real.parent.iterdir()] == ["real"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["far", "link"]
+
+
+def test_a_device_is_written_to_and_stays_a_device(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("/dev/null")
+    for path in (Path("/dev/null"), link):
+        _write(path, b"anything")
+        assert Path("/dev/null").is_char_device()
+
+
+def test_a_pipe_takes_the_bytes_as_they_come(tmp_path: Path) -> None:
+    pipe, got = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    _write(pipe, b"bytes")
+    reader.join(10)
+    assert got == [b"bytes"]
+    assert pipe.is_fifo()
+
+
+def test_a_full_device_is_said(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    with pytest.raises(FileError, match="No space left"):
+        _write(Path("/dev/full"), b"bytes")
+
+
+def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="cannot write"):
+        _write(tmp_path, b"bytes")
+    assert tmp_path.is_dir()
