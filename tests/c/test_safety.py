@@ -2,6 +2,7 @@
 
 import ctypes
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -207,3 +208,100 @@ def test_options_of_a_newer_header_are_refused_where_they_are_set(
     options.unknown = 1
     assert create() == b"unsupported"
     assert b"it is older" in error.message
+
+
+def _endless() -> bytes:
+    return Program(
+        functions=[
+            _function("f", "0v_v", ("br", "start", [])),
+            _function("g", "0v_i", ("const.i32", 7, 0), ("return", [0])),
+        ]
+    ).build()
+
+
+def test_a_session_holds_no_more_than_it_may(open_on: Open) -> None:
+    """276 bytes of a module once made 2 GiB of globals."""
+    body = (("return", []),)
+    greedy = Program(functions=[_function("f", "0v_v", *body)], global_bytes=2**31 - 8).build()
+    with pytest.raises(DeviceError, match="no memory for 2147483640 bytes"):
+        open_on(greedy, max_memory=1 << 20)
+    keep = _function("keep", "0v_v", *ASK, ("global.store.ref", 0, "!hal.buffer", ref(2)), *body)
+    drop = _function(
+        "drop",
+        "0v_v",
+        ("const.ref.zero", ref(0)),
+        ("global.store.ref", 0, "!hal.buffer", ref(0)),
+        *body,
+    )
+    big = _function("big", "0v_v", *ASK[:3], ("const.i64", 1 << 20, 4), *ASK[4:], *body)
+    session = open_on(Program(functions=[keep, drop, big]).build(), max_memory=1 << 20)
+    session.call("drop")  # the interpreter's stack stays
+    before, _ = session.memory()
+    session.call("keep")
+    held, peak = session.memory()
+    assert 4096 <= held - before < 8192
+    assert peak >= held
+    session.call("drop")
+    assert session.memory()[0] == before
+    with pytest.raises(DeviceError, match="beyond the session's 1048576"):
+        session.call("big")
+    assert session.memory()[0] == before
+    session.call("keep")
+
+
+def test_a_call_takes_no_longer_than_it_may(open_on: Open) -> None:
+    session = open_on(_endless(), max_milliseconds=30)
+    start = time.monotonic()
+    with pytest.raises(DeviceError, match="limit reached: the call took longer"):
+        session.call("f")
+    assert 0.03 <= time.monotonic() - start < 10
+    assert session.call("g") == [7]
+
+
+def test_another_thread_interrupts_a_call(open_on: Open) -> None:
+    session = open_on(_endless())
+    session.interrupt()  # none is running
+    assert session.call("g") == [7]
+    call = session.begin("f", [])
+    with pytest.raises(DeviceError, match="timed out: the call has not ended yet"):
+        call.wait(0.02)
+    session.interrupt()
+    with pytest.raises(DeviceError, match="cancelled: the call was interrupted"):
+        call.wait(60)
+    assert session.call("g") == [7]
+
+
+def test_kernels_are_stopped_between_their_workgroups(
+    open_on: Open, kernels: bytes, library: object
+) -> None:
+    """A dispatch of 2^32 workgroups, each of which does all of its four elements."""
+    for threads in (1, 2):
+        device = EdgertDevice(threads=threads, library=library)
+        endless = _function(
+            "endless",
+            "0v_v",
+            *ASK,
+            ("const.ref.rodata", FORMAT, ref(3)),
+            ("const.ref.rodata", kernels, ref(4)),
+            ("call", CREATE, [ref(0), 2, ref(3), ref(4), ref(7)], [ref(3)]),
+            ("const.i32", 1, 8),
+            ("const.i32", 1 << 16, 9),
+            ("call", RECORD, [ref(0), 0, 0, 2, 0], [ref(4)]),
+            ("const.i64", -1, 10),
+            (
+                *("call.variadic", DISPATCH, [*([0xFFFF] * 7), 2, 4]),
+                [
+                    *(ref(4), ref(3), 2, 9, 9, 8, 2),
+                    *(0, 0),
+                    *([0, 0, ref(2), 2, 10] * 4),
+                ],
+                [],
+            ),
+            ("call", FINISH, [ref(4)], []),
+            ("call", EXECUTE, [ref(0), 2, ref(5), ref(6), ref(4), 2], []),
+            ("return", []),
+        )
+        module = EdgertModule(Program(functions=[endless]).build(), library=library)
+        session = EdgertSession(module, device, max_milliseconds=50)
+        with pytest.raises(DeviceError, match="the call took longer"):
+            session.call("endless")

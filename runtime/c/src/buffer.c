@@ -6,6 +6,7 @@ static void buffer_destroy(edgert_object *object) {
     edgert_release(self->whole);
   } else {
     if (self->memory) self->device->driver->deallocate(self->device, self);
+    edgert_budget_give(self->budget, self->size + sizeof *self);
     edgert_release(self->lender);
     if (self->release) self->release(self->user);
   }
@@ -32,11 +33,19 @@ static edgert_status buffer_begin(edgert_device *device, uint64_t size, edgert_b
   return EDGERT_OK;
 }
 
-edgert_status edgert_buffer_create(edgert_device *device, uint64_t owner, uint64_t size,
-                                   edgert_buffer **out, edgert_error *error) {
+edgert_status edgert_buffer_create(edgert_device *device, uint64_t owner, edgert_budget *budget,
+                                   uint64_t size, edgert_buffer **out, edgert_error *error) {
   edgert_status status = buffer_begin(device, size, out, error);
   if (status != EDGERT_OK) return status;
+  if (!edgert_budget_take(budget, size + sizeof **out)) {
+    edgert_release(*out);
+    *out = NULL;
+    return EDGERT_FAIL(error, EDGERT_OUT_OF_MEMORY,
+                       "%llu bytes more are beyond the session's %llu", (unsigned long long)size,
+                       (unsigned long long)budget->limit);
+  }
   (*out)->owner = owner;
+  (*out)->budget = budget;
   status = device->driver->allocate(device, *out, error);
   if (status != EDGERT_OK) {
     edgert_release(*out);

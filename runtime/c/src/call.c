@@ -187,16 +187,25 @@ int edgert_call_cancel(edgert_call *call) {
 }
 
 edgert_status edgert_call_wait(edgert_call *call, edgert_error *error) {
+  return edgert_call_wait_for(call, UINT64_MAX, error);
+}
+
+edgert_status edgert_call_wait_for(edgert_call *call, uint64_t milliseconds, edgert_error *error) {
   edgert_runner *runner = &call->session->runner;
   edgert_error_clear(error);
+  uint64_t begin = edgert_nanoseconds(), passed = 0;
   edgert_mutex_lock(&runner->lock);
   int is_endless = runner_is_current(runner) && !call_is_over(call);
-  while (!is_endless && !call_is_over(call))
-    edgert_condition_wait(&runner->changed, &runner->lock);
+  while (!is_endless && !call_is_over(call) && passed < milliseconds) {
+    edgert_condition_wait_for(&runner->changed, &runner->lock, milliseconds - passed);
+    passed = (edgert_nanoseconds() - begin) / 1000000u;
+  }
+  int is_over = call_is_over(call);
   edgert_mutex_unlock(&runner->lock);
   if (is_endless)
     return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT,
                        "a callback cannot wait for a call that comes after its own");
+  if (!is_over) return EDGERT_FAIL(error, EDGERT_TIMED_OUT, "the call has not ended yet");
   if (error) *error = call->error;
   return call->status;
 }

@@ -13,12 +13,12 @@ static void commands_destroy(edgert_object *object) {
 
 const edgert_kind edgert_commands_kind = {"hal.command_buffer", commands_destroy};
 
-edgert_status edgert_commands_create(edgert_device *device, edgert_commands **out,
-                                     edgert_error *error) {
+edgert_status edgert_commands_create(edgert_device *device, const edgert_allocator *allocator,
+                                     edgert_commands **out, edgert_error *error) {
   *out = NULL;
   void *made;
-  edgert_status status = edgert_object_create(&device->object.allocator, &edgert_commands_kind,
-                                              sizeof **out, &made, error);
+  edgert_status status =
+      edgert_object_create(allocator, &edgert_commands_kind, sizeof **out, &made, error);
   if (status != EDGERT_OK) return status;
   *out = made;
   (*out)->device = edgert_retain(device);

@@ -55,8 +55,8 @@ struct edgert_commands {
   size_t kept_count, kept_capacity;
 };
 
-edgert_status edgert_commands_create(edgert_device *device, edgert_commands **out,
-                                     edgert_error *error);
+edgert_status edgert_commands_create(edgert_device *device, const edgert_allocator *allocator,
+                                     edgert_commands **out, edgert_error *error);
 edgert_status edgert_commands_barrier(edgert_commands *self, edgert_error *error);
 edgert_status edgert_commands_fill(edgert_commands *self, edgert_range target, uint64_t pattern,
                                    uint32_t width, edgert_error *error);

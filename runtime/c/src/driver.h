@@ -7,6 +7,7 @@
 #ifndef EDGERT_DRIVER_H
 #define EDGERT_DRIVER_H
 
+#include "limits.h"
 #include "object.h"
 
 typedef struct edgert_driver edgert_driver;
@@ -34,6 +35,7 @@ struct edgert_buffer {
   int read_only;  /* constants in a file */
   void *memory;   /* of a whole: the driver's */
   uint64_t owner; /* the session it was made for, by its number; 0: the app */
+  edgert_budget *budget; /* by which it is counted, or NULL */
   atomic_int owners; /* as programs count them */
   /* Of memory that is somebody else's: whom to tell when it is needed no more. */
   edgert_object *lender;
@@ -99,9 +101,10 @@ struct edgert_driver {
   edgert_status (*check)(edgert_executable *executable, uint32_t kernel, size_t constant_count,
                          size_t binding_count, edgert_error *error);
 
-  /* Run recorded commands with slots bound to ranges of buffers. */
+  /* Run recorded commands with slots bound to ranges of buffers; give up when `watch` is over. */
   edgert_status (*execute)(edgert_device *self, const edgert_commands *commands,
-                           const edgert_range *slots, size_t slot_count, edgert_error *error);
+                           const edgert_range *slots, size_t slot_count, const edgert_watch *watch,
+                           edgert_error *error);
 };
 
 extern const edgert_driver edgert_cpu_driver;
@@ -115,9 +118,10 @@ void edgert_device_remark(const edgert_device *self, const char *message);
 /* Whether `text` fits a pattern with `*` (any letters) and `?` (any one). */
 int edgert_pattern_fits(edgert_text pattern, const char *text);
 
-/* A new whole buffer in the device's memory, for a session by its number or for the app (0). */
-edgert_status edgert_buffer_create(edgert_device *device, uint64_t owner, uint64_t size,
-                                   edgert_buffer **out, edgert_error *error);
+/* A new whole buffer in the device's memory; for a session by its number, and counted by its budget,
+ * or for the app (0 and NULL). */
+edgert_status edgert_buffer_create(edgert_device *device, uint64_t owner, edgert_budget *budget,
+                                   uint64_t size, edgert_buffer **out, edgert_error *error);
 
 /* A whole buffer over host memory, EDGERT_UNSUPPORTED where the device cannot have it in place
  * (alignment, for one). `lender` is retained; `release` is called once with `user` at the end,

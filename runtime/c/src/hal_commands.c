@@ -24,7 +24,8 @@ static edgert_status hal_commands_create(edgert_session *session, const edgert_c
                                          edgert_cell *out, edgert_error *error) {
   (void)in;
   edgert_commands *commands;
-  edgert_status status = edgert_commands_create(session->device, &commands, error);
+  edgert_status status = edgert_commands_create(session->device, &session->object.allocator, &commands,
+                                                error);
   if (status == EDGERT_OK) out[0].ref = &commands->object;
   return status;
 }

@@ -35,8 +35,7 @@ static edgert_status hal_memory_allocate(edgert_session *session, const edgert_c
   if (size < 0)
     return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the program asks for %lld bytes",
                        (long long)size);
-  edgert_status status = edgert_buffer_create(session->device, session->number, (uint64_t)size,
-                                              &buffer, error);
+  edgert_status status = edgert_session_buffer(session, (uint64_t)size, &buffer, error);
   if (status == EDGERT_OK) out[0].ref = &buffer->object;
   return status;
 }
@@ -77,7 +76,7 @@ static edgert_status hal_memory_import(edgert_session *session, const edgert_cel
   }
   if (status == EDGERT_UNSUPPORTED) { /* the program insists: give it a copy */
     edgert_error_clear(error);
-    status = edgert_buffer_create(session->device, session->number, length, &buffer, error);
+    status = edgert_session_buffer(session, length, &buffer, error);
     if (status == EDGERT_OK) status = edgert_buffer_write(buffer, 0, data, length, error);
   }
   if (status == EDGERT_OK)

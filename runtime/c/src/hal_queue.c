@@ -117,8 +117,7 @@ static edgert_status hal_queue_alloca(edgert_session *session, const edgert_cell
   if (in[7].wide < 0)
     return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the program asks for %lld bytes",
                        (long long)in[7].wide);
-  status = edgert_buffer_create(session->device, session->number, (uint64_t)in[7].wide, &buffer,
-                                error);
+  status = edgert_session_buffer(session, (uint64_t)in[7].wide, &buffer, error);
   if (status == EDGERT_OK) out[0].ref = &buffer->object;
   return hal_queue_end(status, signal);
 }
@@ -151,7 +150,8 @@ static edgert_status hal_queue_run(edgert_session *session, const edgert_cell *i
   if (commands && !commands->finished)
     return EDGERT_FAIL(error, EDGERT_PROGRAM_FAILED, "the program runs unfinished commands");
   if (commands)
-    status = session->device->driver->execute(session->device, commands, slots, slot_count, error);
+    status = session->device->driver->execute(session->device, commands, slots, slot_count,
+                                              &session->watch, error);
   return hal_queue_end(status, signal);
 }
 
@@ -189,7 +189,8 @@ static edgert_status hal_queue_once(edgert_session *session, edgert_fence *signa
                                     edgert_commands *commands, edgert_status status,
                                     edgert_error *error) {
   if (status == EDGERT_OK)
-    status = session->device->driver->execute(session->device, commands, NULL, 0, error);
+    status = session->device->driver->execute(session->device, commands, NULL, 0, &session->watch,
+                                              error);
   edgert_release(commands);
   return hal_queue_end(status, signal);
 }
@@ -199,7 +200,7 @@ static edgert_status hal_queue_begin_once(edgert_session *session, const edgert_
                                           edgert_error *error) {
   *out = NULL;
   edgert_status status = hal_queue_begin(session, in, out_signal, error);
-  return status == EDGERT_OK ? edgert_commands_create(session->device, out, error) : status;
+  return status == EDGERT_OK ? edgert_commands_create(session->device, &session->object.allocator, out, error) : status;
 }
 
 static edgert_status hal_queue_copy(edgert_session *session, const edgert_cell *in,

@@ -37,7 +37,12 @@ static void interpreter_leave(edgert_frame *frame) {
 }
 
 static edgert_status interpreter_step(edgert_session *session, edgert_error *error) {
-  if (session->max_steps == 0 || ++session->steps <= session->max_steps) return EDGERT_OK;
+  const edgert_watch *watch = &session->watch;
+  session->steps += 1;
+  if (atomic_load_explicit(&watch->is_interrupted, memory_order_relaxed) ||
+      (watch->deadline && session->steps % 256 == 0 && edgert_watch_is_over(watch)))
+    return edgert_watch_fail(watch, error);
+  if (session->max_steps == 0 || session->steps <= session->max_steps) return EDGERT_OK;
   return EDGERT_FAIL(error, EDGERT_LIMIT, "the program took more than %llu steps",
                      (unsigned long long)session->max_steps);
 }

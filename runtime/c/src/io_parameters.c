@@ -102,7 +102,7 @@ static edgert_status io_parameters_buffer(edgert_session *session, const edgert_
   uint64_t size = span->buffer_offset + span->length;
   if (size < span->length)
     return EDGERT_FAIL(error, EDGERT_OUT_OF_RANGE, "a weight's place overflows");
-  edgert_status status = edgert_buffer_create(session->device, session->number, size, out, error);
+  edgert_status status = edgert_session_buffer(session, size, out, error);
   if (status == EDGERT_OK) status = io_parameters_fill(weight, *out, span, error);
   if (status == EDGERT_OK) return status;
   edgert_release(*out);

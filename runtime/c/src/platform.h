@@ -70,6 +70,8 @@ void edgert_mutex_unlock(edgert_mutex *self);
 void edgert_condition_create(edgert_condition *self);
 void edgert_condition_destroy(edgert_condition *self);
 void edgert_condition_wait(edgert_condition *self, edgert_mutex *mutex);
+/* No longer than so many milliseconds (endlessly for UINT64_MAX); it may return sooner. */
+void edgert_condition_wait_for(edgert_condition *self, edgert_mutex *mutex, uint64_t milliseconds);
 void edgert_condition_wake_all(edgert_condition *self);
 
 edgert_status edgert_thread_start(edgert_thread *self, void *(*run)(void *), void *argument,

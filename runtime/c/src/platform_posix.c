@@ -104,6 +104,18 @@ void edgert_condition_destroy(edgert_condition *self) { pthread_cond_destroy(sel
 void edgert_condition_wait(edgert_condition *self, edgert_mutex *mutex) {
   pthread_cond_wait(self, mutex);
 }
+void edgert_condition_wait_for(edgert_condition *self, edgert_mutex *mutex, uint64_t milliseconds) {
+  struct timespec end;
+  if (milliseconds > 86400000u) milliseconds = 86400000u; /* no clock overflows in a day */
+  (void)clock_gettime(CLOCK_REALTIME, &end);
+  end.tv_sec += (time_t)(milliseconds / 1000);
+  end.tv_nsec += (long)(milliseconds % 1000) * 1000000;
+  if (end.tv_nsec >= 1000000000) {
+    end.tv_nsec -= 1000000000;
+    end.tv_sec += 1;
+  }
+  pthread_cond_timedwait(self, mutex, &end);
+}
 void edgert_condition_wake_all(edgert_condition *self) { pthread_cond_broadcast(self); }
 
 // Kernels keep up to 256 KiB on the stack; musl gives a thread 128 KiB.

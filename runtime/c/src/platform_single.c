@@ -12,6 +12,9 @@ void edgert_condition_destroy(edgert_condition *self) { (void)self; }
 void edgert_condition_wait(edgert_condition *self, edgert_mutex *mutex) {
   (void)self, (void)mutex;
 }
+void edgert_condition_wait_for(edgert_condition *self, edgert_mutex *mutex, uint64_t milliseconds) {
+  (void)self, (void)mutex, (void)milliseconds;
+}
 void edgert_condition_wake_all(edgert_condition *self) { (void)self; }
 
 edgert_status edgert_thread_start(edgert_thread *self, void *(*run)(void *), void *argument,

@@ -132,6 +132,10 @@ void edgert_condition_destroy(edgert_condition *self) { (void)self; }
 void edgert_condition_wait(edgert_condition *self, edgert_mutex *mutex) {
   SleepConditionVariableSRW(windows_condition(self), windows_lock(mutex), INFINITE, 0);
 }
+void edgert_condition_wait_for(edgert_condition *self, edgert_mutex *mutex, uint64_t milliseconds) {
+  DWORD most = milliseconds < 86400000u ? (DWORD)milliseconds : 86400000u;
+  SleepConditionVariableSRW(windows_condition(self), windows_lock(mutex), most, 0);
+}
 void edgert_condition_wake_all(edgert_condition *self) {
   WakeAllConditionVariable(windows_condition(self));
 }

@@ -4,6 +4,20 @@
 #include "json.h"
 #include "weights.h"
 
+/* The time of a call begins; interruptions of the one before are over. */
+static void session_begin(edgert_session *self) {
+  atomic_store(&self->watch.is_interrupted, 0);
+  uint64_t now = self->max_milliseconds ? edgert_nanoseconds() : 0;
+  uint64_t most = (UINT64_MAX - now) / 1000000u;
+  uint64_t given = self->max_milliseconds < most ? self->max_milliseconds : most;
+  self->watch.deadline = self->max_milliseconds ? now + given * 1000000u : 0;
+}
+
+edgert_status edgert_session_buffer(edgert_session *self, uint64_t size, edgert_buffer **out,
+                                    edgert_error *error) {
+  return edgert_buffer_create(self->device, self->number, self->budget, size, out, error);
+}
+
 static void session_destroy(edgert_object *object) {
   edgert_session *self = (edgert_session *)object;
   const edgert_allocator *allocator = &object->allocator;
@@ -11,6 +25,7 @@ static void session_destroy(edgert_object *object) {
   edgert_runner_destroy(&self->runner);
   if (self->is_ready && module->deinit >= 0) {
     edgert_cell none;
+    session_begin(self);
     (void)edgert_session_run(self, (uint32_t)module->deinit, NULL, &none, NULL);
   }
   for (uint32_t i = 0; self->global_refs && i < module->global_refs; ++i)
@@ -169,11 +184,18 @@ edgert_status edgert_session_create(edgert_module *module, edgert_device *device
   edgert_status status = edgert_options_read(&full, sizeof full, options, error);
   if (status != EDGERT_OK) return status;
   edgert_allocator allocator = edgert_allocator_or_default(&full.allocator);
+  edgert_budget *budget;
+  status = edgert_budget_create(&allocator, full.max_memory, &budget, error);
+  if (status != EDGERT_OK) return status;
+  allocator = edgert_budget_allocator(budget);
   void *made;
-  status = edgert_object_create(&allocator, &edgert_session_kind,
-                                              sizeof **out_session, &made, error);
+  status = edgert_object_create(&allocator, &edgert_session_kind, sizeof **out_session, &made,
+                                error);
+  edgert_budget_give(budget, 0); /* the session holds it, if there is one */
   if (status != EDGERT_OK) return status;
   edgert_session *self = made;
+  self->budget = budget;
+  self->max_milliseconds = full.max_milliseconds;
   self->module = edgert_retain(module);
   self->device = edgert_retain(device);
   self->number = atomic_fetch_add(&device->sessions, 1) + 1;
@@ -186,6 +208,7 @@ edgert_status edgert_session_create(edgert_module *module, edgert_device *device
   if (status == EDGERT_OK) status = session_resolve(self, error);
   if (status == EDGERT_OK && module->init >= 0) {
     edgert_cell none;
+    session_begin(self);
     status = edgert_session_run(self, (uint32_t)module->init, NULL, &none, error);
     status = session_explain(self, status, error);
     edgert_release_at(&self->refused);
@@ -202,6 +225,15 @@ edgert_status edgert_session_create(edgert_module *module, edgert_device *device
 edgert_session *edgert_session_retain(edgert_session *session) { return edgert_retain(session); }
 
 void edgert_session_release(edgert_session *session) { edgert_release(session); }
+
+void edgert_session_interrupt(edgert_session *session) {
+  atomic_store(&session->watch.is_interrupted, 1);
+}
+
+void edgert_session_memory(edgert_session *session, uint64_t *out_current, uint64_t *out_peak) {
+  if (out_current) *out_current = atomic_load(&session->budget->used);
+  if (out_peak) *out_peak = atomic_load(&session->budget->peak);
+}
 
 /* --- calling ---------------------------------------------------------------------------------- */
 
@@ -300,6 +332,7 @@ edgert_status edgert_session_call(edgert_session *session, size_t function,
   uint32_t callee = module->exports[function].function;
   int is_async = module->functions[callee].convention.arguments.count != takes;
   edgert_mutex_lock(&session->lock);
+  session_begin(session);
   edgert_stack_mark mark = edgert_stack_save(&session->stack);
   edgert_status status =
       session_call(session, callee, arguments, argument_count, is_async, results, error);

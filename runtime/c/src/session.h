@@ -4,6 +4,7 @@
 
 #include "bytes.h"
 #include "call.h"
+#include "driver.h"
 #include "module.h"
 
 /* A value between functions; the convention's code says which member. References that come in are
@@ -84,12 +85,19 @@ struct edgert_session {
   edgert_lists lists;
   int is_ready; /* `__init` has run, so `__deinit` will */
   edgert_object *refused; /* the first device or format that `__init` asked for in vain */
+  edgert_budget *budget;
+  edgert_watch watch;
+  uint64_t max_milliseconds;
   uint64_t max_steps;
   uint64_t steps;
   uint32_t depth;
 };
 
 extern const edgert_kind edgert_session_kind;
+
+/* A new buffer for the program, counted. */
+edgert_status edgert_session_buffer(edgert_session *self, uint64_t size, edgert_buffer **out,
+                                    edgert_error *error);
 
 /* The interpreter: call a function of the module by its number. References in `arguments` are
  * borrowed; those in `results` belong to the caller, and there are none after a failure. */

@@ -32,6 +32,8 @@ const char *edgert_status_name(edgert_status status) {
       return "limit reached";
     case EDGERT_CANCELLED:
       return "cancelled";
+    case EDGERT_TIMED_OUT:
+      return "timed out";
   }
   return "unknown status";
 }

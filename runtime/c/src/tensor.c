@@ -126,7 +126,7 @@ edgert_status edgert_tensor_create(edgert_device *device, uint32_t type, size_t 
   edgert_status status = tensor_measure(type, rank, shape, &size, error);
   if (status != EDGERT_OK) return status;
   edgert_buffer *buffer;
-  status = edgert_buffer_create(device, 0, size, &buffer, error);
+  status = edgert_buffer_create(device, 0, NULL, size, &buffer, error);
   if (status != EDGERT_OK) return status;
   return tensor_over(buffer, type, EDGERT_DENSE, rank, shape, size, out_tensor, error);
 }

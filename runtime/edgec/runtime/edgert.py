@@ -268,8 +268,18 @@ class EdgertSession(_Handle):
         *,
         weights: EdgertWeights | None = None,
         max_steps: int = 0,
+        max_memory: int = 0,
+        max_milliseconds: int = 0,
     ) -> None:
         """Load a module's code and set its state to the first values.
+
+        Args:
+            module: what to run.
+            device: where.
+            weights: of a module that keeps its outside.
+            max_steps: jumps and calls of the interpreter in one call; 0: no limit.
+            max_memory: bytes of state, buffers and the interpreter's own; 0: no limit.
+            max_milliseconds: that a call, and this, may take; 0: no limit.
 
         Raises:
             ModuleMismatch: the module does not fit the device.
@@ -278,7 +288,12 @@ class EdgertSession(_Handle):
         super().__init__(module.library, None)
         self.module = module
         self.device = device
-        options = SessionOptions(size=ctypes.sizeof(SessionOptions), max_steps=max_steps)
+        options = SessionOptions(
+            size=ctypes.sizeof(SessionOptions),
+            max_steps=max_steps,
+            max_memory=max_memory,
+            max_milliseconds=max_milliseconds,
+        )
         scope = Scope(name=None, weights=weights.pointer if weights else None)
         if weights is not None:
             options.scopes = ctypes.pointer(scope)
@@ -293,6 +308,16 @@ class EdgertSession(_Handle):
         )
         self.library.check(status, error, ModuleError)
         self.pointer = out.value
+
+    def interrupt(self) -> None:
+        """Make the call that is running fail as cancelled; from any thread."""
+        self.library.session_interrupt(self.pointer)
+
+    def memory(self) -> tuple[int, int]:
+        """Bytes that the session and what it gave hold, now and at most so far."""
+        current, peak = ctypes.c_uint64(), ctypes.c_uint64()
+        self.library.session_memory(self.pointer, ctypes.byref(current), ctypes.byref(peak))
+        return current.value, peak.value
 
     def run(self, function: str, arguments: Sequence[EdgertTensor]) -> list[Result]:
         """Call a function on tensors; its results as they are.
@@ -440,15 +465,23 @@ class EdgertCall(_Handle):
         """Keep the call from running; False where it has begun, and then it runs to its end."""
         return self._results is None and bool(self.library.call_cancel(self.pointer))
 
-    def wait(self) -> list[Result]:
+    def wait(self, timeout: float | None = None) -> list[Result]:
         """The results, when the call has ended and its `done` has returned.
 
+        Args:
+            timeout: seconds to wait at most.
+
         Raises:
-            DeviceError: the call failed, or was cancelled.
+            DeviceError: the call failed, was cancelled, or has not ended by then.
         """
         if self._results is None:
             error = Error()
-            status = self.library.call_wait(self.pointer, ctypes.byref(error))
+            if timeout is None:
+                status = self.library.call_wait(self.pointer, ctypes.byref(error))
+            else:
+                status = self.library.call_wait_for(
+                    self.pointer, max(0, round(timeout * 1000)), ctypes.byref(error)
+                )
             self.library.check(status, error, DeviceError)
             with self._lock:
                 if self._results is None:

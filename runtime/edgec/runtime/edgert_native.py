@@ -111,6 +111,8 @@ class SessionOptions(ctypes.Structure):
         ("scopes", ctypes.POINTER(Scope)),
         ("scope_count", ctypes.c_size_t),
         ("max_steps", ctypes.c_uint64),
+        ("max_memory", ctypes.c_uint64),
+        ("max_milliseconds", ctypes.c_uint64),
     ]
 
 
@@ -158,6 +160,8 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "tensor_read": (_STATUS, (_POINTER, _POINTER, _SIZE, _ERROR)),
     "session_create": (_STATUS, (_POINTER, _POINTER, _POINTER, _OUT, _ERROR)),
     "session_release": (None, (_POINTER,)),
+    "session_interrupt": (None, (_POINTER,)),
+    "session_memory": (None, (_POINTER, *[ctypes.POINTER(ctypes.c_uint64)] * 2)),
     "session_call": (
         _STATUS,
         (
@@ -174,6 +178,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     ),
     "call_is_done": (ctypes.c_int, (_POINTER,)),
     "call_wait": (_STATUS, (_POINTER, _ERROR)),
+    "call_wait_for": (_STATUS, (_POINTER, ctypes.c_uint64, _ERROR)),
     "call_cancel": (ctypes.c_int, (_POINTER,)),
     "call_release": (None, (_POINTER,)),
 }

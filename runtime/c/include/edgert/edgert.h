@@ -81,8 +81,9 @@ typedef enum edgert_status {
   EDGERT_OUT_OF_RANGE = -7,     /* the program reached outside a buffer or list */
   EDGERT_IO = -8,               /* a file could not be read */
   EDGERT_DEVICE_FAILED = -9,    /* the device or its code reported failure */
-  EDGERT_LIMIT = -10,           /* calls nested too deep, or `max_steps` reached */
-  EDGERT_CANCELLED = -11        /* `edgert_call_cancel` came in time */
+  EDGERT_LIMIT = -10,           /* calls nested too deep, `max_steps` or `max_milliseconds` reached */
+  EDGERT_CANCELLED = -11,       /* `edgert_call_cancel` or `edgert_session_interrupt` came in time */
+  EDGERT_TIMED_OUT = -12        /* `edgert_call_wait_for`: not ended yet */
 } edgert_status;
 
 /* What failed, in one sentence; always terminated, cut where it is longer. */
@@ -312,6 +313,13 @@ typedef struct edgert_session_options {
   const edgert_scope *scopes; /* weights for modules that keep theirs outside */
   size_t scope_count;
   uint64_t max_steps; /* jumps and calls of the interpreter in one call; 0: no limit */
+  /* Bytes that the session and what it gave may hold: state, buffers, the interpreter's own. What goes
+   * beyond fails with EDGERT_OUT_OF_MEMORY. Weights and constants that lie in mapped files, and
+   * kernels' code, are not counted. 0: no limit. */
+  uint64_t max_memory;
+  /* That a call may take, and so may `edgert_session_create`; then it fails with EDGERT_LIMIT. Looked
+   * at between runs of workgroups: a single workgroup is not cut short. 0: no limit. */
+  uint64_t max_milliseconds;
 } edgert_session_options;
 
 /* Put a module on a device: checks that the two fit, loads its code, sets the state to its first
@@ -321,6 +329,14 @@ EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_create(
     edgert_session **out_session, edgert_error *error);
 EDGERT_API edgert_session *edgert_session_retain(edgert_session *session);
 EDGERT_API void edgert_session_release(edgert_session *session);
+
+/* Make the call that is running end with EDGERT_CANCELLED, as soon as the workgroups that have begun
+ * are done; from any thread. Where none is running, nothing happens. */
+EDGERT_API void edgert_session_interrupt(edgert_session *session);
+
+/* Bytes that are counted against `max_memory`: now, and the most so far. Either may be NULL. */
+EDGERT_API void edgert_session_memory(edgert_session *session, uint64_t *out_current,
+                                      uint64_t *out_peak);
 
 /* An argument or result; `kind` says which member counts. */
 typedef struct edgert_value {
@@ -373,9 +389,15 @@ EDGERT_API int edgert_call_is_done(edgert_call *call);
  * same one. */
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_call_wait(edgert_call *call, edgert_error *error);
 
+/* The same for so many milliseconds at most, then EDGERT_TIMED_OUT: the call goes on, and can be waited
+ * for again. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_call_wait_for(edgert_call *call,
+                                                              uint64_t milliseconds,
+                                                              edgert_error *error);
+
 /* Keep a call from running, if it has not begun to: 1. It then ends in its turn with
  * EDGERT_CANCELLED, without results, and state stays as it was. 0: it is too late, and the call
- * runs to its end; nothing interrupts kernels. */
+ * runs to its end, or until `edgert_session_interrupt`. */
 EDGERT_API int edgert_call_cancel(edgert_call *call);
 
 /* Give a call back, waiting for its end; to be done once. From a callback of the same session it

@@ -78,8 +78,8 @@ static edgert_status null_check(edgert_executable *executable, uint32_t kernel,
 /* Real: submit, with barriers, and dispatch. */
 static edgert_status null_execute(edgert_device *self, const edgert_commands *commands,
                                   const edgert_range *slots, size_t slot_count,
-                                  edgert_error *error) {
-  (void)self;
+                                  const edgert_watch *watch, edgert_error *error) {
+  (void)self, (void)watch;
   for (size_t i = 0; i < commands->count; ++i) {
     const edgert_command *command = &commands->commands[i];
     if (command->kind == EDGERT_COMMAND_BARRIER) continue;

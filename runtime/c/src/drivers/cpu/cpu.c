@@ -306,10 +306,11 @@ static void cpu_end(cpu_device *self, cpu_run *run) {
 }
 
 /* Run the dispatches that were collected. */
-static edgert_status cpu_flush(cpu_device *self, cpu_run *run, edgert_error *error) {
+static edgert_status cpu_flush(cpu_device *self, cpu_run *run, const edgert_watch *watch,
+                               edgert_error *error) {
   if (run->work_count == 0) return EDGERT_OK;
   edgert_status status =
-      edgert_pool_run(self->pool, run->works, run->work_count, &run->scratch, error);
+      edgert_pool_run(self->pool, run->works, run->work_count, &run->scratch, watch, error);
   run->work_count = run->binding_count = 0;
   return status;
 }
@@ -405,7 +406,7 @@ static edgert_status cpu_reserve(cpu_device *self, cpu_run *run, const edgert_co
 
 static edgert_status cpu_execute(edgert_device *device, const edgert_commands *commands,
                                  const edgert_range *slots, size_t slot_count,
-                                 edgert_error *error) {
+                                 const edgert_watch *watch, edgert_error *error) {
   cpu_device *self = (cpu_device *)device;
   cpu_run *run;
   edgert_status status = cpu_begin(self, &run, error);
@@ -414,13 +415,13 @@ static edgert_status cpu_execute(edgert_device *device, const edgert_commands *c
   for (size_t i = 0; i < commands->count && status == EDGERT_OK; ++i) {
     const edgert_command *command = &commands->commands[i];
     if (command->kind == EDGERT_COMMAND_BARRIER)
-      status = cpu_flush(self, run, error);
+      status = cpu_flush(self, run, watch, error);
     else if (command->kind == EDGERT_COMMAND_DISPATCH)
       status = cpu_collect(self, run, commands, command, slots, slot_count, error);
     else
       status = edgert_commands_transfer(commands, command, slots, slot_count, error);
   }
-  if (status == EDGERT_OK) status = cpu_flush(self, run, error);
+  if (status == EDGERT_OK) status = cpu_flush(self, run, watch, error);
   cpu_end(self, run);
   return status;
 }

@@ -200,9 +200,11 @@ void edgert_pool_destroy(edgert_pool *self);
 unsigned edgert_pool_threads(const edgert_pool *self);
 
 /* Run dispatches that do not depend on each other, with the caller's thread and the others. Where
- * the others work for another caller, this one does it all, with `scratch`. */
+ * the others work for another caller, this one does it all, with `scratch`. When `watch` is over,
+ * the workgroups that have begun are the last. */
 edgert_status edgert_pool_run(edgert_pool *self, const edgert_work *works, size_t count,
-                              edgert_scratch *scratch, edgert_error *error);
+                              edgert_scratch *scratch, const edgert_watch *watch,
+                              edgert_error *error);
 
 /* A thread's memory of at least that size. */
 edgert_status edgert_scratch_reserve(edgert_scratch *self, const edgert_allocator *allocator,

@@ -15,6 +15,8 @@
 #define POOL_MIN_NANOSECONDS 8000u
 /* Runs of workgroups that a thread takes, each thread some four of them. */
 #define POOL_RUNS 4
+/* Workgroups that a thread runs without a look at the watch. */
+#define POOL_UNWATCHED 64
 
 typedef struct pool_worker {
   edgert_pool *pool;
@@ -37,6 +39,7 @@ struct edgert_pool {
   uint64_t total;
   uint64_t share; /* of each thread; the last ones may have less */
   uint64_t run;
+  const edgert_watch *watch;
   atomic_uint_least64_t done;
   atomic_int failed;
   /* Coming and going. */
@@ -65,7 +68,7 @@ edgert_status edgert_scratch_reserve(edgert_scratch *self, const edgert_allocato
 
 /* Run `count` workgroups of one dispatch from the `first` on; whether all went well. */
 static int pool_run_work(const edgert_work *work, uint64_t first, uint64_t count,
-                         unsigned processor, edgert_scratch *scratch) {
+                         unsigned processor, edgert_scratch *scratch, const edgert_watch *watch) {
   const edgert_library_dispatch *dispatch = &work->dispatch;
   edgert_library_workgroup group = {.processor = processor,
                                     .scratch = work->scratch_size ? scratch->memory : NULL,
@@ -74,7 +77,8 @@ static int pool_run_work(const edgert_work *work, uint64_t first, uint64_t count
   group.z = (uint16_t)(first / plane);
   group.y = (uint32_t)(first % plane / dispatch->count_x);
   group.x = (uint32_t)(first % plane % dispatch->count_x);
-  while (count--) {
+  for (uint64_t i = 0; i < count; ++i) {
+    if (i % POOL_UNWATCHED == 0 && edgert_watch_is_over(watch)) return 0;
     if (work->kernel(work->environment, dispatch, &group) != 0) return 0;
     if (++group.x < dispatch->count_x) continue;
     group.x = 0;
@@ -85,16 +89,19 @@ static int pool_run_work(const edgert_work *work, uint64_t first, uint64_t count
   return 1;
 }
 
-static edgert_status pool_failed(edgert_error *error) {
+static edgert_status pool_failed(const edgert_watch *watch, edgert_error *error) {
+  if (edgert_watch_is_over(watch)) return edgert_watch_fail(watch, error);
   return EDGERT_FAIL(error, EDGERT_DEVICE_FAILED, "a kernel reported failure");
 }
 
 /* All on the caller's thread, each dispatch's cost noted. */
 static edgert_status pool_run_alone(const edgert_work *works, size_t count,
-                                    edgert_scratch *scratch, edgert_error *error) {
+                                    edgert_scratch *scratch, const edgert_watch *watch,
+                                    edgert_error *error) {
   for (size_t i = 0; i < count; ++i) {
     uint64_t begin = edgert_nanoseconds();
-    if (!pool_run_work(&works[i], 0, works[i].count, 0, scratch)) return pool_failed(error);
+    if (!pool_run_work(&works[i], 0, works[i].count, 0, scratch, watch))
+      return pool_failed(watch, error);
     uint64_t each = (edgert_nanoseconds() - begin) / works[i].count;
     atomic_store_explicit(works[i].cost, each < UINT32_MAX ? (unsigned)each + 1 : UINT32_MAX,
                           memory_order_relaxed);
@@ -113,13 +120,13 @@ static size_t pool_scratch_size(const edgert_work *works, size_t count) {
 
 /* Run workgroups [first, last) of the batch. */
 static int pool_run_span(const edgert_work *works, uint64_t first, uint64_t last,
-                         unsigned processor, edgert_scratch *scratch) {
+                         unsigned processor, edgert_scratch *scratch, const edgert_watch *watch) {
   size_t i = 0;
   while (first < last) {
     while (works[i].first + works[i].count <= first) ++i;
     uint64_t end = works[i].first + works[i].count;
     if (end > last) end = last;
-    if (!pool_run_work(&works[i], first - works[i].first, end - first, processor, scratch))
+    if (!pool_run_work(&works[i], first - works[i].first, end - first, processor, scratch, watch))
       return 0;
     first = end;
   }
@@ -168,7 +175,7 @@ static void pool_take_part(edgert_pool *self, pool_worker *worker) {
     }
     uint64_t last = end - first < run ? end : first + run;
     if (!atomic_load_explicit(&self->failed, memory_order_relaxed) &&
-        !pool_run_span(self->works, first, last, worker->index, &worker->scratch))
+        !pool_run_span(self->works, first, last, worker->index, &worker->scratch, self->watch))
       atomic_store_explicit(&self->failed, 1, memory_order_relaxed);
     uint64_t before = atomic_fetch_add(&self->done, last - first);
     if (before + (last - first) == total && atomic_load(&self->caller_sleeps)) {
@@ -252,7 +259,7 @@ static void pool_close(edgert_pool *self) {
 }
 
 static edgert_status pool_run_together(edgert_pool *self, const edgert_work *works, size_t count,
-                                       edgert_error *error) {
+                                       const edgert_watch *watch, edgert_error *error) {
   size_t size = pool_scratch_size(works, count);
   for (unsigned i = 0; i < self->threads; ++i) {
     edgert_status status =
@@ -261,6 +268,7 @@ static edgert_status pool_run_together(edgert_pool *self, const edgert_work *wor
   }
   self->works = works;
   self->work_count = count;
+  self->watch = watch;
   self->total = pool_total(works, count);
   self->share = (self->total + self->threads - 1) / self->threads;
   self->run = self->share / POOL_RUNS;
@@ -278,25 +286,26 @@ static edgert_status pool_run_together(edgert_pool *self, const edgert_work *wor
   for (size_t i = 0; i < count; ++i)
     atomic_store_explicit(works[i].cost, each < UINT32_MAX ? (unsigned)each + 1 : UINT32_MAX,
                           memory_order_relaxed);
-  return atomic_load(&self->failed) ? pool_failed(error) : EDGERT_OK;
+  return atomic_load(&self->failed) ? pool_failed(watch, error) : EDGERT_OK;
 }
 
 #endif
 
 edgert_status edgert_pool_run(edgert_pool *self, const edgert_work *works, size_t count,
-                              edgert_scratch *scratch, edgert_error *error) {
+                              edgert_scratch *scratch, const edgert_watch *watch,
+                              edgert_error *error) {
   edgert_stack_commit();
 #if EDGERT_THREADS
   if (self->threads > 1 && !pool_is_sequential(works, count) && !pool_is_small(works, count) &&
       !atomic_flag_test_and_set_explicit(&self->busy, memory_order_acquire)) {
-    edgert_status status = pool_run_together(self, works, count, error);
+    edgert_status status = pool_run_together(self, works, count, watch, error);
     atomic_flag_clear_explicit(&self->busy, memory_order_release);
     return status;
   }
 #endif
   edgert_status status =
       edgert_scratch_reserve(scratch, &self->allocator, pool_scratch_size(works, count), error);
-  return status == EDGERT_OK ? pool_run_alone(works, count, scratch, error) : status;
+  return status == EDGERT_OK ? pool_run_alone(works, count, scratch, watch, error) : status;
 }
 
 edgert_status edgert_pool_create(const edgert_allocator *allocator, unsigned threads,
