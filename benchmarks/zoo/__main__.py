@@ -13,6 +13,8 @@ from pathlib import Path
 
 from benchmarks.coverage.process import ROOT, in_child
 from benchmarks.zoo.catalogue import KINDS
+from benchmarks.zoo.page import page
+from benchmarks.zoo.plot import draw
 from benchmarks.zoo.row import Row, Store
 from benchmarks.zoo.speed import ENGINES
 from benchmarks.zoo.subject import Subject, drawn
@@ -41,6 +43,8 @@ def main() -> int:
     with ThreadPoolExecutor(1 if timed else chosen.jobs) as pool:
         rows = list(pool.map(lambda s: sweep.one(s, again=chosen.again), _subjects(chosen)))
     _sum_up(rows, chosen.target, chosen.threads)
+    if chosen.write:
+        _write(list(store.rows.values()))
     return 0
 
 
@@ -63,6 +67,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="forget what is known")
     parser.add_argument("--list", action="store_true", help="print the names and do nothing")
     parser.add_argument("--store", type=Path, default=ROOT / "build" / "zoo.jsonl")
+    parser.add_argument(
+        "--write", action="store_true", help="then write all that is known to docs/zoo.md"
+    )
     parser.add_argument("--compare", type=Path, metavar="OLD", help="say what got worse, and end")
     chosen = parser.parse_args()
     chosen.kind = chosen.kind or ["users"]
@@ -124,6 +131,22 @@ def _sum_up(rows: list[Row], targets: list[str], threads: tuple[int, ...]) -> No
                 f"{count} thread{'s' if count > 1 else ''}: best peer / edgec, median {middle:.2f},"
                 f" worst {ratios[0]:.2f}, {sum(r >= 0.9 for r in ratios)} of {len(ratios)} >= 0.9"
             )
+
+
+def _write(rows: list[Row]) -> None:
+    docs = ROOT / "docs"
+    kept = Store(docs / "zoo.jsonl")
+    for row in rows:
+        kept.put(row)
+    rows = sorted(kept.rows.values(), key=lambda row: row.key)
+    drawn_one = draw(rows, docs / "zoo.png")
+    text = page(
+        rows,
+        picture="zoo.png" if drawn_one else None,
+        commits={row.commit for row in rows if row.commit},
+    )
+    (docs / "zoo.md").write_text(text, encoding="utf-8")
+    print("wrote docs/zoo.md, docs/zoo.jsonl and docs/zoo.png")
 
 
 def _compare(old: Store, new: Store) -> int:

@@ -11,6 +11,8 @@ __all__ = ["KINDS", "kind_of"]
 KINDS = {
     "users": "users",
     "onnx-nodes": "onnx_nodes",
+    "timm": "timm_models",
+    "torchvision": "torchvision_models",
     "transformers": "hugging_face",
 }
 

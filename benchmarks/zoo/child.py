@@ -86,6 +86,7 @@ def ran(target: str) -> dict[str, Any]:
     begin = time.monotonic()
     module = toolchain.compile(PROGRAM, target, options)
     seconds = round(time.monotonic() - begin, 2)
+    share = module.facts.kernels
     golden = runtime.Golden.load(runtime.Golden.path_for(PROGRAM))
     result = runtime.check_golden(module, golden, device=DEVICES[target])
     problem = ""
@@ -98,6 +99,7 @@ def ran(target: str) -> dict[str, Any]:
         "max_abs": result.max_abs,
         "problem": problem,
         "proves": proofs(golden),
+        "own": None if share is None or not share.flops else share.own_flops / share.flops,
     }
 
 

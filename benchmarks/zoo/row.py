@@ -19,6 +19,7 @@ class Row:
         name: its name there.
         held_out: whether it is of the untouched fifth.
         code: a digest of edgec when it was measured.
+        commit: the commit that it was measured at, as git names it.
         export: what exporting came to: `seconds` and `dialect`, or `error` and `what`.
         results: by target, `ok`, `seconds` of compiling, `max_abs`, `problem`; or `error`, `what`.
         times: by thread count, then engine: the fastest milliseconds, or why there are none.
@@ -28,6 +29,7 @@ class Row:
     name: str
     held_out: bool
     code: str
+    commit: str = ""
     export: dict[str, Any] = field(default_factory=dict)
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     times: dict[str, dict[str, Any]] = field(default_factory=dict)

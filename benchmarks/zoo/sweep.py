@@ -1,6 +1,7 @@
 """Models of the zoo to rows: exported, compiled, proved, timed; each step may fail on its own."""
 
 import shutil
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +12,10 @@ from benchmarks.zoo.row import Row, Store
 from benchmarks.zoo.speed import take_turns
 from benchmarks.zoo.subject import Subject
 
-__all__ = ["Sweep", "code_digest"]
+__all__ = ["TIMED", "Sweep", "code_digest"]
+
+TIMED = "users"
+"""The kind whose files are kept, so that its models can be timed later."""
 
 _CHILD = "benchmarks.zoo.child"
 _MEMORY = 10 << 30  # bytes of a step
@@ -46,7 +50,13 @@ class Sweep:
     def one(self, subject: Subject, *, again: bool) -> Row:
         """The row of one model: what is known of this code, and what was asked for besides."""
         kept = self.store.rows.get(subject.key)
-        row = Row(kind=subject.kind, name=subject.name, held_out=subject.held_out, code=self.code)
+        row = Row(
+            kind=subject.kind,
+            name=subject.name,
+            held_out=subject.held_out,
+            code=self.code,
+            commit=_commit(),
+        )
         if kept is not None and kept.code == self.code and not again:
             row = kept
         targets = [t for t in self.targets if not row.state(t)]
@@ -56,17 +66,24 @@ class Sweep:
         folder = ROOT / "build" / "zoo" / subject.kind / subject.name
         folder.mkdir(parents=True, exist_ok=True)
         row = self._proved(row, folder, targets)
+        if subject.kind == TIMED and not (folder / "model.onnx").exists():
+            self._step("onnx", row.kind, row.name, folder=folder)
         if self.threads and "error" not in row.export:
             row = self._timed(row, folder)
-        if not self.threads:
+        if subject.kind != TIMED:
             shutil.rmtree(folder, ignore_errors=True)
         self.store.put(row)
         self.tell(row, False)
         return row
 
     def _proved(self, row: Row, folder: Path, targets: Sequence[str]) -> Row:
-        if targets or not (folder / "model.cpu.vmfb").exists():
+        made_by = folder / "code"
+        if not (made_by.exists() and made_by.read_text() == self.code):
+            for module in folder.glob("*.vmfb"):
+                module.unlink()
             row = replace(row, export=self._step("export", row.kind, row.name, folder=folder))
+            if "error" not in row.export:
+                made_by.write_text(self.code)
         results = dict(row.results)
         for target in targets if "error" not in row.export else ():
             results[target] = self._step("run", target, folder=folder)
@@ -76,8 +93,6 @@ class Sweep:
         if not (folder / "model.cpu.vmfb").exists():
             made = self._step("run", "cpu", folder=folder)
             row = replace(row, results={**row.results, "cpu": made})
-        if not (folder / "model.onnx").exists():
-            self._step("onnx", row.kind, row.name, folder=folder)
         times = {
             str(threads): take_turns(
                 folder,
@@ -95,6 +110,12 @@ class Sweep:
             _CHILD, *words, folder=folder, seconds=self.limit, memory=_MEMORY
         )
         return found
+
+
+def _commit() -> str:
+    command = ["git", "describe", "--always", "--dirty"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return said.stdout.strip()
 
 
 def code_digest() -> str:

@@ -7,6 +7,8 @@ import pytest
 
 from benchmarks.coverage.process import in_child
 from benchmarks.zoo.catalogue import KINDS, kind_of
+from benchmarks.zoo.page import page
+from benchmarks.zoo.plot import draw
 from benchmarks.zoo.row import Row, Store
 from benchmarks.zoo.subject import drawn
 
@@ -60,6 +62,32 @@ def test_a_child_that_fails_is_a_result(
     monkeypatch.setattr("benchmarks.coverage.process.ROOT", tmp_path)
     found = in_child("failing", seconds=2 if error == "Timeout" else 30, memory=1 << 28)
     assert found["error"] == error
+
+
+def test_the_page_says_what_is_right_and_how_fast(tmp_path: Path) -> None:
+    times = {"1": {"edgec": 2.0, "ort": 3.0, "errors": {}}}
+    fine = Row(
+        kind="users",
+        name="fine",
+        held_out=True,
+        code="c",
+        results={"cpu": {"ok": True, "own": 0.98}, "vulkan": {"ok": True}},
+        times=times,
+    )
+    wrong = Row(
+        kind="users",
+        name="other",
+        held_out=False,
+        code="c",
+        results={"cpu": {"ok": False, "problem": "3 values | are off"}},
+    )
+    assert draw([fine, wrong], tmp_path / "zoo.png")
+    assert (tmp_path / "zoo.png").stat().st_size > 1000
+    text = page([fine, wrong], picture="zoo.png", commits={"abc"})
+    assert "| users | held out | 1 | 1 of 1 (100%) | 1 of 1 (100%) |" in text
+    assert "| users | worked on | 1 | 0 of 1 (0%, 1 wrong) |  |" in text
+    assert "| fine | 2.00 ms, **1.50** (ort) | 98% |" in text
+    assert "| other | wrong |  | 3 values \\| are off |" in text
 
 
 def test_the_command_lists_what_it_would_do(tmp_path: Path) -> None:

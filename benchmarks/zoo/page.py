@@ -1,0 +1,119 @@
+"""The rows of the zoo to docs/zoo.md."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from benchmarks.zoo.catalogue import KINDS
+from benchmarks.zoo.row import Row
+
+__all__ = ["page"]
+
+_TARGETS = ("cpu", "vulkan")
+_KINDS: Mapping[str, str] = {
+    "users": "Ten models at real size, as their users export them",
+    "transformers": "`transformers`: one small model of each family",
+    "timm": "`timm`: the smallest model of each module",
+    "torchvision": "`torchvision`: one model of each family",
+    "onnx-nodes": "ONNX' own tests of its operators (opsets to the newest, answers of the tests)",
+}
+
+
+def page(rows: Sequence[Row], *, picture: str | None, commits: Iterable[str]) -> str:
+    """The page.
+
+    Args:
+        rows: all that is known.
+        picture: the name of the picture beside it; None where nothing was timed.
+        commits: short names of the commits that the rows were measured at.
+    """
+    parts = [_HEAD.format(commits=", ".join(sorted(commits)) or "none")]
+    parts.append(_totals(rows))
+    if picture is not None:
+        parts.append(_speeds([row for row in rows if row.times], picture))
+    for kind in KINDS:
+        found = [row for row in rows if row.kind == kind]
+        if found:
+            parts.append(_kind(kind, found))
+    return "\n".join(parts)
+
+
+_HEAD = """# The zoo
+
+Models of libraries that nobody tuned edgec for, written by `python -m benchmarks.zoo --write`. Each has seeded weights, is exported, compiled, and proved by its framework's own answers, each step in a process of its own with limits of time and memory. Which models of a list are taken is drawn by a hash of their names; a fifth, by another hash, is **held out**: nobody looks at those while they work on edgec. Measured at {commits}.
+"""  # noqa: E501
+
+
+def _totals(rows: Sequence[Row]) -> str:
+    lines = [
+        "## Right answers",
+        "",
+        "| list | part | models | cpu | vulkan |",
+        "|---|---|--:|--:|--:|",
+    ]
+    for kind in KINDS:
+        for held_out in (False, True):
+            part = [row for row in rows if row.kind == kind and row.held_out == held_out]
+            if part:
+                name = "held out" if held_out else "worked on"
+                cells = " | ".join(_share(part, target) for target in _TARGETS)
+                lines.append(f"| {kind} | {name} | {len(part)} | {cells} |")
+    return "\n".join([*lines, ""])
+
+
+def _share(rows: Sequence[Row], target: str) -> str:
+    states = Counter(row.state(target) for row in rows)
+    known = sum(count for state, count in states.items() if state)
+    if not known:
+        return ""
+    wrong = f", {states['wrong']} wrong" if states["wrong"] else ""
+    return f"{states['right']} of {known} ({states['right'] / known:.0%}{wrong})"
+
+
+def _speeds(rows: Sequence[Row], picture: str) -> str:
+    counts = sorted({int(threads) for row in rows for threads in row.times})
+    heads = " | ".join(f"{count} thread{'s' if count > 1 else ''}" for count in counts)
+    lines = [
+        "## Speed",
+        "",
+        "Milliseconds a call on edgert, and the best peer's time over edgec's (above 1, edgec is "
+        "faster); which peer that is; the share of arithmetic in edgec's own kernels.",
+        "",
+        f"![The best peer's time over edgec's]({picture})",
+        "",
+        f"| model | {heads} | own kernels |",
+        f"|---|{'--:|' * (len(counts) + 1)}",
+    ]
+    for row in rows:
+        cells = " | ".join(_time(row, count) for count in counts)
+        share = row.results.get("cpu", {}).get("own")
+        own = "" if share is None else f"{share:.0%}"
+        lines.append(f"| {row.name} | {cells} | {own} |")
+    return "\n".join([*lines, ""])
+
+
+def _time(row: Row, threads: int) -> str:
+    found = row.ratio(threads)
+    if found is None:
+        return ""
+    ratio, peer = found
+    ours = row.times[str(threads)]["edgec"]
+    return f"{ours:.2f} ms, **{ratio:.2f}** ({peer})"
+
+
+def _kind(kind: str, rows: Sequence[Row]) -> str:
+    lines = [f"## {_KINDS[kind]}", ""]
+    right = [row for row in rows if all(row.state(t) in ("right", "") for t in _TARGETS)]
+    lines += [f"Right where they ran: {', '.join(_marked(row) for row in right)}.", ""]
+    others = [row for row in rows if row not in right]
+    if others:
+        lines += ["| not right | cpu | vulkan | why |", "|---|---|---|---|"]
+    for row in others:
+        failing = next(t for t in _TARGETS if row.state(t) not in ("right", ""))
+        why = row.reason(failing).replace("|", "\\|")[:160]
+        states = " | ".join(row.state(t) for t in _TARGETS)
+        lines.append(f"| {_marked(row)} | {states} | {why} |")
+    return "\n".join([*lines, ""])
+
+
+def _marked(row: Row) -> str:
+    return f"{row.name} (held out)" if row.held_out else row.name
