@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from edgec.toolchain.kernels.cpu.source import Cut, Depthwise, KernelKey, Result, VectorUnit
+from edgec.toolchain.kernels.cpu.source import Cut, KernelKey, Result, VectorUnit
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution, ranked_tilings, tiling
-from edgec.toolchain.kernels.cpu.source.depthwise import depthwise_tiling
+from edgec.toolchain.kernels.cpu.source.grouped import grouped_tiling
 
 __all__ = ["cuts_for", "split_cuts"]
 
@@ -23,7 +23,7 @@ def cuts_for(key: KernelKey, unit: VectorUnit) -> list[Cut]:
     nothing of what fits.
     """
     model = model_cut(key, unit)
-    if key.kind == "depthwise":
+    if grouped_tiling(_convolution(key), unit) is not None:
         near = sorted(_COLUMNS, key=lambda n: abs(n - model.columns))
         shapes = [Cut(columns=n, split=model.split) for n in near if n <= key.width]
     else:
@@ -45,9 +45,9 @@ def split_cuts(cut: Cut) -> Iterator[Cut]:
 
 def model_cut(key: KernelKey, unit: VectorUnit) -> Cut:
     """What the kernel is cut into when nothing was measured."""
-    if key.kind == "depthwise":
-        light = depthwise_tiling(_depthwise(key), unit)
-        return Cut(columns=light.columns, split=light.split)
+    narrow = grouped_tiling(_convolution(key), unit)
+    if narrow is not None:
+        return Cut(columns=narrow.columns, split=narrow.split)
     made = tiling(_convolution(key), unit)
     return Cut(rows=made.rows, columns=made.columns, vectors=made.vectors, split=made.split)
 
@@ -66,15 +66,7 @@ def _convolution(key: KernelKey) -> Convolution:
         height=key.height + key.window[0] - 1,
         width=key.width + key.window[1] - 1,
         channels=key.channels,
-        result=Result(height=key.height, width=key.width, channels=key.out_channels),
-        window=key.window,
-    )
-
-
-def _depthwise(key: KernelKey) -> Depthwise:
-    return Depthwise(
-        height=key.height + key.window[0] - 1,
-        width=key.width + key.window[1] - 1,
+        groups=key.channels if key.kind == "depthwise" else key.groups,
         result=Result(height=key.height, width=key.width, channels=key.out_channels),
         window=key.window,
     )

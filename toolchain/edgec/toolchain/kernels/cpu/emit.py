@@ -14,13 +14,12 @@ from edgec.toolchain.kernels.cpu.plans import Pad, Plan
 from edgec.toolchain.kernels.cpu.source import (
     Convolution,
     Cut,
-    Depthwise,
     KernelKey,
     Result,
     VectorUnit,
     convolution_kernel,
-    depthwise_kernel,
-    depthwise_tiling,
+    grouped_kernel,
+    grouped_tiling,
     tiling,
     winograd_kernel,
     winograd_tiling,
@@ -90,8 +89,8 @@ class _Emission:
         last = plan.tail.operations[-1] if plan.tail.operations else plan.op
         with ir.InsertionPoint(last), plan.op.location:
             source, weights = plan.op.operands
-            if source not in self.padded and plan.pad != _NONE:
-                source = _pad(source, plan.pad)
+            if source not in self.padded:
+                source = _pad(source, (plan.frame_pad, *plan.pad))
             result = Result(
                 batch=plan.batch,
                 height=plan.out_height,
@@ -119,37 +118,32 @@ class _Emission:
         height = plan.height + sum(plan.pad[0])
         width = plan.width + sum(plan.pad[1])
         product = plan.op.name == "stablehlo.dot_general"
+        kind = "depthwise" if plan.depthwise else "product" if product else "convolution"
         key = str(
             KernelKey(
-                kind="depthwise" if plan.depthwise else "product" if product else "convolution",
+                kind=kind,
                 window=plan.window,
                 height=result.height,
                 width=result.width,
                 channels=plan.channels,
                 out_channels=result.channels,
+                groups=1 if plan.depthwise else plan.groups,
             )
         )
-        if plan.depthwise:
-            light = Depthwise(
-                height=height,
-                width=width,
-                result=result,
-                window=plan.window,
-                stride=plan.stride,
-                dilation=plan.dilation,
-            )
-            cut = depthwise_tiling(light, self.unit, self.cuts.get(key))
-            text = depthwise_kernel("NAME", light, cut, self.unit)
-            return key, text, weights
         conv = Convolution(
             height=height,
             width=width,
             channels=plan.channels,
+            groups=plan.groups,
             result=result,
             window=plan.window,
             stride=plan.stride,
             dilation=plan.dilation,
+            frames=plan.frames,
         )
+        narrow = grouped_tiling(conv, self.unit, self.cuts.get(key))
+        if narrow is not None:
+            return key, grouped_kernel("NAME", conv, narrow, self.unit), weights
         fast = winograd_tiling(conv, self.unit) if key not in self.cuts else None
         turned = (
             None
@@ -161,14 +155,17 @@ class _Emission:
             return key.replace("convolution_3x3", "winograd"), text, turned
         tiles = tiling(conv, self.unit, self.cuts.get(key))
         text = convolution_kernel("NAME", conv, tiles, self.unit)
-        return key, text, self.weights.pack(plan.op, tiles.starts(result.channels), tiles.panel)
+        return key, text, self.weights.pack(plan.op, tiles.starts, tiles.panel)
 
 
-def _pad(value: Any, pad: Pad) -> Any:
+def _pad(value: Any, pad: tuple[tuple[int, int], ...]) -> Any:
+    """A value with zeros around it; `pad` is that of its last axes but the channels."""
     kind = value.type
     sizes = list(kind.shape)
     rank = len(sizes)
-    pairs = [(0, 0), *pad[2 - (rank - 2) :], (0, 0)]
+    if not any(any(pair) for pair in pad):
+        return value
+    pairs = [(0, 0), *pad[5 - rank :], (0, 0)]
     zero = ir.Operation.create(
         "stablehlo.constant",
         results=[ir.RankedTensorType.get([], kind.element_type)],

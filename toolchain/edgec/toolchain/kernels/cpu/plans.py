@@ -5,7 +5,7 @@ A module imported only by a pass that runs; it needs the compiler.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from iree.compiler import ir
@@ -18,6 +18,7 @@ from edgec.toolchain.ir.read import (
     numbers_of,
     shape_of,
 )
+from edgec.toolchain.kernels.cpu.source import Frames
 from edgec.toolchain.kernels.cpu.tails import Tail, find_tail
 
 __all__ = ["Pad", "Plan", "find_plans", "plan_of"]
@@ -53,7 +54,9 @@ class Plan:
         out_height, out_width, out_channels: the result's sizes.
         window, stride, dilation: rows and columns of each.
         pad: zeros that the input wants around it.
-        depthwise: whether each channel has a window of its own.
+        groups: equal parts of the channels, each of which makes one part of the result's.
+        frames: the window's third axis, the outermost; its padding is that of `frame_pad`.
+        frame_pad: frames of zeros that the input wants before and after.
         tail: what follows it in registers.
     """
 
@@ -69,8 +72,15 @@ class Plan:
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
     pad: Pad = ((0, 0), (0, 0))
-    depthwise: bool = False
+    groups: int = 1
+    frames: Frames = field(default_factory=Frames)
+    frame_pad: tuple[int, int] = (0, 0)
     tail: Tail
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether each channel has a window of its own."""
+        return 1 < self.groups == self.channels == self.out_channels
 
 
 def find_plans(module: Any) -> list[Plan]:
@@ -136,7 +146,7 @@ def _convolution(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | N
         return None
     one, two, three = convolution_layout(op)
     spatial = [str(i) for i in range(len(one) - 2)]
-    if len(spatial) not in (1, 2):
+    if len(spatial) not in (1, 2, 3):
         return None
     if one != ["b", *spatial, "f"] or three != one or two != [*spatial, "i", "o"]:
         return None
@@ -153,37 +163,43 @@ def _convolution(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | N
         shape_of(op.results[0]),
     )
     channels = _known(shape[-1])
-    depthwise = groups > 1
-    if depthwise and not (groups == channels == kernel[-1] and kernel[-2] == 1):
-        return None
-    if depthwise and math.prod(_known(k) for k in kernel[:rank]) > 64:
-        return None
     pad = integers(op, "padding", [0] * (2 * rank))
     if min(pad) < 0:
         return None
-    lead = 2 - rank
 
-    def pair(values: list[int], fill: int) -> tuple[int, int]:
-        filled = [fill] * lead + values
-        return (filled[0], filled[1])
+    def spread(values: list[int], fill: int) -> tuple[int, int, int]:
+        """Frames, rows and columns."""
+        first, second, third = [fill] * (3 - rank) + values
+        return first, second, third
 
-    height, width = pair([_known(s) for s in shape[1:-1]], 1)
-    out_height, out_width = pair([_known(s) for s in result[1:-1]], 1)
-    pads = [(0, 0)] * lead + [(pad[2 * i], pad[2 * i + 1]) for i in range(rank)]
+    sizes = spread([_known(s) for s in shape[1:-1]], 1)
+    out = spread([_known(s) for s in result[1:-1]], 1)
+    window = spread([_known(k) for k in kernel[:rank]], 1)
+    stride = spread(integers(op, "window_strides", ones), 1)
+    dilation = spread(integers(op, "rhs_dilation", ones), 1)
+    low, high = spread(pad[::2], 0), spread(pad[1::2], 0)
     return Plan(
         op=op,
-        batch=_known(shape[0]),
-        height=height,
-        width=width,
+        batch=_known(shape[0]) * out[0],
+        height=sizes[1],
+        width=sizes[2],
         channels=channels,
-        out_height=out_height,
-        out_width=out_width,
+        out_height=out[1],
+        out_width=out[2],
         out_channels=_known(result[-1]),
-        window=pair([_known(k) for k in kernel[:rank]], 1),
-        stride=pair(integers(op, "window_strides", ones), 1),
-        dilation=pair(integers(op, "rhs_dilation", ones), 1),
-        pad=(pads[0], pads[1]),
-        depthwise=depthwise,
+        window=window[1:],
+        stride=stride[1:],
+        dilation=dilation[1:],
+        pad=((low[1], high[1]), (low[2], high[2])),
+        groups=groups,
+        frames=Frames(
+            size=sizes[0] + low[0] + high[0],
+            out=out[0],
+            window=window[0],
+            stride=stride[0],
+            dilation=dilation[0],
+        ),
+        frame_pad=(low[0], high[0]),
         tail=find_tail(op.results[0], taken, order),
     )
 

@@ -25,11 +25,11 @@ from edgec.toolchain.kernels.cpu.source.byte_convolution import (
 )
 from edgec.toolchain.kernels.cpu.source.byte_depthwise import byte_depthwise_kernel
 from edgec.toolchain.kernels.cpu.source.byte_result import ByteResult
-from edgec.toolchain.kernels.cpu.source.convolution import Tiling, tiling
+from edgec.toolchain.kernels.cpu.source.convolution import Convolution, Tiling, tiling
 from edgec.toolchain.kernels.cpu.source.cut import Cut, KernelKey
-from edgec.toolchain.kernels.cpu.source.depthwise import Depthwise, depthwise_tiling
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
 from edgec.toolchain.kernels.cpu.source.epilogue import Epilogue, Operand
+from edgec.toolchain.kernels.cpu.source.grouped import grouped_tiling
 
 __all__ = ["emit_bytes"]
 
@@ -265,16 +265,18 @@ class _Emission:
             out_channels=result.channels,
         )
         name = str(key).replace("edgec_", "edgec_byte_")
-        if sizes.depthwise:
-            light = Depthwise(
-                height=height,
-                width=width,
-                result=result,
-                window=sizes.window,
-                stride=sizes.stride,
-                dilation=sizes.dilation,
-            )
-            cut = depthwise_tiling(light, self.unit.vectors)
+        light = Convolution(
+            height=height,
+            width=width,
+            channels=sizes.channels,
+            groups=sizes.groups,
+            result=result,
+            window=sizes.window,
+            stride=sizes.stride,
+            dilation=sizes.dilation,
+        )
+        cut = grouped_tiling(light, self.unit.vectors)
+        if cut is not None:
             text = byte_depthwise_kernel("NAME", light, result, cut, self.unit)
             whole = plan.weights.bytes.reshape(-1, result.channels).astype(np.float32)
             return name, text, _constant(whole), _constant(begin.astype(np.float32))
@@ -323,7 +325,7 @@ def _packed(found: Weights, window: tuple[int, int], cut: Tiling, channels: int)
     flat = found.bytes.reshape(math.prod(window), -1, channels)
     flat = np.pad(flat, ((0, 0), (0, -flat.shape[1] % 4), (0, 0)))
     fours = flat.reshape(flat.shape[0], -1, 4, channels).transpose(0, 1, 3, 2)
-    return np.stack([fours[:, :, start : start + cut.panel] for start in cut.starts(channels)])
+    return np.stack([fours[:, :, start : start + cut.panel] for start in cut.starts])
 
 
 def _known_channel(value: Any, known: Constants) -> Any:

@@ -3,6 +3,7 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +20,14 @@ from edgec.toolchain.kernels.cpu.quantised_dequantised import (
     dequantised,
     weights,
 )
+from edgec.toolchain.kernels.cpu.source import Frames
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
 from edgec.toolchain.kernels.cpu.tails import Tail, find_tail
 
 __all__ = ["BytePlan", "find_byte_plans"]
+
+_MOST_TAPS = 64
+"""Of a window of one channel, which the kernel writes out one by one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +82,10 @@ def find_byte_plans(module: Any, unit: DotUnit, known: Constants) -> list[BytePl
 def _plan(
     plan: Plan, unit: DotUnit, known: Constants, taken: set[Any], order: Mapping[Any, int]
 ) -> BytePlan | None:
+    if (plan.groups > 1 and not plan.depthwise) or plan.frames != Frames():
+        return None
+    if plan.depthwise and math.prod(plan.window) > _MOST_TAPS:
+        return None
     if plan.out_channels < min(unit.lanes):
         return None
     source = dequantised(plan.op.operands[0], known)

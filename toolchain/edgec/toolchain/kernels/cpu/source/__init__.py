@@ -2,12 +2,9 @@
 
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution, convolution_kernel, tiling
 from edgec.toolchain.kernels.cpu.source.cut import Cut, KernelKey
-from edgec.toolchain.kernels.cpu.source.depthwise import (
-    Depthwise,
-    depthwise_kernel,
-    depthwise_tiling,
-)
 from edgec.toolchain.kernels.cpu.source.epilogue import BINARY, UNARY, Epilogue, Operand, Step
+from edgec.toolchain.kernels.cpu.source.frames import Frames
+from edgec.toolchain.kernels.cpu.source.grouped import grouped_kernel, grouped_tiling
 from edgec.toolchain.kernels.cpu.source.result import Result
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit, vector_unit
 from edgec.toolchain.kernels.cpu.source.winograd import WEIGHTS, winograd_kernel, winograd_tiling
@@ -18,16 +15,16 @@ __all__ = [
     "WEIGHTS",
     "Convolution",
     "Cut",
-    "Depthwise",
     "Epilogue",
+    "Frames",
     "KernelKey",
     "Operand",
     "Result",
     "Step",
     "VectorUnit",
     "convolution_kernel",
-    "depthwise_kernel",
-    "depthwise_tiling",
+    "grouped_kernel",
+    "grouped_tiling",
     "tiling",
     "vector_unit",
     "winograd_kernel",

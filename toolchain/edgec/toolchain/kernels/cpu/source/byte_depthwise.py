@@ -8,15 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.byte_result import ByteResult
-from edgec.toolchain.kernels.cpu.source.depthwise import Depthwise, DepthwiseTiling
+from edgec.toolchain.kernels.cpu.source.convolution import Convolution
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
+from edgec.toolchain.kernels.cpu.source.grouped import GroupedTiling
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
 __all__ = ["byte_depthwise_kernel"]
 
 
 def byte_depthwise_kernel(
-    name: str, conv: Depthwise, result: ByteResult, cut: DepthwiseTiling, unit: DotUnit
+    name: str, conv: Convolution, result: ByteResult, cut: GroupedTiling, unit: DotUnit
 ) -> str:
     """The text of a `stream.executable` called `name` with an entry point of that name.
 
@@ -41,9 +42,9 @@ def byte_depthwise_kernel(
 
 @dataclass(frozen=True, kw_only=True)
 class _Body:
-    conv: Depthwise
+    conv: Convolution
     result: ByteResult
-    cut: DepthwiseTiling
+    cut: GroupedTiling
     unit: DotUnit
     w: Writer
 

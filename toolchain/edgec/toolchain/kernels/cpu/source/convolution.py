@@ -9,9 +9,10 @@ which lie panel by panel.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from edgec.toolchain.kernels.cpu.source.cut import Cut
+from edgec.toolchain.kernels.cpu.source.frames import Frames
 from edgec.toolchain.kernels.cpu.source.result import Result
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.writer import Writer
@@ -25,30 +26,55 @@ _MOST_SUMS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class Convolution:
-    """A two-dimensional convolution; a matrix product is one with a window of one pixel.
+    """A convolution; a matrix product is one with a window of one pixel.
 
     Attributes:
         height, width, channels: the input's sizes, padding included, channels last.
-        result: what is written; its batch is the input's, too.
+        groups: equal parts of the channels, each of which makes one part of the result's.
+        result: what is written; its batch counts the frames of all images.
         window: rows and columns of the window.
         stride: steps of the window, rows and columns.
         dilation: distance of the window's own rows and columns.
+        frames: the window's third axis, the outermost.
     """
 
     height: int = 1
     width: int
     channels: int
+    groups: int = 1
     result: Result
     window: tuple[int, int] = (1, 1)
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
+    frames: Frames = field(default_factory=Frames)
+
+    @property
+    def inputs(self) -> int:
+        """Channels that one output channel sums."""
+        return self.channels // self.groups
+
+    @property
+    def outputs(self) -> int:
+        """Output channels of a group."""
+        return self.result.channels // self.groups
+
+    @property
+    def taps(self) -> int:
+        """Places of the window."""
+        return self.frames.window * math.prod(self.window)
+
+    @property
+    def size(self) -> int:
+        """Elements of the input."""
+        images = self.result.batch // self.frames.out * self.frames.size
+        return images * self.height * self.width * self.channels
 
     @property
     def flops(self) -> int:
         """Multiplications and additions, both counted."""
         result = self.result
         pixels = result.batch * result.height * result.width
-        return 2 * pixels * result.channels * self.channels * math.prod(self.window)
+        return 2 * pixels * result.channels * self.inputs * self.taps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +85,8 @@ class Tiling:
         rows, columns: output pixels of a tile.
         vectors: vectors of output channels in a panel.
         lanes: values in a vector.
-        panels: how many panels there are; the last may overlap the one before it.
+        panels: how many panels there are; a group's last may overlap the one before it.
+        outputs: output channels of a group.
         tiles: how many tiles there are down and across; the last may overlap the one before it.
         split: workgroups across the tiles, and across the panels.
     """
@@ -69,6 +96,7 @@ class Tiling:
     vectors: int
     lanes: int
     panels: int
+    outputs: int
     tiles: tuple[int, int]
     split: tuple[int, int]
 
@@ -77,9 +105,19 @@ class Tiling:
         """Output channels of a panel."""
         return self.vectors * self.lanes
 
-    def starts(self, channels: int) -> tuple[int, ...]:
+    @property
+    def each(self) -> int:
+        """Panels of a group."""
+        return -(-self.outputs // self.panel)
+
+    @property
+    def starts(self) -> tuple[int, ...]:
         """The first output channel of each panel."""
-        return tuple(min(i * self.panel, channels - self.panel) for i in range(self.panels))
+        return tuple(
+            i // self.each * self.outputs
+            + min(i % self.each * self.panel, self.outputs - self.panel)
+            for i in range(self.panels)
+        )
 
 
 def tiling(conv: Convolution, unit: VectorUnit, cut: Cut | None = None) -> Tiling:
@@ -90,7 +128,7 @@ def tiling(conv: Convolution, unit: VectorUnit, cut: Cut | None = None) -> Tilin
     sums are needed to hide the latency of a multiplication.
     """
     lanes = _lanes(conv, unit)
-    if cut is not None and _fits(cut, conv.result, lanes):
+    if cut is not None and _fits(cut, conv, lanes):
         return _tiling(conv, lanes, (cut.vectors, cut.rows, cut.columns), cut.split)
     return _tiling(conv, lanes, min(_costs(conv, unit))[1], None)
 
@@ -103,7 +141,7 @@ def ranked_tilings(conv: Convolution, unit: VectorUnit) -> Iterator[Tiling]:
 
 def _lanes(conv: Convolution, unit: VectorUnit) -> int:
     lanes = unit.lanes
-    while lanes > conv.result.channels:
+    while lanes > conv.outputs:
         lanes //= 2
     return lanes
 
@@ -114,9 +152,9 @@ def _costs(conv: Convolution, unit: VectorUnit) -> Iterator[tuple[float, tuple[i
     lanes = _lanes(conv, unit)
     for vectors in range(1, 5):
         panel = vectors * lanes
-        if panel > result.channels:
+        if panel > conv.outputs:
             return
-        panels = -(-result.channels // panel)
+        panels = conv.groups * -(-conv.outputs // panel)
         room = unit.registers - vectors - 1
         for rows in range(1, min(result.height, 4) + 1):
             for columns in range(1, min(result.width, room // (vectors * rows)) + 1):
@@ -126,11 +164,12 @@ def _costs(conv: Convolution, unit: VectorUnit) -> Iterator[tuple[float, tuple[i
                 yield step * panels * down * across, (vectors, rows, columns)
 
 
-def _fits(cut: Cut, result: Result, lanes: int) -> bool:
+def _fits(cut: Cut, conv: Convolution, lanes: int) -> bool:
+    result = conv.result
     return (
         cut.rows <= result.height
         and cut.columns <= result.width
-        and cut.vectors * lanes <= result.channels
+        and cut.vectors * lanes <= conv.outputs
         and cut.rows * cut.columns * cut.vectors <= _MOST_SUMS
     )
 
@@ -142,13 +181,14 @@ def _tiling(
     result = conv.result
     vectors, rows, columns = sizes
     tiles = (-(-result.height // rows), -(-result.width // columns))
-    panels = -(-result.channels // (vectors * lanes))
+    panels = conv.groups * -(-conv.outputs // (vectors * lanes))
     return Tiling(
         rows=rows,
         columns=columns,
         vectors=vectors,
         lanes=lanes,
         panels=panels,
+        outputs=conv.outputs,
         tiles=tiles,
         split=_split(conv, math.prod(tiles), panels)
         if split is None
@@ -164,8 +204,8 @@ def _split(conv: Convolution, tiles: int, panels: int) -> tuple[int, int]:
     """
     batch, channels = conv.result.batch, conv.result.channels
     wanted = max(1, min(_MOST_WORKGROUPS, round(conv.flops / _FLOPS_OF_A_WORKGROUP)))
-    weights = conv.channels * channels * math.prod(conv.window)
-    if weights > batch * conv.height * conv.width * conv.channels:
+    weights = conv.inputs * channels * conv.taps
+    if weights > conv.size:
         across = min(panels, wanted)
         return min(tiles, -(-wanted // across)), across
     down = min(tiles, -(-wanted // batch))
@@ -175,16 +215,16 @@ def _split(conv: Convolution, tiles: int, panels: int) -> tuple[int, int]:
 def convolution_kernel(name: str, conv: Convolution, cut: Tiling, unit: VectorUnit) -> str:
     """The text of a `stream.executable` called `name` with an entry point of that name.
 
-    Its bindings are the input, the packed weights (panels x rows x columns x channels x panel
-    width), the epilogue's channel tensors, its other tensors, and the result, all f32.
+    Its bindings are the input, the packed weights (panels x window x inputs x panel width), the
+    epilogue's channel tensors, its other tensors, and the result, all f32.
     """
-    weights = cut.panels * math.prod(conv.window) * conv.channels * cut.panel
+    weights = cut.panels * conv.taps * conv.inputs * cut.panel
     result = conv.result
     writer = Writer(
         name=name,
         workgroups=(*cut.split, result.batch),
         sizes=[
-            result.batch * conv.height * conv.width * conv.channels,
+            conv.size,
             weights,
             *result.extra_sizes,
             result.size,
@@ -212,8 +252,8 @@ class _Body:
         yield from w.share("tile", "%wx", math.prod(cut.tiles), cut.split[0])
         yield from w.share("panel", "%wy", cut.panels, cut.split[1])
         yield f"scf.for %panel = %panel_from to %panel_to step {one} {{"
-        yield from w.start("%n0", "%panel", cut.panel, result.channels - cut.panel)
-        elements = math.prod(conv.window) * conv.channels * cut.panel
+        yield from self.channels()
+        elements = conv.taps * conv.inputs * cut.panel
         yield f"%weights = arith.muli %panel, {w.index(elements)} : index"
         for c in range(result.epilogue.channels):
             for v in range(cut.vectors):
@@ -227,6 +267,20 @@ class _Body:
         yield "}"
         yield "}"
 
+    def channels(self) -> Iterator[str]:
+        """`%n0` and `%first_in`: the panel's first output channel, its group's first input."""
+        conv, cut, w = self.conv, self.cut, self.w
+        if conv.groups == 1:
+            yield from w.start("%n0", "%panel", cut.panel, conv.outputs - cut.panel)
+            yield f"%first_in = arith.addi {w.index(0)}, {w.index(0)} : index"
+            return
+        yield f"%group = arith.divui %panel, {w.index(cut.each)} : index"
+        yield f"%within = arith.remui %panel, {w.index(cut.each)} : index"
+        yield from w.start("%n_in", "%within", cut.panel, conv.outputs - cut.panel)
+        yield f"%n_group = arith.muli %group, {w.index(conv.outputs)} : index"
+        yield "%n0 = arith.addi %n_group, %n_in : index"
+        yield f"%first_in = arith.muli %group, {w.index(conv.inputs)} : index"
+
     def tile(self) -> Iterator[str]:
         conv, cut, w = self.conv, self.cut, self.w
         result = conv.result
@@ -235,14 +289,16 @@ class _Body:
         yield f"%tx = arith.remui %tile, {across} : index"
         yield from w.start("%y0", "%ty", cut.rows, result.height - cut.rows)
         yield from w.start("%x0", "%tx", cut.columns, result.width - cut.columns)
-        # the first input value: ((z * height + y * stride) * width + x * stride) * channels
-        yield f"%i0 = arith.muli %wz, {w.index(conv.height)} : index"
+        # the first input value: ((frame * height + y * stride) * width + x * stride) * channels
+        yield from conv.frames.first(w)
+        yield f"%i0 = arith.muli %frame, {w.index(conv.height)} : index"
         yield f"%i1 = arith.muli %y0, {w.index(conv.stride[0])} : index"
         yield "%i2 = arith.addi %i0, %i1 : index"
         yield f"%i3 = arith.muli %i2, {w.index(conv.width)} : index"
         yield f"%i4 = arith.muli %x0, {w.index(conv.stride[1])} : index"
         yield "%i5 = arith.addi %i3, %i4 : index"
-        yield f"%input = arith.muli %i5, {w.index(conv.channels)} : index"
+        yield f"%i6 = arith.muli %i5, {w.index(conv.channels)} : index"
+        yield "%input = arith.addi %i6, %first_in : index"
         yield from self.walk()
         yield from result.places(w.index)
         for pixel in range(cut.rows * cut.columns):
@@ -266,10 +322,14 @@ class _Body:
         kinds = ", ".join([self.vector] * count)
         loops = [
             (f"%{name}", size, name)
-            for name, size in (("kh", conv.window[0]), ("kw", conv.window[1]))
+            for name, size in (
+                ("kd", conv.frames.window),
+                ("kh", conv.window[0]),
+                ("kw", conv.window[1]),
+            )
             if size > 1
         ]
-        loops.append(("%k", conv.channels, "k"))
+        loops.append(("%k", conv.inputs, "k"))
         outer = ["%zero"] * count
         for depth, (counter, size, name) in enumerate(loops):
             if name == "k":
@@ -293,16 +353,22 @@ class _Body:
         """`%in` and `%wt`: where input and weights of this place in the window begin."""
         conv, cut, w = self.conv, self.cut, self.w
         rows, columns = conv.window
+        kd = "%kd" if conv.frames.window > 1 else w.index(0)
         kh = "%kh" if rows > 1 else w.index(0)
         kw = "%kw" if columns > 1 else w.index(0)
-        yield f"%j0 = arith.muli {kh}, {w.index(conv.dilation[0] * conv.width)} : index"
+        frame = conv.frames.dilation * conv.height * conv.width
+        yield f"%jd = arith.muli {kd}, {w.index(frame)} : index"
+        yield f"%jh = arith.muli {kh}, {w.index(conv.dilation[0] * conv.width)} : index"
+        yield "%j0 = arith.addi %jd, %jh : index"
         yield f"%j1 = arith.muli {kw}, {w.index(conv.dilation[1])} : index"
         yield "%j2 = arith.addi %j0, %j1 : index"
         yield f"%j3 = arith.muli %j2, {w.index(conv.channels)} : index"
         yield "%in = arith.addi %j3, %input : index"
-        yield f"%l0 = arith.muli {kh}, {w.index(columns)} : index"
+        yield f"%ld = arith.muli {kd}, {w.index(rows * columns)} : index"
+        yield f"%lh = arith.muli {kh}, {w.index(columns)} : index"
+        yield "%l0 = arith.addi %ld, %lh : index"
         yield f"%l1 = arith.addi %l0, {kw} : index"
-        yield f"%l2 = arith.muli %l1, {w.index(conv.channels * cut.panel)} : index"
+        yield f"%l2 = arith.muli %l1, {w.index(conv.inputs * cut.panel)} : index"
         yield "%wt = arith.addi %l2, %weights : index"
 
     def multiply(self, sums: list[str]) -> Iterator[str]:

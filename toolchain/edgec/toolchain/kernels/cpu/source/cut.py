@@ -8,7 +8,8 @@ from typing import Any
 __all__ = ["Cut", "KernelKey"]
 
 _NAME = re.compile(
-    r"edgec_(convolution|depthwise|product)_(\d+)x(\d+)_(\d+)x(\d+)x(\d+)(?:x(\d+))?(?:_v\d+)?"
+    r"edgec_(convolution|depthwise|product)_(\d+)x(\d+)_(\d+)x(\d+)x(\d+)(?:x(\d+))?"
+    r"(?:_g(\d+))?(?:_v\d+)?"
 )
 
 
@@ -22,6 +23,7 @@ class KernelKey:
         height, width: output pixels.
         channels: of the input.
         out_channels: of the result; a depthwise kernel's are its input's.
+        groups: of the channels; 1 for a depthwise kernel, too.
     """
 
     kind: str
@@ -30,6 +32,7 @@ class KernelKey:
     width: int
     channels: int
     out_channels: int
+    groups: int = 1
 
     def __str__(self) -> str:
         """`edgec_convolution_3x3_56x56x64x128`."""
@@ -37,7 +40,8 @@ class KernelKey:
         if self.kind != "depthwise":
             sizes.append(self.out_channels)
         window = "x".join(map(str, self.window))
-        return f"edgec_{self.kind}_{window}_{'x'.join(map(str, sizes))}"
+        groups = f"_g{self.groups}" if self.groups > 1 else ""
+        return f"edgec_{self.kind}_{window}_{'x'.join(map(str, sizes))}{groups}"
 
     @classmethod
     def parse(cls, symbol: str) -> "KernelKey | None":
@@ -52,6 +56,7 @@ class KernelKey:
             width=int(found[5]),
             channels=int(found[6]),
             out_channels=int(found[7] or found[6]),
+            groups=int(found[8] or 1),
         )
 
 

@@ -63,9 +63,11 @@ class WinogradTiling:
 def winograd_tiling(conv: Convolution, unit: VectorUnit) -> WinogradTiling | None:
     """The cut, or None where the plain kernel is as good or this one does not apply."""
     result = conv.result
-    square = conv.window == (3, 3) and conv.stride == (1, 1) and conv.dilation == (1, 1)
+    square = conv.taps == 9 and conv.window == (3, 3) and conv.groups == 1
+    dense = conv.stride == (1, 1) and conv.dilation == (1, 1)
     lanes = unit.lanes
-    if not square or min(conv.channels, result.channels) < max(_LEAST_CHANNELS, lanes):
+    few = min(conv.channels, result.channels) < max(_LEAST_CHANNELS, lanes)
+    if not square or not dense or few:
         return None
     if min(result.height, result.width) < 4 or unit.lanes < 4:
         return None
