@@ -68,6 +68,20 @@ def _all(x, rank):
     }
 
 
+def transposed(x):
+    """As many kernels as phases, one after the other between each other."""
+    y = jax.lax.conv_transpose(x, numbers(4, 4, 48, 40), (2, 2), "SAME")
+    return jax.nn.relu(jax.lax.conv_transpose(y, numbers(5, 3, 40, 24), (3, 2), "VALID"))
+
+
+def test_transposed_convolutions_are_a_kernel_a_phase(tmp_path):
+    x = IMAGE[:, :4, :5]
+    program = export(transposed, (x,))
+    assert run_passes(program, "cpu").changes["cpu-kernels"] == 4 + 6
+    with load(compile(program, "cpu", CompileOptions(output=tmp_path / "m.vmfb"))) as loaded:
+        np.testing.assert_allclose(loaded.main(x), transposed(x), 1e-4, 1e-4)
+
+
 @pytest.mark.parametrize(("function", "inputs"), [(of_images, (IMAGE,)), (of_others, (LINE, FILM))])
 @pytest.mark.parametrize(
     "target",

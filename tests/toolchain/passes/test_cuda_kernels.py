@@ -3,7 +3,10 @@
 That the kernels compute what they should is checked on a GPU: `benchmarks/cuda/check.py`.
 """
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 
 import jax
@@ -324,15 +327,71 @@ def test_an_image_of_three_channels_is_read_a_row_of_the_window_at_a_time() -> N
     assert values(launch, "taps", "taps_wide") == [7, 1]
 
 
-def test_grouped_and_channel_first_convolutions_stay() -> None:
-    def depthwise(x, w):
-        return jax.lax.conv_general_dilated(
-            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
-            feature_group_count=64,
-        )  # fmt: skip
+def grouped(x, w, groups):
+    return jax.lax.conv_general_dilated(
+        x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        feature_group_count=groups,
+    )  # fmt: skip
 
-    _, launches = place(lower(depthwise, (1, 56, 56, 64), (3, 3, 1, 64)))
-    assert launches == []
+
+@pytest.mark.parametrize(("inner", "outputs", "groups"), [(1, 64, 64), (1, 128, 64), (8, 48, 8)])
+def test_a_convolution_in_narrow_groups_is_one_launch(inner, outputs, groups) -> None:
+    def function(x, w, b):
+        return jax.nn.relu(grouped(x, w, groups) + b)
+
+    shapes = (1, 14, 14, inner * groups), (3, 3, inner, outputs), (outputs,)
+    text, (launch,) = place(lower(function, *shapes))
+    assert launch.source == "grouped"
+    assert launch.folded["each"] == outputs // groups
+    assert "stablehlo.convolution" not in text
+    assert "stablehlo.maximum" not in text
+
+
+def test_wide_groups_stay() -> None:
+    text = lower(lambda x, w: grouped(x, w, 2), (1, 14, 14, 256), (3, 3, 128, 128))
+    assert place(text)[1] == []
+
+
+INTERPRETED = """
+import torch
+import triton.language as tl
+from edgec.toolchain.kernels.cuda.triton.grouped import grouped
+
+torch.manual_seed(0)
+for inner, each, groups, size, stride, dilation, pad in (
+    (1, 1, 24, (3, 3), (1, 1), (1, 1), (1, 1)),
+    (1, 2, 24, (5, 3), (2, 1), (1, 2), (2, 2)),
+    (4, 3, 6, (3, 3), (2, 2), (1, 1), (0, 1)),
+):
+    x = torch.randn(2, inner * groups, 9, 7)
+    w = torch.randn(each * groups, inner, *size)
+    b = torch.randn(each * groups)
+    right = torch.nn.functional.conv2d(x, w, b, stride, pad, dilation, groups).relu()
+    right = right.permute(0, 2, 3, 1)
+    high, wide, outputs = right.shape[1:]
+    c = torch.zeros(right.shape)
+    rows = 2 * high * wide
+    grouped[(-(-rows // 16), -(-outputs // 64), 1)](
+        x.permute(0, 2, 3, 1).contiguous(), w.permute(2, 3, 1, 0).contiguous(), b, b, c,
+        2, 9, 7, inner * groups, high, wide, outputs,
+        tl.constexpr(inner), each,
+        tl.constexpr(size[0] * size[1]), size[1],
+        *stride, *dilation, *pad, 1 + 8, 0, 0, 0, BM=16, BN=64,
+    )
+    assert torch.allclose(c, right, atol=1e-4), (c - right).abs().max()
+"""
+
+
+@needs_triton
+def test_the_grouped_kernel_computes_what_pytorch_does() -> None:
+    """By Triton's interpreter, which needs no GPU."""
+    done = subprocess.run(
+        [sys.executable, "-c", INTERPRETED],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("size", [(128, 768, 3072), (1, 1000, 2048), (49, 512, 4608), (7, 8, 64)])

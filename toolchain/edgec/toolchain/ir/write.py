@@ -39,6 +39,7 @@ __all__ = [
     "product",
     "reduce",
     "reshape",
+    "reverse",
     "select",
     "shape",
     "slice_",
@@ -252,6 +253,11 @@ def broadcast(value: Any, sizes: Sequence[int], axes: Sequence[int] = ()) -> Any
         [value],
         {"broadcast_dimensions": _indices(axes)},
     )
+
+
+def reverse(value: Any, axes: Sequence[int]) -> Any:
+    """The value back to front along some axes."""
+    return create("stablehlo.reverse", value.type, [value], {"dimensions": _indices(axes)})
 
 
 def slice_(

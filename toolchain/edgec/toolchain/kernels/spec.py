@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Answer", "Answers", "Declined", "Kernel", "Work"]
+__all__ = ["Answer", "Answers", "Declined", "Kernel", "Origin", "Work"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,14 @@ class Declined:
     """A description is left to the compiler; `reason` says why, to the user (`a width of 97`)."""
 
     reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Origin:
+    """The name and location of an operation, for an answer that comes after it is replaced."""
+
+    name: str
+    location: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +82,7 @@ class Answers:
         """Keep an answer; whether it is a kernel.
 
         Args:
-            op: the `ir.Operation` that the description was read from, for its location.
+            op: the `ir.Operation` that the description was read from, or its `Origin`.
             what: what is computed, in a few words.
             work: how much that is.
             outcome: the device's answer.

@@ -46,6 +46,7 @@ from edgec.toolchain.passes.simplify.resample_sums import ResampleSums
 from edgec.toolchain.passes.simplify.roll_loops import RollLoops
 from edgec.toolchain.passes.simplify.separable_gathers import SeparableGathers
 from edgec.toolchain.passes.simplify.shared_matrices import SharedMatrices
+from edgec.toolchain.passes.simplify.split_phases import SplitPhases
 from edgec.toolchain.passes.simplify.spread_products import SpreadProducts
 from edgec.toolchain.passes.simplify.unroll_loops import UnrollLoops
 from edgec.toolchain.passes.simplify.unroll_rotations import UnrollRotations
@@ -105,7 +106,6 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SignedPowers,
     SplitComplex,
     DoubleFunctions,
-    SeparateGroups,
     CountZeros,
     NarrowIntegers,
     SeparateBytes,
@@ -119,11 +119,13 @@ CATALOGUE: tuple[type[Pass], ...] = (
     ChannelsLast,
     ResampleSums,
     SpreadProducts,
+    SplitPhases,
     QuantisedKernels,
     NormKernels,
     CpuKernels,
     CudaKernels,
     VulkanKernels,
+    SeparateGroups,
     PlainDepthwise,
     PointwiseProducts,
     SeparateReductions,

@@ -12,14 +12,15 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.read import (
-    convolution_layout,
     element_type,
-    integers,
     numbers_of,
     shape_of,
 )
 from edgec.toolchain.kernels.cpu.source import Frames
 from edgec.toolchain.kernels.cpu.tails import Tail, find_tail
+from edgec.toolchain.kernels.spec import Answers, Declined, Kernel
+from edgec.toolchain.match.convolution import Axis, Convolution, read_convolution
+from edgec.toolchain.match.description import validate
 
 __all__ = ["Pad", "Plan", "find_plans", "plan_of"]
 
@@ -83,27 +84,33 @@ class Plan:
         return 1 < self.groups == self.channels == self.out_channels
 
 
-def find_plans(module: Any) -> list[Plan]:
-    """Every operation that a kernel can do, in order."""
+def find_plans(module: Any, answers: Answers) -> list[Plan]:
+    """Every operation that a kernel can do, in order; what became of convolutions is kept."""
     plans: list[Plan] = []
     taken: set[Any] = set()
     operations = list(inside(module.operation))
     order = {op: place for place, op in enumerate(operations)}
     for op in operations:
         plan = plan_of(op, taken, order)
-        if plan is not None:
+        conv = read_convolution(op) if op.name == "stablehlo.convolution" else None
+        if conv is not None:
+            if isinstance(plan, Plan):
+                validate(conv, "convolution")
+            outcome = plan if isinstance(plan, Declined) else Kernel(name="convolution")
+            answers.record(op, str(conv), conv.work, outcome)
+        if isinstance(plan, Plan):
             plans.append(plan)
             taken.update(plan.tail.operations)
     return plans
 
 
-def plan_of(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | None:
-    """The plan of one operation, or None; `taken` and `order` are those of `find_tail`."""
+def plan_of(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | Declined:
+    """The plan of one operation, or why not; `taken` and `order` are those of `find_tail`."""
     if op.name == "stablehlo.convolution":
         return _convolution(op, taken, order)
     if op.name == "stablehlo.dot_general":
-        return _product(op, taken, order)
-    return None
+        return _product(op, taken, order) or Declined(reason="no product by weights")
+    return Declined(reason=op.name)
 
 
 def _is_plain(op: Any) -> bool:
@@ -141,67 +148,56 @@ def _is_immutable(load: Any) -> bool:
     return False
 
 
-def _convolution(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | None:
-    if not _is_plain(op):
-        return None
-    one, two, three = convolution_layout(op)
-    spatial = [str(i) for i in range(len(one) - 2)]
-    if len(spatial) not in (1, 2, 3):
-        return None
-    if one != ["b", *spatial, "f"] or three != one or two != [*spatial, "i", "o"]:
-        return None
-    rank = len(spatial)
-    ones = [1] * rank
-    groups, batches = (integers(op, f"{n}_group_count", [1])[0] for n in ("feature", "batch"))
-    if batches != 1 or any(integers(op, "window_reversal", [0])):
-        return None
-    if integers(op, "lhs_dilation", ones) != ones:
-        return None
-    shape, kernel, result = (
-        shape_of(op.operands[0]),
-        shape_of(op.operands[1]),
-        shape_of(op.results[0]),
-    )
-    channels = _known(shape[-1])
-    pad = integers(op, "padding", [0] * (2 * rank))
-    if min(pad) < 0:
-        return None
-
-    def spread(values: list[int], fill: int) -> tuple[int, int, int]:
-        """Frames, rows and columns."""
-        first, second, third = [fill] * (3 - rank) + values
-        return first, second, third
-
-    sizes = spread([_known(s) for s in shape[1:-1]], 1)
-    out = spread([_known(s) for s in result[1:-1]], 1)
-    window = spread([_known(k) for k in kernel[:rank]], 1)
-    stride = spread(integers(op, "window_strides", ones), 1)
-    dilation = spread(integers(op, "rhs_dilation", ones), 1)
-    low, high = spread(pad[::2], 0), spread(pad[1::2], 0)
+def _convolution(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | Declined:
+    conv = read_convolution(op)
+    if conv is None:
+        return Declined(reason="sizes that are known only when it runs")
+    reason = _why_not(conv)
+    if reason is not None:
+        return Declined(reason=reason)
+    one = Axis(size=1, out=1, window=1)
+    depth, down, across = (*[one] * (3 - len(conv.axes)), *conv.axes)
     return Plan(
         op=op,
-        batch=_known(shape[0]) * out[0],
-        height=sizes[1],
-        width=sizes[2],
-        channels=channels,
-        out_height=out[1],
-        out_width=out[2],
-        out_channels=_known(result[-1]),
-        window=window[1:],
-        stride=stride[1:],
-        dilation=dilation[1:],
-        pad=((low[1], high[1]), (low[2], high[2])),
-        groups=groups,
+        batch=conv.batch * depth.out,
+        height=down.size,
+        width=across.size,
+        channels=conv.channels,
+        out_height=down.out,
+        out_width=across.out,
+        out_channels=conv.outputs,
+        window=(down.window, across.window),
+        stride=(down.stride, across.stride),
+        dilation=(down.dilation, across.dilation),
+        pad=((down.low, down.high), (across.low, across.high)),
+        groups=conv.groups,
         frames=Frames(
-            size=sizes[0] + low[0] + high[0],
-            out=out[0],
-            window=window[0],
-            stride=stride[0],
-            dilation=dilation[0],
+            size=depth.size + depth.low + depth.high,
+            out=depth.out,
+            window=depth.window,
+            stride=depth.stride,
+            dilation=depth.dilation,
         ),
-        frame_pad=(low[0], high[0]),
+        frame_pad=(depth.low, depth.high),
         tail=find_tail(op.results[0], taken, order),
     )
+
+
+def _why_not(conv: Convolution) -> str | None:
+    """Why no kernel takes a convolution; None where one does."""
+    if set(conv.elements) != {"f32"}:
+        return f"{conv.elements[0]} by {conv.elements[1]} summed in {conv.elements[2]}"
+    if any(0 in shape_of(v) for v in (*conv.operands, conv.value)):
+        return "nothing to compute"
+    if conv.batch_groups > 1:
+        return "groups of images"
+    if not conv.channels_last or not 1 <= len(conv.axes) <= 3:
+        return "an image whose channels are not last"
+    if not all(axis.plain for axis in conv.axes):
+        return "zeros between pixels, or a cut"
+    if not _is_weight(conv.weight):
+        return "weights that are not known before it runs"
+    return "an image of constants" if _is_weight(conv.image) else None
 
 
 def _product(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | None:

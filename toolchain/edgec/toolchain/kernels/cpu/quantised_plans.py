@@ -23,6 +23,7 @@ from edgec.toolchain.kernels.cpu.quantised_dequantised import (
 from edgec.toolchain.kernels.cpu.source import Frames
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
 from edgec.toolchain.kernels.cpu.tails import Tail, find_tail
+from edgec.toolchain.kernels.spec import Declined
 
 __all__ = ["BytePlan", "find_byte_plans"]
 
@@ -70,7 +71,7 @@ def find_byte_plans(module: Any, unit: DotUnit, known: Constants) -> list[BytePl
     found: list[BytePlan] = []
     for op in operations:
         plan = plan_of(op, taken, order)
-        if plan is None:
+        if isinstance(plan, Declined):
             continue
         made = _plan(plan, unit, known, taken, order)
         if made is not None:

@@ -24,6 +24,7 @@ _EVALUATED = (
     "stablehlo.transpose",
     "stablehlo.reshape",
     "stablehlo.reverse",
+    "stablehlo.slice",
 )
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -138,6 +139,9 @@ def _evaluate(value: Any) -> _Array | None:
             return source.transpose(integers(op, "permutation"))
         case "stablehlo.reverse":
             return np.asarray(np.flip(source, tuple(integers(op, "dimensions"))))
+        case "stablehlo.slice":
+            bounds = (integers(op, n) for n in ("start_indices", "limit_indices", "strides"))
+            return source[tuple(slice(*each) for each in zip(*bounds, strict=True))]
         case _:
             return source.reshape(shape)
 

@@ -8,25 +8,39 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.kernels.cuda.choice import choose
+from edgec.toolchain.kernels.cuda.grouped import place_grouped
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.cuda.products import NOT_SPLIT
 from edgec.toolchain.kernels.gpu.dispatches import replace
+from edgec.toolchain.kernels.gpu.rows import read_rows
 from edgec.toolchain.kernels.gpu.tails import CLIPS_BY_NUMBERS, find_finish
-from edgec.toolchain.kernels.spec import Declined
-from edgec.toolchain.match.convolution import read_convolution
+from edgec.toolchain.kernels.spec import Declined, Kernel, Origin
+from edgec.toolchain.match.convolution import Convolution, read_convolution
+from edgec.toolchain.match.description import validate
 
-__all__ = ["rewrite_convolution"]
+__all__ = ["place_convolution"]
 
 _ELEMENTS = ("f16", "bf16", "f32")
 _MULTIPLE = 8
 
 
-def rewrite_convolution(op: Any, library: Library) -> None:
-    """Replace `op` and what follows it by a kernel, if one takes it."""
-    element = op.operands[0].type.element_type
-    found = read_convolution(op, _MULTIPLE if str(element) in _ELEMENTS else 0)
-    if found is None:
+def place_convolution(op: Any, library: Library) -> None:
+    """Replace `op` and what follows it by a kernel, if one takes it; keep the answer."""
+    conv = read_convolution(op)
+    if conv is None:
         return
+    origin = Origin(name=op.name, location=op.location)
+    what, work = str(conv), conv.work  # Said now: nothing is left of them after a kernel is placed.
+    place = place_grouped if conv.groups > 1 else _place
+    library.answers.record(origin, what, work, place(conv, op, library))
+
+
+def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
+    element = op.operands[0].type.element_type
+    found = read_rows(conv, op, _MULTIPLE if str(element) in _ELEMENTS else 0)
+    if isinstance(found, Declined):
+        return found
+    validate(conv, "convolution")
     tail, _ = find_finish(found.value, element, found.outputs, CLIPS_BY_NUMBERS)
     with ir.InsertionPoint(tail.last.owner.operation):
         c = found.gathered(_MULTIPLE)
@@ -71,5 +85,7 @@ def rewrite_convolution(op: Any, library: Library) -> None:
                 counters=choice.tiles if split else 0,
             )
         )
-        if not isinstance(results, Declined):
-            replace(tail.last, results[0])
+        if isinstance(results, Declined):
+            return results
+        replace(tail.last, results[0])
+    return Kernel(name=f"convolution_{choice.form}_{element}")

@@ -90,6 +90,7 @@ class Library(Dispatches):
         precision: how f32 is multiplied, in Triton's words.
         answers: what became of each description.
         launches: what was called, in order.
+        answers: what became of each description.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class Library(Dispatches):
         self.precision = precision
         self.answers = answers or Answers()
         self.launches: list[Launch] = []
+        self.answers = answers or Answers()
         self._binaries = binaries or (TritonCompiler() if has_triton() else Prebuilt())
         self._zeros: dict[Any, tuple[Any, int]] = {}
 

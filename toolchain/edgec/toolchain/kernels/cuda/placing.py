@@ -6,7 +6,7 @@ A module imported only by a pass that runs; it needs the compiler.
 from typing import Any
 
 from edgec.toolchain.kernels.cuda.attentions import rewrite_attention
-from edgec.toolchain.kernels.cuda.convolutions import rewrite_convolution
+from edgec.toolchain.kernels.cuda.convolutions import place_convolution
 from edgec.toolchain.kernels.cuda.library import Library
 from edgec.toolchain.kernels.cuda.norms import rewrite_norm
 from edgec.toolchain.kernels.cuda.products import rewrite_product
@@ -22,7 +22,7 @@ def place_kernels(module: Any, library: Library) -> None:
     for name, rewrite in (
         ("stablehlo.dot_general", rewrite_attention),
         ("stablehlo.rsqrt", rewrite_norm),
-        ("stablehlo.convolution", rewrite_convolution),
+        ("stablehlo.convolution", place_convolution),
         ("stablehlo.dot_general", rewrite_product),
     ):
         for op in top_operations(module, name):

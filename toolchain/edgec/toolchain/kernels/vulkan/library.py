@@ -13,6 +13,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.kernels.gpu.dispatches import Binary, Dispatches
 from edgec.toolchain.kernels.gpu.tails import Finish
+from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.kernels.vulkan.choice import Choice
 
 __all__ = ["Library"]
@@ -26,14 +27,16 @@ class Library(Dispatches):
 
     Attributes:
         index: by kernel name (`product_nn_deep_f16`): threads, shared memory, sizes of its tile.
+        answers: what became of each description.
     """
 
-    def __init__(self, module: Any, family: str) -> None:
+    def __init__(self, module: Any, family: str, answers: Answers | None = None) -> None:
         super().__init__(module, "spv", '"vulkan-spirv", "vulkan-spirv-fb"')
         self._files = resources.files("edgec.toolchain") / "kernels" / "vulkan"
         text = (self._files / "index.json").read_text(encoding="utf-8")
         self.index: dict[str, dict[str, int]] = json.loads(text)
         self._matrix_units = family == "nvidia"
+        self.answers = answers or Answers()
 
     def multiple(self, element: Any) -> int:
         """What sizes along rows must be a multiple of for kernels of a type; 0 if there are none.
@@ -73,7 +76,7 @@ class Library(Dispatches):
         last = ir.RankedTensorType.get([batch, m, n], tail.last.type.element_type)
         parts = ir.RankedTensorType.get([choice.parts, m, n], f32)
         (total,) = self.dispatch(
-            self._binary(f"{kind}_{choice.form}_{element}"),
+            self.binary(f"{kind}_{choice.form}_{element}"),
             (choice.tiles, choice.parts, batch),
             [m, n, k, choice.inside, _WIDE if split else tail.what, *tail.numbers, *numbers],
             # A tail in the kernel that joins is not read by those that make the parts.
@@ -86,11 +89,12 @@ class Library(Dispatches):
         groups = math.ceil(m * n / 4 / self.index[join]["threads"])
         numbers = [m, n, choice.parts, tail.what, *tail.numbers]
         (joined,) = self.dispatch(
-            self._binary(join), (groups, 1, 1), numbers, [total, bias, other], [last]
+            self.binary(join), (groups, 1, 1), numbers, [total, bias, other], [last]
         )
         return joined
 
-    def _binary(self, name: str) -> Binary:
+    def binary(self, name: str) -> Binary:
+        """A kernel by its name in the index."""
         facts = self.index[name]
         data = (self._files / f"{name}.spv").read_bytes()
         return Binary(name=name, data=data, threads=facts["threads"], shared=facts["shared"])

@@ -87,7 +87,7 @@ class CpuKernels:
                     place_attention(op, library, self.unit, self.scratch, self.answers)
             if library.count:
                 erase_unused(module)
-            emit(find_plans(module), library, self.unit, self.cuts)
+            emit(find_plans(module, self.answers), library, self.unit, self.cuts)
             if library.count:
                 erase_unused(module)  # weights that are packed now, above all
             return library.count

@@ -49,17 +49,15 @@ class VulkanKernels:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
         from iree.compiler import ir
 
-        from edgec.toolchain.kernels.vulkan.convolutions import rewrite_convolution
+        from edgec.toolchain.kernels.vulkan.convolutions import place_convolution
         from edgec.toolchain.kernels.vulkan.library import Library
         from edgec.toolchain.kernels.vulkan.products import rewrite_product
         from edgec.toolchain.match.product import top_operations
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            library = Library(module, self.kernels)
-            for name, rewrite in (
-                ("stablehlo.convolution", rewrite_convolution),
-                ("stablehlo.dot_general", rewrite_product),
-            ):
-                for op in top_operations(module, name):
-                    rewrite(op, library)
+            library = Library(module, self.kernels, self.answers)
+            for op in top_operations(module, "stablehlo.convolution"):
+                place_convolution(op, library)
+            for op in top_operations(module, "stablehlo.dot_general"):
+                rewrite_product(op, library)
             return library.calls

@@ -79,6 +79,7 @@ def kernels() -> Iterator[Kernel]:
                 )
     for element in ELEMENTS:
         yield Kernel(name="join", element=element, source="join", threads=64, sizes={})
+        yield Kernel(name="grouped", element=element, source="grouped", threads=64, sizes={})
 
 
 def build(kernel: Kernel) -> dict[str, int]:
