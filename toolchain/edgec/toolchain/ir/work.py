@@ -11,6 +11,7 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.ir.read import convolution_layout, integers, numbers_of
+from edgec.toolchain.ir.weights import fixed_globals
 from edgec.toolchain.kernels.spec import Work
 from edgec.toolchain.match.loop import blocks, counted
 
@@ -51,22 +52,13 @@ def census(module: Any) -> Iterator[Computed]:
     What follows from weights alone counts nothing: it is done once, when the module is loaded.
     Neither do operations on sizes that are not known. A loop of unknown length counts once.
     """
-    fixed = _fixed_globals(module)
+    fixed = fixed_globals(module)
     for function in module.body.operations:
         if function.operation.name != "func.func":
             continue
         for region in function.operation.regions:
             for block in region.blocks:
                 yield from _block(block, 1, fixed, set())
-
-
-def _fixed_globals(module: Any) -> frozenset[str]:
-    """The names of globals that nothing changes."""
-    return frozenset(
-        ir.StringAttr(op.operation.attributes["sym_name"]).value
-        for op in module.body.operations
-        if op.operation.name == "util.global" and "is_mutable" not in op.operation.attributes
-    )
 
 
 def _block(block: Any, turns: int, fixed: frozenset[str], once: set[Any]) -> Iterator[Computed]:

@@ -40,6 +40,7 @@ from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.simplify.canonicalise import Canonicalise
 from edgec.toolchain.passes.simplify.channels_last import ChannelsLast
 from edgec.toolchain.passes.simplify.error_functions import ErrorFunctions
+from edgec.toolchain.passes.simplify.fold_scales import FoldScales
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 from edgec.toolchain.passes.simplify.pointwise_products import PointwiseProducts
 from edgec.toolchain.passes.simplify.resample_sums import ResampleSums
@@ -113,6 +114,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SharedMatrices,
     WidenHalves,
     ErrorFunctions,
+    FoldScales,
     RollLoops,
     RecurrentLoops,
     UnrollLoops,

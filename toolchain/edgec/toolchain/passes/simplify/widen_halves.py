@@ -53,6 +53,8 @@ class WidenHalves:
         """
         from iree.compiler import ir
 
+        from edgec.toolchain.ir.erase import erase_unused
+
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             changed = [f for name, f in functions(module).items() if name != STATE_FUNCTION]
             operations = [op for f in changed for op in inside(f)]
@@ -61,7 +63,9 @@ class WidenHalves:
             )
             if not multiplies or not all(_can_widen(op) for op in operations):
                 return 0
-            return sum(_widen(function) for function in changed)
+            count = sum(_widen(function) for function in changed)
+            erase_unused(module)  # conversions to a type that their operand now has
+            return count
 
 
 def _is_half(kind: Any) -> bool:
