@@ -1,7 +1,7 @@
 import pytest
 
 from edgec.runtime.errors import TargetError
-from edgec.targets import Backend, Target
+from edgec.targets import Backend, Target, catalogue
 
 WHOLE = """
 name = "cpu:test"
@@ -65,3 +65,11 @@ def test_a_target_as_json_has_plain_types_only():
     assert value["cpu"]["features"] == ["+dotprod"]
     assert value["gpu"] is None
     assert value["notes"] == [{"text": "one fact", "source": "measured"}]
+
+
+def test_spirv_is_a_fact_of_the_target():
+    kinds = {target.backend: target.is_spirv for target in catalogue()}
+    assert {backend for backend, spirv in kinds.items() if spirv} == {
+        Backend.VULKAN,
+        Backend.METAL,
+    }

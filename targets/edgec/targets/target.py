@@ -131,6 +131,11 @@ class Target:
             raise TargetError(f"the target {self.name} needs [cpu] exactly with llvm-cpu")
 
     @property
+    def is_spirv(self) -> bool:
+        """Whether its kernels are SPIR-V, whose code generator has faults of its own."""
+        return self.backend in (Backend.VULKAN, Backend.METAL)
+
+    @property
     def required_features(self) -> tuple[str, ...]:
         """CPU features that a machine must have to run a module for this target."""
         return self.cpu.requires if self.cpu else ()

@@ -18,7 +18,6 @@ __all__ = ["CHECKS", "Finding", "Verdict"]
 
 _LITTLE_SPACE = 2 << 30
 _OLDEST_PYTHON = (3, 11)
-_EXTRAS = ("jax", "torch", "tensorflow", "onnx", "tflite", "image")
 
 
 class Verdict(Enum):
@@ -85,7 +84,7 @@ def core_packages() -> Iterator[Finding]:
 
 def frameworks() -> Iterator[Finding]:
     """The extras: each needs all of its packages; each package is a finding where one is amiss."""
-    for extra in _EXTRAS:
+    for extra in metadata.metadata("edgec").get_all("Provides-Extra") or ():
         findings = [_package(r, Verdict.MISSING) for r in _requirements(extra)]
         amiss = [f for f in findings if f.verdict is not Verdict.OK]
         yield Finding(

@@ -127,7 +127,7 @@ def _spirv_flags(target: Target) -> list[str]:
     before PyTorch's multi-head attention: other numbers at each call). Moving transposes is what
     brings them there; leaving them costs nothing measurable (2-layer encoder on llvmpipe).
     """
-    if target.backend not in (Backend.VULKAN, Backend.METAL):
+    if not target.is_spirv:
         return []
     return ["--iree-global-opt-propagate-transposes=false"]
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -27,7 +26,7 @@ class CountZeros:
     @classmethod
     def plan(cls, situation: Situation) -> "CountZeros | None":
         """For programs in StableHLO with such a count that become SPIR-V."""
-        if situation.target.backend not in (Backend.VULKAN, Backend.METAL):
+        if not situation.target.is_spirv:
             return None
         return cls() if "stablehlo.count_leading_zeros" in situation.operations else None
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -30,7 +29,7 @@ class FreeBitcasts:
     @classmethod
     def plan(cls, situation: Situation) -> "FreeBitcasts | None":
         """For programs in StableHLO that become SPIR-V and may take words apart."""
-        if situation.target.backend not in (Backend.VULKAN, Backend.METAL):
+        if not situation.target.is_spirv:
             return None
         names = {"stablehlo.bitcast_convert", "stablehlo.rng_bit_generator"}
         return cls() if situation.operations & names else None

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -36,7 +35,7 @@ class PhiloxBits:
     @classmethod
     def plan(cls, situation: Situation) -> "PhiloxBits | None":
         """For programs in StableHLO with such a generator that become SPIR-V."""
-        if situation.target.backend not in (Backend.VULKAN, Backend.METAL):
+        if not situation.target.is_spirv:
             return None
         return cls() if "stablehlo.rng_bit_generator" in situation.operations else None
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.targets import Backend
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -35,7 +34,7 @@ class SeparateBytes:
     @classmethod
     def plan(cls, situation: Situation) -> "SeparateBytes | None":
         """For programs in StableHLO that become SPIR-V."""
-        spirv = situation.target.backend in (Backend.VULKAN, Backend.METAL)
+        spirv = situation.target.is_spirv
         return cls() if spirv and situation.is_stablehlo else None
 
     def run(self, module: Any) -> int:

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.targets import Backend
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
@@ -47,7 +46,7 @@ class SeparateReductions:
     @classmethod
     def plan(cls, situation: Situation) -> "SeparateReductions | None":
         """For programs in StableHLO with a reduction that become SPIR-V."""
-        if situation.target.backend not in (Backend.VULKAN, Backend.METAL):
+        if not situation.target.is_spirv:
             return None
         return cls() if "stablehlo.reduce" in situation.operations else None
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -45,7 +44,7 @@ class SplitComplex:
     @classmethod
     def plan(cls, situation: Situation) -> "SplitComplex | None":
         """For programs in StableHLO with such an operation, or one that becomes one."""
-        spirv = situation.target.backend in (Backend.VULKAN, Backend.METAL)
+        spirv = situation.target.is_spirv
         names = {*_MOVES, "stablehlo.scatter", *((*_REGIONS, *_FUNCTIONS) if spirv else ())}
         return cls(spirv=spirv) if situation.operations & names else None
 
