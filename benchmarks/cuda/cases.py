@@ -65,6 +65,20 @@ def _products() -> Iterator[Case]:
         yield Case(
             name=f"to_f32_{dtype}", function=wide, shapes=((70, 512), (512, 264)), dtype=dtype
         )
+    for dtype in ("float16", "float32"):
+        for m, n, k in ((99, 133, 251), (1, 1000, 768), (197, 197, 65), (513, 1030, 2049)):
+            size = f"{m}_{n}_{k}_{dtype}"
+            yield Case(name=f"odd_{size}", function=plain, shapes=((m, k), (k, n)), dtype=dtype)
+            yield Case(name=f"odd_t_{size}", function=turned, shapes=((m, k), (n, k)), dtype=dtype)
+        yield Case(
+            name=f"vector_{dtype}", function=plain, shapes=((1000, 777), (777,)), dtype=dtype
+        )
+        yield Case(
+            name=f"heads_{dtype}",
+            function=_heads,
+            shapes=((2, 197, 768), (2, 197, 768)),
+            dtype=dtype,
+        )
     tails: dict[str, Callable[..., Any]] = {
         "bias": lambda x, b, r: x + b,
         "relu": lambda x, b, r: jax.nn.relu(x),
@@ -75,6 +89,10 @@ def _products() -> Iterator[Case]:
         "residual_relu": lambda x, b, r: jax.nn.relu(x + b + r),
         "gelu_residual": lambda x, b, r: r + jax.nn.gelu(x + b),
         "scaled": lambda x, b, r: (x + b) * b,
+        "clip": lambda x, b, r: jnp.clip(x + b, -0.5, 0.75) + r,
+        "leaky": lambda x, b, r: jax.nn.leaky_relu(x + b, 0.25),
+        "tanh": lambda x, b, r: jnp.tanh(x + b) + r,
+        "hard_swish": lambda x, b, r: jax.nn.hard_swish(x + b),
         "twice": lambda x, b, r: jax.nn.relu(x + b) + x,
     }
     for m, n, k in ((128, 768, 3072), (200, 264, 72), (4000, 4104, 512)):
@@ -90,6 +108,14 @@ def _products() -> Iterator[Case]:
             yield Case(name=f"tail_{word}_{m}", function=folded, shapes=shapes)
             if m == 200:
                 yield Case(name=f"late_{word}_{m}", function=function, shapes=shapes)
+
+
+def _heads(q: Any, k: Any) -> Any:
+    """Scores of 12 heads that lie side by side in rows, as networks have them."""
+    import jax.numpy as jnp
+
+    q, k = (v.reshape(2, 197, 12, 64).transpose(0, 2, 1, 3) for v in (q, k))
+    return jnp.einsum("bhqd,bhkd->bhqk", q, k) / 8
 
 
 def _convolutions() -> Iterator[Case]:

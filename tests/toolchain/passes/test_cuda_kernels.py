@@ -230,6 +230,29 @@ def test_what_no_kernel_does_is_left_in_the_program(tail) -> None:
     assert "stablehlo.multiply" in after or "stablehlo.add" in after
 
 
+def test_attention_of_what_was_widened_reads_and_writes_it_narrow() -> None:
+    def function(q, k, v):
+        q, k, v = (x.reshape(197, 12, 64).transpose(1, 0, 2).astype(jnp.float32) for x in (q, k, v))
+        share = jax.nn.softmax(jnp.einsum("hqd,hkd->hqk", q, k) / 8)
+        return jnp.einsum("hqk,hkd->hqd", share, v).astype(jnp.float16)
+
+    after, (launch,) = place(lower(function, (197, 768), (197, 768), (197, 768)))
+    assert launch.name.endswith("_f16")
+    assert "stablehlo.convert" not in after
+
+
+def test_gelu_as_pytorch_writes_it_is_taken_along() -> None:
+    def function(x, w):
+        y = x @ w
+        half, root = jnp.float16(0.5), jax.lax.rsqrt(jnp.full(y.shape, 2, y.dtype))
+        wide = (y * root).astype(jnp.float32)
+        return (jax.lax.erf(wide).astype(y.dtype) + 1) * (y * half)
+
+    after, (launch,) = place(lower(function, (197, 768), (768, 3072)))
+    assert launch.folded["what"] == 2 << 8
+    assert "rsqrt" not in after
+
+
 def test_attention_over_heads_cut_from_one_tensor_reads_them_in_place() -> None:
     def function(x):
         q, k, v = (p.reshape(128, 12, 64).transpose(1, 0, 2) for p in jnp.split(x, 3, -1))

@@ -78,3 +78,29 @@ def test_answers_are_right(target, tmp_path):
     np.testing.assert_allclose(first, y * scipy.special.ndtr(y), 1e-5, 1e-5)
     np.testing.assert_allclose(second, scipy.special.erfc(x), 1e-5, 1e-30)
     np.testing.assert_allclose(third, scipy.special.erf(3 * y), 1e-5, 1e-5)
+
+
+def quotient(x):
+    """erf as a quotient of polynomials up to 4, where it is 1 in f32."""
+    x = jax.lax.clamp(-4.0, x, 4.0)
+    square = x * x
+    above, below = jnp.float32(-2.72614225801306e-10), jnp.float32(-1.45660718464996e-05)
+    for number in (
+        *(2.77068142495902e-08, -2.10102402082508e-06, -5.69250639462346e-05),
+        *(-7.34990630326855e-04, -2.95459980854025e-03, -1.60960333262415e-02),
+    ):
+        above = above * square + number
+    for number in (
+        *(-2.13374055278905e-04, -1.68282697438203e-03),
+        *(-7.37332916720468e-03, -1.42647390514189e-02),
+    ):
+        below = below * square + number
+    return x * above / below
+
+
+def test_a_clamp_before_the_polynomials_goes_with_them():
+    after, count = rewritten(quotient)
+    assert count == 1
+    assert "chlo.erf" in after
+    assert "stablehlo.clamp" not in after
+    assert "stablehlo.maximum" not in after

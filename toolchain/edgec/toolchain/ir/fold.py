@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from iree.compiler import ir
 
-from edgec.toolchain.ir.read import integers, shape_of
+from edgec.toolchain.ir.read import element_type, integers, shape_of
 
 __all__ = ["Constants", "least", "repeated", "splat"]
 
@@ -285,4 +285,25 @@ def splat(value: Any) -> float | None:
     number = repeated(value)
     if isinstance(number, ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr):
         return float(number.value)
-    return None
+    return _of_number(value)
+
+
+def _of_number(value: Any) -> float | None:
+    """A function of one such constant, rounded to its type: `rsqrt` of 2, as PyTorch writes it."""
+    if isinstance(value.owner, ir.Block):
+        return None
+    op = value.owner.operation
+    function = _FUNCTIONS.get(op.name)
+    kind = _KINDS.get(str(element_type(value)))
+    number = splat(op.operands[0]) if function is not None and kind is not None else None
+    if function is None or number is None:
+        return None
+    with np.errstate(all="ignore"):
+        return float(np.asarray(function(np.float64(number))).astype(kind))
+
+
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "stablehlo.negate": np.negative,
+    "stablehlo.rsqrt": lambda x: 1 / np.sqrt(x),
+    "stablehlo.sqrt": np.sqrt,
+}

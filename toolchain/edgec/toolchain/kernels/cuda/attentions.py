@@ -3,6 +3,7 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
+import dataclasses
 import math
 import struct
 from collections.abc import Iterator
@@ -32,6 +33,9 @@ def rewrite_attention(op: Any, library: Library) -> None:
     if attention is None:
         return
     refused = _refused(attention)
+    if refused is None:
+        validate(attention, "attention")
+        attention = _narrowed(attention)
     answer = refused or _call(attention, library)
     outcome = answer if isinstance(answer, Declined) else Kernel(name=library.launches[-1].name)
     if library.answers.record(op, str(attention), attention.work, outcome):
@@ -63,9 +67,34 @@ def _refused(attention: Attention) -> Declined | None:
     return Declined(reason="2^31 elements or more") if largest >= 2**31 else None
 
 
+def _narrowed(attention: Attention) -> Attention:
+    """The same over what was widened to f32 for it alone, if its result is rounded back.
+
+    PyTorch widens queries, keys and values so. The kernel sums and takes powers in f32 anyway.
+    """
+    uses = list(attention.out.value.uses)
+    user = uses[0].owner.operation if len(uses) == 1 else None
+    if user is None or user.name != "stablehlo.convert":
+        return attention
+    kind = element_type(user.results[0])
+    q, k, v = (_before_widening(view, kind) for view in (attention.q, attention.k, attention.v))
+    if str(kind) not in _ELEMENTS[:2] or q is None or k is None or v is None:
+        return attention
+    out = dataclasses.replace(attention.out, value=user.results[0])
+    return dataclasses.replace(attention, out=out, q=q, k=k, v=v)
+
+
+def _before_widening(view: View, kind: Any) -> View | None:
+    """A view of f32 as one of the narrower type that it was widened from."""
+    owner = view.value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "stablehlo.convert":
+        return None
+    source = owner.operation.operands[0]
+    return dataclasses.replace(view, value=source) if element_type(source) == kind else None
+
+
 def _call(attention: Attention, library: Library) -> Any | Declined:
     """The result of the kernel with the best tile that fits the GPU, or why there is none."""
-    validate(attention, "attention")
     last = attention.out.value
     answer: list[Any] | Declined = Declined(reason="no tile")
     with ir.InsertionPoint(last.owner.operation), last.owner.operation.location:

@@ -126,7 +126,7 @@ def _find(last: Any, order: Mapping[Any, int]) -> tuple[Callable[..., Any], Any,
             (source,) = needed
             write = _recognise(last, source, cone, order)
             if write is not None:
-                return write, source, cone
+                return _before_clamp(last, source, cone, order) or (write, source, cone)
         movable = [v for v in waiting if not isinstance(v.owner, ir.Block)]
         stuck += [v for v in waiting if isinstance(v.owner, ir.Block)]
         if not movable:
@@ -144,6 +144,28 @@ def _find(last: Any, order: Mapping[Any, int]) -> tuple[Callable[..., Any], Any,
         if len(needed) > _MOST_OPEN:
             return None
     return None
+
+
+def _before_clamp(
+    last: Any, source: Any, cone: set[Any], order: Mapping[Any, int]
+) -> tuple[Callable[..., Any], Any, set[Any]] | None:
+    """The same from before a clamp of the value, where `last` is that function there, too.
+
+    Polynomials of `erf` hold up to where it is 1 in f32; so they are taken of a clamped number.
+    """
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir.fold import splat
+
+    if isinstance(source.owner, ir.Block) or source.owner.operation.name != "stablehlo.clamp":
+        return None
+    clamp = source.owner.operation
+    low, before, high = clamp.operands
+    if splat(low) is None or splat(high) is None:
+        return None
+    larger = {*cone, clamp}
+    write = _recognise(last, before, larger, order)
+    return None if write is None else (write, before, larger)
 
 
 def _recognise(
