@@ -119,3 +119,34 @@ def test_a_network_of_many_blocks_answers_as_pytorch_does(tmp_path):
 
 def test_a_network_on_sound_answers_as_pytorch_does(tmp_path):
     check(Sound(), torch.randn(3, 2, 100), tmp_path)
+
+
+TOKENS = """
+func.func @main(%x: tensor<1x64x6xf32>, %w: tensor<6x12x1x1xf32>) -> tensor<1x6x8x8xf32> {
+  %0 = stablehlo.exponential %x : tensor<1x64x6xf32>
+  %1 = stablehlo.transpose %0, dims = [0, 2, 1] : (tensor<1x64x6xf32>) -> tensor<1x6x64xf32>
+  %2 = stablehlo.reshape %1 : (tensor<1x6x64xf32>) -> tensor<1x6x8x8xf32>
+  %3 = stablehlo.concatenate %2, %2, dim = 1
+    : (tensor<1x6x8x8xf32>, tensor<1x6x8x8xf32>) -> tensor<1x12x8x8xf32>
+  %4 = stablehlo.convolution(%3, %w) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+    window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<1x12x8x8xf32>, tensor<6x12x1x1xf32>) -> tensor<1x6x8x8xf32>
+  return %4 : tensor<1x6x8x8xf32>
+}
+"""
+
+
+def test_tokens_that_become_an_image_are_not_turned_twice():
+    after, _ = turned(TOKENS)
+    assert "stablehlo.reshape %0 : (tensor<1x64x6xf32>) -> tensor<1x8x8x6xf32>" in after
+    assert "dim = 3 : (tensor<1x8x8x6xf32>, tensor<1x8x8x6xf32>)" in after
+    assert "tensor<1x6x64xf32>" not in after
+
+
+def test_a_turned_matrix_stays_one():
+    matrix = TOKENS.replace("exponential %x", "tanh %x").replace(
+        "  %2 = stablehlo.reshape %1 :",
+        "  %m = stablehlo.abs %1 : tensor<1x6x64xf32>\n  %2 = stablehlo.reshape %1 :",
+    )
+    after, _ = turned(matrix)
+    assert "stablehlo.transpose %0, dims = [0, 2, 1]" in after

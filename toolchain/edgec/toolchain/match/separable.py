@@ -197,10 +197,11 @@ class Separable:
             result = result.with_weights(holder, lambda weights: weights * table[..., None])  # noqa: B023
         if result is None or whole == 1:
             return result
-        for holder in (*tables, *range(len(self.source))):
-            if not any(term[holder] is None for term in result.terms):
-                return result.with_weights(holder, lambda weights: weights * whole)
-        return None
+        # Where nothing changes yet, the shortest axis takes the number.
+        plain = [h for h in range(len(self.source)) if any(t[h] is None for t in result.terms)]
+        changed = [h for h in (*tables, *range(len(self.source))) if h not in plain]
+        holders = changed or sorted(plain, key=lambda h: self.source[h])
+        return result.with_weights(holders[0], lambda weights: weights * whole) if holders else None
 
     def plus(self, other: "Separable", sign: float = 1.0) -> "Separable | None":
         """The sum of two maps of one source, or their difference."""
@@ -212,7 +213,7 @@ class Separable:
     def _with_terms(self, terms: Sequence[tuple[Weights, ...]]) -> "Separable | None":
         """With these terms, those added up that differ along one axis only."""
         kept: list[tuple[Weights, ...]] = []
-        waiting = list(terms)
+        waiting = [term for term in terms if not _is_nothing(term)] or list(terms[:1])
         while waiting:
             term = waiting.pop(0)
             for known in kept:
@@ -331,6 +332,11 @@ def _runs(before: Sequence[int], after: Sequence[int]) -> list[tuple[list[int], 
     return runs
 
 
+def _is_nothing(term: tuple[Weights, ...]) -> bool:
+    """Whether a term gives zeros."""
+    return any(weights is not None and not weights.any() for weights in term)
+
+
 def _same(one: Weights, two: Weights) -> bool:
     ratio = _ratio(one, two)
     return ratio is not None and math.isclose(ratio, 1.0, rel_tol=_EQUAL)
@@ -347,6 +353,7 @@ def _ratio(one: Weights, two: Weights) -> float | None:
     """The number that the first times gives the second; None where there is none."""
     if one is two:
         return 1.0
+    one, two = _dense(one, two), _dense(two, one)
     if one is None or two is None or one.shape != two.shape:
         return None
     at = np.unravel_index(int(np.abs(one).argmax()), one.shape)

@@ -67,7 +67,12 @@ class _Turning:
             rule = self._elementwise
         if rule is None or not _is_static(op):
             return
-        if op.name != "stablehlo.convolution" and not any(v in self.twins for v in op.operands):
+        known = any(v in self.twins for v in op.operands)
+        if not known and _is_turned(op):
+            self.twins[op.results[0]] = op.operands[0]
+            self.dead.append(op)
+            return
+        if op.name != "stablehlo.convolution" and not known:
             return
         with ir.InsertionPoint(op), op.location:
             if rule(op):
@@ -260,6 +265,27 @@ class _Turning:
             return False
         self.twins[result] = self._wider(op)
         return True
+
+
+def _is_turned(op: Any) -> bool:
+    """Whether an operation makes an image of what has its channels last already.
+
+    With one axis of pixels it may be a matrix as well; what is reshaped to more is an image.
+    """
+    if op.name != "stablehlo.transpose" or isinstance(op.operands[0].owner, ir.Block):
+        return False
+    rank = len(shape_of(op.results[0]))
+    order = _order(rank)
+    if rank < 3 or integers(op, "permutation") != [order.index(i) for i in range(rank)]:
+        return False
+    sizes = shape_of(op.results[0])
+    users = [use.owner.operation for use in op.results[0].uses]
+    return rank > 3 or all(
+        user.name == "stablehlo.reshape"
+        and len(shape_of(user.results[0])) > 3
+        and shape_of(user.results[0])[:2] == sizes[:2]
+        for user in users
+    )
 
 
 def _is_static(op: Any) -> bool:
