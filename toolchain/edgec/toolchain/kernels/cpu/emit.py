@@ -54,6 +54,8 @@ def _padding_written(plans: Sequence[Plan]) -> dict[Any, Pad]:
     wanted: dict[Any, Pad] = {}
     of_op = {plan.op: plan for plan in plans}
     for plan in plans:
+        if plan.tail.value.type != plan.op.results[0].type:
+            continue
         pads = set()
         for use in plan.tail.value.uses:
             user = of_op.get(use.owner.operation)

@@ -4,7 +4,6 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,9 +88,8 @@ def find_plans(module: Any, answers: Answers) -> list[Plan]:
     plans: list[Plan] = []
     taken: set[Any] = set()
     operations = list(inside(module.operation))
-    order = {op: place for place, op in enumerate(operations)}
     for op in operations:
-        plan = plan_of(op, taken, order)
+        plan = plan_of(op, taken)
         conv = read_convolution(op) if op.name == "stablehlo.convolution" else None
         if conv is not None:
             if isinstance(plan, Plan):
@@ -104,12 +102,12 @@ def find_plans(module: Any, answers: Answers) -> list[Plan]:
     return plans
 
 
-def plan_of(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | Declined:
-    """The plan of one operation, or why not; `taken` and `order` are those of `find_tail`."""
+def plan_of(op: Any, taken: set[Any]) -> Plan | Declined:
+    """The plan of one operation, or why not; `taken` are operations of others."""
     if op.name == "stablehlo.convolution":
-        return _convolution(op, taken, order)
+        return _convolution(op, taken)
     if op.name == "stablehlo.dot_general":
-        return _product(op, taken, order) or Declined(reason="no product by weights")
+        return _product(op, taken) or Declined(reason="no product by weights")
     return Declined(reason=op.name)
 
 
@@ -148,7 +146,7 @@ def _is_immutable(load: Any) -> bool:
     return False
 
 
-def _convolution(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | Declined:
+def _convolution(op: Any, taken: set[Any]) -> Plan | Declined:
     conv = read_convolution(op)
     if conv is None:
         return Declined(reason="sizes that are known only when it runs")
@@ -179,7 +177,7 @@ def _convolution(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | D
             dilation=depth.dilation,
         ),
         frame_pad=(depth.low, depth.high),
-        tail=find_tail(op.results[0], taken, order),
+        tail=find_tail(op.results[0], taken),
     )
 
 
@@ -200,7 +198,7 @@ def _why_not(conv: Convolution) -> str | None:
     return "an image of constants" if _is_weight(conv.image) else None
 
 
-def _product(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | None:
+def _product(op: Any, taken: set[Any]) -> Plan | None:
     """A product of anything by a matrix of weights, contracted over one dimension."""
     if not _is_plain(op):
         return None
@@ -223,7 +221,7 @@ def _product(op: Any, taken: set[Any], order: Mapping[Any, int]) -> Plan | None:
         channels=channels,
         out_width=rows,
         out_channels=out_channels,
-        tail=find_tail(op.results[0], taken, order),
+        tail=find_tail(op.results[0], taken, reshaped=True),
     )
 
 

@@ -4,7 +4,6 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,19 +69,17 @@ def find_byte_plans(module: Any, unit: DotUnit, known: Constants) -> list[BytePl
     taken: set[Any] = set()
     found: list[BytePlan] = []
     for op in operations:
-        plan = plan_of(op, taken, order)
+        plan = plan_of(op, taken)
         if isinstance(plan, Declined):
             continue
-        made = _plan(plan, unit, known, taken, order)
+        made = _plan(plan, unit, known, taken)
         if made is not None:
             found.append(made)
             taken.update(made.tail.operations)
     return sorted(found, key=lambda each: order[each.last])
 
 
-def _plan(
-    plan: Plan, unit: DotUnit, known: Constants, taken: set[Any], order: Mapping[Any, int]
-) -> BytePlan | None:
+def _plan(plan: Plan, unit: DotUnit, known: Constants, taken: set[Any]) -> BytePlan | None:
     if (plan.groups > 1 and not plan.depthwise) or plan.frames != Frames():
         return None
     if plan.depthwise and math.prod(plan.window) > _MOST_TAPS:
@@ -94,10 +91,10 @@ def _plan(
     if source is None or bytes_ is None:
         return None
     result = plan.op.results[0]
-    tail = find_tail(result, taken, order, lambda value: as_bytes(value, known) is not None)
+    tail = find_tail(result, taken, lambda value: as_bytes(value, known) is not None)
     end = as_bytes(tail.value, known) if tail.operations else None
     if end is None:
-        tail = find_tail(result, taken, order)
+        tail = find_tail(result, taken)
     reads = (dequantised(value, known) for value in tail.tensors)
     moves, pad, sizes = _padding(plan, source)
     return BytePlan(

@@ -10,6 +10,7 @@ import numpy as np
 from iree.compiler import ir
 
 from edgec.toolchain.ir import write as graph
+from edgec.toolchain.ir.elementwise import COMPARISONS, direction
 from edgec.toolchain.match.loop import blocks
 
 __all__ = ["Turns"]
@@ -23,14 +24,6 @@ _BINARY: dict[str, Any] = {
     "stablehlo.minimum": np.minimum,
     "stablehlo.and": np.bitwise_and,
     "stablehlo.or": np.bitwise_or,
-}
-_COMPARE: dict[str, Any] = {
-    "LT": np.less,
-    "LE": np.less_equal,
-    "GT": np.greater,
-    "GE": np.greater_equal,
-    "EQ": np.equal,
-    "NE": np.not_equal,
 }
 _SAME = ("stablehlo.convert", "stablehlo.reshape")
 
@@ -94,8 +87,7 @@ class Turns:
             case name if name in _BINARY:
                 result = _BINARY[name](*operands)
             case "stablehlo.compare":
-                words = str(op.attributes["comparison_direction"]).strip("<>").split()
-                result = _COMPARE[words[-1]](*operands).astype(np.int64)
+                result = COMPARISONS[direction(op)](*operands).astype(np.int64)
             case "stablehlo.select":
                 truth, then, otherwise = operands
                 result = np.where(truth != 0, then, otherwise)

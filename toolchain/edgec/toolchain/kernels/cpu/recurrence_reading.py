@@ -12,12 +12,13 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.ir import write as graph
+from edgec.toolchain.ir.elementwise import direction
 from edgec.toolchain.ir.fold import splat
 from edgec.toolchain.ir.read import call_target, numbers_of
 from edgec.toolchain.kernels.cpu.recurrence_hoist import is_inside
 from edgec.toolchain.kernels.cpu.recurrence_indices import Turns
 from edgec.toolchain.kernels.cpu.recurrence_points import NoMatch, Point, dense, moved, whole
-from edgec.toolchain.kernels.cpu.source.epilogue import BINARY, UNARY
+from edgec.toolchain.kernels.cpu.source.epilogue import BINARY, COMPARISONS, UNARY
 from edgec.toolchain.kernels.cpu.source.recurrence import (
     Apply,
     Fill,
@@ -46,7 +47,6 @@ _MOVES = (
     "stablehlo.transpose",
 )
 _KEPT = ("stablehlo.dot_general", "stablehlo.concatenate")
-_COMPARISONS = {"LT": "olt", "LE": "ole", "GT": "ogt", "GE": "oge", "EQ": "oeq", "NE": "une"}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -324,8 +324,7 @@ class _Reader:
         if op.name == "stablehlo.compare":
             if not isinstance(graph.element(op.operands[0]), ir.F32Type):
                 raise NoMatch
-            words = str(op.attributes["comparison_direction"]).strip("<>").split()
-            return step(f"arith.cmpf {_COMPARISONS[words[-1]]}", operand(0), operand(1))
+            return step(f"arith.cmpf {COMPARISONS[direction(op)]}", operand(0), operand(1))
         if not isinstance(graph.element(op.results[0]), ir.F32Type):
             raise NoMatch
         match op.name:

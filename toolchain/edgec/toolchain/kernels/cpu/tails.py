@@ -1,25 +1,36 @@
-"""Which element-wise operations after a product can be done before its result is stored.
+"""What follows a product or convolution as the CPU's kernels do it, before they store.
+
+They evaluate the very operations, one vector instruction or call after the other; what they have no
+operation for stays with the compiler, after the longest part that they have.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
 
-import heapq
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iree.compiler import ir
-
-from edgec.toolchain.ir.fold import splat
-from edgec.toolchain.ir.read import call_target, shape_of
-from edgec.toolchain.kernels.cpu.source.epilogue import BINARY, UNARY, Epilogue, Operand, Step
+from edgec.toolchain.ir.write import shape
+from edgec.toolchain.kernels.cpu.source.epilogue import (
+    BINARY,
+    COMPARISONS,
+    UNARY,
+    Epilogue,
+    Operand,
+    Step,
+)
+from edgec.toolchain.kernels.longest import longest
+from edgec.toolchain.kernels.spec import Declined
+from edgec.toolchain.match import expression, tail
+from edgec.toolchain.match.description import validate
+from edgec.toolchain.match.expression import Source
 
 __all__ = ["Tail", "find_tail"]
 
 _MOST_STEPS = 40
 _MOST_TENSORS = 3
-_COMPOSED = ("stablehlo.logistic", "stablehlo.clamp")
-_ERF = ("mhlo.erf", "chlo.erf")
+_KINDS = ("f32", "i1")
+_Place = tuple[Operand, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +42,8 @@ class Tail:
         value: the value that the kernel stores instead of the product's own.
         epilogue: the same, for the kernel's writer.
         channels: values with one element a channel that it reads.
-        tensors: values of the result's shape that it reads.
+        tensors: values of the result's size that it reads.
+        why: why the kernel takes no longer tail, if there is one.
     """
 
     operations: tuple[Any, ...]
@@ -39,166 +51,119 @@ class Tail:
     epilogue: Epilogue
     channels: tuple[Any, ...]
     tensors: tuple[Any, ...]
+    why: Declined | None = None
 
 
 def find_tail(
     result: Any,
     taken: Collection[Any],
-    order: Mapping[Any, int],
     ends: Callable[[Any], bool] | None = None,
+    *,
+    reshaped: bool = False,
 ) -> Tail:
-    """Follow a product's result as far as element-wise operations of its own shape go.
-
-    They must end in one value: nothing in between may be used elsewhere.
+    """The longest tail of a product's result that a kernel does.
 
     Args:
         result: what the product gives.
         taken: operations that another kernel has taken.
-        order: where each operation of the module stands.
         ends: which values it may end in; any, if it is not said.
+        reshaped: it may end in a value of another shape.
     """
-    search = _Search(result)
-    best = search.tail()
-    block = result.owner.operation.block
-    waiting: list[int] = []
-    standing: dict[int, Any] = {}
+    tails = tail.find_tails(result, shape(result)[-1], taken=taken)
 
-    def look(value: Any) -> None:
-        for use in value.uses:
-            user = use.owner.operation
-            place = order.get(user, -1)
-            if place >= 0 and place not in standing and user.block == block:
-                standing[place] = user
-                heapq.heappush(waiting, place)
+    def take(found: tail.Tail) -> tuple[tail.Tail, Epilogue] | Declined:
+        if found.operations and ends is not None and not ends(found.value):
+            return Declined(reason="")
+        if not reshaped and found.value.type != result.type:
+            return Declined(reason="another shape")
+        epilogue = _epilogue(found)
+        return epilogue if isinstance(epilogue, Declined) else (found, epilogue)
 
-    look(result)
-    while waiting and len(search.steps) <= _MOST_STEPS:
-        op = standing[heapq.heappop(waiting)]
-        if op in taken or not search.take(op):
-            continue
-        look(search.last)
-        if search.closes() and (ends is None or ends(search.last)):
-            best = search.tail()
-    return best
+    (found, epilogue), why = longest(tails, take)
+    validate(found, "tail")
+    return Tail(
+        operations=found.operations,
+        value=found.value,
+        epilogue=epilogue,
+        channels=found.rows,
+        tensors=found.tensors,
+        why=why,
+    )
 
 
-class _Search:
-    """Operations taken so far, with the step that computes each of their values."""
+def _epilogue(found: tail.Tail) -> Epilogue | Declined:
+    """A tail as a kernel's writer takes it."""
+    kinds = {step.kind for step in found.steps} | {
+        str(value.type.element_type) for value in (*found.rows, *found.tensors, found.value)
+    }
+    if not kinds <= set(_KINDS) or str(found.value.type.element_type) == "i1":
+        return Declined(reason=f"what follows computes in {', '.join(sorted(kinds))}")
+    if any(str(v.type.element_type) != "f32" for v in (*found.rows, *found.tensors)):
+        return Declined(reason="what follows reads truth values")
+    if len(found.tensors) > _MOST_TENSORS:
+        return Declined(reason=f"{len(found.tensors)} other tensors")
+    written: list[Step] = []
+    done: list[_Place] = []
 
-    def __init__(self, result: Any) -> None:
-        self.shape = shape_of(result)
-        self.kind = result.type
-        self.operations: list[Any] = []
-        self.values: dict[Any, tuple[Operand, float]] = {result: (Operand.SUM, 0)}
-        self.last = result
-        self.steps: list[Step] = []
-        self.channels: list[Any] = []
-        self.tensors: list[Any] = []
+    def place(operand: expression.Operand) -> _Place:
+        if operand.source is Source.STEP:
+            return done[int(operand.number)]
+        return (_SOURCES[operand.source], operand.number)
 
-    def tail(self) -> Tail:
-        return Tail(
-            operations=tuple(self.operations),
-            value=self.last,
-            epilogue=Epilogue(
-                steps=tuple(self.steps), channels=len(self.channels), tensors=len(self.tensors)
-            ),
-            channels=tuple(self.channels),
-            tensors=tuple(self.tensors),
-        )
+    for step in found.steps:
+        last = _write(step, [place(operand) for operand in step.operands], written)
+        if last is None:
+            return Declined(reason=f"{step.name} after a product")
+        done.append(last)
+    if len(written) > _MOST_STEPS:
+        return Declined(reason=f"{len(written)} steps after a product")
+    # A last step that is another value over again would not be what the writer stores.
+    if written and done[-1] != (Operand.STEP, len(written) - 1):
+        return Declined(reason="a tail that ends in an earlier value")
+    return Epilogue(steps=tuple(written), channels=len(found.rows), tensors=len(found.tensors))
 
-    def closes(self) -> bool:
-        """Whether only the newest value is used by what is not taken."""
-        return not any(self._outside(value) for value in self.values if value != self.last)
 
-    def _outside(self, value: Any) -> bool:
-        return any(use.owner.operation not in self.operations for use in value.uses)
+_SOURCES: Mapping[Source, Operand] = {
+    Source.SUM: Operand.SUM,
+    Source.ROW: Operand.CHANNEL,
+    Source.TENSOR: Operand.TENSOR,
+    Source.SCALAR: Operand.SCALAR,
+}
 
-    def take(self, op: Any) -> bool:
-        """Take an operation if it is element-wise on what was found and on what can be read."""
-        known = (*UNARY, *BINARY, *_COMPOSED)
-        if op.name not in known and call_target(op) not in _ERF:
-            return False
-        if len(op.results) != 1 or op.results[0].type != self.kind:
-            return False
-        if not any(value in self.values for value in op.operands):
-            return False
-        channels, tensors = len(self.channels), len(self.tensors)
-        operands = [self._operand(value) for value in op.operands]
-        if any(o is None for o in operands) or len(self.tensors) > _MOST_TENSORS:
-            del self.channels[channels:]
-            del self.tensors[tensors:]
-            return False
-        self._steps(op, [o for o in operands if o is not None])
-        self.operations.append(op)
-        self.last = op.results[0]
-        self.values[self.last] = (Operand.STEP, len(self.steps) - 1)
-        return True
 
-    def _steps(self, op: Any, operands: Sequence[tuple[Operand, float]]) -> None:
-        match op.name:
-            case "stablehlo.clamp":
-                low, value, high = operands
-                first = self._step("arith.maximumf", value, low)
-                self._step("arith.minimumf", first, high)
-            case "stablehlo.logistic":
-                one = (Operand.SCALAR, 1.0)
-                minus = self._step("arith.negf", *operands)
-                power = self._step("math.exp", minus)
-                total = self._step("arith.addf", power, one)
-                self._step("arith.divf", one, total)
-            case name if name in UNARY:
-                self._step(UNARY[name], *operands)
-            case name if name in BINARY:
-                self._step(BINARY[name], *operands)
-            case _:
-                self._step("math.erf", *operands)
+def _write(step: expression.Step, operands: Sequence[_Place], steps: list[Step]) -> _Place | None:
+    """Write what a step does; where its value is, or None where kernels have nothing for it."""
 
-    def _step(self, name: str, *operands: tuple[Operand, float]) -> tuple[Operand, float]:
-        self.steps.append(Step(name=name, operands=operands))
-        return (Operand.STEP, len(self.steps) - 1)
+    def add(name: str, *places: _Place) -> _Place:
+        steps.append(Step(name=name, operands=places))
+        return (Operand.STEP, len(steps) - 1)
 
-    def _operand(self, value: Any) -> tuple[Operand, float] | None:
-        """Where a step finds a value; None where it cannot."""
-        if value in self.values:
-            return self.values[value]
-        number = splat(value)
-        if number is not None:
-            return (Operand.SCALAR, number)
-        channel = _channel(value, self.shape)
-        if channel is not None:
-            return (Operand.CHANNEL, _place(self.channels, channel))
-        if value.type != self.kind:
+    one = (Operand.SCALAR, 1.0)
+    match step.name:
+        case "clamp":
+            low, value, high = operands
+            return add("arith.minimumf", add("arith.maximumf", value, low), high)
+        case "logistic":
+            power = add("math.exp", add("arith.negf", *operands))
+            return add("arith.divf", one, add("arith.addf", power, one))
+        case "compare":
+            return add(f"arith.cmpf {COMPARISONS[step.word]}", *operands)
+        case "select":
+            return add("arith.select", *operands)
+        case "power":
+            value, exponent = operands
+            match exponent:
+                case (Operand.SCALAR, 2.0):
+                    return add("arith.mulf", value, value)
+                case (Operand.SCALAR, 3.0):
+                    return add("arith.mulf", add("arith.mulf", value, value), value)
             return None
-        return (Operand.TENSOR, _place(self.tensors, value))
-
-
-def _place(values: list[Any], value: Any) -> int:
-    if value not in values:
-        values.append(value)
-    return values.index(value)
-
-
-def _channel(value: Any, shape: tuple[int | None, ...]) -> Any:
-    """The value with one element a channel that `value` repeats for every pixel, or None.
-
-    It has as many elements as there are channels, in any shape.
-    """
-    op = _owner(value)
-    if op is None or op.name != "stablehlo.broadcast_in_dim":
-        return None
-    source = op.operands[0]
-    sizes = shape_of(source)
-    dims = [int(d) for d in op.attributes["broadcast_dimensions"]]
-    last = len(shape) - 1
-    wide = [d for d, size in zip(dims, sizes, strict=True) if size != 1]
-    if wide == [last] or (shape[last] == 1 and not wide and sizes):
-        return source
-    if not wide:
-        return _channel(source, shape[-1:])
+        case "convert":
+            return operands[0]
+        case name if f"stablehlo.{name}" in BINARY:
+            return add(BINARY[f"stablehlo.{name}"], *operands)
+        case name if f"stablehlo.{name}" in UNARY:
+            return add(UNARY[f"stablehlo.{name}"], *operands)
+        case "erf":
+            return add("math.erf", *operands)
     return None
-
-
-def _owner(value: Any) -> Any:
-    """The operation that makes a value; None for a block's argument."""
-    owner = value.owner
-    return None if isinstance(owner, ir.Block) else owner.operation

@@ -7,7 +7,7 @@ from enum import Enum
 from edgec.toolchain.kernels.cpu.source.error_function import error_function
 from edgec.toolchain.kernels.cpu.source.literals import literal
 
-__all__ = ["BINARY", "UNARY", "Epilogue", "Operand", "Step"]
+__all__ = ["BINARY", "COMPARISONS", "UNARY", "Epilogue", "Operand", "Step"]
 
 UNARY: dict[str, str] = {
     "stablehlo.negate": "arith.negf",
@@ -33,6 +33,16 @@ BINARY: dict[str, str] = {
     "stablehlo.minimum": "arith.minimumf",
 }
 """Operations of two operands."""
+
+COMPARISONS: dict[str, str] = {
+    "LT": "olt",
+    "LE": "ole",
+    "GT": "ogt",
+    "GE": "oge",
+    "EQ": "oeq",
+    "NE": "une",
+}
+"""What a `stablehlo.compare` of floats asks, as `arith.cmpf` does."""
 
 
 class Operand(Enum):
@@ -110,6 +120,11 @@ class Epilogue:
                 lines += _round(result, operands, kind, fresh)
             elif step.name == "math.erf":
                 lines += error_function(result, operands, kind, fresh)
+            elif step.name == "arith.select":
+                truth = kind.replace("f32", "i1")
+                lines.append(f"{result} = arith.select {operands} : {truth}, {kind}")
+            elif step.name.startswith("arith.cmpf"):
+                lines.append(f"{result} = {step.name}, {operands} : {kind}")
             else:
                 lines.append(f"{result} = {step.name} {operands} : {kind}")
             done.append(result)
