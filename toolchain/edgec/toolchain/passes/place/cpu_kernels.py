@@ -27,8 +27,9 @@ class CpuKernels:
     a dispatch of a kernel written here in vectors (`kernels/cpu`), which reads its
     input where it lies; what follows it element by element (bias, residual, activation) is done in
     registers before the result is stored, with the zeros that the next convolution wants around
-    it. Weights are packed at compile time. Attention (softmax between two products) is one kernel,
-    after one that packs the keys; scores never leave the core's own memory.
+    it. Weights are packed at compile time. Attention (softmax between two products, with masks,
+    biases, heads that share keys) is one kernel, after one that packs the keys; scores are made a
+    block of keys at a time and never leave the core's own memory.
 
     Windows of 3 x 3 over many channels take Winograd's form, with 16 products instead of 36. Groups
     of channels that are narrower than a vector share vectors, wider ones have panels of their own;
@@ -36,7 +37,9 @@ class CpuKernels:
 
     Measured on one core with AVX-512 (4 GHz, at most 256 GFLOP/s): 230 to 254 GFLOP/s on each
     convolution of ResNet-50, where the compiler reaches 25 to 60; its windows of 3 x 3 over 56 x 56
-    pixels take 0.50 ms in Winograd's form and 0.96 without, and are no less exact.
+    pixels take 0.50 ms in Winograd's form and 0.96 without, and are no less exact. Attention of 2
+    heads, 4096 keys and a width of 64 takes 56 ms, where the compiler's products around a softmax
+    in memory take 344 and ONNX Runtime 71; 6 heads of 1500 keys take 24.1 ms (25.8).
 
     Attributes:
         unit: the vector registers of the target.

@@ -1,4 +1,4 @@
-"""Products and convolutions as kernels of edgec's own on GPUs through Vulkan."""
+"""Products, convolutions and attention as kernels of edgec's own on GPUs through Vulkan."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,19 +13,22 @@ __all__ = ["VulkanKernels"]
 
 @dataclass(frozen=True, kw_only=True)
 class VulkanKernels:
-    """Products and convolutions in f32, and in f16 for matrix units, become SPIR-V kernels.
+    """Products and convolutions in f32, in f16 for matrix units, and attention become SPIR-V.
 
     The compiler's own code for them gives an image of batch 1 few workgroups, each with all of
     the inner dimension to sum. The kernels (`kernels/vulkan/glsl`, written in GLSL, kept as
     SPIR-V) are linked into the module as external executables, so the module stays one file. They
     split the inside where there are few tiles, gather a convolution's rows from the image, sum in
     f32 and take along the bias, the activation and the residual that follow element by element.
-    Sizes along rows that are no multiple of 4 (8 in f16), products of f16 in batches or with a
-    turned matrix, and other types stay with the compiler.
+    Attention keeps its scores in shared memory, a block of keys after the other, with all masks
+    and biases; the compiler's code for it does not load on NVIDIA's driver at the sizes of a
+    ViT-B/16. Sizes along rows that are no multiple of 4 (8 in f16), products of f16 in batches or
+    with a turned matrix, heads wider than 256, and other types stay with the compiler.
 
     Measured on an H200 (`docs/benchmarks_vulkan.md`), without and with this: ResNet-50 in f32 17.6
     and 3.5 ms, in f16 17.4 and 3.3, BERT-base in f32 7.2 and 5.3; the first answers of ResNet-50
     after 1.7 and 0.5 s (f16: 4.6 and 0.6). On the GPU alone ResNet-50 takes 1.2 ms (f16: 0.9).
+    Attention was held to JAX's answers on Mesa's llvmpipe only, and not timed yet.
     """
 
     kernels: str
@@ -49,6 +52,7 @@ class VulkanKernels:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
         from iree.compiler import ir
 
+        from edgec.toolchain.kernels.vulkan.attentions import place_attention
         from edgec.toolchain.kernels.vulkan.convolutions import place_convolution
         from edgec.toolchain.kernels.vulkan.library import Library
         from edgec.toolchain.kernels.vulkan.products import rewrite_product
@@ -56,6 +60,8 @@ class VulkanKernels:
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             library = Library(module, self.kernels, self.answers)
+            for op in top_operations(module, "stablehlo.dot_general"):
+                place_attention(op, library)
             for op in top_operations(module, "stablehlo.convolution"):
                 place_convolution(op, library)
             for op in top_operations(module, "stablehlo.dot_general"):

@@ -35,6 +35,10 @@ class Kernel:
         """Bytes of shared memory."""
         if not self.sizes:
             return 0
+        if self.source == "attention":
+            width, queries, keys = (self.sizes[name] for name in ("D", "BM", "BN"))
+            tiles = (queries + keys) * (width + 4) + queries * (keys + 4)
+            return 4 * (tiles + self.threads + queries)
         rows, columns, inner = (self.sizes[name] for name in ("BM", "BN", "BK"))
         if self.source == "product":
             return 2 * 4 * (rows * (inner + 4) + inner * columns)
@@ -52,6 +56,13 @@ MATRIX_FORMS = {
     "deep": (64, 64, 64, 32, 32),
 }
 """The same for a subgroup's matrix units."""
+ATTENTION_FORMS = {
+    "32": (32, 32, 32, 2),
+    "64": (64, 32, 32, 2),
+    "128": (128, 16, 32, 2),
+    "256": (256, 8, 16, 1),
+}
+"""Widest head; queries and keys of a tile; keys whose scores one thread finds."""
 KINDS = {"product_nn": (), "product_nt": ("TURNED",), "convolution": ("CONVOLUTION",)}
 
 
@@ -77,6 +88,15 @@ def kernels() -> Iterator[Kernel]:
                     sizes={"BM": rows, "BN": columns, "BK": inner, "WM": high, "WN": wide},
                     words=words,
                 )
+    for form, (width, queries, keys, each) in ATTENTION_FORMS.items():
+        for element in ELEMENTS:
+            yield Kernel(
+                name=f"attention_{form}",
+                element=element,
+                source="attention",
+                threads=128,
+                sizes={"D": width, "BM": queries, "BN": keys, "SN": each},
+            )
     for element in ELEMENTS:
         yield Kernel(name="join", element=element, source="join", threads=64, sizes={})
         yield Kernel(name="grouped", element=element, source="grouped", threads=64, sizes={})
@@ -102,9 +122,8 @@ def build(kernel: Kernel) -> dict[str, int]:
     if kernel.shared > SHARED:
         raise SystemExit(f"{path.stem} takes {kernel.shared} bytes of shared memory")
     facts = {"threads": kernel.threads, "shared": kernel.shared}
-    if kernel.sizes:
-        names = {"rows": "BM", "columns": "BN", "inner": "BK"}
-        facts |= {word: kernel.sizes[name] for word, name in names.items()}
+    names = {"rows": "BM", "columns": "BN", "inner": "BK", "width": "D"}
+    facts |= {word: kernel.sizes[name] for word, name in names.items() if name in kernel.sizes}
     return facts
 
 

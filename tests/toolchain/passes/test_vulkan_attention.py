@@ -1,0 +1,117 @@
+"""Attention through Vulkan: one kernel with its masks and biases, right on any device here."""
+
+import json
+from importlib import resources
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from iree.compiler import ir, tools
+
+from edgec import runtime
+from edgec.toolchain.kernels.spec import Answers, Declined, Kernel
+from edgec.toolchain.passes.place.vulkan_kernels import VulkanKernels
+from edgec.toolchain.passes.simplify.canonicalise import Canonicalise
+from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
+
+KERNELS = resources.files("edgec.toolchain") / "kernels" / "vulkan"
+
+
+def lower(function, *shapes, dtype="float32") -> str:
+    specs = [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype)) for shape in shapes]
+    return str(jax.jit(function).lower(*specs).compiler_ir("stablehlo"))
+
+
+def place(text: str) -> tuple[str, list]:
+    """The program after placing, and what became of each attention."""
+    with ir.Context():
+        module = ir.Module.parse(text)
+        InlineCalls().run(module)
+        Canonicalise().run(module)
+        answers = Answers()
+        VulkanKernels(kernels="desktop", answers=answers).run(module)
+        assert module.operation.verify()
+        outcomes = [each.outcome for each in answers if each.what.startswith("attention")]
+        return str(module), outcomes
+
+
+def plain(q, k, v):
+    return jax.nn.softmax(jnp.einsum("hqd,hkd->hqk", q, k) / 8) @ v
+
+
+def masked(q, k, v):
+    """The first block of keys is masked for one image, only one is left for the other."""
+    kept = jnp.arange(70)[None] >= jnp.array([[40], [69]])
+    scores = jnp.where(kept[:, None, None], jnp.einsum("bqhd,bkhd->bhqk", q, k), -jnp.inf)
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), v)
+
+
+def grouped(q, k, v, bias):
+    scores = jnp.einsum("bqhgd,bkhd->bhgqk", q.reshape(2, 19, 2, 3, 100), k)
+    scores = 5 * jnp.tanh(scores / 40) + 0.5 * bias
+    scores = jnp.where(jnp.tril(jnp.ones((19, 19), bool)), scores, jnp.finfo(jnp.float32).min)
+    return jnp.einsum("bhgqk,bkhd->bqhgd", jax.nn.softmax(scores), v)
+
+
+def library(q, k, v):
+    return jax.nn.dot_product_attention(q, k, v, is_causal=True)
+
+
+CASES = {
+    "plain": (plain, [(3, 40, 64), (3, 77, 64), (3, 77, 64)]),
+    "masked": (masked, [(2, 33, 2, 20), (2, 70, 2, 20), (2, 70, 2, 20)]),
+    "grouped": (grouped, [(2, 19, 6, 100), (2, 19, 2, 100), (2, 19, 2, 100), (19, 19)]),
+    "wide": (library, [(1, 23, 4, 200), (1, 23, 2, 200), (1, 23, 2, 200)]),
+}
+
+
+@pytest.mark.vulkan
+def test_the_kernels_are_right(tmp_path: Path) -> None:
+    shapes = [shape for _, shapes in CASES.values() for shape in shapes]
+
+    def every(*arguments):
+        given = iter(arguments)
+        return tuple(f(*(next(given) for _ in shapes)) for f, shapes in CASES.values())
+
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+    after, outcomes = place(lower(every, *shapes))
+    assert outcomes == [
+        Kernel(name=f"attention_{width}_f32") for width in ("64", "32", "128", "256")
+    ]
+    path = tmp_path / "cases.vmfb"
+    tools.compile_str(
+        after,
+        output_file=str(path),
+        input_type="stablehlo",
+        extra_args=["--iree-hal-target-device=vulkan"],
+    )
+    with runtime.load(path, device="vulkan://0") as loaded:
+        answers = [np.asarray(answer) for answer in loaded.main(*arrays)]
+    with jax.default_matmul_precision("highest"):
+        expected = every(*arrays)
+    for name, got, right in zip(CASES, answers, expected, strict=True):
+        np.testing.assert_allclose(got, right, 1e-4, 1e-5, err_msg=name)
+
+
+def test_halves_are_read_and_written_as_they_are() -> None:
+    text = lower(plain, (3, 40, 64), (3, 77, 64), (3, 77, 64), dtype="float16")
+    after, outcomes = place(text)
+    assert outcomes == [Kernel(name="attention_64_f16")]
+    assert "stablehlo.dot_general" not in after
+
+
+def test_what_is_too_wide_is_declined_with_its_reason() -> None:
+    _, outcomes = place(lower(plain, (3, 40, 260), (3, 77, 260), (3, 77, 260)))
+    assert outcomes == [Declined(reason="a width of 260")]
+
+
+def test_every_kernel_fits_what_gpus_share() -> None:
+    index = json.loads((KERNELS / "index.json").read_text())
+    names = [name for name in index if name.startswith("attention_")]
+    assert len(names) == 8
+    for name in names:
+        assert index[name]["shared"] <= 32768
+        assert f"edgec_{name}".encode() in (KERNELS / f"{name}.spv").read_bytes()

@@ -1,0 +1,116 @@
+"""Attention to a dispatch of Vulkan's kernel.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+import math
+import struct
+from typing import Any
+
+import numpy as np
+from iree.compiler import ir
+
+from edgec.toolchain.ir import write
+from edgec.toolchain.ir.read import element_type
+from edgec.toolchain.kernels.gpu.dispatches import replace
+from edgec.toolchain.kernels.spec import Declined, Kernel
+from edgec.toolchain.kernels.vulkan.library import Library
+from edgec.toolchain.match.attention import Attention, Bias, Term, View, read_attention
+from edgec.toolchain.match.description import validate
+
+__all__ = ["place_attention"]
+
+_ELEMENTS = ("f16", "f32")
+_FORMS = (32, 64, 128, 256)
+_INDICES = 3
+_MOST_TERMS = 3
+_MOST_GROUPS = 65535
+"""Workgroups along one axis that every device takes."""
+
+
+def place_attention(op: Any, library: Library) -> None:
+    """Replace `op` by a kernel if it is the second product of an attention that one takes."""
+    attention = read_attention(op)
+    if attention is None:
+        return
+    element = attention.q.element
+    form = next((f for f in _FORMS if f >= max(attention.width, attention.depth)), 0)
+    name = f"attention_{form}_{element}"
+    outcome = _refused(attention, form) or Kernel(name=name)
+    if not library.answers.record(op, str(attention), attention.work, outcome):
+        return
+    validate(attention, "attention")
+    heads = _three(attention.heads, 1)
+    rows = library.index[name]["rows"]
+    out = attention.out
+    with ir.InsertionPoint(out.value.owner.operation), out.value.owner.operation.location:
+        views = (attention.q, attention.k, attention.v)
+        terms = [_read(term) for term in attention.terms]
+        # A term that is not there is not read, whatever stands in its place.
+        unread = [attention.q.value] * (_MOST_TERMS - len(terms))
+        (result,) = library.dispatch(
+            library.binary(name),
+            (math.ceil(attention.queries / rows), heads[1] * heads[2], heads[0]),
+            [],
+            [_numbers(attention), *(view.value for view in views), *terms, *unread],
+            [ir.RankedTensorType.get([out.size], element_type(out.value))],
+        )
+        replace(out.value, result)
+
+
+def _refused(attention: Attention, form: int) -> Declined | None:
+    """Why the kernel does not take it, if it does not."""
+    element = attention.q.element
+    views = (attention.q, attention.k, attention.v, attention.out)
+    if element not in _ELEMENTS or any(view.element != element for view in views):
+        return Declined(reason=f"elements of {' and '.join(sorted({v.element for v in views}))}")
+    if attention.shared:
+        return Declined(reason="its weights are used by something else, too")
+    if not form:
+        return Declined(reason=f"a width of {max(attention.width, attention.depth)}")
+    if len(attention.heads) > _INDICES:
+        return Declined(reason=f"heads of {len(attention.heads)} indices")
+    if len(attention.terms) > _MOST_TERMS:
+        return Declined(reason=f"{len(attention.terms)} masks and biases")
+    heads = _three(attention.heads, 1)
+    if max(attention.queries, heads[0], heads[1] * heads[2]) > _MOST_GROUPS:
+        return Declined(reason=f"more than {_MOST_GROUPS} queries or heads")
+    largest = max(view.size for view in (*views, *(term.view for term in attention.terms)))
+    return Declined(reason="2^31 elements or more") if largest >= 2**31 else None
+
+
+def _numbers(attention: Attention) -> Any:
+    """All that the kernel must know, in the order of its source: more than push constants hold."""
+    numbers = [attention.queries, attention.keys, attention.width, attention.depth]
+    numbers += [_bits(attention.scale), _bits(attention.cap), int(attention.safe)]
+    numbers.append(_three(attention.heads, 1)[2])
+    for view in (attention.q, attention.k, attention.v, attention.out):
+        numbers += _places(view)
+    for term in attention.terms:
+        kind = 1 if isinstance(term, Bias) else 2 if term.keep else 3
+        number = term.factor if isinstance(term, Bias) else term.otherwise
+        numbers += [*_places(term.view), kind, _bits(number)]
+    numbers += [0] * (8 * (_MOST_TERMS - len(attention.terms)))
+    return write.constant(np.array(numbers, np.int32), ir.IntegerType.get_signless(32))
+
+
+def _places(view: View) -> list[int]:
+    return [view.start, *_three(view.heads, 0), view.row, view.column]
+
+
+def _three(heads: tuple[int, ...], filler: int) -> tuple[int, ...]:
+    """Three indices of heads, the outermost first."""
+    return (filler,) * (_INDICES - len(heads)) + heads
+
+
+def _read(term: Term[View]) -> Any:
+    """What the kernel reads: everything in f32."""
+    return write.convert(term.view.value, ir.F32Type.get())
+
+
+def _bits(number: float) -> int:
+    """The bits of an f32 as an integer."""
+    lowest = -3.4028234663852886e38
+    bounded = number if math.isinf(number) else min(max(number, lowest), -lowest)
+    bits: int = struct.unpack("<i", struct.pack("<f", bounded))[0]
+    return bits

@@ -1,0 +1,212 @@
+// O = softmax(scores) V, scores = scale * Q K^T changed by terms: BM queries of a head a workgroup.
+//
+// Blocks of BN keys come one after the other: products to scores in shared memory, these to powers
+// of e, and powers times values to sums in registers, which fade by what the next block's largest
+// score exceeds the last. Workgroups: (tiles of queries, middle and inner heads, outer heads).
+//
+// Element (outer, middle, inner, row, i) of q lies at start + each index times its step; likewise k
+// and v, whose rows are keys, o, and the terms, whose columns are keys. `n` holds all numbers, in
+// the order of `kernels/vulkan/attentions.py`. A term adds a bias times a factor (1), or gives a
+// score another number where a truth value is 0 (2) or is not (3). D is at least the width of a
+// query and the depth of a value; both may be any number.
+#version 450
+#extension GL_EXT_control_flow_attributes : require
+#ifdef HALF
+#extension GL_EXT_shader_16bit_storage : require
+#define ELEMENT float16_t
+#else
+#define ELEMENT float
+#endif
+
+layout(local_size_x = THREADS) in;
+layout(binding = 0) readonly buffer Numbers { int n[56]; };
+layout(binding = 1) readonly buffer Q { ELEMENT q[]; };
+layout(binding = 2) readonly buffer K { ELEMENT k[]; };
+layout(binding = 3) readonly buffer V { ELEMENT v[]; };
+layout(binding = 4) readonly buffer Term0 { float term0[]; };
+layout(binding = 5) readonly buffer Term1 { float term1[]; };
+layout(binding = 6) readonly buffer Term2 { float term2[]; };
+layout(binding = 7) writeonly buffer O { ELEMENT o[]; };
+
+const int QUERIES = 0, KEYS = 1, WIDTH = 2, DEPTH = 3, SCALE = 4, CAP = 5, SAFE = 6, INNERS = 7;
+const int Q_AT = 8, K_AT = 14, V_AT = 20, O_AT = 26, TERMS_AT = 32;
+const int TERM = 8;             // Numbers of a term: a view's six, its kind, its bits.
+const int ROW = 4, COLUMN = 5;  // In a view's numbers, after its start and its three heads.
+const int KIND = 6, BITS = 7;
+
+const int FOURS = D / 4;
+const int D_ROW = FOURS + 1;  // One more, so that neighbouring rows lie in other banks.
+const int S_ROW = BN / 4 + 1;
+const int KEYS_WIDE = BN / SN;               // Threads along the keys of scores, SN keys each.
+const int ROWS_HIGH = THREADS / KEYS_WIDE;   // Threads along their rows.
+const int SM = BM / ROWS_HIGH;
+const int DOWN = THREADS / FOURS;            // Threads along the rows of sums, 4 columns each.
+const int TM = BM / DOWN;
+const int PARTS = THREADS / BM;              // Threads that find one row's largest score.
+const int SHARE = BN / PARTS;
+
+const float LEAST = -3.402823466e38;
+
+shared vec4 q_tile[BM * D_ROW];
+shared vec4 kv_tile[BN * D_ROW];
+shared vec4 scores[BM * S_ROW];
+shared float parts[BM * PARTS];
+shared float fades[BM];
+
+int base(int at) {
+  int inner = int(gl_WorkGroupID.y) % n[INNERS];
+  int middle = int(gl_WorkGroupID.y) / n[INNERS];
+  return n[at] + int(gl_WorkGroupID.z) * n[at + 1] + middle * n[at + 2] + inner * n[at + 3];
+}
+
+float term(int number, int place) {
+  return number == 0 ? term0[place] : number == 1 ? term1[place] : term2[place];
+}
+
+float changed(float score, int row, int key) {
+  if (n[CAP] != 0) {
+    float cap = intBitsToFloat(n[CAP]);
+    score = cap * tanh(clamp(score, -20.0, 20.0));
+  }
+  [[unroll]] for (int i = 0; i < 3; i++) {
+    int at = TERMS_AT + i * TERM;
+    int kind = n[at + KIND];
+    if (kind != 0) {
+      float seen = term(i, base(at) + row * n[at + ROW] + key * n[at + COLUMN]);
+      float number = intBitsToFloat(n[at + BITS]);
+      score = kind == 1 ? score + number * seen : (seen != 0.0) == (kind == 2) ? score : number;
+    }
+  }
+  return score;
+}
+
+void main() {
+  int thread = int(gl_LocalInvocationIndex);
+  int row0 = int(gl_WorkGroupID.x) * BM;
+  int keys = n[KEYS];
+  int width = n[WIDTH];
+  int depth = n[DEPTH];
+  float scale = intBitsToFloat(n[SCALE]);
+  int fours = (width + 3) / 4;
+  float infinity = uintBitsToFloat(0x7f800000u);
+
+  int q_base = base(Q_AT);
+  for (int i = thread; i < BM * D; i += THREADS) {
+    int row = i / D;
+    int column = i % D;
+    float x = 0.0;
+    if (column < width && row0 + row < n[QUERIES]) {
+      x = float(q[q_base + (row0 + row) * n[Q_AT + ROW] + column * n[Q_AT + COLUMN]]);
+    }
+    q_tile[row * D_ROW + column / 4][column % 4] = x;
+  }
+
+  int k_base = base(K_AT);
+  int v_base = base(V_AT);
+  int mine = thread / PARTS;  // The row whose largest score this thread helps to find.
+  int part = thread % PARTS;
+  float most = LEAST;
+  float total = 0.0;
+  vec4 sums[TM];
+  [[unroll]] for (int i = 0; i < TM; i++) sums[i] = vec4(0.0);
+
+  for (int start = 0; start < keys; start += BN) {
+    barrier();
+    for (int i = thread; i < BN * D; i += THREADS) {
+      int key = i / D;
+      int column = i % D;
+      float x = 0.0;
+      if (column < width && start + key < keys) {
+        x = float(k[k_base + (start + key) * n[K_AT + ROW] + column * n[K_AT + COLUMN]]);
+      }
+      kv_tile[key * D_ROW + column / 4][column % 4] = x;
+    }
+    barrier();
+    int along = thread % KEYS_WIDE;
+    int under = thread / KEYS_WIDE;
+    float products[SM * SN];
+    [[unroll]] for (int i = 0; i < SM * SN; i++) products[i] = 0.0;
+    for (int c = 0; c < fours; c++) {
+      vec4 held[SN];
+      [[unroll]] for (int j = 0; j < SN; j++) {
+        held[j] = kv_tile[(along + j * KEYS_WIDE) * D_ROW + c];
+      }
+      [[unroll]] for (int i = 0; i < SM; i++) {
+        vec4 asked = q_tile[(under + i * ROWS_HIGH) * D_ROW + c];
+        [[unroll]] for (int j = 0; j < SN; j++) products[i * SN + j] += dot(asked, held[j]);
+      }
+    }
+    [[unroll]] for (int i = 0; i < SM; i++) {
+      [[unroll]] for (int j = 0; j < SN; j++) {
+        int row = under + i * ROWS_HIGH;
+        int key = along + j * KEYS_WIDE;
+        float score = -infinity;
+        if (start + key < keys) {
+          score = products[i * SN + j] * scale;
+          score = changed(score, min(row0 + row, n[QUERIES] - 1), start + key);
+        }
+        scores[row * S_ROW + key / 4][key % 4] = score;
+      }
+    }
+    barrier();
+    for (int i = thread; i < BN * D; i += THREADS) {
+      int key = i / D;
+      int column = i % D;
+      float x = 0.0;
+      if (column < depth && start + key < keys) {
+        x = float(v[v_base + (start + key) * n[V_AT + ROW] + column * n[V_AT + COLUMN]]);
+      }
+      kv_tile[key * D_ROW + column / 4][column % 4] = x;
+    }
+    float largest = LEAST;
+    for (int i = 0; i < SHARE; i++) {
+      int key = part + i * PARTS;
+      largest = max(largest, scores[mine * S_ROW + key / 4][key % 4]);
+    }
+    parts[mine * PARTS + part] = largest;
+    barrier();
+    float more = most;
+    [[unroll]] for (int i = 0; i < PARTS; i++) more = max(more, parts[mine * PARTS + i]);
+    barrier();
+    float added = 0.0;
+    for (int i = 0; i < SHARE; i++) {
+      int key = part + i * PARTS;
+      float power = exp(scores[mine * S_ROW + key / 4][key % 4] - more);
+      scores[mine * S_ROW + key / 4][key % 4] = power;
+      added += power;
+    }
+    parts[mine * PARTS + part] = added;
+    float fade = exp(most - more);
+    if (part == 0) fades[mine] = fade;
+    most = more;
+    barrier();
+    total *= fade;
+    [[unroll]] for (int i = 0; i < PARTS; i++) total += parts[mine * PARTS + i];
+    int across = thread % FOURS;
+    int down = thread / FOURS;
+    [[unroll]] for (int i = 0; i < TM; i++) sums[i] *= fades[down + i * DOWN];
+    for (int c = 0; c < BN / 4; c++) {
+      vec4 powers[TM];
+      [[unroll]] for (int i = 0; i < TM; i++) powers[i] = scores[(down + i * DOWN) * S_ROW + c];
+      [[unroll]] for (int e = 0; e < 4; e++) {
+        vec4 values = kv_tile[(c * 4 + e) * D_ROW + across];
+        [[unroll]] for (int i = 0; i < TM; i++) sums[i] += powers[i][e] * values;
+      }
+    }
+  }
+
+  barrier();
+  if (part == 0) fades[mine] = total == 0.0 && n[SAFE] != 0 ? 0.0 : 1.0 / total;
+  barrier();
+  int o_base = base(O_AT);
+  [[unroll]] for (int i = 0; i < TM; i++) {
+    int row = thread / FOURS + i * DOWN;
+    vec4 result = sums[i] * fades[row];
+    [[unroll]] for (int e = 0; e < 4; e++) {
+      int column = thread % FOURS * 4 + e;
+      if (row0 + row < n[QUERIES] && column < depth) {
+        o[o_base + (row0 + row) * n[O_AT + ROW] + column * n[O_AT + COLUMN]] = ELEMENT(result[e]);
+      }
+    }
+  }
+}
