@@ -19,6 +19,7 @@ import triton.runtime.interpreter as interpreter
 from iree.compiler import ir
 
 from edgec.targets import find
+from edgec.toolchain.ir.evaluate import evaluate
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.cuda.placing import place_kernels
 from edgec.toolchain.kernels.cuda.variants import Variant
@@ -26,7 +27,7 @@ from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 
 PACKAGE = "edgec.toolchain.kernels.cuda.triton"
-TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+TYPES = {"i8": torch.int8, "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
 
 
 _patch = interpreter._patch_lang_tensor
@@ -91,9 +92,10 @@ def run(case: Case, seed: int) -> float:
         library = Library(module, find("cuda:sm_90").gpu, Unbuilt(), precision=case.precision)
         place_kernels(module, library)
         (launch,) = library.launches
-        tensors = {}
+        numbers = (array.astype(np.float64) for array in drawn)
+        known, tensors = dict(zip(arguments, numbers, strict=True)), {}
         for name, value in launch.reads.items():
-            array = drawn[next(i for i, each in enumerate(arguments) if each == value)]
+            (array,) = evaluate([value], known)
             kind = TYPES[str(value.type.element_type)]
             tensors[name] = torch.from_numpy(array.astype(np.float32).reshape(-1)).to(kind)
         given = interpret(launch, tensors).to(torch.float64).numpy()
@@ -148,6 +150,16 @@ def cases() -> list[Case]:
         share = jax.nn.softmax(jnp.einsum("hqd,hkd->hqk", q, k) / 8)
         return jnp.einsum("hqk,hkd->hqd", share, v)
 
+    def causal(q: Any, k: Any, v: Any) -> Any:
+        return jax.nn.dot_product_attention(q, k, v, is_causal=True)
+
+    def biased(q: Any, k: Any, v: Any, bias: Any) -> Any:
+        """Heads that share keys; a cap; all keys of the first block masked."""
+        scores = jnp.einsum("bqhgd,bkhd->bhgqk", q.reshape(2, 37, 2, 3, 40), k)
+        scores = 5 * jnp.tanh(scores / 20) + 2 * bias
+        scores = jnp.where(jnp.arange(90) >= 70, scores, -jnp.inf)
+        return jnp.einsum("bhgqk,bkhd->bqhgd", jax.nn.softmax(scores), v)
+
     return [
         Case(name="product", function=plain, shapes=((100, 264), (264, 136))),
         Case(name="odd sizes", function=plain, shapes=((99, 251), (251, 133))),
@@ -176,6 +188,17 @@ def cases() -> list[Case]:
         ),
         Case(name="norm", function=norm, shapes=((7, 200), (200,), (200,))),
         Case(name="attention", function=attention, shapes=((2, 50, 64), (2, 77, 64), (2, 77, 64))),
+        Case(
+            name="causal attention in f32",
+            function=causal,
+            shapes=((1, 50, 2, 96),) * 3,
+            dtype="float32",
+        ),
+        Case(
+            name="attention with all there is",
+            function=biased,
+            shapes=((2, 37, 6, 40), (2, 90, 2, 40), (2, 90, 2, 40), (37, 90)),
+        ),
     ]
 
 

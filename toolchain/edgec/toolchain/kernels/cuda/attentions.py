@@ -101,7 +101,7 @@ def _call(attention: Attention, library: Library) -> Any | Declined:
         reads = {name: getattr(attention, name).value for name in "qkv"}
         reads |= {f"t{n}": _read(term) for n, term in enumerate(attention.terms)}
         for rows, keys in _tiles(attention, library):
-            answer = library.call(_launch(attention, rows, keys, reads))
+            answer = library.call(_launch(attention, rows, keys, reads, library.precision))
             if not isinstance(answer, Declined):
                 return answer[0]
     return answer
@@ -118,7 +118,9 @@ def _tiles(attention: Attention, library: Library) -> Iterator[tuple[int, int]]:
     yield (16, 16)
 
 
-def _launch(attention: Attention, rows: int, keys: int, reads: dict[str, Any]) -> Launch:
+def _launch(
+    attention: Attention, rows: int, keys: int, reads: dict[str, Any], precision: str
+) -> Launch:
     """The call of the kernel."""
     heads = (1,) * (len(_HEADS) - len(attention.heads)) + attention.heads
     out = attention.out
@@ -130,7 +132,7 @@ def _launch(attention: Attention, rows: int, keys: int, reads: dict[str, Any]) -
         "E": _power(attention.depth),
         "CAPPED": int(attention.cap != 0),
         "SAFE": int(attention.safe),
-        "PRECISION": "tf32x3",
+        "PRECISION": precision,
         "width": attention.width,
         "depth": attention.depth,
     }
