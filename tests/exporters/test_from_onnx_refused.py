@@ -212,3 +212,12 @@ def test_a_scan_of_known_length_is_written_out() -> None:
     last, all_steps = ReferenceEvaluator(model).run(None, inputs)
     np.testing.assert_allclose(last, expected_last, rtol=1e-5)
     np.testing.assert_allclose(all_steps, 2 * sums.T, rtol=1e-5)
+
+
+def test_inputs_are_given_by_name(tmp_path: Path) -> None:
+    inputs = {"x": normal(3), "y": normal(3)}
+    onnx.save(
+        model_of([helper.make_node("Sub", ["x", "y"], ["z"])], inputs, ["z"]), tmp_path / "m.onnx"
+    )
+    program = export_source(str(tmp_path / "m.onnx"), inputs=inputs)
+    np.testing.assert_array_equal(golden(program), inputs["x"] - inputs["y"])

@@ -5,10 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from edgec.exporters.assemble import assemble
 from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.frameworks import Framework, framework_of, named
+from edgec.exporters.given_inputs import with_inputs
 from edgec.exporters.source import is_stablehlo, open_source
 from edgec.exporters.weights_file import check_weights_path
 from edgec.runtime.errors import UsageError
@@ -81,6 +84,7 @@ def export_source(
     dynamic: Sequence[str] = (),
     external_weights: Path | str | None = None,
     folder: Path | str | None = None,
+    inputs: Mapping[str, np.ndarray] | None = None,
 ) -> Program:
     """Make a program of what a command line names.
 
@@ -91,6 +95,8 @@ def export_source(
         dynamic: dynamic dimensions (`batch=1..8`, `tokens:1=length=1..128`).
         external_weights: as in `export`.
         folder: as in `export`.
+        inputs: example inputs by parameter, or by place as `arr_0`, `arr_1`; None for the
+            source's own.
 
     Raises:
         FileError: a file is missing or cannot be written.
@@ -98,6 +104,11 @@ def export_source(
         And what `export` raises.
     """
     if is_stablehlo(text):
+        if inputs is not None:
+            raise UsageError(
+                f"{text} is not run when it is exported, so it takes no inputs",
+                hint="leave out --inputs",
+            )
         from edgec.exporters.from_stablehlo import export_file
 
         return export_file(
@@ -111,8 +122,11 @@ def export_source(
     if external_weights is not None:
         check_weights_path(Path(external_weights))
     found = open_source(text, signatures=tuple(signatures))
+    bundle = found.bundle
+    if inputs is not None:
+        bundle = with_inputs(bundle, found.framework, inputs)
     return _export(
-        found.bundle,
+        bundle,
         found.framework,
         dynamic=asked,
         external_weights=external_weights,

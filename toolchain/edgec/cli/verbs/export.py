@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -55,6 +55,15 @@ def export(
             show_default=False,
         ),
     ] = None,
+    inputs: Annotated[
+        str | None,
+        typer.Option(
+            "--inputs",
+            metavar="@FILE.npz",
+            help="Example inputs: arrays by parameter, or by place as numpy.savez names them.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> Report:
     """Make a program of a JAX, PyTorch, TensorFlow, Keras, ONNX or TensorFlow Lite model."""
     from edgec.cli.amounts import bytes_text
@@ -76,6 +85,7 @@ def export(
             dynamic=tuple(dynamic or ()),
             external_weights=external_weights,
             folder=path.parent,
+            inputs=None if inputs is None else _arrays(inputs),
         )
     except SystemExit as stop:
         raise SourceError(
@@ -119,6 +129,19 @@ def export(
             f"next: {command}",
         ),
     )
+
+
+def _arrays(text: str) -> dict[str, Any]:
+    """`@inputs.npz` → its arrays."""
+    from edgec.cli.array_files import read_npz
+
+    path = Path(text.removeprefix("@"))
+    if not text.startswith("@") or path.suffix != ".npz":
+        raise UsageError(
+            f"--inputs={text} names no archive of arrays",
+            hint="write them with numpy.savez, and give --inputs=@FILE.npz",
+        )
+    return read_npz(path, lambda keys: {key: lambda *_: None for key in keys})
 
 
 def _stem(source: str) -> str:
