@@ -1,6 +1,7 @@
 """What a module must not get away with: each of these it once did."""
 
 import ctypes
+import json
 import struct
 import time
 from collections.abc import Callable
@@ -305,3 +306,26 @@ def test_kernels_are_stopped_between_their_workgroups(
         session = EdgertSession(module, device, max_milliseconds=50)
         with pytest.raises(DeviceError, match="the call took longer"):
             session.call("endless")
+
+
+def test_code_is_not_read_from_a_file_that_others_write_to(
+    library: object, device: EdgertDevice, tmp_path: Path
+) -> None:
+    path = tmp_path / "module.vmfb"
+    path.write_bytes(_endless())
+    session = EdgertSession(EdgertModule(path, library=library), device)
+    size = path.stat().st_size
+    with path.open("r+b") as stream:
+        stream.write(b"\xff" * size)
+    assert session.call("g") == [7]
+    with path.open("r+b") as stream:
+        stream.truncate(0)
+    assert session.call("g") == [7]
+
+
+def test_a_name_is_not_cut_inside_a_character(library: object) -> None:
+    said = {"name": "f", "inputs": [{"name": "x" + "é" * 40, "shape": [], "dtype": "f32"}]}
+    text = json.dumps(said, ensure_ascii=False)
+    function = _function("f", "0r_v", ("return", []), attributes={"edgec.signature": text})
+    module = EdgertModule(Program(functions=[function]).build(), library=library)
+    assert module.inputs("f")[0].name == "x" + "é" * 31

@@ -144,7 +144,14 @@ size_t edgert_json_decode(edgert_text text, char *out, size_t size) {
         piece_size = json_encode(code, piece);
       }
     }
-    if (length + piece_size >= size) break;
+    if (length + piece_size >= size) {
+      /* Nothing of a character that does not fit. */
+      if ((piece[0] & 0xC0) == 0x80) {
+        while (length && (out[length - 1] & 0xC0) == 0x80) --length;
+        if (length) --length;
+      }
+      break;
+    }
     memcpy(out + length, piece, piece_size);
     length += piece_size;
   }

@@ -19,6 +19,7 @@ static void module_destroy(edgert_object *object) {
   edgert_deallocate(&object->allocator, self->exports);
   edgert_deallocate(&object->allocator, self->functions);
   edgert_deallocate(&object->allocator, self->rodata);
+  edgert_deallocate(&object->allocator, self->tables);
   if (self->mapping.mapped)
     edgert_mapping_close(&self->mapping, &object->allocator);
   else
@@ -257,6 +258,19 @@ static edgert_status module_check_version(uint64_t version, edgert_error *error)
                      MODULE_BYTECODE_MINOR);
 }
 
+/* Where the tables and the byte code are read from: of a mapped file a copy, which nobody can change
+ * behind the verifier's back. It lies as the file does, for constants that are used in place. */
+static edgert_status module_keep(edgert_module *self, const uint8_t *data, size_t size,
+                                 const uint8_t **out, edgert_error *error) {
+  *out = data;
+  if (!self->mapping.mapped) return EDGERT_OK;
+  size_t shift = (uintptr_t)data % EDGERT_ALIGNMENT;
+  edgert_status status = edgert_allocate(&self->object.allocator, size + shift, EDGERT_ALIGNMENT,
+                                         &self->tables, error);
+  if (status == EDGERT_OK) *out = memcpy((uint8_t *)self->tables + shift, data, size);
+  return status;
+}
+
 static edgert_status module_read(edgert_module *self, const uint8_t *data, size_t size,
                                  edgert_error *error) {
   size_t start = module_start(data, size);
@@ -266,11 +280,14 @@ static edgert_status module_read(edgert_module *self, const uint8_t *data, size_
   uint32_t length = edgert_load_u32(data + start);
   if (!edgert_in_range(start + 4, length, size) || length > INT32_MAX)
     return module_damaged(error, "it is cut short");
-  self->flatbuffer = (edgert_flatbuffer){data + start + 4, length, 0};
+  const uint8_t *tables;
+  edgert_status status = module_keep(self, data + start + 4, length, &tables, error);
+  if (status != EDGERT_OK) return status;
+  self->flatbuffer = (edgert_flatbuffer){tables, length, 0};
   uint64_t base = ((uint64_t)start + 4 + length + 63) & ~(uint64_t)63;
   edgert_flatbuffer *buffer = &self->flatbuffer;
   edgert_table root = edgert_flatbuffer_root(buffer);
-  edgert_status status =
+  status =
       module_check_version(edgert_table_number(buffer, root, ROOT_VERSION, 4, 0), error);
   if (status != EDGERT_OK) return status;
   uint32_t needs = (uint32_t)edgert_table_number(buffer, root, ROOT_NEEDS, 4, 0);

@@ -45,6 +45,7 @@ typedef struct edgert_rodata {
 struct edgert_module {
   edgert_object object;
   edgert_mapping mapping; /* of a file, or a copy of the caller's bytes */
+  void *tables; /* of a mapped file: a copy of all but its constants, or NULL */
   void (*release)(void *user);
   void *user;
   edgert_flatbuffer flatbuffer;

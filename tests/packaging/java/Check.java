@@ -150,6 +150,16 @@ public final class Check {
         EdgeException.UNSUPPORTED,
         "no variant fits this device: cpu:arm: it is for arm_32, and this is x86_64",
         () -> EdgeModule.load(manifest, file -> EdgeModule.load(foreign)));
+    String hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    EdgeManifest listed =
+        EdgeManifest.parse(
+            "{\"schema\": 1, \"variants\": ["
+                + arm.replace("\"x\"", "\"x\", \"sha256\": \"" + hash + "\"")
+                + "]}");
+    ByteBuffer abc = ByteBuffer.wrap(new byte[] {'a', 'b', 'c'});
+    listed.check("x", abc);
+    listed.check("x", abc);
+    refused(EdgeException.DAMAGED, "not the file that", () -> listed.check("x", noise));
     for (String bad : new String[] {"", "{", "[1,]x", "{\"schema\": 1}", "{\"a\" 1}", "\"\\u00"}) {
       refused(EdgeException.DAMAGED, "", () -> EdgeManifest.parse(bad));
     }

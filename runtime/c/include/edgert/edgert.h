@@ -29,11 +29,23 @@
  * happened into `*error`, which may be NULL. It first sets its results to NULL or zero. Nothing
  * is printed, nothing aborts, and what fails leaves no trace.
  *
+ * Trust. Everything in a module and in a weights file is verified before it is followed: whatever
+ * bytes they hold, the program can reach nothing but its own memory, and `edgert_session_options`
+ * bounds what it takes. Kernels are the exception: they are machine code, which runs with all rights
+ * of this process, and nobody can verify it; a flipped bit in one runs, too. So open modules that you
+ * or somebody you trust compiled, and compare their hash with the manifest's where they came by a way
+ * that others can write to. For files from strangers use a process of its own, without rights.
+ *
+ * Stack. Kernels use up to 256 KiB of the stack of the thread that calls: give threads of your own
+ * 512 KiB (musl gives 128, macOS 512 beside the main one). edgert's own threads have 1 MiB.
+ *
  * Threads. There is no global state. Every object may be used by several threads at once; calls
- * of one session take turns, so open one session a thread for calls that run side by side.
+ * of one session take turns, so open one session a thread for calls that run side by side. A child
+ * of `fork` has none of edgert's threads: make new objects there, and release no old ones.
  *
  * Versions. The ABI is stable within `EDGERT_ABI`. Structures that callers fill in begin with
  * `size`, their own size in bytes; fields are only ever added at the end, and zero means default.
+ * Without `size`, or with a field set that this library is too old to know, they are refused.
  */
 #ifndef EDGERT_EDGERT_H
 #define EDGERT_EDGERT_H
@@ -155,7 +167,8 @@ typedef struct edgert_module_options {
   edgert_allocator allocator;
 } edgert_module_options;
 
-/* Map a file and verify all of it. The file must not change while the module lives. */
+/* Map a file and verify all of it. Tables and byte code are copied; constants and kernels stay in the
+ * file, which must not be cut short while the module lives (replace it by another one instead). */
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_module_open(const char *path,
                                                             const edgert_module_options *options,
                                                             edgert_module **out_module,

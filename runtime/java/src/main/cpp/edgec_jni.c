@@ -58,13 +58,26 @@ static const edgert_allocator counted = {NULL, allocate, release_memory};
 
 /* --- Failure ------------------------------------------------------------------------------------ */
 
+/* A string of UTF-8, which JNI's own function takes in Java's dialect only and may die of otherwise. */
+static jstring text_of(JNIEnv *env, const char *text) {
+  jsize size = (jsize)strlen(text);
+  jbyteArray bytes = (*env)->NewByteArray(env, size);
+  jstring charset = bytes == NULL ? NULL : (*env)->NewStringUTF(env, "UTF-8");
+  jclass type = charset == NULL ? NULL : (*env)->FindClass(env, "java/lang/String");
+  if (type == NULL) return NULL;
+  jmethodID make = (*env)->GetMethodID(env, type, "<init>", "([BLjava/lang/String;)V");
+  if (make == NULL) return NULL;
+  (*env)->SetByteArrayRegion(env, bytes, 0, size, (const jbyte *)text);
+  return (jstring)(*env)->NewObject(env, type, make, bytes, charset);
+}
+
 static void raise(JNIEnv *env, edgert_status status, const char *message) {
   if ((*env)->ExceptionCheck(env)) return;
   jclass type = (*env)->FindClass(env, "dev/edgec/EdgeException");
   if (type == NULL) return;
   jmethodID make = (*env)->GetMethodID(env, type, "<init>", "(ILjava/lang/String;)V");
   if (make == NULL) return;
-  jstring text = (*env)->NewStringUTF(env, message);
+  jstring text = text_of(env, message);
   if (text == NULL) return;
   jobject error = (*env)->NewObject(env, type, make, (jint)status, text);
   if (error != NULL) (*env)->Throw(env, (jthrowable)error);
@@ -191,7 +204,7 @@ NATIVE(jint, functionCount)(JNIEnv *env, jclass type, jlong module) {
 NATIVE(jstring, functionName)(JNIEnv *env, jclass type, jlong module, jint function) {
   (void)type;
   const char *name = edgert_module_function_name(AT(edgert_module, module), (size_t)function);
-  return (*env)->NewStringUTF(env, name);
+  return text_of(env, name);
 }
 
 NATIVE(jstring, attribute)(JNIEnv *env, jclass type, jlong module, jstring key) {
@@ -200,7 +213,7 @@ NATIVE(jstring, attribute)(JNIEnv *env, jclass type, jlong module, jstring key) 
   if (text == NULL) return NULL;
   const char *found = edgert_module_attribute(AT(edgert_module, module), (size_t)-1, text);
   (*env)->ReleaseStringUTFChars(env, key, text);
-  return found == NULL ? NULL : (*env)->NewStringUTF(env, found);
+  return found == NULL ? NULL : text_of(env, found);
 }
 
 NATIVE(jint, argumentCount)
@@ -227,7 +240,7 @@ NATIVE(jstring, argumentName)
   (void)type;
   edgert_argument argument;
   if (!read_argument(env, module, function, output, index, &argument)) return NULL;
-  return (*env)->NewStringUTF(env, argument.name);
+  return text_of(env, argument.name);
 }
 
 NATIVE(jlongArray, argument)

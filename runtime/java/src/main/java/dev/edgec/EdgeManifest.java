@@ -1,8 +1,12 @@
 package dev.edgec;
 
+import java.nio.ByteBuffer;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 
 /** The manifest of a package: the files of one model, in the order in which they are tried. */
@@ -15,11 +19,14 @@ public final class EdgeManifest {
     public final String file;
     public final String target;
     public final String isa;
+    /** The file's hash in hexadecimal digits; null where the manifest has none. */
+    public final String sha256;
 
-    Variant(String file, String target, String isa) {
+    Variant(String file, String target, String isa, String sha256) {
       this.file = file;
       this.target = target;
       this.isa = isa;
+      this.sha256 = sha256;
     }
   }
 
@@ -40,6 +47,29 @@ public final class EdgeManifest {
     return variants;
   }
 
+  /** Refuses a file's bytes, from their position to their limit, that are not those listed. */
+  public void check(String file, ByteBuffer data) {
+    for (Variant variant : variants) {
+      if (!variant.file.equals(file) || variant.sha256 == null) continue;
+      if (!variant.sha256.equals(hash(data))) {
+        throw new EdgeException(
+            EdgeException.DAMAGED, file + " is not the file that the manifest lists");
+      }
+    }
+  }
+
+  private static String hash(ByteBuffer data) {
+    try {
+      MessageDigest digest = MessageDigest.getInstance("SHA-256");
+      digest.update(data.duplicate());
+      StringBuilder text = new StringBuilder();
+      for (byte part : digest.digest()) text.append(String.format(Locale.ROOT, "%02x", part));
+      return text.toString();
+    } catch (NoSuchAlgorithmException error) {
+      throw new EdgeException(EdgeException.UNSUPPORTED, "this system has no SHA-256");
+    }
+  }
+
   /** Reads a manifest's text. */
   public static EdgeManifest parse(String text) {
     Object value = Json.parse(text);
@@ -58,7 +88,11 @@ public final class EdgeManifest {
               EdgeException.DAMAGED, "the manifest names a file outside the package: " + file);
         }
         Map<?, ?> needs = (Map<?, ?>) variant.get("needs");
-        variants.add(new Variant(file, (String) variant.get("target"), (String) needs.get("isa")));
+        variants.add(new Variant(
+                file,
+                (String) variant.get("target"),
+                (String) needs.get("isa"),
+                (String) variant.get("sha256")));
       }
     } catch (ClassCastException | NullPointerException error) {
       throw new EdgeException(EdgeException.DAMAGED, "this is no manifest of a package");

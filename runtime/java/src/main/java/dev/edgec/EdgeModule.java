@@ -6,6 +6,7 @@ import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -89,11 +90,26 @@ public final class EdgeModule implements AutoCloseable {
     }
     final File folder = file.getParentFile();
     try (InputStream stream = new FileInputStream(file)) {
+      final EdgeManifest manifest = EdgeManifest.parse(text(stream));
       return load(
-          EdgeManifest.parse(text(stream)),
-          name -> new EdgeModule(Native.moduleOpen(new File(folder, name).getPath()), threads));
+          manifest,
+          name -> {
+            File module = new File(folder, name);
+            check(manifest, name, module);
+            return new EdgeModule(Native.moduleOpen(module.getPath()), threads);
+          });
     } catch (IOException error) {
       throw new EdgeException(EdgeException.IO, "cannot read " + file + ": " + error.getMessage());
+    }
+  }
+
+  private static void check(EdgeManifest manifest, String name, File module) {
+    try (FileInputStream stream = new FileInputStream(module)) {
+      FileChannel channel = stream.getChannel();
+      manifest.check(name, channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size()));
+    } catch (IOException error) {
+      throw new EdgeException(
+          EdgeException.IO, "cannot read " + module + ": " + error.getMessage());
     }
   }
 
