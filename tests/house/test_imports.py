@@ -134,3 +134,55 @@ def test_the_runtime_never_imports_the_compiler(root: Path) -> None:
         if _within(target, ("iree.compiler",))
     ]
     assert not wrong, "\n".join(wrong)
+
+
+# Modules that know each other, which are to be opened: nobody adds to them.
+CIRCLES = (
+    {
+        *("edgec.runtime.array", "edgec.runtime.device", "edgec.runtime.drivers"),
+        *("edgec.runtime.edgert", "edgec.runtime.edgert_backend", "edgec.runtime.edgert_driver"),
+        "edgec.runtime.iree_backend",
+    },
+    {"edgec.exporters.from_keras.elsewhere", "edgec.exporters.from_keras.export"},
+)
+
+
+def test_no_modules_import_each_other_in_a_circle(root: Path) -> None:
+    """Imports inside functions count; those for types alone do not."""
+    modules = dict(_modules(root))
+    imports = {name: _needs(name, file, set(modules)) for name, file in modules.items()}
+    for name in modules:
+        back = {other for other in _reached(name, imports) if name in _reached(other, imports)}
+        circle = back | {name} if back else set()
+        assert not circle or any(circle <= known for known in CIRCLES), sorted(circle)
+
+
+def _needs(name: str, file: Path, modules: set[str]) -> set[str]:
+    """The modules of edgec that a module imports anywhere."""
+    tree = ast.parse(file.read_text())
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    needed = set()
+    for node in ast.walk(tree):
+        for target in () if id(node) in for_types else _imported(node):
+            while target and target not in modules:
+                target = target.rpartition(".")[0]
+            needed.add(target)
+    return needed - {name, ""}
+
+
+def _reached(name: str, imports: dict[str, set[str]]) -> set[str]:
+    """What a module imports, and what these import, and so on."""
+    seen: set[str] = set()
+    waiting = list(imports[name])
+    while waiting:
+        each = waiting.pop()
+        if each not in seen:
+            seen.add(each)
+            waiting += imports[each]
+    return seen

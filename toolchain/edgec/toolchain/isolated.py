@@ -1,0 +1,107 @@
+"""The child's part of `isolate`: a request in a file to a reply in a file.
+
+python -m edgec.toolchain.isolated REQUEST REPLY
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from edgec.runtime.errors import EdgecError
+
+__all__ = ["main"]
+
+
+def _describe(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.prepare import describe_file
+
+    return describe_file(Path(arguments["source"])).to_json()
+
+
+def _prepare(arguments: Mapping[str, Any]) -> Any:
+    from edgec.targets import Target
+    from edgec.toolchain.kernels.cpu.source import Cut
+    from edgec.toolchain.precision import F32
+    from edgec.toolchain.prepare import prepare_file
+    from edgec.toolchain.program import ProgramInfo
+
+    prepared = prepare_file(
+        Path(arguments["source"]),
+        Path(arguments["output"]),
+        ProgramInfo.from_json(arguments["info"]),
+        arguments["facts"],
+        Target.from_json(arguments["target"]),
+        level=int(arguments["level"]),
+        narrow=bool(arguments["narrow"]),
+        disabled=tuple(arguments["disabled"]),
+        cuts={key: Cut.from_json(value) for key, value in arguments["cuts"].items()},
+        validate=bool(arguments["validate"]),
+        f32=F32(arguments["f32"]),
+    )
+    return {
+        "seconds": dict(prepared.seconds),
+        "changes": dict(prepared.changes),
+        "least_precise": prepared.least_precise,
+        "validated": dict(prepared.validated),
+        "unvalidated": list(prepared.unvalidated),
+        "kernels": None if prepared.kernels is None else prepared.kernels.to_json(),
+    }
+
+
+def _check(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.check import run_check
+
+    return run_check(arguments)
+
+
+def _device(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.tuning.measure import run_device
+
+    return run_device(arguments)
+
+
+def _answers(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.tuning.measure import run_answers
+
+    run_answers(arguments)
+
+
+def _compare(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.tuning.measure import run_compare
+
+    return run_compare(arguments)
+
+
+_HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "describe": _describe,
+    "prepare": _prepare,
+    "check": _check,
+    "device": _device,
+    "answers": _answers,
+    "compare": _compare,
+}
+
+
+def main(request: Path, reply: Path) -> None:
+    """The child: answer one request."""
+    value = json.loads(request.read_text())
+    answer: dict[str, Any]
+    try:
+        answer = {"result": _HANDLERS[value["task"]](value["arguments"])}
+    except EdgecError as error:
+        answer = {
+            "error": {
+                "code": error.code,
+                "what": error.what,
+                "where": error.where,
+                "hint": error.hint,
+                "log": error.log,
+            }
+        }
+    reply.write_text(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
