@@ -40,6 +40,8 @@ class CpuKernels:
     pixels take 0.50 ms in Winograd's form and 0.96 without, and are no less exact. Attention of 2
     heads, 4096 keys and a width of 64 takes 56 ms, where the compiler's products around a softmax
     in memory take 344 and ONNX Runtime 71; 6 heads of 1500 keys take 24.1 ms (25.8).
+    A RegNetX with groups of 16 channels (400 MFLOP, 224 x 224) takes 5.1 ms on one core and 2.5 on
+    two, beside 5.5 and 2.6 of ONNX Runtime.
 
     Attributes:
         unit: the vector registers of the target.
