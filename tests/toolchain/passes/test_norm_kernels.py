@@ -12,6 +12,7 @@ from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile, run_passes
 from edgec.toolchain.kernels.cpu.source import VectorUnit
+from edgec.toolchain.match.validation import validating
 from edgec.toolchain.passes.place.norm_kernels import NormKernels
 from edgec.toolchain.stablehlo import parse_stablehlo
 
@@ -107,3 +108,11 @@ def test_answers_are_right(target, tmp_path):
         answers = loaded.main(x.astype(np.float32), y.astype(np.float32))
     for answer, right in zip(answers, wanted, strict=True):
         np.testing.assert_allclose(np.asarray(answer), right, 2e-5, 2e-5)
+
+
+@pytest.mark.parametrize("mean", [True, False])
+def test_norms_are_compared_with_their_operations(mean) -> None:
+    function = jax_layer_norm if mean else jax_rms_norm
+    with validating() as found:
+        rewritten(lambda x: function(x, column(48, 0)), 2, 7, 48)
+    assert (found.same, found.left) == ({"norm": 1}, [])

@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from iree.compiler import ir
 
 from edgec.toolchain.ir.fold import splat
 from edgec.toolchain.ir.read import integers
 from edgec.toolchain.ir.rows import row_of
 from edgec.toolchain.ir.write import shape
+from edgec.toolchain.match.description import Array, Description
 
-__all__ = ["Centre", "ends", "made_by", "variance"]
+__all__ = ["Centre", "Norm", "ends", "made_by", "variance"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +26,48 @@ class Centre:
 
     value: Any
     mean: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Norm(Description):
+    """A tensor normalised along its last axis.
+
+    Attributes:
+        source: what is normalised.
+        mean: whether its mean is taken from it first.
+        epsilon: what is added to the variance.
+        scale, shift: one number a column, or None.
+        value: the result.
+    """
+
+    source: Any
+    mean: bool
+    epsilon: float
+    scale: Any
+    shift: Any
+    value: Any
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        """The tensor, and what else is read."""
+        return tuple(v for v in (self.source, self.scale, self.shift) if v is not None)
+
+    @property
+    def results(self) -> tuple[Any, ...]:
+        """What a kernel stores."""
+        return (self.value,)
+
+    def reference(self, *inputs: Array) -> tuple[Array, ...]:
+        """(x - mean) / sqrt(variance + epsilon) * scale + shift."""
+        x = inputs[0]
+        if self.mean:
+            x = x - x.mean(-1, keepdims=True)
+        x = x / np.sqrt((x * x).mean(-1, keepdims=True) + self.epsilon)
+        if self.scale is not None:
+            x = x * inputs[1].reshape(-1)
+        if self.shift is not None:
+            x = x + inputs[-1].reshape(-1)
+        return (np.asarray(x).reshape(shape(self.value)),)
 
 
 def made_by(value: Any, name: str) -> Any | None:

@@ -13,7 +13,8 @@ from edgec.toolchain.ir.write import shape
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.spec import Declined
-from edgec.toolchain.match.norm import ends, made_by, variance
+from edgec.toolchain.match.description import validate
+from edgec.toolchain.match.norm import Norm, ends, made_by, variance
 
 __all__ = ["rewrite_norm"]
 
@@ -49,6 +50,8 @@ def rewrite_norm(op: Any, library: Library) -> None:
     kinds = {str(v.type.element_type) for v in given} or {str(element)}
     if len(kinds) > 1 or not kinds <= {str(element), "f32"}:
         return
+    match = Norm(source=source, mean=centre.mean, epsilon=eps, scale=scale, shift=shift, value=last)
+    validate(match, "norm")
     what = (scale is not None) | (shift is not None) << 1 | (kinds == {"f32"}) << 2
     what |= (not centre.mean) << 3
     block = next(n for n in _BLOCKS if n >= width)

@@ -68,6 +68,8 @@ class NormKernels:
         from iree.compiler import ir
 
         from edgec.toolchain.ir.write import shape
+        from edgec.toolchain.match.description import validate
+        from edgec.toolchain.match.norm import Norm as NormMatch
         from edgec.toolchain.match.norm import ends, variance
 
         found = variance(op.operands[0])
@@ -87,6 +89,15 @@ class NormKernels:
         given = [v for v in (scale, shift) if v is not None]
         if not all(isinstance(v.type.element_type, ir.F32Type) for v in given):
             return
+        match = NormMatch(
+            source=source,
+            mean=centre.mean,
+            epsilon=epsilon,
+            scale=scale,
+            shift=shift,
+            value=last,
+        )
+        validate(match, "norm")
         norm = Norm(
             rows=math.prod(shape(source)) // width,
             width=width,
