@@ -22,6 +22,7 @@ from edgec.toolchain.kernels.cuda.library import Launch, Library, variant_of
 from edgec.toolchain.kernels.cuda.placing import place_kernels
 from edgec.toolchain.kernels.cuda.prebuilt import Prebuilt
 from edgec.toolchain.kernels.cuda.triton_compiler import has_triton
+from edgec.toolchain.kernels.cuda.usual import usual
 from edgec.toolchain.kernels.cuda.variants import FAMILIES, Variant
 from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.kernels.spec import Declined
@@ -509,3 +510,19 @@ def test_level_1_leaves_products_to_the_compiler(tmp_path) -> None:
     plain = toolchain.run_passes(source, "cuda", toolchain.CompileOptions(level=1))
     assert "cuda-kernels" not in plain.changes
     assert find("cuda:sm_70").gpu.kernels == ""
+
+
+@pytest.mark.slow
+def test_the_usual_kernels_are_of_every_family_and_serve_any_tail() -> None:
+    found = list(usual())
+    assert {variant.family for variant in found} == set(FAMILIES)
+    assert {variant.source for variant in found} >= {"product", "convolution"}
+    assert len({variant.key for variant in found}) == len(found)
+    assert all(("what", "i32") in variant.types for variant in found)
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse(PRODUCT)
+        library = Library(module, find("cuda").gpu, Unbuilt(folds=False))
+        place_kernels(module, library)
+        (launch,) = library.launches
+        key = variant_of(launch, "sm_80", folds=False).key
+    assert key in {variant.key for variant in found}

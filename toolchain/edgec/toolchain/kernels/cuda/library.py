@@ -15,7 +15,7 @@ signature is the only list of its parameters, and call it by its parameters' nam
 `constants` are compiled in (a pointer that is not there is None), `numbers` are given at each call,
 `folded` are compiled in where Triton is here and given at each call where kernels are prebuilt: for
 what makes a kernel quicker when it is known, but has many values. A kernel that was prebuilt must
-have just these names, constants and multiples (`prebuilt.py` lists the usual ones).
+have just these names, constants and multiples (`usual.py` lists those).
 
 A module imported only by a pass that runs; it needs the compiler.
 """
