@@ -22,6 +22,8 @@ __all__ = ["Bias", "Mask", "Scores", "Term", "read_scores"]
 
 _View = TypeVar("_View")
 _DEEPEST = 16
+_MOST_WORKED_OUT = 1 << 20
+"""Elements of a mask that is worked out here; one that always holds is small before it repeats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +179,8 @@ def _masks(view: Strided, keep: bool, otherwise: float) -> Iterator[Term[Strided
 
 def _is_always(truth: Any, keep: bool) -> bool:
     """Whether a truth value follows from constants alone, and all of it is `keep`."""
+    if math.prod(size or 0 for size in shape_of(truth)) > _MOST_WORKED_OUT:
+        return False
     try:
         (found,) = evaluate([truth], {})
     except (NotEvaluated, NotNamed):
