@@ -38,7 +38,7 @@ def tensors(*shapes, dtype=torch.float32):
 _READ = []  # A value that a description names lives as long as its module.
 
 
-def attentions(program, target: str = "cuda") -> list[Attention]:
+def attentions(program, target: str = "cuda", *, narrow: bool = False) -> list[Attention]:
     """All that is found in a program where kernels are placed, each compared with the program."""
     module = parse_stablehlo(program.bytecode, ir.Context())
     _READ.append(module)
@@ -51,7 +51,7 @@ def attentions(program, target: str = "cuda") -> list[Attention]:
                 step.run(module)
         erase_unused(module)
         products = (op for op in inside(module.operation) if op.name == "stablehlo.dot_general")
-        found = [each for op in products if (each := read_attention(op)) is not None]
+        found = [each for op in products if (each := read_attention(op, narrow=narrow)) is not None]
         for each in found:
             validate(each, "attention")
     return found
@@ -135,6 +135,13 @@ def test_pytorch(spelling, dtype) -> None:
     truth = bool(more) and more[0].dtype == torch.bool
     assert all(isinstance(term, Mask if truth else Bias) for term in found.terms)
     assert found.cap == (30 if function is capped else 0)
+
+
+def test_halves_that_are_widened_for_it_are_read_and_written_as_halves() -> None:
+    program = export(Call(sdpa), tensors(*HEADS, dtype=torch.float16))
+    (wide,), (narrow,) = attentions(program), attentions(program, narrow=True)
+    views = (narrow.q, narrow.k, narrow.v, narrow.out)
+    assert (wide.q.element, {view.element for view in views}) == ("f32", {"f16"})
 
 
 def test_padding_is_read_as_it_is_and_not_repeated() -> None:

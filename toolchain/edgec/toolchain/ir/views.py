@@ -58,18 +58,23 @@ def identity(value: Any) -> Strided:
 
 
 def strided(
-    view: Strided, *, until: Any = None, accept: Callable[[Strided], bool] = lambda _: True
+    view: Strided,
+    *,
+    until: Any = None,
+    converts: bool = False,
+    accept: Callable[[Strided], bool] = lambda _: True,
 ) -> Strided:
     """Follow a view back through what only moves or repeats elements, and products by a constant.
 
     Args:
         view: where to begin.
         until: a value to stop at.
+        converts: whether to see through conversions between floats, too.
         accept: of the views on the way, the furthest for which this is true is taken.
     """
     best = view
     while until is None or view.value != until:
-        further = before(view) or _unscaled(view)
+        further = before(view, converts=converts) or _unscaled(view)
         if further is None:
             break
         view = further

@@ -154,18 +154,29 @@ class Attention(Description):
 _BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i1": 8, "i8": 8}
 
 
-def read_attention(second: Any) -> Attention | None:
+def read_attention(second: Any, *, narrow: bool = False) -> Attention | None:
     """The attention whose second product an operation is; None where it is none.
 
     Args:
         second: a `stablehlo.dot_general`.
+        narrow: read what was widened before it, and give what its result is narrowed to, if all
+            of these have one type: for devices whose units multiply that and sum in f32.
     """
+    if narrow:
+        found = _read(second, narrow=True)
+        views = (found.q, found.k, found.v, found.out) if found else ()
+        return found if len({view.element for view in views}) == 1 else _read(second, narrow=False)
+    return _read(second, narrow=False)
+
+
+def _read(second: Any, *, narrow: bool) -> Attention | None:
+    """The same, where the types may differ."""
     values = (*second.operands, *second.results)
     if any(not size for value in values for size in shape_of(value)):
         return None
     outer = _Product.of(second)
     for side in (0, 1):
-        found = _read_side(second, outer, side) if outer else None
+        found = _read_side(second, outer, side, narrow=narrow) if outer else None
         if found is not None:
             return found
     return None
@@ -198,7 +209,7 @@ class _Product:
         return [*self.batch[side], *(mine + other if side == 0 else other + mine)]
 
 
-def _read_side(second: Any, outer: _Product, side: int) -> Attention | None:
+def _read_side(second: Any, outer: _Product, side: int, *, narrow: bool) -> Attention | None:
     """An attention whose weights are one side of its second product."""
     result = second.results[0]
     weights = _operand(second, outer, side)
@@ -208,15 +219,16 @@ def _read_side(second: Any, outer: _Product, side: int) -> Attention | None:
     if softmax is None or scores is None:
         return None
     columns = [i for i, axis in enumerate(outer.axes(side)) if axis < 0]
-    first = _first(scores, count)
+    first = _first(scores, count, narrow=narrow)
     if first is None:
         return None
     q, k, width = first
     v = strided(
         _operand(second, outer, 1 - side),
+        converts=narrow,
         accept=lambda view: _is_row(_runs(view, columns)) and len(view.axes[count]) < 2,
     )
-    out = moved_result(result, lambda view: _is_row(_runs(view, columns)))
+    out = moved_result(result, lambda view: _is_row(_runs(view, columns)), converts=narrow)
     terms = [
         strided(term.view, accept=lambda view: _is_flat(view.axes[count])) for term in scores.terms
     ]
@@ -276,7 +288,7 @@ def _operand(op: Any, product: _Product, side: int) -> Strided:
     return Strided(value=op.operands[side], start=0, axes=tuple(axes))
 
 
-def _first(scores: Scores, by_key: int) -> tuple[Strided, Strided, int] | None:
+def _first(scores: Scores, by_key: int, *, narrow: bool) -> tuple[Strided, Strided, int] | None:
     """Queries, keys and their width; the width is one axis more."""
     op = scores.product
     inner = _Product.of(op)
@@ -296,8 +308,12 @@ def _first(scores: Scores, by_key: int) -> tuple[Strided, Strided, int] | None:
     if by_keys.count(True) != 1:
         return None
     k, q = (sides[by_keys.index(there)] for there in (True, False))
-    q = strided(q, accept=lambda view: len(view.axes[by_key + 1]) < 2)
-    k = strided(k, accept=lambda view: len(view.axes[by_key]) == 1 == len(view.axes[by_key + 1]))
+    q = strided(q, converts=narrow, accept=lambda view: len(view.axes[by_key + 1]) < 2)
+    k = strided(
+        k,
+        converts=narrow,
+        accept=lambda view: len(view.axes[by_key]) == 1 == len(view.axes[by_key + 1]),
+    )
     return (q, k, width) if len(k.axes[by_key]) == 1 else None
 
 

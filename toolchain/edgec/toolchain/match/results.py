@@ -15,24 +15,28 @@ __all__ = ["moved_result"]
 _MOVES = ("stablehlo.transpose", "stablehlo.reshape", "stablehlo.broadcast_in_dim")
 
 
-def moved_result(value: Any, accept: Callable[[Strided], bool]) -> Strided:
+def moved_result(
+    value: Any, accept: Callable[[Strided], bool], *, converts: bool = False
+) -> Strided:
     """Where the elements of a value lie in the last value that holds the same ones in some order.
 
     Args:
         value: a result.
         accept: of the values on the way, the last for which this is true is taken.
+        converts: whether to follow conversions between floats, too.
 
     Returns:
         That value's memory, by the axes of `value`.
     """
     sizes = [size or 0 for size in shape_of(value)]
     best = identity(value)
+    moves = (*_MOVES, "stablehlo.convert") if converts else _MOVES
     last = value
-    while len(uses := list(last.uses)) == 1 and uses[0].owner.operation.name in _MOVES:
+    while len(uses := list(last.uses)) == 1 and uses[0].owner.operation.name in moves:
         last = uses[0].owner.operation.results[0]
         back: Strided | None = identity(last)
         while back is not None and back.value != value:
-            back = before(back)
+            back = before(back, converts=converts)
         axes = _inverse(back, sizes) if back is not None and back.start == 0 else None
         if axes is None:
             continue

@@ -29,7 +29,7 @@ _WIDEST = 512
 
 def rewrite_attention(op: Any, library: Library) -> None:
     """Replace `op` by a kernel if it is the second product of an attention that one takes."""
-    attention = read_attention(op)
+    attention = read_attention(op, narrow=True)
     if attention is None:
         return
     refused = _refused(attention)

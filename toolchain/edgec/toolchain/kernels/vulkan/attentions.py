@@ -30,7 +30,7 @@ _MOST_GROUPS = 65535
 
 def place_attention(op: Any, library: Library) -> None:
     """Replace `op` by a kernel if it is the second product of an attention that one takes."""
-    attention = read_attention(op)
+    attention = read_attention(op, narrow=True)
     if attention is None:
         return
     element = attention.q.element
