@@ -103,6 +103,22 @@ def test_the_list_of_devices_begins_with_edgert() -> None:
     assert (first.uri, first.runtime, first.usable) == ("edgert://cpu", "edgert", True)
 
 
+def test_a_forked_child_ends_although_it_has_no_threads() -> None:
+    code = """
+import os, sys
+import numpy as np
+from edgec.runtime import Device
+Device.open("cpu?threads=3").put(np.arange(4))
+child = os.fork()
+if child == 0:
+    sys.exit(3)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "3\n", done.stderr
+
+
 def test_there_is_one_cpu() -> None:
     assert cpu_devices("cpu://0") == ("edgert://cpu", "local-task")
     assert cpu_devices("vulkan://1") == ("vulkan://1",)

@@ -59,11 +59,13 @@ class _Handle:
     def __init__(self, library: Any, pointer: int | None) -> None:
         self.library = library
         self.pointer = pointer
+        self._process = os.getpid()
 
     def close(self) -> None:
         """Give the object back; whatever was made with it keeps what it needs."""
         pointer, self.pointer = self.pointer, None
-        if pointer:
+        # A forked child has none of the threads, and would wait for their end for ever.
+        if pointer and self._process == os.getpid():
             getattr(self.library, self._release)(pointer)
 
     def __del__(self) -> None:
