@@ -49,6 +49,17 @@ def test_a_fourier_transform_of_two_axes(replay: Replay) -> None:
     assert replay(export(model, (torch.randn(2, 8, 16),))) < 1e-4
 
 
+def test_the_largest_of_windows_that_differ_and_their_places(replay: Replay) -> None:
+    pool = nn.functional.adaptive_max_pool2d
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        values, places = pool(x, (3, 5), return_indices=True)
+        return values * 1000 + places
+
+    torch.manual_seed(0)
+    assert replay(export(Of(forward), (torch.randn(2, 3, 8, 12),))) < 1e-3
+
+
 def test_an_exception_inside_torch_mlir_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch_mlir.passmanager import PassManager
 
