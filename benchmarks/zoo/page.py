@@ -63,8 +63,8 @@ def _totals(rows: Sequence[Row]) -> str:
 def _share(rows: Sequence[Row], target: str) -> str:
     states = Counter(row.state(target) for row in rows)
     known = sum(count for state, count in states.items() if state)
-    if not known:
-        return ""
+    if not any(target in row.results for row in rows):
+        return ""  # nothing was asked of this target
     wrong = f", {states['wrong']} wrong" if states["wrong"] else ""
     return f"{states['right']} of {known} ({states['right'] / known:.0%}{wrong})"
 

@@ -256,12 +256,13 @@ def _stft(work: _Work, node: Any) -> bool:
     step, window = work.known(node, 1), work.known(node, 2)
     if shape is None or step is None or (len(shape) == 3 and shape[2] != 1):
         return False
-    if len(node.input) > 2 and node.input[2] and window is None:
+    name = node.input[2] if len(node.input) > 2 else ""
+    if name and window is None and len(work.shapes.get(name, ())) != 1:
         return False
     length = work.known(node, 3)
-    if window is None and length is None:
+    if not name and length is None:
         return False
-    size = window.size if window is not None else int(np.asarray(length).item())
+    size = work.shapes[name][0] if name else int(np.asarray(length).item())
     weights = np.ones(size) if window is None else np.asarray(window, np.float64)
     # Not as inferred: ONNX' inference forgets that one side is the default.
     bins = size // 2 + 1 if work.attributes(node).get("onesided", 1) else size
@@ -271,6 +272,8 @@ def _stft(work: _Work, node: Any) -> bool:
     starts = np.arange(frames)[:, None] * int(step.item()) + np.arange(size)
     plain = work.reshape(node.input[0], shape[:2])
     framed = work.node("Gather", plain, work.constant(starts.astype(np.int64)), axis=1)
+    if name and window is None:  # computed, or an input
+        framed = work.node("Mul", framed, name)
     transform = work.constant(matrix.reshape(size, -1).astype(np.float32))
     product = work.node("MatMul", framed, transform)
     work.reshape(product, [shape[0], frames, bins, 2], node.output[0])
