@@ -17,10 +17,10 @@ LANGUAGES = ("console", "python", "diff")
 NOT_RUN = {
     "a quiet machine": 4,
     "the checkout itself": 2,
-    "the network": 1,
+    "the network": 2,
     "a phone": 3,
     "an app around it": 2,
-    "not code": 2,
+    "not code": 3,
 }
 """How many blocks do not run, by what they would need; whoever adds one counts it here."""
 
