@@ -59,6 +59,12 @@ def test_what_is_only_near_is_found_inside_of_it():
     assert "1.001" in after
 
 
+def test_a_bound_far_out_stays():
+    after, count = rewritten(lambda x: jax.lax.clamp(-5000.0, gelu(x), 5000.0))
+    assert count == 1
+    assert "stablehlo.clamp" in after
+
+
 def model(x):
     w = (np.random.default_rng(0).standard_normal((24, 40)) / 5).astype(np.float32)
     return jax.nn.gelu(x @ w, approximate=False), tail(x), jax.lax.erf(3 * x @ w)
