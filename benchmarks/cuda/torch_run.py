@@ -131,8 +131,9 @@ def _apart(stem: str, folder: Path) -> dict[str, Any]:
         except subprocess.TimeoutExpired:
             return {"name": stem, "failed": "took longer than 150 s"}
         if done.returncode or not path.exists():
-            tail = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            return {"name": stem, "failed": f"exit code {done.returncode}: {tail[:200]}"}
+            lines = done.stderr.strip().splitlines() or ["no message"]
+            told = next((line for line in reversed(lines) if "Error" in line), lines[-1])
+            return {"name": stem, "failed": f"exit code {done.returncode}: {told[:300]}"}
         row: dict[str, Any] = json.loads(path.read_text())[0]
         return row
 
