@@ -75,7 +75,7 @@ def test_answers_are_right(target, tmp_path):
     x = np.random.default_rng(1).standard_normal((50, 24)).astype(np.float32) * 4
     x[0], x[1] = 30, -1e-3
     program = export(model, (x,))
-    assert run_passes(program, target).changes["error-functions"] == 2
+    assert run_passes(program, target).changes["error-functions"] == 1  # an erf is one already
     module = compile(program, target, CompileOptions(cache=False, output=tmp_path / "m.vmfb"))
     w = (np.random.default_rng(0).standard_normal((24, 40)) / 5).astype(np.float32)
     y = x.astype(np.float64) @ w
