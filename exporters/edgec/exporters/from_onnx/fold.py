@@ -18,6 +18,9 @@ _RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rand
     "RandomUniformLike"
 }
 
+_BYTES = (np.dtype(np.int8), np.dtype(np.uint8))
+"""Types of weights that stay as they are held: kernels that multiply bytes are found by them."""
+
 
 def folded(model: Any) -> Any:
     """The model with constants for nodes whose inputs are constant, and chosen branches of `If`.
@@ -88,6 +91,9 @@ class _Work:
     def _values(self, node: Any) -> list[np.ndarray] | None:
         """What a node gives, or None where that is not known here."""
         if node.domain not in ("", "ai.onnx") or node.op_type in _RANDOM:
+            return None
+        held = self._constants.get(node.input[0]) if node.input else None
+        if node.op_type == "DequantizeLinear" and held is not None and held.dtype in _BYTES:
             return None
         if node.op_type in ("Shape", "Size") and node.input[0] in self._shapes:
             given = {node.input[0]: _blank(self._shapes[node.input[0]])}
