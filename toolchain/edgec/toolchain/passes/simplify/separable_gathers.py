@@ -14,6 +14,7 @@ from edgec.toolchain.passes.situation import Situation
 __all__ = ["SeparableGathers"]
 
 _HALVES = ("f16", "bf16")
+_ROUNDS = ("stablehlo.ceil", "stablehlo.floor", "stablehlo.round_nearest_even", "stablehlo.convert")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,8 +56,33 @@ class SeparableGathers:
                 for resample in find_resamples(block, known):
                     count += _rewrite(resample)
             if count:
+                _settle(module, known)
                 erase_unused(module)
             return count
+
+
+def _settle(module: Any, known: Any) -> None:
+    """Write where floats are rounded to whole numbers, and all is constant, what that gives.
+
+    A table that was worked out here and weights that are worked out on the device must not differ
+    in which element comes first, where `2.5 * 0.6 - 1.5` is 0 here and more than 0 there, since
+    the compiler multiplies and subtracts in one step.
+    """
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir import write as graph
+    from edgec.toolchain.ir.functions import inside
+
+    for op in list(inside(module.operation)):
+        if op.name not in _ROUNDS or not isinstance(graph.element(op.operands[0]), ir.FloatType):
+            continue
+        (result,) = op.results
+        whole = op.name != "stablehlo.convert" or isinstance(graph.element(result), ir.IntegerType)
+        numbers = known.of(result) if whole and list(result.uses) else None
+        if numbers is not None and numbers.dtype != np.bool_:
+            with ir.InsertionPoint(op), op.location:
+                values = np.ascontiguousarray(numbers)
+                result.replace_all_uses_with(graph.constant(values, graph.element(result)))
 
 
 def _blocks(operation: Any) -> list[Any]:
