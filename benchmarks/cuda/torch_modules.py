@@ -9,7 +9,9 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from torch_models import TORCH_MODELS, build
 
 from edgec import exporters, toolchain
@@ -36,7 +38,9 @@ def main() -> None:
         weights = options.folder / f"{stem}.safetensors"
         start = time.monotonic()
         try:
-            program = exporters.export(*build(name, options.type), external_weights=weights)
+            model, inputs = build(name, options.type)
+            program = exporters.export(model, inputs, external_weights=weights)
+            _keep_lifted(model, weights, options.folder / f"{stem}.npz")
             made = toolchain.compile_with_report(
                 program,
                 target,
@@ -54,6 +58,19 @@ def main() -> None:
         facts = {"seconds": round(time.monotonic() - start), "kernels": str(share), "left": left}
         (options.folder / f"{stem}.json").write_text(json.dumps(facts, indent=1) + "\n")
         print(f"{stem}: {share}, {facts['seconds']} s", flush=True)
+
+
+def _keep_lifted(model: Any, weights: Path, path: Path) -> None:
+    """Write the constants of the code that were put with the weights; `torch_run.py` has no such.
+
+    Weights themselves are drawn again where the modules run.
+    """
+    from safetensors.numpy import load_file
+
+    named = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    lifted = {name: data for name, data in load_file(weights).items() if name not in named}
+    if lifted:
+        np.savez(path, **lifted)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from staging import bytes_of
 from torch_models import build
 from turns import seconds
 
@@ -37,8 +38,10 @@ class Loaded:
             **dict(model.named_parameters()),
             **dict(model.named_buffers()),
         }.items():
-            data = tensor.detach().cpu().contiguous().numpy()
-            index.add_buffer(name, np.atleast_1d(data).reshape(-1).view(np.uint8))
+            _add(index, name, tensor.detach().cpu().contiguous().numpy())
+        lifted = path.with_name(path.name.replace(".edgec.vmfb", ".npz"))
+        for name, data in np.load(lifted).items() if lifted.exists() else ():
+            _add(index, name, data)
         provider = index.create_provider("model")
         parameters = rt.create_io_parameters_module(config.vm_instance, provider)
         self._rt = rt
@@ -59,10 +62,13 @@ class Loaded:
         self._context.vm_context.invoke(self._function, self._list, results)
         return results
 
-    def answer(self) -> np.ndarray:
+    def answer(self, dtype: Any) -> np.ndarray:
         """The result as f32."""
-        view = self().get_as_object(0, self._rt.HalBufferView)
-        return np.asarray(self._rt.DeviceArray(self._device, view).to_host()).astype(np.float32)
+        return bytes_of(self._device, self()).view(dtype).astype(np.float32)
+
+
+def _add(index: Any, name: str, data: np.ndarray) -> None:
+    index.add_buffer(name, np.atleast_1d(np.ascontiguousarray(data)).reshape(-1).view(np.uint8))
 
 
 def measure(stem: str, folder: Path) -> dict[str, Any]:
@@ -76,7 +82,8 @@ def measure(stem: str, folder: Path) -> dict[str, Any]:
         model, inputs = build(name, kind)
         there = tuple(v.cuda() for v in inputs)
         loaded = Loaded(folder / f"{stem}.edgec.vmfb", driver, model, inputs)
-        answers = {"edgec": loaded.answer()}
+        dtype = {"f16": np.float16, "f32": np.float32}[kind]
+        answers = {"edgec": loaded.answer(dtype)}
         quick = torch.compile(model.cuda(), mode="reduce-overhead")
 
         def compiled() -> Any:

@@ -55,23 +55,10 @@ class Loaded:
         return results
 
     def wait(self, results: Any) -> np.ndarray:
-        """The result's bytes, copied through memory of the host."""
-        rt = self._rt
-        source = results.get_as_object(0, rt.HalBufferView).get_buffer()
-        staging = self._device.allocator.allocate_buffer(
-            memory_type=int(rt.MemoryType.HOST_LOCAL | rt.MemoryType.DEVICE_VISIBLE),
-            allowed_usage=int(rt.BufferUsage.TRANSFER_TARGET | rt.BufferUsage.MAPPING_SCOPED),
-            allocation_size=source.byte_length(),
-        )
-        done = self._device.create_semaphore(0)
-        self._device.queue_copy(
-            source,
-            staging,
-            wait_semaphores=rt.HalFence.create_at(done, 0),
-            signal_semaphores=rt.HalFence.create_at(done, 1),
-        )
-        rt.HalFence.create_at(done, 1).wait()
-        return np.array(staging.map().asarray([source.byte_length()], np.dtype(np.uint8)))
+        """The result's bytes."""
+        from staging import bytes_of
+
+        return bytes_of(self._device, results)
 
     def answer(self, dtype: Any) -> np.ndarray:
         """The result as f32."""
