@@ -19,8 +19,8 @@ def _tensorflow_stays_apart(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _matches_are_validated(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _matches_are_validated() -> Iterator[None]:
     """Compare what matchers find with the operations it stands for, here and in children."""
-    monkeypatch.setenv("EDGEC_VALIDATE", "1")
-    with validating():
+    with pytest.MonkeyPatch.context() as patch, validating():
+        patch.setenv("EDGEC_VALIDATE", "1")
         yield

@@ -1,12 +1,11 @@
 """Kernels that were compiled beforehand: for a wheel that is used where Triton is not.
 
-`python -m edgec.toolchain.kernels.cuda.prebuilt` compiles the usual ones (needs Triton, no GPU) to
+`python -m edgec.toolchain.kernels.cuda.usual` compiles the usual ones (needs Triton, no GPU) to
 where a wheel that is built afterwards takes them along. The archive is no part of the repository;
 it says which sources it was made from, and is not used with others.
 """
 
 import json
-import sys
 import zipfile
 from collections.abc import Iterable
 from functools import cached_property
@@ -18,7 +17,7 @@ from edgec.toolchain.kernels.cuda.variants import Variant, sources_digest
 from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.kernels.spec import Declined
 
-__all__ = ["Prebuilt", "write"]
+__all__ = ["ARCHIVE", "Prebuilt", "write"]
 
 _INDEX = "index.json"
 ARCHIVE = resources.files("edgec.toolchain") / "kernels" / "cuda" / "prebuilt.zip"
@@ -66,17 +65,3 @@ def write(archive: Path, variants: Iterable[Variant]) -> None:
                 files.writestr(variant.key, ptx)
         index = {"sources": sources_digest(), "kernels": facts}
         files.writestr(_INDEX, json.dumps(index, indent=1))
-
-
-def main() -> None:
-    """Compile the usual kernels into the file that is named, or to where a wheel takes it from."""
-    from edgec.toolchain.kernels.cuda.usual import usual
-
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(str(ARCHIVE))
-    found = list(usual())
-    write(path, found)
-    print(f"{path}: {len(found)} kernels, {path.stat().st_size / 1e6:.1f} MB")
-
-
-if __name__ == "__main__":
-    main()

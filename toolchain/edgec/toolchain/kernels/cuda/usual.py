@@ -7,7 +7,9 @@ A module imported only where kernels are built; it needs the compiler.
 """
 
 import itertools
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from iree.compiler import ir
@@ -15,6 +17,7 @@ from iree.compiler import ir
 from edgec.targets import find
 from edgec.toolchain.kernels.cuda.library import Library
 from edgec.toolchain.kernels.cuda.placing import place_kernels
+from edgec.toolchain.kernels.cuda.prebuilt import ARCHIVE, write
 from edgec.toolchain.kernels.cuda.variants import Variant
 from edgec.toolchain.kernels.gpu.dispatches import Binary
 
@@ -84,3 +87,15 @@ func.func @main(%x: {x}, %w: {w}) -> {y} {{
   %0 = {operation} : ({x}, {w}) -> {y}
   return %0 : {y}
 }}"""
+
+
+def main() -> None:
+    """Compile the usual kernels into the file that is named, or to where a wheel takes it from."""
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(str(ARCHIVE))
+    found = list(usual())
+    write(path, found)
+    print(f"{path}: {len(found)} kernels, {path.stat().st_size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    main()
