@@ -692,7 +692,7 @@ def _tuned_notes(options: CompileOptions) -> tuple[str, ...]:
 
 
 def _disabled_notes(options: CompileOptions) -> tuple[str, ...]:
-    left_out = options.settings.disabled
+    left_out = options.disabled  # what a profile leaves out stands in its own note
     return (f"left out, as asked: {', '.join(left_out)}",) if left_out else ()
 
 
