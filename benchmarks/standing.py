@@ -72,6 +72,11 @@ PAGES = (
         measures=(*_COMPILER, "benchmarks/vulkan"),
     ),
     Page(
+        name="benchmarks_torch.md",
+        command="python benchmarks/cuda/torch_modules.py FOLDER",
+        measures=(*_COMPILER, "exporters", "benchmarks/cuda"),
+    ),
+    Page(
         name="benchmarks_web.md",
         command="python -m benchmarks.web",
         measures=(*_COMPILER, "runtime/c", "runtime/js", "benchmarks/web"),
@@ -85,6 +90,11 @@ PAGES = (
         name="operators.md",
         command="make operators",
         measures=(*_COMPILER, "benchmarks/operators"),
+    ),
+    Page(
+        name="zoo.md",
+        command="make zoo",
+        measures=("exporters", *_COMPILER, *_RUNTIME, "benchmarks/zoo"),
     ),
     Page(
         name="package.md",

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from benchmarks.standing import sentence
 from benchmarks.zoo.catalogue import KINDS
 from benchmarks.zoo.row import Row
 
@@ -26,7 +27,7 @@ def page(rows: Sequence[Row], *, picture: str | None, commits: Iterable[str]) ->
         picture: the name of the picture beside it; None where nothing was timed.
         commits: short names of the commits that the rows were measured at.
     """
-    parts = [_HEAD.format(commits=", ".join(sorted(commits)) or "none")]
+    parts = [_HEAD.format(commits=sentence(sorted(commits)) if commits else "")]
     parts.append(_totals(rows))
     if picture is not None:
         parts.append(_speeds([row for row in rows if row.times], picture))
@@ -39,7 +40,7 @@ def page(rows: Sequence[Row], *, picture: str | None, commits: Iterable[str]) ->
 
 _HEAD = """# The zoo
 
-Models of libraries that nobody tuned edgec for, written by `python -m benchmarks.zoo --write`. Each has seeded weights, is exported, compiled, and proved by its framework's own answers, each step in a process of its own with limits of time and memory. Which models of a list are taken is drawn by a hash of their names; a fifth, by another hash, is **held out**: nobody looks at those while they work on edgec. Measured at {commits}.
+Models of libraries that nobody tuned edgec for, written by `python -m benchmarks.zoo --write`. Each has seeded weights, is exported, compiled, and proved by its framework's own answers, each step in a process of its own with limits of time and memory. Which models of a list are taken is drawn by a hash of their names; a fifth, by another hash, is **held out**: nobody looks at those while they work on edgec. {commits}
 """  # noqa: E501
 
 

@@ -1,13 +1,13 @@
 """Models of the zoo to rows: exported, compiled, proved, timed; each step may fail on its own."""
 
 import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.coverage.process import ROOT, in_child
+from benchmarks.standing import measured_at
 from benchmarks.zoo.row import Row, Store
 from benchmarks.zoo.speed import take_turns
 from benchmarks.zoo.subject import Subject
@@ -55,7 +55,7 @@ class Sweep:
             name=subject.name,
             held_out=subject.held_out,
             code=self.code,
-            commit=_commit(),
+            commit=measured_at(),
         )
         if kept is not None and kept.code == self.code and not again:
             row = kept
@@ -110,12 +110,6 @@ class Sweep:
             _CHILD, *words, folder=folder, seconds=self.limit, memory=_MEMORY
         )
         return found
-
-
-def _commit() -> str:
-    command = ["git", "describe", "--always", "--dirty"]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return said.stdout.strip()
 
 
 def code_digest() -> str:

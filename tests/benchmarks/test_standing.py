@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.cuda.page import ordered
 from benchmarks.cuda.table import table as cuda_table
+from benchmarks.cuda.torch_page import page as torch_page
 from benchmarks.edgert.page import page as edgert_page
 from benchmarks.edgert.results import read
 from benchmarks.peers.page import page as peers_page
@@ -62,6 +63,8 @@ def test_pages_hold_the_figures_that_are_kept_and_no_others() -> None:
     assert (
         f"\n\n{cuda_table(ordered(cuda)).strip()}\n\n" in (DOCS / "benchmarks_cuda.md").read_text()
     )
+    torch = json.loads((DOCS / "benchmarks_torch.json").read_text())
+    assert (DOCS / "benchmarks_torch.md").read_text() == torch_page(torch)
     vulkan = json.loads((DOCS / "benchmarks_vulkan.json").read_text())
     assert f"\n\n{vulkan_table(vulkan)}\n\n" in (DOCS / "benchmarks_vulkan.md").read_text()
 

@@ -83,7 +83,7 @@ def test_the_page_says_what_is_right_and_how_fast(tmp_path: Path) -> None:
     )
     assert draw([fine, wrong], tmp_path / "zoo.png")
     assert (tmp_path / "zoo.png").stat().st_size > 1000
-    text = page([fine, wrong], picture="zoo.png", commits={"abc"})
+    text = page([fine, wrong], picture="zoo.png", commits={"0123456789"})
     assert "| users | held out | 1 | 1 of 1 (100%) | 1 of 1 (100%) |" in text
     assert "| users | worked on | 1 | 0 of 1 (0%, 1 wrong) |  |" in text
     assert "| fine | 2.00 ms, **1.50** (ort) | 98% |" in text

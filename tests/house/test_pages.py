@@ -18,6 +18,7 @@ NOT_RUN = {
     "a quiet machine": 4,
     "the checkout itself": 2,
     "the network": 2,
+    "a GPU": 1,
     "a phone": 3,
     "an app around it": 2,
     "not code": 3,

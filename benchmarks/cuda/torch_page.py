@@ -1,0 +1,71 @@
+"""What torch_run.py measured to the table of docs/benchmarks_torch.md.
+
+`python -m benchmarks.cuda.torch_page COMMIT=torch.json …` takes each network from the last file
+that has it; the commit is the one whose code compiled the modules. No GPU is needed.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.standing import sentence
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = DOCS / "benchmarks_torch.md"
+FIGURES = DOCS / "benchmarks_torch.json"
+_HEAD = """# PyTorch's networks on an NVIDIA GPU
+
+Networks of `transformers` and `timm` as their users export them, with seeded weights, batch 1, on one H200: edgec beside `torch.compile(mode="reduce-overhead")` in the same process, calls in turns, each waited for. {measured}
+
+| network | driver | edgec, ms | torch.compile, ms | torch.compile / edgec | before | error of edgec | error of torch |
+|---|---|--:|--:|--:|--:|--:|--:|
+"""  # noqa: E501
+_TAIL = """
+Errors are |difference| / |answer| against the network in f64. *Before* is the ratio of the same measurement before attention, products, tails and norms were matched once for all devices, where there was one. Networks through Vulkan compute in f32 with f32's precision; `torch.compile` takes what PyTorch chooses (TF32 in cuDNN's convolutions).
+
+<!-- not run: a GPU: and weights of hundreds of megabytes -->
+```console
+$ python benchmarks/cuda/torch_modules.py FOLDER                                       # here, no GPU
+$ python benchmarks/cuda/torch_modules.py FOLDER --type f32 --target vulkan:nvidia-ada
+$ python torch_run.py FOLDER --json torch.json                                         # where the GPU is
+```
+"""  # noqa: E501
+_DRIVERS = {"cuda": "CUDA", "vulkan-spirv": "Vulkan"}
+
+
+def page(figures: dict[str, Any]) -> str:
+    """The page of what `FIGURES` holds."""
+    lines = []
+    for row in figures["rows"]:
+        name, driver = row["name"].split(".")
+        before = figures["before"].get(row["name"], "")
+        lines.append(
+            f"| {name} | {_DRIVERS[driver]} | {row['ms']['edgec']:.2f} "
+            f"| {row['ms']['torch.compile']:.2f} | {row['ratio']:.2f} | {before} "
+            f"| {row['error']['edgec']} | {row['error']['torch']} |"
+        )
+    return _HEAD.format(measured=sentence(figures["commits"])) + "\n".join(lines) + "\n" + _TAIL
+
+
+def main() -> None:
+    rows: dict[str, Any] = {}
+    commits: list[str] = []
+    for each in sys.argv[1:]:
+        commit, _, path = each.partition("=")
+        commits.append(commit)
+        for row in json.loads(Path(path).read_text()):
+            if "failed" not in row:
+                rows[row["name"]] = row
+    kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {"before": {}}
+    figures = {
+        "commits": commits,
+        "rows": [rows[name] for name in sorted(rows, key=lambda n: (n.split(".")[1], n))],
+        "before": kept["before"],
+    }
+    FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
+    PAGE.write_text(page(figures), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
