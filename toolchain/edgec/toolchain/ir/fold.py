@@ -276,7 +276,9 @@ def repeated(value: Any) -> Any:
             return None
         attribute = op.attributes["value"]
         is_splat = isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat
-        return attribute.get_splat_value() if is_splat else None
+        # The bindings have no attribute for one complex number.
+        is_real = not isinstance(attribute.type.element_type, ir.ComplexType)
+        return attribute.get_splat_value() if is_splat and is_real else None
     return None
 
 
