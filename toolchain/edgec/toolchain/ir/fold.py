@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from iree.compiler import ir
 
+from edgec.toolchain.ir.elementwise import COMPARISONS, direction
 from edgec.toolchain.ir.read import element_type, integers, shape_of
 
 __all__ = ["Constants", "least", "repeated", "splat"]
@@ -169,14 +170,6 @@ _EACH: dict[str, Callable[..., _Array | None]] = {
     "stablehlo.clamp": lambda low, x, high: np.asarray(np.minimum(np.maximum(x, low), high)),
 }
 _SPECIAL = ("stablehlo.convert", "stablehlo.compare")
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "LT": np.less,
-    "LE": np.less_equal,
-    "GT": np.greater,
-    "GE": np.greater_equal,
-    "EQ": np.equal,
-    "NE": np.not_equal,
-}
 
 
 def _each(op: Any, operands: Sequence[_Array], sizes: Sequence[int], kind: Any) -> _Array | None:
@@ -192,8 +185,7 @@ def _each(op: Any, operands: Sequence[_Array], sizes: Sequence[int], kind: Any) 
     elif op.name == "stablehlo.compare":
         if "TOTALORDER" in str(op.attributes.get("compare_type", "")):
             return None
-        word = str(op.attributes["comparison_direction"]).strip("#<>").split()[-1].rstrip(">")
-        result = _COMPARISONS[word.split("<")[-1]](*few)
+        result = COMPARISONS[direction(op)](*few)
     else:
         result = _EACH[op.name](*few)
     if result is None:
