@@ -15,23 +15,25 @@ _PACKED = {"wasm32": "--web", "arm64-apple-ios": "--ios"}
 _AWAY = {"aarch64": "adb:", "armv7a": "adb:", "riscv64": "ssh:HOST"}
 
 
-def next_step(module: Module, target: Target, program: Path) -> str:
+def next_step(module: Module, target: Target, program: Path | None, source: str) -> str:
     """A command for a module.
 
     Args:
         module: what was compiled.
         target: what for.
-        program: what it was compiled from; its golden answers lie beside it.
+        program: the file it was compiled from, if any; its golden answers lie beside it.
+        source: what the user named.
     """
     triple = target.cpu.triple if target.cpu else ""
     for start, kind in _PACKED.items():
         if triple.startswith(start):
-            return shlex.join(["edgec", "package", str(program), kind])
+            return shlex.join(["edgec", "package", source, kind])
     signature = next(iter(module.signatures.values()), None)
     if signature is None:
         return shlex.join(["edgec", "inspect", str(module.path)])
-    golden = Golden.path_for(program)
-    command = example_command("run", module, signature, golden=golden if golden.exists() else None)
+    golden = None if program is None else Golden.path_for(program)
+    known = golden if golden is not None and golden.exists() else None
+    command = example_command("run", module, signature, golden=known)
     machine = triple.partition("-")[0]
     if machine not in _AWAY or machine == platform.machine():
         return command

@@ -8,10 +8,16 @@ import typer
 
 __all__ = [
     "DeviceOption",
+    "DynamicOption",
+    "ExampleInputsOption",
+    "ExternalWeightsOption",
     "FunctionOption",
     "InputOption",
+    "KeepProgramOption",
     "ModuleArgument",
     "OnOption",
+    "SignatureOption",
+    "SourceArgument",
     "WeightsOption",
     "complete_device",
     "complete_pass",
@@ -82,6 +88,67 @@ def complete_on(incomplete: str) -> Iterator[str]:
     yield from (f"{way}:" for way in WAYS if f"{way}:".startswith(incomplete))
 
 
+_EXPORT = "Export"
+
+SourceArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SOURCE",
+        help="A program (.mlirbc, .mlir), or a model as `edgec export` takes it: file.py:name, "
+        "package.module:name, a SavedModel folder, or a .keras, .pt2, .onnx or .tflite file.",
+        show_default=False,
+    ),
+]
+SignatureOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--signature",
+        metavar="NAME[=WHERE]",
+        help="A signature to keep, or to add from another object of the source; repeatable.",
+        show_default=False,
+        rich_help_panel=_EXPORT,
+    ),
+]
+DynamicOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dynamic",
+        metavar="DIM",
+        help="A dimension chosen at each call: batch=1..8, tokens:1=length=1..128; repeatable.",
+        show_default=False,
+        rich_help_panel=_EXPORT,
+    ),
+]
+ExternalWeightsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--external-weights",
+        metavar="FILE",
+        help="Keep the weights in this .safetensors or .irpa file beside the program.",
+        show_default=False,
+        rich_help_panel=_EXPORT,
+    ),
+]
+ExampleInputsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--inputs",
+        metavar="@FILE.npz",
+        help="Example inputs: arrays by parameter, or by place as numpy.savez names them.",
+        show_default=False,
+        rich_help_panel=_EXPORT,
+    ),
+]
+KeepProgramOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--keep-program",
+        metavar="FILE",
+        help="Keep the program and its golden answers here (default: they are not kept).",
+        show_default=False,
+        rich_help_panel=_EXPORT,
+    ),
+]
 ModuleArgument = Annotated[
     Path, typer.Argument(metavar="MODULE", help="A .vmfb file.", show_default=False)
 ]

@@ -8,7 +8,7 @@ Each kind of package is a builder in a file of its own, listed in `edgec.packagi
 """
 
 from edgec.packaging.kinds import KINDS, Kind
-from edgec.packaging.making import PackageOptions, make_package
+from edgec.packaging.making import PackageOptions, check_package, make_package
 from edgec.packaging.plan import Made, Plan
 
-__all__ = ["KINDS", "Kind", "Made", "PackageOptions", "Plan", "make_package"]
+__all__ = ["KINDS", "Kind", "Made", "PackageOptions", "Plan", "check_package", "make_package"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from edgec.runtime.errors import FileError
 from edgec.runtime.manifest import MANIFEST
 
-__all__ = ["new_folder"]
+__all__ = ["new_folder", "refuse_occupied"]
 
 
 @contextmanager
@@ -24,7 +24,7 @@ def new_folder(destination: Path, *, replace: bool = False) -> Iterator[Path]:
     Raises:
         FileError: the destination is in use, or nothing can be written there.
     """
-    _refuse_occupied(destination, replace=replace)
+    refuse_occupied(destination, replace=replace)
     scratch: Path | None = None
     try:
         place = destination.absolute()
@@ -56,7 +56,12 @@ def new_folder(destination: Path, *, replace: bool = False) -> Iterator[Path]:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _refuse_occupied(destination: Path, *, replace: bool) -> None:
+def refuse_occupied(destination: Path, *, replace: bool) -> None:
+    """Refuse a folder that a package may not take the place of.
+
+    Raises:
+        FileError: it holds other things, or a package that is not to be replaced.
+    """
     try:
         if not destination.exists():
             return

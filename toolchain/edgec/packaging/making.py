@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 
-from edgec.packaging.folder import new_folder
+from edgec.packaging.folder import new_folder, refuse_occupied
 from edgec.packaging.kinds import KINDS, Kind
 from edgec.packaging.names import identifier, pascal
 from edgec.packaging.plan import BuiltVariant, Made, Plan
@@ -14,7 +14,7 @@ from edgec.runtime.manifest import MANIFEST, Manifest, variant_of
 from edgec.targets import Backend, Target, expand
 from edgec.toolchain import CompileOptions, Program, compile_with_report, load_program
 
-__all__ = ["PackageOptions", "isa_of", "make_package", "targets_of"]
+__all__ = ["PackageOptions", "check_package", "isa_of", "make_package", "targets_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,18 +54,13 @@ def make_package(
         CompileError: a variant cannot be compiled, or the program is not fit for a package.
         WrongAnswer: a variant's answers differ from the golden ones.
     """
-    chosen = KINDS.get(kind)
-    if chosen is None:
-        raise UsageError(f"there is no kind of package {kind!r}", hint=f"use {', '.join(KINDS)}")
-    link = chosen.links if options.link is None else options.link
-    targets = targets_of(chosen, options.targets)
-    if link:
-        targets = _one_each(targets, chosen_by_user=bool(options.targets))
     destination = Path(destination)
+    targets = check_package(kind, destination, options)
+    chosen = KINDS[kind]
     if isinstance(program, (Path, str)):
         program = load_program(program, cache=options.compiling.cache)
     _refuse_outside_weights(program)
-    title = options.name or (program.path.stem if program.path else "model")
+    title = options.name or program.name
     with new_folder(destination, replace=options.replace) as folder:
         plan = _plan(
             program=program,
@@ -74,7 +69,7 @@ def make_package(
             folder=folder,
             destination=destination,
             targets=targets,
-            link=link,
+            link=_links(chosen, options),
             options=options,
         )
         chosen.build(plan)
@@ -93,6 +88,30 @@ def make_package(
         notes=tuple(dict.fromkeys(notes)),
         checks={v.target.name: v.compiled.report.check for v in plan.variants},
     )
+
+
+def check_package(
+    kind: str, destination: Path, options: PackageOptions = PackageOptions()
+) -> tuple[Target, ...]:
+    """What a package would be compiled for; a package that cannot be made is refused here.
+
+    Raises:
+        UsageError: there is no such kind, or options that do not go together.
+        TargetError: there is no such target, or the package's runtime cannot run it.
+        FileError: the folder is in use.
+    """
+    chosen = KINDS.get(kind)
+    if chosen is None:
+        raise UsageError(f"there is no kind of package {kind!r}", hint=f"use {', '.join(KINDS)}")
+    targets = targets_of(chosen, options.targets)
+    if _links(chosen, options):
+        targets = _one_each(targets, chosen_by_user=bool(options.targets))
+    refuse_occupied(destination, replace=options.replace)
+    return targets
+
+
+def _links(kind: Kind, options: PackageOptions) -> bool:
+    return kind.links if options.link is None else options.link
 
 
 def targets_of(kind: Kind, names: Sequence[str]) -> tuple[Target, ...]:

@@ -635,9 +635,7 @@ class _Job:
     @property
     def name(self) -> str:
         """The program's name."""
-        if self.program.path is not None:
-            return self.program.path.stem
-        return self.program.info.functions[0].signature.name
+        return self.program.name
 
     @property
     def _weights(self) -> Path | None:

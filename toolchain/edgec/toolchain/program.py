@@ -36,6 +36,7 @@ __all__ = [
     "Role",
     "State",
     "Weights",
+    "source_stem",
 ]
 
 PROGRAM_ATTRIBUTE = "edgec.program"
@@ -238,6 +239,13 @@ class Program:
         )
 
     @property
+    def name(self) -> str:
+        """What to call it: as its file is called, else its source, else its first function."""
+        if self.path is not None:
+            return self.path.stem
+        return source_stem(self.info.provenance.source) or self.info.functions[0].signature.name
+
+    @property
     def doubts(self) -> tuple[str, ...]:
         """What makes golden answers prove little: a sentence for each output that is odd."""
         found = []
@@ -279,6 +287,14 @@ class Program:
         yield path, self.bytecode
         if self.golden is not None:
             yield Golden.path_for(path), self.golden.to_bytes()
+
+
+def source_stem(source: str) -> str:
+    """`samples/digits/model.py:classifier` → `classifier`, `net.keras` → `net`."""
+    head, colon, name = source.rpartition(":")
+    if colon and head and "/" not in name:
+        return name.replace(".", "_")
+    return Path(source.rstrip("/")).stem
 
 
 def _role_to_json(role: Role) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`edgec compile`: a program and targets to modules."""
+"""`edgec compile`: a program, or a model that is exported on the way, and targets to modules."""
 
 import os
 import shlex
@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edgec.cli.options import complete_pass, complete_target
+from edgec.cli.given import Exporting, open_given, place_of
+from edgec.cli.options import (
+    DynamicOption,
+    ExampleInputsOption,
+    ExternalWeightsOption,
+    KeepProgramOption,
+    SignatureOption,
+    SourceArgument,
+    complete_pass,
+    complete_target,
+)
 from edgec.cli.report import Block, Grid, Report
 from edgec.cli.session import Session
 from edgec.runtime.errors import EdgecError, UsageError
@@ -16,7 +26,7 @@ from edgec.runtime.errors import EdgecError, UsageError
 if TYPE_CHECKING:
     from edgec.runtime.kernel_share import KernelShare
     from edgec.targets import Target
-    from edgec.toolchain import Compiled, CompileOptions
+    from edgec.toolchain import Compiled, CompileOptions, Program
     from edgec.toolchain.precision import F32
 
 __all__ = ["compile"]
@@ -27,10 +37,7 @@ _SMALL = 1e-3
 
 def compile(
     session: Session,
-    program: Annotated[
-        Path,
-        typer.Argument(metavar="PROGRAM", help="A .mlirbc or .mlir file.", show_default=False),
-    ],
+    source: SourceArgument,
     target: Annotated[
         list[str] | None,
         typer.Option(
@@ -154,8 +161,13 @@ def compile(
             show_default=False,
         ),
     ] = None,
+    keep_program: KeepProgramOption = None,
+    signature: SignatureOption = None,
+    dynamic: DynamicOption = None,
+    inputs: ExampleInputsOption = None,
+    external_weights: ExternalWeightsOption = None,
 ) -> Report:
-    """Compile a program for one device or several, and prove the modules."""
+    """Compile a program or model for one device or several, and prove the modules."""
     from edgec.cli.folders import make_folder
     from edgec.runtime import Tolerance
     from edgec.targets import expand
@@ -178,21 +190,34 @@ def compile(
         f32=_precision(f32),
         validate=validate,
     )
-    if print_passes:
-        return _passes(session, program, targets, options)
-    if dry_run:
-        return _commands(program, targets, options)
-    outputs = _outputs(program, targets, output)
-    for path in outputs:
-        if path.resolve() == program.resolve():
-            raise UsageError(f"{program} would be written over itself", hint="name a file with -o")
+    exporting = Exporting(
+        signatures=tuple(signature or ()),
+        dynamic=tuple(dynamic or ()),
+        inputs=inputs,
+        external_weights=external_weights,
+        keep=keep_program,
+    )
+    outputs = _outputs(place_of(source, exporting), targets, output)
+    look = print_passes or dry_run
+    for path in () if look else outputs:
+        for taken in (source, exporting.keep):
+            if taken is not None and path.resolve() == Path(taken).resolve():
+                raise UsageError(
+                    f"{taken} would be written over itself", hint="name a file with -o"
+                )
         make_folder(path.parent)
-    return _compile(session, program, list(zip(targets, outputs, strict=True)), options)
+    program = open_given(session, source, exporting, cache=cache)
+    if print_passes:
+        return _passes(session, source, program, targets, options)
+    if dry_run:
+        return _commands(source, program, targets, options)
+    return _compile(session, source, program, list(zip(targets, outputs, strict=True)), options)
 
 
 def _compile(
     session: Session,
-    program: Path,
+    source: str,
+    program: "Program",
     jobs: Sequence[tuple["Target", Path]],
     options: "CompileOptions",
 ) -> Report:
@@ -202,16 +227,15 @@ def _compile(
     from edgec.cli.next_step import next_step
     from edgec.cli.progress import showing
     from edgec.targets import find
-    from edgec.toolchain import compile_with_report, load_program
+    from edgec.toolchain import compile_with_report
 
     done: list[Compiled] = []
     failures: dict[str, EdgecError] = {}
     with showing(session) as progress:
-        source = program if len(jobs) == 1 else load_program(program, cache=options.cache)
         for target, path in jobs:
             try:
                 chosen = replace(options, output=path, progress=progress)
-                done.append(compile_with_report(source, target, chosen))
+                done.append(compile_with_report(program, target, chosen))
             except EdgecError as error:
                 failures[target.name] = error
     for made in done:
@@ -220,10 +244,11 @@ def _compile(
             session.note(note)
         for line in _left(made.report.kernels):
             session.detail(line)
-    commands = [next_step(m.module, find(m.report.target), program) for m in done]
+    commands = [next_step(m.module, find(m.report.target), program.path, source) for m in done]
     return Report(
         data={
-            "program": program,
+            "source": source,
+            "program": program.path,
             "modules": [
                 _module_json(m, command) for m, command in zip(done, commands, strict=True)
             ],
@@ -252,18 +277,20 @@ def _one_error(failures: Mapping[str, EdgecError], targets: int) -> EdgecError |
     )
 
 
-def _commands(program: Path, targets: Sequence["Target"], options: "CompileOptions") -> Report:
-    from edgec.toolchain import command, load_program
+def _commands(
+    source: str, program: "Program", targets: Sequence["Target"], options: "CompileOptions"
+) -> Report:
+    from edgec.toolchain import command
     from edgec.toolchain.tuning.profile import program_key
 
-    source = load_program(program, cache=options.cache)
     if options.tuned is not None:
         for target in targets:
-            options.tuned.refuse_other(program_key(source), program.stem, target.name)
-    lines = [command(program, target, options, source.info) for target in targets]
+            options.tuned.refuse_other(program_key(program), program.name, target.name)
+    lines = [command(program.name, target, options, program.info) for target in targets]
     return Report(
         data={
-            "program": program,
+            "source": source,
+            "program": program.path,
             "commands": [
                 {"target": target.name, "command": line}
                 for target, line in zip(targets, lines, strict=True)
@@ -284,18 +311,21 @@ def _precision(word: str) -> "F32":
 
 
 def _passes(
-    session: Session, program: Path, targets: Sequence["Target"], options: "CompileOptions"
+    session: Session,
+    source: str,
+    program: "Program",
+    targets: Sequence["Target"],
+    options: "CompileOptions",
 ) -> Report:
     """What each pass did for each target; nothing is compiled."""
     from edgec.cli.amounts import seconds_text
     from edgec.cli.progress import showing
-    from edgec.toolchain import load_program, run_passes
+    from edgec.toolchain import run_passes
     from edgec.toolchain.passes import CATALOGUE
 
     purposes = {kind.name: (kind.__doc__ or "").strip().splitlines()[0] for kind in CATALOGUE}
     with showing(session):
-        source = load_program(program, cache=options.cache)
-        reports = {target.name: run_passes(source, target, options) for target in targets}
+        reports = {target.name: run_passes(program, target, options) for target in targets}
     rows = tuple(
         (
             name,
@@ -322,7 +352,8 @@ def _passes(
         )
     return Report(
         data={
-            "program": program,
+            "source": source,
+            "program": program.path,
             "targets": [
                 {
                     "target": target,

@@ -1,4 +1,4 @@
-"""`edgec package`: a program to a folder that goes into an app."""
+"""`edgec package`: a program, or a model exported on the way, to a folder that goes into an app."""
 
 import shlex
 from pathlib import Path
@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edgec.cli.options import complete_pass, complete_target
+from edgec.cli.given import Exporting, open_given, place_of
+from edgec.cli.options import (
+    DynamicOption,
+    ExampleInputsOption,
+    KeepProgramOption,
+    SignatureOption,
+    SourceArgument,
+    complete_pass,
+    complete_target,
+)
 from edgec.cli.report import Block, Grid, Report
 from edgec.cli.session import Session
 from edgec.runtime.errors import UsageError
@@ -21,10 +30,7 @@ _KIND = "What for"
 
 def package(
     session: Session,
-    program: Annotated[
-        Path,
-        typer.Argument(metavar="PROGRAM", help="A .mlirbc or .mlir file.", show_default=False),
-    ],
+    source: SourceArgument,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -144,13 +150,17 @@ def package(
             show_default=False,
         ),
     ] = None,
+    keep_program: KeepProgramOption = None,
+    signature: SignatureOption = None,
+    dynamic: DynamicOption = None,
+    inputs: ExampleInputsOption = None,
 ) -> Report:
-    """Make of a program what goes into an app: modules, runtime, typed bindings."""
+    """Make of a program or model what goes into an app: modules, runtime, typed bindings."""
     from dataclasses import replace
 
     from edgec.cli.progress import showing
-    from edgec.packaging import KINDS, PackageOptions, make_package
-    from edgec.toolchain import CompileOptions, load_program
+    from edgec.packaging import KINDS, PackageOptions, check_package, make_package
+    from edgec.toolchain import CompileOptions
     from edgec.toolchain.tuning.profile import Profile
 
     flags = {"android": android, "ios": ios, "web": web, "c": c}
@@ -174,21 +184,33 @@ def package(
             cache=cache,
         ),
     )
-    places = _places(program, kinds, output)
+    exporting = Exporting(
+        signatures=tuple(signature or ()),
+        dynamic=tuple(dynamic or ()),
+        inputs=inputs,
+        keep=keep_program,
+    )
+    places = _places(place_of(source, exporting), kinds, output)
+    for kind, place in places.items():
+        check_package(kind, place, replace(options, link=_link(kind, static=static)))
+    program = open_given(session, source, exporting, cache=cache)
     made = []
     with showing(session) as progress:
         options = replace(options, compiling=replace(options.compiling, progress=progress))
-        source = load_program(program, cache=cache)
         for kind, place in places.items():
-            link = True if static and kind == "c" else None
-            made.append(make_package(source, kind, place, replace(options, link=link)))
+            chosen = replace(options, link=_link(kind, static=static))
+            made.append(make_package(program, kind, place, chosen))
     for one in made:
         for note in one.notes:
             session.note(note)
     return Report(
-        data={"program": program, "packages": [_json(one) for one in made]},
+        data={"source": source, "program": program.path, "packages": [_json(one) for one in made]},
         blocks=tuple(block for one in made for block in _blocks(one)),
     )
+
+
+def _link(kind: str, *, static: bool) -> bool | None:
+    return True if static and kind == "c" else None
 
 
 def _places(program: Path, kinds: list[str], output: Path | None) -> dict[str, Path]:
