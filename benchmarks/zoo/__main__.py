@@ -38,6 +38,7 @@ def main() -> int:
         rounds=chosen.rounds,
         seconds=chosen.seconds,
         limit=chosen.slow,
+        keep=chosen.keep,
         tell=_tell,
     )
     with ThreadPoolExecutor(1 if timed else chosen.jobs) as pool:
@@ -64,6 +65,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0.5, help="of a turn")
     parser.add_argument("--jobs", type=int, default=1, help="models at a time, if not timed")
     parser.add_argument("--slow", type=float, default=300, help="seconds that a step may take")
+    parser.add_argument("--keep", action="store_true", help="keep files, to time models later")
     parser.add_argument("--again", action="store_true", help="forget what is known")
     parser.add_argument("--list", action="store_true", help="print the names and do nothing")
     parser.add_argument("--store", type=Path, default=ROOT / "build" / "zoo.jsonl")
@@ -104,9 +106,9 @@ def _subjects(chosen: argparse.Namespace) -> list[Subject]:
 def _tell(row: Row, there: bool) -> None:
     states = "  ".join(f"{t} {row.state(t)}" for t in _TARGETS if row.state(t))
     speed = "  ".join(
-        f"{threads} thread{'s' if threads != '1' else ''} {found[0]:.2f} of {found[1]}"
+        f"{threads} thread{'s' if threads != '1' else ''} "
+        + (f"{found[0]:.2f} of {found[1]}" if (found := row.ratio(int(threads))) else "alone")
         for threads in row.times
-        if (found := row.ratio(int(threads)))
     )
     reason = next((row.reason(t) for t in _TARGETS if row.state(t) not in ("", "right")), "")
     print(

@@ -15,7 +15,7 @@ from benchmarks.zoo.subject import Subject
 __all__ = ["TIMED", "Sweep", "code_digest"]
 
 TIMED = "users"
-"""The kind whose files are kept, so that its models can be timed later."""
+"""The kind whose files are always kept, so that its models can be timed later."""
 
 _CHILD = "benchmarks.zoo.child"
 _MEMORY = 10 << 30  # bytes of a step
@@ -34,6 +34,7 @@ class Sweep:
         rounds: turns of an engine.
         seconds: how long a turn is.
         limit: seconds that a step may take.
+        keep: keep the files of every kind, so that its models can be timed later.
         tell: called with each row and whether it was there.
     """
 
@@ -45,6 +46,7 @@ class Sweep:
     rounds: int
     seconds: float
     limit: float
+    keep: bool
     tell: Callable[[Row, bool], None]
 
     def one(self, subject: Subject, *, again: bool) -> Row:
@@ -66,11 +68,13 @@ class Sweep:
         folder = ROOT / "build" / "zoo" / subject.kind / subject.name
         folder.mkdir(parents=True, exist_ok=True)
         row = self._proved(row, folder, targets)
-        if subject.kind == TIMED and not (folder / "model.onnx").exists():
+        kept_for_later = self.keep or subject.kind == TIMED
+        wants_peers = kept_for_later or self.threads
+        if wants_peers and "error" not in row.export and not (folder / "model.onnx").exists():
             self._step("onnx", row.kind, row.name, folder=folder)
         if self.threads and "error" not in row.export:
             row = self._timed(row, folder)
-        if subject.kind != TIMED:
+        if not kept_for_later:
             shutil.rmtree(folder, ignore_errors=True)
         self.store.put(row)
         self.tell(row, False)
