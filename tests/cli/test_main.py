@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from edgec.cli import app
+from edgec.cli.ending import EXITS
 from edgec.cli.main import EXIT_BROKEN_PIPE, EXIT_BUG, EXIT_INTERRUPTED, execute
 from edgec.cli.report import Report
 from edgec.cli.session import Session
@@ -86,6 +87,7 @@ def test_every_error_has_an_exit_code_of_its_own_and_is_documented() -> None:
     kinds = [getattr(errors, name) for name in errors.__all__]
     codes = {kind: kind.exit_code for kind in kinds}
     codes_used = [*codes.values(), EXIT_BUG, EXIT_INTERRUPTED, EXIT_BROKEN_PIPE]
+    codes_used += EXITS.values()
     assert len(set(codes_used)) == len(codes_used)
     page = (ROOT / "docs/exit-codes.md").read_text()
     rows = dict(re.findall(r"^\| (\d+) \|(?: `(\w+)`)? \|", page, re.MULTILINE))
@@ -217,6 +219,12 @@ def test_a_full_disk_under_stdout_is_an_error() -> None:
     assert done.stderr == "error: cannot write the output: No space left on device\n"
 
 
+def _wait_for(file: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
 def test_ctrl_c_ends_it_with_130_and_without_a_traceback(tmp_path: Path) -> None:
     model = tmp_path / "slow.py"
     model.write_text(
@@ -231,9 +239,7 @@ def test_ctrl_c_ends_it_with_130_and_without_a_traceback(tmp_path: Path) -> None
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     try:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "started").exists() and time.monotonic() < deadline:
-            time.sleep(0.05)
+        _wait_for(tmp_path / "started")
         child.send_signal(signal.SIGINT)
         _, err = child.communicate(timeout=60)
     finally:
@@ -241,6 +247,48 @@ def test_ctrl_c_ends_it_with_130_and_without_a_traceback(tmp_path: Path) -> None
     assert child.returncode == EXIT_INTERRUPTED
     assert "Traceback" not in err
     assert err.endswith("error: interrupted\n")
+
+
+_ENDLESS = """
+import sys
+from pathlib import Path
+from edgec.cli.main import main
+from edgec.toolchain import compiling
+compiling.compiler_path = lambda: Path("compiler").absolute()
+main()
+"""
+
+
+@pytest.mark.parametrize("name", EXITS)
+def test_a_signal_ends_the_compiler_and_leaves_nothing_behind(tmp_path: Path, name: str) -> None:
+    """With a compiler that never ends; it says which process it is."""
+    scratch, pid = tmp_path / "tmp", tmp_path / "pid"
+    scratch.mkdir()
+    (tmp_path / "compiler").write_text("#!/bin/sh\necho $$ > new\nmv new pid\nexec sleep 60\n")
+    (tmp_path / "compiler").chmod(0o755)
+    (tmp_path / "one.mlir").write_text(
+        "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", _ENDLESS, "compile", "one.mlir", "-o", "one.vmfb"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(scratch), "EDGEC_CACHE_DIR": str(tmp_path / "cache")},
+        preexec_fn=lambda: signal.signal(getattr(signal, name), signal.SIG_DFL),
+    )
+    try:
+        _wait_for(pid)
+        child.send_signal(getattr(signal, name))
+        _, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert child.returncode == EXITS[name]
+    assert err.endswith(f"error: ended by {name}\n")
+    assert list(scratch.iterdir()) == []
+    assert sorted(p.name for p in tmp_path.glob("*.vmfb")) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
 
 
 def test_python_dash_m_is_the_same_command() -> None:

@@ -15,6 +15,7 @@ from edgec.exporters import export, export_source
 from edgec.exporters.from_onnx.fold import folded
 from edgec.exporters.from_onnx.statics import deciding_inputs
 from edgec.exporters.from_onnx.unroll import unrolled
+from edgec.runtime.errors import FileError, UnsupportedOp
 from edgec.toolchain.program import Program
 
 RANDOM = np.random.default_rng(5)
@@ -223,3 +224,31 @@ def test_inputs_are_given_by_name(tmp_path: Path) -> None:
     )
     program = export_source(str(tmp_path / "m.onnx"), inputs=inputs)
     np.testing.assert_array_equal(golden(program), inputs["x"] - inputs["y"])
+
+
+def test_weights_that_are_not_beside_the_model_are_asked_for(tmp_path: Path) -> None:
+    x = normal(1, 4)
+    weights = {"w": normal(4, 512)}
+    model = model_of([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": x}, ["y"], weights)
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.onnx.data")
+    program = export_source(str(tmp_path / "m.onnx"))
+    assert program.info.functions[0].signature.inputs[0].shape == (1, 4)
+    (tmp_path / "m.onnx.data").unlink()
+    with pytest.raises(FileError, match="keeps its weights in") as caught:
+        export_source(str(tmp_path / "m.onnx"))
+    assert caught.value.hint == f"put m.onnx.data into {tmp_path}, under that name"
+
+
+def test_classical_machine_learning_is_refused_in_its_own_words() -> None:
+    node = helper.make_node("Scaler", ["x"], ["y"], domain="ai.onnx.ml", offset=[1.0], scale=[2.0])
+    graph = helper.make_graph(
+        [node],
+        "scaler",
+        [helper.make_tensor_value_info("x", FLOAT, [1, 3])],
+        [helper.make_tensor_value_info("y", FLOAT, [1, 3])],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    with pytest.raises(UnsupportedOp, match="Scaler") as caught:
+        export(model)
+    assert "skl2onnx" in (caught.value.hint or "")

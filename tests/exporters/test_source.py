@@ -174,6 +174,58 @@ def test_a_folder_without_a_saved_model(tmp_path: Path) -> None:
         export_source(str(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("net.pt", "torch.export.save"),
+        ("net.pth", "FILE.py:NAME"),
+        ("net.safetensors", "FILE.py:NAME"),
+        ("net.h5", "keras.models.load_model"),
+        ("net.vmfb", "edgec run"),
+        ("net.py", "net.py:NAME"),
+    ],
+)
+def test_a_file_of_another_kind_says_how_to_get_at_its_model(
+    tmp_path: Path, name: str, hint: str
+) -> None:
+    (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(SourceError) as caught:
+        export_source(str(tmp_path / name))
+    assert hint in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("there", ["saved_model", "digits.onnx"])
+def test_a_mistyped_path_offers_its_neighbour(tmp_path: Path, there: str) -> None:
+    (tmp_path / there).mkdir()
+    mistyped = tmp_path / there.replace("d", "dd", 1)
+    with pytest.raises(FileError, match="no such file or folder") as caught:
+        export_source(str(mistyped))
+    assert caught.value.hint == f"did you mean {tmp_path / there}?"
+
+
+def test_a_folder_says_which_models_it_holds(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").touch()
+    with pytest.raises(SourceError, match="but holds net") as caught:
+        export_source(str(tmp_path))
+    assert caught.value.hint == f"give {tmp_path / 'net.onnx'}"
+    (tmp_path / "config.json").touch()
+    with pytest.raises(SourceError, match="Hugging Face") as caught:
+        export_source(str(tmp_path))
+    assert "from_pretrained" in (caught.value.hint or "")
+
+
+def test_a_missing_framework_is_installed_by_its_extra(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "torch", None)
+    model.write_text("import torch.nn\n")
+    with pytest.raises(SourceError, match="ModuleNotFoundError") as caught:
+        export_source(f"{model}:x")
+    assert caught.value.hint == 'pip install "edgec[torch]"'
+
+
 def test_an_unknown_weights_suffix_is_refused_before_the_model_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no weights file"):
         export_source("nonsense", external_weights=tmp_path / "w.bin")

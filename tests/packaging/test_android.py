@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ from edgec import runtime
 from edgec.packaging import KINDS, PackageOptions, make_package
 from edgec.packaging.making import targets_of
 from edgec.runtime.errors import TargetError
-from edgec.toolchain import Program
+from edgec.runtime.signature import Dim, TensorSpec
+from edgec.toolchain import Program, load_program
 from tests.packaging.conftest import need, run
 from tests.packaging.odd import ODD
 
@@ -31,10 +33,32 @@ def package(digits: Program, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("odd")
     (folder / "odd.mlir").write_text(ODD)
-    make_package(
-        folder / "odd.mlir", "android", folder / "made", PackageOptions(targets=("cpu:x86-64",))
-    )
+    program = _with_bounds(load_program(folder / "odd.mlir"), 1, 8)
+    make_package(program, "android", folder / "made", PackageOptions(targets=("cpu:x86-64",)))
     return folder / "made"
+
+
+def _with_bounds(program: Program, least: int, most: int) -> Program:
+    """The program with this range for each size that is chosen at a call."""
+
+    def bounded(spec: TensorSpec) -> TensorSpec:
+        shape = (
+            replace(s, minimum=least, maximum=most) if isinstance(s, Dim) else s for s in spec.shape
+        )
+        return replace(spec, shape=tuple(shape))
+
+    functions = tuple(
+        replace(
+            function,
+            signature=replace(
+                function.signature,
+                inputs=tuple(map(bounded, function.signature.inputs)),
+                outputs=tuple(map(bounded, function.signature.outputs)),
+            ),
+        )
+        for function in program.info.functions
+    )
+    return replace(program, info=replace(program.info, functions=functions))
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +103,7 @@ def test_typed_java_answers_as_the_reference_runtime(
             )
 
 
-@pytest.mark.parametrize("check", ["odd", "buffers"])
+@pytest.mark.parametrize("check", ["odd", "buffers", "sizes"])
 def test_java(java: tuple[str, ...], odd: Path, check: str) -> None:
     assert run(*java, check, odd / "src/main/assets/odd").endswith("done\n")
 

@@ -15,7 +15,7 @@ from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.errors import UsageError
 
-__all__ = ["FRAMEWORKS", "Framework", "framework_of", "is_model", "named"]
+__all__ = ["FRAMEWORKS", "Framework", "extra_of", "framework_of", "is_model", "named"]
 
 
 class Tracer(Protocol):
@@ -117,6 +117,12 @@ def named(name: str) -> Framework:
             f"there is no framework {name!r}", hint=f"choose one of {', '.join(FRAMEWORKS)}"
         )
     return FRAMEWORKS[name]
+
+
+def extra_of(module: str | None) -> str | None:
+    """The extra of edgec that installs a framework, by the name of its package."""
+    package = (module or "").partition(".")[0]
+    return package if package in FRAMEWORKS else None
 
 
 def is_model(value: Any) -> bool:

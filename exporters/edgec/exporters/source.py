@@ -18,7 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from edgec.exporters.bundle import Bundle, Entry
-from edgec.exporters.frameworks import FRAMEWORKS, Framework, framework_of, is_model
+from edgec.exporters.frameworks import FRAMEWORKS, Framework, extra_of, framework_of, is_model
+from edgec.exporters.not_models import refuse_folder, refuse_text
 from edgec.exporters.places import place_of_error
 from edgec.runtime.errors import EdgecError, FileError, SourceError
 
@@ -63,17 +64,10 @@ def open_source(text: str, *, signatures: tuple[str, ...] = ()) -> ModelSource:
     if (path / "saved_model.pb").exists():
         return _model_file(path, FRAMEWORKS["tensorflow"], signatures)
     if path.is_dir():
-        raise SourceError(
-            f"{text} is a folder without a saved_model.pb",
-            hint="give a SavedModel folder, or file.py:name",
-        )
+        raise refuse_folder(path, tuple(s for f in FRAMEWORKS.values() for s in f.suffixes))
     where, colon, name = text.rpartition(":")
     if not colon or not name or not where:
-        raise SourceError(
-            f"{text} is no model that edgec knows",
-            hint="write file.py:name, package.module:name, a SavedModel folder, or a .keras, "
-            ".pt2, .onnx, .tflite, .mlir or .mlirbc file",
-        )
+        raise refuse_text(text)
     module = _import(where)
     bundle = _bundle_of(module, where, name)
     bundle = _with_signatures(bundle, module, where, signatures)
@@ -82,7 +76,7 @@ def open_source(text: str, *, signatures: tuple[str, ...] = ()) -> ModelSource:
 
 def _model_file(path: Path, framework: Framework, signatures: tuple[str, ...]) -> ModelSource:
     if not path.exists():
-        raise FileError(f"cannot read {path}: no such file", hint="check the path")
+        raise refuse_text(str(path))
     renamed = _renames(signatures)
     bundle = framework.tracer().load(path, signatures=tuple(renamed.values()))
     names = {where: name for name, where in renamed.items()}
@@ -150,7 +144,12 @@ def _broken(where: str, error: Exception) -> EdgecError:
         return error
     hint = "mend the error that Python shows for this file"
     if isinstance(error, ModuleNotFoundError):
-        hint = f"pip install the package of {error.name}, or run from the folder that holds it"
+        extra = extra_of(error.name)
+        hint = (
+            f'pip install "edgec[{extra}]"'
+            if extra
+            else f"pip install the package of {error.name}, or run from the folder that holds it"
+        )
     return SourceError(
         f"{where} cannot be imported: {type(error).__name__}: {error}",
         where=place_of_error(error),

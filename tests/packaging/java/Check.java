@@ -28,6 +28,9 @@ public final class Check {
       case "odd":
         odd(words[1]);
         break;
+      case "sizes":
+        sizes(words[1]);
+        break;
       case "buffers":
         buffers(words[1]);
         break;
@@ -75,7 +78,7 @@ public final class Check {
   private static void odd(String folder) {
     try (Odd model = Odd.load(folder)) {
       expect(model.module().functions().toString().equals("[open, double, constant]"), "functions");
-      expect(model.module().inputs("double").get(0).toString().equals("arg0: f32[?, 3]"), "specs");
+      expect(model.module().inputs("double").get(0).toString().equals("arg0: f32[arg0_0=1..8, 3]"), "specs");
       Odd.OpenResult open =
           model.open_(
               new byte[] {3, (byte) 200},
@@ -92,6 +95,31 @@ public final class Check {
       expect(twice.out0.floats()[5] == 12 && twice.out1[0] == 1L << 40, "the numbers");
       twice.out0.close();
       refused(EdgeException.INVALID_ARGUMENT, "6 numbers given", () -> model.double_(3, rows, null));
+    }
+  }
+
+  /** Sizes out of the range that the model declares are refused, however they are given. */
+  private static void sizes(String folder) {
+    try (Odd model = Odd.load(folder)) {
+      EdgeModule module = model.module();
+      expect(module.inputs("double").get(0).size(0).most == 8, "the range");
+      expect(module.inputs("double").get(0).size(1) == null, "a number");
+      long[] number = {1};
+      for (int rows : new int[] {1, 8}) {
+        EdgeTensor most = model.double_(rows, new float[3 * rows], number).out0;
+        expect(most.shape()[0] == rows, "within the range");
+        most.close();
+      }
+      String refusal = "is arg0: f32[arg0_0=1..8, 3] and got shape [9, 3]: dimension 0 must be";
+      for (int rows : new int[] {9, 0}) {
+        String words = refusal.replace("[9", "[" + rows);
+        float[] values = new float[3 * rows];
+        refused(
+            EdgeException.INVALID_ARGUMENT, words, () -> model.double_(rows, values, number));
+        EdgeTensor own = module.tensor(EdgeType.F32, rows, 3);
+        EdgeTensor one = module.tensor(EdgeType.I64);
+        refused(EdgeException.INVALID_ARGUMENT, words, () -> module.call("double", own, one));
+      }
     }
   }
 

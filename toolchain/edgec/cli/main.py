@@ -1,7 +1,7 @@
 """argv to an exit code: runs a verb, prints its report or its error, and is the only one to exit.
 
-Exit codes are those of `edgec.runtime.errors`, and: 70 a bug in edgec, 130 interrupted,
-141 whoever read the output went away.
+Exit codes are those of `edgec.runtime.errors`, and: 70 a bug in edgec, 129, 130 and 143 ended by a
+signal, 141 whoever read the output went away.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
+from edgec.cli.ending import EXITS, Ended, end_by_exception
 from edgec.cli.layout import printable, wants_colour, write_blocks
 from edgec.cli.report import SCHEMA, Report
 from edgec.cli.session import Session, told
@@ -48,8 +49,21 @@ class _Interrupted(EdgecError):
         return "Interrupted"
 
 
+class _Signalled(EdgecError):
+    """SIGTERM or SIGHUP."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"ended by {name}")
+        self.exit_code = EXITS[name]
+
+    @property
+    def code(self) -> str:
+        return "Interrupted"
+
+
 def main() -> NoReturn:
     """The `edgec` command."""
+    end_by_exception()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -62,6 +76,8 @@ def execute(argv: Sequence[str]) -> int:
     session = Session(json="--json" in flags)
     try:
         return _print(_run(argv, session), session)
+    except Ended as signal:  # while the report was printed
+        return EXITS[signal.name]
     except BrokenPipeError:
         _forget_output()
         return EXIT_BROKEN_PIPE
@@ -89,6 +105,8 @@ def _run(argv: Sequence[str], session: Session) -> Report:
         return _failed(error)
     except (KeyboardInterrupt, typer.Abort):
         return _failed(_Interrupted("interrupted"))
+    except Ended as signal:
+        return _failed(_Signalled(signal.name))
     except MemoryError:
         return _failed(EdgecError("out of memory", hint="close something, or use a larger machine"))
     except SystemExit as stop:  # how typer ends a shell completion

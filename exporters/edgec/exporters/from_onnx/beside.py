@@ -1,13 +1,13 @@
-"""Example inputs that lie beside an `.onnx` file, as the ONNX project ships its models."""
+"""What lies beside an `.onnx` file: example inputs, as the ONNX project ships them, and weights."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from edgec.runtime.errors import SourceError
+from edgec.runtime.errors import FileError, SourceError
 
-__all__ = ["inputs_beside"]
+__all__ = ["inputs_beside", "refuse_missing_weights"]
 
 _DATA = "test_data_set_0"
 
@@ -22,6 +22,27 @@ def inputs_beside(path: Path) -> tuple[np.ndarray, ...]:
     while (file := path.parent / _DATA / f"input_{len(found)}.pb").exists():
         found.append(_array(file))
     return tuple(found)
+
+
+def refuse_missing_weights(path: Path) -> None:
+    """Raise where a model says that its weights are in a file, and that is not there.
+
+    Raises:
+        FileError: naming the file.
+    """
+    import onnx
+
+    model = onnx.load(path, load_external_data=False)
+    for tensor in model.graph.initializer:
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            continue
+        said = {entry.key: entry.value for entry in tensor.external_data}
+        file = path.parent / said.get("location", "")
+        if not file.is_file():
+            raise FileError(
+                f"{path} keeps its weights in {file.name}, which is not there",
+                hint=f"put {file.name} into {path.parent}, under that name",
+            )
 
 
 def _array(path: Path) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
-from edgec.exporters.from_onnx.beside import inputs_beside
+from edgec.exporters.from_onnx.beside import inputs_beside, refuse_missing_weights
 from edgec.exporters.from_onnx.decompose import decomposed
 from edgec.exporters.from_onnx.functions import expand, functions_among
 from edgec.exporters.from_onnx.inputs import OnnxInput, example_inputs, graph_inputs, plain_name
@@ -29,7 +29,7 @@ from edgec.exporters.from_onnx.unroll import unrolled
 from edgec.exporters.lift_weights import SMALLEST
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import ExportError, SourceError, UsageError
+from edgec.runtime.errors import EdgecError, ExportError, SourceError, UsageError
 from edgec.runtime.signature import Argument, Dim, Signature, TensorSpec
 from edgec.toolchain.program import Dialect, Input, Output, Parameter, Role
 
@@ -65,8 +65,11 @@ def load(path: Path, *, signatures: tuple[str, ...]) -> Bundle:
             hint="an .onnx file has one, main; give --signature NAME=main to rename it",
         )
     try:
+        refuse_missing_weights(path)
         model = onnx.load(path)
         onnx.checker.check_model(model)
+    except EdgecError:
+        raise
     except Exception as error:
         lines = str(error).strip().splitlines()
         raise SourceError(

@@ -24,6 +24,15 @@ OPSET = 17
 """The version of ONNX' operations that the importer knows best."""
 
 _OWN_DOMAINS = ("", "ai.onnx")
+_FUSED = "export the model again without quantisation or fusion for one runtime"
+_ELSEWHERE: Mapping[str, str] = {
+    "ai.onnx.ml": "trees, encoders and the like of classical machine learning, which skl2onnx and "
+    "its kind write, have no code here: run them with onnxruntime, and export the network alone",
+    "com.microsoft": _FUSED,
+    "com.microsoft.nchwc": _FUSED,
+    "org.pytorch.aten": "export again with torch.onnx.export's default operators, without ATen's",
+}
+"""A domain of operators to what to do about it."""
 
 
 def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
@@ -140,7 +149,10 @@ def _only_onnx(model: Any) -> None:
             raise UnsupportedOp(
                 f"the model uses {node.domain}.{node.op_type}, which is not ONNX' own",
                 where=f"node {node.name}" if node.name else None,
-                hint="export the model again without quantisation or fusion for one runtime",
+                hint=_ELSEWHERE.get(
+                    node.domain,
+                    f"leave out what writes operations of {node.domain} when the model is exported",
+                ),
             )
 
 

@@ -4,6 +4,7 @@
  * `release`. Whatever fails becomes a dev.edgec.EdgeException with edgert's status and message. */
 #include <jni.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,11 +208,13 @@ NATIVE(jstring, functionName)(JNIEnv *env, jclass type, jlong module, jint funct
   return text_of(env, name);
 }
 
-NATIVE(jstring, attribute)(JNIEnv *env, jclass type, jlong module, jstring key) {
+NATIVE(jstring, attribute)
+(JNIEnv *env, jclass type, jlong module, jint function, jstring key) {
   (void)type;
   const char *text = (*env)->GetStringUTFChars(env, key, NULL);
   if (text == NULL) return NULL;
-  const char *found = edgert_module_attribute(AT(edgert_module, module), (size_t)-1, text);
+  size_t of = function < 0 ? SIZE_MAX : (size_t)function;
+  const char *found = edgert_module_attribute(AT(edgert_module, module), of, text);
   (*env)->ReleaseStringUTFChars(env, key, text);
   return found == NULL ? NULL : text_of(env, found);
 }

@@ -10,6 +10,7 @@ import java.nio.channels.FileChannel;
 import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -34,6 +35,7 @@ public final class EdgeModule implements AutoCloseable {
 
   private static final class Function {
     int index;
+    boolean checked; // whether it has sizes with a name and a range
     final List<EdgeSpec> inputs = new ArrayList<>();
     final List<EdgeSpec> outputs = new ArrayList<>();
   }
@@ -56,11 +58,13 @@ public final class EdgeModule implements AutoCloseable {
       for (int i = 0, count = Native.functionCount(address); i < count; ++i) {
         Function function = new Function();
         function.index = i;
-        read(address, i, false, function.inputs);
-        read(address, i, true, function.outputs);
+        String signature = Native.attribute(address, i, "edgec.signature");
+        read(address, i, false, EdgeSize.read(signature, "inputs"), function.inputs);
+        read(address, i, true, EdgeSize.read(signature, "outputs"), function.outputs);
+        for (EdgeSpec spec : function.inputs) function.checked |= spec.hasSizes();
         functions.put(Native.functionName(address, i), function);
       }
-      String facts = Native.attribute(address, "edgec.module");
+      String facts = Native.attribute(address, -1, "edgec.module");
       Object value = facts == null ? null : Json.parse(facts);
       Object states = value instanceof Map ? ((Map<?, ?>) value).get("states") : null;
       Object said = value instanceof Map ? ((Map<?, ?>) value).get("target") : null;
@@ -184,6 +188,7 @@ public final class EdgeModule implements AutoCloseable {
       shape[i] = sizes[next++];
     }
     if (next != sizes.length) throw wrongSizes(spec, sizes);
+    spec.check(shape, new HashMap<>());
     return tensor(spec.type(), shape);
   }
 
@@ -230,6 +235,7 @@ public final class EdgeModule implements AutoCloseable {
   /** Calls a function and waits for it; the results are the caller's to close. */
   public EdgeTensor[] call(String function, EdgeTensor... inputs) {
     Function found = find(function);
+    if (found.checked) check(found, inputs);
     long[] given = new long[inputs.length];
     long[] results = new long[found.outputs.size()];
     int borrowed = 0;
@@ -288,6 +294,14 @@ public final class EdgeModule implements AutoCloseable {
     device.release();
   }
 
+  /** Refuses inputs whose sizes the model does not take, before anything is computed. */
+  private static void check(Function function, EdgeTensor[] inputs) {
+    Map<String, Long> chosen = new HashMap<>();
+    for (int i = 0; i < inputs.length && i < function.inputs.size(); ++i) {
+      function.inputs.get(i).check(inputs[i].shape(), chosen);
+    }
+  }
+
   private Function find(String name) {
     Function function = functions.get(name);
     if (function != null) return function;
@@ -295,13 +309,16 @@ public final class EdgeModule implements AutoCloseable {
         EdgeException.NOT_FOUND, "no function " + name + "; there are " + functions.keySet());
   }
 
-  private static void read(long module, int function, boolean output, List<EdgeSpec> specs) {
+  private static void read(
+      long module, int function, boolean output, List<EdgeSize[]> said, List<EdgeSpec> specs) {
     for (int i = 0, n = Native.argumentCount(module, function, output); i < n; ++i) {
       long[] found = Native.argument(module, function, output, i);
       long[] shape = new long[found.length - 2];
       System.arraycopy(found, 2, shape, 0, shape.length);
       String name = Native.argumentName(module, function, output, i);
-      specs.add(new EdgeSpec(name, EdgeType.of((int) found[1]), shape));
+      EdgeSize[] sizes = i < said.size() ? said.get(i) : null;
+      if (sizes == null || sizes.length != shape.length) sizes = new EdgeSize[shape.length];
+      specs.add(new EdgeSpec(name, EdgeType.of((int) found[1]), shape, sizes));
     }
   }
 

@@ -33,7 +33,8 @@ final class Native {
 
   static native String functionName(long module, int function);
 
-  static native String attribute(long module, String key);
+  /** What a function says of itself under this key, or with -1 the first that says something. */
+  static native String attribute(long module, int function, String key);
 
   static native int argumentCount(long module, int function, boolean output);
 

@@ -1,0 +1,89 @@
+"""What is no model that edgec opens, to one error: what it is, and how to get at the model."""
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+
+from edgec.runtime.errors import EdgecError, FileError, SourceError
+
+__all__ = ["refuse_folder", "refuse_text"]
+
+_IN_PYTHON = "load it in a Python file as your own code does, and name the model: FILE.py:NAME"
+_PICKLED = (
+    "holds PyTorch's weights or pickled objects and no program",
+    f"{_IN_PYTHON}; or write the program with "
+    'torch.export.save(torch.export.export(model, inputs), "model.pt2")',
+)
+_WEIGHTS = ("holds weights and no program", _IN_PYTHON)
+
+_FILES: Mapping[str, tuple[str, str]] = {
+    ".pt": _PICKLED,
+    ".pth": _PICKLED,
+    ".ckpt": _PICKLED,
+    ".bin": _WEIGHTS,
+    ".safetensors": _WEIGHTS,
+    ".gguf": _WEIGHTS,
+    ".npz": _WEIGHTS,
+    ".h5": (
+        "is of Keras' older format",
+        'read it with keras.models.load_model, and model.save("model.keras")',
+    ),
+    ".pb": (
+        "is a part of a TensorFlow model",
+        "give the SavedModel folder that holds saved_model.pb",
+    ),
+    ".vmfb": ("is a compiled module", "run it with `edgec run`; export what it was compiled from"),
+}
+"""A suffix to what such a file is, and what to do."""
+
+_ANY = (
+    "write file.py:name, package.module:name, a SavedModel folder, or a .keras, .pt2, .onnx, "
+    ".tflite, .mlir or .mlirbc file"
+)
+
+
+def refuse_folder(path: Path, suffixes: tuple[str, ...]) -> EdgecError:
+    """Why a folder is no model; `suffixes` are those of model files."""
+    if (path / "config.json").exists():
+        return SourceError(
+            f"{path} is a folder of weights with their configuration, as Hugging Face's are",
+            hint="load it in a Python file (AutoModel.from_pretrained), and name the model: "
+            "FILE.py:NAME",
+        )
+    inside = sorted(p for p in path.iterdir() if p.suffix in suffixes)
+    inside += sorted(p.parent for p in path.glob("*/saved_model.pb"))
+    if inside:
+        return SourceError(
+            f"{path} is a folder and no model, but holds {', '.join(p.name for p in inside[:4])}",
+            hint=f"give {inside[0]}",
+        )
+    return SourceError(
+        f"{path} is a folder without a saved_model.pb",
+        hint="give a SavedModel folder, or file.py:name",
+    )
+
+
+def refuse_text(text: str) -> EdgecError:
+    """Why what the user wrote is no model: a file of another kind, none at all, or no name."""
+    path = Path(text)
+    near = difflib.get_close_matches(path.name, _beside(path), n=1)
+    if not path.exists() and (near or path.suffix or len(path.parts) > 1):
+        return FileError(
+            f"cannot read {text}: no such file or folder",
+            hint=f"did you mean {path.with_name(near[0])}?" if near else _ANY,
+        )
+    if path.suffix == ".py":
+        return SourceError(
+            f"{text} does not say which model in it", hint=f"write its name behind: {text}:NAME"
+        )
+    known = _FILES.get(path.suffix)
+    if known is not None:
+        return SourceError(f"{text} {known[0]}", hint=known[1])
+    return SourceError(f"{text} is no model that edgec knows", hint=_ANY)
+
+
+def _beside(path: Path) -> list[str]:
+    try:
+        return [other.name for other in path.parent.iterdir()]
+    except OSError:
+        return []
