@@ -7,9 +7,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from edgec.runtime.edgert import EdgertDevice, EdgertModule, EdgertSession
+from edgec.runtime.dtypes import DType
+from edgec.runtime.edgert import EdgertDevice, EdgertModule, EdgertSession, EdgertTensor
 from edgec.runtime.edgert_native import DeviceOptions, Error, SessionOptions
 from edgec.runtime.errors import DeviceError, ModuleError
 from tests.c.bytecode import Function, Import, Program, ref
@@ -25,6 +27,7 @@ RECORD = Import(name="hal.command_buffer.create", convention="0riiIi_r")
 DISPATCH = Import(name="hal.command_buffer.dispatch", convention="0rrIiiiICiDCiirIID_v")
 FINISH = Import(name="hal.command_buffer.finalize", convention="0r_v")
 EXECUTE = Import(name="hal.device.queue.execute", convention="0rIrrrI_v")
+JOIN = Import(name="hal.fence.join", convention="0ICrD_r")
 FORMAT = b"embedded-elf-x86_64"
 
 Open = Callable[..., EdgertSession]
@@ -128,6 +131,40 @@ def test_a_dispatch_that_was_refused_does_not_run_later(open_on: Open, kernels: 
         with pytest.raises(DeviceError, match="there is no kernel 1048576"):
             session.call("record")
     assert session.call("replay") == []
+
+
+def test_a_tensor_of_another_device_is_refused(open_on: Open, library: object) -> None:
+    """A driver would take another one's memory for its own."""
+    other = EdgertDevice("null", library=library)
+    tensor = EdgertTensor.copy(other, np.zeros(4, np.float32), DType.F32)
+    takes = _function("takes", "0r_v", ("return", []))
+    session = open_on(Program(functions=[takes]).build())
+    with pytest.raises(DeviceError, match="argument 0 is on another device"):
+        session.run("takes", [tensor])
+
+
+def test_a_reference_of_another_kind_is_refused(open_on: Open) -> None:
+    """Whatever an imported function asks for, also in a span and behind an empty one."""
+    wrong = _function(
+        "wrong",
+        "0v_v",
+        ("const.i32.zero", 0),
+        ("const.i64.zero", 2),
+        ("call", DEVICE, [0], [ref(0)]),
+        ("call.variadic", JOIN, [0xFFFF, 1], [2, ref(0)], [ref(1)]),
+        ("return", []),
+    )
+    with pytest.raises(DeviceError, match=r"gives a hal\.device for a hal\.fence"):
+        open_on(Program(functions=[wrong]).build()).call("wrong")
+
+
+def test_devices_are_listed_by_their_drivers(library: object) -> None:
+    name, error = ctypes.create_string_buffer(4), Error()
+    assert library.driver_device(b"null", 0, name, 4, error) == 0
+    assert name.value == b"nul"
+    assert library.driver_device(b"null", 1, name, 4, error) == error.status == -3
+    assert library.driver_device(b"tpu", 0, name, 4, error) == error.status == -3
+    assert EdgertDevice("null", library=library).name == "null"
 
 
 def test_a_fence_is_given_to_references_only(open_on: Open) -> None:

@@ -34,7 +34,8 @@ static edgert_status buffer_begin(edgert_device *device, uint64_t size, edgert_b
 }
 
 edgert_status edgert_buffer_create(edgert_device *device, uint64_t owner, edgert_budget *budget,
-                                   uint64_t size, edgert_buffer **out, edgert_error *error) {
+                                   edgert_memory kind, uint64_t size, edgert_buffer **out,
+                                   edgert_error *error) {
   edgert_status status = buffer_begin(device, size, out, error);
   if (status != EDGERT_OK) return status;
   if (!edgert_budget_take(budget, size + sizeof **out)) {
@@ -45,6 +46,7 @@ edgert_status edgert_buffer_create(edgert_device *device, uint64_t owner, edgert
                        (unsigned long long)budget->limit);
   }
   (*out)->owner = owner;
+  (*out)->kind = kind;
   (*out)->budget = budget;
   status = device->driver->allocate(device, *out, error);
   if (status != EDGERT_OK) {
@@ -109,32 +111,42 @@ static edgert_status buffer_check(const edgert_buffer *self, uint64_t offset, ui
                      (unsigned long long)self->size);
 }
 
-edgert_status edgert_buffer_read(const edgert_buffer *buffer, uint64_t offset, void *data,
-                                 uint64_t size, edgert_error *error) {
+edgert_status edgert_buffer_map(edgert_buffer *buffer, uint64_t offset, uint64_t size, int for_write,
+                                edgert_error *error) {
+  const edgert_driver *driver = buffer->device->driver;
+  if (!driver->map) return EDGERT_OK;
+  edgert_buffer *whole = buffer->whole ? buffer->whole : buffer;
+  return driver->map(buffer->device, whole, buffer->offset + offset, size, for_write, error);
+}
+
+edgert_status edgert_buffer_read(edgert_buffer *buffer, uint64_t offset, void *data, uint64_t size,
+                                 edgert_error *error) {
   edgert_status status = buffer_check(buffer, offset, size, error);
   if (status != EDGERT_OK || size == 0) return status;
-  if (buffer->host) {
-    memcpy(data, buffer->host + offset, (size_t)size);
-    return EDGERT_OK;
-  }
-  const edgert_buffer *whole = buffer->whole ? buffer->whole : buffer;
-  return buffer->device->driver->read(buffer->device, whole, buffer->offset + offset, data, size,
-                                      error);
+  edgert_buffer *whole = buffer->whole ? buffer->whole : buffer;
+  if (!buffer->host)
+    return buffer->device->driver->read(buffer->device, whole, buffer->offset + offset, data, size,
+                                        error);
+  status = edgert_buffer_map(buffer, offset, size, 0, error);
+  if (status == EDGERT_OK) memcpy(data, buffer->host + offset, (size_t)size);
+  return status;
 }
 
 edgert_status edgert_buffer_write(edgert_buffer *buffer, uint64_t offset, const void *data,
                                   uint64_t size, edgert_error *error) {
+  const edgert_driver *driver = buffer->device->driver;
   edgert_status status = buffer_check(buffer, offset, size, error);
   if (status != EDGERT_OK || size == 0) return status;
   if (buffer->read_only)
     return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "constants cannot be written");
-  if (buffer->host) {
-    memcpy(buffer->host + offset, data, (size_t)size);
-    return EDGERT_OK;
-  }
   edgert_buffer *whole = buffer->whole ? buffer->whole : buffer;
-  return buffer->device->driver->write(buffer->device, whole, buffer->offset + offset, data, size,
-                                       error);
+  if (!buffer->host)
+    return driver->write(buffer->device, whole, buffer->offset + offset, data, size, error);
+  status = edgert_buffer_map(buffer, offset, size, 1, error);
+  if (status != EDGERT_OK) return status;
+  memcpy(buffer->host + offset, data, (size_t)size);
+  if (!driver->unmap) return EDGERT_OK;
+  return driver->unmap(buffer->device, whole, buffer->offset + offset, size, error);
 }
 
 edgert_status edgert_range_resolve(edgert_range range, const edgert_range *slots,

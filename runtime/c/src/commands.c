@@ -2,6 +2,7 @@
 
 static void commands_destroy(edgert_object *object) {
   edgert_commands *self = (edgert_commands *)object;
+  if (self->translation) self->device->driver->forget(self->device, self);
   for (size_t i = 0; i < self->kept_count; ++i) edgert_release(self->kept[i]);
   edgert_deallocate(&object->allocator, self->kept);
   edgert_deallocate(&object->allocator, self->commands);
@@ -110,6 +111,8 @@ edgert_status edgert_commands_dispatch(edgert_commands *self, edgert_executable 
                                        uint32_t kernel, const uint32_t workgroups[3],
                                        const edgert_range *size, edgert_error *error) {
   edgert_command command = {.kind = EDGERT_COMMAND_DISPATCH};
+  if (executable->device != self->device)
+    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the program uses a foreign device");
   command.as.dispatch.executable = executable;
   command.as.dispatch.kernel = kernel;
   command.as.dispatch.first_constant = self->constant_count;

@@ -43,6 +43,7 @@ struct edgert_commands {
   edgert_object object;
   edgert_device *device;
   int finished;
+  void *translation; /* the driver's own, of finished commands */
   edgert_command *commands;
   size_t count, capacity;
   edgert_range *bindings;

@@ -2,19 +2,6 @@
 
 #include <string.h>
 
-#ifndef EDGERT_WITH_NULL
-#define EDGERT_WITH_NULL 1
-#endif
-
-static const edgert_driver *const device_drivers[] = {
-    &edgert_cpu_driver,
-#if EDGERT_WITH_NULL
-    &edgert_null_driver,
-#endif
-};
-
-#define DEVICE_DRIVER_COUNT (sizeof device_drivers / sizeof *device_drivers)
-
 static void device_destroy(edgert_object *object) {
   edgert_device *self = (edgert_device *)object;
   if (self->driver && self->driver->destroy) self->driver->destroy(self);
@@ -34,6 +21,7 @@ const edgert_kind edgert_executable_kind = {"hal.executable", device_executable_
 void edgert_device_begin(edgert_device *self, const edgert_driver *driver,
                          const edgert_device_options *options) {
   self->driver = driver;
+  self->name = driver->name;
   self->log = options->log;
   self->log_user = options->log_user;
 }
@@ -42,24 +30,56 @@ void edgert_device_remark(const edgert_device *self, const char *message) {
   if (self->log) self->log(self->log_user, message);
 }
 
+edgert_status edgert_device_wait(edgert_device *self, uint64_t point, uint64_t milliseconds,
+                                 const edgert_watch *watch, edgert_error *error) {
+  if (!point || !self->driver->wait) return EDGERT_OK;
+  return self->driver->wait(self, point, milliseconds, watch, error);
+}
+
 const char *edgert_driver_name(size_t index) {
-  return index < DEVICE_DRIVER_COUNT ? device_drivers[index]->name : NULL;
+  const edgert_driver *driver = edgert_driver_at(index);
+  return driver ? driver->name : NULL;
+}
+
+static edgert_status device_find_driver(const char *name, const edgert_driver **out,
+                                        edgert_error *error) {
+  for (size_t i = 0; (*out = edgert_driver_at(i)) != NULL; ++i)
+    if (strcmp((*out)->name, name) == 0) return EDGERT_OK;
+  return EDGERT_FAIL(error, EDGERT_NOT_FOUND, "there is no driver '%s' in this build", name);
+}
+
+edgert_status edgert_driver_device(const char *driver, uint32_t index, char *out_name,
+                                   size_t name_size, edgert_error *error) {
+  const edgert_driver *found;
+  edgert_error_clear(error);
+  if (!name_size) return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "there is no room for a name");
+  *out_name = 0;
+  edgert_status status = device_find_driver(driver, &found, error);
+  if (status != EDGERT_OK) return status;
+  if (found->list) return found->list(index, out_name, name_size, error);
+  if (index) return EDGERT_FAIL(error, EDGERT_NOT_FOUND, "'%s' has one device", driver);
+  strncpy(out_name, driver, name_size - 1);
+  out_name[name_size - 1] = 0;
+  return EDGERT_OK;
 }
 
 edgert_status edgert_device_create(const char *driver, const edgert_device_options *options,
                                    edgert_device **out_device, edgert_error *error) {
   *out_device = NULL;
   edgert_error_clear(error);
+  const edgert_driver *found;
   edgert_device_options full;
   memset(&full, 0, sizeof full);
   edgert_status status = edgert_options_read(&full, sizeof full, options, error);
+  if (status == EDGERT_OK) status = device_find_driver(driver, &found, error);
   if (status != EDGERT_OK) return status;
+  if (full.index && !found->list)
+    return EDGERT_FAIL(error, EDGERT_NOT_FOUND, "'%s' has one device", driver);
   full.allocator = edgert_allocator_or_default(&full.allocator);
-  for (size_t i = 0; i < DEVICE_DRIVER_COUNT; ++i)
-    if (strcmp(device_drivers[i]->name, driver) == 0)
-      return device_drivers[i]->create(&full, out_device, error);
-  return EDGERT_FAIL(error, EDGERT_NOT_FOUND, "there is no driver '%s' in this build", driver);
+  return found->create(&full, out_device, error);
 }
+
+const char *edgert_device_name(const edgert_device *device) { return device->name; }
 
 edgert_device *edgert_device_retain(edgert_device *device) { return edgert_retain(device); }
 void edgert_device_release(edgert_device *device) { edgert_release(device); }

@@ -1,9 +1,12 @@
 /* What a device is: one table of functions that a driver fills, and the objects it works on.
  *
  * Everything above this interface is the same for every device. A driver is one folder or file
- * that defines an `edgert_driver`; `drivers/null.c` is the smallest one and the model for others.
- * Queues run in order: what a function below was asked to do is done, or ordered before all that
- * is asked later, when it returns. */
+ * that defines an `edgert_driver` and has a line in `drivers.c`; `drivers/null.c` is the smallest
+ * one and the model for others.
+ *
+ * A device does what it is asked in order, and may do it later than it is asked. Each thing that it
+ * does later ends at a point: a number that grows, and that one can wait for. 0 is the past. Only
+ * `wait` and what the host sees of memory (`map`, `read`, `write`) wait for the device. */
 #ifndef EDGERT_DRIVER_H
 #define EDGERT_DRIVER_H
 
@@ -19,9 +22,23 @@ typedef struct edgert_commands edgert_commands;
 struct edgert_device {
   edgert_object object;
   const edgert_driver *driver;
+  const char *name; /* the driver's, unless it says better */
   edgert_log log;
   void *log_user;
   atomic_uint_least64_t sessions; /* so far: the number of the last */
+};
+
+/* What a program says of memory that it asks for, in the bits of IREE's HAL; the app says nothing,
+ * which is 0. A driver may heed it. */
+typedef struct edgert_memory {
+  uint32_t types;
+  uint32_t usage;
+} edgert_memory;
+
+enum {
+  EDGERT_TYPE_HOST_VISIBLE = 1 << 1,
+  EDGERT_USAGE_IMMUTABLE = 1 << 19, /* nobody will write */
+  EDGERT_USAGE_MAPPING = 0xF << 24  /* the host will look into it */
 };
 
 /* Memory on a device, `hal.buffer`. A part of a buffer refers to the whole. */
@@ -31,9 +48,11 @@ struct edgert_buffer {
   edgert_buffer *whole; /* NULL: this is one */
   uint64_t offset;      /* within the whole */
   uint64_t size;
-  uint8_t *host;  /* where the host sees its first byte; NULL: it does not */
+  uint8_t *host;  /* where the host sees its first byte, between `map` and `unmap`; or NULL */
   int read_only;  /* constants in a file */
+  edgert_memory kind;
   void *memory;   /* of a whole: the driver's */
+  uint64_t point; /* of a whole, the driver's: when what was asked of it is done */
   uint64_t owner; /* the session it was made for, by its number; 0: the app */
   edgert_budget *budget; /* by which it is counted, or NULL */
   atomic_int owners; /* as programs count them */
@@ -67,11 +86,18 @@ struct edgert_driver {
                           edgert_error *error);
   void (*destroy)(edgert_device *self);
 
+  /* The name of the device of that number into `out`, which ends with 0; EDGERT_NOT_FOUND behind
+   * the last. NULL: there is one, of the driver's own name. */
+  edgert_status (*list)(uint32_t index, char *out, size_t size, edgert_error *error);
+
+  /* The executable formats that it runs, by index; NULL behind the last. */
+  const char *(*format)(const edgert_device *self, uint32_t index);
+
   /* What programs ask of a device: 1 and a value, or 0 for what it does not know. */
   int (*query)(edgert_device *self, edgert_text category, edgert_text key, int64_t *out);
 
-  /* Give a whole buffer memory of its `size`: set `memory`, and `host` where the host sees it. What
-   * is for a session holds zeros, or what that session itself left there. */
+  /* Give a whole buffer memory of its `size`, for what its `kind` says: set `memory`, and `host`
+   * where the host sees it. What is for a session holds zeros, or what that session itself left. */
   edgert_status (*allocate)(edgert_device *self, edgert_buffer *buffer, edgert_error *error);
   void (*deallocate)(edgert_device *self, edgert_buffer *buffer);
 
@@ -79,9 +105,16 @@ struct edgert_driver {
   edgert_status (*lend)(edgert_device *self, edgert_buffer *buffer, uint8_t *data,
                         edgert_error *error);
 
+  /* The host is about to look at, or (`for_write`) to write, these bytes of a whole buffer that has
+   * a `host`; and it has written them. NULL where device and host always see the same. */
+  edgert_status (*map)(edgert_device *self, edgert_buffer *buffer, uint64_t offset, uint64_t size,
+                       int for_write, edgert_error *error);
+  edgert_status (*unmap)(edgert_device *self, edgert_buffer *buffer, uint64_t offset, uint64_t size,
+                         edgert_error *error);
+
   /* Copy between the host and a whole buffer that has no `host`. May be NULL where all have one. */
-  edgert_status (*read)(edgert_device *self, const edgert_buffer *buffer, uint64_t offset,
-                        void *data, uint64_t size, edgert_error *error);
+  edgert_status (*read)(edgert_device *self, edgert_buffer *buffer, uint64_t offset, void *data,
+                        uint64_t size, edgert_error *error);
   edgert_status (*write)(edgert_device *self, edgert_buffer *buffer, uint64_t offset,
                          const void *data, uint64_t size, edgert_error *error);
 
@@ -101,19 +134,30 @@ struct edgert_driver {
   edgert_status (*check)(edgert_executable *executable, uint32_t kernel, size_t constant_count,
                          size_t binding_count, edgert_error *error);
 
-  /* Run recorded commands with slots bound to ranges of buffers; give up when `watch` is over. */
-  edgert_status (*execute)(edgert_device *self, const edgert_commands *commands,
+  /* Run recorded commands with slots bound to ranges of buffers; give up when `watch` is over.
+   * `*out_point` is 0 before, and may stay so where all is done. */
+  edgert_status (*execute)(edgert_device *self, edgert_commands *commands,
                            const edgert_range *slots, size_t slot_count, const edgert_watch *watch,
-                           edgert_error *error);
+                           uint64_t *out_point, edgert_error *error);
+
+  /* Commands are about to go: give back their `translation`. NULL where there never is one. */
+  void (*forget)(edgert_device *self, edgert_commands *commands);
+
+  /* Wait for a point, for so many milliseconds at most (EDGERT_TIMED_OUT; UINT64_MAX is endless) and
+   * until `watch` is over. NULL where all is done when `execute` returns. */
+  edgert_status (*wait)(edgert_device *self, uint64_t point, uint64_t milliseconds,
+                        const edgert_watch *watch, edgert_error *error);
 };
 
-extern const edgert_driver edgert_cpu_driver;
-extern const edgert_driver edgert_null_driver;
+/* The drivers of this build by index; NULL behind the last. */
+const edgert_driver *edgert_driver_at(size_t index);
 
 /* Fill in the common part of a device that a driver has just created. */
 void edgert_device_begin(edgert_device *self, const edgert_driver *driver,
                          const edgert_device_options *options);
 void edgert_device_remark(const edgert_device *self, const char *message);
+edgert_status edgert_device_wait(edgert_device *self, uint64_t point, uint64_t milliseconds,
+                                 const edgert_watch *watch, edgert_error *error);
 
 /* Whether `text` fits a pattern with `*` (any letters) and `?` (any one). */
 int edgert_pattern_fits(edgert_text pattern, const char *text);
@@ -121,7 +165,8 @@ int edgert_pattern_fits(edgert_text pattern, const char *text);
 /* A new whole buffer in the device's memory; for a session by its number, and counted by its budget,
  * or for the app (0 and NULL). */
 edgert_status edgert_buffer_create(edgert_device *device, uint64_t owner, edgert_budget *budget,
-                                   uint64_t size, edgert_buffer **out, edgert_error *error);
+                                   edgert_memory kind, uint64_t size, edgert_buffer **out,
+                                   edgert_error *error);
 
 /* A whole buffer over host memory, EDGERT_UNSUPPORTED where the device cannot have it in place
  * (alignment, for one). `lender` is retained; `release` is called once with `user` at the end,
@@ -134,8 +179,12 @@ edgert_status edgert_buffer_lend(edgert_device *device, const void *data, uint64
 edgert_status edgert_buffer_part(edgert_buffer *buffer, uint64_t offset, uint64_t length,
                                  edgert_buffer **out, edgert_error *error);
 
+/* Let the host see a buffer's bytes at `host`, until the device is asked for anything again. */
+edgert_status edgert_buffer_map(edgert_buffer *buffer, uint64_t offset, uint64_t size, int for_write,
+                                edgert_error *error);
+
 /* Copy between the host and a buffer. */
-edgert_status edgert_buffer_read(const edgert_buffer *buffer, uint64_t offset, void *data,
+edgert_status edgert_buffer_read(edgert_buffer *buffer, uint64_t offset, void *data,
                                  uint64_t size, edgert_error *error);
 edgert_status edgert_buffer_write(edgert_buffer *buffer, uint64_t offset, const void *data,
                                   uint64_t size, edgert_error *error);
@@ -144,7 +193,7 @@ edgert_status edgert_buffer_write(edgert_buffer *buffer, uint64_t offset, const 
 edgert_status edgert_range_resolve(edgert_range range, const edgert_range *slots,
                                    size_t slot_count, edgert_range *out, edgert_error *error);
 
-/* Its first byte on the host; only for devices whose buffers have one. */
+/* Its first byte on the host; only for devices whose buffers always have one. */
 static inline uint8_t *edgert_range_host(const edgert_range *range) {
   return range->buffer->host + range->offset;
 }

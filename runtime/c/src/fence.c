@@ -11,8 +11,10 @@ edgert_status edgert_fence_create(const edgert_allocator *allocator, edgert_fenc
   return status;
 }
 
-edgert_status edgert_fence_wait(const edgert_fence *self, edgert_error *error) {
-  if (!self || (self->reached && !self->code)) return EDGERT_OK;
+edgert_status edgert_fence_point(const edgert_fence *self, uint64_t *out_point,
+                                 edgert_error *error) {
+  *out_point = self ? self->point : 0;
+  if (!self || (self->is_signalled && !self->code)) return EDGERT_OK;
   if (self->code)
     return EDGERT_FAIL(error, EDGERT_PROGRAM_FAILED, "the program waits for what failed with %d",
                        (int)self->code);
@@ -20,6 +22,8 @@ edgert_status edgert_fence_wait(const edgert_fence *self, edgert_error *error) {
                      "the program waits for what nothing will ever signal");
 }
 
-void edgert_fence_signal(edgert_fence *self) {
-  if (self) self->reached = 1;
+void edgert_fence_signal(edgert_fence *self, uint64_t point) {
+  if (!self) return;
+  self->is_signalled = 1;
+  self->point = point;
 }

@@ -1,4 +1,5 @@
-/* Finds the functions that programs import. */
+/* Finds the functions that programs import, and checks what they are given. */
+#include "fence.h"
 #include "session.h"
 
 static const struct {
@@ -11,14 +12,40 @@ static const struct {
     {"io_parameters", &edgert_io_parameters_imports},
 };
 
-static int imports_same(const char *data, size_t size, edgert_text text) {
-  return size == text.size && memcmp(data, text.data, size) == 0;
+/* The kind that a code of ours stands for; NULL for numbers, and where any kind will do. */
+static const edgert_kind *imports_kind(char code) {
+  switch (code | 0x20) {
+    case 'd': return &edgert_device_kind;
+    case 'a': return &edgert_heap_kind;
+    case 'b': return &edgert_buffer_kind;
+    case 't': return &edgert_tensor_kind;
+    case 'y': return &edgert_bytes_kind;
+    case 'x': return &edgert_executable_kind;
+    case 'k': return &edgert_commands_kind;
+    case 'e': return &edgert_fence_kind;
+    case 'l': return &edgert_file_kind;
+    default: return NULL;
+  }
 }
 
-edgert_import_call edgert_import_find(edgert_text name, edgert_text convention, int *out_differs) {
+/* `C` and `D` are not what they seem. */
+static int imports_is_group(char code) { return code == 'C' || code == 'D'; }
+
+/* Whether a convention of ours, which ends at `end`, is the one that the program means. */
+static int imports_fit(const char *ours, const char *end, edgert_text convention) {
+  if ((size_t)(end - ours) != convention.size) return 0;
+  for (size_t i = 0; i < convention.size; ++i) {
+    int is_kind = !imports_is_group(ours[i]) && imports_kind(ours[i]);
+    if ((is_kind ? 'r' : ours[i]) != convention.data[i]) return 0;
+  }
+  return 1;
+}
+
+int edgert_import_find(edgert_text name, edgert_text convention, edgert_imported *out,
+                       int *out_differs) {
   *out_differs = 0;
   const char *dot = memchr(name.data, '.', name.size);
-  if (!dot) return NULL;
+  if (!dot) return 0;
   const edgert_text module = {name.data, (size_t)(dot - name.data)};
   const edgert_text function = {dot + 1, name.size - module.size - 1};
   if (convention.size && convention.data[0] == '0')
@@ -28,13 +55,42 @@ edgert_import_call edgert_import_find(edgert_text name, edgert_text convention, 
     const char *line = imports_tables[i].table->lines;
     for (size_t row = 0; *line; ++row) {
       const char *blank = strchr(line, ' '), *end = strchr(blank, '\n');
-      if (imports_same(line, (size_t)(blank - line), function)) {
-        if (imports_same(blank + 1, (size_t)(end - blank - 1), convention))
-          return imports_tables[i].table->calls[row];
-        *out_differs = 1;
+      if ((size_t)(blank - line) == function.size &&
+          memcmp(line, function.data, function.size) == 0) {
+        *out = (edgert_imported){imports_tables[i].table->calls[row], blank + 1};
+        *out_differs = !imports_fit(blank + 1, end, convention);
+        return !*out_differs;
       }
       line = end + 1;
     }
   }
-  return NULL;
+  return 0;
+}
+
+edgert_status edgert_import_check(const edgert_session *session, const char *codes,
+                                  const edgert_cell *in, edgert_error *error) {
+  const char *group = NULL;
+  int64_t repeat = 0;
+  for (; *codes != '_'; ++codes) {
+    if (*codes == 'C') {
+      repeat = (in++)->wide;
+      group = codes;
+      if (repeat == 0) codes = strchr(codes, 'D');
+      continue;
+    }
+    if (*codes == 'D') {
+      if (--repeat > 0) codes = group;
+      continue;
+    }
+    const edgert_kind *kind = imports_kind(*codes);
+    edgert_object *object = kind ? in->ref : NULL;
+    ++in;
+    if (!kind || (!object && !(*codes & 0x20))) continue;
+    if (!edgert_object_as(object, kind))
+      return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the program gives a %s for a %s",
+                         object ? object->kind->name : "null", kind->name);
+    if (kind == &edgert_device_kind && object != &session->device->object)
+      return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the program uses a foreign device");
+  }
+  return EDGERT_OK;
 }

@@ -143,7 +143,8 @@ static edgert_status interpreter_call_import(edgert_frame *frame, uint32_t index
                                              edgert_cell *results, edgert_error *error) {
   edgert_session *session = frame->session;
   const edgert_import *import = &session->module->imports[index];
-  if (!session->imports[index])
+  const edgert_imported *imported = &session->imports[index];
+  if (!imported->call)
     return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "the program calls %.*s, which is not here",
                        EDGERT_TEXT(import->name));
   void *cells;
@@ -152,7 +153,8 @@ static edgert_status interpreter_call_import(edgert_frame *frame, uint32_t index
                                            count * sizeof(edgert_cell), &cells, error);
   if (status != EDGERT_OK) return status;
   interpreter_gather(frame, import->convention.arguments, spans, arguments, cells);
-  status = session->imports[index](session, cells, results, error);
+  status = edgert_import_check(session, imported->codes, cells, error);
+  if (status == EDGERT_OK) status = imported->call(session, cells, results, error);
   edgert_frame_drop_moved(frame, arguments);
   return status;
 }
@@ -421,7 +423,7 @@ static edgert_status interpreter_core(edgert_frame *frame, edgert_core_opcode co
       return interpreter_fail(frame, error);
     case EDGERT_OP_IMPORT_RESOLVED: {
       uint32_t callee = edgert_next_u32(frame);
-      int found = !(callee & INTERPRETER_IMPORT) || session->imports[callee & ~INTERPRETER_IMPORT];
+      int found = !(callee & INTERPRETER_IMPORT) || session->imports[callee & ~INTERPRETER_IMPORT].call;
       edgert_next_set_u32(frame, found ? 1 : 0);
       break;
     }

@@ -3,8 +3,6 @@
 #include "session.h"
 #include "weights.h"
 
-#define IO_PARAMETERS_IMMUTABLE (1 << 19) /* usage: nobody will write */
-
 /* The tables that all three functions take: for each weight a key, and what goes where. */
 typedef struct io_parameters_request {
   edgert_text scope;
@@ -18,12 +16,13 @@ typedef struct io_parameters_span {
   uint64_t weight_offset, buffer_offset, length;
 } io_parameters_span;
 
-static edgert_status io_parameters_read(const edgert_cell *scope, const edgert_cell *tables,
+static edgert_status io_parameters_read(edgert_bytes *scope, edgert_bytes *table,
+                                        edgert_bytes *keys, edgert_bytes *spans,
                                         io_parameters_request *out, edgert_error *error) {
-  out->scope = edgert_bytes_text(scope->ref);
-  out->table = edgert_bytes_text(tables[0].ref);
-  out->keys = edgert_bytes_text(tables[1].ref);
-  out->spans = edgert_bytes_text(tables[2].ref);
+  out->scope = edgert_bytes_text((edgert_object *)scope);
+  out->table = edgert_bytes_text((edgert_object *)table);
+  out->keys = edgert_bytes_text((edgert_object *)keys);
+  out->spans = edgert_bytes_text((edgert_object *)spans);
   out->count = out->spans.size / sizeof(io_parameters_span);
   if (out->table.size / 8 >= out->count) return EDGERT_OK;
   return EDGERT_FAIL(error, EDGERT_PROGRAM_FAILED, "the program names fewer weights than it takes");
@@ -89,38 +88,25 @@ static edgert_status io_parameters_fill(const edgert_weight *weight, edgert_buff
 
 /* A buffer for one weight: the file's own memory where nobody writes to it and it lies well. */
 static edgert_status io_parameters_buffer(edgert_session *session, const edgert_weight *weight,
-                                          const io_parameters_span *span, int is_immutable,
+                                          const io_parameters_span *span, edgert_memory kind,
                                           edgert_object *owner, edgert_buffer **out,
                                           edgert_error *error) {
   *out = NULL;
-  if (is_immutable && weight->data && span->buffer_offset == 0) {
+  if ((kind.usage & EDGERT_USAGE_IMMUTABLE) && weight->data && span->buffer_offset == 0) {
     edgert_status status = edgert_buffer_lend(session->device, weight->data + span->weight_offset,
                                               span->length, 1, owner, NULL, NULL, out, error);
     if (status != EDGERT_UNSUPPORTED) return status;
     edgert_error_clear(error);
   }
   uint64_t size = span->buffer_offset + span->length;
-  if (size < span->length)
+  if (size < span->length || size > INT64_MAX)
     return EDGERT_FAIL(error, EDGERT_OUT_OF_RANGE, "a weight's place overflows");
-  edgert_status status = edgert_session_buffer(session, size, out, error);
+  edgert_status status = edgert_session_buffer(session, kind, (int64_t)size, out, error);
   if (status == EDGERT_OK) status = io_parameters_fill(weight, *out, span, error);
   if (status == EDGERT_OK) return status;
   edgert_release(*out);
   *out = NULL;
   return status;
-}
-
-static edgert_status io_parameters_begin(const edgert_cell *in, edgert_fence **out_signal,
-                                         edgert_error *error) {
-  edgert_device *device;
-  edgert_fence *wait = NULL;
-  *out_signal = NULL;
-  edgert_status status = edgert_argument_object(in[0].ref, &edgert_device_kind, &device, error);
-  if (status == EDGERT_OK && in[2].ref)
-    status = edgert_argument_object(in[2].ref, &edgert_fence_kind, &wait, error);
-  if (status == EDGERT_OK && in[3].ref)
-    status = edgert_argument_object(in[3].ref, &edgert_fence_kind, out_signal, error);
-  return status == EDGERT_OK ? edgert_fence_wait(wait, error) : status;
 }
 
 /* Which file's memory a weight lies in. */
@@ -134,14 +120,21 @@ static edgert_object *io_parameters_owner(const edgert_session *session,
   return NULL;
 }
 
+#define IO_LOAD(X)                                                                      \
+  X(d, device) X(I, affinity) X(E, wait) X(E, signal) X(Y, scope) X(I, target) X(i, types) \
+  X(i, usage) X(Y, table) X(Y, keys) X(Y, spans)
+
 static edgert_status io_parameters_load(edgert_session *session, const edgert_cell *in,
                                         edgert_cell *out, edgert_error *error) {
-  edgert_fence *signal;
+  EDGERT_TAKE(IO_LOAD, given, in);
+  const edgert_memory kind = {(uint32_t)given.types, (uint32_t)given.usage};
+  uint64_t point;
   io_parameters_request request;
   edgert_list *list = NULL;
   const edgert_type type = {.slot = EDGERT_SLOT_REF, .kind = &edgert_buffer_kind, .known = 1};
-  edgert_status status = io_parameters_begin(in, &signal, error);
-  if (status == EDGERT_OK) status = io_parameters_read(&in[4], &in[8], &request, error);
+  edgert_status status = edgert_fence_point(given.wait, &point, error);
+  if (status == EDGERT_OK)
+    status = io_parameters_read(given.scope, given.table, given.keys, given.spans, &request, error);
   if (status == EDGERT_OK)
     status = edgert_list_create(&session->object.allocator, &session->lists, type, 0, &list, error);
   if (status == EDGERT_OK) status = edgert_list_resize(list, (uint32_t)request.count, error);
@@ -151,7 +144,7 @@ static edgert_status io_parameters_load(edgert_session *session, const edgert_ce
     edgert_buffer *buffer;
     status = io_parameters_find(session, &request, i, &weight, &span, error);
     if (status == EDGERT_OK)
-      status = io_parameters_buffer(session, weight, &span, in[7].word & IO_PARAMETERS_IMMUTABLE,
+      status = io_parameters_buffer(session, weight, &span, kind,
                                     io_parameters_owner(session, weight), &buffer, error);
     if (status == EDGERT_OK)
       status = edgert_list_set_ref(list, (uint32_t)i, &buffer->object, error);
@@ -160,28 +153,31 @@ static edgert_status io_parameters_load(edgert_session *session, const edgert_ce
     edgert_release(list);
     return status;
   }
-  edgert_fence_signal(signal);
+  edgert_fence_signal(given.signal, point);
   out[0].ref = &list->object;
   return EDGERT_OK;
 }
 
+#define IO_GATHER(X)                                                                  \
+  X(d, device) X(I, affinity) X(E, wait) X(E, signal) X(Y, scope) X(b, target) X(Y, table) \
+  X(Y, keys) X(Y, spans)
+
 static edgert_status io_parameters_gather(edgert_session *session, const edgert_cell *in,
                                           edgert_cell *out, edgert_error *error) {
   (void)out;
-  edgert_fence *signal;
-  edgert_buffer *target;
+  EDGERT_TAKE(IO_GATHER, given, in);
+  uint64_t point;
   io_parameters_request request;
-  edgert_status status = io_parameters_begin(in, &signal, error);
+  edgert_status status = edgert_fence_point(given.wait, &point, error);
   if (status == EDGERT_OK)
-    status = edgert_argument_object(in[5].ref, &edgert_buffer_kind, &target, error);
-  if (status == EDGERT_OK) status = io_parameters_read(&in[4], &in[6], &request, error);
+    status = io_parameters_read(given.scope, given.table, given.keys, given.spans, &request, error);
   for (size_t i = 0; status == EDGERT_OK && i < request.count; ++i) {
     const edgert_weight *weight;
     io_parameters_span span;
     status = io_parameters_find(session, &request, i, &weight, &span, error);
-    if (status == EDGERT_OK) status = io_parameters_fill(weight, target, &span, error);
+    if (status == EDGERT_OK) status = io_parameters_fill(weight, given.target, &span, error);
   }
-  if (status == EDGERT_OK) edgert_fence_signal(signal);
+  if (status == EDGERT_OK) edgert_fence_signal(given.signal, point);
   return status;
 }
 
@@ -191,10 +187,10 @@ static edgert_status io_parameters_scatter(edgert_session *session, const edgert
   return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "weights files are not written");
 }
 
-#define IO_PARAMETERS_IMPORTS(X) \
-  X("gather", "rIrrrrrrr_v", io_parameters_gather)   \
-  X("load", "rIrrrIiirrr_r", io_parameters_load)     \
-  X("scatter", "rIrrrrrrr_v", io_parameters_scatter)
+#define IO_PARAMETERS_IMPORTS(X)                                     \
+  X("gather", EDGERT_ARGUMENTS(IO_GATHER), "v", io_parameters_gather) \
+  X("load", EDGERT_ARGUMENTS(IO_LOAD), "r", io_parameters_load)       \
+  X("scatter", "rIrrrrrrr", "v", io_parameters_scatter)
 
 static const edgert_import_call io_parameters_calls[] = {IO_PARAMETERS_IMPORTS(EDGERT_IMPORT_CALL)};
 const edgert_import_table edgert_io_parameters_imports = {IO_PARAMETERS_IMPORTS(EDGERT_IMPORT_NAME),

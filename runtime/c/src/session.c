@@ -13,9 +13,22 @@ static void session_begin(edgert_session *self) {
   self->watch.deadline = self->max_milliseconds ? now + given * 1000000u : 0;
 }
 
-edgert_status edgert_session_buffer(edgert_session *self, uint64_t size, edgert_buffer **out,
-                                    edgert_error *error) {
-  return edgert_buffer_create(self->device, self->number, self->budget, size, out, error);
+edgert_status edgert_session_buffer(edgert_session *self, edgert_memory memory, int64_t size,
+                                    edgert_buffer **out, edgert_error *error) {
+  *out = NULL;
+  if (size < 0)
+    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the program asks for %lld bytes",
+                       (long long)size);
+  return edgert_buffer_create(self->device, self->number, self->budget, memory, (uint64_t)size, out,
+                              error);
+}
+
+edgert_status edgert_session_wait(edgert_session *self, const edgert_fence *fence,
+                                  uint64_t milliseconds, edgert_error *error) {
+  uint64_t point;
+  edgert_status status = edgert_fence_point(fence, &point, error);
+  if (status != EDGERT_OK) return status;
+  return edgert_device_wait(self->device, point, milliseconds, &self->watch, error);
 }
 
 static void session_destroy(edgert_object *object) {
@@ -59,8 +72,9 @@ static edgert_status session_resolve(edgert_session *self, edgert_error *error) 
   for (uint32_t i = 0; i < module->import_count; ++i) {
     const edgert_import *import = &module->imports[i];
     int differs;
-    self->imports[i] = edgert_import_find(import->name, import->text, &differs);
-    if (!self->imports[i] && !import->optional)
+    int found = edgert_import_find(import->name, import->text, &self->imports[i], &differs);
+    if (!found) self->imports[i].call = NULL;
+    if (!found && !import->optional)
       return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
                          differs ? "the module calls %.*s as another version has it: compile it again"
                                  : "the module needs %.*s, which edgert does not have",
@@ -102,25 +116,15 @@ static edgert_status session_check_features(const edgert_session *self, edgert_e
  * instead what it holds and what this device runs. */
 static edgert_status session_explain(const edgert_session *self, edgert_status status,
                                      edgert_error *error) {
-  static const char formats[][24] = {"embedded-elf-x86_64",   "embedded-elf-arm_64",
-                                     "embedded-elf-arm_32",   "embedded-elf-riscv_64",
-                                     "system-wasm-wasm_32",   "static"};
   if (status != EDGERT_PROGRAM_FAILED || !self->refused) return status;
   const edgert_driver *driver = self->device->driver;
-  for (size_t i = 0; i < sizeof formats / sizeof *formats; ++i) {
-    const edgert_text format = {formats[i], strlen(formats[i])};
-    int64_t runs = 0;
-    if (!driver->query(self->device, (edgert_text){"hal.executable.format", 21}, format, &runs) ||
-        !runs)
-      continue;
-    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
-                       "the module holds kernels for '%.*s', and this machine (device '%s') runs "
-                       "'%s': compile it for this one",
-                       EDGERT_TEXT(edgert_bytes_text(self->refused)), driver->name, formats[i]);
-  }
+  const char *format = driver->format(self->device, 0);
+  (void)format; /* only messages name it */
   return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
-                     "the module holds kernels for '%.*s', which the device '%s' does not run",
-                     EDGERT_TEXT(edgert_bytes_text(self->refused)), driver->name);
+                     "the module holds kernels for '%.*s', and this machine (device '%s') runs "
+                     "'%s': compile it for this one",
+                     EDGERT_TEXT(edgert_bytes_text(self->refused)), driver->name,
+                     format ? format : "nothing");
 }
 
 /* --- making ----------------------------------------------------------------------------------- */
@@ -247,14 +251,18 @@ static const struct {
     {'F', EDGERT_F64_VALUE, "f64"},
 };
 
-static edgert_status session_take_argument(const edgert_value *value, char code, size_t index,
-                                           edgert_cell *out, edgert_error *error) {
+static edgert_status session_take_argument(const edgert_session *self, const edgert_value *value,
+                                           char code, size_t index, edgert_cell *out,
+                                           edgert_error *error) {
   (void)index;
   size_t k = 0;
   while (session_kinds[k].code != code) ++k;
   if (value->kind != session_kinds[k].kind || (code == 'r' && !value->as.tensor))
     return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "argument %u must be a %s", (unsigned)index,
                        session_kinds[k].name);
+  if (code == 'r' && value->as.tensor->buffer->device != self->device)
+    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "argument %u is on another device",
+                       (unsigned)index);
   if (code == 'r')
     out->ref = &value->as.tensor->object;
   else
@@ -293,14 +301,14 @@ static edgert_status session_call(edgert_session *self, uint32_t function,
   edgert_cell *in = memory, *out = in + takes.count;
   memset(memory, 0, ((size_t)takes.count + gives.count) * sizeof(edgert_cell));
   for (size_t i = 0; i < argument_count && status == EDGERT_OK; ++i)
-    status = session_take_argument(&arguments[i], takes.data[i], i, &in[i], error);
+    status = session_take_argument(self, &arguments[i], takes.data[i], i, &in[i], error);
   edgert_fence *signal = NULL;
   if (status == EDGERT_OK && is_async) {
     status = edgert_fence_create(&self->object.allocator, &signal, error);
     if (status == EDGERT_OK) in[takes.count - 1].ref = &signal->object;
   }
   if (status == EDGERT_OK) status = edgert_session_run(self, function, in, out, error);
-  if (status == EDGERT_OK && is_async) status = edgert_fence_wait(signal, error);
+  if (status == EDGERT_OK && is_async) status = edgert_session_wait(self, signal, UINT64_MAX, error);
   for (size_t i = 0; i < gives.count && status == EDGERT_OK; ++i)
     status = session_give_result(&out[i], gives.data[i], i, &results[i], error);
   for (size_t i = 0; i < gives.count; ++i)

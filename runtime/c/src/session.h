@@ -23,14 +23,55 @@ typedef edgert_status (*edgert_import_call)(edgert_session *session, const edger
                                             edgert_cell *out, edgert_error *error);
 
 /* Functions of one module: a line "name convention" for each, without the convention's version,
- * and in the same order what to call. One text instead of many pointers is nothing to relocate. */
+ * and in the same order what to call. One text instead of many pointers is nothing to relocate.
+ *
+ * In these conventions a letter for the kind stands in the place of `r`; a capital may be null:
+ *
+ *     d device   a allocator   b B buffer   t tensor   y Y bytes   x executable   k K commands
+ *     e E fence   l file   r anything
+ *
+ * so that functions find what they ask for, and devices are the session's own. */
 typedef struct edgert_import_table {
   const char *lines;
   const edgert_import_call *calls;
 } edgert_import_table;
 
-#define EDGERT_IMPORT_NAME(name, convention, call) name " " convention "\n"
-#define EDGERT_IMPORT_CALL(name, convention, call) call,
+#define EDGERT_IMPORT_NAME(name, arguments, results, call) name " " arguments "_" results "\n"
+#define EDGERT_IMPORT_CALL(name, arguments, results, call) call,
+
+/* A list of codes and names is the arguments' part of a convention, and a structure: neither can
+ * be changed without the other. Repeated groups are text alone; their cells come behind. */
+typedef int32_t edgert_code_i;
+typedef int64_t edgert_code_I;
+typedef edgert_object *edgert_code_r;
+typedef edgert_device *edgert_code_d;
+typedef edgert_object *edgert_code_a;
+typedef edgert_buffer *edgert_code_b;
+typedef edgert_buffer *edgert_code_B;
+typedef edgert_tensor *edgert_code_t;
+typedef edgert_bytes *edgert_code_y;
+typedef edgert_bytes *edgert_code_Y;
+typedef edgert_executable *edgert_code_x;
+typedef edgert_commands *edgert_code_k;
+typedef edgert_commands *edgert_code_K;
+typedef struct edgert_fence *edgert_code_e;
+typedef struct edgert_fence *edgert_code_E;
+typedef struct edgert_file *edgert_code_l;
+_Static_assert(sizeof(edgert_cell) == 8, "arguments lie as cells do");
+
+#define EDGERT_ARGUMENT_TEXT(code, name) #code
+#define EDGERT_ARGUMENT_FIELD(code, name) \
+  union {                                 \
+    edgert_code_##code name;              \
+    edgert_cell name##_cell;              \
+  };
+#define EDGERT_ARGUMENTS(list) list(EDGERT_ARGUMENT_TEXT)
+
+/* `name` is what `in` holds, by the fields of `list`; behind them are EDGERT_CELLS(name) cells. */
+#define EDGERT_TAKE(list, name, in)           \
+  struct { list(EDGERT_ARGUMENT_FIELD) } name; \
+  memcpy(&name, in, sizeof name)
+#define EDGERT_CELLS(name) (sizeof(name) / sizeof(edgert_cell))
 
 /* The module `hal` has three tables. */
 extern const edgert_import_table edgert_hal_memory_imports;
@@ -38,13 +79,20 @@ extern const edgert_import_table edgert_hal_command_imports;
 extern const edgert_import_table edgert_hal_queue_imports;
 extern const edgert_import_table edgert_io_parameters_imports;
 
-/* What to call for `module.function` with that convention; NULL where there is no such function,
- * or only with another convention (`*out_differs`). */
-edgert_import_call edgert_import_find(edgert_text name, edgert_text convention, int *out_differs);
+/* What an import of a program is here. */
+typedef struct edgert_imported {
+  edgert_import_call call; /* NULL: nothing */
+  const char *codes;       /* of its arguments, with kinds, up to `_` */
+} edgert_imported;
 
-/* An argument that must be an object of a kind; for devices, the session's own. */
-edgert_status edgert_argument_object(edgert_object *object, const edgert_kind *kind, void *out,
-                                     edgert_error *error);
+/* What `module.function` with that convention is; 0 where there is no such function, or only with
+ * another convention (`*out_differs`). */
+int edgert_import_find(edgert_text name, edgert_text convention, edgert_imported *out,
+                       int *out_differs);
+
+/* Refuse references that are not of the kinds that an import asks for. */
+edgert_status edgert_import_check(const edgert_session *session, const char *codes,
+                                  const edgert_cell *in, edgert_error *error);
 
 /* Memory that is taken and given back in order: frames of functions and arguments of imports. */
 typedef struct edgert_stack_chunk edgert_stack_chunk;
@@ -78,7 +126,7 @@ struct edgert_session {
   uint8_t *globals;
   edgert_object **global_refs;
   edgert_object **rodata; /* made when first used */
-  edgert_import_call *imports;
+  edgert_imported *imports;
   edgert_session_scope *scopes;
   size_t scope_count;
   edgert_stack stack;
@@ -95,9 +143,14 @@ struct edgert_session {
 
 extern const edgert_kind edgert_session_kind;
 
-/* A new buffer for the program, counted. */
-edgert_status edgert_session_buffer(edgert_session *self, uint64_t size, edgert_buffer **out,
-                                    edgert_error *error);
+/* A new buffer for the program, counted; `size` is what the program says. */
+edgert_status edgert_session_buffer(edgert_session *self, edgert_memory memory, int64_t size,
+                                    edgert_buffer **out, edgert_error *error);
+
+/* Wait for a fence, on this session's device and within its time; EDGERT_TIMED_OUT where that takes
+ * longer than so many milliseconds. */
+edgert_status edgert_session_wait(edgert_session *self, const struct edgert_fence *fence,
+                                  uint64_t milliseconds, edgert_error *error);
 
 /* The interpreter: call a function of the module by its number. References in `arguments` are
  * borrowed; those in `results` belong to the caller, and there are none after a failure. */

@@ -126,7 +126,7 @@ edgert_status edgert_tensor_create(edgert_device *device, uint32_t type, size_t 
   edgert_status status = tensor_measure(type, rank, shape, &size, error);
   if (status != EDGERT_OK) return status;
   edgert_buffer *buffer;
-  status = edgert_buffer_create(device, 0, NULL, size, &buffer, error);
+  status = edgert_buffer_create(device, 0, NULL, (edgert_memory){0, 0}, size, &buffer, error);
   if (status != EDGERT_OK) return status;
   return tensor_over(buffer, type, EDGERT_DENSE, rank, shape, size, out_tensor, error);
 }
@@ -152,6 +152,16 @@ edgert_status edgert_tensor_wrap(edgert_device *device, uint32_t type, size_t ra
     if (status != EDGERT_OK) return status;
     return edgert_tensor_create(device, type, rank, shape, out_tensor, error);
   }
+  if (!device->driver->lend) { /* its memory is not the host's: give it a copy */
+    status = edgert_tensor_create(device, type, rank, shape, out_tensor, error);
+    if (status == EDGERT_OK)
+      status = edgert_buffer_write((*out_tensor)->buffer, 0, data, size, error);
+    if (release) release(user);
+    if (status == EDGERT_OK) return status;
+    edgert_release(*out_tensor);
+    *out_tensor = NULL;
+    return status;
+  }
   edgert_buffer *buffer;
   status = edgert_buffer_lend(device, data, size, 0, NULL, release, user, &buffer, error);
   if (status != EDGERT_OK) return status;
@@ -166,7 +176,11 @@ uint32_t edgert_tensor_type(const edgert_tensor *tensor) { return tensor->type; 
 size_t edgert_tensor_rank(const edgert_tensor *tensor) { return tensor->rank; }
 const int64_t *edgert_tensor_shape(const edgert_tensor *tensor) { return tensor->shape; }
 uint64_t edgert_tensor_size(const edgert_tensor *tensor) { return tensor->size; }
-const void *edgert_tensor_data(const edgert_tensor *tensor) { return tensor->buffer->host; }
+const void *edgert_tensor_data(const edgert_tensor *tensor) {
+  edgert_buffer *buffer = tensor->buffer;
+  if (!buffer->host || edgert_buffer_map(buffer, 0, tensor->size, 0, NULL) != EDGERT_OK) return NULL;
+  return buffer->host;
+}
 
 static edgert_status tensor_check(const edgert_tensor *self, size_t size, edgert_error *error) {
   edgert_error_clear(error);

@@ -97,6 +97,11 @@ class EdgertDevice(_Handle):
         self.library.check(status, error, DeviceMissing)
         self.pointer = out.value
 
+    @property
+    def name(self) -> str:
+        """What the device calls itself, or its driver's name."""
+        return str(self.library.device_name(self.pointer).decode(errors="replace"))
+
 
 class EdgertTensor(_Handle):
     """Numbers with a shape on a device, which do not change.

@@ -92,6 +92,9 @@ class DeviceOptions(ctypes.Structure):
         ("libraries", ctypes.c_void_p),
         ("library_count", ctypes.c_size_t),
         ("cache_bytes", ctypes.c_uint64),
+        ("index", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("cache_file", ctypes.c_char_p),
     ]
 
 
@@ -130,6 +133,12 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "status_name": (ctypes.c_char_p, (_STATUS,)),
     "device_create": (_STATUS, (ctypes.c_char_p, _POINTER, _OUT, _ERROR)),
     "device_release": (None, (_POINTER,)),
+    "device_name": (ctypes.c_char_p, (_POINTER,)),
+    "driver_name": (ctypes.c_char_p, (_SIZE,)),
+    "driver_device": (
+        _STATUS,
+        (ctypes.c_char_p, ctypes.c_uint32, ctypes.c_char_p, _SIZE, _ERROR),
+    ),
     "module_open": (_STATUS, (ctypes.c_char_p, _POINTER, _OUT, _ERROR)),
     "module_wrap": (_STATUS, (_POINTER, _SIZE, _POINTER, _POINTER, _POINTER, _OUT, _ERROR)),
     "module_release": (None, (_POINTER,)),

@@ -136,16 +136,25 @@ typedef struct edgert_device_options {
   const edgert_library_query *libraries; /* kernels linked into this program; the array is copied */
   size_t library_count;
   uint64_t cache_bytes; /* of memory kept for the next call; 0: 256 MiB; 1: as good as none */
+  uint32_t index;       /* which of the driver's devices, as `edgert_driver_device` counts them */
+  uint32_t reserved;
+  /* Where a driver that compiles kernels keeps them for the next time, or NULL. A file that is
+   * missing, damaged, or another device's or driver version's, is written anew; copied. */
+  const char *cache_file;
 } edgert_device_options;
 
-/* Open a device by its driver's name: "cpu", or "null", which accepts everything and computes
- * nothing. `options` may be NULL. */
+/* Open a device by its driver's name: "cpu"; "vulkan", in builds that have it; or "null", which
+ * accepts everything and computes nothing. `options` may be NULL. `threads` and `libraries` are the
+ * CPU's, `index` and `cache_file` those of GPUs. */
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_device_create(const char *driver,
                                                               const edgert_device_options *options,
                                                               edgert_device **out_device,
                                                               edgert_error *error);
 EDGERT_API edgert_device *edgert_device_retain(edgert_device *device);
 EDGERT_API void edgert_device_release(edgert_device *device);
+
+/* What the device calls itself ("llvmpipe (LLVM 15.0.6, 256 bits)"), or its driver's name. */
+EDGERT_API const char *edgert_device_name(const edgert_device *device);
 
 /* What a device answers to programs: "hal.cpu" and a feature of the processor as LLVM names it (1:
  * it has it), "hal.executable.format" and a format ("embedded-elf-arm_64", 1: it runs), or
@@ -156,6 +165,13 @@ EDGERT_API int edgert_device_query(edgert_device *device, const char *category, 
 
 /* The names of the drivers that were built in, by index; NULL behind the last. */
 EDGERT_API const char *edgert_driver_name(size_t index);
+
+/* The names of a driver's devices by their index, cut where longer than `name_size`, 0 included;
+ * EDGERT_NOT_FOUND behind the last, and EDGERT_UNSUPPORTED for one that is there and cannot be used,
+ * or where the system has nothing for the driver to work with. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_driver_device(const char *driver, uint32_t index,
+                                                              char *out_name, size_t name_size,
+                                                              edgert_error *error);
 
 /* --- Modules ---------------------------------------------------------------------------------- */
 
@@ -285,7 +301,8 @@ EDGERT_API EDGERT_MUST_USE edgert_status edgert_tensor_create(edgert_device *dev
 
 /* A tensor over the caller's memory, without a copy: row major, `data_size` bytes, at a multiple
  * of EDGERT_ALIGNMENT. `release` (or NULL) is called once with `user` when nothing uses the memory
- * any more, and also where this fails. Until then it must stay; functions only read it. */
+ * any more, and also where this fails. Until then it must stay; functions only read it. Devices that
+ * do not compute in the host's memory get a copy, and `release` is called at once. */
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_tensor_wrap(
     edgert_device *device, uint32_t type, size_t rank, const int64_t *shape, void *data,
     size_t data_size, void (*release)(void *user), void *user, edgert_tensor **out_tensor,
@@ -298,8 +315,9 @@ EDGERT_API size_t edgert_tensor_rank(const edgert_tensor *tensor);
 EDGERT_API const int64_t *edgert_tensor_shape(const edgert_tensor *tensor);
 EDGERT_API uint64_t edgert_tensor_size(const edgert_tensor *tensor); /* bytes */
 
-/* Its elements where the device's memory is the host's (the CPU's always is), else NULL. Results
- * may share memory with each other, with arguments and with the module: do not write to them. */
+/* Its elements where the host sees the device's memory (the CPU's always), else NULL; ask again
+ * after each call. Results may share memory with each other, with arguments and with the module: do
+ * not write to them. */
 EDGERT_API const void *edgert_tensor_data(const edgert_tensor *tensor);
 
 /* Copy all elements out or in, on any device; `data_size` must be `edgert_tensor_size`. Write only

@@ -2,8 +2,11 @@
  *
  * It runs any module's byte code without its kernels, on any machine: for tests, for measuring
  * what a program costs beside its kernels, and as the model of a driver. A driver for a real
- * device replaces the six functions that say so. */
+ * device replaces the functions that say so, and has those that are missing here: `list`, `map` and
+ * `unmap`, or `read` and `write`, `wait` and `forget`. */
 #include "../commands.h"
+
+extern const edgert_driver edgert_null_driver;
 
 static edgert_status null_create(const edgert_device_options *options, edgert_device **out,
                                  edgert_error *error) {
@@ -21,6 +24,12 @@ static int null_query(edgert_device *self, edgert_text category, edgert_text key
   *out = 1;
   return edgert_text_equal(category, "hal.device.id") ||
          edgert_text_equal(category, "hal.executable.format");
+}
+
+/* Real: what it has kernels loaded in. */
+static const char *null_format(const edgert_device *self, uint32_t index) {
+  (void)self, (void)index;
+  return NULL;
 }
 
 /* Real: device memory, with `host` only where the host sees it. */
@@ -75,11 +84,12 @@ static edgert_status null_check(edgert_executable *executable, uint32_t kernel,
   return EDGERT_OK;
 }
 
-/* Real: submit, with barriers, and dispatch. */
-static edgert_status null_execute(edgert_device *self, const edgert_commands *commands,
+/* Real: submit, with barriers, and dispatch; `*out_point` is when that is done. */
+static edgert_status null_execute(edgert_device *self, edgert_commands *commands,
                                   const edgert_range *slots, size_t slot_count,
-                                  const edgert_watch *watch, edgert_error *error) {
-  (void)self, (void)watch;
+                                  const edgert_watch *watch, uint64_t *out_point,
+                                  edgert_error *error) {
+  (void)self, (void)watch, (void)out_point;
   for (size_t i = 0; i < commands->count; ++i) {
     const edgert_command *command = &commands->commands[i];
     if (command->kind == EDGERT_COMMAND_BARRIER) continue;
@@ -103,6 +113,7 @@ const edgert_driver edgert_null_driver = {
     .name = "null",
     .create = null_create,
     .query = null_query,
+    .format = null_format,
     .allocate = null_allocate,
     .deallocate = null_deallocate,
     .lend = null_lend,

@@ -1,6 +1,8 @@
 /* The `cpu` driver: kernels as machine code in this process, on one thread or several. */
 #include "cpu.h"
 
+extern const edgert_driver edgert_cpu_driver;
+
 #define CPU_PAGE 4096u
 #define CPU_DEFAULT_CACHE ((uint64_t)256 << 20)
 
@@ -103,6 +105,17 @@ static int cpu_runs_format(edgert_text format) {
          edgert_text_equal((edgert_text){format.data + sizeof embedded - 1,
                                          format.size - (sizeof embedded - 1)},
                            architecture);
+}
+
+static const char *cpu_format(const edgert_device *device, uint32_t index) {
+  static const char formats[][24] = {"embedded-elf-x86_64",   "embedded-elf-arm_64",
+                                     "embedded-elf-arm_32",   "embedded-elf-riscv_64",
+                                     "system-wasm-wasm_32",   "static"};
+  (void)device;
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; ++i)
+    if (cpu_runs_format((edgert_text){formats[i], strlen(formats[i])}) && index-- == 0)
+      return formats[i];
+  return NULL;
 }
 
 static int cpu_query(edgert_device *device, edgert_text category, edgert_text key, int64_t *out) {
@@ -404,9 +417,11 @@ static edgert_status cpu_reserve(cpu_device *self, cpu_run *run, const edgert_co
   return status;
 }
 
-static edgert_status cpu_execute(edgert_device *device, const edgert_commands *commands,
+static edgert_status cpu_execute(edgert_device *device, edgert_commands *commands,
                                  const edgert_range *slots, size_t slot_count,
-                                 const edgert_watch *watch, edgert_error *error) {
+                                 const edgert_watch *watch, uint64_t *out_point,
+                                 edgert_error *error) {
+  (void)out_point;
   cpu_device *self = (cpu_device *)device;
   cpu_run *run;
   edgert_status status = cpu_begin(self, &run, error);
@@ -431,6 +446,7 @@ const edgert_driver edgert_cpu_driver = {
     .create = cpu_create,
     .destroy = cpu_destroy,
     .query = cpu_query,
+    .format = cpu_format,
     .allocate = cpu_allocate,
     .deallocate = cpu_deallocate,
     .lend = cpu_lend,
