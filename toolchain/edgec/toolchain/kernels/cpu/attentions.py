@@ -1,4 +1,4 @@
-"""Attention to two dispatches of edgec's CPU kernels: keys packed, then all the rest.
+"""Attention to a dispatch of edgec's CPU kernels; of few queries to two, the first packs keys.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
@@ -11,6 +11,10 @@ from edgec.toolchain.ir import write
 from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.source import attention as source
+from edgec.toolchain.kernels.cpu.source.attention_by_key import by_key_kernel
+from edgec.toolchain.kernels.cpu.source.attention_by_query import by_query_kernel
+from edgec.toolchain.kernels.cpu.source.attention_keys import packed_keys, packing_kernel
+from edgec.toolchain.kernels.cpu.source.attention_tiling import query_tiling
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.spec import Answers, Declined, Kernel
 from edgec.toolchain.match.attention import Attention, Bias, Mask, View, read_attention
@@ -41,29 +45,31 @@ def place_attention(
         return False
     validate(attention, "attention")
     shape = _shape(attention, stack)
-    f32 = ir.F32Type.get()
-    sizes = f"{shape.count}x{shape.queries}x{shape.keys}x{shape.width}"
     out = attention.out.value
     with ir.InsertionPoint(out.owner.operation), op.location:
-        keys = library.call(
-            f"edgec_keys_{sizes}",
-            source.packing_kernel("NAME", shape, unit),
-            [attention.k.value],
-            ir.RankedTensorType.get(source.packed_keys(shape, unit), f32),
-        )
-        result = library.call(
-            f"edgec_attention_{sizes}",
-            source.attention_kernel("NAME", shape, unit),
-            [
-                attention.q.value,
-                keys,
-                attention.v.value,
-                *(_read(term) for term in attention.terms),
-            ],
-            out.type,
-        )
+        result = _call(attention, shape, library, unit)
     out.replace_all_uses_with(result)
     return True
+
+
+def _call(attention: Attention, shape: source.Attention, library: Library, unit: VectorUnit) -> Any:
+    """The result of the kernels that suit the number of queries."""
+    sizes = f"{shape.count}x{shape.queries}x{shape.keys}x{shape.width}"
+    name, kind = f"edgec_attention_{sizes}", attention.out.value.type
+    q, k, v = attention.q.value, attention.k.value, attention.v.value
+    terms = [_read(term) for term in attention.terms]
+    cut = query_tiling(shape, unit)
+    if cut is not None:
+        text = by_query_kernel("NAME", shape, cut, unit)
+        return library.call(name, text, [q, k, v, *terms], kind)
+    packed = library.call(
+        f"edgec_keys_{sizes}",
+        packing_kernel("NAME", shape, unit),
+        [k],
+        ir.RankedTensorType.get(packed_keys(shape, unit), ir.F32Type.get()),
+    )
+    text = by_key_kernel("NAME", shape, unit)
+    return library.call(name, text, [q, packed, v, *terms], kind)
 
 
 def _answer(attention: Attention) -> Kernel | Declined:
