@@ -54,8 +54,9 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     _only_onnx(copy)
     copy = folded(_inferred(copy))
     copy = _inferred(plain_quantised(_inferred(copy)))
-    # The importer's own Fourier transforms are complex ones, which the compiler often refuses.
-    decomposed(copy, {"DFT", "STFT"})
+    # The importer's own Fourier transforms are complex ones, which the compiler often refuses, and
+    # its remainders have the wrong sign.
+    decomposed(copy, {"DFT", "Mod", "STFT"})
     for rewrite in (_gather_reflections, _gather_nearest, _trim_unread, _select_for_bool):
         copy = _rewritten(copy, rewrite)
     copy = _inferred(copy)

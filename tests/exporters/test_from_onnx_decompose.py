@@ -1,0 +1,84 @@
+"""Operations that no importer takes, written in others: compared with onnx.reference."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from edgec.exporters import export
+from edgec.toolchain.program import Program
+
+RANDOM = np.random.default_rng(5)
+
+Replay = Callable[[Program], float]
+
+
+def model_of(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Mapping[str, np.ndarray],
+    outputs: Sequence[str],
+    constants: Mapping[str, np.ndarray],
+    opset: int,
+) -> onnx.ModelProto:
+    graph = helper.make_graph(
+        nodes,
+        "test",
+        [
+            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+            for n, v in inputs.items()
+        ],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def test_a_recurrent_layer_that_runs_both_ways(replay: Replay) -> None:
+    weights = {"w": normal(2, 16, 3), "r": normal(2, 16, 4), "b": normal(2, 32)}
+    weights |= {"h": normal(2, 2, 4), "c": normal(2, 2, 4)}
+    node = helper.make_node(
+        "LSTM",
+        ["x", "w", "r", "b", "", "h", "c"],
+        ["y", "last", "state"],
+        direction="bidirectional",
+        hidden_size=4,
+    )
+    inputs = {"x": normal(5, 2, 3)}
+    model = model_of([node], inputs, ["y", "last", "state"], weights, 17)
+    assert replay(export(model, tuple(inputs.values()))) < 1e-5
+
+
+def test_products_of_all_before_and_all_after(replay: Replay) -> None:
+    ways = [(exclusive, reverse) for exclusive in (0, 1) for reverse in (0, 1)]
+    nodes = [
+        helper.make_node("CumProd", ["x", "axis"], [f"y{e}{r}"], exclusive=e, reverse=r)
+        for e, r in ways
+    ]
+    inputs = {"x": normal(2, 5, 3)}
+    outputs = [f"y{e}{r}" for e, r in ways]
+    model = model_of(nodes, inputs, outputs, {"axis": np.array(1, np.int64)}, 26)
+    assert replay(export(model, tuple(inputs.values()))) < 1e-5
+
+
+def test_a_remainder_has_the_sign_of_the_divisor(replay: Replay) -> None:
+    nodes = [
+        helper.make_node("Mod", ["x", "by"], ["rest"]),
+        helper.make_node("Cast", ["rest"], ["y"], to=TensorProto.FLOAT),
+    ]
+    numbers = np.array([-7, -4, -1, 0, 1, 4, 7], np.int32)
+    inputs = {"x": np.tile(numbers, 2), "by": np.repeat(np.array([4, -4], np.int32), 7)}
+    model = model_of(nodes, inputs, ["y"], {}, 17)
+    assert replay(export(model, tuple(inputs.values()))) == 0
+
+
+def test_rows_into_a_cache_that_goes_round(replay: Replay) -> None:
+    node = helper.make_node("TensorScatter", ["cache", "rows", "at"], ["y"], mode="circular")
+    at = np.array([3, 1], np.int64)
+    inputs = {"cache": normal(2, 3, 4, 5), "rows": normal(2, 3, 2, 5), "at": at}
+    model = model_of([node], inputs, ["y"], {}, 24)
+    assert replay(export(model, tuple(inputs.values()))) == 0
