@@ -7,20 +7,21 @@ changes in place comes out as a further result.
 import contextlib
 import inspect
 import logging
-import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from edgec.exporters.from_torch.decompositions import decompositions
-from edgec.exporters.places import describe, first_users, place_of_error
+from edgec.exporters.from_torch.indices import count_from_start
+from edgec.exporters.from_torch.lines import own_line, user_line
+from edgec.exporters.from_torch.settled import is_on_data, settled
+from edgec.exporters.places import place_of_error
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp
 
-__all__ = ["Callee", "callee", "capture", "evaluating", "quiet", "user_line"]
+__all__ = ["Callee", "callee", "capture", "evaluating", "quiet"]
 
 _LOG = logging.getLogger("edgec.exporters")
-_FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,10 +127,8 @@ def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shap
         try:
             program = made.program
             if program is None:
-                program = torch.export.export(
-                    made.owner, args, dict(kwargs), dynamic_shapes=shapes, strict=False
-                )
-            return program.run_decompositions(dict(decompositions()))
+                program = _exported(made.owner, args, kwargs, shapes)
+            return _decomposed(program)
         except Exception as error:  # torch raises errors of every kind here
             refusal = _refusal(error)
             if made.is_model or shapes is not None:
@@ -138,6 +137,34 @@ def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shap
             return _differentiated(made.run, args, kwargs)
         except Exception as error:  # likewise
             raise refusal from error
+
+
+def _exported(owner: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], shapes: Any) -> Any:
+    """torch.export's program, decisions on constants taken."""
+    import torch
+
+    def export(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        return torch.export.export(module, args, dict(kwargs), dynamic_shapes=shapes, strict=False)
+
+    try:
+        return export(owner, args, kwargs)
+    except Exception as error:  # torch raises errors of every kind here
+        if not is_on_data(error):
+            raise
+        try:
+            return settled(export, owner, args, kwargs)
+        except UnsupportedOp as refusal:
+            # torch's message may know the user's line better than the graph.
+            raise (error if own_line(str(error)) else refusal) from None
+        except Exception:  # noqa: BLE001 - the first error is the one to tell
+            raise error from None
+
+
+def _decomposed(program: Any) -> Any:
+    """The program in the operations that the lowering knows, in the forms that it gets right."""
+    found = program.run_decompositions(dict(decompositions()))
+    count_from_start(found)
+    return found
 
 
 def _differentiated(
@@ -166,7 +193,7 @@ def _differentiated(
     with torch.enable_grad():
         written = make_fx(torch.func.functionalize(flat, remove="mutations"))(*tensors)
     program = torch.export.export(written, tuple(tensors), strict=False)
-    return program.run_decompositions(dict(decompositions()))
+    return _decomposed(program)
 
 
 @contextlib.contextmanager
@@ -175,13 +202,6 @@ def quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-def user_line(stack: str | None) -> str | None:
-    """The innermost line of a printed stack that lies in the user's code: `model.py:12 (f)`."""
-    frames = [(file, int(line), name) for file, line, name in _FRAME.findall(stack or "")]
-    frames.reverse()
-    return first_users(frames) or (describe(*frames[0]) if frames else None)
 
 
 def _callee_of_program(program: Any) -> Callee:
@@ -259,10 +279,12 @@ def _captured_modules(function: Any) -> dict[str, Any]:
 
 def _refusal(error: Exception) -> ExportError:
     """What torch said, as one error with the user's line and a next step."""
+    if isinstance(error, ExportError):
+        return error
     text = str(error)
     where = user_line(text) or place_of_error(error)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    if "data-dependent" in text.lower() or "DataDependent" in type(error).__name__:
+    if is_on_data(error):
         return UnsupportedOp(
             f"the model's control flow or a shape depends on data: {first}",
             where=where,

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from edgec.exporters.from_torch.capture import user_line
+from edgec.exporters.from_torch.lines import user_line
 from edgec.runtime.errors import ExportError, UnsupportedOp
 from edgec.toolchain.program import Input, Output, Parameter, Role, State
 

@@ -5,9 +5,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from edgec.exporters.from_torch.capture import quiet, user_line
+from edgec.exporters.from_torch.capture import quiet
+from edgec.exporters.from_torch.lines import user_line
 from edgec.exporters.from_torch.literals import literals
 from edgec.exporters.from_torch.portable import only_stablehlo, place_of
+from edgec.exporters.from_torch.settled import sized_by_data
 from edgec.runtime.errors import ExportError, UnsupportedOp
 
 __all__ = ["to_stablehlo", "to_torch_dialect"]
@@ -157,6 +159,13 @@ def _lowering_refusal(
     messages: Sequence[tuple[str, str]], fallback: str, graph: Any
 ) -> ExportError:
     """The operation that could not be lowered, and the line it came from."""
+    sized = sized_by_data(graph)
+    if sized is not None:
+        return UnsupportedOp(
+            f"the size of what {sized.target} gives depends on data",
+            where=user_line(sized.meta.get("stack_trace")),
+            hint="keep sizes fixed: choose with torch.where, or by a mask",
+        )
     for location, text in messages:
         found = re.search(r"failed to legalize operation '([^']+)'", text)
         if not found:
