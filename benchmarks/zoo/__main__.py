@@ -15,7 +15,7 @@ from benchmarks.coverage.process import ROOT, in_child
 from benchmarks.zoo.catalogue import KINDS
 from benchmarks.zoo.page import page
 from benchmarks.zoo.plot import draw
-from benchmarks.zoo.row import Row, Store
+from benchmarks.zoo.row import OUT, Row, Store
 from benchmarks.zoo.speed import ENGINES
 from benchmarks.zoo.subject import Subject, drawn
 from benchmarks.zoo.sweep import Sweep, code_digest
@@ -52,7 +52,9 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.zoo", description=__doc__.splitlines()[0])
     parser.add_argument("--kind", action="append", choices=KINDS, help="default: users")
-    parser.add_argument("--name", default="", help="only names that contain this")
+    parser.add_argument(
+        "--name", action="append", help="only names that contain this, or one of these"
+    )
     parser.add_argument("--limit", type=int, help="the first so many of each kind's random order")
     parser.add_argument(
         "--held-out", choices=("with", "without", "only"), default="with", help="the held out fifth"
@@ -93,7 +95,7 @@ def _subjects(chosen: argparse.Namespace) -> list[Subject]:
         wanted = [
             subject
             for subject in drawn(kind, names)
-            if chosen.name in subject.name
+            if any(part in subject.name for part in chosen.name or [""])
             and (chosen.held_out == "with" or subject.held_out == (chosen.held_out == "only"))
         ]
         found += wanted[: chosen.limit]
@@ -120,7 +122,7 @@ def _sum_up(rows: list[Row], targets: list[str], threads: tuple[int, ...]) -> No
     for held_out in (False, True):
         part = [row for row in rows if row.held_out == held_out]
         for target in targets:
-            states = Counter(row.state(target) for row in part if row.state(target))
+            states = Counter(s for row in part if (s := row.state(target)) not in ("", OUT))
             if states:
                 said = ", ".join(f"{count} {state}" for state, count in states.most_common())
                 name = "held out" if held_out else "worked on"

@@ -10,10 +10,19 @@ __all__ = ["KINDS", "kind_of"]
 # Name → module; each has `names()` and `build(name)`.
 KINDS = {
     "users": "users",
-    "onnx-nodes": "onnx_nodes",
+    "transformers": "hugging_face",
+    "causal": "causal_models",
     "timm": "timm_models",
     "torchvision": "torchvision_models",
-    "transformers": "hugging_face",
+    "diffusers": "diffusers_models",
+    "keras": "keras_models",
+    "flax": "flax_models",
+    "equimo": "equimo_models",
+    "tflite": "tflite_files",
+    "tflite-keras": "tflite_converted",
+    "onnx-exported": "onnx_exported",
+    "onnx-files": "onnx_files",
+    "onnx-nodes": "onnx_nodes",
 }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from benchmarks.standing import sentence
 from benchmarks.zoo.catalogue import KINDS
-from benchmarks.zoo.row import Row
+from benchmarks.zoo.row import OUT, Row
 
 __all__ = ["page"]
 
@@ -13,8 +13,17 @@ _TARGETS = ("cpu", "vulkan")
 _KINDS: Mapping[str, str] = {
     "users": "Ten models at real size, as their users export them",
     "transformers": "`transformers`: one small model of each family",
+    "causal": "`transformers`: small causal language models with their cache as state",
     "timm": "`timm`: the smallest model of each module",
     "torchvision": "`torchvision`: one model of each family",
+    "diffusers": "`diffusers`: its models made small",
+    "keras": "`keras.applications`",
+    "flax": "`flaxmodels`, in Flax",
+    "equimo": "`equimo`, in Equinox: the smallest model of each family",
+    "tflite": "The .tflite files of `mediapipe`",
+    "tflite-keras": "`keras.applications` as .tflite, in f32 and in 8-bit integers",
+    "onnx-exported": "ONNX files by torch.onnx, tf2onnx and skl2onnx",
+    "onnx-files": "The ONNX project's light networks, and its tests that PyTorch exported",
     "onnx-nodes": "ONNX' own tests of its operators (opsets to the newest, answers of the tests)",
 }
 
@@ -53,7 +62,11 @@ def _totals(rows: Sequence[Row]) -> str:
     ]
     for kind in KINDS:
         for held_out in (False, True):
-            part = [row for row in rows if row.kind == kind and row.held_out == held_out]
+            part = [
+                row
+                for row in rows
+                if row.kind == kind and row.held_out == held_out and row.state("cpu") != OUT
+            ]
             if part:
                 name = "held out" if held_out else "worked on"
                 cells = " | ".join(_share(part, target) for target in _TARGETS)
@@ -63,8 +76,8 @@ def _totals(rows: Sequence[Row]) -> str:
 
 def _share(rows: Sequence[Row], target: str) -> str:
     states = Counter(row.state(target) for row in rows)
-    known = sum(count for state, count in states.items() if state)
-    if not any(target in row.results for row in rows):
+    known = sum(count for state, count in states.items() if state not in ("", OUT))
+    if not known or not any(target in row.results for row in rows):
         return ""  # nothing was asked of this target
     wrong = f", {states['wrong']} wrong" if states["wrong"] else ""
     return f"{states['right']} of {known} ({states['right'] / known:.0%}{wrong})"
@@ -104,8 +117,11 @@ def _time(row: Row, threads: int) -> str:
 def _kind(kind: str, rows: Sequence[Row]) -> str:
     lines = [f"## {_KINDS[kind]}", ""]
     right = [row for row in rows if all(row.state(t) in ("right", "") for t in _TARGETS)]
-    lines += [f"Right where they ran: {', '.join(_marked(row) for row in right)}.", ""]
-    others = [row for row in rows if row not in right]
+    lines += [f"Right where they ran: {_names(right)}.", ""] if right else []
+    out = [row for row in rows if row.state("cpu") == OUT]
+    if out:
+        lines += [f"No subjects (too large, or not built by their library): {_names(out)}.", ""]
+    others = [row for row in rows if row not in right and row not in out]
     if others:
         lines += ["| not right | cpu | vulkan | why |", "|---|---|---|---|"]
     for row in others:
@@ -114,6 +130,10 @@ def _kind(kind: str, rows: Sequence[Row]) -> str:
         states = " | ".join(row.state(t) for t in _TARGETS)
         lines.append(f"| {_marked(row)} | {states} | {why} |")
     return "\n".join([*lines, ""])
+
+
+def _names(rows: Sequence[Row]) -> str:
+    return ", ".join(_marked(row) for row in rows)
 
 
 def _marked(row: Row) -> str:

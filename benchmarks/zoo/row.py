@@ -7,7 +7,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Row", "Store"]
+__all__ = ["OUT", "Row", "Store"]
+
+OUT = "out"
+"""The state of a model that is no subject: its library cannot build it, or it is too large."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +43,7 @@ class Row:
         return f"{self.kind}/{self.name}"
 
     def state(self, target: str) -> str:
-        """One word: right, wrong, out (it is none for the count), a refusal's kind, or nothing."""
+        """One word: right, wrong, `OUT`, a refusal's kind, or nothing where it did not run."""
         found = self.export if "error" in self.export else self.results.get(target, {})
         if not found:
             return ""

@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Built", "Subject", "drawn"]
+__all__ = ["Built", "Left", "Subject", "drawn"]
 
 _HELD_OUT = 5  # one in so many
+
+
+class Left(Exception):
+    """A model of the list that is not measured: too large, or its own library cannot build it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.zoo.kinds.torch_models import declare_torchvision, subject
-from benchmarks.zoo.subject import Built
+from benchmarks.zoo.subject import Built, Left
 
-__all__ = ["build", "names"]
+__all__ = ["CUTS", "Cuts", "build", "names", "shortly", "small"]
+
+Cuts = Mapping[str, int]
+"""What an attribute's name counts → how many there shall be."""
 
 _LENGTH, _PICTURE, _SOUND = 16, 64, 4000
 _MOST = 40_000_000  # parameters; a family that cannot be made smaller is left out
@@ -31,30 +34,44 @@ def build(name: str) -> Built:
     declare_torchvision()
     torch.manual_seed(0)
     problems = []
-    for cuts in _CUTS:
+    for cuts in CUTS:
         try:
             model, inputs = _made(name, cuts)
             with torch.no_grad():
                 model(**inputs)
         except Exception as error:  # noqa: BLE001 - a cut that does not fit; another may
-            problems.append(f"{type(error).__name__}: {str(error).splitlines()[0][:80]}")
+            problems.append(shortly(error))
             continue
         return subject(model, kwargs=inputs)
-    raise SystemExit(f"no small {name} could be built: {'; '.join(problems)}")
+    raise Left(f"no small {name} could be built: {'; '.join(dict.fromkeys(problems))}")
 
 
-def _made(name: str, cuts: Mapping[str, int]) -> tuple[Any, dict[str, Any]]:
+def small(name: str, cuts: Cuts, auto: Any) -> Any:
+    """A family's configuration with these cuts, if the model that `auto` makes of it is small."""
     import torch
-    from transformers import CONFIG_MAPPING, AutoModel
+    from transformers import CONFIG_MAPPING
 
     config = CONFIG_MAPPING[name]()
     for part in _parts(config):
         _cut(part, cuts)
     config.return_dict = True
     with torch.device("meta"):
-        size = sum(p.numel() for p in AutoModel.from_config(config).parameters())
+        size = sum(p.numel() for p in auto.from_config(config).parameters())
     if size > _MOST:
         raise ValueError(f"{size // 1_000_000} million parameters")
+    return config
+
+
+def shortly(error: Exception) -> str:
+    """An error's kind and the begin of what it says."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:80]}"
+
+
+def _made(name: str, cuts: Cuts) -> tuple[Any, dict[str, Any]]:
+    import torch
+    from transformers import AutoModel
+
+    config = small(name, cuts, AutoModel)
     torch.manual_seed(0)
     model = AutoModel.from_config(config).eval()
     if hasattr(model.config, "use_cache"):
@@ -62,7 +79,6 @@ def _made(name: str, cuts: Mapping[str, int]) -> tuple[Any, dict[str, Any]]:
     return model, _inputs(model, config)
 
 
-# What an attribute's name counts → how many there shall be.
 _SMALL = {
     r"^(hidden_size|d_model|n_embd|dim|embed_dim|encoder_hidden_size|model_dim)$": 64,
     r"^(word_embed_proj_dim|embedding_size|projection_dim)$": 64,
@@ -83,7 +99,7 @@ _KEEP_WIDTH = {
     for key, value in _SMALL.items()
     if not key.startswith("^(hidden") and "heads" not in key
 }
-_CUTS: tuple[Mapping[str, int], ...] = (_SMALL, _KEEP_WIDTH, _LAYERS, {})
+CUTS: tuple[Cuts, ...] = (_SMALL, _KEEP_WIDTH, _LAYERS, {})
 
 
 def _parts(config: Any) -> Iterator[Any]:
@@ -96,7 +112,7 @@ def _parts(config: Any) -> Iterator[Any]:
             yield from _parts(value)
 
 
-def _cut(config: Any, cuts: Mapping[str, int]) -> None:
+def _cut(config: Any, cuts: Cuts) -> None:
     for key, value in list(vars(config).items()):
         if isinstance(value, bool) or not isinstance(value, int):
             continue

@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.coverage.process import ROOT
 from benchmarks.zoo.subject import Built
 
-__all__ = ["build", "names"]
+__all__ = ["arrays", "build", "names"]
 
 _FOLDER = ROOT / "build" / "zoo" / "onnx-node-tests"
 _BY_DATA = {"Compress", "NonMaxSuppression", "NonZero", "Unique"}
@@ -30,7 +30,7 @@ def build(name: str) -> Built:
     folder = _unpacked() / name
     data = folder / "test_data_set_0"
     return Built(
-        model=str(folder / "model.onnx"), proof=(_arrays(data, "input"), _arrays(data, "output"))
+        model=str(folder / "model.onnx"), proof=(arrays(data, "input"), arrays(data, "output"))
     )
 
 
@@ -84,7 +84,8 @@ def _is_tensor_of_numbers(kind: Any) -> bool:
     return kind.HasField("tensor_type") and kind.tensor_type.elem_type != onnx.TensorProto.STRING
 
 
-def _arrays(folder: Path, what: str) -> list[np.ndarray]:
+def arrays(folder: Path, what: str) -> list[np.ndarray]:
+    """The inputs or outputs of a test, from its files."""
     import onnx
 
     found = []

@@ -1,7 +1,7 @@
 """One model of each module of `timm`, the smallest that the module has, at a small input size."""
 
 from benchmarks.zoo.kinds.torch_models import declare_torchvision, subject
-from benchmarks.zoo.subject import Built
+from benchmarks.zoo.subject import Built, Left
 
 __all__ = ["build", "names"]
 
@@ -24,7 +24,7 @@ def build(name: str) -> Built:
         sizes = {n: _parameters(n) for n in timm.list_models(module=name)}
     smallest = min(sizes, key=lambda n: sizes[n])
     if sizes[smallest] > _MOST:
-        raise SystemExit(f"{name} has nothing below {_MOST // 1_000_000} million parameters")
+        raise Left(f"{name} has nothing below {_MOST // 1_000_000} million parameters")
     torch.manual_seed(0)
     model = timm.create_model(smallest).eval()
     image = torch.randn(1, *model.default_cfg["input_size"])

@@ -16,16 +16,15 @@ def names() -> list[str]:
 def build(name: str) -> Built:
     import torch
 
+    declare_torchvision()
     torch.manual_seed(0)
     return _MODELS[name]()
 
 
 def _timm(name: str, size: int = 224) -> Callable[[], Built]:
     def made() -> Built:
-        import torch
-
-        declare_torchvision()
         import timm
+        import torch
 
         return subject(timm.create_model(name), torch.randn(1, 3, size, size))
 

@@ -1,0 +1,56 @@
+"""Every causal language model of `transformers`, made small, with its cache as state.
+
+The library's own wrapper for export keeps the cache in buffers; a call takes one token and its
+position.
+"""
+
+from typing import Any
+
+from benchmarks.zoo.kinds import hugging_face
+from benchmarks.zoo.kinds.torch_models import declare_torchvision, subject
+from benchmarks.zoo.subject import Built, Left
+
+__all__ = ["build", "names"]
+
+_CACHE = 32  # tokens
+
+
+def names() -> list[str]:
+    declare_torchvision()
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    return sorted(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+
+
+def build(name: str) -> Built:
+    import torch
+
+    declare_torchvision()
+    problems = []
+    for cuts in hugging_face.CUTS:
+        inputs = {"input_ids": torch.tensor([[7]]), "cache_position": torch.tensor([0])}
+        try:
+            model = _made(name, cuts)
+            with torch.no_grad():
+                model(**inputs)
+        except Exception as error:  # noqa: BLE001 - a cut that does not fit; another may
+            problems.append(hugging_face.shortly(error))
+            continue
+        return subject(model, kwargs=inputs)
+    raise Left(f"no small {name} with a static cache: {'; '.join(dict.fromkeys(problems))}")
+
+
+def _made(name: str, cuts: hugging_face.Cuts) -> Any:
+    import torch
+    from transformers import AutoModelForCausalLM, GenerationConfig
+    from transformers.integrations.executorch import TorchExportableModuleWithStaticCache
+
+    config = hugging_face.small(name, cuts, AutoModelForCausalLM)
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa").eval()
+    model.generation_config = GenerationConfig(
+        use_cache=True,
+        cache_implementation="static",
+        cache_config={"batch_size": 1, "max_cache_len": _CACHE},
+    )
+    return TorchExportableModuleWithStaticCache(model)

@@ -1,0 +1,39 @@
+"""Every model of `flaxmodels`, written in Flax's linen, that is small enough."""
+
+from typing import Any
+
+from benchmarks.zoo.subject import Built, Left
+
+__all__ = ["build", "names"]
+
+_SIZE = 128
+_MOST = 30_000_000  # parameters
+
+
+def names() -> list[str]:
+    import flaxmodels
+    from flax import linen
+
+    return sorted(
+        name
+        for name, value in vars(flaxmodels).items()
+        if isinstance(value, type) and issubclass(value, linen.Module)
+    )
+
+
+def build(name: str) -> Built:
+    import flaxmodels
+    import jax
+    import numpy as np
+
+    module = getattr(flaxmodels, name)(output="logits", pretrained=None)
+    image = np.random.default_rng(0).random((1, _SIZE, _SIZE, 3), np.float32)
+
+    def made(key: Any) -> Any:
+        return module.init(key, image, train=False)
+
+    size = sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(made, jax.random.key(0))))
+    if size > _MOST:
+        raise Left(f"{size // 1_000_000} million parameters")
+    variables = made(jax.random.key(0))
+    return Built(model=(module, variables), inputs=(image,), kwargs={"train": False})
