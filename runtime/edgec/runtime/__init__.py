@@ -12,13 +12,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from edgec.runtime.array import ALIGNMENT, DeviceArray, aligned_empty
+    from edgec.runtime.array import DeviceArray
     from edgec.runtime.benchmark import BenchResult, bench
     from edgec.runtime.comparison import Comparison, GoldenResult, Tolerance, check_golden, compare
     from edgec.runtime.device import Device, devices
-    from edgec.runtime.drivers import DeviceStatus
+    from edgec.runtime.driver import DeviceStatus
     from edgec.runtime.dtypes import DType
     from edgec.runtime.golden import Golden, GoldenCall
+    from edgec.runtime.host_memory import ALIGNMENT, aligned_empty
     from edgec.runtime.ledger import LedgerEntry, Part, SizeLedger
     from edgec.runtime.loaded import Function, LoadedModule, load
     from edgec.runtime.manifest import Manifest
@@ -67,14 +68,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "ALIGNMENT": "array",
+    "ALIGNMENT": "host_memory",
     "Argument": "signature",
     "BenchResult": "benchmark",
     "Comparison": "comparison",
     "DType": "dtypes",
     "Device": "device",
     "DeviceArray": "array",
-    "DeviceStatus": "drivers",
+    "DeviceStatus": "driver",
     "Dim": "signature",
     "Dispatch": "profiling",
     "Function": "loaded",
@@ -95,7 +96,7 @@ _HOMES = {
     "TensorSpec": "signature",
     "Tolerance": "comparison",
     "WeightsFacts": "module",
-    "aligned_empty": "array",
+    "aligned_empty": "host_memory",
     "bench": "benchmark",
     "check_golden": "comparison",
     "compare": "comparison",

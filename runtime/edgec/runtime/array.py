@@ -6,9 +6,7 @@ where the device reads host memory, the array is contiguous and writable, and it
 multiple of `ALIGNMENT`; then the array must stay as it is while the device may read it.
 """
 
-import ctypes
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,25 +14,12 @@ import numpy as np
 from edgec.runtime import dlpack
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceError, InputError, ModuleError
+from edgec.runtime.host_memory import ALIGNMENT
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from edgec.runtime.device import Device
 
-__all__ = [
-    "ALIGNMENT",
-    "DeviceArray",
-    "aligned_empty",
-    "bytes_at",
-    "copy_in",
-    "dlpack_in",
-    "dtype_of_hal",
-    "share_in",
-]
-
-ALIGNMENT = 64
-"""Bytes; compiled code may use aligned vector loads on the first element."""
+__all__ = ["DeviceArray", "copy_in", "dlpack_in", "dtype_of_hal", "share_in"]
 
 # HAL numerical kind (bits 24-31 of an element type) to the first letters of edgec's name for it.
 _KINDS = {0x10: "i", 0x11: "i", 0x12: "u", 0x21: "f", 0x22: "bf", 0x23: "c"}
@@ -133,8 +118,7 @@ class DeviceArray:
         if not self._device.maps_memory or copy:
             if copy is False:
                 raise BufferError(f"{self._describe()} needs a copy to get to host memory")
-            array = copy_in(_host_device(), np.array(self.numpy()), self._dtype)
-            return array.__dlpack__()
+            return dlpack.capsule_of(np.array(self.numpy()), self._dtype)
         return self._device.backend.lend(self.view, self._dtype)
 
     def __len__(self) -> int:
@@ -148,31 +132,6 @@ class DeviceArray:
     def _describe(self) -> str:
         shape = ", ".join(map(str, self._shape))
         return f"DeviceArray {self._dtype.value}[{shape}] on {self._device.uri}"
-
-
-def bytes_at(address: int, size: int, owner: object) -> np.ndarray:
-    """Memory as an array of bytes; it and every view of it keep the memory's owner."""
-    memory = (ctypes.c_char * size).from_address(address)
-    memory.owner = owner  # type: ignore[attr-defined]  # lives as long as any view
-    return np.frombuffer(memoryview(memory), np.uint8)
-
-
-def aligned_empty(shape: int | Sequence[int], dtype: "DType | npt.DTypeLike") -> np.ndarray:
-    """A host array, not initialised, at an address that devices can share.
-
-    Args:
-        shape: as `numpy.empty` takes it.
-        dtype: an element type of edgec's, or as NumPy takes it (`np.float32`, `"float32"`).
-
-    Raises:
-        InputError: edgec has no such element type.
-    """
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    dtype = DType.of(dtype)
-    size = math.prod(shape) * dtype.bits // 8
-    raw = np.empty(size + ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + size].view(dtype.numpy).reshape(shape)
 
 
 def copy_in(device: "Device", array: np.ndarray, dtype: DType) -> DeviceArray:
@@ -245,9 +204,3 @@ def dtype_of_hal(element_type: int) -> DType:
         raise ModuleError(
             f"a tensor has the element type {element_type:#x}, unknown here"
         ) from None
-
-
-def _host_device() -> "Device":
-    from edgec.runtime.device import Device
-
-    return Device.open("cpu")

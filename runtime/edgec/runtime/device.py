@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from edgec.runtime.array import DeviceArray, copy_in, dlpack_in, share_in
-from edgec.runtime.drivers import DRIVERS, DeviceStatus, Opened, find_driver
+from edgec.runtime.driver import DeviceStatus, Opened
+from edgec.runtime.drivers import DRIVERS, find_driver
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceMissing, InputError, UsageError
 

@@ -1,275 +1,22 @@
-"""The drivers that edgec knows: what each one finds here, and how it opens a device.
+"""The drivers that edgec knows, by name.
 
 A driver that is not in this build of the runtime is a driver like the others: it finds nothing,
 says why, and refuses to open.
 """
 
-import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
 
-from edgec.runtime.backend import Backend
-from edgec.runtime.errors import DeviceError, DeviceMissing
-from edgec.runtime.iree_backend import IreeBackend
-from edgec.runtime.native import iree_runtime, native_errors
+from edgec.runtime.driver import DeviceStatus, Driver, Opened
+from edgec.runtime.edgert_driver import EdgertDriver
+from edgec.runtime.errors import DeviceMissing
+from edgec.runtime.iree_drivers import LOCAL, GpuDriver, LocalDriver, is_built
+from edgec.runtime.native import iree_runtime
 
-__all__ = ["DRIVERS", "DeviceStatus", "Driver", "Opened", "create_driver", "find_driver"]
+__all__ = ["DRIVERS", "find_driver"]
 
 DRIVERS = ("edgert", "local-task", "local-sync", "vulkan", "cuda", "hip", "metal")
 """The names, in the order they are listed; each stands for a kind of device."""
-
-_LOCAL = {
-    "local-task": "this machine's CPU, on all cores",
-    "local-sync": "this machine's CPU, on the calling thread",
-}
-_PROBE_SECONDS = 60.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeviceStatus:
-    """One device, or one driver without a device: whether it can be used, and if not, why.
-
-    Attributes:
-        uri: what `Device.open` takes.
-        driver: the HAL driver.
-        name: what the driver calls the device; empty where there is none.
-        usable: whether it was opened.
-        runtime: the runtime that drives it, with its version; empty where it is not known.
-        reason: why it is not usable, as one sentence.
-        hint: the command or step that mends it.
-    """
-
-    uri: str
-    driver: str
-    name: str
-    usable: bool
-    runtime: str = ""
-    reason: str = ""
-    hint: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain JSON types."""
-        return {
-            "uri": self.uri,
-            "driver": self.driver,
-            "name": self.name,
-            "usable": self.usable,
-            "runtime": self.runtime,
-            "reason": self.reason,
-            "hint": self.hint,
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Opened:
-    """A device that a driver opened.
-
-    Attributes:
-        backend: the runtime behind it.
-        name: what the driver calls it.
-        runtime: the runtime behind it and its version.
-        native_uri: its URI for IREE's own tools; empty where they do not know it.
-        native_flags: the flags with which IREE's own tools treat it as edgec does.
-    """
-
-    backend: Backend
-    name: str
-    runtime: str
-    native_uri: str = ""
-    native_flags: tuple[str, ...] = ()
-
-
-class Driver(Protocol):
-    """What finds and opens devices of one kind."""
-
-    def probe(self) -> tuple[DeviceStatus, ...]:
-        """What is here; never raises for a device that is missing or broken."""
-        ...
-
-    def open(self, uri: str, path: str, threads: int | None) -> "Opened":
-        """The device.
-
-        Raises:
-            DeviceMissing: there is no such device.
-            DeviceError: it is there and does not open.
-        """
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class LocalDriver:
-    """The CPU; always here."""
-
-    name: str
-
-    def probe(self) -> tuple[DeviceStatus, ...]:
-        """The one device."""
-        return (
-            DeviceStatus(
-                uri=self.name,
-                driver=self.name,
-                name=_LOCAL[self.name],
-                usable=True,
-                runtime=iree_runtime(),
-            ),
-        )
-
-    def open(self, uri: str, path: str, threads: int | None) -> "Opened":
-        """The device; worker threads belong to the driver, so `threads` makes a driver anew."""
-        if path not in ("", "0"):
-            raise DeviceMissing(
-                f"{uri} is not here: {self.name} has one device", hint=f"use {self.name}"
-            )
-        # One worker would only be woken for each kernel by the thread that waits for it: an LSTM of
-        # 600 small ones takes 2.7 ms without workers and 8.5 with one.
-        native = "local-sync" if threads == 1 else self.name
-        with native_errors(f"cannot open {uri}", DeviceError):
-            if threads is None or threads == 1:
-                from iree.runtime import flags, get_driver
-
-                flags.parse_flags(_STACK)
-                hal = get_driver(native).create_default_device()
-                return self._opened(hal, uri, native)
-            hal, flag = _with_threads(self.name, threads)
-        return self._opened(hal, uri, self.name, flag)
-
-    def _opened(self, hal: Any, uri: str, native: str, *flags: str) -> "Opened":
-        _quiet_exit()
-        return Opened(
-            backend=IreeBackend(hal=hal, uri=uri, maps_memory=True),
-            name=_LOCAL[self.name],
-            runtime=iree_runtime(),
-            native_uri=native,
-            native_flags=flags,
-        )
-
-
-def _quiet_exit() -> None:
-    """Devices live to the end of the process; IREE's bindings would report them as leaks."""
-    from iree.runtime._binding import disable_leak_checker
-
-    disable_leak_checker()
-
-
-def _with_threads(name: str, threads: int) -> tuple[Any, str]:
-    """A device with so many workers, and the flag that did it; being the process's, it is put back.
-
-    Callers hold the lock of `Device.open`.
-    """
-    from iree.runtime import flags
-    from iree.runtime._binding import create_hal_driver
-
-    flag = f"--task_topology_group_count={threads}"
-    flags.parse_flags(flag, _STACK)
-    try:
-        return create_hal_driver(name).create_default_device(), flag
-    finally:
-        flags.parse_flags("--task_topology_group_count=0")
-
-
-# Kernels keep up to 256 KiB on the stack (the targets' limit); IREE's default for workers is 128.
-_STACK = "--task_worker_stack_size=1048576"
-
-
-@dataclass(frozen=True, kw_only=True)
-class GpuDriver:
-    """A driver that loads a vendor's library; it is probed in a child process."""
-
-    name: str
-
-    def probe(self) -> tuple[DeviceStatus, ...]:
-        """Every device that a child process found, usable or not."""
-        found, failure = _probe_in_child(self.name)
-        statuses = [
-            DeviceStatus(
-                uri=f"{self.name}://{finding['index']}" if "index" in finding else self.name,
-                driver=self.name,
-                name=str(finding["name"]),
-                usable=bool(finding["usable"]),
-                runtime=iree_runtime(),
-                reason=str(finding["reason"]),
-                hint=str(finding["hint"]),
-            )
-            for finding in found
-        ]
-        if failure or not statuses:
-            statuses.append(
-                DeviceStatus(
-                    uri=self.name,
-                    driver=self.name,
-                    name="",
-                    usable=False,
-                    reason=failure or "nothing was found",
-                    hint="update the GPU's driver",
-                )
-            )
-        return tuple(statuses)
-
-    def open(self, uri: str, path: str, threads: int | None) -> "Opened":
-        """The device with this index or path; the first one without."""
-        try:
-            native = create_driver(self.name)
-            devices = native.query_available_devices()
-        except (RuntimeError, ValueError) as error:
-            raise self._missing(uri) from error
-        if not devices:
-            raise self._missing(uri)
-        wanted = path or "0"
-        chosen = [d for i, d in enumerate(devices) if wanted in (str(i), d["path"])]
-        if not chosen:
-            known = ", ".join(f"{self.name}://{i} ({d['name']})" for i, d in enumerate(devices))
-            raise DeviceMissing(f"{uri} is not here", hint=f"use one of {known}")
-        _refuse_clash(chosen[0]["name"])
-        with native_errors(f"cannot open {uri}", DeviceError, "see `edgec devices`"):
-            hal = native.create_device(chosen[0]["device_id"])
-        _quiet_exit()
-        return Opened(
-            backend=IreeBackend(hal=hal, uri=uri, maps_memory=False),
-            name=chosen[0]["name"],
-            runtime=iree_runtime(),
-            native_uri=f"{self.name}://{chosen[0]['path']}",
-            native_flags=_FLAGS.get(self.name, ()),
-        )
-
-    def _missing(self, uri: str) -> DeviceMissing:
-        """Why it is missing, as a probe tells it."""
-        status = next((s for s in self.probe() if not s.usable), None)
-        reason = status.reason if status else "the driver finds no device"
-        return DeviceMissing(
-            f"{uri} is not here: {reason}", hint=status.hint if status else "see `edgec devices`"
-        )
-
-
-# Flags without which a driver gives wrong answers. The Vulkan driver of IREE 3.13 keeps recorded
-# command buffers for replay and replays them with the buffers of an earlier call: a function that
-# stores two states and returns nothing stores the values of the call before.
-_FLAGS = {"vulkan": ("--vulkan_cached_bda_replay_instances=0",)}
-
-
-@cache
-def create_driver(name: str) -> Any:
-    """IREE's driver of this name, made once with the flags it needs; IREE's own cache has others.
-
-    Raises:
-        RuntimeError, ValueError: IREE's own, when the driver does not start.
-    """
-    from iree.runtime import flags
-    from iree.runtime._binding import create_hal_driver
-
-    flags.parse_flags(*_FLAGS.get(name, ()))
-    return create_hal_driver(name)
-
-
-def _refuse_clash(device: str) -> None:
-    """Mesa's software Vulkan and TensorFlow carry two LLVMs; together they end in a crash."""
-    if "llvmpipe" in device and "tensorflow" in sys.modules:
-        raise DeviceError(
-            f"{device} and TensorFlow cannot work in one process",
-            hint="run the module in a process that does not import tensorflow",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -293,7 +40,7 @@ class AbsentDriver:
             ),
         )
 
-    def open(self, uri: str, path: str, threads: int | None) -> "Opened":
+    def open(self, uri: str, path: str, threads: int | None) -> Opened:
         """Refuse."""
         raise DeviceMissing(f"{uri} is not here: {self.reason}", hint=self.hint)
 
@@ -308,8 +55,6 @@ def find_driver(name: str) -> Driver:
             hint=f"use cpu or one of {', '.join(DRIVERS)}, as in vulkan or vulkan://1",
         )
     if name == "edgert":
-        from edgec.runtime.edgert_driver import EdgertDriver
-
         return EdgertDriver()
     if not iree_runtime():
         return AbsentDriver(
@@ -317,11 +62,9 @@ def find_driver(name: str) -> Driver:
             reason="it needs IREE's runtime, which is not installed",
             hint="pip install edgec, or iree-base-runtime alone",
         )
-    if name in _LOCAL:
+    if name in LOCAL:
         return LocalDriver(name=name)
-    from iree.runtime import HalDriver
-
-    if name in HalDriver.query():
+    if is_built(name):
         return GpuDriver(name=name)
     return AbsentDriver(
         name=name,
@@ -331,26 +74,3 @@ def find_driver(name: str) -> Driver:
 
 
 _ELSEWHERE = {"metal": "run on macOS: iree-base-runtime has the driver there"}
-
-
-def _probe_in_child(driver: str) -> tuple[list[dict[str, Any]], str]:
-    """The findings that a child printed, and how it failed if it did."""
-    command = [sys.executable, "-m", "edgec.runtime.probe", driver]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False
-        )
-        output, failure = done.stdout, ""
-        if done.returncode < 0:
-            failure = f"the {driver} driver crashed while it was asked (signal {-done.returncode})"
-        elif done.returncode > 0:
-            last = (done.stderr.strip().splitlines() or [""])[-1]
-            failure = f"the {driver} driver could not be asked: {last}"
-    except subprocess.TimeoutExpired as error:
-        partial = error.stdout or b""
-        output = partial.decode() if isinstance(partial, bytes) else partial
-        failure = f"the {driver} driver did not answer within {_PROBE_SECONDS:.0f} s"
-    except OSError as error:
-        output, failure = "", f"no process could be started: {error}"
-    findings = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    return findings, failure if not any(f["usable"] for f in findings) else ""

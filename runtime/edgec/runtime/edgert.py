@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from edgec.runtime.array import ALIGNMENT, aligned_empty, bytes_at
 from edgec.runtime.dtypes import DType
 from edgec.runtime.edgert_native import (
     DONE,
@@ -35,6 +34,7 @@ from edgec.runtime.edgert_native import (
     open_library,
 )
 from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, InputError, ModuleError
+from edgec.runtime.host_memory import ALIGNMENT, aligned_empty, bytes_at
 
 __all__ = [
     "EdgertCall",

@@ -1,6 +1,6 @@
 """edgert's driver: finds or builds its library, and opens the CPU by it."""
 
-from edgec.runtime.drivers import DeviceStatus, Opened
+from edgec.runtime.driver import DeviceStatus, Opened
 from edgec.runtime.errors import DeviceMissing, EdgecError
 
 __all__ = ["EdgertDriver"]

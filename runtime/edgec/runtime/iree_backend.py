@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from edgec.runtime.array import bytes_at
 from edgec.runtime.backend import Program
 from edgec.runtime.dlpack import CPU
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceError, ModuleError
+from edgec.runtime.host_memory import bytes_at
 from edgec.runtime.module import Module
 from edgec.runtime.native import native_errors
 from edgec.runtime.parameters import WeightsFile

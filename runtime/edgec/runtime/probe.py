@@ -106,7 +106,7 @@ def _load(*names: str) -> ctypes.CDLL | None:
 
 def _devices(driver: str) -> Iterator[Finding]:
     """Every device of a driver, opened once to see whether it works."""
-    from edgec.runtime.drivers import create_driver
+    from edgec.runtime.iree_drivers import create_driver
     from edgec.runtime.native import status_text
 
     hint = f"see the driver's own tools; the runtime's {driver} driver refuses"

@@ -1,4 +1,4 @@
-"""A Keras model that lives on another backend than JAX: saved, and traced in a child on JAX.
+"""A Keras model that lives on another backend than JAX: saved, and traced in a child (`on_jax`).
 
 Keras' backend is fixed for a process, so the child is a fresh one. The golden answers are the
 original model's own, from this process, so that the move is proven with the rest.
@@ -21,13 +21,17 @@ from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.extras import need
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime import tree
-from edgec.runtime.errors import EdgecError, ExportError, SourceError
+from edgec.runtime.errors import EdgecError, ExportError
 
-__all__ = ["NotReopened", "trace_in_child"]
+__all__ = ["ANSWER", "HINT", "MODELS", "TASK", "NotReopened", "trace_in_child"]
 
-_MODELS = "model{}.keras"
-_TASK = "task.pickle"
-_ANSWER = "answer.pickle"
+MODELS = "model{}.keras"
+TASK = "task.pickle"
+ANSWER = "answer.pickle"
+"""What lies in the folder that parent and child share."""
+
+HINT = "run with KERAS_BACKEND=jax in the environment, so that the model is built on JAX"
+"""What helps whatever failed on the way."""
 
 
 class NotReopened(ExportError):
@@ -46,28 +50,28 @@ def trace_in_child(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction,
         folder = Path(name)
         for number, entry in enumerate(bundle.entries):
             try:
-                entry.function.save(folder / _MODELS.format(number))
+                entry.function.save(folder / MODELS.format(number))
             except Exception as error:
                 raise NotReopened(
-                    f"the Keras model {entry.name} cannot be saved: {error}", hint=_HINT
+                    f"the Keras model {entry.name} cannot be saved: {error}", hint=HINT
                 ) from error
         entries = tuple(
             replace(e, function=None, inputs=_plain(e.inputs), kwargs=_plain(e.kwargs))
             for e in bundle.entries
         )
         task = (replace(bundle, entries=entries), dynamic)
-        (folder / _TASK).write_bytes(pickle.dumps(task))
+        (folder / TASK).write_bytes(pickle.dumps(task))
         child = subprocess.run(
-            [sys.executable, "-m", __name__, name],
+            [sys.executable, "-m", f"{__package__}.on_jax", name],
             env={**os.environ, "KERAS_BACKEND": "jax"},
             capture_output=True,
             text=True,
             check=False,
         )
-        answer = folder / _ANSWER
+        answer = folder / ANSWER
         if not answer.exists():
             last = child.stderr.strip().splitlines()[-1:] or [f"exit code {child.returncode}"]
-            raise ExportError(f"tracing on JAX in a child process failed: {last[0]}", hint=_HINT)
+            raise ExportError(f"tracing on JAX in a child process failed: {last[0]}", hint=HINT)
         result = pickle.loads(answer.read_bytes())
     if isinstance(result, EdgecError):
         raise result
@@ -75,9 +79,6 @@ def trace_in_child(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction,
         _with_own_answers(entry.function, traced)
         for entry, traced in zip(bundle.entries, result, strict=True)
     )
-
-
-_HINT = "run with KERAS_BACKEND=jax in the environment, so that the model is built on JAX"
 
 
 def _with_own_answers(model: Any, traced: TracedFunction) -> TracedFunction:
@@ -106,29 +107,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_plain(child) for child in value)
     return np.asarray(keras.ops.convert_to_numpy(value))
-
-
-def _child(folder: Path) -> None:
-    from edgec.exporters.from_keras import export as from_keras
-
-    bundle, dynamic = pickle.loads((folder / _TASK).read_bytes())
-    result: EdgecError | tuple[TracedFunction, ...]
-    try:
-        models = [
-            from_keras.load(folder / _MODELS.format(number), signatures=()).entries[0].function
-            for number in range(len(bundle.entries))
-        ]
-        entries = tuple(replace(e, function=m) for e, m in zip(bundle.entries, models, strict=True))
-        result = from_keras.trace(replace(bundle, entries=entries), dynamic=dynamic)
-    except SourceError as error:
-        result = NotReopened(error.what, where=error.where, hint=_HINT, log=error.log)
-    except EdgecError as error:
-        result = type(error)(error.what, where=error.where, hint=_HINT, log=error.log)
-    (folder / _ANSWER).write_bytes(pickle.dumps(result))
-
-
-if __name__ == "__main__":
-    # Through the module's own name, so that what is pickled can be found again.
-    from edgec.exporters.from_keras import elsewhere
-
-    elsewhere._child(Path(sys.argv[1]))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from edgec.runtime.array import aligned_empty
+from edgec.runtime.host_memory import aligned_empty
 from edgec.runtime.lite.errors import CannotResize, InvalidArgument
 from edgec.runtime.signature import Dim, TensorSpec
 
