@@ -91,7 +91,7 @@ def make_package(
 
 
 def check_package(
-    kind: str, destination: Path, options: PackageOptions = PackageOptions()
+    kind: str, destination: Path | str, options: PackageOptions = PackageOptions()
 ) -> tuple[Target, ...]:
     """What a package would be compiled for; a package that cannot be made is refused here.
 
@@ -106,7 +106,7 @@ def check_package(
     targets = targets_of(chosen, options.targets)
     if _links(chosen, options):
         targets = _one_each(targets, chosen_by_user=bool(options.targets))
-    refuse_occupied(destination, replace=options.replace)
+    refuse_occupied(Path(destination), replace=options.replace)
     return targets
 
 
