@@ -8,6 +8,7 @@ gathered from, as far as that goes.
 A module imported only by a pass that runs; it needs the compiler.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,7 @@ from edgec.toolchain.ir.read import integers, numbers_of, shape_of
 from edgec.toolchain.match.description import Array, Description
 from edgec.toolchain.match.separable import Separable, identity
 
-__all__ = ["Resample", "find_resamples"]
+__all__ = ["Resample", "find_resamples", "in_order"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -64,6 +65,36 @@ def find_resamples(block: Any, known: Constants) -> list[Resample]:
         for value, resample in reading.found.items()
         if len(resample.map.terms) == 1 and not reading.passes_on(value)
     ]
+
+
+def in_order(op: Any, known: Constants) -> tuple[Any, int] | None:
+    """What a gather takes neighbouring elements from, in order, and the place of the first.
+
+    PyTorch writes views of memory (`as_strided`, in its group norms) as gathers of every element,
+    whose indices of two axes change along one.
+    """
+    if op.name != "stablehlo.gather":
+        return None
+    operand, indices = op.operands
+    sizes = [size or 0 for size in shape_of(operand)]
+    numbers = numbers_of(op.attributes["dimension_numbers"])
+    starts = numbers.get("start_index_map", [])
+    single = all(n == 1 for n in integers(op, "slice_sizes")) and not numbers.get("offset_dims")
+    if not single or 0 in sizes or sorted(starts) != list(range(len(sizes))):
+        return None
+    if not 0 < math.prod(_sizes(op)) <= math.prod(sizes):
+        return None
+    (vector,) = numbers.get("index_vector_dim", [0])
+    components = _components(indices, vector, len(starts), known)
+    if components is None:
+        return None
+    places = np.zeros((), np.int64)
+    for axis, size in enumerate(sizes):
+        table = components[starts.index(axis)].astype(np.int64)
+        places = places * size + np.clip(table, 0, size - 1)
+    flat = np.broadcast_to(places, _sizes(op)).reshape(-1)
+    straight = bool((flat == flat[0] + np.arange(len(flat))).all())
+    return (operand, int(flat[0])) if straight else None
 
 
 class _Reading:

@@ -40,6 +40,7 @@ from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.simplify.canonicalise import Canonicalise
 from edgec.toolchain.passes.simplify.channels_last import ChannelsLast
 from edgec.toolchain.passes.simplify.error_functions import ErrorFunctions
+from edgec.toolchain.passes.simplify.fold_constants import FoldConstants
 from edgec.toolchain.passes.simplify.fold_scales import FoldScales
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 from edgec.toolchain.passes.simplify.pointwise_products import PointwiseProducts
@@ -87,6 +88,7 @@ class Pass(Protocol):
 CATALOGUE: tuple[type[Pass], ...] = (
     InlineCalls,
     Canonicalise,
+    FoldConstants,
     DynamicShapes,
     SeparableGathers,
     UnrollRotations,
