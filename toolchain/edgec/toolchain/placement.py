@@ -63,11 +63,12 @@ def share_of(module: Any, answers: Answers) -> KernelShare:
 
 def _reasons(answers: Answers) -> dict[tuple[str, str], str]:
     """Why the device declined what was found at an operation, by its name and line."""
-    return {
-        (each.operation, each.where or ""): each.outcome.reason
-        for each in answers
-        if isinstance(each.outcome, Declined)
-    }
+    found: dict[tuple[str, str], str] = {}
+    for each in answers:
+        if isinstance(each.outcome, Declined):
+            for name, where in (*each.others, (each.operation, each.where)):
+                found[name, where or ""] = each.outcome.reason
+    return found
 
 
 def _plain_reason(name: str) -> str:

@@ -5,7 +5,7 @@ A description (`edgec.toolchain.match`) is matched once. Each device's folder in
 what share of the program edgec's own kernels do, and what was left to the compiler and why.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,6 +57,7 @@ class Answer:
         where: the user's own line, as `file:line`, where it is known.
         work: how much that is.
         outcome: the device's answer.
+        others: names and lines of more operations that it was read from.
     """
 
     what: str
@@ -64,6 +65,7 @@ class Answer:
     where: str | None
     work: Work
     outcome: Kernel | Declined
+    others: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass(kw_only=True)
@@ -78,7 +80,14 @@ class Answers:
     before: Work | None = None
     given: list[Answer] = field(default_factory=list)
 
-    def record(self, op: Any, what: str, work: Work, outcome: Kernel | Declined) -> bool:
+    def record(
+        self,
+        op: Any,
+        what: str,
+        work: Work,
+        outcome: Kernel | Declined,
+        others: Iterable[Any] = (),
+    ) -> bool:
         """Keep an answer; whether it is a kernel.
 
         Args:
@@ -86,6 +95,7 @@ class Answers:
             what: what is computed, in a few words.
             work: how much that is.
             outcome: the device's answer.
+            others: more operations that it was read from.
         """
         from edgec.toolchain.ir.places import source_line
 
@@ -96,6 +106,7 @@ class Answers:
                 where=source_line(op),
                 work=work,
                 outcome=outcome,
+                others=tuple((each.name, source_line(each)) for each in others),
             )
         )
         return isinstance(outcome, Kernel)

@@ -3,18 +3,16 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
-import math
 import struct
 from typing import Any
 
 from iree.compiler import ir
 
-from edgec.toolchain.ir.write import shape
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.spec import Declined
+from edgec.toolchain.kernels.spec import Declined, Kernel, Origin, Work
 from edgec.toolchain.match.description import validate
-from edgec.toolchain.match.norm import Norm, ends, made_by, variance
+from edgec.toolchain.match.norm import Norm, NotANorm, find_norms, longest
 
 __all__ = ["rewrite_norm"]
 
@@ -23,42 +21,69 @@ _BLOCKS = (1024, 4096)
 
 
 def rewrite_norm(op: Any, library: Library) -> None:
-    """Replace what ends after `op`, an rsqrt, by a kernel, if it is a norm that one takes."""
-    found = variance(op.operands[0])
+    """Replace what ends after `op`, a root, by a kernel, if it is a norm that one takes."""
+    found = find_norms(op)
     if found is None:
         return
-    centre, eps = found
-    width = shape(centre.value)[-1]
-    if width % 8 or width > _BLOCKS[-1] or not centre.value.type.has_static_shape:
+    if isinstance(found, NotANorm):
+        library.answers.record(op, "norm", Work(), Declined(reason=found.reason), found.sums)
         return
-    candidates = list(ends(op.results[0], centre, width))
-    sources: list[Any] = [v for v in (_narrow(centre.value), centre.value) if v is not None]
-    found_ends = [
-        (source, end)
-        for source in sources
-        for end in candidates
-        if end[0].type.element_type == source.type.element_type
-        and str(source.type.element_type) in _ELEMENTS
-    ]
-    if not found_ends:
+    best = longest(found)
+    upto = found[: found.index(best) + 1]
+    # The longest end that is as wide as the tensor before it was widened.
+    norm = next((n for n in reversed(upto) if _kind(n.value) == _kind(n.source)), best)
+    reason = _refused(norm)
+    if reason is not None:
+        answer = Declined(reason=reason)
+        library.answers.record(op, str(norm), norm.work, answer, norm.operations)
         return
-    # The narrowest source first, the longest end last.
-    source = found_ends[0][0]
-    last, scale, shift = [end for value, end in found_ends if value == source][-1]
+    validate(norm, "norm")
+    origin = Origin(name=op.name, location=op.location)
+    results = _call(norm, library)
+    if isinstance(results, Declined):
+        library.answers.record(origin, str(norm), norm.work, results, norm.operations)
+        return
+    replace(norm.value, results[0])
+    library.answers.record(origin, str(norm), norm.work, Kernel(name="norm"))
+
+
+def _refused(norm: Norm) -> str | None:
+    """Why the kernel does not take it."""
+    if norm.rows is None:
+        return "rows whose elements lie apart"
+    width = norm.rows[1]
+    columns = [each for each in (norm.scale, norm.shift) if each is not None]
+    if any(each.axes != norm.summed for each in columns):
+        return "scales that are not one a column"
+    if width % 8 or width > _BLOCKS[-1]:
+        return f"rows of {width} elements"
+    kind = _kind(norm.source)
+    if kind != _kind(norm.value) or kind not in _ELEMENTS:
+        return f"{kind} to {_kind(norm.value)}"
+    kinds = {_kind(each.value) for each in columns} or {kind}
+    if len(kinds) > 1 or not kinds <= {kind, "f32"}:
+        return f"scales of {' and '.join(sorted(kinds))}"
+    return None
+
+
+def _kind(value: Any) -> str:
+    return str(value.type.element_type)
+
+
+def _call(norm: Norm, library: Library) -> Any:
+    """The result of the kernel, or why there is none."""
+    rows, width = norm.rows or (0, 0)
+    source, last = norm.source, norm.value
     element = source.type.element_type
+    scale, shift = (None if c is None else c.value for c in (norm.scale, norm.shift))
     given = [v for v in (scale, shift) if v is not None]
-    kinds = {str(v.type.element_type) for v in given} or {str(element)}
-    if len(kinds) > 1 or not kinds <= {str(element), "f32"}:
-        return
-    match = Norm(source=source, mean=centre.mean, epsilon=eps, scale=scale, shift=shift, value=last)
-    validate(match, "norm")
-    what = (scale is not None) | (shift is not None) << 1 | (kinds == {"f32"}) << 2
-    what |= (not centre.mean) << 3
+    what = (scale is not None) | (shift is not None) << 1
+    what |= (bool(given) and _kind(given[0]) == "f32") << 2
+    what |= (not norm.mean) << 3
     block = next(n for n in _BLOCKS if n >= width)
-    bits = struct.unpack("<i", struct.pack("<f", eps))[0]
-    rows = math.prod(shape(source)) // width
+    bits = struct.unpack("<i", struct.pack("<f", norm.epsilon))[0]
     with ir.InsertionPoint(last.owner.operation):
-        results = library.call(
+        return library.call(
             Launch(
                 name=f"norm_{block}_{element}",
                 source="norm",
@@ -73,13 +98,3 @@ def rewrite_norm(op: Any, library: Library) -> None:
                 multiples={"width": 8},
             )
         )
-        if not isinstance(results, Declined):
-            replace(last, results[0])
-
-
-def _narrow(value: Any) -> Any | None:
-    """The f16 or bf16 tensor that a value of f32 was widened from."""
-    op = made_by(value, "convert")
-    if op is None or str(op.operands[0].type.element_type) not in _ELEMENTS[:2]:
-        return None
-    return op.operands[0]

@@ -10,6 +10,7 @@ from edgec.toolchain.kernels.cuda.convolutions import place_convolution
 from edgec.toolchain.kernels.cuda.library import Library
 from edgec.toolchain.kernels.cuda.norms import rewrite_norm
 from edgec.toolchain.kernels.cuda.products import rewrite_product
+from edgec.toolchain.match.norm import ROOTS
 from edgec.toolchain.match.product import sum_in_f32, top_operations
 
 __all__ = ["place_kernels"]
@@ -21,7 +22,7 @@ def place_kernels(module: Any, library: Library) -> None:
     # product before them stores.
     for name, rewrite in (
         ("stablehlo.dot_general", rewrite_attention),
-        ("stablehlo.rsqrt", rewrite_norm),
+        *((name, rewrite_norm) for name in ROOTS),
         ("stablehlo.convolution", place_convolution),
         ("stablehlo.dot_general", rewrite_product),
     ):

@@ -55,13 +55,18 @@ class VulkanKernels:
         from edgec.toolchain.kernels.vulkan.attentions import place_attention
         from edgec.toolchain.kernels.vulkan.convolutions import place_convolution
         from edgec.toolchain.kernels.vulkan.library import Library
+        from edgec.toolchain.kernels.vulkan.norms import answer_norm
         from edgec.toolchain.kernels.vulkan.products import rewrite_product
+        from edgec.toolchain.match.norm import ROOTS
         from edgec.toolchain.match.product import top_operations
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             library = Library(module, self.kernels, self.answers)
             for op in top_operations(module, "stablehlo.dot_general"):
                 place_attention(op, library)
+            for name in ROOTS:
+                for op in top_operations(module, name):
+                    answer_norm(op, self.answers)
             for op in top_operations(module, "stablehlo.convolution"):
                 place_convolution(op, library)
             for op in top_operations(module, "stablehlo.dot_general"):

@@ -1,6 +1,6 @@
 """The frame of a kernel: a `stream.executable`, its bindings, its constants and its ranges."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 __all__ = ["Writer"]
@@ -15,12 +15,14 @@ class Writer:
         workgroups: how many there are in each of three dimensions.
         sizes: elements of each binding; the last is the result.
         kinds: the type of each binding's elements; f32 where it is not said.
+        shapes: in place of `sizes`, the axes of each binding's memory.
     """
 
     name: str
     workgroups: tuple[int, int, int]
     sizes: list[int]
     kinds: tuple[str, ...] = ()
+    shapes: tuple[Sequence[int], ...] = ()
     _count: int = 0
     _constants: dict[int, str] = field(default_factory=dict)
 
@@ -37,12 +39,15 @@ class Writer:
     def memory(self, binding: int) -> str:
         """The type of a binding's memory."""
         kind = self.kinds[binding] if self.kinds else "f32"
-        return f"memref<{self.sizes[binding]}x{kind}>"
+        axes = self.shapes[binding] if self.shapes else [self.sizes[binding]]
+        return f"memref<{''.join(f'{size}x' for size in axes)}{kind}>"
 
     def text(self, body: Iterable[str]) -> str:
         """The whole executable. The body may use `%m0`… (the bindings) and `%wx`, `%wy`, `%wz`."""
         inner = [*self._opening(), *body]
-        bindings = ", ".join(f"%b{i}: !stream.binding" for i in range(len(self.sizes)))
+        bindings = ", ".join(
+            f"%b{i}: !stream.binding" for i in range(len(self.shapes or self.sizes))
+        )
         counts = [
             f"    %{letter} = arith.constant {size} : index"
             for letter, size in zip("xyz", self.workgroups, strict=True)
@@ -68,7 +73,7 @@ class Writer:
 
     def _opening(self) -> Iterator[str]:
         zero = self.index(0)
-        for i in range(len(self.sizes)):
+        for i in range(len(self.shapes or self.sizes)):
             yield (
                 f"%m{i} = stream.binding.subspan %b{i}[{zero}] : !stream.binding "
                 f"-> {self.memory(i)}"
