@@ -1,5 +1,6 @@
 """Weights beside the module: safetensors and IRPA, in place where they lie well."""
 
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,6 +81,34 @@ def test_safetensors(module, device, library, tmp_path: Path) -> None:
 def test_irpa(module, device, library, tmp_path: Path) -> None:
     weights = EdgertWeights(_irpa(tmp_path / "w.irpa"), library=library)
     _check(EdgertSession(module, device, weights=weights), np.full(6, 0.25, np.float32))
+
+
+@pytest.mark.parametrize("shift", [0, 4])
+def test_a_files_bytes_in_memory_are_used_in_place_and_copied_where_they_lie_badly(
+    shift: int, module, device, library, tmp_path: Path
+) -> None:
+    data = np.fromfile(_safetensors(tmp_path / "w.safetensors"), np.uint8)
+    room = np.zeros(data.size + 128, np.uint8)
+    start = -room.ctypes.data % 64 + shift
+    room[start : start + data.size] = data
+    weights = EdgertWeights(room[start : start + data.size], library=library)
+    session = EdgertSession(module, device, weights=weights)
+    weights.close()
+    _check(session, B)
+    gone = weakref.ref(room)
+    del room, data, weights
+    assert gone() is not None
+    session.close()
+    assert gone() is None
+
+
+def test_a_damaged_files_bytes_are_let_go(library) -> None:
+    data = np.full(64, 0xFF, np.uint8)
+    gone = weakref.ref(data)
+    with pytest.raises(ModuleError, match="cut short"):
+        EdgertWeights(data, library=library)
+    del data
+    assert gone() is None
 
 
 def test_weights_may_be_closed_before_the_session(module, device, library, tmp_path) -> None:

@@ -33,6 +33,7 @@ MAY_IMPORT = {
         "edgec.toolchain.program",
         "edgec.toolchain.load",
         "edgec.toolchain.stablehlo",
+        "edgec.toolchain.weights_file",
         "edgec.targets",
         "edgec.runtime",
     ),

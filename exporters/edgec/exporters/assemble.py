@@ -16,7 +16,6 @@ import numpy as np
 from edgec.exporters.lift_weights import WeightLifter
 from edgec.exporters.portable import to_portable
 from edgec.exporters.traced import TracedFunction
-from edgec.exporters.weights_file import check_weights_path, write_weights
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError
 from edgec.runtime.golden import Golden, GoldenCall
@@ -35,6 +34,7 @@ from edgec.toolchain.program import (
     Weights,
 )
 from edgec.toolchain.stablehlo import parse_stablehlo
+from edgec.toolchain.weights_file import check_weights_path, write_weights
 
 __all__ = ["WEIGHTS_SCOPE", "assemble", "dense", "weights_beside"]
 

@@ -13,10 +13,10 @@ from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.frameworks import Framework, framework_of, named
 from edgec.exporters.given_inputs import with_inputs
 from edgec.exporters.source import is_stablehlo, open_source
-from edgec.exporters.weights_file import check_weights_path
 from edgec.runtime.errors import UsageError
 from edgec.runtime.signature import Dim
 from edgec.toolchain.program import Program, Provenance
+from edgec.toolchain.weights_file import check_weights_path
 
 __all__ = ["export", "export_source"]
 

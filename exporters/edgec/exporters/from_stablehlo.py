@@ -8,7 +8,6 @@ from typing import Any
 from edgec.exporters.assemble import weights_beside
 from edgec.exporters.lift_weights import WeightLifter
 from edgec.exporters.portable import to_portable
-from edgec.exporters.weights_file import check_weights_path, write_weights
 from edgec.runtime.errors import SourceError, UsageError
 from edgec.runtime.golden import Golden
 from edgec.toolchain.load import load_program
@@ -21,6 +20,7 @@ from edgec.toolchain.program import (
     ProgramInfo,
 )
 from edgec.toolchain.stablehlo import parse_stablehlo
+from edgec.toolchain.weights_file import check_weights_path, write_weights
 
 __all__ = ["export_file"]
 

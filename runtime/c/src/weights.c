@@ -15,6 +15,7 @@ static void weights_destroy(edgert_object *object) {
     edgert_deallocate(&object->allocator, self->entries[i].name);
   edgert_deallocate(&object->allocator, self->entries);
   edgert_mapping_close(&self->mapping, &object->allocator);
+  if (self->release) self->release(self->user);
 }
 
 static const edgert_kind weights_kind = {"edgert.weights", weights_destroy};
@@ -67,8 +68,8 @@ static void weights_read_place(edgert_json *json, uint64_t out[2]) {
 }
 
 static edgert_status weights_read_safetensors(edgert_weights *self, edgert_error *error) {
-  const uint8_t *data = self->mapping.data;
-  size_t size = self->mapping.size;
+  const uint8_t *data = (const uint8_t *)self->bytes.data;
+  size_t size = self->bytes.size;
   uint64_t header = edgert_load_u64(data);
   if (header > size - 8) return weights_damaged(error, "it is cut short");
   edgert_json json = edgert_json_begin((const char *)data + 8, (size_t)header);
@@ -95,8 +96,8 @@ static edgert_status weights_read_safetensors(edgert_weights *self, edgert_error
 /* --- IRPA ------------------------------------------------------------------------------------- */
 
 static edgert_status weights_read_irpa(edgert_weights *self, edgert_error *error) {
-  const uint8_t *data = self->mapping.data;
-  uint64_t size = self->mapping.size;
+  const uint8_t *data = (const uint8_t *)self->bytes.data;
+  uint64_t size = self->bytes.size;
   if (size < WEIGHTS_IRPA_HEADER) return weights_damaged(error, "it is cut short");
   if (edgert_load_u16(data + 4) != 0 || edgert_load_u64(data + 16) != 0)
     return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "the weights file is of another version");
@@ -160,23 +161,25 @@ static int weights_compare(const void *a, const void *b) {
   return first->name_size < second->name_size ? -1 : first->name_size > second->name_size;
 }
 
-edgert_status edgert_weights_open(const char *path, const edgert_allocator *allocator,
-                                  edgert_weights **out_weights, edgert_error *error) {
-  *out_weights = NULL;
-  edgert_error_clear(error);
+static edgert_status weights_create(const edgert_allocator *allocator, edgert_weights **out,
+                                    edgert_error *error) {
   edgert_allocator chosen = edgert_allocator_or_default(allocator);
   void *made;
-  edgert_status status =
-      edgert_object_create(&chosen, &weights_kind, sizeof **out_weights, &made, error);
-  if (status != EDGERT_OK) return status;
-  edgert_weights *self = made;
-  status = edgert_mapping_open(path, &chosen, &self->mapping, error);
-  if (status == EDGERT_OK && self->mapping.size < 8)
+  edgert_status status = edgert_object_create(&chosen, &weights_kind, sizeof **out, &made, error);
+  *out = status == EDGERT_OK ? made : NULL;
+  return status;
+}
+
+/* The entries of `bytes`, in order; `self` is released where that fails. */
+static edgert_status weights_read(edgert_weights *self, edgert_weights **out_weights,
+                                  edgert_error *error) {
+  edgert_status status = EDGERT_OK;
+  if (self->bytes.size < 8)
     status = weights_damaged(error, "it is cut short");
-  if (status == EDGERT_OK)
-    status = edgert_load_u32(self->mapping.data) == WEIGHTS_IRPA
-                 ? weights_read_irpa(self, error)
-                 : weights_read_safetensors(self, error);
+  else if (edgert_load_u32(self->bytes.data) == WEIGHTS_IRPA)
+    status = weights_read_irpa(self, error);
+  else
+    status = weights_read_safetensors(self, error);
   if (status == EDGERT_OK && self->count)
     qsort(self->entries, self->count, sizeof *self->entries, weights_compare);
   if (status != EDGERT_OK)
@@ -184,6 +187,39 @@ edgert_status edgert_weights_open(const char *path, const edgert_allocator *allo
   else
     *out_weights = self;
   return status;
+}
+
+edgert_status edgert_weights_open(const char *path, const edgert_allocator *allocator,
+                                  edgert_weights **out_weights, edgert_error *error) {
+  *out_weights = NULL;
+  edgert_error_clear(error);
+  edgert_weights *self;
+  edgert_status status = weights_create(allocator, &self, error);
+  if (status != EDGERT_OK) return status;
+  status = edgert_mapping_open(path, &self->object.allocator, &self->mapping, error);
+  if (status != EDGERT_OK) {
+    edgert_release(self);
+    return status;
+  }
+  self->bytes = (edgert_text){(const char *)self->mapping.data, self->mapping.size};
+  return weights_read(self, out_weights, error);
+}
+
+edgert_status edgert_weights_wrap(const void *data, size_t data_size, void (*release)(void *user),
+                                  void *user, const edgert_allocator *allocator,
+                                  edgert_weights **out_weights, edgert_error *error) {
+  *out_weights = NULL;
+  edgert_error_clear(error);
+  edgert_weights *self;
+  edgert_status status = weights_create(allocator, &self, error);
+  if (status != EDGERT_OK) {
+    if (release) release(user);
+    return status;
+  }
+  self->release = release;
+  self->user = user;
+  self->bytes = (edgert_text){data, data_size};
+  return weights_read(self, out_weights, error);
 }
 
 const edgert_weight *edgert_weights_find(const edgert_weights *self, edgert_text name) {

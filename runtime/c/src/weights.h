@@ -17,7 +17,10 @@ typedef struct edgert_weight {
 
 struct edgert_weights {
   edgert_object object;
-  edgert_mapping mapping;
+  edgert_mapping mapping; /* empty where the bytes are the caller's */
+  edgert_text bytes;      /* the whole file */
+  void (*release)(void *user);
+  void *user;
   edgert_weight *entries; /* sorted by name */
   size_t count, capacity;
 };

@@ -248,17 +248,23 @@ class EdgertWeights(_Handle):
 
     _release = "weights_release"
 
-    def __init__(self, path: Path | str, *, library: Any = None) -> None:
-        """Map a file.
+    def __init__(self, source: Path | str | np.ndarray, *, library: Any = None) -> None:
+        """Map a file, or take a file's bytes (u8) where they are.
 
         Raises:
             ModuleError: it cannot be read or is damaged.
         """
         super().__init__(library or open_library(), None)
         out, error = ctypes.c_void_p(), Error()
-        status = self.library.weights_open(
-            os.fsencode(path), None, ctypes.byref(out), ctypes.byref(error)
-        )
+        if isinstance(source, np.ndarray):
+            status = self.library.weights_wrap(
+                *(source.ctypes.data, source.nbytes, _LET_GO, _hold((source, None)), None),
+                *(ctypes.byref(out), ctypes.byref(error)),
+            )
+        else:
+            status = self.library.weights_open(
+                os.fsencode(source), None, ctypes.byref(out), ctypes.byref(error)
+            )
         self.library.check(status, error, ModuleError)
         self.pointer = out.value
 

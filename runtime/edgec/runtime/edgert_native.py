@@ -150,6 +150,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "module_input": (_STATUS, (_POINTER, _SIZE, _SIZE, ctypes.POINTER(NativeArgument), _ERROR)),
     "module_output": (_STATUS, (_POINTER, _SIZE, _SIZE, ctypes.POINTER(NativeArgument), _ERROR)),
     "weights_open": (_STATUS, (ctypes.c_char_p, _POINTER, _OUT, _ERROR)),
+    "weights_wrap": (_STATUS, (_POINTER, _SIZE, _POINTER, _POINTER, _POINTER, _OUT, _ERROR)),
     "weights_release": (None, (_POINTER,)),
     "tensor_wrap": (
         _STATUS,

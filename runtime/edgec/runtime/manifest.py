@@ -19,7 +19,7 @@ from edgec.runtime.fitness import check_fits, default_device
 from edgec.runtime.module import Module
 from edgec.runtime.signature import Signature
 
-__all__ = ["MANIFEST", "SCHEMA", "Manifest", "Needs", "Variant"]
+__all__ = ["MANIFEST", "SCHEMA", "Manifest", "Needs", "SharedFile", "Variant"]
 
 MANIFEST = "manifest.json"
 """The file's name, at the top of a package."""
@@ -71,6 +71,38 @@ class Needs:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SharedFile:
+    """A file of weights that the variants of a package share.
+
+    Attributes:
+        file: where it is, relative to the manifest, with `/`; in the folder of the modules.
+        sha256: of the file, in hexadecimal.
+        size: bytes of the file.
+    """
+
+    file: str
+    sha256: str
+    size: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        return {"file": self.file, "sha256": self.sha256, "size": self.size}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "SharedFile":
+        """The inverse of `to_json`.
+
+        Raises:
+            ModuleError: the file lies outside the package.
+        """
+        return cls(
+            file=_inside(str(value["file"])),
+            sha256=str(value["sha256"]),
+            size=int(value["size"]),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Variant:
     """One module of a package.
 
@@ -105,12 +137,8 @@ class Variant:
         Raises:
             ModuleError: the file lies outside the package.
         """
-        file = str(value["file"])
-        path = PurePosixPath(file)
-        if path.is_absolute() or ".." in path.parts or "\\" in file:
-            raise ModuleError(f"the manifest names a file outside the package: {file}")
         return cls(
-            file=file,
+            file=_inside(str(value["file"])),
             target=str(value["target"]),
             sha256=str(value["sha256"]),
             size=int(value["size"]),
@@ -128,6 +156,7 @@ class Manifest:
         edgec: the version of edgec that made it.
         signatures: the functions that every variant has.
         variants: in the order in which a runtime tries them.
+        weights: what the variants share, where there is such a file.
     """
 
     name: str
@@ -135,6 +164,7 @@ class Manifest:
     edgec: str
     signatures: tuple[Signature, ...]
     variants: tuple[Variant, ...]
+    weights: SharedFile | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
@@ -145,6 +175,7 @@ class Manifest:
             "edgec": self.edgec,
             "signatures": [signature.to_json() for signature in self.signatures],
             "variants": [variant.to_json() for variant in self.variants],
+            "weights": None if self.weights is None else self.weights.to_json(),
         }
 
     def text(self) -> str:
@@ -174,12 +205,14 @@ class Manifest:
                     f"{file} has format {schema}, and this edgec reads {SCHEMA}",
                     hint="make the package again, or use the edgec that made it",
                 )
+            weights = value.get("weights")
             return cls(
                 name=str(value["name"]),
                 kind=str(value["kind"]),
                 edgec=str(value["edgec"]),
                 signatures=tuple(map(Signature.from_json, value["signatures"])),
                 variants=tuple(map(Variant.from_json, value["variants"])),
+                weights=None if weights is None else SharedFile.from_json(weights),
             )
         except ModuleError:
             raise
@@ -203,6 +236,20 @@ def variant_of(module: Module, file: str) -> Variant:
         size=len(data),
         needs=needs_of(module),
     )
+
+
+def shared_file(path: Path, file: str) -> SharedFile:
+    """How a manifest lists a weights file that lies at `file` in the package.
+
+    Raises:
+        FileError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {error.strerror}") from error
+    return SharedFile(file=file, sha256=digest, size=path.stat().st_size)
 
 
 def needs_of(module: Module) -> Needs:
@@ -250,6 +297,7 @@ def first_that_fits(path: Path, device: str | Device | None = None) -> tuple[Mod
             refused.append(f"{variant.target}: {_reason(variant, error)}")
             continue
         _check_whole(variant, module.path)
+        _check_weights(manifest.weights, folder)
         return module, wanted
     raise ModuleMismatch(
         f"{path} has no variant for this machine: {'; '.join(refused) or 'it is empty'}",
@@ -277,6 +325,36 @@ def _reason(variant: Variant, error: EdgecError) -> str:
     if needs.device == "cpu" and needs.isa and needs.isa != here:
         return f"it needs {needs.isa} and this machine is {here}"
     return error.what
+
+
+def _check_weights(weights: SharedFile | None, folder: Path) -> None:
+    """Refuse another weights file; a weight's name is made of its bytes, so its size is enough."""
+    if weights is None:
+        return
+    path = folder / weights.file
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise FileError(
+            f"cannot read the weights file {path}: {error.strerror}",
+            hint="copy the whole package again",
+        ) from error
+    if size != weights.size:
+        raise ModuleError(
+            f"{path} is not the file that the manifest lists", hint="make the package again"
+        )
+
+
+def _inside(file: str) -> str:
+    """The path of a file of the package.
+
+    Raises:
+        ModuleError: it lies outside.
+    """
+    path = PurePosixPath(file)
+    if path.is_absolute() or ".." in path.parts or "\\" in file:
+        raise ModuleError(f"the manifest names a file outside the package: {file}")
+    return file
 
 
 def _check_whole(variant: Variant, path: Path) -> None:

@@ -10,6 +10,8 @@ import { Team } from './threads.js';
 const ERROR = { size: 256, message: 4 };
 const OPTIONS = { size: 8, threads: 4 }; // as far as they are not left at their defaults
 const VALUE = { size: 16, as: 8 };
+const SCOPE = { size: 8, weights: 4 };
+const SESSION = { size: 56, scopes: 20, count: 24 }; // as far as they are not left at their defaults
 const ARGUMENT = { size: 208, type: 4, rank: 8, shape: 16, name: 144 };
 const MAX_RANK = 16;
 const KINDS = { 1: 'tensor', 2: 'i32', 3: 'i64', 4: 'f32', 5: 'f64' };
@@ -58,8 +60,11 @@ export class Session {
   /** Ends the other threads; nothing may be called any more. Does not hold the session. */
   stop = nothing;
 
-  /** `bytes` of a `.vmfb`, which are copied. More than one thread takes shared memory. */
-  static async create(bytes, { wasm, wasmThreads, threads = 1 } = {}) {
+  /**
+   * `bytes` of a `.vmfb` and of the `weights` that it keeps outside, which are copied. More than
+   * one thread takes shared memory.
+   */
+  static async create({ bytes, weights }, { wasm, wasmThreads, threads = 1 } = {}) {
     const self = new Session();
     const team = threads > 1 ? new Team(threads) : undefined;
     try {
@@ -72,7 +77,7 @@ export class Session {
       self.#c = instance.exports;
       self.#kernels.attach(instance);
       self.#c._initialize();
-      await self.#open(bytes, threads);
+      await self.#open(bytes, weights, threads);
       await team?.begin(module, instance, self.#kernels.loaded);
     } catch (error) {
       team?.stop();
@@ -112,27 +117,49 @@ export class Session {
     return this.#c.memory.buffer.byteLength;
   }
 
-  async #open(bytes, threads) {
+  async #open(bytes, weights, threads) {
     const c = this.#c;
     const out = this.#allocate(4);
     const options = this.#allocate(OPTIONS.size);
     this.#error = this.#allocate(ERROR.size);
-    const data = this.#allocate(Math.max(bytes.length, 1), 64);
-    new Uint8Array(c.memory.buffer, data, bytes.length).set(bytes);
-    this.#do(c.edgert_module_wrap(data, bytes.length, 0, 0, 0, out, this.#error));
+    this.#do(c.edgert_module_wrap(this.#file(bytes), bytes.length, 0, 0, 0, out, this.#error));
     this.#module = this.#word(out);
     this.#view.setUint32(options, OPTIONS.size, true);
     this.#view.setUint32(options + OPTIONS.threads, threads, true);
     this.#do(c.edgert_device_create(this.#put('cpu'), options, out, this.#error));
     this.#device = this.#word(out);
+    const session = weights ? this.#scopes(weights, out) : 0;
     let status;
     do {
-      status = c.edgert_session_create(this.#module, this.#device, 0, out, this.#error);
+      status = c.edgert_session_create(this.#module, this.#device, session, out, this.#error);
     } while (await this.#kernels.prepare());
     if (status && this.#kernels.failure)
       throw asEdgeError(this.#kernels.failure, codeOf(status), this.#message());
     this.#do(status);
     this.#session = this.#word(out);
+  }
+
+  /** A file's bytes in the memory of edgert, where they stay. */
+  #file(bytes) {
+    const place = this.#allocate(Math.max(bytes.length, 1), 64);
+    this.#bytes(place, bytes.length).set(bytes);
+    return place;
+  }
+
+  /** Options of a session that has these weights. */
+  #scopes(weights, out) {
+    const c = this.#c;
+    this.#do(c.edgert_weights_wrap(this.#file(weights), weights.length, 0, 0, 0, out, this.#error));
+    const scope = this.#allocate(SCOPE.size);
+    const options = this.#allocate(SESSION.size);
+    this.#bytes(scope, SCOPE.size).fill(0);
+    this.#bytes(options, SESSION.size).fill(0);
+    const view = this.#view;
+    view.setUint32(scope + SCOPE.weights, this.#word(out), true);
+    view.setUint32(options, SESSION.size, true);
+    view.setUint32(options + SESSION.scopes, scope, true);
+    view.setUint32(options + SESSION.count, 1, true);
+    return options;
   }
 
   #signature(index) {

@@ -85,6 +85,12 @@ export interface Variant {
   readonly integrity?: string;
   /** Bytes, for `progress`. */
   readonly size?: number;
+  /** The file of weights that it shares with other variants. */
+  readonly weights?: {
+    readonly url: string | URL;
+    readonly integrity?: string;
+    readonly size?: number;
+  };
 }
 
 export interface LoadOptions {
@@ -104,6 +110,8 @@ export interface LoadOptions {
    * kept in the Cache API and not downloaded again.
    */
   readonly integrity?: string;
+  /** The file of weights beside a module that keeps them outside, or its bytes. */
+  readonly weights?: string | URL | BufferSource;
   /** Whether to keep a file that has an `integrity`. Default: true. */
   readonly cache?: boolean;
   /** Ends the download. */

@@ -21,6 +21,6 @@ export async function load(source, options = {}) {
     typeof place === 'string' || place instanceof URL ? resolve(place) : place));
   const runtime = { wasm, wasmThreads, threads };
   if (worker) return new Model(await remote(variant, { progress, cache, signal, ...runtime }));
-  const bytes = await fetchVariant(variant, { progress, cache, signal });
-  return new Model(await local(bytes, variant.name, runtime));
+  const files = await fetchVariant(variant, { progress, cache, signal });
+  return new Model(await local(files, variant.name, runtime));
 }

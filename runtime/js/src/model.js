@@ -95,8 +95,8 @@ function positions(name, inputs, given) {
 }
 
 /** A module that runs where it was loaded; nothing else runs there meanwhile. */
-export async function local(bytes, variant, options) {
-  let session = await open(bytes, options);
+export async function local(files, variant, options) {
+  let session = await open(files, options);
   const { functions, threads, stop } = session;
   const outputs = new Map(functions.map((signature) => [signature.index, signature.outputs]));
   const backend = {
@@ -120,15 +120,15 @@ export async function local(bytes, variant, options) {
 }
 
 /** With as many threads as were asked for; who did not ask gets one where more cannot be had. */
-async function open(bytes, { threads, ...options } = {}) {
+async function open(files, { threads, ...options } = {}) {
   const moved = options.wasm !== undefined && options.wasmThreads === undefined;
   const count = await threadCount(threads === undefined && moved ? 1 : threads);
   if (count > 1) {
     try {
-      return await Session.create(bytes, { ...options, threads: count });
+      return await Session.create(files, { ...options, threads: count });
     } catch (error) {
       if (threads !== undefined) throw error;
     }
   }
-  return Session.create(bytes, options);
+  return Session.create(files, options);
 }

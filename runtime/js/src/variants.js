@@ -16,8 +16,23 @@ export function features() {
   return new Set(Object.keys(PROBES).filter((name) => WebAssembly.validate(Uint8Array.from(PROBES[name]))));
 }
 
-/** The variants that a source stands for: `[{ url | bytes, needs, integrity, size }]`. */
-export async function variantsOf(source, { integrity, signal }) {
+/** The variants that a source stands for: `[{ url | bytes, needs, integrity, size, weights }]`. */
+export async function variantsOf(source, { integrity, signal, weights }) {
+  const variants = await found(source, { integrity, signal });
+  return variants.map((variant) => {
+    const file = variant.weights ?? (weights !== undefined ? { url: weights } : undefined);
+    return file ? { ...variant, weights: placed(file) } : variant;
+  });
+}
+
+/** A file with its address in full, or with its bytes. */
+function placed({ url, ...file }) {
+  const view = ArrayBuffer.isView(url);
+  if (!view && !(url instanceof ArrayBuffer)) return { ...file, url: resolve(url) };
+  return { ...file, bytes: view ? new Uint8Array(url.buffer, url.byteOffset, url.byteLength) : new Uint8Array(url) };
+}
+
+async function found(source, { integrity, signal }) {
   if (Array.isArray(source))
     return source.map((variant) => ({ ...variant, url: resolve(variant.url) }));
   if (source instanceof ArrayBuffer) return [{ bytes: new Uint8Array(source), integrity }];
@@ -44,8 +59,12 @@ function fromManifest(bytes, url) {
       `${url} is no manifest of format ${SCHEMA}: make the package again, or take the runtime beside it`);
   const base = /^[a-z][a-z0-9+.-]+:/i.test(url) ? url : undefined;
   const folder = url.replace(/[^/]*$/, '');
+  const at = (file) => (base ? new URL(file, base).href : `${folder}${file}`);
+  const shared = manifest.weights;
+  const weights = shared ? { url: at(shared.file), integrity: shared.sha256, size: shared.size } : undefined;
   return manifest.variants.map(({ file, target, sha256, size, needs }) => ({
-    url: base ? new URL(file, base).href : `${folder}${file}`,
+    url: at(file),
+    weights,
     name: target,
     integrity: sha256,
     size,

@@ -8,8 +8,8 @@ let model;
 const actions = {
   async load({ variant, options }) {
     const progress = options.progress ? (state) => post({ progress: state }) : undefined;
-    const bytes = await fetchVariant(variant, { ...options, progress });
-    model = await local(bytes, variant.name, options);
+    const files = await fetchVariant(variant, { ...options, progress });
+    model = await local(files, variant.name, options);
     return { functions: model.functions, threads: model.threads };
   },
   call: ({ index, inputs }) => model.call(index, inputs),

@@ -1,6 +1,7 @@
 """The C package: edgert in two files, the modules embedded, a typed header, a main, CMake."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from edgec.packaging.bindings import BoundFunction, BoundTensor, bind
 from edgec.packaging.c_types import C_TYPES
@@ -11,7 +12,16 @@ from edgec.packaging.plan import Plan
 from edgec.packaging.templates import render
 from edgec.runtime import Dim, DType
 
-__all__ = ["ISA_MACROS", "bind_c", "build", "c_values", "code", "declaration", "header"]
+__all__ = [
+    "ISA_MACROS",
+    "bind_c",
+    "build",
+    "c_values",
+    "code",
+    "declaration",
+    "header",
+    "weights_code",
+]
 
 ISA_MACROS = {
     "x86_64": "defined(__x86_64__)",
@@ -43,6 +53,7 @@ def build(plan: Plan) -> None:
         "modules_note": "those in modules/",
         "opening": f"{name}_open(NULL",
     }
+    values["weights"] = weights_code(plan, "embedded")
     write_edgert(plan.folder / "edgert")
     opens = {place: render(f"c/open.{place}", values) for place in ("h", "c")}
     plan.write(f"{name}.h", header(functions, values | {"open": opens["h"]}))
@@ -83,6 +94,13 @@ def c_values(plan: Plan, functions: Sequence[BoundFunction]) -> dict[str, str]:
         "share": "0" if stateful else "1",
         "stateless_note": " (never: functions may keep it)" if stateful else "",
     }
+
+
+def weights_code(plan: Plan, place: str) -> str:
+    """How the code opens the weights that variants share: `embedded` in the program or `beside`."""
+    shared = plan.manifest.weights
+    values = {"name": plan.name, "weights_file": Path(shared.file).name if shared else ""}
+    return render(f"c/weights.{place if shared else 'none'}", values)
 
 
 def header(functions: Sequence[BoundFunction], values: Mapping[str, str]) -> str:
@@ -204,19 +222,24 @@ def _variants(plan: Plan, symbols: dict[str, str]) -> str:
 def _embedded(plan: Plan) -> str:
     lines = []
     for index, variant in enumerate(plan.variants):
-        symbol = _symbol(plan, index)
-        lines += [
-            f"#if {ISA_MACROS[variant.entry.needs.isa]}",
-            "  .p2align 6",
-            f"  .globl SYMBOL({symbol}_begin)",
-            f"SYMBOL({symbol}_begin):",
-            f'  .incbin "{variant.entry.file}"',
-            f"  .globl SYMBOL({symbol}_end)",
-            f"SYMBOL({symbol}_end):",
-            "  .byte 0",
-            "#endif",
-        ]
+        lines.append(f"#if {ISA_MACROS[variant.entry.needs.isa]}")
+        lines += _bytes(_symbol(plan, index), variant.entry.file)
+        lines.append("#endif")
+    if plan.manifest.weights is not None:
+        lines += _bytes(f"{plan.name}_weights", plan.manifest.weights.file)
     return "\n".join(lines) + "\n"
+
+
+def _bytes(symbol: str, file: str) -> list[str]:
+    return [
+        "  .p2align 6",
+        f"  .globl SYMBOL({symbol}_begin)",
+        f"SYMBOL({symbol}_begin):",
+        f'  .incbin "{file}"',
+        f"  .globl SYMBOL({symbol}_end)",
+        f"SYMBOL({symbol}_end):",
+        "  .byte 0",
+    ]
 
 
 def _symbol(plan: Plan, index: int) -> str:
@@ -236,8 +259,11 @@ def _cmake(plan: Plan) -> dict[str, str]:
                 f"${{CMAKE_CURRENT_SOURCE_DIR}}/{kernels})\n"
                 "endif()\n"
             )
-    files = "\n".join(f"  ${{CMAKE_CURRENT_SOURCE_DIR}}/{v.entry.file}" for v in plan.variants)
-    return {"definitions": definitions, "depends": files}
+    shared = plan.manifest.weights
+    files = [variant.entry.file for variant in plan.variants]
+    files += [shared.file] if shared is not None else []
+    depends = "\n".join(f"  ${{CMAKE_CURRENT_SOURCE_DIR}}/{file}" for file in files)
+    return {"definitions": definitions, "depends": depends}
 
 
 def _main(plan: Plan, function: BoundFunction, values: dict[str, str]) -> str:

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 from edgec.packaging.apple_archive import framework_plist, static_library
-from edgec.packaging.c import bind_c, c_values, code, header
+from edgec.packaging.c import bind_c, c_values, code, header, weights_code
 from edgec.packaging.edgert_sources import write_edgert
 from edgec.packaging.linked import own_symbol
 from edgec.packaging.names import pascal
@@ -62,6 +62,7 @@ def build(plan: Plan) -> None:
         "modules_note": "this package's resources",
         "opening": f"{plan.name}_open_file(path, NULL",
         "open": "",
+        "weights": weights_code(plan, "beside"),
     }
     home = f"Sources/C{type_name}"
     write_edgert(plan.folder / home)

@@ -9,8 +9,9 @@ from edgec.packaging.folder import new_folder, refuse_occupied
 from edgec.packaging.kinds import KINDS, Kind
 from edgec.packaging.names import identifier, pascal
 from edgec.packaging.plan import BuiltVariant, Made, Plan
+from edgec.packaging.shared_weights import share_weights
 from edgec.runtime.errors import CompileError, FileError, TargetError, UsageError
-from edgec.runtime.manifest import MANIFEST, Manifest, variant_of
+from edgec.runtime.manifest import MANIFEST, Manifest, shared_file, variant_of
 from edgec.targets import Backend, Target, expand
 from edgec.toolchain import CompileOptions, Program, compile_with_report, load_program
 
@@ -79,13 +80,13 @@ def make_package(
             for file in sorted(folder.rglob("*"))
             if file.is_file()
         }
-    notes = (note for variant in plan.variants for note in variant.compiled.report.notes)
+    notes = [note for variant in plan.variants for note in variant.compiled.report.notes]
     return Made(
         folder=destination,
         kind=chosen,
         manifest=plan.manifest,
         files=files,
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys([*plan.notes, *notes])),
         checks={v.target.name: v.compiled.report.check for v in plan.variants},
     )
 
@@ -191,10 +192,13 @@ def _plan(
         modules.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot make {modules}: {error.strerror}") from error
+    weights = modules / f"{name}.safetensors"
+    shared = share_weights(program, targets, options.compiling, weights)
     variants = []
     for target in targets:
         path = modules / f"{name}.{target.file_name}.vmfb"
-        variants.append(_variant(program, target, path, folder, link=link, options=options))
+        compiling = replace(options.compiling, output=path, outside=shared.outside.get(target.name))
+        variants.append(_variant(program, target, path, folder, link=link, compiling=compiling))
     module = variants[0].compiled.module
     if not module.signatures:
         reasons = "; ".join(f"{n}: {why}" for n, why in module.refused.items())
@@ -216,7 +220,11 @@ def _plan(
             edgec=metadata.version("edgec"),
             signatures=tuple(module.signatures.values()),
             variants=tuple(variant.entry for variant in variants),
+            weights=shared_file(weights, weights.relative_to(folder).as_posix())
+            if shared.outside
+            else None,
         ),
+        notes=shared.notes(),
         golden=program.golden,
         options=options.options,
     )
@@ -229,9 +237,8 @@ def _variant(
     folder: Path,
     *,
     link: bool,
-    options: PackageOptions,
+    compiling: CompileOptions,
 ) -> BuiltVariant:
-    compiling = replace(options.compiling, output=path)
     library = None
     if link:
         if target.backend is not Backend.CPU:

@@ -44,6 +44,7 @@ class Plan:
         variants: best first.
         golden: example calls with the framework's own answers, where the program has them.
         options: what the user asked of this kind only (`embed`), by name.
+        notes: what the user should know beside the notes of the compiles.
     """
 
     kind: Kind
@@ -56,6 +57,7 @@ class Plan:
     manifest: Manifest
     golden: Golden | None
     options: Mapping[str, str]
+    notes: tuple[str, ...] = ()
 
     def write(self, path: str, text: str) -> Path:
         """Write a text file, by its path in the package with `/`; folders are made."""
@@ -72,7 +74,10 @@ class Plan:
             replace(variant, file=variant.file.rpartition("/")[2])
             for variant in self.manifest.variants
         )
-        return replace(self.manifest, variants=variants).text()
+        weights = self.manifest.weights
+        if weights is not None:
+            weights = replace(weights, file=weights.file.rpartition("/")[2])
+        return replace(self.manifest, variants=variants, weights=weights).text()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from edgec.packaging.plan import BuiltVariant, Plan
 from edgec.packaging.templates import render
 from edgec.packaging.web_runtime import write_runtime
 from edgec.runtime import DType, Signature, TensorSpec
+from edgec.runtime.manifest import SharedFile, Variant
 
 __all__ = ["ARRAYS", "build"]
 
@@ -58,7 +59,8 @@ def build(plan: Plan) -> None:
         "call": f"`await {call}`",
         "functions": ", ".join(f"`{f.signature}`" for f in functions),
         "targets": ", ".join(v.target.name for v in plan.variants),
-        "variants": "\n".join(_variant(variant) for variant in plan.variants),
+        "variants": "\n".join(_variant(variant, plan) for variant in plan.variants),
+        "shared": _shared(plan),
         "examples": _examples(plan, functions),
     }
     types = {
@@ -124,15 +126,33 @@ def _parameters(signature: Signature) -> str:
     return ", ".join(f"{name}: Value<{ARRAYS[s.dtype]}>" for name, s in pairs)
 
 
-def _variant(variant: BuiltVariant) -> str:
+def _variant(variant: BuiltVariant, plan: Plan) -> str:
     entry = variant.entry
-    digest = base64.b64encode(bytes.fromhex(entry.sha256)).decode()
+    outside = variant.compiled.module.facts.weights is not None
+    shares = "    weights,\n" if plan.manifest.weights is not None and outside else ""
     return (
         f"  {{\n    name: {json.dumps(entry.target)},\n"
-        f"    url: new URL({json.dumps('./' + entry.file)}, import.meta.url),\n"
         f"    needs: {json.dumps(list(entry.needs.features))},\n"
-        f"    integrity: 'sha256-{digest}',\n    size: {entry.size},\n  }},"
+        f"{_file(entry, '    ')}{shares}  }},"
     )
+
+
+def _shared(plan: Plan) -> str:
+    """The file of weights that the variants share."""
+    shared = plan.manifest.weights
+    if shared is None:
+        return ""
+    return f"/** What the variants share. */\nconst weights = {{\n{_file(shared, '  ')}}};\n\n"
+
+
+def _file(file: Variant | SharedFile, indent: str) -> str:
+    digest = base64.b64encode(bytes.fromhex(file.sha256)).decode()
+    lines = (
+        f"url: new URL({json.dumps('./' + file.file)}, import.meta.url),",
+        f"integrity: 'sha256-{digest}',",
+        f"size: {file.size},",
+    )
+    return "".join(f"{indent}{line}\n" for line in lines)
 
 
 def _examples(plan: Plan, functions: tuple[BoundFunction, ...]) -> str:

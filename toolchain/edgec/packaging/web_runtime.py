@@ -39,6 +39,7 @@ EXPORTS = (
     "edgert_tensor_shape",
     "edgert_tensor_size",
     "edgert_tensor_type",
+    "edgert_weights_wrap",
     "free",
 )
 """What `edgert.js` calls."""

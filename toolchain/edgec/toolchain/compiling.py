@@ -30,6 +30,7 @@ from edgec.toolchain.fingerprint import fingerprint
 from edgec.toolchain.flags import command_line, compile_flags, without_tiling
 from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.load import load_program
+from edgec.toolchain.outside import FIRST_HALF, SECOND_HALF, Constant, Outside, unpack
 from edgec.toolchain.passes import refuse_unknown
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
 from edgec.toolchain.precision import F32
@@ -50,6 +51,7 @@ __all__ = [
     "command",
     "compile",
     "compile_with_report",
+    "large_constants",
     "run_passes",
     "versions",
 ]
@@ -116,6 +118,7 @@ class CompileOptions:
         f32: how products of f32 are computed, where the device has a choice.
         validate: compare each match of operations with what these compute, and refuse a wrong one;
             `EDGEC_VALIDATE=1` in the environment asks for it, too.
+        outside: constants that the module reads from a weights file (`large_constants`).
     """
 
     output: Path | str | None = None
@@ -134,6 +137,7 @@ class CompileOptions:
     tolerance: Tolerance | None = None
     f32: F32 = F32.FULL
     validate: bool = field(default_factory=lambda: os.environ.get(VALIDATE_VARIABLE) == "1")
+    outside: Outside | None = None
 
     @property
     def settings(self) -> Settings:
@@ -328,6 +332,26 @@ def run_passes(
         return job.prepare(Path(scratch))
 
 
+def large_constants(
+    program: Program | Path | str,
+    target: str | Target,
+    options: CompileOptions,
+    pool: Path,
+) -> dict[str, Constant]:
+    """The large constants of the module that `compile` would make, as they would lie in it.
+
+    Args:
+        program: as for `compile`.
+        target: as for `compile`.
+        options: as for `compile`.
+        pool: a folder for their bytes, each in a file called by its key; what is there stays.
+
+    Raises:
+        As `compile`.
+    """
+    return _job(program, target, options).constants(pool)
+
+
 def _job(program: Program | Path | str, target: str | Target, options: CompileOptions) -> "_Job":
     refuse_unknown(options.disabled)
     chosen = find(target) if isinstance(target, str) else target
@@ -455,6 +479,36 @@ class _Job:
         """Run edgec's passes only."""
         return self._prepare(self._files(scratch), scratch, narrow=False)
 
+    def constants(self, pool: Path) -> dict[str, Constant]:
+        """Run the compiler's first half, and write the large constants into a pool."""
+        store = Cache.default() if self.options.cache else None
+        key = key_of("constants", self._key())
+        entry = store.get(key) if store else None
+        if store and entry:
+            known = {name: Constant.from_json(value) for name, value in entry.note.items()}
+            kept = store.get(key_of("pool", *known))
+            if kept is not None:
+                unpack(kept.payload, known, pool)
+                return known
+        found = self._constants(pool)
+        if store:
+            store.put(key, b"", {name: found[name].to_json() for name in found})
+            store.put(key_of("pool", *found), b"".join((pool / n).read_bytes() for n in found), {})
+        return found
+
+    def _constants(self, pool: Path) -> dict[str, Constant]:
+        with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
+            scratch = Path(folder)
+            files = self._files(scratch)
+            self._prepare(files, scratch, narrow=False)
+            half = scratch / _HALF
+            self._tried(files, lambda line: self._run(_first_half(line, half), half, scratch))
+            found = self._isolated("collect", {"source": str(half), "pool": str(pool)})
+        return {key: Constant.from_json(found[key]) for key in sorted(found)}
+
+    def _isolated(self, task: str, arguments: Mapping[str, Any]) -> Any:
+        return isolate.call(task, arguments, subject=self.name, timeout=_PREPARE_TIMEOUT)
+
     def _files(self, scratch: Path) -> _Files:
         folder = Path(self.options.keep_temps or scratch)
         try:
@@ -532,30 +586,46 @@ class _Job:
         return where
 
     def _compile(self, files: _Files, scratch: Path) -> tuple[str, ...]:
-        """Run the compiler on `files.source`; where it fails with data tiling, again without.
+        """Run the compiler on `files.source`, in two halves where constants go outside.
 
         Returns:
             What the user should know of that.
         """
+        outside = self.options.outside
+
+        def work(line: list[str]) -> None:
+            write_linker(self.target, files.module)
+            if outside is None:
+                self._run(line, files.module, scratch)
+                return
+            half, moved = scratch / _HALF, scratch / f"moved-{_HALF}"
+            self._run(_first_half(line, half), half, scratch)
+            arguments = {"source": str(half), "output": str(moved), "file": outside.file}
+            self._isolated("move_out", {**arguments, "keys": sorted(outside.keys)})
+            self._run(_second_half(line, moved), files.module, scratch)
+
+        return self._tried(files, work)
+
+    def _tried(self, files: _Files, work: Callable[[list[str]], None]) -> tuple[str, ...]:
+        """Give the compiler's command to `work`; where it fails with data tiling, again without."""
         line = _command(files, self.target, self.options, self.program.info)
         try:
-            self._run(line, files, scratch)
+            work(line)
         except CompileError as refusal:
             plainer = without_tiling(line)
             if plainer is None:
                 raise
             try:
-                self._run(plainer, files, scratch)
+                work(plainer)
             except CompileError:
                 raise refusal from None
             at = f" (at {refusal.where})" if refusal.where else ""
             return (f"{_WITHOUT_TILING}: {refusal.what}{at}",)
         return ()
 
-    def _run(self, line: list[str], files: _Files, scratch: Path) -> None:
-        """Run one command line of the compiler."""
-        files.module.unlink(missing_ok=True)
-        write_linker(self.target, files.module)
+    def _run(self, line: list[str], output: Path, scratch: Path) -> None:
+        """Run one command line of the compiler, which writes `output`."""
+        output.unlink(missing_ok=True)
         with self.clock.step(Step.COMPILE):
             finished = run_compiler(
                 line,
@@ -564,7 +634,7 @@ class _Job:
                 memory=self.options.memory,
                 tick=lambda seconds: self.clock.tell(Step.COMPILE, seconds),
             )
-        if finished.code != 0 or not files.module.exists():
+        if finished.code != 0 or not output.exists():
             log = keep_log(f"{self.name}-{self.target.file_name}", line, finished)
             raise diagnostics.explain(finished, self.target, log, self.program.path)
 
@@ -589,7 +659,7 @@ class _Job:
                     module,
                     golden,
                     self.target,
-                    weights=self._weights,
+                    weights=self._weights_of(module),
                     tolerance=tolerance,
                     known=known,
                     timeout=self.options.check_timeout,
@@ -611,7 +681,19 @@ class _Job:
             json.dumps([fingerprint(), settings.level, settings.disabled, self.options.validate]),
             self.options.f32.value,
             json.dumps(settings.to_json()["cuts"]),
+            *self._outside_key(),
         )
+
+    def _outside_key(self) -> tuple[str, ...]:
+        outside = self.options.outside
+        return () if outside is None else (outside.file, *sorted(outside.keys))
+
+    def _weights_of(self, module: Path) -> Path | None:
+        """The weights file of the module as it is before it has its place."""
+        outside = self.options.outside
+        if outside is not None and Module.read(module).facts.weights is not None:
+            return outside.path
+        return self._weights
 
     def _facts(self) -> dict[str, Any]:
         """What the module says of itself; see `edgec.runtime.ModuleFacts`."""
@@ -658,6 +740,20 @@ class _Job:
         if self.options.output is not None:
             return Path(self.options.output)
         return Path(tempfile.mkdtemp(dir=_process_folder())) / f"{self.name}.vmfb"
+
+
+_HALF = "half.mlirbc"
+"""The program between the two halves of the compiler, where constants go outside."""
+
+
+def _first_half(line: Sequence[str], output: Path) -> list[str]:
+    compiler, source, flag, _, *flags = line
+    return [compiler, source, flag, str(output), *flags, *FIRST_HALF]
+
+
+def _second_half(line: Sequence[str], source: Path) -> list[str]:
+    compiler, _, *rest = line
+    return [compiler, str(source), *rest, *SECOND_HALF]
 
 
 @functools.cache

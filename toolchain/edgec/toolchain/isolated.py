@@ -74,6 +74,24 @@ def _compare(arguments: Mapping[str, Any]) -> Any:
     return run_compare(arguments)
 
 
+def _collect(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.outside import collect
+
+    found = collect(Path(arguments["source"]), Path(arguments["pool"]))
+    return {key: constant.to_json() for key, constant in found.items()}
+
+
+def _move_out(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.outside import move_out
+
+    return move_out(
+        Path(arguments["source"]),
+        Path(arguments["output"]),
+        str(arguments["file"]),
+        frozenset(arguments["keys"]),
+    )
+
+
 _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "describe": _describe,
     "prepare": _prepare,
@@ -81,6 +99,8 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "device": _device,
     "answers": _answers,
     "compare": _compare,
+    "collect": _collect,
+    "move_out": _move_out,
 }
 
 

@@ -262,6 +262,16 @@ EDGERT_API EDGERT_MUST_USE edgert_status edgert_weights_open(const char *path,
                                                              const edgert_allocator *allocator,
                                                              edgert_weights **out_weights,
                                                              edgert_error *error);
+
+/* The same for a file's bytes in memory, used in place; a weight that does not lie at a multiple of
+ * 64 is copied by each session that uses it. `release` is called once with `user` when the weights
+ * need `data` no more, and also where this fails; it may be NULL. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_weights_wrap(const void *data, size_t data_size,
+                                                             void (*release)(void *user),
+                                                             void *user,
+                                                             const edgert_allocator *allocator,
+                                                             edgert_weights **out_weights,
+                                                             edgert_error *error);
 EDGERT_API edgert_weights *edgert_weights_retain(edgert_weights *weights);
 EDGERT_API void edgert_weights_release(edgert_weights *weights);
 

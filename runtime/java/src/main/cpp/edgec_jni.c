@@ -14,7 +14,7 @@
 #define NATIVE(result, name) JNIEXPORT result JNICALL Java_dev_edgec_Native_##name
 
 /* As dev.edgec.Native numbers them. */
-enum { DEVICE = 0, MODULE = 1, SESSION = 2, TENSOR = 3 };
+enum { DEVICE = 0, MODULE = 1, SESSION = 2, TENSOR = 3, WEIGHTS = 4 };
 
 static JavaVM *machine;
 static atomic_long held_objects; /* of edgert, and buffers of Java */
@@ -196,6 +196,35 @@ NATIVE(jlong, moduleWrap)(JNIEnv *env, jclass type, jobject data) {
   return held(module);
 }
 
+NATIVE(jlong, weightsOpen)(JNIEnv *env, jclass type, jstring path) {
+  (void)type;
+  const char *text = (*env)->GetStringUTFChars(env, path, NULL);
+  if (text == NULL) return 0;
+  edgert_error error = {EDGERT_OK, ""};
+  edgert_weights *weights = NULL;
+  well(env, edgert_weights_open(text, &counted, &weights, &error), &error);
+  (*env)->ReleaseStringUTFChars(env, path, text);
+  return held(weights);
+}
+
+NATIVE(jlong, weightsWrap)(JNIEnv *env, jclass type, jobject data) {
+  (void)type;
+  void *address = (*env)->GetDirectBufferAddress(env, data);
+  jlong size = (*env)->GetDirectBufferCapacity(env, data);
+  if (address == NULL || size < 0) {
+    raise(env, EDGERT_INVALID_ARGUMENT, "a direct buffer is needed");
+    return 0;
+  }
+  jobject kept = hold(env, data);
+  if (kept == NULL) return 0;
+  edgert_error error = {EDGERT_OK, ""};
+  edgert_weights *weights = NULL;
+  well(env,
+       edgert_weights_wrap(address, (size_t)size, let_go, kept, &counted, &weights, &error),
+       &error);
+  return held(weights);
+}
+
 NATIVE(jint, functionCount)(JNIEnv *env, jclass type, jlong module) {
   (void)env;
   (void)type;
@@ -263,12 +292,15 @@ NATIVE(jlongArray, argument)
   return array;
 }
 
-NATIVE(jlong, sessionCreate)(JNIEnv *env, jclass type, jlong module, jlong device) {
+NATIVE(jlong, sessionCreate)(JNIEnv *env, jclass type, jlong module, jlong device, jlong weights) {
   (void)type;
   edgert_session_options options;
   memset(&options, 0, sizeof options);
   options.size = sizeof options;
   options.allocator = counted;
+  const edgert_scope scope = {NULL, AT(edgert_weights, weights)};
+  options.scopes = &scope;
+  options.scope_count = weights != 0;
   edgert_error error = {EDGERT_OK, ""};
   edgert_session *session = NULL;
   well(env,
@@ -428,6 +460,9 @@ NATIVE(void, release)(JNIEnv *env, jclass type, jint kind, jlong handle) {
       break;
     case SESSION:
       edgert_session_release(AT(edgert_session, handle));
+      break;
+    case WEIGHTS:
+      edgert_weights_release(AT(edgert_weights, handle));
       break;
     default:
       edgert_tensor_release(AT(edgert_tensor, handle));

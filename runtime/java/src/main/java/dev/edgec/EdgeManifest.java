@@ -37,9 +37,16 @@ public final class EdgeManifest {
   }
 
   private final List<Variant> variants;
+  private final String weights;
 
-  private EdgeManifest(List<Variant> variants) {
+  private EdgeManifest(List<Variant> variants, String weights) {
     this.variants = Collections.unmodifiableList(variants);
+    this.weights = weights;
+  }
+
+  /** The file of weights that the variants share; null where each has its own inside. */
+  public String weights() {
+    return weights;
   }
 
   /** The variants, best first. */
@@ -74,6 +81,7 @@ public final class EdgeManifest {
   public static EdgeManifest parse(String text) {
     Object value = Json.parse(text);
     List<Variant> variants = new ArrayList<>();
+    String weights = null;
     try {
       Map<?, ?> members = (Map<?, ?>) value;
       if (((Double) members.get("schema")) != 1) {
@@ -82,11 +90,7 @@ public final class EdgeManifest {
       }
       for (Object item : (List<?>) members.get("variants")) {
         Map<?, ?> variant = (Map<?, ?>) item;
-        String file = (String) variant.get("file");
-        if (file.startsWith("/") || file.contains("..") || file.contains("\\")) {
-          throw new EdgeException(
-              EdgeException.DAMAGED, "the manifest names a file outside the package: " + file);
-        }
+        String file = inside((String) variant.get("file"));
         Map<?, ?> needs = (Map<?, ?>) variant.get("needs");
         variants.add(new Variant(
                 file,
@@ -94,9 +98,19 @@ public final class EdgeManifest {
                 (String) needs.get("isa"),
                 (String) variant.get("sha256")));
       }
+      Map<?, ?> shared = (Map<?, ?>) members.get("weights");
+      if (shared != null) weights = inside((String) shared.get("file"));
     } catch (ClassCastException | NullPointerException error) {
       throw new EdgeException(EdgeException.DAMAGED, "this is no manifest of a package");
     }
-    return new EdgeManifest(variants);
+    return new EdgeManifest(variants, weights);
+  }
+
+  private static String inside(String file) {
+    if (file.startsWith("/") || file.contains("..") || file.contains("\\")) {
+      throw new EdgeException(
+          EdgeException.DAMAGED, "the manifest names a file outside the package: " + file);
+    }
+    return file;
   }
 }

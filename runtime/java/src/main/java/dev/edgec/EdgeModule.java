@@ -40,6 +40,12 @@ public final class EdgeModule implements AutoCloseable {
     final List<EdgeSpec> outputs = new ArrayList<>();
   }
 
+  /** Where the weights of a module are that keeps them in a file of their own. */
+  private interface Weights {
+    /** A handle on the file of this name. */
+    long open(String file);
+  }
+
   private final Handle device;
   private final Handle module;
   private final Handle session;
@@ -47,14 +53,18 @@ public final class EdgeModule implements AutoCloseable {
   private final String target;
   private final boolean stateful;
 
-  private EdgeModule(long address, int threads) {
+  private EdgeModule(long address, Weights place, int threads) {
     module = Handle.of(this, Native.MODULE, address);
     Handle opened = null;
     Handle made = null;
+    long weights = 0;
     try {
+      String facts = Native.attribute(address, -1, "edgec.module");
+      Object value = facts == null ? null : Json.parse(facts);
+      weights = weights(value, place);
       long computing = Native.deviceCreate(threads);
       opened = Handle.of(this, Native.DEVICE, computing);
-      made = Handle.of(this, Native.SESSION, Native.sessionCreate(address, computing));
+      made = Handle.of(this, Native.SESSION, Native.sessionCreate(address, computing, weights));
       for (int i = 0, count = Native.functionCount(address); i < count; ++i) {
         Function function = new Function();
         function.index = i;
@@ -64,8 +74,6 @@ public final class EdgeModule implements AutoCloseable {
         for (EdgeSpec spec : function.inputs) function.checked |= spec.hasSizes();
         functions.put(Native.functionName(address, i), function);
       }
-      String facts = Native.attribute(address, -1, "edgec.module");
-      Object value = facts == null ? null : Json.parse(facts);
       Object states = value instanceof Map ? ((Map<?, ?>) value).get("states") : null;
       Object said = value instanceof Map ? ((Map<?, ?>) value).get("target") : null;
       target = said instanceof String ? (String) said : "";
@@ -75,9 +83,29 @@ public final class EdgeModule implements AutoCloseable {
       if (opened != null) opened.release();
       module.release();
       throw error;
+    } finally {
+      if (weights != 0) Native.release(Native.WEIGHTS, weights); // the session has its own
     }
     device = opened;
     session = made;
+  }
+
+  /** A handle on the weights that a module keeps outside; 0 where it has them inside. */
+  private static long weights(Object facts, Weights place) {
+    Object outside = facts instanceof Map ? ((Map<?, ?>) facts).get("weights") : null;
+    Object file = outside instanceof Map ? ((Map<?, ?>) outside).get("file") : null;
+    if (!(file instanceof String)) return 0;
+    if (place != null) return place.open((String) file);
+    throw new EdgeException(
+        EdgeException.NOT_FOUND,
+        "the module keeps its weights in " + file + ": load it together with that file");
+  }
+
+  private static EdgeModule open(final File module, int threads) {
+    return new EdgeModule(
+        Native.moduleOpen(module.getPath()),
+        name -> Native.weightsOpen(new File(module.getParentFile(), name).getPath()),
+        threads);
   }
 
   /** Loads a module file, or from a package (its folder or manifest) the first variant that fits. */
@@ -90,7 +118,7 @@ public final class EdgeModule implements AutoCloseable {
     File file = new File(path);
     if (file.isDirectory()) file = new File(file, EdgeManifest.FILE);
     if (!file.getName().endsWith(".json")) {
-      return new EdgeModule(Native.moduleOpen(file.getPath()), threads);
+      return open(file, threads);
     }
     final File folder = file.getParentFile();
     try (InputStream stream = new FileInputStream(file)) {
@@ -100,7 +128,7 @@ public final class EdgeModule implements AutoCloseable {
           name -> {
             File module = new File(folder, name);
             check(manifest, name, module);
-            return new EdgeModule(Native.moduleOpen(module.getPath()), threads);
+            return open(module, threads);
           });
     } catch (IOException error) {
       throw new EdgeException(EdgeException.IO, "cannot read " + file + ": " + error.getMessage());
@@ -123,11 +151,17 @@ public final class EdgeModule implements AutoCloseable {
    * not change.
    */
   public static EdgeModule load(ByteBuffer data, int threads) {
-    if (!data.isDirect()) {
+    return load(data, null, threads);
+  }
+
+  /** The same with the file of weights that the module keeps outside; null where it has none. */
+  public static EdgeModule load(ByteBuffer data, final ByteBuffer weights, int threads) {
+    if (!data.isDirect() || (weights != null && !weights.isDirect())) {
       throw new EdgeException(
           EdgeException.INVALID_ARGUMENT, "a module is loaded from a direct buffer");
     }
-    return new EdgeModule(Native.moduleWrap(data.slice()), threads);
+    Weights place = weights == null ? null : name -> Native.weightsWrap(weights.slice());
+    return new EdgeModule(Native.moduleWrap(data.slice()), place, threads);
   }
 
   /** The first variant that fits this device; where none does, the message says of each why not. */

@@ -8,6 +8,7 @@ final class Native {
   static final int MODULE = 1;
   static final int SESSION = 2;
   static final int TENSOR = 3;
+  static final int WEIGHTS = 4;
 
   static {
     String library = System.getProperty("dev.edgec.library");
@@ -29,6 +30,10 @@ final class Native {
 
   static native long moduleWrap(ByteBuffer data);
 
+  static native long weightsOpen(String path);
+
+  static native long weightsWrap(ByteBuffer data);
+
   static native int functionCount(long module);
 
   static native String functionName(long module, int function);
@@ -43,7 +48,8 @@ final class Native {
   /** Kind, type and sizes. */
   static native long[] argument(long module, int function, boolean output, int index);
 
-  static native long sessionCreate(long module, long device);
+  /** `weights` 0: the module has its weights inside. */
+  static native long sessionCreate(long module, long device, long weights);
 
   static native long tensorCreate(long device, int type, long[] shape);
 

@@ -4,8 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from edgec.exporters.weights_file import check_weights_path, write_weights
 from edgec.runtime.errors import FileError, UsageError
+from edgec.toolchain.weights_file import check_weights_path, write_weights
 
 WEIGHTS = {
     "layer.scale": np.arange(3, dtype=np.float32),
