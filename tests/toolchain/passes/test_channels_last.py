@@ -11,6 +11,7 @@ from torch.nn import functional as F  # noqa: N812
 from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile, run_passes
+from edgec.toolchain.ir.evaluate import evaluate
 from edgec.toolchain.passes.simplify.channels_last import ChannelsLast
 
 NET = """
@@ -65,6 +66,7 @@ class Blocks(nn.Module):
         self.norm = nn.BatchNorm2d(16)
         self.deep = nn.Conv2d(16, 16, 3, 1, 1, groups=16)
         self.grouped = nn.Conv2d(16, 24, 3, padding=1, groups=4)
+        self.groups = nn.GroupNorm(4, 24)
         self.gate = nn.Conv2d(24, 24, 1)
         self.pool = nn.MaxPool2d(3, 2, 1)
         self.wide = nn.Conv2d(40, 8, 3, padding=2, dilation=2)
@@ -73,13 +75,68 @@ class Blocks(nn.Module):
 
     def forward(self, x):
         x = torch.relu(self.norm(self.stem(x)))
-        y = F.silu(self.grouped(self.deep(x)))
+        y = F.silu(self.groups(self.grouped(self.deep(x))))
         y = y * torch.sigmoid(self.gate(y.mean((2, 3), keepdim=True)))
         z = self.wide(self.pool(torch.cat([x, y], 1)))
         average = F.avg_pool2d(z, 2)
         tokens = z.flatten(2).transpose(1, 2)
         padded = F.pad(z, (1, 2, 0, 1))[:, 2:5, 1:]
         return self.head(z.mean((2, 3))), average, self.up(z), tokens, padded, z.sum(1)
+
+
+GROUPS = """
+func.func @main(%x: tensor<2x3x4x4xf32>, %v: tensor<12x3x1x1xf32>, %w: tensor<4x12x1x1xf32>,
+                %s: tensor<12xf32>) -> tensor<2x4x4x4xf32> {
+  %0 = stablehlo.convolution(%x, %v) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+    window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<2x3x4x4xf32>, tensor<12x3x1x1xf32>) -> tensor<2x12x4x4xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %count = stablehlo.constant dense<48.0> : tensor<2x4xf32>
+  %epsilon = stablehlo.constant dense<0.01> : tensor<2x4xf32>
+  %1 = stablehlo.reshape %0 : (tensor<2x12x4x4xf32>) -> tensor<2x4x48xf32>
+  %2 = stablehlo.multiply %1, %1 : tensor<2x4x48xf32>
+  %3 = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [2]
+    : (tensor<2x4x48xf32>, tensor<f32>) -> tensor<2x4xf32>
+  %4 = stablehlo.divide %3, %count : tensor<2x4xf32>
+  %5 = stablehlo.add %4, %epsilon : tensor<2x4xf32>
+  %6 = stablehlo.rsqrt %5 : tensor<2x4xf32>
+  %7 = stablehlo.broadcast_in_dim %6, dims = [0, 1] : (tensor<2x4xf32>) -> tensor<2x4x48xf32>
+  %8 = stablehlo.multiply %1, %7 : tensor<2x4x48xf32>
+  %9 = stablehlo.reshape %8 : (tensor<2x4x48xf32>) -> tensor<2x12x4x4xf32>
+  %10 = stablehlo.broadcast_in_dim %s, dims = [1] : (tensor<12xf32>) -> tensor<2x12x4x4xf32>
+  %11 = stablehlo.multiply %9, %10 : tensor<2x12x4x4xf32>
+  %12 = stablehlo.tanh %11 : tensor<2x12x4x4xf32>
+  %13 = stablehlo.convolution(%12, %w) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+    window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<2x12x4x4xf32>, tensor<4x12x1x1xf32>) -> tensor<2x4x4x4xf32>
+  return %13 : tensor<2x4x4x4xf32>
+}
+"""
+
+
+def answer(module: ir.Module) -> np.ndarray:
+    """What a function gives for random inputs, in NumPy."""
+    (function,) = module.body.operations
+    block = function.regions[0].blocks[0]
+    rng = np.random.default_rng(0)
+    inputs = {each: rng.standard_normal(each.type.shape) for each in block.arguments}
+    (result,) = evaluate(list(block.operations)[-1].operands, inputs)
+    return result
+
+
+def test_a_norm_over_groups_of_channels_is_turned_with_what_is_around_it():
+    with ir.Context():
+        module = ir.Module.parse(GROUPS)
+        before = answer(module)
+        ChannelsLast().run(module)
+        module.operation.verify()
+        after = str(module)
+        np.testing.assert_allclose(answer(module), before, 1e-9, 1e-9)
+    turns = re.findall(r"stablehlo.transpose %(\S+), dims = (\[[\d, ]+\])", after)
+    images = [dims for _, dims in turns if dims != "[2, 3, 1, 0]"]
+    assert images == ["[0, 2, 3, 1]", "[0, 3, 1, 2]"]
+    assert "(tensor<2x4x4x12xf32>) -> tensor<2x16x4x3xf32>" in after
+    assert "tensor<2x12x4x4xf32>" not in after
 
 
 class Sound(nn.Module):

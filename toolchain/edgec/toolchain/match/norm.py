@@ -5,7 +5,7 @@ A module imported only by a pass that runs; it needs the compiler.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -106,6 +106,30 @@ class Norm(Description):
         count = math.prod(self.sizes)
         width = int(self.source.type.element_type.width) // 8
         return Work(flops=(7 if self.mean else 4) * count, bytes=2 * count * width)
+
+    def split(self, sizes: Sequence[int]) -> "Norm | None":
+        """The same norm by more axes, some of which make up these; None where that is uneven."""
+        ends = {1}
+        for of in (self.sizes, sizes):
+            ends |= {math.prod(of[axis:]) for axis in range(len(of))}
+        cuts = sorted(ends)
+        if any(high % low for low, high in pairwise(cuts)):
+            return None
+        fine = [high // low for low, high in pairwise(cuts)][::-1]
+        places = [math.prod(fine[:axis]) for axis in range(len(fine))]
+        starts = [math.prod(self.sizes[:axis]) for axis in range(len(self.sizes))]
+        of_axis = [max(i for i, start in enumerate(starts) if start <= place) for place in places]
+
+        def axes(old: Sequence[int]) -> tuple[int, ...]:
+            return tuple(axis for axis, of in enumerate(of_axis) if of in old)
+
+        return replace(
+            self,
+            sizes=tuple(fine),
+            summed=axes(self.summed),
+            scale=self.scale and replace(self.scale, axes=axes(self.scale.axes)),
+            shift=self.shift and replace(self.shift, axes=axes(self.shift.axes)),
+        )
 
     @property
     def rows(self) -> tuple[int, int] | None:

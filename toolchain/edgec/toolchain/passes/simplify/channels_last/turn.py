@@ -10,6 +10,8 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir.read import convolution_layout, integers, shape_of
 from edgec.toolchain.ir.resample import axis_attribute, axis_of, is_resample
+from edgec.toolchain.match.norm import Norm
+from edgec.toolchain.passes.simplify.channels_last.norms import image_norms, turned_norm
 
 __all__ = ["turn_block"]
 
@@ -26,7 +28,7 @@ _ELEMENTWISE = frozenset(
 
 def turn_block(block: Any) -> int:
     """Turn what can be turned in one block; how many operations did."""
-    turning = _Turning()
+    turning = _Turning(image_norms(block))
     for op in list(block.operations):
         turning.visit(op.operation)
     turning.finish()
@@ -41,7 +43,9 @@ def _order(rank: int) -> list[int]:
 class _Turning:
     """Values of one block that have a twin with the channels last."""
 
-    def __init__(self) -> None:
+    def __init__(self, norms: Sequence[Norm]) -> None:
+        self.norms = {norm.value.owner.operation: norm for norm in norms}
+        self.inside_norms = {op: norm for norm in norms for op in norm.operations}
         self.twins: dict[Any, Any] = {}
         self.made: dict[Any, Any] = {}
         self.dead: list[Any] = []
@@ -62,6 +66,9 @@ class _Turning:
 
     def visit(self, op: Any) -> None:
         """Make the twin of an operation if a rule is for it."""
+        if op in self.inside_norms and self.inside_norms[op].source in self.twins:
+            self._norm(op)
+            return
         rule = self.rules.get(op.name)
         if op.name in _ELEMENTWISE:
             rule = self._elementwise
@@ -93,6 +100,18 @@ class _Turning:
                 use.owner.operation.operands[use.operand_number] = back
         for op in reversed(self.dead):
             op.erase()
+
+    def _norm(self, op: Any) -> None:
+        """The twin of a norm where it ends; what is done before is left out."""
+        norm = self.norms.get(op)
+        if norm is None:
+            return
+        with ir.InsertionPoint(op), op.location:
+            twin = turned_norm(norm, self.twins[norm.source])
+        if twin is not None:
+            self.twins[norm.value] = twin
+            self.dead.append(op)
+            self.count += 1
 
     def last(self, value: Any) -> Any:
         """The value with its channels last: its twin, or one made here."""
