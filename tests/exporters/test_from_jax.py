@@ -386,6 +386,28 @@ def test_jaxs_own_symbolic_shapes(replay) -> None:
     assert replay(program) == 0
 
 
+def test_images_of_any_size_are_right_at_every_size(replay) -> None:
+    """A window alone, and a convolution before a global mean, which the compiler refused."""
+    kernel = np.random.default_rng(1).standard_normal((3, 3, 3, 8)).astype(np.float32)
+
+    def features(x: jax.Array) -> dict[str, jax.Array]:
+        deep = jax.lax.conv_general_dilated(
+            x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+        steps = ((1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+        return {
+            "sums": jax.lax.reduce_window(x, 0.0, jax.lax.add, *steps),
+            "largest": jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, *steps),
+            "mean": deep.mean((1, 2)),
+        }
+
+    x = np.random.default_rng(2).standard_normal((1, 16, 20, 3)).astype(np.float32)
+    program = export(features, (x,), dynamic={"x": {1: "h=8..32", 2: "w=8..32"}})
+    assert program.golden is not None
+    assert {call.inputs[0].shape for call in program.golden.calls} >= {(1, 16, 20, 3), (1, 8, 8, 3)}
+    assert replay(program) < 2e-6
+
+
 def test_an_input_that_is_not_there_cannot_be_dynamic() -> None:
     with pytest.raises(UsageError, match="no input z"):
         export(lambda x: x, (normal(2),), dynamic="z:0=batch")

@@ -163,7 +163,7 @@ OPERATIONS = {
         "%r = stablehlo.dot_general %x, %x, contracting_dims = [0, 1] x [0, 1] : "
         f"({X}, {X}) -> tensor<f32>",
         "tensor<f32>",
-        {"linalg.generic": 2, "arith.mulf": 1, "arith.addf": 1},
+        {"linalg.generic": 1, "linalg.fill": 1, "arith.mulf": 1, "arith.addf": 1},
     ),
     "gather": (
         "%i = stablehlo.constant dense<[[0], [1], [1]]> : tensor<3x1xi32> "
@@ -181,7 +181,7 @@ OPERATIONS = {
         "stablehlo.return %m : tensor<f32> }) : "
         f"({X}, tensor<f32>) -> {X}",
         X,
-        {"tensor.pad": 1, "arith.maximumf": 1},
+        {"tensor.pad": 1, "linalg.fill": 1, "arith.maximumf": 1},
     ),
 }
 

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.exporters.from_torch.constraints import explain_constraint
 from edgec.exporters.from_torch.decompositions import decompositions
 from edgec.exporters.from_torch.indices import count_from_start
 from edgec.exporters.from_torch.lines import own_line, user_line
+from edgec.exporters.from_torch.resampling import pools_in_two_dimensions
 from edgec.exporters.from_torch.settled import is_on_data, settled
 from edgec.exporters.places import place_of_error
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp
@@ -123,7 +125,8 @@ def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shap
     import torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), quiet(), _forwarding(made):
+    pools = contextlib.nullcontext() if shapes is None else pools_in_two_dimensions()
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), quiet(), _forwarding(made), pools:
         try:
             program = made.program
             if program is None:
@@ -292,11 +295,7 @@ def _refusal(error: Exception) -> ExportError:
             "value has no portable form",
         )
     if "Constraints violated" in text or "ConstraintViolation" in type(error).__name__:
-        return ExportError(
-            f"the model fixes a dimension that was asked to be dynamic: {_constraint(text)}",
-            where=where,
-            hint="narrow the range, or leave that dimension static",
-        )
+        return explain_constraint(text, where)
     if "does not require grad" in text:
         return UnsupportedOp(
             f"a training step that changes its model in place cannot be exported: {first}",
@@ -309,8 +308,3 @@ def _refusal(error: Exception) -> ExportError:
         where=where,
         hint="rewrite that line with operations that torch.export can trace",
     )
-
-
-def _constraint(text: str) -> str:
-    lines = [line.strip(" -\t") for line in text.splitlines() if line.strip()]
-    return next((line for line in lines[1:] if line), lines[0] if lines else "")

@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from edgec.exporters.from_torch.resampling import resampling
+
 __all__ = ["decompositions"]
 
 
@@ -27,21 +29,12 @@ def decompositions() -> Mapping[Any, Callable[..., Any]]:
 @functools.cache
 def _table() -> Mapping[Any, Callable[..., Any]]:
     import torch
-    from torch._decomp import get_decompositions
     from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
     aten = torch.ops.aten
     table: dict[Any, Callable[..., Any]] = dict(get_decomposition_table())
-    # As gathers with indices known in advance, instead of no form at all.
-    table |= get_decompositions(
-        [
-            aten.upsample_nearest1d.vec,
-            aten.upsample_nearest2d.vec,
-            aten.upsample_nearest3d.vec,
-        ]
-    )
+    table |= resampling()
     table |= {
-        aten.adaptive_max_pool2d.default: _adaptive_max_pool2d,
         aten.addmm.default: _addmm,
         aten.var_mean.correction: _var_mean,
         aten.var.correction: _var,
@@ -59,33 +52,6 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
         aten.fft_fft2.default: _fft2,
     }
     return table
-
-
-def _adaptive_max_pool2d(x: Any, output_size: Sequence[int]) -> Any:
-    """torch-mlir takes windows of one size, which is wrong where one does not divide the other."""
-    import torch
-
-    high, wide = x.shape[-2:]
-    rows, columns = output_size
-    known = all(isinstance(size, int) for size in (high, wide, rows, columns))
-    if not known or (high % rows == 0 and wide % columns == 0):
-        return NotImplemented
-
-    def windows(size: int, count: int) -> list[tuple[int, int]]:
-        return [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
-
-    values, places = [], []
-    for top, bottom in windows(high, rows):
-        for left, right in windows(wide, columns):
-            flat = x[..., top:bottom, left:right].flatten(-2)
-            values.append(flat.amax(-1))
-            at = flat.argmax(-1)  # falls away where nobody asks for the places
-            row = torch.ops.aten.div.Tensor_mode(
-                at, torch.full_like(at, right - left), rounding_mode="trunc"
-            )
-            places.append((row + top) * wide + (at - row * (right - left) + left))
-    shape = [*x.shape[:-2], rows, columns]
-    return torch.stack(values, -1).reshape(shape), torch.stack(places, -1).reshape(shape)
 
 
 def _addmm(bias: Any, left: Any, right: Any, beta: Any = 1, alpha: Any = 1) -> Any:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edgec.exporters.from_torch.lines import user_line
+from edgec.exporters.from_torch.numbers import numbers_to_tensors
 from edgec.runtime.errors import ExportError, UnsupportedOp
 from edgec.toolchain.program import Input, Output, Parameter, Role, State
 
@@ -84,6 +85,7 @@ def lift(
     results, outputs = _results(program, graph, arguments, list(new_states))
     _drop_assertions(graph)
     graph.eliminate_dead_code()
+    numbers_to_tensors(graph)
     graph.lint()
     return Lifted(
         graph=graph,

@@ -167,6 +167,12 @@ class _Rewriter:
         result, value = operation.results[0], operation.attributes["value"]
         if isinstance(value, ir.IntegerAttr | ir.BoolAttr):
             self._scalars[result] = int(value.value)
+        elif isinstance(value, ir.FloatAttr):
+            raise UnsupportedOp(
+                "a number is computed in floats on the side, which is no StableHLO",
+                where=place_of(operation.location),
+                hint="leave the dimensions of that line static",
+            )
         elif isinstance(result.type.element_type, ir.IndexType):
             self._vectors[result] = [int(v) for v in ir.DenseIntElementsAttr(value)]
         elif any(True for _ in result.uses):

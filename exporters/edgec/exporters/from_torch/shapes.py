@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from edgec.exporters.from_torch.numbers import said_plainly
 from edgec.runtime.signature import Dim
 
 __all__ = ["Symbols", "named_axes", "torch_shapes", "trace_sizes"]
@@ -112,7 +113,7 @@ class Symbols:
         bounds = bound_sympy(expression, {s: self._range(s) for s in expression.free_symbols})
         text = str(expression.xreplace({s: type(s)(n) for s, n in names.items()}))
         dim = Dim(
-            name=text.replace(" ", ""),
+            name=said_plainly(text.replace(" ", "")),
             minimum=max(0, _finite(bounds.lower) or 0),
             maximum=_finite(bounds.upper),
         )

@@ -241,17 +241,23 @@ class Emitter:
         return self.create("tensor.empty", self.tensor(shape, kind), dynamic)
 
     def filled(self, shape: Sequence[Size], scalar: Any) -> Any:
-        """A tensor of that shape with every element the scalar."""
+        """A tensor of that shape with every element the scalar.
+
+        A fill has a name of its own: of a plain generic the compiler drops axes of size 1, but not
+        of the reduction that it begins, and then fails on the pair (iree-compile 3.13).
+        """
         into = self.empty(shape, scalar.type)
-        rank = len(shape)
-        return self.generic(
-            [scalar],
-            [[]],
-            into,
-            axes(range(rank)),
-            rank,
-            lambda arguments: [arguments[0]],
+        op = ir.Operation.create(
+            "linalg.fill",
+            results=[into.type],
+            operands=[scalar, into],
+            attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1])},
+            regions=1,
         )
+        block = op.regions[0].blocks.append(scalar.type, scalar.type)
+        with ir.InsertionPoint(block):
+            ir.Operation.create("linalg.yield", operands=[block.arguments[0]])
+        return op.results[0]
 
     def generic(
         self,
