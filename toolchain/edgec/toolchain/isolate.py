@@ -1,7 +1,7 @@
 """Work on untrusted files in a child process: what kills the child becomes one error here.
 
-The parent writes a request as JSON, runs `python -m edgec.toolchain.isolated REQUEST REPLY`, and
-reads the reply: a result, or an error of the tree.
+The parent writes a request as JSON, has `edgec.toolchain.isolated REQUEST REPLY` run in a child,
+forked (`fork_server`) or started anew, and reads the reply: a result, or an error of the tree.
 """
 
 import json
@@ -15,6 +15,7 @@ from typing import Any
 
 from edgec.runtime import errors
 from edgec.runtime.errors import EdgecError, ProgramError
+from edgec.toolchain import fork_server
 
 __all__ = ["call"]
 
@@ -45,8 +46,7 @@ def call(
     with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
         request, reply = Path(folder, "request.json"), Path(folder, "reply.json")
         request.write_text(json.dumps({"task": task, "arguments": dict(arguments)}))
-        command = [sys.executable, "-m", "edgec.toolchain.isolated", str(request), str(reply)]
-        how, text = _run(command, timeout)
+        how, text = _run(request, reply, Path(folder, "stderr.txt"), timeout)
         if how is None and reply.exists():
             answer = json.loads(reply.read_text())
             if "error" in answer:
@@ -67,30 +67,34 @@ def call(
     )
 
 
-def _run(command: list[str], timeout: float) -> tuple[str | None, str]:
+def _run(request: Path, reply: Path, stderr: Path, timeout: float) -> tuple[str | None, str]:
     """How the child ended badly, if it did, and what it printed to stderr."""
-    with tempfile.TemporaryFile() as stderr:
-        child = subprocess.Popen(
-            command,
+    stderr.touch()
+    how = None
+    try:
+        code = fork_server.run(request, reply, stderr=stderr, timeout=timeout)
+        if code is None:
+            code = _start(request, reply, stderr, timeout)
+        if code < 0:
+            how = f"died of {_signal_name(-code)}"
+        elif code:
+            how = f"failed with exit code {code}"
+    except subprocess.TimeoutExpired:
+        how = f"took longer than {timeout:.0f} seconds"
+    return how, stderr.read_bytes()[-20000:].decode(errors="replace")
+
+
+def _start(request: Path, reply: Path, stderr: Path, timeout: float) -> int:
+    """Run the child as a process that shares nothing, and give its exit code."""
+    with stderr.open("ab") as file:
+        return subprocess.run(
+            [sys.executable, "-m", "edgec.toolchain.isolated", str(request), str(reply)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=stderr,
-        )
-        how = None
-        try:
-            code = child.wait(timeout)
-            if code < 0:
-                how = f"died of {_signal_name(-code)}"
-            elif code:
-                how = f"failed with exit code {code}"
-        except subprocess.TimeoutExpired:
-            how = f"took longer than {timeout:.0f} seconds"
-        finally:
-            if child.poll() is None:
-                child.kill()
-                child.wait()
-        stderr.seek(0)
-        return how, stderr.read()[-20000:].decode(errors="replace")
+            stderr=file,
+            timeout=timeout,
+            check=False,
+        ).returncode
 
 
 def _signal_name(number: int) -> str:

@@ -1,0 +1,218 @@
+"""Children forked from one process that has imported what they need (Linux only).
+
+A compile has three children, each of which would spend half a second of a core on imports. The
+server imports once, forks a child a job, and ends when its parent does; it touches no file of the
+user's itself, so what dies is a child. One job at a time.
+
+    python -m edgec.toolchain.fork_server
+"""
+
+import atexit
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["main", "run"]
+
+_START_SECONDS = 60.0
+_PYTHON = sys.executable
+# What counts at the start of a process only, so that a change of it asks for another server.
+_AT_START = ("PYTHON", "LD_", "OPENBLAS_", "OMP_", "MKL_")
+
+
+def run(request: Path, reply: Path, *, stderr: Path, timeout: float) -> int | None:
+    """Run `edgec.toolchain.isolated REQUEST REPLY` in a forked child.
+
+    Returns:
+        Its exit code, negative for a signal; None where there is no server (another system, or
+        another thread's job is at work), so that the caller starts a process of its own.
+
+    Raises:
+        subprocess.TimeoutExpired: it took longer than `timeout` seconds, and was killed.
+    """
+    if not hasattr(os, "pidfd_open") or sys.executable != _PYTHON:
+        return None
+    if not _lock.acquire(blocking=False):
+        return None
+    try:
+        server = _current()
+        return None if server is None else server.job(request, reply, stderr, timeout)
+    finally:
+        _lock.release()
+
+
+class _Server:
+    """The parent's end."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self.start = _start_variables()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "edgec.toolchain.fork_server"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+        )
+        self._jobs: Any = self._process.stdin
+        self._answers: Any = self._process.stdout
+        self._rest = b""
+        self.ready = self._line(_START_SECONDS) == b"ready"
+
+    def fits(self) -> bool:
+        """Whether it is this process's, as this process is now, and takes a job."""
+        return (
+            self.owner == os.getpid()
+            and self.start == _start_variables()
+            and self._process.poll() is None
+        )
+
+    def job(self, request: Path, reply: Path, stderr: Path, timeout: float) -> int | None:
+        """As `run`; whatever goes wrong here ends the server, and with it the job."""
+        value = {
+            "arguments": [str(request), str(reply)],
+            "stderr": str(stderr),
+            "folder": str(Path.cwd()),
+            "environment": dict(os.environ),
+        }
+        finished = False
+        try:
+            self._jobs.write(json.dumps(value).encode() + b"\n")
+            code = self._line(timeout)
+            finished = code not in (None, b"")
+        except BrokenPipeError:
+            return None
+        finally:
+            if not finished:
+                self.close()
+        if code is None:
+            raise subprocess.TimeoutExpired("edgec.toolchain.isolated", timeout)
+        return int(code) if code else None
+
+    def close(self) -> None:
+        """End it, and the child that is at work."""
+        if self.owner != os.getpid():
+            return
+        self._jobs.close()
+        self._process.wait()
+        self._answers.close()
+
+    def _line(self, seconds: float) -> bytes | None:
+        """The next line; empty if the server died, None if it did not come in time."""
+        end = time.monotonic() + seconds
+        while b"\n" not in self._rest:
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([self._answers], [], [], left)[0]:
+                return None
+            piece = self._answers.read(4096)
+            if not piece:
+                return b""
+            self._rest += piece
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line
+
+
+_lock = threading.Lock()
+_servers: list[_Server] = []
+
+
+def _current() -> _Server | None:
+    """The server of this process, started when it is first needed."""
+    if _servers and not _servers[0].fits():
+        _servers.pop().close()
+    if not _servers:
+        server = _Server()
+        if not server.ready:
+            server.close()
+            return None
+        _servers.append(server)
+    return _servers[0]
+
+
+@atexit.register
+def _end() -> None:
+    while _servers:
+        _servers.pop().close()
+
+
+def _start_variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(_AT_START)}
+
+
+def main() -> int:
+    """The server: a line of JSON a job, and a line with its exit code, until the input ends."""
+    import iree.compiler.ir  # noqa: F401
+
+    import edgec.runtime.loaded
+    import edgec.toolchain.check
+    import edgec.toolchain.isolated
+    import edgec.toolchain.prepare  # noqa: F401 - these are what children need
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says what ends
+    warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside NumPy's idle threads
+    answers = os.dup(1)
+    _become(1, os.devnull, os.O_WRONLY)
+    os.write(answers, b"ready\n")
+    while line := sys.stdin.buffer.readline():
+        job = json.loads(line)
+        child = os.fork()
+        if not child:
+            os.close(answers)
+            os._exit(_work(job))
+        os.write(answers, f"{_ended(child)}\n".encode())
+    return 0
+
+
+def _work(job: Mapping[str, Any]) -> int:
+    from edgec.toolchain import isolated
+
+    code = 0
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.chdir(job["folder"])
+        os.environ.clear()
+        os.environ.update(job["environment"])
+        _become(0, os.devnull, os.O_RDONLY)
+        _become(2, job["stderr"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        isolated.main(*map(Path, job["arguments"]))
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    except BaseException:  # noqa: BLE001 - as the interpreter ends
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code
+
+
+def _become(number: int, path: str, flags: int) -> None:
+    """Let a file's number stand for another file."""
+    opened = os.open(path, flags, 0o600)
+    os.dup2(opened, number)
+    os.close(opened)
+
+
+def _ended(child: int) -> int:
+    """Wait for the child, and kill it if the parent is gone: its pipe ends."""
+    watched = os.pidfd_open(child)
+    try:
+        ready, _, _ = select.select([watched, 0], [], [])
+        if watched not in ready:
+            os.kill(child, signal.SIGKILL)
+    finally:
+        os.close(watched)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
