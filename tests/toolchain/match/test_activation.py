@@ -40,6 +40,11 @@ CLIPS = {
     "bounds": (lambda y: jnp.clip(y, -1.5, 2.5), Clip(low=-1.5, high=2.5)),
     "a size": (jnp.abs, Clip(slope=-1.0)),
     "twice": (lambda y: jax.nn.relu(jax.nn.relu(y)) + 0.0, Clip(low=0.0)),
+    "bounds without end": (
+        lambda y: jax.lax.clamp(-jnp.inf, jax.lax.clamp(0.0, y, jnp.inf), 6.0),
+        Clip(low=0.0, high=6.0),
+    ),
+    "the least there is": (lambda y: jnp.maximum(jax.nn.relu(y), -jnp.inf), Clip(low=0.0)),
     "what cannot reach": (
         lambda y: jnp.maximum(jnp.clip(y, -1.0, 1.0), -2.0),
         Clip(low=-1, high=1),
@@ -66,6 +71,7 @@ def test_a_clip_is_proved_by_its_structure(name) -> None:
         lambda y: jnp.where(jnp.abs(y) < 1e-4, 1.0, jax.nn.relu(y)),
         lambda y: jax.nn.relu(y) * 1.0001,
         lambda y: jax.nn.relu(y + 1e-4),
+        lambda y: jnp.maximum(y, jnp.inf),
         jnp.tanh,
         lambda y: y * y,
     ],
@@ -82,6 +88,10 @@ GATES = {
     "sigmoid": (jax.nn.sigmoid, Gate.SIGMOID),
     "tanh": (jnp.tanh, Gate.TANH),
     "hard swish": (lambda y: y * jax.nn.relu6(y + 3) / 6, Gate.HARD_SWISH),
+    "hard swish without ends": (
+        lambda y: y * jax.lax.clamp(-jnp.inf, jax.lax.clamp(0.0, y + 3, jnp.inf), 6.0) / 6,
+        Gate.HARD_SWISH,
+    ),
     "hard swish by bounds": (lambda y: y * jnp.clip(y / 6 + 0.5, 0, 1), Gate.HARD_SWISH),
     "hard sigmoid": (jax.nn.hard_sigmoid, Gate.HARD_SIGMOID),
 }

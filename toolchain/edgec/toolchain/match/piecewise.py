@@ -6,7 +6,7 @@ by what it is: no values are tried. Free of the compiler.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -91,11 +91,31 @@ def piecewise(steps: Sequence[Step]) -> Piecewise | None:
                 return _constant(operand.number)
         return None
 
-    for step in steps:
+    for step in map(_without_infinity, steps):
         operands = [value(operand) for operand in step.operands]
         known = [operand for operand in operands if operand is not None]
         done.append(_apply(step, known) if len(known) == len(operands) else None)
     return done[-1] if done else IDENTITY
+
+
+def _without_infinity(step: Step) -> Step:
+    """A bound less, where it is infinite: so PyTorch's `clamp(min=…)` arrives."""
+    if step.name == "clamp":
+        low, value, high = step.operands
+        if _is(high, math.inf):
+            return _without_infinity(replace(step, name="maximum", operands=(value, low)))
+        if _is(low, -math.inf):
+            return _without_infinity(replace(step, name="minimum", operands=(value, high)))
+    none = {"maximum": -math.inf, "minimum": math.inf}.get(step.name)
+    if none is not None:
+        for one, other in (step.operands, step.operands[::-1]):
+            if _is(other, none):
+                return replace(step, name="convert", operands=(one,))
+    return step
+
+
+def _is(operand: Operand, number: float) -> bool:
+    return operand.source is Source.SCALAR and operand.number == number
 
 
 def _apply(step: Step, values: Sequence[Piecewise]) -> Piecewise | None:
