@@ -1,5 +1,7 @@
 """Batch norms and other scales by channel, folded into weights, against PyTorch."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -60,6 +62,37 @@ def test_other_chains_stay(old: str, new: str) -> None:
     text = BEFORE.replace("(%x: tensor<1x4x4x2xf32>)", inputs)
     assert folded(text)[1] == 1
     assert folded(text.replace(old, new))[1] == 0
+
+
+MOVED = """func.func @main(%x: tensor<16x2xf32>) -> tensor<1x3x4x4xf32> {
+  %w = stablehlo.constant dense<[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]> : tensor<2x3xf32>
+  %bias = stablehlo.constant dense<[1.0, 2.0, 4.0]> : tensor<3xf32>
+  %scale = stablehlo.constant dense<[2.0, 0.5, -1.0]> : tensor<3xf32>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<16x2xf32>, tensor<2x3xf32>) -> tensor<16x3xf32>
+  %1 = stablehlo.reshape %0 : (tensor<16x3xf32>) -> tensor<1x4x4x3xf32>
+  %2 = stablehlo.broadcast_in_dim %bias, dims = [3] : (tensor<3xf32>) -> tensor<1x4x4x3xf32>
+  %3 = stablehlo.add %1, %2 : tensor<1x4x4x3xf32>
+  %4 = stablehlo.transpose %3, dims = [0, 3, 1, 2]
+    : (tensor<1x4x4x3xf32>) -> tensor<1x3x4x4xf32>
+  %5 = stablehlo.broadcast_in_dim %scale, dims = [1] : (tensor<3xf32>) -> tensor<1x3x4x4xf32>
+  %6 = stablehlo.multiply %4, %5 : tensor<1x3x4x4xf32>
+  return %6 : tensor<1x3x4x4xf32>
+}
+"""
+
+
+def test_a_scale_is_followed_past_transposes_and_reshapes() -> None:
+    after, count = folded(MOVED)
+    assert count == 1
+    assert "[2.000000e+00, 1.000000e+00, -3.000000e+00]" in after
+    assert "dense<[2.000000e+00, 1.000000e+00, -4.000000e+00]>" in after
+    assert "stablehlo.multiply" not in after
+    assert re.search(r"stablehlo.add .* : tensor<1x3x4x4xf32>\n\s*return", after)
+
+
+def test_weights_of_halves_do_not_take_the_scale_of_a_layer() -> None:
+    assert folded(MOVED.replace("f32", "f16"))[1] == 0
 
 
 def test_a_scale_by_rows_of_the_image_stays() -> None:

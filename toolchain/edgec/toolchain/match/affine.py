@@ -3,6 +3,7 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -39,13 +40,15 @@ class Affine:
         op: the product or convolution.
         last: the value at the chain's end.
         steps: what is done, in order.
-        channels: the axis of the result that the channels lie along.
+        moves: the transposes and reshapes between the product and the chain's end, in order.
+        channels: the axis of the chain's end that the channels lie along.
         weight_axis: the axis of the weights that they lie along.
     """
 
     op: Any
     last: Any
     steps: tuple[_Step, ...]
+    moves: tuple[Any, ...]
     channels: int
     weight_axis: int
 
@@ -59,7 +62,7 @@ class Affine:
     def fold(self) -> None:
         """Write it again at its end with the factor in the weights and one sum; the old stays."""
         op, old = self.op, self.last
-        wide, size = ir.F32Type.get(), graph.shape(op.results[0])[self.channels]
+        wide, size = ir.F32Type.get(), graph.shape(old)[self.channels]
         # What scales and shifts may stand after the product, but not after its use.
         with ir.InsertionPoint(old.owner.operation), op.location:
             factor, summand = self._vectors(size, wide)
@@ -73,7 +76,10 @@ class Affine:
             sums = graph.element(op.results[0])
             shift = _constant(summand, sums) or graph.convert(summand, sums)
             row = graph.broadcast(graph.convert(shift, end), graph.shape(old), [self.channels])
-            total = graph.binary("add", graph.convert(new.results[0], end), row)
+            moved = new.results[0]
+            for move in self.moves:
+                moved = _moved(moved, move)
+            total = graph.binary("add", graph.convert(moved, end), row)
         old.replace_all_uses_with(total)
 
     def _vectors(self, size: int, kind: Any) -> tuple[Any, Any]:
@@ -112,19 +118,33 @@ def find_affine(op: Any, weights: Weights) -> Affine | None:
     if axes is None or len(list(op.operands[1].uses)) != 1:
         return None
     channels, weight_axis = axes
+    last, last_channels = value, channels
     steps: list[_Step] = []
-    last = value
+    moves: list[Any] = []
+    kept = 0
     while True:
         following = _following(value, channels, weights)
         if following is None:
             break
         value, step = following
-        if step is not None:
+        if isinstance(step, _Step):
             steps.append(step)
-            last = value
+            last, last_channels, kept = value, channels, len(moves)
+        elif step is not None and isinstance(graph.element(op.operands[1]), ir.F16Type):
+            break  # Behind a move is a layer's scale, at times too small for weights of halves.
+        elif step is not None:
+            channels = step
+            moves.append(value.owner.operation)
     if not steps:
         return None
-    return Affine(op=op, last=last, steps=tuple(steps), channels=channels, weight_axis=weight_axis)
+    return Affine(
+        op=op,
+        last=last,
+        steps=tuple(steps),
+        moves=tuple(moves[:kept]),
+        channels=last_channels,
+        weight_axis=weight_axis,
+    )
 
 
 def _channel_axes(op: Any) -> tuple[int, int] | None:
@@ -144,8 +164,13 @@ def _channel_axes(op: Any) -> tuple[int, int] | None:
     return len(graph.shape(op.results[0])) - 1, own[0]
 
 
-def _following(value: Any, channels: int, weights: Weights) -> tuple[Any, _Step | None] | None:
-    """The next value of the chain, and the step that makes it; no step for a wider type."""
+def _following(
+    value: Any, channels: int, weights: Weights
+) -> tuple[Any, _Step | int | None] | None:
+    """The next value of the chain, and the step that makes it.
+
+    No step for a wider type; for a transpose or reshape, where the channels lie after it.
+    """
     uses = list(value.uses)
     if len(uses) != 1:
         return None
@@ -154,6 +179,9 @@ def _following(value: Any, channels: int, weights: Weights) -> tuple[Any, _Step 
         before, after = graph.element(value), graph.element(op.results[0])
         widens = isinstance(before, _FLOATS) and isinstance(after, ir.F32Type)
         return (op.results[0], None) if widens else None
+    if op.name in ("stablehlo.transpose", "stablehlo.reshape"):
+        axis = _axis_after(op, channels)
+        return None if axis is None else (op.results[0], axis)
     name = op.name.removeprefix("stablehlo.")
     if name not in _STEPS:
         return None
@@ -166,6 +194,25 @@ def _following(value: Any, channels: int, weights: Weights) -> tuple[Any, _Step 
     if vector is None:
         return None
     return op.results[0], _Step(name=name, vector=vector, turned=turned)
+
+
+def _axis_after(op: Any, channels: int) -> int | None:
+    """Where a transpose or reshape puts an axis; None where it does not keep it as one."""
+    if op.name == "stablehlo.transpose":
+        return integers(op, "permutation").index(channels)
+    before, after = graph.shape(op.operands[0]), graph.shape(op.results[0])
+    inside = math.prod(before[channels + 1 :])
+    for axis, size in enumerate(after):
+        if size == before[channels] and math.prod(after[axis + 1 :]) == inside:
+            return axis
+    return None
+
+
+def _moved(value: Any, move: Any) -> Any:
+    """A value as a transpose or reshape moves another."""
+    if move.name == "stablehlo.transpose":
+        return graph.transpose(value, integers(move, "permutation"))
+    return graph.reshape(value, graph.shape(move.results[0]))
 
 
 def _by_channel(value: Any, channels: int, weights: Weights) -> Callable[[], Any] | None:
