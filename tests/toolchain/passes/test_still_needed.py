@@ -25,6 +25,7 @@ from tests.toolchain.passes.test_plain_depthwise import of as depthwise_of
 from tests.toolchain.passes.test_reverse_first import reversed_slice
 from tests.toolchain.passes.test_separate_reductions import quotient
 from tests.toolchain.passes.test_signless_integers import WINDOW
+from tests.toolchain.passes.test_wide_sums import MEAN
 
 RNG = np.random.default_rng(5)
 
@@ -298,6 +299,13 @@ FAULTS = (
         target="vulkan",
         inputs=(RNG.uniform(0.1, 1, (6, 10, 5)).astype(np.float32),),
         right=lambda x: x / np.tanh(x.sum(0, keepdims=True)),
+    ),
+    Fault(
+        name="wide-sums",
+        text=MEAN,
+        target="vulkan",
+        inputs=(RNG.uniform(0, 20, (4, 56, 56)).astype(np.float16),),
+        right=lambda x: x.astype(np.float64).mean((1, 2), keepdims=True),
     ),
 )
 
