@@ -7,6 +7,7 @@ imported: prints JSON, the relative error by case.
 import importlib
 import json
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+import triton.language as tl
 import triton.runtime.interpreter as interpreter
 from iree.compiler import ir
 
@@ -40,6 +42,22 @@ def _patched(tensor: Any, scope: Any) -> None:
 
 
 interpreter._patch_lang_tensor = _patched
+_dot = interpreter.InterpreterBuilder.create_dot
+
+
+def _dot_of_halves(builder: Any, left: Any, right: Any, *rest: Any) -> Any:
+    """The interpreter keeps bf16 as the upper half of an f32, and would multiply integers."""
+    return _dot(builder, _widened(left), _widened(right), *rest)
+
+
+def _widened(value: Any) -> Any:
+    if value.dtype.scalar != tl.bfloat16:
+        return value
+    bits = value.data.astype(np.uint32) << 16
+    return interpreter.TensorHandle(bits.view(np.float32), tl.float32)
+
+
+interpreter.InterpreterBuilder.create_dot = _dot_of_halves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,6 +158,32 @@ def cases() -> list[Case]:
         y = jax.lax.conv_general_dilated(x, w, (2, 2), [(1, 1)] * 2, dimension_numbers=layout)
         return jax.nn.relu(y + bias)
 
+    def groups(
+        count: int, stride: tuple[int, int], dilation: tuple[int, int], pad: int
+    ) -> Callable[..., Any]:
+        def convolution(x: Any, w: Any, bias: Any) -> Any:
+            y = jax.lax.conv_general_dilated(
+                x,
+                w,
+                stride,
+                [(pad, pad)] * 2,
+                rhs_dilation=dilation,
+                dimension_numbers=("NHWC", "HWIO", "NHWC"),
+                feature_group_count=count,
+            )
+            return jax.nn.relu(y + bias)
+
+        return convolution
+
+    def grouped(name: str, inner: int, outputs: int, window: tuple[int, int], *how: Any) -> Case:
+        """Of f32, so that a wrong element shows."""
+        return Case(
+            name=name,
+            function=groups(*how),
+            shapes=((2, 9, 7, inner * how[0]), (*window, inner, outputs), (outputs,)),
+            dtype="float32",
+        )
+
     def norm(x: Any, scale: Any, shift: Any) -> Any:
         y = x.astype(jnp.float32)
         y = y - y.mean(-1, keepdims=True)
@@ -165,9 +209,9 @@ def cases() -> list[Case]:
         Case(name="odd sizes", function=plain, shapes=((99, 251), (251, 133))),
         Case(name="in parts", function=plain, shapes=((40, 4096), (4096, 24))),
         Case(name="a turned weight", function=turned, shapes=((65, 250), (131, 250))),
-        Case(name="f32", function=plain, shapes=((70, 130), (130, 90)), dtype="float32"),
+        Case(name="f32: product", function=plain, shapes=((70, 130), (130, 90)), dtype="float32"),
         Case(
-            name="tf32",
+            name="tf32: product",
             function=plain,
             shapes=((70, 130), (130, 90)),
             dtype="float32",
@@ -186,10 +230,43 @@ def cases() -> list[Case]:
             function=convolution,
             shapes=((2, 17, 17, 24), (3, 3, 24, 40), (40,)),
         ),
+        grouped("f32: by channels", 1, 24, (3, 3), 24, (1, 1), (1, 1), 1),
+        grouped("f32: two windows a channel", 1, 48, (5, 3), 24, (2, 1), (1, 2), 2),
+        grouped("f32: groups of 4 into 3", 4, 18, (3, 3), 6, (2, 2), (1, 1), 1),
+        grouped("f32: groups of 4", 4, 24, (3, 3), 6, (2, 1), (1, 2), 2),
+        grouped("f32: groups of 24", 24, 72, (3, 3), 3, (1, 1), (1, 1), 1),
+        grouped("f32: groups of 80 into 72", 80, 144, (3, 1), 2, (1, 2), (1, 1), 0),
+        Case(
+            name="groups of 5 into 6",
+            function=groups(7, (1, 1), (1, 1), 1),
+            shapes=((1, 9, 7, 35), (3, 3, 5, 42), (42,)),
+        ),
         Case(name="norm", function=norm, shapes=((7, 200), (200,), (200,))),
         Case(name="attention", function=attention, shapes=((2, 50, 64), (2, 77, 64), (2, 77, 64))),
         Case(
-            name="causal attention in f32",
+            name="bf16: attention",
+            function=attention,
+            shapes=((2, 50, 64), (2, 77, 64), (2, 77, 64)),
+            dtype="bfloat16",
+        ),
+        Case(
+            name="bf16: causal attention",
+            function=causal,
+            shapes=((1, 50, 2, 80),) * 3,
+            dtype="bfloat16",
+        ),
+        Case(
+            name="bf16: product", function=plain, shapes=((99, 251), (251, 133)), dtype="bfloat16"
+        ),
+        Case(
+            name="tf32: attention",
+            function=attention,
+            shapes=((2, 50, 64), (2, 77, 64), (2, 77, 64)),
+            dtype="float32",
+            precision="tf32",
+        ),
+        Case(
+            name="f32: causal attention",
             function=causal,
             shapes=((1, 50, 2, 96),) * 3,
             dtype="float32",
@@ -203,4 +280,6 @@ def cases() -> list[Case]:
 
 
 if __name__ == "__main__":
-    print(json.dumps({case.name: run(case, seed) for seed, case in enumerate(cases())}))
+    only = sys.argv[1] if len(sys.argv) > 1 else ""
+    found = {c.name: run(c, seed) for seed, c in enumerate(cases()) if only in c.name}
+    print(json.dumps(found))

@@ -42,8 +42,10 @@ def errors() -> dict[str, float]:
 
 
 def test_kernels_compute_what_the_program_does(errors) -> None:
-    assert 5e-5 < errors.pop("tf32") < 4e-4  # rounded to nearest, to 11 bits
-    wrong = {name: e for name, e in errors.items() if not e < (5e-6 if name == "f32" else 1e-3)}
+    # tf32 is rounded to nearest, to 11 bits; the interpreter cuts what is stored as bf16.
+    limits = {"f32": 5e-6, "tf32": 5e-4, "bf16": 6e-3}
+    wrong = {n: e for n, e in errors.items() if not e < limits.get(n.partition(":")[0], 1e-3)}
+    assert all(e > 5e-5 for n, e in errors.items() if n.startswith("tf32:"))
     assert errors
     assert not wrong
 

@@ -10,7 +10,7 @@ from iree.compiler import ir
 from edgec.toolchain.kernels.cuda.choice import choose
 from edgec.toolchain.kernels.cuda.grouped import place_grouped
 from edgec.toolchain.kernels.cuda.library import Launch, Library
-from edgec.toolchain.kernels.cuda.products import NOT_SPLIT
+from edgec.toolchain.kernels.cuda.products import LEAST_WORK, NOT_SPLIT
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.rows import read_rows
 from edgec.toolchain.kernels.gpu.tails import CLIPS_BY_NUMBERS, find_finish
@@ -37,7 +37,7 @@ def place_convolution(op: Any, library: Library) -> None:
 
 def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
     element = op.operands[0].type.element_type
-    found = read_rows(conv, op, _MULTIPLE if str(element) in _ELEMENTS else 0)
+    found = read_rows(conv, op, _MULTIPLE if str(element) in _ELEMENTS else 0, LEAST_WORK)
     if isinstance(found, Declined):
         return found
     validate(conv, "convolution")

@@ -19,10 +19,11 @@ from edgec.toolchain.kernels.spec import Declined, Kernel, Work
 from edgec.toolchain.match.description import validate
 from edgec.toolchain.match.matrix_product import MatrixProduct, Side, read_product
 
-__all__ = ["NOT_SPLIT", "rewrite_product"]
+__all__ = ["LEAST_WORK", "NOT_SPLIT", "rewrite_product"]
 
 ELEMENTS = ("f16", "bf16", "f32")
-_LEAST_WORK = 1 << 19
+LEAST_WORK = 1 << 14
+"""Multiplications below which a kernel does not pay: few steps take the time of a launch."""
 _GROUP = 8
 NOT_SPLIT: dict[str, Constant] = {"work": None, "counters": None, "slot": 0}
 """Constants of a kernel that sums in one part."""
@@ -68,8 +69,8 @@ def _unfit(found: MatrixProduct) -> str:
         return f"elements of {found.left.element} and {found.right.element}"
     if result not in (found.element, "f32"):
         return f"sums of {found.element} rounded to {result}"
-    if found.count * found.m * found.n * found.k < _LEAST_WORK:
-        return "too small to be worth a kernel of its own"
+    if found.count * found.m * found.n * found.k < LEAST_WORK:
+        return "too little to do"
     if len(found.batch) > 2:
         return "a batch of three indices that lie apart"
     if min(found.left.own, found.left.inner) != 1 and min(found.right.own, found.right.inner) != 1:

@@ -1,4 +1,4 @@
-"""Which convolutions in groups the kernels of GPUs take: those that no matrix unit would help.
+"""Which convolutions in groups the kernels of GPUs take.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
@@ -11,16 +11,16 @@ from edgec.toolchain.match.convolution import Convolution
 
 __all__ = ["why_not"]
 
-_MOST_INPUTS = 64
 _MOST_ELEMENTS = 2**31
 
 
-def why_not(conv: Convolution, elements: Sequence[str]) -> str | None:
+def why_not(conv: Convolution, elements: Sequence[str], *, widest: int = 0) -> str | None:
     """Why the kernels do not take a convolution in groups; None where they do.
 
     Args:
         conv: the convolution.
         elements: the types of image and weights that they take.
+        widest: the most channels of a group; 0 for any number.
     """
     first, second, third = conv.elements
     if first not in elements or second != first or third not in (first, "f32"):
@@ -31,7 +31,7 @@ def why_not(conv: Convolution, elements: Sequence[str]) -> str | None:
         return "an image that is not rows, columns and channels"
     if not all(axis.plain for axis in conv.axes):
         return "zeros between pixels, or a cut"
-    if conv.inner > _MOST_INPUTS:
+    if widest and conv.inner > widest:
         return f"groups of {conv.inner} channels, which the compiler multiplies by matrix units"
     if max(math.prod(shape(v)) for v in (*conv.operands, conv.value)) >= _MOST_ELEMENTS:
         return "more than 2^31 elements"

@@ -10,7 +10,7 @@ from typing import Any
 from edgec.toolchain.ir.write import shape
 from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.match.convolution import Convolution
-from edgec.toolchain.match.product import LEAST_WORK, gather_rows, is_plain
+from edgec.toolchain.match.product import gather_rows, is_plain
 
 __all__ = ["Rows", "read_rows"]
 
@@ -77,13 +77,14 @@ class Rows:
         )
 
 
-def read_rows(conv: Convolution, op: Any, multiple: int) -> Rows | Declined:
+def read_rows(conv: Convolution, op: Any, multiple: int, least: int) -> Rows | Declined:
     """A convolution of one group as such a product, if that is worth a kernel.
 
     Args:
         conv: the convolution.
         op: the operation that it describes.
         multiple: what its outputs must be a multiple of; 0 where no kernel takes its type.
+        least: multiplications below which a kernel does not pay.
     """
     first, second, third = conv.elements
     if not multiple or second != first or third not in (first, "f32"):
@@ -110,7 +111,7 @@ def read_rows(conv: Convolution, op: Any, multiple: int) -> Rows | Declined:
     )
     if conv.outputs % multiple:
         return Declined(reason=f"{conv.outputs} outputs, not a multiple of {multiple}")
-    if found.rows * conv.outputs * conv.inner * conv.taps < LEAST_WORK:
+    if found.rows * conv.outputs * conv.inner * conv.taps < least:
         return Declined(reason="too little to do")
     if max(math.prod(shape(v)) for v in (*conv.operands, conv.value)) >= 2**31:
         return Declined(reason="more than 2^31 elements")

@@ -17,6 +17,7 @@ from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.kernels.vulkan.products import MOST_TILES
 from edgec.toolchain.match.convolution import Convolution, read_convolution
 from edgec.toolchain.match.description import validate
+from edgec.toolchain.match.product import LEAST_WORK
 
 __all__ = ["place_convolution"]
 
@@ -35,24 +36,28 @@ def place_convolution(op: Any, library: Library) -> None:
 def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
     element = op.operands[0].type.element_type
     multiple = library.multiple(element)
-    found = read_rows(conv, op, multiple)
+    found = read_rows(conv, op, multiple, LEAST_WORK)
     if isinstance(found, Declined):
         return found
     tail, _ = find_finish(found.value, element, found.outputs, CLIPS_BY_NUMBERS)
     inside = found.gathered_inside(multiple)
-    choice = choose(found.rows, found.outputs, inside, matrix=str(element) == "f16")
+    sizes = (found.rows, found.outputs, inside)
+    choice = choose(library.gpu, sizes, matrix=str(element) == "f16")
     if choice.tiles > MOST_TILES:
         return Declined(reason=f"{choice.tiles} tiles")
     validate(conv, "convolution")
     with ir.InsertionPoint(tail.last.owner.operation):
         c = found.gathered(multiple)
-        numbers = [
-            *(c.high, c.wide, c.inputs, c.out_high, c.out_wide, c.pixel, c.taps_wide),
-            *(*c.strides, c.pads[0], c.pads[2]),
-        ]
-        sizes = (1, c.rows, c.outputs, inside)
+        window = {
+            **{"high": c.high, "wide": c.wide, "inputs": c.inputs},
+            **{"out_high": c.out_high, "out_wide": c.out_wide},
+            **{"pixel": c.pixel, "taps_wide": c.taps_wide},
+            **{"stride_high": c.strides[0], "stride_wide": c.strides[1]},
+            **{"pad_high": c.pads[0], "pad_wide": c.pads[2]},
+        }
         operands = (c.image, c.weight)
-        replace(
-            tail.last, library.sum("convolution", element, choice, sizes, numbers, operands, tail)
-        )
-    return Kernel(name=f"convolution_{choice.form}_{element}")
+        total = library.sum("convolution", element, choice, (1, *sizes), window, operands, tail)
+        if isinstance(total, Declined):
+            return total
+        replace(tail.last, total)
+    return Kernel(name=f"convolution_{choice.word}_{element}")

@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from edgec.toolchain.kernels.cuda.triton.finish import multiply
+
 __all__ = ["attention"]
 
 
@@ -31,7 +33,7 @@ def attention(
     With CAPPED scores become cap * tanh(scores). Then up to three terms follow, by T0 to T2: at 1 a
     bias times a factor is added, at 2 a score whose byte is 0 becomes another number, at 3 one
     whose byte is not; 0 is no term. Factor and number are the bits of an f32, as are scale and cap.
-    With SAFE a row whose scores are all minus infinity gives zeros.
+    PRECISION: see `multiply`. With SAFE a row whose scores are all minus infinity gives zeros.
     Grid: (tiles of BM queries, middle and `inners` inner heads, outer heads).
     """
     outer = tl.program_id(2).to(tl.int64)
@@ -69,7 +71,7 @@ def attention(
             mask=fits[None, :] & (wide < width)[:, None],
             other=0.0,
         )
-        scores = tl.dot(queried, held, input_precision=PRECISION) * scale
+        scores = multiply(queried, held, tl.zeros((BM, BN), dtype=tl.float32), PRECISION) * scale
         if CAPPED:
             scores = cap * (1.0 - 2.0 / (tl.exp(2.0 * scores) + 1.0))
         both = there[:, None] & fits[None, :]
@@ -95,7 +97,7 @@ def attention(
             other=0.0,
         )
         shares = shares.to(v.dtype.element_ty)
-        total = tl.dot(shares, values, total * fade[:, None], input_precision=PRECISION)
+        total = multiply(shares, values, total * fade[:, None], PRECISION)
         most = more
     total = total / sums[:, None]
     if SAFE:

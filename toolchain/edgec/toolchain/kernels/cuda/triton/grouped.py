@@ -11,14 +11,15 @@ __all__ = ["grouped"]
 @triton.jit
 def grouped(
     x, w, bias, other, c, images, high, wide, channels, out_high, out_wide, outputs,
-    inputs, each, taps, taps_wide, stride_high, stride_wide, dilation_high, dilation_wide,
+    inputs, each, taps_high, stride_high, stride_wide, dilation_high, dilation_wide,
     pad_high, pad_wide, what, clip_slope, clip_low, clip_high,
-    BM: tl.constexpr, BN: tl.constexpr,
+    TAPS_WIDE: tl.constexpr, VECTOR: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """C = finish(X * W): `x` is [images, high, wide, channels], `w` [taps, inputs, outputs].
 
-    Output o sums `inputs` channels, of group o // `each`. Grid: (row tiles, column tiles, 1) over
-    [images * out_high * out_wide, outputs]. `finish` says what follows.
+    Output o sums `inputs` channels, of group o // `each`; `outputs` is a multiple of VECTOR. Grid:
+    (row tiles, column tiles, 1) over [images * out_high * out_wide, outputs]. The loads of a row of
+    the window are all on their way at once. `finish` says what follows.
     """
     m = images * out_high * out_wide
     row = tl.program_id(0) * BM + tl.arange(0, BM)
@@ -30,20 +31,21 @@ def grouped(
     x_row = (image * high + top) * wide + left
     fits = column < outputs
     first = column // each * inputs
+    column_in = tl.max_contiguous(tl.multiple_of(tl.where(fits, column, 0), VECTOR), VECTOR)
     total = tl.zeros((BM, BN), dtype=tl.float32)
-    for tap in range(taps):
-        down = tap // taps_wide * dilation_high
-        along = tap % taps_wide * dilation_wide
-        inside = (
-            (top + down >= 0) & (top + down < high) & (left + along >= 0) & (left + along < wide)
-        )
-        inside = (inside & (row < m))[:, None] & fits[None, :]
-        x_at = x + (x_row + down * wide + along)[:, None] * channels + first[None, :]
-        w_at = w + tap * inputs * outputs + column
-        for k in range(inputs):
-            values = tl.load(x_at + k, mask=inside, other=0.0).to(tl.float32)
-            weights = tl.load(w_at + k * outputs, mask=fits, other=0.0).to(tl.float32)
-            total += values * weights[None, :]
+    for tap in range(taps_high):
+        down = tap * dilation_high
+        lines = (row < m) & (top + down >= 0) & (top + down < high)
+        for tap_wide in tl.static_range(TAPS_WIDE):
+            along = tap_wide * dilation_wide
+            inside = lines & (left + along >= 0) & (left + along < wide)
+            inside = inside[:, None] & fits[None, :]
+            x_at = x + (x_row + down * wide + along)[:, None] * channels + first[None, :]
+            w_at = w + (tap * TAPS_WIDE + tap_wide) * inputs * outputs + column_in
+            for k in range(inputs):
+                values = tl.load(x_at + k, mask=inside, other=0.0).to(tl.float32)
+                weights = tl.load(w_at + k * outputs, mask=fits, other=0.0).to(tl.float32)
+                total += values * weights[None, :]
     finish(
         total, bias, other, c, row, column, m, outputs, tl.program_id(2),
         what, clip_slope, clip_low, clip_high,
