@@ -50,7 +50,7 @@ def test_all_that_preparing_a_program_imports_is_in_it():
 
 def test_kernels_are_in_it_in_whatever_form_they_are_kept():
     kinds = {path.suffix for path in sources()}
-    assert kinds >= {".py", ".json", ".spv"}
+    assert kinds >= {".py", ".comp", ".xz"}
     kept = {path for path in (TOOLCHAIN / "kernels").rglob("*") if path.is_file()}
     assert {path for path in kept if path.suffix != ".pyc"} <= set(sources())
 

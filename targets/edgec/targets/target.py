@@ -57,6 +57,7 @@ class Gpu:
         shared_memory: bytes that one program may share on such a core.
         clock: MHz that it reaches.
         tensor: 10^12 operations a second of its matrix units, with f16 summed in f32.
+        vector: the same of its other units, in f32.
         bandwidth: 10^9 bytes a second of its memory.
     """
 
@@ -68,6 +69,7 @@ class Gpu:
     shared_memory: int = 0
     clock: int = 0
     tensor: float = 0.0
+    vector: float = 0.0
     bandwidth: float = 0.0
 
     def __post_init__(self) -> None:

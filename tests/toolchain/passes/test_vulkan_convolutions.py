@@ -10,6 +10,7 @@ from iree.compiler import ir
 
 from edgec import runtime, toolchain
 from edgec.exporters import export
+from edgec.targets import find
 from edgec.toolchain.kernels.spec import Answers, Declined
 from edgec.toolchain.passes.place.vulkan_kernels import VulkanKernels
 
@@ -54,7 +55,7 @@ def rewritten(text: str) -> tuple[str, Answers]:
     answers = Answers()
     with ir.Context():
         module = ir.Module.parse(text)
-        VulkanKernels(kernels="nvidia", answers=answers).run(module)
+        VulkanKernels(gpu=find("vulkan:nvidia-ada").gpu, answers=answers).run(module)
         assert module.operation.verify()
         return str(module), answers
 
@@ -70,7 +71,7 @@ def test_a_convolution_in_groups_and_its_bias_are_one_dispatch(dtype: str) -> No
         return convolve(x, w, 6) + b
 
     after, answers = rewritten(lower(function, IMAGE.shape, (3, 3, 4, 24), (24,), dtype=dtype))
-    assert len(re.findall(r"flow\.dispatch @edgec_grouped_f\d\d::", after)) == 1
+    assert len(re.findall(r"flow\.dispatch @edgec_grouped_f\d\d_\w{8}::", after)) == 1
     assert "stablehlo.convolution" not in after
     assert "stablehlo.add" not in after
     assert [str(answer.outcome.name)[:8] for answer in answers] == ["grouped_"]

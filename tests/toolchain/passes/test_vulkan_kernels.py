@@ -4,9 +4,8 @@ The kernels run on any Vulkan device here; those for matrix units are checked on
 `benchmarks/vulkan/run.py`.
 """
 
-import json
 import re
-from importlib import resources
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -16,13 +15,13 @@ import pytest
 from iree.compiler import ir, tools
 
 from edgec import runtime, toolchain
-from edgec.targets import catalogue
-from edgec.toolchain.kernels.vulkan import choice
+from edgec.targets import Backend, Gpu, catalogue, find
+from edgec.toolchain.kernels.vulkan import choice, forms
 from edgec.toolchain.passes.place.vulkan_kernels import VulkanKernels
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 
-KERNELS = resources.files("edgec.toolchain") / "kernels" / "vulkan"
-FORMS = choice._FORMS | choice._MATRIX_FORMS
+ADA = find("vulkan:nvidia-ada").gpu
+WITHOUT_MATRIX_UNITS = replace(ADA, kernels="desktop")
 
 
 def lower(function, *shapes, dtype="float32") -> str:
@@ -30,11 +29,11 @@ def lower(function, *shapes, dtype="float32") -> str:
     return str(jax.jit(function).lower(*specs).compiler_ir("stablehlo"))
 
 
-def rewrite(text: str, kernels: str = "nvidia", *, whole: bool = False) -> str:
+def rewrite(text: str, gpu: Gpu = ADA, *, whole: bool = False) -> str:
     with ir.Context():
         module = ir.Module.parse(text)
         InlineCalls().run(module)
-        VulkanKernels(kernels=kernels).run(module)
+        VulkanKernels(gpu=gpu).run(module)
         assert module.operation.verify()
         asm = module.operation.get_asm(large_elements_limit=None if whole else 4)
         return asm if whole else asm[asm.index("func.func") :]
@@ -42,7 +41,7 @@ def rewrite(text: str, kernels: str = "nvidia", *, whole: bool = False) -> str:
 
 def called(after: str) -> list[str]:
     """The kernels that a rewritten program calls, in order."""
-    return re.findall(r"flow\.dispatch @edgec_(\w+)::", after)
+    return re.findall(r"flow\.dispatch @edgec_(\w+)_[0-9a-f]{8}::", after)
 
 
 def convolution(x, w, stride=1, pad=0):
@@ -77,8 +76,8 @@ def test_a_convolution_is_a_product_that_gathers_its_rows() -> None:
 
 def test_f16_needs_matrix_units() -> None:
     text = lower(lambda x, w: x @ w, (128, 768), (768, 768), dtype="float16")
-    assert called(rewrite(text, "desktop")) == []
-    assert called(rewrite(text, "nvidia"))[0].split("_")[2] in choice._MATRIX_FORMS
+    assert called(rewrite(text, WITHOUT_MATRIX_UNITS)) == []
+    assert called(rewrite(text))[0].split("_")[2] in forms.MATRIX_FORMS
 
 
 @pytest.mark.parametrize(
@@ -112,28 +111,35 @@ def test_other_products_stay_with_the_compiler(function, shapes) -> None:
 @pytest.mark.parametrize("size", [(1, 1000, 2048), (49, 512, 4608), (3136, 64, 64), (128, 768, 8)])
 def test_the_parts_of_a_choice_cover_the_inside_once(size, matrix) -> None:
     m, n, k = size
-    chosen = choice.choose(m, n, k, matrix=matrix)
-    form = FORMS[chosen.form]
+    chosen = choice.choose(ADA, size, matrix=matrix)
+    form = chosen.form
     assert chosen.inside % form.inner == 0
     assert (chosen.parts - 1) * chosen.inside < k <= chosen.parts * chosen.inside
     assert chosen.tiles == -(-m // form.rows) * -(-n // form.columns)
 
 
-def test_every_form_has_its_kernels_with_its_tile() -> None:
-    index = json.loads((KERNELS / "index.json").read_text())
-    for kind in ("product_nn", "product_nt", "convolution"):
-        names = [f"{kind}_{word}_f32" for word in choice._FORMS]
-        matrix = {"product_nn": ("deep",), "product_nt": (), "convolution": ("deep", "thin")}
-        names += [f"{kind}_{word}_f16" for word in matrix[kind]]
-        for name in names:
-            form, facts = FORMS[name.split("_")[-2]], index[name]
-            assert (form.rows, form.columns, form.inner) == tuple(
-                facts[key] for key in ("rows", "columns", "inner")
-            )
-            assert facts["shared"] <= 49152
-            data = (KERNELS / f"{name}.spv").read_bytes()
-            assert data[:4] == b"\x03\x02\x23\x07"
-            assert f"edgec_{name}".encode() in data
+def test_a_small_gpu_splits_less_and_takes_longer_than_a_large_one() -> None:
+    small = replace(ADA, multiprocessors=16, clock=1000, vector=4.1, bandwidth=200)
+    for size in ((128, 768, 3072), (49, 512, 4608)):
+        large, less = choice.choose(ADA, size), choice.choose(small, size)
+        assert less.parts < large.parts
+        assert less.time > large.time
+        # No kernel is expected to be quicker than the arithmetic units are.
+        assert less.time > 2 * size[0] * size[1] * size[2] / (small.vector * 1e6)
+
+
+def test_what_a_workgroup_may_share_decides_which_tiles_there_are() -> None:
+    little = replace(ADA, shared_memory=18000)
+    assert choice.choose(ADA, (4096, 4096, 512)).word == "middle"
+    assert choice.choose(little, (4096, 4096, 512)).word == "small"
+
+
+def test_every_target_with_kernels_says_how_fast_it_is() -> None:
+    gpus = [t.gpu for t in catalogue() if t.gpu and t.backend is Backend.VULKAN and t.gpu.kernels]
+    assert gpus
+    assert all(gpu.tensor and gpu.vector and gpu.bandwidth for gpu in gpus)
+    for form in {**forms.SUM_FORMS, **forms.MATRIX_FORMS}.values():
+        assert form.shared <= min(gpu.shared_memory for gpu in gpus)
 
 
 def test_the_targets_that_take_kernels_are_those_measured() -> None:
@@ -213,7 +219,7 @@ CASES = {
 )
 def test_the_kernels_are_right(form, parts, names, tmp_path: Path, monkeypatch) -> None:
     cases = [CASES[name] for name in names]
-    monkeypatch.setattr(choice, "_FORMS", {form: choice._FORMS[form]})
+    monkeypatch.setattr(choice, "SUM_FORMS", {form: forms.SUM_FORMS[form]})
     monkeypatch.setattr(choice, "_PARTS", (1, parts))
     monkeypatch.setattr(choice, "_JOIN", -1000.0)  # so that parts are taken wherever they can
 
@@ -227,7 +233,7 @@ def test_the_kernels_are_right(form, parts, names, tmp_path: Path, monkeypatch) 
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
     path = tmp_path / "cases.vmfb"
-    after = rewrite(lower(every, *shapes), "desktop", whole=True)
+    after = rewrite(lower(every, *shapes), WITHOUT_MATRIX_UNITS, whole=True)
     assert len([name for name in called(after) if f"_{form}_" in name]) == len(cases)
     assert ("join_f32" in called(after)) == (parts > 1)
     assert not re.search(r"stablehlo\.(maximum|minimum|tanh|add|select|divide)", after)

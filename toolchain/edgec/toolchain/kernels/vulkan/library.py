@@ -3,40 +3,64 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
-import json
 import math
-from collections.abc import Sequence
-from importlib import resources
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
+import numpy as np
 from iree.compiler import ir
 
+from edgec.targets import Gpu
+from edgec.toolchain.ir import write
 from edgec.toolchain.kernels.gpu.dispatches import Binary, Dispatches
 from edgec.toolchain.kernels.gpu.tails import Finish
-from edgec.toolchain.kernels.spec import Answers
+from edgec.toolchain.kernels.spec import Answers, Declined
+from edgec.toolchain.kernels.vulkan import shaders
 from edgec.toolchain.kernels.vulkan.choice import Choice
+from edgec.toolchain.kernels.vulkan.glsl_compiler import GlslCompiler, tools
+from edgec.toolchain.kernels.vulkan.prebuilt import Prebuilt
+from edgec.toolchain.kernels.vulkan.shaders import Shader
+from edgec.toolchain.kernels.vulkan.variants import Variant
 
-__all__ = ["Library"]
+__all__ = ["Binaries", "Library"]
 
 _WIDE = 4
 """The bit of `what` that stores f32."""
+_FOURS = 4
+
+
+class Binaries(Protocol):
+    """Where kernels come from.
+
+    Attributes:
+        folds: whether integers may become constants at will.
+    """
+
+    folds: bool
+
+    def find(self, variant: Variant) -> Binary | Declined:
+        """The kernel, or why there is none."""
 
 
 class Library(Dispatches):
-    """The kernels for one family of GPUs.
+    """The kernels of a module for one GPU.
 
     Attributes:
-        index: by kernel name (`product_nn_deep_f16`): threads, shared memory, sizes of its tile.
+        gpu: what is known of it.
         answers: what became of each description.
     """
 
-    def __init__(self, module: Any, family: str, answers: Answers | None = None) -> None:
+    def __init__(
+        self,
+        module: Any,
+        gpu: Gpu,
+        binaries: Binaries | None = None,
+        answers: Answers | None = None,
+    ) -> None:
         super().__init__(module, "spv", '"vulkan-spirv", "vulkan-spirv-fb"')
-        self._files = resources.files("edgec.toolchain") / "kernels" / "vulkan"
-        text = (self._files / "index.json").read_text(encoding="utf-8")
-        self.index: dict[str, dict[str, int]] = json.loads(text)
-        self._matrix_units = family == "nvidia"
+        self.gpu = gpu
         self.answers = answers or Answers()
+        self._binaries = binaries or _binaries()
 
     def multiple(self, element: Any) -> int:
         """What sizes along rows must be a multiple of for kernels of a type; 0 if there are none.
@@ -44,8 +68,43 @@ class Library(Dispatches):
         f16 needs matrix units: without them the compiler's code was not measured against a kernel.
         """
         if str(element) == "f32":
-            return 4
-        return 8 if str(element) == "f16" and self._matrix_units else 0
+            return _FOURS
+        return 8 if str(element) == "f16" and self.gpu.kernels == "nvidia" else 0
+
+    def call(
+        self,
+        shader: Shader,
+        grid: tuple[int, int, int],
+        values: Mapping[str, int],
+        reads: Sequence[Any],
+        result: Any,
+        table: tuple[int, ...] = (),
+    ) -> Any | Declined:
+        """Dispatch a kernel at the current insertion point; nothing happens if it is declined.
+
+        Args:
+            shader: the kernel.
+            grid: workgroups along x, y and z.
+            values: its integers by name.
+            reads: what it reads, in the order of its bindings.
+            result: the type of what it writes.
+            table: the array of integers that it takes, if it does.
+        """
+        folds = self._binaries.folds
+        variant = shader.variant(values, table, folds=folds)
+        binary = self._binaries.find(variant)
+        if isinstance(binary, Declined):
+            return binary
+        if binary.shared > self.gpu.shared_memory:
+            return Declined(reason=f"{binary.shared} bytes of shared memory in one workgroup")
+        if shader.table:
+            # Its place is kept where the array is compiled in, whatever stands there.
+            i32 = ir.IntegerType.get_signless(32)
+            first = reads[0] if folds else write.constant(np.array(table, np.int32), i32)
+            reads = [first, *reads]
+        numbers = [values[name] for name in variant.numbers]
+        (made,) = self.dispatch(binary, grid, numbers, reads, [result])
+        return made
 
     def sum(
         self,
@@ -53,10 +112,10 @@ class Library(Dispatches):
         element: Any,
         choice: Choice,
         sizes: tuple[int, int, int, int],
-        numbers: Sequence[int],
+        steps: Mapping[str, int],
         operands: Sequence[Any],
         tail: Finish,
-    ) -> Any:
+    ) -> Any | Declined:
         """Dispatch a product or convolution and what follows it; [batch, m, n].
 
         Args:
@@ -64,7 +123,7 @@ class Library(Dispatches):
             element: the type of the operands.
             choice: tiles and parts.
             sizes: batch, m, n, k.
-            numbers: what the kernel takes beside these.
+            steps: what the kernel takes beside these and the tail.
             operands: left and right, or image and weight.
             tail: what follows.
         """
@@ -75,26 +134,26 @@ class Library(Dispatches):
         bias, other = tail.bias or left, tail.other or left
         last = ir.RankedTensorType.get([batch, m, n], tail.last.type.element_type)
         parts = ir.RankedTensorType.get([choice.parts, m, n], f32)
-        (total,) = self.dispatch(
-            self.binary(f"{kind}_{choice.form}_{element}"),
+        values = {"m": m, "n": n, "k": k, "k_part": choice.inside, **tail.folded, **steps}
+        if split:
+            values["what"] = _WIDE
+        total = self.call(
+            shaders.summing(kind, choice.word, choice.form, str(element)),
             (choice.tiles, choice.parts, batch),
-            [m, n, k, choice.inside, _WIDE if split else tail.what, *tail.numbers, *numbers],
+            values,
             # A tail in the kernel that joins is not read by those that make the parts.
             [left, right, *((left, left) if split else (bias, other))],
-            [parts if split else last],
+            parts if split else last,
         )
-        if not split:
+        if not split or isinstance(total, Declined):
             return total
-        join = f"join_{element}"
-        groups = math.ceil(m * n / 4 / self.index[join]["threads"])
-        numbers = [m, n, choice.parts, tail.what, *tail.numbers]
-        (joined,) = self.dispatch(
-            self.binary(join), (groups, 1, 1), numbers, [total, bias, other], [last]
-        )
-        return joined
+        shader = shaders.join(str(element))
+        groups = math.ceil(m * n / _FOURS / shader.threads)
+        values = {"m": m, "n": n, "parts": choice.parts, **tail.folded}
+        return self.call(shader, (groups, 1, 1), values, [total, bias, other], last)
 
-    def binary(self, name: str) -> Binary:
-        """A kernel by its name in the index."""
-        facts = self.index[name]
-        data = (self._files / f"{name}.spv").read_bytes()
-        return Binary(name=name, data=data, threads=facts["threads"], shared=facts["shared"])
+
+def _binaries() -> Binaries:
+    """Compiled when they are needed where glslang is here, compiled beforehand elsewhere."""
+    found = tools()
+    return Prebuilt() if found is None else GlslCompiler(found)

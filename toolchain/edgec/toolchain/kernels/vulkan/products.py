@@ -9,6 +9,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.tails import CLIPS_BY_NUMBERS, find_finish
+from edgec.toolchain.kernels.spec import Declined, Kernel, Origin, Work
 from edgec.toolchain.kernels.vulkan.choice import choose
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.match.product import LEAST_WORK, product_sizes
@@ -20,36 +21,44 @@ MOST_TILES = 65535
 
 
 def rewrite_product(op: Any, library: Library) -> None:
-    """Replace `op` and what follows it by a kernel, if it is a product that one takes."""
-    if op.name != "stablehlo.dot_general":
-        return
+    """Replace `op` and what follows it by a kernel, if one takes it; keep the answer."""
+    origin = Origin(name=op.name, location=op.location)
+    library.answers.record(origin, "product", Work(), _place(op, library))
+
+
+def _place(op: Any, library: Library) -> Kernel | Declined:
     left, right = op.operands
     (value,) = op.results
     element = left.type.element_type
     multiple = library.multiple(element)
-    static = all(v.type.has_static_shape for v in (left, right, value))
-    if not static or not multiple or right.type.element_type != element:
-        return
-    if str(value.type.element_type) not in (str(element), "f32"):
-        return
+    if not all(v.type.has_static_shape for v in (left, right, value)):
+        return Declined(reason="sizes that are not known")
+    kind = str(value.type.element_type)
+    if not multiple or right.type.element_type != element or kind not in (str(element), "f32"):
+        return Declined(reason=f"{element} by {right.type.element_type} summed in {kind}")
     sizes = product_sizes(op)
     if sizes is None:
-        return
+        return Declined(reason="operands that do not lie row by row")
     batch, m, n, k, turned = sizes
-    if n % multiple or k % multiple or m * n * k * batch < LEAST_WORK:
-        return
+    if n % multiple or k % multiple:
+        return Declined(reason=f"{k} by {n} elements, not multiples of {multiple}")
+    if m * n * k * batch < LEAST_WORK:
+        return Declined(reason="too little to do")
     halves = str(element) == "f16"
     if halves and (turned or batch > 1):
-        return  # There is no kernel of matrix units for these.
+        return Declined(reason="no kernel of matrix units for a turned matrix or a batch")
     if max(m * k, k * n, m * n) * batch >= 2**31 or batch > MOST_TILES:
-        return
+        return Declined(reason="2^31 elements or more")
     # Thin tiles of halves were right in convolutions on a GPU; in products nobody has looked.
-    choice = choose(m, n, k, batch=batch, matrix=halves, without="thin")
+    choice = choose(library.gpu, (m, n, k), batch=batch, matrix=halves, without="thin")
     if choice.tiles > MOST_TILES:
-        return
+        return Declined(reason=f"{choice.tiles} tiles")
     tail, _ = find_finish(value, element, n, CLIPS_BY_NUMBERS)
+    name = "product_nt" if turned else "product_nn"
     with ir.InsertionPoint(tail.last.owner.operation):
-        kind = "product_nt" if turned else "product_nn"
-        steps = (m * k, k * n)
-        total = library.sum(kind, element, choice, (batch, m, n, k), steps, (left, right), tail)
+        steps = {"a_step": m * k, "b_step": k * n}
+        total = library.sum(name, element, choice, (batch, m, n, k), steps, (left, right), tail)
+        if isinstance(total, Declined):
+            return total
         replace(tail.last, total)
+    return Kernel(name=f"{name}_{choice.word}_{element}")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from edgec.targets import Backend
+from edgec.targets import Backend, Gpu
 from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -16,8 +16,9 @@ class VulkanKernels:
     """Products and convolutions in f32, in f16 for matrix units, and attention become SPIR-V.
 
     The compiler's own code for them gives an image of batch 1 few workgroups, each with all of
-    the inner dimension to sum. The kernels (`kernels/vulkan/glsl`, written in GLSL, kept as
-    SPIR-V) are linked into the module as external executables, so the module stays one file. They
+    the inner dimension to sum. The kernels are written in GLSL (`kernels/vulkan/glsl`), compiled
+    when they are needed (with `edgec[vulkan]`: masks, windows and groups are constants then) or
+    beforehand, and linked into the module as external executables, so it stays one file. They
     split the inside where there are few tiles, gather a convolution's rows from the image, sum in
     f32 and take along the bias, the activation and the residual that follow element by element.
     Attention keeps its scores in shared memory, a block of keys after the other, with all masks
@@ -31,7 +32,7 @@ class VulkanKernels:
     Attention was held to JAX's answers on Mesa's llvmpipe only, and not timed yet.
     """
 
-    kernels: str
+    gpu: Gpu
     answers: Answers = field(default_factory=Answers)
 
     name = "vulkan-kernels"
@@ -42,11 +43,11 @@ class VulkanKernels:
         """For StableHLO on a Vulkan target that says which kernels it takes, at -O2 and above."""
         target = situation.target
         fits = situation.is_stablehlo and target.backend is Backend.VULKAN and situation.level > 1
-        kernels = target.gpu.kernels if target.gpu else ""
+        gpu = target.gpu
         needed = {"stablehlo.dot_general", "stablehlo.convolution"} & situation.operations
-        return (
-            cls(kernels=kernels, answers=situation.answers) if fits and kernels and needed else None
-        )
+        if not fits or gpu is None or not gpu.kernels or not needed:
+            return None
+        return cls(gpu=gpu, answers=situation.answers)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
@@ -61,7 +62,7 @@ class VulkanKernels:
         from edgec.toolchain.match.product import top_operations
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            library = Library(module, self.kernels, self.answers)
+            library = Library(module, self.gpu, answers=self.answers)
             for op in top_operations(module, "stablehlo.dot_general"):
                 place_attention(op, library)
             for name in ROOTS:

@@ -6,7 +6,7 @@
 //
 // Element (outer, middle, inner, row, i) of q lies at start + each index times its step; likewise k
 // and v, whose rows are keys, o, and the terms, whose columns are keys. `n` holds all numbers, in
-// the order of `kernels/vulkan/attentions.py`. A term adds a bias times a factor (1), or gives a
+// the order of `kernels/vulkan/attentions.py`, and is compiled in where it can be. A term adds a bias times a factor (1), or gives a
 // score another number where a truth value is 0 (2) or is not (3). D is at least the width of a
 // query and the depth of a value; both may be any number.
 #version 450
@@ -19,7 +19,11 @@
 #endif
 
 layout(local_size_x = THREADS) in;
+#ifdef TABLE
+const int n[56] = int[56](TABLE);
+#else
 layout(binding = 0) readonly buffer Numbers { int n[56]; };
+#endif
 layout(binding = 1) readonly buffer Q { ELEMENT q[]; };
 layout(binding = 2) readonly buffer K { ELEMENT k[]; };
 layout(binding = 3) readonly buffer V { ELEMENT v[]; };
@@ -53,30 +57,28 @@ shared vec4 scores[BM * S_ROW];
 shared float parts[BM * PARTS];
 shared float fades[BM];
 
-int base(int at) {
-  int inner = int(gl_WorkGroupID.y) % n[INNERS];
-  int middle = int(gl_WorkGroupID.y) / n[INNERS];
-  return n[at] + int(gl_WorkGroupID.z) * n[at + 1] + middle * n[at + 2] + inner * n[at + 3];
-}
+// Macros, so that an array that is compiled in is read by the compiler.
+#define INNER (int(gl_WorkGroupID.y) % n[INNERS])
+#define MIDDLE (int(gl_WorkGroupID.y) / n[INNERS])
+#define BASE(at) \
+  (n[at] + int(gl_WorkGroupID.z) * n[(at) + 1] + MIDDLE * n[(at) + 2] + INNER * n[(at) + 3])
 
-float term(int number, int place) {
-  return number == 0 ? term0[place] : number == 1 ? term1[place] : term2[place];
-}
+#define CHANGE(terms, base, at) \
+  if (n[(at) + KIND] != 0) { \
+    float seen = terms[base + row * n[(at) + ROW] + key * n[(at) + COLUMN]]; \
+    float number = intBitsToFloat(n[(at) + BITS]); \
+    score = n[(at) + KIND] == 1 ? score + number * seen \
+        : (seen != 0.0) == (n[(at) + KIND] == 2) ? score : number; \
+  }
 
-float changed(float score, int row, int key) {
+float changed(float score, int row, int key, ivec3 bases) {
   if (n[CAP] != 0) {
     float cap = intBitsToFloat(n[CAP]);
     score = cap * tanh(clamp(score, -20.0, 20.0));
   }
-  [[unroll]] for (int i = 0; i < 3; i++) {
-    int at = TERMS_AT + i * TERM;
-    int kind = n[at + KIND];
-    if (kind != 0) {
-      float seen = term(i, base(at) + row * n[at + ROW] + key * n[at + COLUMN]);
-      float number = intBitsToFloat(n[at + BITS]);
-      score = kind == 1 ? score + number * seen : (seen != 0.0) == (kind == 2) ? score : number;
-    }
-  }
+  CHANGE(term0, bases.x, TERMS_AT)
+  CHANGE(term1, bases.y, TERMS_AT + TERM)
+  CHANGE(term2, bases.z, TERMS_AT + 2 * TERM)
   return score;
 }
 
@@ -90,7 +92,7 @@ void main() {
   int fours = (width + 3) / 4;
   float infinity = uintBitsToFloat(0x7f800000u);
 
-  int q_base = base(Q_AT);
+  int q_base = BASE(Q_AT);
   for (int i = thread; i < BM * D; i += THREADS) {
     int row = i / D;
     int column = i % D;
@@ -101,8 +103,9 @@ void main() {
     q_tile[row * D_ROW + column / 4][column % 4] = x;
   }
 
-  int k_base = base(K_AT);
-  int v_base = base(V_AT);
+  int k_base = BASE(K_AT);
+  int v_base = BASE(V_AT);
+  ivec3 bases = ivec3(BASE(TERMS_AT), BASE(TERMS_AT + TERM), BASE(TERMS_AT + 2 * TERM));
   int mine = thread / PARTS;  // The row whose largest score this thread helps to find.
   int part = thread % PARTS;
   float most = LEAST;
@@ -143,7 +146,7 @@ void main() {
         float score = -infinity;
         if (start + key < keys) {
           score = products[i * SN + j] * scale;
-          score = changed(score, min(row0 + row, n[QUERIES] - 1), start + key);
+          score = changed(score, min(row0 + row, n[QUERIES] - 1), start + key, bases);
         }
         scores[row * S_ROW + key / 4][key % 4] = score;
       }
@@ -198,7 +201,7 @@ void main() {
   barrier();
   if (part == 0) fades[mine] = total == 0.0 && n[SAFE] != 0 ? 0.0 : 1.0 / total;
   barrier();
-  int o_base = base(O_AT);
+  int o_base = BASE(O_AT);
   [[unroll]] for (int i = 0; i < TM; i++) {
     int row = thread / FOURS + i * DOWN;
     vec4 result = sums[i] * fades[row];

@@ -17,12 +17,7 @@ layout(binding = 3) readonly buffer Other { ROOM other[]; };
 layout(binding = 4) writeonly buffer C { ROOM c[]; };
 layout(binding = 4) writeonly buffer CWide { vec4 c_wide[]; };
 
-layout(push_constant) uniform Sizes {
-  int m, n, what, clip_slope, clip_low, clip_high;
-  int high, wide, channels, out_high, out_wide, inputs, each, taps_high, taps_wide;
-  int stride_high, stride_wide, dilation_high, dilation_wide, pad_high, pad_wide;
-};
-
+#include "numbers.glsl"
 #include "finish.glsl"
 
 #define ONE(i) float(a[i])

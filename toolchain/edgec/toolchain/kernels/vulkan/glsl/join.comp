@@ -10,8 +10,7 @@ layout(binding = 2) readonly buffer Other { ROOM other[]; };
 layout(binding = 3) writeonly buffer C { ROOM c[]; };
 layout(binding = 3) writeonly buffer CWide { vec4 c_wide[]; };
 
-layout(push_constant) uniform Sizes { int m, n, parts, what, clip_slope, clip_low, clip_high; };
-
+#include "numbers.glsl"
 #include "finish.glsl"
 
 void main() {

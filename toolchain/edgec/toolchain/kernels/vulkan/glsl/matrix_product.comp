@@ -20,16 +20,7 @@ layout(binding = 3) readonly buffer Other { ROOM other[]; };
 layout(binding = 4) writeonly buffer C { ROOM c[]; };
 layout(binding = 4) writeonly buffer CWide { vec4 c_wide[]; };
 
-layout(push_constant) uniform Sizes {
-  int m, n, k, k_part, what, clip_slope, clip_low, clip_high;
-#ifdef CONVOLUTION
-  int high, wide, inputs, out_high, out_wide, pixel, taps_wide;
-  int stride_high, stride_wide, pad_high, pad_wide;
-#else
-  int a_step, b_step;
-#endif
-};
-
+#include "numbers.glsl"
 #include "finish.glsl"
 
 // Eight elements are one piece; a row has one piece more, so that rows lie in other banks.

@@ -18,16 +18,7 @@ layout(binding = 3) readonly buffer Other { ROOM other[]; };
 layout(binding = 4) writeonly buffer C { ROOM c[]; };
 layout(binding = 4) writeonly buffer CWide { vec4 c_wide[]; };
 
-layout(push_constant) uniform Sizes {
-  int m, n, k, k_part, what, clip_slope, clip_low, clip_high;
-#ifdef CONVOLUTION
-  int high, wide, inputs, out_high, out_wide, pixel, taps_wide;
-  int stride_high, stride_wide, pad_high, pad_wide;
-#else
-  int a_step, b_step;
-#endif
-};
-
+#include "numbers.glsl"
 #include "finish.glsl"
 
 const int QK = BK / 4;

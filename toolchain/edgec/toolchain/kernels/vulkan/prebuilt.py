@@ -1,0 +1,79 @@
+"""Kernels that were compiled beforehand: for where no glslang is.
+
+`python -m edgec.toolchain.kernels.vulkan.usual` compiles them into the archive. It says which
+sources it was made from, and is not used with others.
+"""
+
+import functools
+import io
+import json
+import lzma
+import tarfile
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from edgec.toolchain.kernels.gpu.dispatches import Binary
+from edgec.toolchain.kernels.spec import Declined
+from edgec.toolchain.kernels.vulkan.glsl_compiler import Tools, compile_variant
+from edgec.toolchain.kernels.vulkan.variants import Variant, sources_digest
+
+__all__ = ["ARCHIVE", "Prebuilt", "read", "write"]
+
+_INDEX = "index.json"
+ARCHIVE = Path(str(resources.files("edgec.toolchain") / "kernels" / "vulkan" / "prebuilt.tar.xz"))
+
+
+class Prebuilt:
+    """Where kernels come from without glslang.
+
+    Attributes:
+        folds: numbers stay arguments, so that a kernel serves many.
+    """
+
+    folds = False
+
+    def __init__(self, archive: Path = ARCHIVE) -> None:
+        self._archive = archive
+
+    def find(self, variant: Variant) -> Binary | Declined:
+        """The kernel, if it is in the archive."""
+        index, files = read(self._archive)
+        if index.get("sources") != sources_digest() or variant.key not in files:
+            return Declined(reason="a kernel that needs edgec[vulkan] to be compiled")
+        return Binary(
+            name=variant.symbol,
+            data=files[variant.key],
+            threads=variant.threads,
+            shared=variant.shared,
+        )
+
+
+@functools.cache
+def read(archive: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What an archive says of itself, and its kernels by key; nothing where there is none."""
+    if not archive.is_file():
+        return {}, {}
+    with tarfile.open(archive, "r:xz") as stream:
+        members = ((each.name, stream.extractfile(each)) for each in stream.getmembers())
+        files = {name: content.read() for name, content in members if content is not None}
+    return json.loads(files.pop(_INDEX)), files
+
+
+def write(archive: Path, variants: Iterable[Variant], found: Tools) -> int:
+    """Compile kernels into an archive, with the digest of their sources; how many."""
+    names = {}
+    with tarfile.open(archive, "w:xz", preset=9 | lzma.PRESET_EXTREME) as stream:
+        for variant in sorted(variants, key=lambda each: each.name):
+            names[variant.key] = variant.name
+            _add(stream, variant.key, compile_variant(variant, found))
+        about = {"sources": sources_digest(), "compiler": found.version, "kernels": names}
+        _add(stream, _INDEX, json.dumps(about, indent=1).encode())
+    return len(names)
+
+
+def _add(stream: tarfile.TarFile, name: str, data: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(data)
+    stream.addfile(member, io.BytesIO(data))

@@ -1,0 +1,145 @@
+"""All kernels for Vulkan: which source each is of, with which tile, and which integers it takes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from edgec.toolchain.kernels.vulkan.forms import (
+    ATTENTION_FORMS,
+    MATRIX_FORMS,
+    SUM_FORMS,
+    AttentionForm,
+    ProductForm,
+)
+from edgec.toolchain.kernels.vulkan.variants import Variant
+
+__all__ = ["Shader", "attention", "grouped", "join", "shaders", "summing"]
+
+_TAIL = ("what", "clip_slope", "clip_low", "clip_high")
+_SUM = ("m", "n", "k", "k_part", *_TAIL)
+_WINDOW = (
+    *("high", "wide", "inputs", "out_high", "out_wide", "pixel", "taps_wide"),
+    *("stride_high", "stride_wide", "pad_high", "pad_wide"),
+)
+_GROUPS = (
+    *("inputs", "each", "taps_high", "taps_wide", "stride_high", "stride_wide"),
+    *("dilation_high", "dilation_wide", "pad_high", "pad_wide"),
+)
+_KINDS = {"product_nn": (), "product_nt": ("TURNED",), "convolution": ("CONVOLUTION",)}
+_WITHOUT = (("product_nn", "thin"), ("product_nt", "thin"), ("product_nt", "deep"))
+"""What a GPU was never asked, and what the source does not do."""
+_ELEMENTS = ("f32", "f16")
+_THREADS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shader:
+    """A kernel whose integers are not known yet.
+
+    Attributes:
+        name, source, element, words, sizes, threads, shared: see `Variant`.
+        numbers: its integers.
+        folds: those that make it quicker when they are compiled in.
+        table: whether it takes an array of integers, too, which does so likewise.
+    """
+
+    name: str
+    source: str
+    element: str
+    words: tuple[str, ...] = ()
+    sizes: Mapping[str, int]
+    threads: int
+    shared: int = 0
+    numbers: tuple[str, ...] = ()
+    folds: tuple[str, ...] = ()
+    table: bool = False
+
+    def variant(
+        self, values: Mapping[str, int], table: tuple[int, ...] = (), *, folds: bool
+    ) -> Variant:
+        """The kernel for a call.
+
+        Args:
+            values: all its integers.
+            table: the array that it takes.
+            folds: whether constants may be compiled in.
+        """
+        given = tuple(name for name in self.numbers if not folds or name not in self.folds)
+        return Variant(
+            name=self.name,
+            source=self.source,
+            element=self.element,
+            words=self.words,
+            sizes=tuple(self.sizes.items()),
+            numbers=given,
+            constants=tuple((name, values[name]) for name in self.numbers if name not in given),
+            table=table if folds else (),
+            threads=self.threads,
+            shared=self.shared,
+        )
+
+
+def summing(kind: str, word: str, form: ProductForm, element: str) -> Shader:
+    """A product (`product_nn`, `product_nt`) or `convolution` of a form by its word."""
+    steps = _WINDOW if kind == "convolution" else ("a_step", "b_step")
+    return Shader(
+        name=f"{kind}_{word}_{element}",
+        source=form.source,
+        element=element,
+        words=_KINDS[kind],
+        sizes=form.sizes,
+        threads=form.threads,
+        shared=form.shared,
+        numbers=(*_SUM, *steps),
+    )
+
+
+def join(element: str) -> Shader:
+    """What adds up the parts of a sum."""
+    return Shader(
+        name=f"join_{element}",
+        source="join",
+        element=element,
+        sizes={},
+        threads=_THREADS,
+        numbers=("m", "n", "parts", *_TAIL),
+    )
+
+
+def grouped(element: str) -> Shader:
+    """A convolution in groups."""
+    return Shader(
+        name=f"grouped_{element}",
+        source="grouped",
+        element=element,
+        sizes={},
+        threads=_THREADS,
+        numbers=("m", "n", *_TAIL, "high", "wide", "channels", "out_high", "out_wide", *_GROUPS),
+        folds=(*_TAIL, *_GROUPS),
+    )
+
+
+def attention(form: AttentionForm, element: str) -> Shader:
+    """Attention whose widest head fits a form."""
+    return Shader(
+        name=f"attention_{form.width}_{element}",
+        source="attention",
+        element=element,
+        sizes=form.sizes,
+        threads=form.threads,
+        shared=form.shared,
+        table=True,
+    )
+
+
+def shaders() -> Iterator[Shader]:
+    """Every kernel."""
+    for kind in _KINDS:
+        for element, forms in (("f32", SUM_FORMS), ("f16", MATRIX_FORMS)):
+            for word, form in forms.items():
+                if (kind, word) not in _WITHOUT:
+                    yield summing(kind, word, form, element)
+    for element in _ELEMENTS:
+        yield join(element)
+        yield grouped(element)
+        for attention_form in ATTENTION_FORMS:
+            yield attention(attention_form, element)
