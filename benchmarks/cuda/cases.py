@@ -16,18 +16,21 @@ class Case:
         function: what is compiled; computed in f32 it is the reference.
         shapes: of its arguments.
         dtype: of its arguments.
+        f32: how f32 is multiplied, as `--f32` takes it.
     """
 
     name: str
     function: Callable[..., Any]
     shapes: tuple[tuple[int, ...], ...]
     dtype: str = "float16"
+    f32: str = "full"
 
 
 def cases() -> Iterator[Case]:
     """Every case."""
     yield from _products()
     yield from _convolutions()
+    yield from _groups()
     yield from _attentions()
     yield from _norms()
 
@@ -149,6 +152,38 @@ def _convolutions() -> Iterator[Case]:
             )
 
 
+def _groups() -> Iterator[Case]:
+    import jax
+
+    def function(groups: int, stride: int) -> Callable[..., Any]:
+        def convolution(x: Any, w: Any, bias: Any) -> Any:
+            y = jax.lax.conv_general_dilated(
+                x,
+                w * (w.shape[0] * w.shape[1] * w.shape[2]) ** -0.5,
+                (stride, stride),
+                [(w.shape[0] // 2,) * 2] * 2,
+                dimension_numbers=("NHWC", "HWIO", "NHWC"),
+                feature_group_count=groups,
+            )
+            return jax.nn.hard_swish(y + bias)
+
+        return convolution
+
+    for dtype in ("float16", "bfloat16", "float32"):
+        for size, inner, each, groups, taps, stride in (
+            *((56, 1, 1, 72, 3, 2), (14, 1, 1, 672, 5, 1), (56, 1, 1, 96, 7, 1)),
+            *((7, 1, 2, 33, 3, 1), (28, 24, 24, 7, 3, 2), (7, 24, 24, 38, 3, 1)),
+            *((14, 4, 4, 32, 3, 1), (13, 5, 6, 7, 3, 1), (9, 128, 96, 2, 3, 1)),
+        ):
+            inputs, outputs = inner * groups, each * groups
+            yield Case(
+                name=f"groups_{size}_{inner}_{each}_{groups}_{taps}_{stride}_{dtype}",
+                function=function(groups, stride),
+                shapes=((2, size, size, inputs), (taps, taps, inner, outputs), (outputs,)),
+                dtype=dtype,
+            )
+
+
 def _attentions() -> Iterator[Case]:
     import jax
     import jax.numpy as jnp
@@ -181,6 +216,13 @@ def _attentions() -> Iterator[Case]:
             shapes=((2, 96, 3 * 256),),
             dtype=dtype,
         )
+    yield Case(
+        name="attention_tf32",
+        function=plain,
+        shapes=((12, 100, 64), (12, 128, 64), (12, 128, 64)),
+        dtype="float32",
+        f32="tf32",
+    )
 
 
 def _norms() -> Iterator[Case]:

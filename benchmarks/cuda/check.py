@@ -13,6 +13,7 @@ from cases import Case, cases
 
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1.5e-2, "float32": 5e-6}
 """|difference| / |answer| allowed: results rounded once or twice to 11, 8 or 24 bits."""
+TF32 = 1e-3
 
 REPEATS = 5
 
@@ -27,6 +28,7 @@ def compile_all(chosen: Sequence[Case], folder: Path, target: str) -> None:
     from edgec.toolchain.flags import command_line, compile_flags
     from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
     from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
+    from edgec.toolchain.precision import F32
     from edgec.toolchain.process import compiler_path
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +43,7 @@ def compile_all(chosen: Sequence[Case], folder: Path, target: str) -> None:
         with ir.Context():
             module = ir.Module.parse(str(lowered.compiler_ir("stablehlo")))
             InlineCalls().run(module)
-            calls = CudaKernels(gpu=gpu.gpu).run(module)
+            calls = CudaKernels(gpu=gpu.gpu, f32=F32(case.f32)).run(module)
             with source.open("wb") as stream:
                 module.operation.write_bytecode(stream)
         if not calls:
@@ -87,7 +89,8 @@ def _run(rt: Any, config: Any, path: Path, case: Case, seed: int) -> str:
         return "differs from call to call"
     given = answers[0].astype(np.float32)
     error = float(np.linalg.norm(given - truth) / np.linalg.norm(truth))
-    return f"right: {error:.1e}" if error < TOLERANCE[case.dtype] else f"wrong: {error:.1e}"
+    allowed = TF32 if case.f32 == "tf32" else TOLERANCE[case.dtype]
+    return f"right: {error:.1e}" if error < allowed else f"wrong: {error:.1e}"
 
 
 def main() -> None:

@@ -16,48 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from loaded import Loaded, numbered
 from models import MODELS
 from table import table
 from turns import CALLS, seconds
 
 ROUNDS = 7
 VARIANTS = ("edgec", "plain")
-
-
-class Loaded:
-    """A module on the GPU with its weights and its input there, too."""
-
-    def __init__(self, path: Path, image: np.ndarray, weights: list[np.ndarray]) -> None:
-        import iree.runtime as rt
-
-        start = time.perf_counter()
-        config = rt.Config("cuda")
-        index = rt.ParameterIndex()
-        for number, weight in enumerate(weights):
-            index.add_buffer(f"w{number}", np.ascontiguousarray(weight).view(np.uint8).reshape(-1))
-        provider = index.create_provider("model")
-        parameters = rt.create_io_parameters_module(config.vm_instance, provider)
-        self._rt = rt
-        self._module = rt.VmModule.mmap(config.vm_instance, str(path))
-        self._context = rt.SystemContext(vm_modules=[parameters, self._module], config=config)
-        self._function = self._module.lookup_function("main")
-        self._device = config.device
-        self._image = rt.asdevicearray(config.device, image)
-        self._list = rt.VmVariantList(1)
-        self._list.push_ref(self._image._buffer_view)
-        self()
-        self.first = time.perf_counter() - start
-
-    def __call__(self) -> Any:
-        """One call, waited for; its result stays on the GPU."""
-        results = self._rt.VmVariantList(1)
-        self._context.vm_context.invoke(self._function, self._list, results)
-        return results
-
-    def answer(self) -> np.ndarray:
-        """The result as f32."""
-        view = self().get_as_object(0, self._rt.HalBufferView)
-        return np.asarray(self._rt.DeviceArray(self._device, view).to_host()).astype(np.float32)
 
 
 def measure(name: str, folder: Path) -> dict[str, Any]:
@@ -74,9 +39,9 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
     for variant in VARIANTS:
         path = folder / f"{name}.{variant}.vmfb"
         if path.exists():
-            loaded = Loaded(path, image, weights)
+            loaded = Loaded(path, "cuda", numbered(weights), [image])
             calls[variant] = loaded
-            answers[variant] = loaded.answer()
+            answers[variant] = loaded.answer(image.dtype)
             row["first_s"][variant] = round(loaded.first, 2)
     row["ms"] = {engine: round(1e3 * s, 4) for engine, s in seconds(calls, ROUNDS).items()}
     start = time.perf_counter()
@@ -126,7 +91,8 @@ def main() -> None:
     names = options.names or [n for n in MODELS if list(options.folder.glob(f"{n}.*.vmfb"))]
     if options.once:
         image, weights = MODELS[names[0]]().draw(0)
-        Loaded(options.folder / f"{names[0]}.{options.once}.vmfb", image, weights)
+        path = options.folder / f"{names[0]}.{options.once}.vmfb"
+        Loaded(path, "cuda", numbered(weights), [image])
         return
     rows = [
         measure(name, options.folder) if len(names) == 1 else _apart(name, options.folder)

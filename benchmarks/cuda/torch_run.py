@@ -10,14 +10,14 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from staging import bytes_of
+from gpu_times import gpu_times
+from loaded import Loaded
 from torch_models import build
 from turns import seconds
 
@@ -25,53 +25,14 @@ ROUNDS = 5
 DRIVERS = {"cuda": "cuda", "vulkan-spirv": "vulkan"}
 
 
-class Loaded:
-    """A module on the GPU with the weights of a model, by name, and its inputs there, too."""
-
-    def __init__(self, path: Path, driver: str, model: Any, inputs: tuple[Any, ...]) -> None:
-        import iree.runtime as rt
-
-        start = time.perf_counter()
-        config = rt.Config(driver)
-        index = rt.ParameterIndex()
-        for name, tensor in {
-            **dict(model.named_parameters()),
-            **dict(model.named_buffers()),
-        }.items():
-            _add(index, name, tensor.detach().cpu().contiguous().numpy())
-        lifted = path.with_name(path.name.replace(".edgec.vmfb", ".npz"))
-        for name, data in np.load(lifted).items() if lifted.exists() else ():
-            _add(index, name, data)
-        provider = index.create_provider("model")
-        parameters = rt.create_io_parameters_module(config.vm_instance, provider)
-        self._rt = rt
-        self._module = rt.VmModule.mmap(config.vm_instance, str(path))
-        self._context = rt.SystemContext(vm_modules=[parameters, self._module], config=config)
-        self._function = self._module.lookup_function("main")
-        self._device = config.device
-        self._inputs = [rt.asdevicearray(config.device, v.cpu().numpy()) for v in inputs]
-        self._list = rt.VmVariantList(len(inputs))
-        for value in self._inputs:
-            self._list.push_ref(value._buffer_view)
-        self()
-        self.first = time.perf_counter() - start
-
-    def __call__(self) -> Any:
-        """One call, waited for; its result stays on the GPU."""
-        results = self._rt.VmVariantList(1)
-        self._context.vm_context.invoke(self._function, self._list, results)
-        return results
-
-    def answer(self, dtype: Any) -> np.ndarray:
-        """The result as f32."""
-        return bytes_of(self._device, self()).view(dtype).astype(np.float32)
+def weights_of(model: Any, lifted: Path) -> dict[str, np.ndarray]:
+    """A model's weights and buffers by name, and what its code was lifted of."""
+    tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    found = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+    return {**found, **(dict(np.load(lifted)) if lifted.exists() else {})}
 
 
-def _add(index: Any, name: str, data: np.ndarray) -> None:
-    index.add_buffer(name, np.atleast_1d(np.ascontiguousarray(data)).reshape(-1).view(np.uint8))
-
-
-def measure(stem: str, folder: Path) -> dict[str, Any]:
+def measure(stem: str, folder: Path, *, profiled: bool = False) -> dict[str, Any]:
     """One network: milliseconds and relative errors by engine."""
     name, _, kind = stem.partition(".")[0].rpartition("-")
     driver = DRIVERS[stem.partition(".")[2]]
@@ -81,7 +42,9 @@ def measure(stem: str, folder: Path) -> dict[str, Any]:
         truth = exact.numpy().astype(np.float32)
         model, inputs = build(name, kind)
         there = tuple(v.cuda() for v in inputs)
-        loaded = Loaded(folder / f"{stem}.edgec.vmfb", driver, model, inputs)
+        weights = weights_of(model, folder / f"{stem}.npz")
+        given = [v.cpu().numpy() for v in inputs]
+        loaded = Loaded(folder / f"{stem}.edgec.vmfb", driver, weights, given)
         dtype = {"f16": np.float16, "f32": np.float32}[kind]
         answers = {"edgec": loaded.answer(dtype)}
         quick = torch.compile(model.cuda(), mode="reduce-overhead")
@@ -96,6 +59,7 @@ def measure(stem: str, folder: Path) -> dict[str, Any]:
             answers["torch"] = compiled().float().cpu().numpy()
         calls: dict[str, Callable[[], Any]] = {"edgec": loaded, "torch.compile": compiled}
         found = seconds(calls, ROUNDS)
+        times = {engine: gpu_times(call) for engine, call in calls.items()} if profiled else {}
     size = float(np.linalg.norm(truth))
     return {
         "name": stem,
@@ -106,6 +70,7 @@ def measure(stem: str, folder: Path) -> dict[str, Any]:
             engine: float(f"{np.linalg.norm(answer.reshape(truth.shape) - truth) / size:.2g}")
             for engine, answer in answers.items()
         },
+        **({"profile": times} if profiled else {}),
     }
 
 
@@ -128,11 +93,12 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def _apart(stem: str, folder: Path) -> dict[str, Any]:
+def _apart(stem: str, folder: Path, *, profiled: bool) -> dict[str, Any]:
     """`measure` in a process of its own: what one network does wrong costs one row."""
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "row.json"
         command = [sys.executable, __file__, str(folder), stem, "--json", str(path)]
+        command += ["--profile"] if profiled else []
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
         except subprocess.TimeoutExpired:
@@ -150,14 +116,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("stems", nargs="*")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--profile", action="store_true", help="the time of each kernel, too")
     options = parser.parse_args()
     found = sorted(path.name.removesuffix(".edgec.vmfb") for path in options.folder.glob("*.vmfb"))
     stems = options.stems or found
     rows = []
     for stem in stems:
-        alone = len(options.stems) == 1
-        rows.append(measure(stem, options.folder) if alone else _apart(stem, options.folder))
-        print(json.dumps(rows[-1]), flush=True)
+        how = measure if len(options.stems) == 1 else _apart
+        rows.append(how(stem, options.folder, profiled=options.profile))
+        print(json.dumps({k: v for k, v in rows[-1].items() if k != "profile"}), flush=True)
         if options.json:
             options.json.write_text(json.dumps(rows, indent=1) + "\n")
     print(table(rows))

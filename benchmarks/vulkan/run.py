@@ -10,7 +10,6 @@ import json
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,51 +21,9 @@ ROUNDS = 5
 VARIANTS = {"vulkan": "vulkan", "without": "vulkan", "cuda": "cuda"}
 
 
-class Loaded:
-    """A module on the GPU with its weights and its input there, too."""
-
-    def __init__(
-        self, path: Path, driver: str, image: np.ndarray, weights: list[np.ndarray]
-    ) -> None:
-        import iree.runtime as rt
-
-        config = rt.Config(driver)
-        index = rt.ParameterIndex()
-        for number, weight in enumerate(weights):
-            index.add_buffer(f"w{number}", np.ascontiguousarray(weight).view(np.uint8).reshape(-1))
-        provider = index.create_provider("model")
-        parameters = rt.create_io_parameters_module(config.vm_instance, provider)
-        start = time.perf_counter()
-        self._rt = rt
-        self._module = rt.VmModule.mmap(config.vm_instance, str(path))
-        self._context = rt.SystemContext(vm_modules=[parameters, self._module], config=config)
-        self._function = self._module.lookup_function("main")
-        self._device = config.device
-        self._image = rt.asdevicearray(config.device, image)
-        self._list = rt.VmVariantList(1)
-        self._list.push_ref(self._image._buffer_view)
-        self.wait(self())
-        self.first = time.perf_counter() - start
-
-    def __call__(self) -> Any:
-        """One call; its result stays on the GPU."""
-        results = self._rt.VmVariantList(1)
-        self._context.vm_context.invoke(self._function, self._list, results)
-        return results
-
-    def wait(self, results: Any) -> np.ndarray:
-        """The result's bytes."""
-        from staging import bytes_of
-
-        return bytes_of(self._device, results)
-
-    def answer(self, dtype: Any) -> np.ndarray:
-        """The result as f32."""
-        return self.wait(self()).view(dtype).astype(np.float32)
-
-
 def measure(name: str, folder: Path) -> dict[str, Any]:
     """One network: milliseconds, seconds to the first answer and relative errors by variant."""
+    from loaded import Loaded, numbered
     from models import MODELS
     from turns import seconds
 
@@ -78,7 +35,7 @@ def measure(name: str, folder: Path) -> dict[str, Any]:
         path = folder / f"{name}.{variant}.vmfb"
         if path.exists():
             try:
-                loaded = Loaded(path, driver, image, weights)
+                loaded = Loaded(path, driver, numbered(weights), [image])
                 answer = loaded.answer(image.dtype)
             except RuntimeError as error:
                 print(f"{name}: {variant}: {str(error)[:600]}", flush=True)
