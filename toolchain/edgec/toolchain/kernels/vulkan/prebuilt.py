@@ -64,7 +64,10 @@ def read(archive: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
 def write(archive: Path, variants: Iterable[Variant], found: Tools) -> int:
     """Compile kernels into an archive, with the digest of their sources; how many."""
     names = {}
-    with tarfile.open(archive, "w:xz", preset=9 | lzma.PRESET_EXTREME) as stream:
+    with (
+        lzma.open(archive, "wb", preset=9 | lzma.PRESET_EXTREME) as packed,
+        tarfile.open(fileobj=packed, mode="w") as stream,
+    ):
         for variant in sorted(variants, key=lambda each: each.name):
             names[variant.key] = variant.name
             _add(stream, variant.key, compile_variant(variant, found))
