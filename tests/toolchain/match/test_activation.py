@@ -89,7 +89,7 @@ GATES = {
     "tanh": (jnp.tanh, Gate.TANH),
     "hard swish": (lambda y: y * jax.nn.relu6(y + 3) / 6, Gate.HARD_SWISH),
     "hard swish without ends": (
-        lambda y: y * jax.lax.clamp(-jnp.inf, jax.lax.clamp(0.0, y + 3, jnp.inf), 6.0) / 6,
+        lambda y: y * jnp.minimum(jnp.maximum(y + 3, 0), jnp.inf).clip(-jnp.inf, 6) / 6,
         Gate.HARD_SWISH,
     ),
     "hard swish by bounds": (lambda y: y * jnp.clip(y / 6 + 0.5, 0, 1), Gate.HARD_SWISH),
