@@ -22,12 +22,13 @@ PLATFORM_VARIABLE = "EDGERT_PLATFORM"
 _FLAGS = (
     *("-std=c11", "-O2", "-DNDEBUG", "-DEDGERT_BUILDING", "-DEDGERT_SHARED"),
     *("-fPIC", "-shared", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"),
+    "-DEDGERT_WITH_VULKAN=1",
 )
-_ELF = ("-s", "-Wl,--gc-sections", "-lm", "-lpthread")
+_ELF = ("-s", "-Wl,--gc-sections", "-lm", "-lpthread", "-ldl")
 _MACOS = ("-s", "-Wl,-install_name,@rpath/libedgert.dylib")
 _WINDOWS = ("-s",)
 # What a manylinux library may ask of the system it is loaded on (PEP 600), as far as edgert does.
-_SYSTEM_LIBRARIES = {"libc.so", "libc.so.6", "libm.so.6", "libpthread.so.0"}
+_SYSTEM_LIBRARIES = {"libc.so", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.c.conftest import SOURCE, run
 
-OPTIONS = ("MESSAGES", "THREADS", "WITH_ELF", "WITH_NULL")
+OPTIONS = ("MESSAGES", "THREADS", "WITH_ELF", "WITH_NULL", "WITH_VULKAN")
 STRICT = ("-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
 PROGRAM = """
 func.func @main(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {

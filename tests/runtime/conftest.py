@@ -74,7 +74,11 @@ def reflection() -> Callable[[Mapping[str, object]], str]:
     return reflect
 
 
-@pytest.fixture(params=[*FLAGS], scope="session")
+# edgert's own device by Vulkan runs modules for the driver `vulkan`.
+DEVICES = (*FLAGS, "edgert://vulkan")
+
+
+@pytest.fixture(params=DEVICES, scope="session")
 def device(request: pytest.FixtureRequest) -> Device:
     """Every device that is here, one after the other."""
     try:

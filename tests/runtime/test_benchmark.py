@@ -16,7 +16,7 @@ Make = Callable[..., Path]
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_benchmark_measures(mixed_module: Make, device: Device, threads: int) -> None:
-    path = mixed_module(device.driver)
+    path = mixed_module(device.runs)
     result = bench(path, function="product", device=device, seconds=0.1, threads=threads)
     assert (result.function, result.device, result.threads) == ("product", device.uri, threads)
     assert 0 < result.minimum <= result.p50 <= result.p90 <= result.p99
@@ -56,9 +56,9 @@ def test_example_inputs_fit_the_signature() -> None:
 def test_a_profile_names_the_kernels(mixed_module: Make, device: Device) -> None:
     if not device.native_uri:
         with pytest.raises(UsageError, match="has no profiler"):
-            profile(mixed_module(device.driver), function="product", device=device)
+            profile(mixed_module(device.runs), function="product", device=device)
         return
-    result = profile(mixed_module(device.driver), function="product", device=device, calls=3)
+    result = profile(mixed_module(device.runs), function="product", device=device, calls=3)
     assert result.dispatches
     assert any("product_dispatch" in dispatch.name for dispatch in result.dispatches)
     totals = [dispatch.total for dispatch in result.dispatches]

@@ -10,9 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgec.runtime import ALIGNMENT, Device, DType, aligned_empty, devices, iree_drivers, load
+from edgec.runtime import (
+    ALIGNMENT,
+    Device,
+    DType,
+    aligned_empty,
+    devices,
+    foreign_code,
+    iree_drivers,
+    load,
+)
 from edgec.runtime.drivers import DRIVERS, find_driver
 from edgec.runtime.errors import DeviceMissing, InputError, UsageError
+from edgec.runtime.foreign_code import refuse_clash
 
 Make = Callable[..., Path]
 
@@ -119,8 +129,8 @@ def test_a_probe_that_dies_is_a_reason(
     fake = tmp_path / "python"
     fake.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{script}"\n')
     fake.chmod(0o755)
-    monkeypatch.setattr(iree_drivers.sys, "executable", str(fake))
-    monkeypatch.setattr(iree_drivers, "_PROBE_SECONDS", 2.0)
+    monkeypatch.setattr(foreign_code.sys, "executable", str(fake))
+    monkeypatch.setattr(foreign_code, "_PROBE_SECONDS", 2.0)
     (status,) = iree_drivers.GpuDriver(name="vulkan").probe()
     assert not status.usable
     assert reason in status.reason
@@ -131,8 +141,8 @@ def test_software_vulkan_beside_tensorflow_is_refused(monkeypatch: pytest.Monkey
 
     monkeypatch.setitem(sys.modules, "tensorflow", sys)
     with pytest.raises(DeviceError, match="cannot work in one process"):
-        iree_drivers._refuse_clash("llvmpipe (LLVM 15.0.6, 256 bits)")
-    iree_drivers._refuse_clash("NVIDIA H200")
+        refuse_clash("llvmpipe (LLVM 15.0.6, 256 bits)")
+    refuse_clash("NVIDIA H200")
 
 
 def test_memory_is_shared_where_it_can_be() -> None:

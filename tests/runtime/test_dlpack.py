@@ -85,7 +85,7 @@ def test_functions_take_torch_tensors(device: Device, mixed_module: object) -> N
     torch = pytest.importorskip("torch")
     from edgec.runtime import load
 
-    with load(mixed_module(device.driver), device=device) as module:  # type: ignore[operator]
+    with load(mixed_module(device.runs), device=device) as module:  # type: ignore[operator]
         result = module.pair(torch.arange(16.0))
         np.testing.assert_array_equal(result[0], -np.arange(16.0))
         with pytest.raises(InputError, match="takes f32 and got f64"):

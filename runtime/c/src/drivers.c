@@ -1,16 +1,5 @@
 /* The drivers of this build, the first of them first. A driver that is left out is not compiled. */
-#include "driver.h"
-
-#ifndef EDGERT_WITH_NULL
-#define EDGERT_WITH_NULL 1
-#endif
-#ifndef EDGERT_WITH_VULKAN
-#define EDGERT_WITH_VULKAN 0
-#endif
-
-extern const edgert_driver edgert_cpu_driver;
-extern const edgert_driver edgert_null_driver;
-extern const edgert_driver edgert_vulkan_driver;
+#include "drivers.h"
 
 static const edgert_driver *const drivers_here[] = {
     &edgert_cpu_driver,

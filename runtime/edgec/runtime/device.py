@@ -25,6 +25,7 @@ class Device:
     Attributes:
         uri: how it was asked for, in full.
         driver: `edgert`, `local-task`, `local-sync`, `vulkan`, `cuda`, `hip` or `metal`.
+        runs: whose modules it runs: `vulkan` for `edgert://vulkan`, else the driver.
         name: what the driver calls it.
         runtime: the runtime behind it and its version, such as `edgert 0.1.0`.
         backend: the runtime behind it.
@@ -39,6 +40,7 @@ class Device:
     def __init__(self, *, uri: str, driver: str, opened: Opened) -> None:
         self.uri = uri
         self.driver = driver
+        self.runs = opened.runs or driver
         self.name = opened.name
         self.runtime = opened.runtime
         self.backend = opened.backend
@@ -175,9 +177,9 @@ def cpu_devices(uri: str) -> tuple[str, ...]:
 
 
 def _spell(driver: str, path: str, threads: int | None) -> str:
-    """The one spelling of a device: GPUs have an index, edgert's CPU its name, IREE's none."""
+    """The one spelling of a device: GPUs have an index, edgert's a name first, IREE's CPU none."""
     if driver == "edgert":
-        path = path or "cpu"
+        path = (path or "cpu").removesuffix("/0")
     local = driver in ("local-task", "local-sync")
     path = ("" if path == "0" else path) if local else path or "0"
     uri = f"{driver}://{path}" if path else driver

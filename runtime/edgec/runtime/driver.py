@@ -53,6 +53,7 @@ class Opened:
         runtime: the runtime behind it and its version.
         native_uri: its URI for IREE's own tools; empty where they do not know it.
         native_flags: the flags with which IREE's own tools treat it as edgec does.
+        runs: the driver that modules for it name; empty: the one that opened it.
     """
 
     backend: Backend
@@ -60,6 +61,7 @@ class Opened:
     runtime: str
     native_uri: str = ""
     native_flags: tuple[str, ...] = ()
+    runs: str = ""
 
 
 class Driver(Protocol):

@@ -43,6 +43,7 @@ __all__ = [
     "EdgertSession",
     "EdgertTensor",
     "EdgertWeights",
+    "device_names",
     "open_library",
 ]
 
@@ -73,23 +74,43 @@ class _Handle:
 
 
 class EdgertDevice(_Handle):
-    """A device of edgert: `cpu`, or `null`, which computes nothing."""
+    """A device of edgert: `cpu`, `vulkan`, or `null`, which computes nothing.
+
+    Attributes:
+        driver: its driver's name.
+    """
 
     _release = "device_release"
 
-    def __init__(self, driver: str = "cpu", *, threads: int = 0, library: Any = None) -> None:
+    def __init__(
+        self,
+        driver: str = "cpu",
+        *,
+        threads: int = 0,
+        index: int = 0,
+        cache_file: Path | str | None = None,
+        library: Any = None,
+    ) -> None:
         """Open a device.
 
         Args:
             driver: its name.
             threads: that compute, with the caller's; 0 is one for each processor.
+            index: which of the driver's devices, in the order of `device_names`.
+            cache_file: where a driver that compiles kernels keeps them for the next time.
             library: from `open_library`; without it the one that it finds.
 
         Raises:
-            DeviceMissing: there is no such driver, or no library.
+            DeviceMissing: there is no such driver, no such device, or no library.
         """
         super().__init__(library or open_library(), None)
-        options = DeviceOptions(size=ctypes.sizeof(DeviceOptions), threads=threads)
+        self.driver = driver
+        options = DeviceOptions(
+            size=ctypes.sizeof(DeviceOptions),
+            threads=threads,
+            index=index,
+            cache_file=None if cache_file is None else os.fsencode(cache_file),
+        )
         out, error = ctypes.c_void_p(), Error()
         status = self.library.device_create(
             driver.encode(), ctypes.byref(options), ctypes.byref(out), ctypes.byref(error)
@@ -101,6 +122,24 @@ class EdgertDevice(_Handle):
     def name(self) -> str:
         """What the device calls itself, or its driver's name."""
         return str(self.library.device_name(self.pointer).decode(errors="replace"))
+
+    @property
+    def maps_memory(self) -> bool:
+        """Whether it computes in the host's memory."""
+        return self.driver != "vulkan"
+
+
+def device_names(driver: str, *, library: Any = None) -> tuple[str, ...]:
+    """The names of a driver's devices, in order; none where the system has nothing for it.
+
+    It may load foreign code into this process.
+    """
+    library = library or open_library()
+    names: list[str] = []
+    name, error = ctypes.create_string_buffer(256), Error()
+    while not library.driver_device(driver.encode(), len(names), name, len(name), error):
+        names.append(name.value.decode(errors="replace"))
+    return tuple(names)
 
 
 class EdgertTensor(_Handle):
@@ -164,8 +203,25 @@ class EdgertTensor(_Handle):
         library.check(status, error, InputError)
         return cls(library, out.value or 0)
 
+    def read(self, dtype: DType) -> np.ndarray:
+        """A copy of its values, from any device.
+
+        Raises:
+            DeviceError: the device failed.
+        """
+        array = aligned_empty(self.shape, dtype)
+        error = Error()
+        status = self.library.tensor_read(
+            self.pointer, array.ctypes.data, array.nbytes, ctypes.byref(error)
+        )
+        self.library.check(status, error, DeviceError)
+        return array
+
     def array(self, dtype: DType) -> np.ndarray:
-        """Its memory as an array, which keeps the tensor; writing to it changes the tensor."""
+        """Its memory as an array, which keeps the tensor; writing to it changes the tensor.
+
+        Only on devices that compute in the host's memory; use `read` for the others.
+        """
         size = int(self.library.tensor_size(self.pointer))
         address = self.library.tensor_data(self.pointer)
         if not size or not address:
@@ -417,8 +473,8 @@ class EdgertSession(_Handle):
         if isinstance(argument, np.ndarray):
             dtype = DType.of(argument.dtype)
             array = np.ascontiguousarray(argument).reshape(argument.shape)
-            aligned = array.ctypes.data % ALIGNMENT == 0
-            make = EdgertTensor.share if aligned else EdgertTensor.copy
+            shares = self.device.maps_memory and array.ctypes.data % ALIGNMENT == 0
+            make = EdgertTensor.share if shares else EdgertTensor.copy
             tensors.append(make(self.device, array, dtype))
             slot.kind = TENSOR
             slot.value.tensor = tensors[-1].pointer
@@ -573,9 +629,7 @@ def _copied(value: Result, spec: EdgertArgument) -> Value:
         return value
     given = _dtype(value.element_type)
     dtype = spec.dtype if spec.dtype is not None and spec.dtype.bits == given.bits else given
-    array = aligned_empty(value.shape, dtype)
-    array[...] = value.array(dtype)
-    return array
+    return value.read(dtype)
 
 
 # edgert tells signed and unsigned elements apart, where IREE's compiler has one kind for both.

@@ -26,12 +26,11 @@ _WEIGHTS = (".safetensors", ".irpa")
 
 
 class EdgertBackend:
-    """The CPU by edgert."""
-
-    maps_memory = True
+    """A device by edgert."""
 
     def __init__(self, *, device: EdgertDevice, uri: str) -> None:
         self.device = device
+        self.maps_memory = device.maps_memory
         self.uri = uri
 
     def copy_in(self, array: np.ndarray, dtype: DType) -> EdgertTensor:
@@ -50,8 +49,11 @@ class EdgertBackend:
             return EdgertTensor.share(self.device, array, dtype, owner=capsule)
 
     def read(self, tensor: EdgertTensor, dtype: DType) -> np.ndarray:
-        """A tensor's memory."""
-        return tensor.array(dtype)
+        """A tensor's memory, or a copy of it."""
+        if self.maps_memory:
+            return tensor.array(dtype)
+        with _about(f"cannot read an array back from {self.uri}"):
+            return tensor.read(dtype)
 
     def lend(self, tensor: EdgertTensor, dtype: DType) -> Any:
         """A capsule on a tensor's memory."""

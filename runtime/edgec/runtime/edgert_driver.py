@@ -1,43 +1,71 @@
-"""edgert's driver: finds or builds its library, and opens the CPU by it."""
+"""edgert's driver: finds or builds its library, and opens the CPU, or a GPU by Vulkan, by it."""
 
 from edgec.runtime.driver import DeviceStatus, Opened
-from edgec.runtime.errors import DeviceMissing, EdgecError
+from edgec.runtime.errors import DeviceMissing, EdgecError, UsageError
+from edgec.runtime.foreign_code import probe_in_child, refuse_clash
 
 __all__ = ["EdgertDriver"]
 
-_URI = "edgert://cpu"
+_CPU = "edgert://cpu"
+_GPU = "edgert://vulkan"
 _NAME = "this machine's CPU, on all cores"
 _RUNTIME = "edgert"
 
 
 class EdgertDriver:
-    """The CPU by edgert, the runtime in C that phones and boards have."""
+    """Devices by edgert, the runtime in C that phones and boards have."""
 
     def probe(self) -> tuple[DeviceStatus, ...]:
-        """The one device, or why its library is not here."""
+        """The CPU, or why edgert's library is not here; and what Vulkan finds."""
         reason = hint = ""
         try:
-            self.open(_URI, "cpu", None)
+            self.open(_CPU, "cpu", None)
         except EdgecError as error:
             reason, hint = error.what, error.hint or "use the device local-task"
-        return (
+        cpu = DeviceStatus(
+            uri=_CPU,
+            driver="edgert",
+            name="" if reason else _NAME,
+            usable=not reason,
+            runtime="" if reason else _RUNTIME,
+            reason=reason,
+            hint=hint,
+        )
+        return (cpu,) if reason else (cpu, *self._probe_gpus())
+
+    def _probe_gpus(self) -> tuple[DeviceStatus, ...]:
+        found, _ = probe_in_child("edgert")
+        return tuple(
             DeviceStatus(
-                uri=_URI,
+                uri=f"{_GPU}/{finding['index']}" if finding["index"] else _GPU,
                 driver="edgert",
-                name="" if reason else _NAME,
-                usable=not reason,
-                runtime="" if reason else _RUNTIME,
-                reason=reason,
-                hint=hint,
-            ),
+                name=str(finding["name"]),
+                usable=bool(finding["usable"]),
+                runtime=_RUNTIME,
+                reason=str(finding["reason"]),
+                hint=str(finding["hint"]),
+            )
+            for finding in found
         )
 
     def open(self, uri: str, path: str, threads: int | None) -> Opened:
-        """The device; `threads` compute, the caller's own included."""
+        """The device; on the CPU `threads` compute, the caller's own included."""
         from edgec.runtime.edgert import EdgertDevice
         from edgec.runtime.edgert_backend import EdgertBackend
 
-        if path not in ("", "cpu"):
-            raise DeviceMissing(f"{uri} is not here: edgert has one device", hint=f"use {_URI}")
-        device = EdgertDevice("cpu", threads=threads or 0)
-        return Opened(backend=EdgertBackend(device=device, uri=uri), name=_NAME, runtime=_RUNTIME)
+        kind, _, number = path.partition("/")
+        if kind in ("", "cpu") and not number:
+            cpu = EdgertDevice("cpu", threads=threads or 0)
+            return Opened(backend=EdgertBackend(device=cpu, uri=uri), name=_NAME, runtime=_RUNTIME)
+        if kind != "vulkan" or not (number or "0").isdecimal():
+            raise DeviceMissing(f"{uri} is not here", hint=f"use {_CPU} or {_GPU}")
+        if threads is not None:
+            raise UsageError(f"the device {uri} has no threads to choose")
+        gpu = EdgertDevice("vulkan", index=int(number or "0"))
+        refuse_clash(gpu.name)
+        return Opened(
+            backend=EdgertBackend(device=gpu, uri=uri),
+            name=gpu.name,
+            runtime=_RUNTIME,
+            runs="vulkan",
+        )

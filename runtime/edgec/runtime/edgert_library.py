@@ -29,7 +29,7 @@ _PACKAGED = Path(__file__).resolve().with_name(_NAME)
 _CHECKOUT = _PACKAGED.parents[2] / "c"
 _FLAGS = (
     *("-std=c11", "-O2", "-DNDEBUG", "-DEDGERT_BUILDING", "-DEDGERT_SHARED"),
-    *("-fPIC", "-shared", "-fvisibility=hidden"),
+    *("-fPIC", "-shared", "-fvisibility=hidden", "-DEDGERT_WITH_VULKAN=1"),
 )
 _SECONDS = 300.0
 
@@ -114,7 +114,7 @@ def _build(sources: Path, library: Path) -> None:
             files = sorted(str(file) for file in sources.glob("src/**/*.c"))
             command = [
                 *(*compiler, *_FLAGS, f"-I{sources / 'include'}", *files),
-                *("-o", str(made), "-lm", "-lpthread"),
+                *("-o", str(made), "-lm", "-lpthread", "-ldl"),
             ]
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=_SECONDS, check=False

@@ -58,7 +58,7 @@ def check_fits(module: Module, device: Device) -> None:
     """
     check_loads(module)
     _check_formats(module, device)
-    if device.driver in _LOCAL:
+    if device.runs in _LOCAL:
         _check_cpu(module)
 
 
@@ -95,7 +95,7 @@ def _check_imports(module: Module) -> None:
 
 
 def _check_formats(module: Module, device: Device) -> None:
-    formats = _FORMATS.get(device.driver, ())
+    formats = _FORMATS.get(device.runs, ())
     code = [name for name in module.formats if not name.startswith(formats)]
     if not module.formats or len(code) < len(module.formats):
         return

@@ -1,14 +1,12 @@
 """IREE's drivers: what each one finds here, and how it opens a device."""
 
-import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from edgec.runtime.driver import DeviceStatus, Opened
 from edgec.runtime.errors import DeviceError, DeviceMissing
+from edgec.runtime.foreign_code import probe_in_child, refuse_clash
 from edgec.runtime.iree_backend import IreeBackend
 from edgec.runtime.native import iree_runtime, native_errors
 
@@ -19,7 +17,6 @@ LOCAL = {
     "local-sync": "this machine's CPU, on the calling thread",
 }
 """What the drivers of CPUs call their device."""
-_PROBE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +102,7 @@ class GpuDriver:
 
     def probe(self) -> tuple[DeviceStatus, ...]:
         """Every device that a child process found, usable or not."""
-        found, failure = _probe_in_child(self.name)
+        found, failure = probe_in_child(self.name)
         statuses = [
             DeviceStatus(
                 uri=f"{self.name}://{finding['index']}" if "index" in finding else self.name,
@@ -145,7 +142,7 @@ class GpuDriver:
         if not chosen:
             known = ", ".join(f"{self.name}://{i} ({d['name']})" for i, d in enumerate(devices))
             raise DeviceMissing(f"{uri} is not here", hint=f"use one of {known}")
-        _refuse_clash(chosen[0]["name"])
+        refuse_clash(chosen[0]["name"])
         with native_errors(f"cannot open {uri}", DeviceError, "see `edgec devices`"):
             hal = native.create_device(chosen[0]["device_id"])
         _quiet_exit()
@@ -191,35 +188,3 @@ def is_built(name: str) -> bool:
     from iree.runtime import HalDriver
 
     return name in HalDriver.query()
-
-
-def _refuse_clash(device: str) -> None:
-    """Mesa's software Vulkan and TensorFlow carry two LLVMs; together they end in a crash."""
-    if "llvmpipe" in device and "tensorflow" in sys.modules:
-        raise DeviceError(
-            f"{device} and TensorFlow cannot work in one process",
-            hint="run the module in a process that does not import tensorflow",
-        )
-
-
-def _probe_in_child(driver: str) -> tuple[list[dict[str, Any]], str]:
-    """The findings that a child printed, and how it failed if it did."""
-    command = [sys.executable, "-m", "edgec.runtime.probe", driver]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=False
-        )
-        output, failure = done.stdout, ""
-        if done.returncode < 0:
-            failure = f"the {driver} driver crashed while it was asked (signal {-done.returncode})"
-        elif done.returncode > 0:
-            last = (done.stderr.strip().splitlines() or [""])[-1]
-            failure = f"the {driver} driver could not be asked: {last}"
-    except subprocess.TimeoutExpired as error:
-        partial = error.stdout or b""
-        output = partial.decode() if isinstance(partial, bytes) else partial
-        failure = f"the {driver} driver did not answer within {_PROBE_SECONDS:.0f} s"
-    except OSError as error:
-        output, failure = "", f"no process could be started: {error}"
-    findings = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-    return findings, failure if not any(f["usable"] for f in findings) else ""

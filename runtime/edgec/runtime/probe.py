@@ -91,6 +91,21 @@ def _hip() -> Iterator[Finding]:
     yield from _devices("hip")
 
 
+def _edgert() -> Iterator[Finding]:
+    """edgert's own Vulkan devices; none is no finding, since the driver `vulkan` says why."""
+    from edgec.runtime.edgert import EdgertDevice, device_names
+    from edgec.runtime.errors import EdgecError
+
+    for index, name in enumerate(device_names("vulkan")):
+        finding: Finding = {"index": index, "name": name}
+        try:
+            EdgertDevice("vulkan", index=index).close()
+        except EdgecError as error:
+            yield finding | _absent(name, error.what, "update the GPU's driver")
+        else:
+            yield finding | {"usable": True, "reason": "", "hint": ""}
+
+
 def _metal() -> Iterator[Finding]:
     yield from _devices("metal")
 
@@ -133,6 +148,7 @@ _PROBES: dict[str, Callable[[], Iterator[Finding]]] = {
     "cuda": _cuda,
     "hip": _hip,
     "metal": _metal,
+    "edgert": _edgert,
 }
 
 if __name__ == "__main__":

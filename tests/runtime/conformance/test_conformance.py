@@ -41,7 +41,7 @@ def test_functions_take_and_give_every_type(
     device: Device, dtype: DType, dtype_module: Make
 ) -> None:
     array = values(dtype, 5, 3)
-    with load(dtype_module(device.driver), device=device) as module:
+    with load(dtype_module(device.runs), device=device) as module:
         np.testing.assert_array_equal(module[f"echo_{dtype.value}"](array), array)
         twice = f"twice_{dtype.value}"
         if twice not in module.signatures:
@@ -55,7 +55,7 @@ def test_functions_take_and_give_every_type(
 def test_empty_tensors_go_through_functions_that_move_them(
     device: Device, dtype_module: Make
 ) -> None:
-    with load(dtype_module(device.driver), device=device) as module:
+    with load(dtype_module(device.runs), device=device) as module:
         assert module.echo_f32(np.zeros((0, 3), np.float32)).shape == (0, 3)
 
 
@@ -63,7 +63,7 @@ def test_a_product_is_numpys(device: Device, mixed_module: Make) -> None:
     random = np.random.default_rng(7)
     a = random.standard_normal((3, 8), dtype=np.float32)
     b = random.standard_normal((8, 5), dtype=np.float32)
-    with load(mixed_module(device.driver), device=device) as module:
+    with load(mixed_module(device.runs), device=device) as module:
         np.testing.assert_allclose(module.product(a, b), a @ b, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(module.product(a[:1], b), a[:1] @ b, rtol=1e-5, atol=1e-5)
 
@@ -75,12 +75,12 @@ def test_strided_arrays_are_taken(
     a = make(np.arange(256, dtype=np.float32).reshape(16, 16))[:8, :8]
     b = np.asfortranarray(np.arange(40, dtype=np.float32).reshape(8, 5))
     assert not b.flags.c_contiguous
-    with load(mixed_module(device.driver), device=device) as module:
+    with load(mixed_module(device.runs), device=device) as module:
         np.testing.assert_allclose(module.product(a, b), a @ b, rtol=1e-6)
 
 
 def test_python_numbers_stand_for_scalars(device: Device, mixed_module: Make) -> None:
-    with load(mixed_module(device.driver), device=device) as module:
+    with load(mixed_module(device.runs), device=device) as module:
         assert module.scalar(1.5, 4) == 6.0
         assert module.scalar(2, np.int32(-3)) == -6.0
         np.testing.assert_array_equal(module.same([1.0] * 16), np.ones(16, np.float32))
@@ -89,7 +89,7 @@ def test_python_numbers_stand_for_scalars(device: Device, mixed_module: Make) ->
 def test_results_belong_to_the_caller(device: Device, mixed_module: Make) -> None:
     x = aligned_empty((16,), DType.F32)
     x[:] = 3
-    with load(mixed_module(device.driver), device=device) as module:
+    with load(mixed_module(device.runs), device=device) as module:
         same = module.same(x)
         first, second = module.pair(x)
         constant = module.nothing()
@@ -100,7 +100,7 @@ def test_results_belong_to_the_caller(device: Device, mixed_module: Make) -> Non
 
 
 def test_results_outlive_the_module(device: Device, mixed_module: Make) -> None:
-    module = load(mixed_module(device.driver), device=device)
+    module = load(mixed_module(device.runs), device=device)
     resident = module.same.on_device(np.ones(16, np.float32))
     host = module.same(np.full(16, 2, np.float32))
     module.close()
@@ -111,7 +111,7 @@ def test_results_outlive_the_module(device: Device, mixed_module: Make) -> None:
 
 def test_a_slice_of_a_result_keeps_its_memory(device: Device, mixed_module: Make) -> None:
     ones = np.ones((8, 5), np.float32)
-    with load(mixed_module(device.driver), device=device) as module:
+    with load(mixed_module(device.runs), device=device) as module:
         slices = []
         for n in range(20):
             result = module.product(np.full((256, 8), n, np.float32), ones)
@@ -121,7 +121,7 @@ def test_a_slice_of_a_result_keeps_its_memory(device: Device, mixed_module: Make
 
 
 def test_arrays_stay_on_the_device_between_calls(device: Device, stateful_module: Make) -> None:
-    with load(stateful_module(device.driver), device=device) as module:
+    with load(stateful_module(device.runs), device=device) as module:
         first = module.step.on_device(X)
         assert isinstance(first["memory"], DeviceArray)
         assert first["memory"].dtype is DType.F32
@@ -131,7 +131,7 @@ def test_arrays_stay_on_the_device_between_calls(device: Device, stateful_module
 
 
 def test_state_is_kept_reset_read_and_set(device: Device, stateful_module: Make) -> None:
-    with load(stateful_module(device.driver), device=device) as module:
+    with load(stateful_module(device.runs), device=device) as module:
         for count in (1, 2, 3):
             result = module.step(X)
             assert result["counter"] == count
@@ -150,7 +150,7 @@ def test_state_is_kept_reset_read_and_set(device: Device, stateful_module: Make)
 
 
 def test_state_is_a_copy_both_ways(device: Device, stateful_module: Make) -> None:
-    with load(stateful_module(device.driver), device=device) as module:
+    with load(stateful_module(device.runs), device=device) as module:
         mine = aligned_empty((4,), DType.F32)
         mine[:] = 5
         module.set_state({"memory": mine})
@@ -162,7 +162,7 @@ def test_state_is_a_copy_both_ways(device: Device, stateful_module: Make) -> Non
 
 def test_an_argument_that_becomes_state_is_copied(device: Device, mixed_module: Make) -> None:
     mine = aligned_empty((16,), DType.F32)
-    with load(mixed_module(device.driver), device=device) as module:
+    with load(mixed_module(device.runs), device=device) as module:
         for value in (5, 6, 7):
             mine[:] = value
             module.keep(mine)
@@ -174,7 +174,7 @@ def test_an_argument_that_becomes_state_is_copied(device: Device, mixed_module: 
 
 
 def test_each_load_has_a_state_of_its_own(device: Device, stateful_module: Make) -> None:
-    path = stateful_module(device.driver)
+    path = stateful_module(device.runs)
     with load(path, device=device) as one, load(path, device=device) as other:
         one.step(X)
         one.step(X)
@@ -183,7 +183,7 @@ def test_each_load_has_a_state_of_its_own(device: Device, stateful_module: Make)
 
 def test_threads_may_share_a_module(device: Device, stateful_module: Make) -> None:
     calls, count = 25, 4
-    with load(stateful_module(device.driver), device=device) as module:
+    with load(stateful_module(device.runs), device=device) as module:
 
         def work() -> list[int]:
             return [int(module.step(X)["counter"]) for _ in range(calls)]
@@ -194,7 +194,7 @@ def test_threads_may_share_a_module(device: Device, stateful_module: Make) -> No
 
 
 def test_threads_may_load_a_module_each(device: Device, stateful_module: Make) -> None:
-    path = stateful_module(device.driver)
+    path = stateful_module(device.runs)
 
     def work() -> int:
         with load(path, device=device) as module:
@@ -227,14 +227,14 @@ def run_threads(tasks: list[Callable[[], Any]]) -> list[Any]:
 def test_wrong_inputs_name_the_argument(
     device: Device, stateful_module: Make, arguments: tuple[object, ...], message: str
 ) -> None:
-    with load(stateful_module(device.driver), device=device) as module:
+    with load(stateful_module(device.runs), device=device) as module:
         with pytest.raises(InputError, match=message):
             module.step(*arguments)
         assert module.step(X)["counter"] == 1
 
 
 def test_wrong_names_are_refused(device: Device, stateful_module: Make) -> None:
-    with load(stateful_module(device.driver), device=device) as module:
+    with load(stateful_module(device.runs), device=device) as module:
         with pytest.raises(InputError, match="does not take y and needs x"):
             module.step(y=X)
         with pytest.raises(InputError, match="has no function 'main'"):
@@ -249,7 +249,7 @@ def test_wrong_names_are_refused(device: Device, stateful_module: Make) -> None:
 
 def test_named_sizes_must_agree(device: Device, mixed_module: Make) -> None:
     with (
-        load(mixed_module(device.driver), device=device) as module,
+        load(mixed_module(device.runs), device=device) as module,
         pytest.raises(InputError, match="dimension 1 must be 8"),
     ):
         module.product(np.zeros((2, 7), np.float32), np.zeros((8, 5), np.float32))
@@ -258,14 +258,14 @@ def test_named_sizes_must_agree(device: Device, mixed_module: Make) -> None:
 def test_arrays_of_another_device_are_refused(device: Device, mixed_module: Make) -> None:
     other = Device.open("local-task" if device.driver == "local-sync" else "local-sync")
     with (
-        load(mixed_module(device.driver), device=device) as module,
+        load(mixed_module(device.runs), device=device) as module,
         pytest.raises(InputError, match=f"input0 is on {other.uri} and the module is on"),
     ):
         module.same(other.put(np.ones(16, np.float32)))
 
 
 def test_a_closed_module_says_so(device: Device, stateful_module: Make) -> None:
-    module = load(stateful_module(device.driver), device=device)
+    module = load(stateful_module(device.runs), device=device)
     step = module.step
     module.close()
     module.close()

@@ -5,8 +5,7 @@
  * device replaces the functions that say so, and has those that are missing here: `list`, `map` and
  * `unmap`, or `read` and `write`, `wait` and `forget`. */
 #include "../commands.h"
-
-extern const edgert_driver edgert_null_driver;
+#include "../drivers.h"
 
 static edgert_status null_create(const edgert_device_options *options, edgert_device **out,
                                  edgert_error *error) {

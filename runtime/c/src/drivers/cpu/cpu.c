@@ -1,7 +1,7 @@
 /* The `cpu` driver: kernels as machine code in this process, on one thread or several. */
 #include "cpu.h"
 
-extern const edgert_driver edgert_cpu_driver;
+#include "../../drivers.h"
 
 #define CPU_PAGE 4096u
 #define CPU_DEFAULT_CACHE ((uint64_t)256 << 20)

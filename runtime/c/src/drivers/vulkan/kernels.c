@@ -1,0 +1,333 @@
+/* Executables to pipelines: a FlatBuffer of SPIR-V and of what is bound to it. */
+#include "../../drivers.h"
+
+#if EDGERT_WITH_VULKAN
+
+#include "../../flatbuffer.h"
+#include "vulkan.h"
+
+/* The file's header, and its fields by their numbers. */
+#define KERNELS_HEADER 64
+enum { KERNELS_PIPELINES, KERNELS_SETS, KERNELS_LAYOUTS, KERNELS_MODULES };
+enum { PIPELINE_MODULE, PIPELINE_NAME, PIPELINE_LAYOUT, PIPELINE_SUBGROUP, PIPELINE_DEBUG, PIPELINE_ABI };
+enum { BINDING_NUMBER, BINDING_TYPE, BINDING_COUNT };
+enum { LAYOUT_SETS, LAYOUT_CONSTANTS };
+
+#define KERNELS_MOST_BINDINGS 256u
+
+/* What is being loaded. */
+typedef struct kernels_file {
+  vulkan_device *device;
+  vulkan_executable *out;
+  edgert_flatbuffer data;
+  edgert_vector pipelines, sets, layouts, modules;
+  VkSpecializationInfo constants;
+} kernels_file;
+
+static edgert_status kernels_damaged(edgert_error *error) {
+  return EDGERT_FAIL(error, EDGERT_DAMAGED, "an executable for Vulkan breaks its own format");
+}
+
+void vulkan_unload(edgert_executable *executable) {
+  vulkan_executable *self = (vulkan_executable *)executable;
+  vulkan_device *device = (vulkan_device *)executable->device;
+  const edgert_allocator *allocator = &executable->object.allocator;
+  vulkan_wait_all(device); /* commands may still run that use them */
+  for (uint32_t i = 0; self->kernels && i < self->kernel_count; ++i)
+    if (self->kernels[i].pipeline)
+      device->DestroyPipeline(device->handle, self->kernels[i].pipeline, NULL);
+  for (uint32_t i = 0; self->layouts && i < self->layout_count; ++i) {
+    const vulkan_layout *layout = &self->layouts[i];
+    if (layout->pipeline) device->DestroyPipelineLayout(device->handle, layout->pipeline, NULL);
+    if (layout->set) device->DestroyDescriptorSetLayout(device->handle, layout->set, NULL);
+    edgert_deallocate(allocator, layout->bindings);
+  }
+  edgert_deallocate(allocator, self->kernels);
+  edgert_deallocate(allocator, self->layouts);
+  edgert_deallocate(allocator, self->names);
+}
+
+/* --- layouts ---------------------------------------------------------------------------------- */
+
+/* The bindings of a layout's one set, if it has any. */
+static edgert_status kernels_read_set(kernels_file *file, edgert_table table, vulkan_layout *out,
+                                      edgert_error *error) {
+  edgert_flatbuffer *data = &file->data;
+  edgert_vector sets = edgert_table_vector(data, table, LAYOUT_SETS, 4);
+  if (!sets.count) return EDGERT_OK;
+  uint32_t number = edgert_load_u32(data->data + sets.at);
+  if (sets.count > 1)
+    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "a kernel has %u descriptor sets",
+                       (unsigned)sets.count);
+  if (number >= file->sets.count) return kernels_damaged(error);
+  edgert_vector bindings =
+      edgert_table_vector(data, edgert_vector_table(data, file->sets, number), 0, 4);
+  void *memory;
+  edgert_status status = edgert_allocate_array(&file->out->executable.object.allocator,
+                                               KERNELS_MOST_BINDINGS, 1, &memory, error);
+  if (status != EDGERT_OK) return status;
+  out->bindings = memory;
+  for (uint32_t i = 0; i < bindings.count; ++i) {
+    edgert_table binding = edgert_vector_table(data, bindings, i);
+    uint64_t at = edgert_table_number(data, binding, BINDING_NUMBER, 4, 0);
+    uint64_t type = edgert_table_number(data, binding, BINDING_TYPE, 4, 0);
+    uint64_t count = edgert_table_number(data, binding, BINDING_COUNT, 4, 0);
+    if (data->broken || at >= KERNELS_MOST_BINDINGS || count != 1 || out->bindings[at] ||
+        (type != VK_DESCRIPTOR_TYPE_STORAGE_BUFFER && type != VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER))
+      return kernels_damaged(error);
+    out->bindings[at] = (uint8_t)type;
+    if (at >= out->binding_count) out->binding_count = (uint32_t)at + 1;
+  }
+  return EDGERT_OK;
+}
+
+static edgert_status kernels_read_constants(kernels_file *file, edgert_table table,
+                                            vulkan_layout *out, edgert_error *error) {
+  const VkPhysicalDeviceLimits *limits = &file->device->facts.properties.limits;
+  edgert_vector ranges = edgert_table_vector(&file->data, table, LAYOUT_CONSTANTS,
+                                             sizeof(VkPushConstantRange));
+  if (file->data.broken || ranges.count > 1) return kernels_damaged(error);
+  if (!ranges.count) return EDGERT_OK;
+  VkPushConstantRange range;
+  memcpy(&range, file->data.data + ranges.at, sizeof range);
+  if (range.offset || range.size % 4 || range.size > UINT16_MAX) return kernels_damaged(error);
+  if (range.size > limits->maxPushConstantsSize)
+    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "a kernel takes %u bytes of constants, %s %u",
+                       (unsigned)range.size, file->device->device.name,
+                       (unsigned)limits->maxPushConstantsSize);
+  out->constant_count = range.size / 4;
+  return EDGERT_OK;
+}
+
+static edgert_status kernels_make_layout(kernels_file *file, edgert_table table,
+                                         vulkan_layout *out, edgert_error *error) {
+  vulkan_device *self = file->device;
+  VkDescriptorSetLayoutBinding bindings[KERNELS_MOST_BINDINGS];
+  edgert_status status = kernels_read_set(file, table, out, error);
+  if (status == EDGERT_OK) status = kernels_read_constants(file, table, out, error);
+  if (status != EDGERT_OK) return status;
+  VkDescriptorSetLayoutCreateInfo set = {
+      .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO, .pBindings = bindings};
+  for (uint32_t i = 0; i < out->binding_count; ++i)
+    if (out->bindings[i])
+      bindings[set.bindingCount++] =
+          (VkDescriptorSetLayoutBinding){.binding = i,
+                                         .descriptorType = out->bindings[i],
+                                         .descriptorCount = 1,
+                                         .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT};
+  if (set.bindingCount > self->facts.properties.limits.maxPerStageDescriptorStorageBuffers)
+    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "a kernel has %u bindings, %s %u",
+                       (unsigned)set.bindingCount, self->device.name,
+                       (unsigned)
+                           self->facts.properties.limits.maxPerStageDescriptorStorageBuffers);
+  VkResult result = self->CreateDescriptorSetLayout(self->handle, &set, NULL, &out->set);
+  if (result == VK_SUCCESS) {
+    const VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, 4 * out->constant_count};
+    const VkPipelineLayoutCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+        .setLayoutCount = 1,
+        .pSetLayouts = &out->set,
+        .pushConstantRangeCount = out->constant_count != 0,
+        .pPushConstantRanges = &range};
+    result = self->CreatePipelineLayout(self->handle, &info, NULL, &out->pipeline);
+  }
+  return result == VK_SUCCESS ? EDGERT_OK
+                              : vulkan_fail(self, result, "making a kernel's layout", error);
+}
+
+/* --- pipelines -------------------------------------------------------------------------------- */
+
+/* Kernels are written for subgroups of one size; on a device with another they are wrong. */
+static edgert_status kernels_check_subgroup(const vulkan_facts *facts, uint32_t size,
+                                            int *out_is_chosen, edgert_text name,
+                                            edgert_error *error) {
+  const VkPhysicalDeviceSubgroupSizeControlProperties *sizes = &facts->subgroup_sizes;
+  *out_is_chosen = size && facts->more[VULKAN_HAS_SUBGROUP_SIZE].values[0] &&
+                   (sizes->requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
+                   size >= sizes->minSubgroupSize && size <= sizes->maxSubgroupSize;
+  if (!size || *out_is_chosen || size == facts->subgroup.subgroupSize) return EDGERT_OK;
+  return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
+                     "the kernel '%.*s' was compiled for subgroups of %u, and %s has %u: compile "
+                     "it for this device, or for any (--target=vulkan)",
+                     EDGERT_TEXT(name), (unsigned)size, facts->properties.deviceName,
+                     (unsigned)facts->subgroup.subgroupSize);
+}
+
+static edgert_status kernels_make_pipeline(kernels_file *file, edgert_table table,
+                                           vulkan_kernel *out, edgert_error *error) {
+  vulkan_device *self = file->device;
+  edgert_flatbuffer *data = &file->data;
+  uint64_t module = edgert_table_number(data, table, PIPELINE_MODULE, 4, 0);
+  uint64_t layout = edgert_table_number(data, table, PIPELINE_LAYOUT, 4, 0);
+  uint32_t subgroup = (uint32_t)edgert_table_number(data, table, PIPELINE_SUBGROUP, 4, 0);
+  edgert_text name = edgert_table_text(data, table, PIPELINE_NAME);
+  if (data->broken || !name.data || module >= file->modules.count || layout >= file->out->layout_count)
+    return kernels_damaged(error);
+  if (edgert_table_number(data, table, PIPELINE_ABI, 1, 0))
+    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
+                       "a kernel takes its bindings by addresses: compile it without "
+                       "--iree-vulkan-dispatch-abi");
+  edgert_vector code = edgert_table_vector(
+      data, edgert_vector_table(data, file->modules, (uint32_t)module), 0, 4);
+  if (data->broken || code.at % 4 || (uintptr_t)data->data % 4) return kernels_damaged(error);
+  const uint32_t *words = (const uint32_t *)(const void *)(data->data + code.at);
+  int is_chosen = 0;
+  edgert_status status = vulkan_spirv_check(&self->facts, words, code.count, name, error);
+  if (status == EDGERT_OK)
+    status = kernels_check_subgroup(&self->facts, subgroup, &is_chosen, name, error);
+  if (status != EDGERT_OK) return status;
+  VkShaderModule shader = 0;
+  const VkShaderModuleCreateInfo source = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                           .codeSize = (size_t)code.count * 4,
+                                           .pCode = words};
+  VkResult result = self->CreateShaderModule(self->handle, &source, NULL, &shader);
+  if (result == VK_SUCCESS) {
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+        .requiredSubgroupSize = subgroup};
+    const VkComputePipelineCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .pNext = is_chosen ? &size : NULL,
+                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                  .module = shader,
+                  .pName = name.data,
+                  .pSpecializationInfo = &file->constants},
+        .layout = file->out->layouts[layout].pipeline,
+        .basePipelineIndex = -1};
+    result = self->CreateComputePipelines(self->handle, self->cache, 1, &info, NULL,
+                                          &out->pipeline);
+    self->DestroyShaderModule(self->handle, shader, NULL);
+  }
+  out->layout = &file->out->layouts[layout];
+  self->is_cache_old = 1;
+  return result == VK_SUCCESS ? EDGERT_OK
+                              : vulkan_fail(self, result, "compiling a kernel", error);
+}
+
+/* --- executables ------------------------------------------------------------------------------ */
+
+static edgert_status kernels_open(kernels_file *file, const uint8_t *data, size_t size,
+                                  edgert_error *error) {
+  if (size < KERNELS_HEADER || memcmp(data, "VKE1", 4) != 0 || edgert_load_u32(data + 4))
+    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "an executable for Vulkan is of another version");
+  uint64_t content = edgert_load_u64(data + 8);
+  if (content > size - KERNELS_HEADER || content > UINT32_MAX) return kernels_damaged(error);
+  file->data = (edgert_flatbuffer){data + KERNELS_HEADER, (uint32_t)content, 0};
+  edgert_table root = edgert_flatbuffer_root(&file->data);
+  file->pipelines = edgert_table_vector(&file->data, root, KERNELS_PIPELINES, 4);
+  file->sets = edgert_table_vector(&file->data, root, KERNELS_SETS, 4);
+  file->layouts = edgert_table_vector(&file->data, root, KERNELS_LAYOUTS, 4);
+  file->modules = edgert_table_vector(&file->data, root, KERNELS_MODULES, 4);
+  return file->data.broken ? kernels_damaged(error) : EDGERT_OK;
+}
+
+/* The kernels' names, which outlive the file. */
+static edgert_status kernels_copy_names(kernels_file *file, edgert_error *error) {
+  size_t size = 0;
+  for (uint32_t i = 0; i < file->pipelines.count; ++i)
+    size += edgert_table_text(&file->data, edgert_vector_table(&file->data, file->pipelines, i),
+                              PIPELINE_NAME)
+                .size;
+  void *memory;
+  edgert_status status = edgert_allocate_array(&file->out->executable.object.allocator, size, 1,
+                                               &memory, error);
+  if (status != EDGERT_OK) return status;
+  char *at = file->out->names = memory;
+  for (uint32_t i = 0; i < file->pipelines.count; ++i) {
+    edgert_text name = edgert_table_text(
+        &file->data, edgert_vector_table(&file->data, file->pipelines, i), PIPELINE_NAME);
+    if (name.size) memcpy(at, name.data, name.size);
+    file->out->kernels[i].name = (edgert_text){at, name.size};
+    if (name.size) at += name.size;
+  }
+  return EDGERT_OK;
+}
+
+static edgert_status kernels_read(kernels_file *file, edgert_error *error) {
+  vulkan_executable *out = file->out;
+  const edgert_allocator *allocator = &out->executable.object.allocator;
+  void *memory;
+  edgert_status status = edgert_allocate_array(allocator, file->layouts.count,
+                                               sizeof *out->layouts, &memory, error);
+  if (status != EDGERT_OK) return status;
+  out->layouts = memory;
+  out->layout_count = file->layouts.count;
+  status = edgert_allocate_array(allocator, file->pipelines.count, sizeof *out->kernels, &memory,
+                                 error);
+  if (status != EDGERT_OK) return status;
+  out->kernels = memory;
+  out->kernel_count = file->pipelines.count;
+  for (uint32_t i = 0; i < out->layout_count && status == EDGERT_OK; ++i)
+    status = kernels_make_layout(file, edgert_vector_table(&file->data, file->layouts, i),
+                                 &out->layouts[i], error);
+  if (status == EDGERT_OK) status = kernels_copy_names(file, error);
+  for (uint32_t i = 0; i < out->kernel_count && status == EDGERT_OK; ++i)
+    status = kernels_make_pipeline(file, edgert_vector_table(&file->data, file->pipelines, i),
+                                   &out->kernels[i], error);
+  return status;
+}
+
+edgert_status vulkan_load(edgert_device *device, edgert_text format, const uint8_t *data,
+                          size_t size, const uint32_t *constants, size_t constant_count,
+                          edgert_executable **out, edgert_error *error) {
+  const edgert_allocator *allocator = &device->object.allocator;
+  *out = NULL;
+  if (!edgert_text_equal(format, VULKAN_FORMAT))
+    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "Vulkan does not run '%.*s'",
+                       EDGERT_TEXT(format));
+  kernels_file file = {.device = (vulkan_device *)device};
+  void *made, *entries = NULL;
+  edgert_status status = kernels_open(&file, data, size, error);
+  if (status == EDGERT_OK)
+    status = edgert_allocate_array(allocator, constant_count, sizeof(VkSpecializationMapEntry),
+                                   &entries, error);
+  if (status != EDGERT_OK) return status;
+  VkSpecializationMapEntry *entry = entries;
+  for (uint32_t i = 0; i < constant_count; ++i)
+    entry[i] = (VkSpecializationMapEntry){i, 4 * i, sizeof *constants};
+  file.constants = (VkSpecializationInfo){(uint32_t)constant_count, entry,
+                                          constant_count * sizeof *constants, constants};
+  status = edgert_object_create(allocator, &edgert_executable_kind, sizeof(vulkan_executable),
+                                &made, error);
+  if (status == EDGERT_OK) {
+    file.out = made;
+    file.out->executable.device = edgert_retain(device);
+    status = kernels_read(&file, error);
+    if (status == EDGERT_OK)
+      *out = &file.out->executable;
+    else
+      edgert_release(made);
+  }
+  edgert_deallocate(allocator, entries);
+  return status;
+}
+
+edgert_status vulkan_find(edgert_executable *executable, edgert_text name, uint32_t *out,
+                          edgert_error *error) {
+  const vulkan_executable *self = (const vulkan_executable *)executable;
+  for (uint32_t i = 0; i < self->kernel_count; ++i) {
+    if (self->kernels[i].name.size != name.size ||
+        (name.size && memcmp(self->kernels[i].name.data, name.data, name.size) != 0))
+      continue;
+    *out = i;
+    return EDGERT_OK;
+  }
+  return EDGERT_FAIL(error, EDGERT_NOT_FOUND, "there is no kernel '%.*s'", EDGERT_TEXT(name));
+}
+
+edgert_status vulkan_check(edgert_executable *executable, uint32_t kernel, size_t constant_count,
+                           size_t binding_count, edgert_error *error) {
+  const vulkan_executable *self = (const vulkan_executable *)executable;
+  if (kernel >= self->kernel_count)
+    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "there is no kernel %u", (unsigned)kernel);
+  const vulkan_layout *layout = self->kernels[kernel].layout;
+  if (constant_count == layout->constant_count && binding_count >= layout->binding_count)
+    return EDGERT_OK;
+  return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT,
+                     "a kernel takes %u constants and %u bindings, and was given %u and %u",
+                     (unsigned)layout->constant_count, (unsigned)layout->binding_count,
+                     (unsigned)constant_count, (unsigned)binding_count);
+}
+
+#endif

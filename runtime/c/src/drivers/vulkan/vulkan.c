@@ -1,0 +1,153 @@
+/* The `vulkan` driver: kernels as SPIR-V on a GPU, or on what does as if it were one. */
+#include "../../drivers.h"
+
+#if EDGERT_WITH_VULKAN
+
+#include "vulkan.h"
+
+/* --- the device ------------------------------------------------------------------------------- */
+
+static void vulkan_destroy(edgert_device *device) {
+  vulkan_device *self = (vulkan_device *)device;
+  if (self->handle) {
+    vulkan_wait_all(self);
+    while (self->records) {
+      vulkan_record *record = self->records;
+      self->records = record->next;
+      vulkan_record_destroy(self, record);
+    }
+    vulkan_memory_close(self);
+    vulkan_cache_close(self);
+    for (size_t i = 0; i < VULKAN_FENCES; ++i)
+      if (self->fences[i].handle)
+        self->DestroyFence(self->handle, self->fences[i].handle, NULL);
+    self->DestroyDevice(self->handle, NULL);
+  }
+  vulkan_instance_close(&self->instance);
+  edgert_mutex_destroy(&self->lock);
+}
+
+#define VULKAN_FIND(result, name, arguments)                                             \
+  if (is_complete) {                                                                     \
+    PFN_vkVoidFunction found = self->instance.GetDeviceProcAddr(handle, "vk" #name);     \
+    memcpy(&self->name, &found, sizeof found);                                           \
+    is_complete = found != NULL;                                                         \
+  }
+
+/* The functions of a device that was opened; without all of them it is as if it were not. */
+static edgert_status vulkan_find_all(vulkan_device *self, VkDevice handle, edgert_error *error) {
+  int is_complete = 1;
+  VULKAN_DEVICE(VULKAN_FIND)
+  if (!is_complete)
+    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "%s lacks functions of Vulkan",
+                       self->device.name);
+  self->handle = handle;
+  self->GetDeviceQueue(handle, self->facts.family, 0, &self->queue);
+  return EDGERT_OK;
+}
+
+static edgert_status vulkan_open(vulkan_device *self, const edgert_device_options *options,
+                                 edgert_error *error) {
+  VkDevice handle;
+  edgert_status status = vulkan_instance_open(&self->instance, error);
+  if (status != EDGERT_OK) return status;
+  self->number = options->index;
+  if (self->number >= self->instance.device_count)
+    return EDGERT_FAIL(error, EDGERT_NOT_FOUND, "Vulkan has %u devices here, and none of number %u",
+                       (unsigned)self->instance.device_count, (unsigned)self->number);
+  VkPhysicalDevice physical = self->instance.devices[self->number];
+  status = vulkan_facts_read(&self->instance, physical, &self->facts, error);
+  self->device.name = self->facts.properties.deviceName;
+  if (status == EDGERT_OK)
+    status = vulkan_facts_open(&self->instance, physical, &self->facts, &handle, error);
+  if (status == EDGERT_OK) status = vulkan_find_all(self, handle, error);
+  if (status == EDGERT_OK) status = vulkan_memory_open(self, options->cache_bytes, error);
+  if (status == EDGERT_OK) status = vulkan_cache_open(self, options->cache_file, error);
+  return status;
+}
+
+static edgert_status vulkan_create(const edgert_device_options *options, edgert_device **out,
+                                   edgert_error *error) {
+  void *made;
+  *out = NULL;
+  edgert_status status = edgert_object_create(&options->allocator, &edgert_device_kind,
+                                              sizeof(vulkan_device), &made, error);
+  if (status != EDGERT_OK) return status;
+  vulkan_device *self = made;
+  edgert_device_begin(&self->device, &edgert_vulkan_driver, options);
+  edgert_mutex_create(&self->lock);
+  status = vulkan_open(self, options, error);
+  if (status == EDGERT_OK)
+    *out = &self->device;
+  else
+    edgert_release(self);
+  return status;
+}
+
+static edgert_status vulkan_list(uint32_t index, char *out, size_t size, edgert_error *error) {
+  vulkan_instance instance;
+  vulkan_facts facts;
+  edgert_status status = vulkan_instance_open(&instance, error);
+  if (status != EDGERT_OK) return status;
+  if (index < instance.device_count) {
+    status = vulkan_facts_read(&instance, instance.devices[index], &facts, error);
+    strncpy(out, facts.properties.deviceName, size - 1);
+    out[size - 1] = 0;
+  } else {
+    status = EDGERT_FAIL(error, EDGERT_NOT_FOUND, "Vulkan has %u devices here",
+                         (unsigned)instance.device_count);
+  }
+  vulkan_instance_close(&instance);
+  return status;
+}
+
+static const char *vulkan_format(const edgert_device *device, uint32_t index) {
+  (void)device;
+  return index ? NULL : VULKAN_FORMAT;
+}
+
+static int vulkan_query(edgert_device *device, edgert_text category, edgert_text key,
+                        int64_t *out) {
+  (void)device;
+  if (edgert_text_equal(category, "hal.device.id"))
+    *out = edgert_pattern_fits(key, "vulkan");
+  else if (edgert_text_equal(category, "hal.executable.format"))
+    *out = edgert_text_equal(key, VULKAN_FORMAT);
+  else if ((edgert_text_equal(category, "hal.device") ||
+            edgert_text_equal(category, "hal.dispatch")) &&
+           edgert_text_equal(key, "concurrency"))
+    *out = 1;
+  else
+    return 0;
+  return 1;
+}
+
+static edgert_status vulkan_wait_for_point(edgert_device *device, uint64_t point,
+                                           uint64_t milliseconds, const edgert_watch *watch,
+                                           edgert_error *error) {
+  return vulkan_wait((vulkan_device *)device, point, milliseconds, watch, error);
+}
+
+const edgert_driver edgert_vulkan_driver = {
+    .name = "vulkan",
+    .create = vulkan_create,
+    .destroy = vulkan_destroy,
+    .list = vulkan_list,
+    .format = vulkan_format,
+    .query = vulkan_query,
+    .allocate = vulkan_allocate,
+    .deallocate = vulkan_deallocate,
+    .map = vulkan_map,
+    .unmap = vulkan_unmap,
+    .read = vulkan_read,
+    .write = vulkan_write,
+    .load = vulkan_load,
+    .unload = vulkan_unload,
+    .find = vulkan_find,
+    .check = vulkan_check,
+    .execute = vulkan_execute,
+    .forget = vulkan_forget,
+    .wait = vulkan_wait_for_point,
+};
+
+#endif
