@@ -20,7 +20,7 @@ typedef struct cache_head {
 
 static cache_head cache_make_head(const vulkan_device *self, const uint8_t *data, size_t size) {
   const VkPhysicalDeviceProperties *properties = &self->facts.properties;
-  cache_head head = {.magic = "edgertVK",
+  cache_head head = {.magic = "edgeVK1",
                      .vendor = properties->vendorID,
                      .device = properties->deviceID,
                      .driver = properties->driverVersion,

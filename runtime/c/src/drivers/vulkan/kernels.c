@@ -142,6 +142,7 @@ static edgert_status kernels_check_subgroup(const vulkan_facts *facts, uint32_t 
                                             int *out_is_chosen, edgert_text name,
                                             edgert_error *error) {
   const VkPhysicalDeviceSubgroupSizeControlProperties *sizes = &facts->subgroup_sizes;
+  (void)name; /* only messages say it */
   *out_is_chosen = size && facts->more[VULKAN_HAS_SUBGROUP_SIZE].values[0] &&
                    (sizes->requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) &&
                    size >= sizes->minSubgroupSize && size <= sizes->maxSubgroupSize;

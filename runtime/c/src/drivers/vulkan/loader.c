@@ -6,13 +6,18 @@
 #include "vulkan.h"
 
 #if defined(_WIN32)
-__declspec(dllimport) void *__stdcall LoadLibraryA(const char *name);
-__declspec(dllimport) int __stdcall FreeLibrary(void *library);
-__declspec(dllimport) void *__stdcall GetProcAddress(void *library, const char *name);
+#define WIN32_LEAN_AND_MEAN
+#define NOMINMAX
+#include <windows.h>
 
 static void *loader_open(const char *name) { return LoadLibraryA(name); }
 static void loader_close(void *library) { (void)FreeLibrary(library); }
-static void *loader_find(void *library, const char *name) { return GetProcAddress(library, name); }
+static void *loader_find(void *library, const char *name) {
+  FARPROC found = GetProcAddress(library, name);
+  void *symbol;
+  memcpy(&symbol, &found, sizeof symbol);
+  return symbol;
+}
 static const char *const loader_names[] = {"vulkan-1.dll"};
 #else
 #include <dlfcn.h>
