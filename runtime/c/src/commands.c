@@ -162,13 +162,26 @@ void edgert_commands_undo_dispatch(edgert_commands *self) {
   self->binding_count = command->as.dispatch.first_binding;
 }
 
+/* What was filled is copied behind itself, in pieces that stay in the nearest cache. */
+#define COMMANDS_FILL_PIECE 4096
+
 static void commands_fill_bytes(uint8_t *target, uint64_t size, uint64_t pattern,
                                 uint32_t width) {
-  if (width == 1) {
-    memset(target, (int)(pattern & 0xFF), (size_t)size);
+  uint8_t bytes[sizeof pattern];
+  memcpy(bytes, &pattern, sizeof bytes);
+  if (memcmp(bytes, bytes + 1, width - 1) == 0) {
+    memset(target, bytes[0], (size_t)(size - size % width));
     return;
   }
-  for (uint64_t at = 0; at + width <= size; at += width) memcpy(target + at, &pattern, width);
+  if (size < width) return;
+  size -= size % width;
+  memcpy(target, bytes, width);
+  for (uint64_t done = width; done < size;) {
+    uint64_t piece = done < COMMANDS_FILL_PIECE ? done : COMMANDS_FILL_PIECE;
+    if (piece > size - done) piece = size - done;
+    memcpy(target + done, target, (size_t)piece);
+    done += piece;
+  }
 }
 
 edgert_status edgert_commands_transfer(const edgert_commands *self, const edgert_command *command,
