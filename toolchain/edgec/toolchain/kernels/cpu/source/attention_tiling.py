@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.attention import Attention, Term
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
 
 __all__ = ["QueryTiling", "by_query", "query_tiling"]
 
-_FLOPS_OF_A_WORKGROUP = 1.5e6
-_MOST_WORKGROUPS = 64
 _MOST_SUMS = 24
 
 
@@ -68,7 +67,6 @@ def query_tiling(attention: Attention, unit: VectorUnit) -> QueryTiling | None:
     columns = min(a.depth // lanes, most)
     sums = min(_MOST_SUMS, unit.registers - columns - 1)
     tiles = -(-a.queries // tile)
-    wanted = max(1, min(_MOST_WORKGROUPS, round(a.flops / _FLOPS_OF_A_WORKGROUP)))
     return QueryTiling(
         lanes=lanes,
         vectors=vectors,
@@ -78,7 +76,7 @@ def query_tiling(attention: Attention, unit: VectorUnit) -> QueryTiling | None:
         columns=columns,
         bends=_whole(keys, lanes) if bent else 0,
         tiles=tiles,
-        split=-(-tiles // max(1, tiles * a.count // wanted)),
+        split=even(tiles, -(-workgroups(a.flops) // a.count)),
     )
 
 

@@ -15,12 +15,11 @@ from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.cpu.source.frames import Frames
 from edgec.toolchain.kernels.cpu.source.result import Result
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
 __all__ = ["Convolution", "Tiling", "convolution_kernel", "ranked_tilings", "tiling"]
 
-_FLOPS_OF_A_WORKGROUP = 2e6
-_MOST_WORKGROUPS = 64
 _MOST_SUMS = 64
 
 
@@ -203,13 +202,13 @@ def _split(conv: Convolution, tiles: int, panels: int) -> tuple[int, int]:
     pixels are.
     """
     batch, channels = conv.result.batch, conv.result.channels
-    wanted = max(1, min(_MOST_WORKGROUPS, round(conv.flops / _FLOPS_OF_A_WORKGROUP)))
     weights = conv.inputs * channels * conv.taps
+    wanted = workgroups(conv.flops, 4 * weights)
     if weights > conv.size:
-        across = min(panels, wanted)
-        return min(tiles, -(-wanted // across)), across
-    down = min(tiles, -(-wanted // batch))
-    return down, min(panels, -(-wanted // (down * batch)))
+        across = even(panels, wanted)
+        return even(tiles, -(-wanted // across)), across
+    down = even(tiles, -(-wanted // batch))
+    return down, even(panels, -(-wanted // (down * batch)))
 
 
 def convolution_kernel(name: str, conv: Convolution, cut: Tiling, unit: VectorUnit) -> str:

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution
 from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
 __all__ = ["GroupedTiling", "grouped_kernel", "grouped_tiling"]
 
-_FLOPS_OF_A_WORKGROUP = 0.4e6
-_MOST_WORKGROUPS = 64
+_PACE = 0.25  # of the rate of products
 _MOST_PRODUCTS = 200
 _MOST_PRODUCTS_OF_A_ROW = 640
 _ENOUGH_SUMS = 8
@@ -77,9 +77,9 @@ def grouped_tiling(
     choices = range(1, min(result.width, room) + 1)
     columns = min(choices, key=lambda n: (-(-result.width // n)) * (n + 1.5))
     blocks = -(-result.channels // (vectors * lanes))
-    wanted = max(1, min(_MOST_WORKGROUPS, round(conv.flops / _FLOPS_OF_A_WORKGROUP)))
-    down = min(result.height, -(-wanted // result.batch))
-    split = (down, min(blocks, -(-wanted // (down * result.batch))))
+    wanted = workgroups(conv.flops, pace=_PACE)
+    down = even(result.height, -(-wanted // result.batch))
+    split = (down, even(blocks, -(-wanted // (down * result.batch))))
     if cut is not None and cut.columns <= min(result.width, _MOST_COLUMNS):
         columns = cut.columns
         split = (min(cut.split[0], result.height), min(cut.split[1], blocks))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
 __all__ = ["WEIGHTS", "WinogradTiling", "winograd_kernel", "winograd_tiling"]
@@ -23,7 +24,8 @@ _LEAST_TILES = 4
 _MOST_STACK = 96 * 1024  # of the 128 KiB that IREE gives its worker threads
 _LEAST_CHANNELS = 24
 _MOST_WEIGHTS = 1_100_000
-_FLOPS_OF_A_WORKGROUP = 6e6
+_PACE = 2.0
+"""A third to a half of the products are left, so that the same work is done in less time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +82,7 @@ def winograd_tiling(conv: Convolution, unit: VectorUnit) -> WinogradTiling | Non
     if tiles < _LEAST_TILES:
         return None
     groups = -(-down * across // tiles)
-    wanted = max(1, round(conv.flops / result.batch / _FLOPS_OF_A_WORKGROUP))
+    wanted = workgroups(conv.flops / result.batch, pace=_PACE)
     return WinogradTiling(
         tiles=tiles,
         vectors=vectors,
@@ -89,7 +91,7 @@ def winograd_tiling(conv: Convolution, unit: VectorUnit) -> WinogradTiling | Non
         down=down,
         across=across,
         groups=groups,
-        split=min(groups, wanted, 64),
+        split=even(groups, wanted),
         lanes_in=lanes,
     )
 
