@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "edgec.toolchain": ("edgec.toolchain", "edgec.targets", "edgec.runtime"),
     "edgec.packaging": (
         "edgec.packaging",
+        "edgec.ondevice",
         "edgec.toolchain",
         "edgec.targets",
         "edgec.runtime",

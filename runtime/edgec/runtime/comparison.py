@@ -51,6 +51,12 @@ class Tolerance:
         """
         return _DEFAULTS.get(dtype, cls())
 
+    def limits(self, expected: np.ndarray) -> tuple[float, float]:
+        """What a value of `expected` may be off by, and by what part of its size on top of that."""
+        if expected.dtype.kind in "biu" or not expected.size:
+            return self.absolute, self.relative
+        return self.absolute + self.spread * _spread(_wide(expected)), self.relative
+
 
 _SINGLE = Tolerance(relative=1e-5, spread=5e-4)
 _DOUBLE = Tolerance(relative=1e-9, spread=5e-8)

@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from edgec.packaging.bindings import BoundFunction, BoundTensor, bind
+from edgec.packaging.c_selftest import write_c_self_test
 from edgec.packaging.c_types import C_TYPES
 from edgec.packaging.edgert_sources import write_edgert
 from edgec.packaging.examples import example_values
 from edgec.packaging.linked import own_symbol
 from edgec.packaging.plan import Plan
+from edgec.packaging.selftest import write_self_test
 from edgec.packaging.templates import render
 from edgec.runtime import Dim, DType
 
@@ -38,6 +40,13 @@ _PROCESSORS = {
     "arm_32": "^arm(v7.*)?$",
     "riscv_64": "^riscv64$",
 }
+_SELF_TEST = """\
+  enable_testing()
+  add_executable({name}_selftest selftest/selftest.c)
+  target_link_libraries({name}_selftest PRIVATE {name})
+  add_test(NAME {name}_selftest COMMAND {name}_selftest
+    WORKING_DIRECTORY ${{CMAKE_CURRENT_SOURCE_DIR}})
+"""
 _TAKEN = ("open", "close", "variant", "size")
 
 
@@ -63,12 +72,21 @@ def build(plan: Plan) -> None:
         render("c/modules.S", values | {"modules": "modules/", "modules_in": _embedded(plan)}),
     )
     plan.write("main.c", _main(plan, functions[0], values))
-    plan.write("CMakeLists.txt", render("c/CMakeLists.txt", values | _cmake(plan)))
+    calls = write_self_test(plan)
+    if calls:
+        opening = f"{name}_open(NULL, &model, &error)"
+        write_c_self_test(plan, functions, calls, opening=opening, default="")
+    test = _SELF_TEST.format(name=name) if calls else ""
+    plan.write("CMakeLists.txt", render("c/CMakeLists.txt", values | _cmake(plan) | {"test": test}))
     words = {
         "functions": ", ".join(f"`{name}_{f.name}`" for f in functions),
         "code": "The kernels are linked in: no code is loaded at run time."
         if symbols
         else "The modules are embedded; their machine code is loaded at run time.",
+        "test": f"\n- `build/{name}_selftest` makes the calls of the model's own framework and "
+        "compares (`ctest --test-dir build`)."
+        if calls
+        else "",
     }
     plan.write("README.md", render("c/README.md", values | words))
 

@@ -9,6 +9,7 @@ from edgec.packaging.folder import new_folder, refuse_occupied
 from edgec.packaging.kinds import KINDS, Kind
 from edgec.packaging.names import identifier, pascal
 from edgec.packaging.plan import BuiltVariant, Made, Plan
+from edgec.packaging.proving import prove
 from edgec.packaging.shared_weights import share_weights
 from edgec.runtime.errors import CompileError, FileError, TargetError, UsageError
 from edgec.runtime.manifest import MANIFEST, Manifest, shared_file, variant_of
@@ -27,6 +28,7 @@ class PackageOptions:
         name: the model's name; empty for the program file's.
         compiling: how to compile; `output` is the package's own affair.
         replace: take the place of a package that is in the folder.
+        prove: run the package's own test on this machine, as far as that is possible.
         link: compile kernels into object files that the app links, instead of code that is loaded
             at run time; None for what the kind does.
         options: what only this kind of package has, by name.
@@ -36,6 +38,7 @@ class PackageOptions:
     name: str = ""
     compiling: CompileOptions = field(default_factory=CompileOptions)
     replace: bool = False
+    prove: bool = False
     link: bool | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
@@ -53,7 +56,8 @@ def make_package(
         TargetError: there is no such target, or the package's runtime cannot run it.
         FileError: a file cannot be read, or the folder not be written.
         CompileError: a variant cannot be compiled, or the program is not fit for a package.
-        WrongAnswer: a variant's answers differ from the golden ones.
+        WrongAnswer: a variant's answers, or those of the package's own test, differ from the
+            golden ones.
     """
     destination = Path(destination)
     targets = check_package(kind, destination, options)
@@ -75,6 +79,7 @@ def make_package(
         )
         chosen.build(plan)
         plan.write(MANIFEST, plan.manifest.text())
+        proofs = prove(plan) if options.prove else ()
         files = {
             file.relative_to(folder).as_posix(): file.stat().st_size
             for file in sorted(folder.rglob("*"))
@@ -87,6 +92,7 @@ def make_package(
         manifest=plan.manifest,
         files=files,
         notes=tuple(dict.fromkeys([*plan.notes, *notes])),
+        proofs=proofs,
         checks={v.target.name: v.compiled.report.check for v in plan.variants},
     )
 
@@ -225,6 +231,7 @@ def _plan(
             else None,
         ),
         notes=shared.notes(),
+        tolerance=variants[0].compiled.report.tolerance,
         golden=program.golden,
         options=options.options,
     )

@@ -3,12 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edgec.packaging.kinds import Kind
-from edgec.runtime import Golden, Signature
+from edgec.runtime import Golden, Signature, Tolerance
 from edgec.runtime.manifest import Manifest, Variant
 from edgec.targets import Target
 from edgec.toolchain import Compiled
+
+if TYPE_CHECKING:
+    from edgec.packaging.proving import Proof
 
 __all__ = ["BuiltVariant", "Made", "Plan"]
 
@@ -45,6 +49,7 @@ class Plan:
         golden: example calls with the framework's own answers, where the program has them.
         options: what the user asked of this kind only (`embed`), by name.
         notes: what the user should know beside the notes of the compiles.
+        tolerance: how far answers may be off; None for each type's default.
     """
 
     kind: Kind
@@ -58,6 +63,12 @@ class Plan:
     golden: Golden | None
     options: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    tolerance: Tolerance | None = None
+
+    @property
+    def modules(self) -> Path:
+        """The folder that the modules are in."""
+        return (self.folder / self.variants[0].entry.file).parent
 
     def write(self, path: str, text: str) -> Path:
         """Write a text file, by its path in the package with `/`; folders are made."""
@@ -91,6 +102,7 @@ class Made:
         files: every file, relative to the folder, with its bytes.
         notes: what the user should know of how the modules were made.
         checks: for each target, `checked on …` or `unchecked: …`.
+        proofs: what came of the package's own test, where it was run.
     """
 
     folder: Path
@@ -99,3 +111,4 @@ class Made:
     files: Mapping[str, int]
     notes: tuple[str, ...]
     checks: Mapping[str, str]
+    proofs: tuple["Proof", ...] = ()

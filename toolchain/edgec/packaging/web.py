@@ -8,6 +8,7 @@ from edgec.packaging.bindings import BoundFunction, bind
 from edgec.packaging.examples import example_values
 from edgec.packaging.names import camel, pascal, unique
 from edgec.packaging.plan import BuiltVariant, Plan
+from edgec.packaging.selftest import FOLDER, write_self_test
 from edgec.packaging.templates import render
 from edgec.packaging.web_runtime import write_runtime
 from edgec.runtime import DType, Signature, TensorSpec
@@ -67,6 +68,15 @@ def build(plan: Plan) -> None:
         "functions": "".join(_interfaces(f) for f in _named(functions)),
         "members": "\n".join(_member(f) for f in _named(functions)),
     }
+    calls = write_self_test(plan)
+    if calls:
+        plan.write(f"{FOLDER}/selftest.mjs", render("web/selftest.mjs", values))
+    values["test"] = (
+        f"\n- `node {FOLDER}/selftest.mjs` makes the calls of the model's own framework, and "
+        "compares."
+        if calls
+        else ""
+    )
     for file, template in (
         (f"{name}.js", "model.js"),
         (f"{name}.d.ts", "model.d.ts"),

@@ -207,6 +207,7 @@ class CompileReport:
         notes: what the user should know of how the module was made.
         kernels: what share of the work edgec's own kernels do, and all that was left to the
             compiler, with the reason; None for a program that is not StableHLO.
+        tolerance: how far answers may be off; None for each type's default.
     """
 
     target: str
@@ -216,6 +217,7 @@ class CompileReport:
     check: str
     notes: tuple[str, ...] = ()
     kernels: KernelShare | None = None
+    tolerance: Tolerance | None = None
 
     @property
     def total(self) -> float:
@@ -461,6 +463,7 @@ class _Job:
                     *built.notes,
                 ),
                 kernels=built.kernels,
+                tolerance=self._tolerance(built.halves),
             ),
         )
 
@@ -639,16 +642,7 @@ class _Job:
             raise diagnostics.explain(finished, self.target, log, self.program.path)
 
     def _check(self, module: Path, entry: Entry | None, halves: str) -> Outcome:
-        """Prove the module, or say why it is not proved; the module itself says it, too.
-
-        A program that multiplies in 16-bit floats (`halves` is their type) is no more precise than
-        they are, whatever the type of its results.
-        """
-        tolerance = self.options.tolerance
-        if tolerance is None and self._rounds_f32 and not halves:
-            halves = "f16"  # TF32 has as many bits after the point.
-        if tolerance is None and halves:
-            tolerance = Tolerance.of(DType(halves))
+        """Prove the module, or say why it is not proved; the module itself says it, too."""
         known = entry.note if entry is not None else {}
         golden = self.program.golden
         if not self.options.check and known.get("proof"):
@@ -660,13 +654,25 @@ class _Job:
                     golden,
                     self.target,
                     weights=self._weights_of(module),
-                    tolerance=tolerance,
+                    tolerance=self._tolerance(halves),
                     known=known,
                     timeout=self.options.check_timeout,
                 )
         outcome = unchecked("no golden answers" if self.options.check else "not asked for")
         mark_checked(module, outcome.text)
         return outcome
+
+    def _tolerance(self, halves: str) -> Tolerance | None:
+        """How far answers may be off; None for each type's default.
+
+        A program that multiplies in 16-bit floats (`halves` is their type) is no more precise than
+        they are, whatever the type of its results.
+        """
+        if self.options.tolerance is not None:
+            return self.options.tolerance
+        if self._rounds_f32 and not halves:
+            halves = "f16"  # TF32 has as many bits after the point.
+        return Tolerance.of(DType(halves)) if halves else None
 
     def _key(self) -> str:
         settings = self.options.settings

@@ -1,6 +1,7 @@
 """`edgec package`: a program, or a model exported on the way, to a folder that goes into an app."""
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -125,7 +126,8 @@ def package(
         bool,
         typer.Option(
             "--check/--no-check",
-            help="Run the golden answers of variants whose device is here, and compare.",
+            help="Run the golden answers on variants whose device is here, and the package's own "
+            "test: the C program, Java on the JVM, WebAssembly in node, other processors in qemu.",
         ),
     ] = True,
     cache: Annotated[
@@ -175,6 +177,7 @@ def package(
         targets=tuple(target or ()),
         name=name or "",
         replace=force,
+        prove=check,
         compiling=CompileOptions(
             level=level,
             disabled=tuple(disable_pass or ()),
@@ -228,6 +231,7 @@ def _json(made: "Made") -> dict[str, Any]:
         "folder": made.folder,
         "manifest": made.manifest.to_json(),
         "checks": dict(made.checks),
+        "tests": [{"what": proof.what, "outcome": proof.outcome} for proof in made.proofs],
         "files": dict(made.files),
     }
 
@@ -235,18 +239,27 @@ def _json(made: "Made") -> dict[str, Any]:
 def _blocks(made: "Made") -> list[Block]:
     from edgec.cli.amounts import bytes_text
 
-    rows = tuple(
-        (v.file, bytes_text(v.size), str(v.needs), _check(made.checks[v.target]))
+    proofs = {proof.what: proof.outcome for proof in made.proofs}
+    rows = [
+        (v.file, bytes_text(v.size), str(v.needs), _check(made.checks[v.target], proofs, v.target))
         for v in made.manifest.variants
-    )
+    ]
+    shared = made.manifest.weights
+    if shared is not None:
+        rows.append((shared.file, bytes_text(shared.size), "", "what they share"))
+    targets = {variant.target for variant in made.manifest.variants}
     return [
         f"{made.folder}: a package for {made.kind.name}",
-        Grid(columns=("module", "size", "needs", ""), rows=rows, right=frozenset({1})),
+        Grid(columns=("module", "size", "needs", ""), rows=tuple(rows), right=frozenset({1})),
         *(f"  {signature}" for signature in made.manifest.signatures),
+        *(f"self-test of {proof}" for proof in made.proofs if proof.what not in targets),
         f"next: less {shlex.quote(str(made.folder / 'README.md'))}",
     ]
 
 
-def _check(text: str) -> str:
-    """The outcome of a check; why there was none is in `--json`."""
-    return text if text.startswith("checked") else "not run here"
+def _check(text: str, proofs: Mapping[str, str], target: str) -> str:
+    """The outcome of a check, or of the package's test on that variant; why none is in `--json`."""
+    outcome = proofs.get(target, "")
+    if text.startswith("checked") or not outcome.startswith("passed"):
+        return text if text.startswith("checked") else "not run here"
+    return outcome

@@ -1,0 +1,205 @@
+"""A package's own test, run on this machine: what ran and how it ended, and what did not and why.
+
+The C program is compiled and run here; Java runs on the JVM here; WebAssembly runs in node; modules
+for other processors run in qemu.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgec.ondevice import connect, deploy
+from edgec.packaging.plan import BuiltVariant, Plan
+from edgec.packaging.selftest import FOLDER, TestCall, self_test
+from edgec.runtime import Tolerance, compare
+from edgec.runtime.cpu import architecture
+from edgec.runtime.errors import DeviceMissing, MissingExtra, ModuleMismatch, WrongAnswer
+
+__all__ = ["Proof", "prove"]
+
+_EMULATORS = {"arm_64": "aarch64", "arm_32": "armv7", "riscv_64": "riscv64", "x86_64": "x86_64"}
+_TIMEOUT = 600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """One part of a package's test.
+
+    Attributes:
+        what: what it is of: `the C program`, a target.
+        outcome: `passed …`, or `not run: …`.
+    """
+
+    what: str
+    outcome: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.outcome}"
+
+
+def prove(plan: Plan) -> tuple[Proof, ...]:
+    """Run the test of a package that is all there, but not yet in its place.
+
+    Raises:
+        WrongAnswer: an answer is off by more than rounding explains, or a program fails.
+    """
+    calls = self_test(plan)
+    if not calls:
+        return (Proof(what="the package", outcome="not run: there are no golden answers"),)
+    return tuple(_KINDS[plan.kind.name](plan, calls))
+
+
+def _prove_c(plan: Plan, calls: Sequence[TestCall]) -> Iterator[Proof]:
+    yield _c_program(plan)
+    yield from _emulated(plan, calls)
+
+
+def _c_program(plan: Plan) -> Proof:
+    what = "the C program"
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return Proof(what=what, outcome="not run: there is no cc here")
+    here = [v for v in plan.variants if v.entry.needs.isa == architecture()]
+    if not here:
+        return Proof(what=what, outcome=f"not run: no variant is for {architecture()}")
+    kernels = [str(v.library) for v in here if v.library is not None]
+    without = ["-DEDGERT_WITH_ELF=0"] if kernels else []
+    with tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
+        program = Path(scratch, "selftest")
+        name = plan.name
+        _run(
+            *(compiler, "-std=c11", "-O1", "-w", *without, "-I.", "-Iedgert", f"{name}.c"),
+            *(f"{name}_modules.S", "edgert/edgert.c", f"{FOLDER}/selftest.c", *kernels),
+            *("-lpthread", "-lm", "-o", str(program)),
+            folder=plan.folder,
+            what=what,
+        )
+        return _passed(what, _run(str(program), folder=plan.folder, what=what))
+
+
+def _prove_android(plan: Plan, calls: Sequence[TestCall]) -> Iterator[Proof]:
+    yield _java_program(plan)
+    yield from _emulated(plan, calls)
+
+
+def _java_program(plan: Plan) -> Proof:
+    what = "the Java library"
+    tools = {name: shutil.which(name) for name in ("javac", "java", "cc")}
+    missing = [name for name, found in tools.items() if found is None]
+    if missing:
+        return Proof(what=what, outcome=f"not run: there is no {' and no '.join(missing)} here")
+    if all(variant.entry.needs.isa != architecture() for variant in plan.variants):
+        return Proof(what=what, outcome=f"not run: no variant is for {architecture()}")
+    headers = Path(tools["javac"] or "").resolve().parents[1] / "include"
+    native = plan.folder / "src/main/cpp"
+    java = plan.folder / "src/main/java/dev/edgec"
+    with tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
+        library = Path(scratch, "libedgec_jni.so")
+        _run(
+            *("cc", "-std=c11", "-O1", "-w", "-shared", "-fPIC", f"-I{headers}"),
+            *(f"-I{headers / 'linux'}", "-Iedgert", "edgec_jni.c", "edgert/edgert.c"),
+            *("-lpthread", "-lm", "-o", str(library)),
+            folder=native,
+            what=what,
+        )
+        sources = [*java.glob("*.java"), *(java / "models").rglob("*.java")]
+        _run("javac", "-nowarn", "-d", scratch, *map(str, sources), folder=java, what=what)
+        said = _run(
+            *("java", f"-Ddev.edgec.library={library}", "-cp", scratch, "dev.edgec.EdgeSelfTest"),
+            *(str(plan.modules), str(plan.folder / FOLDER)),
+            folder=plan.folder,
+            what=what,
+        )
+        return _passed(what, said)
+
+
+def _prove_web(plan: Plan, _: Sequence[TestCall]) -> Iterator[Proof]:
+    for variant in plan.variants:
+        name = variant.target.name
+        if shutil.which("node") is None:
+            yield Proof(what=name, outcome="not run: there is no node here")
+            continue
+        said = _run("node", f"{FOLDER}/selftest.mjs", name, folder=plan.folder, what=name)
+        yield Proof(what=name, outcome=f"{said.strip().partition(': ')[2]} in node")
+
+
+def _prove_ios(plan: Plan, _: Sequence[TestCall]) -> Iterator[Proof]:
+    command = f"`swift run` in {plan.destination.name}"
+    yield Proof(what="the Swift package", outcome=f"not run: that takes a Mac, and there {command}")
+
+
+_KINDS: Mapping[str, Callable[[Plan, Sequence[TestCall]], Iterator[Proof]]] = {
+    "c": _prove_c,
+    "android": _prove_android,
+    "web": _prove_web,
+    "ios": _prove_ios,
+}
+
+
+def _emulated(plan: Plan, calls: Sequence[TestCall]) -> Iterator[Proof]:
+    """Variants for other processors than this one, in qemu."""
+    for variant in plan.variants:
+        if variant.library is None and variant.entry.needs.isa != architecture():
+            yield Proof(what=variant.target.name, outcome=_in_qemu(variant, calls))
+
+
+def _in_qemu(variant: BuiltVariant, calls: Sequence[TestCall]) -> str:
+    name = f"qemu:{_EMULATORS[variant.entry.needs.isa]}"
+    if len({call.signature.name for call in calls}) > 1:
+        return "not run: golden answers are of several functions"
+    try:
+        with deploy(
+            variant.compiled.module,
+            connect(name),
+            weights=None,
+            threads=1,
+            tell=lambda _: None,
+            warn=lambda _: None,
+        ) as there:
+            inputs = [[tensor.value for tensor in call.inputs] for call in calls]
+            called = there.call(calls[0].signature, inputs)
+    except (DeviceMissing, MissingExtra, ModuleMismatch) as error:
+        return f"not run: {error.what}"
+    most = 0.0
+    for call, results in zip(calls, called.results, strict=True):
+        for expected, actual in zip(call.outputs, results, strict=True):
+            allowed = Tolerance(absolute=expected.absolute, relative=expected.relative)
+            result = compare(actual, expected.value, allowed)
+            if not result.ok:
+                raise WrongAnswer(
+                    f"the module for {variant.target.name} computes wrong answers in {name}: "
+                    f"{expected.spec.name} of {call.signature.name}: {result.problem}",
+                    hint="try another target or -O1; --no-check keeps the package unproved",
+                )
+            most = max(most, result.max_abs)
+    return f"passed, max abs err {most:.1e} in {name}"
+
+
+def _passed(what: str, said: str) -> Proof:
+    """What a program prints that passed, C's or Java's, in one sentence."""
+    lines = said.strip().splitlines()
+    found = [line.rpartition(" ")[2] for line in lines if "difference is" in line]
+    error = max(float(word) for word in found or [lines[-1].rpartition(" ")[2]])
+    return Proof(what=what, outcome=f"passed, max abs err {error:.1e} here")
+
+
+def _run(*command: str, folder: Path, what: str) -> str:
+    """What a command prints; it has to end well."""
+    hint = "--no-check makes the package without running its test"
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise WrongAnswer(
+            f"the package's test of {what} took longer than {_TIMEOUT:.0f} seconds", hint=hint
+        ) from None
+    if done.returncode:
+        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        raise WrongAnswer(
+            f"the package's test of {what} failed: {'; '.join(said[-4:])[:600]}", hint=hint
+        )
+    return done.stdout
