@@ -81,6 +81,25 @@ def test_a_keras_file_with_dynamic_batch_gives_the_answers_of_keras(
     assert check_of(program, target, tmp_path).startswith("checked on")
 
 
+@pytest.mark.parametrize("form", ["sequential", "one", "list"])
+def test_outputs_are_called_as_their_layers_are(form: str, tmp_path: Path) -> None:
+    if form == "sequential":
+        model = keras.Sequential(
+            [keras.Input((3,)), layers.Dense(2, name="hidden"), layers.Softmax(name="class probs")]
+        )
+        expected = ["class_probs"]
+    else:
+        x = keras.Input((3,), name="x")
+        first, second = layers.Dense(2, name="probs")(x), layers.Dense(2)(x)
+        model = keras.Model(x, [first, second] if form == "list" else first)
+        # What Keras called by counting is called as before.
+        expected = ["probs", "result[1]"] if form == "list" else ["probs"]
+    model.save(tmp_path / "model.keras")
+    for program in (export(model), export_source(str(tmp_path / "model.keras"))):
+        outputs = program.info.functions[0].signature.outputs
+        assert [spec.name for spec in outputs] == expected
+
+
 def test_weights_are_parameters_by_their_paths(picture_model: keras.Model, tmp_path: Path) -> None:
     weights = tmp_path / "w.safetensors"
     program = export(picture_model, normal(2, 8, 8, 3), external_weights=weights)

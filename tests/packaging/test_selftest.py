@@ -73,7 +73,7 @@ def test_a_wrong_answer_of_any_type_is_found_and_no_package_is_left(
     need(*TOOLS[kind])
     outputs = list(OUTPUTS)
     changed = outputs[wrong].copy()
-    changed.flat[0] = not changed.flat[0] if changed.dtype == bool else changed.flat[0] + 1
+    changed.flat[0] = not changed.flat[0] if changed.dtype == bool else changed.flat[0] + 100
     outputs[wrong] = changed
     with pytest.raises(WrongAnswer, match=r"1 .*off|of \d numbers are right"):
         make_package(_program(tmp_path, tuple(outputs)), kind, tmp_path / "made", _options(kind))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from edgec.packaging.folder import new_folder, refuse_occupied
 from edgec.packaging.kinds import KINDS, Kind
+from edgec.packaging.licences import write_licences
 from edgec.packaging.names import identifier, pascal
 from edgec.packaging.plan import BuiltVariant, Made, Plan
 from edgec.packaging.proving import prove
@@ -78,6 +79,7 @@ def make_package(
             options=options,
         )
         chosen.build(plan)
+        write_licences(plan)
         plan.write(MANIFEST, plan.manifest.text())
         proofs = prove(plan) if options.prove else ()
         files = {

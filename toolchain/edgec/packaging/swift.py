@@ -6,6 +6,7 @@ from edgec.packaging.bindings import BoundFunction, BoundTensor
 from edgec.packaging.c_types import C_TYPES
 from edgec.packaging.names import camel, unique
 from edgec.packaging.templates import render
+from edgec.runtime import Dim
 
 __all__ = ["swift_binding", "swift_example"]
 
@@ -69,6 +70,23 @@ def _count(tensor: BoundTensor) -> str:
     return " * ".join([*words, str(parts)] if parts > 1 else words) or "1"
 
 
+def _bounds(size: str, dim: Dim) -> tuple[str, str]:
+    """What a size has to be, and what is said where it is not."""
+    test, said = f"{size} >= {dim.minimum}", f"{dim.minimum} or more"
+    if dim.maximum is not None:
+        test, said = f"{test} && {size} <= {dim.maximum}", f"{dim.minimum} to {dim.maximum}"
+    return test, f"{size} is \\({size}), and has to be {said}"
+
+
+def _guard(error: str, test: str, said: str) -> list[str]:
+    """What is thrown where a test does not hold; -2 is EDGERT_INVALID_ARGUMENT."""
+    return [
+        f"        guard {test} else {{",
+        f'            throw {error}(status: -2, description: "{said}")',
+        "        }",
+    ]
+
+
 def _method(values: Mapping[str, str], function: BoundFunction) -> str:
     inputs, outputs = _names(function)
     sizes = _sizes(function)
@@ -86,11 +104,13 @@ def _method(values: Mapping[str, str], function: BoundFunction) -> str:
         gives = results[0].partition(": ")[2]
     lines = ["", f"    /// {function.signature}"]
     lines.append(f"    public func {camel(function.name)}({', '.join(words)}) throws -> {gives} {{")
+    error = f"{values['Type']}Error"
+    for size, dim in zip(sizes, function.sizes.values(), strict=True):
+        lines += _guard(error, *_bounds(size, dim))
     for tensor, name in zip(function.inputs, inputs, strict=True):
-        lines.append(
-            f'        precondition({name}.count == {_count(tensor)}, "{name} has {_count(tensor)} '
-            'numbers")'
-        )
+        count = _count(tensor)
+        said = f"{name} has \\({name}.count) numbers, and \\({count}) are wanted"
+        lines += _guard(error, f"{name}.count == {count}", said)
     for tensor, name in zip(function.outputs, outputs, strict=True):
         lines.append(
             f"        var {name}Out = [{_element(tensor)}](repeating: 0, count: {_count(tensor)})"

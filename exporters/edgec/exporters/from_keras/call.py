@@ -1,6 +1,7 @@
 """A Keras model on JAX as a pure function over its variables, with the caller's argument names."""
 
 import inspect
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,7 @@ from edgec.exporters.failures import user_errors
 from edgec.exporters.from_jax.models import Pure
 from edgec.runtime.errors import SourceError
 
-__all__ = ["input_names", "pure", "user_frames"]
+__all__ = ["input_names", "output_names", "pure", "user_frames"]
 
 _COUNTED = ("keras_tensor", "input_layer")
 """How names begin that Keras made up by counting."""
@@ -62,6 +63,24 @@ def input_names(model: Any) -> list[str]:
         return ["inputs"]
     if len(set(found)) < len(found) or any(name.startswith(_COUNTED) for name in found):
         return [f"input_{number}" for number in range(len(found))]
+    return found
+
+
+def output_names(model: Any) -> list[str]:
+    """The names of a functional or sequential model's outputs, as Python can spell them.
+
+    An output is called after the layer that it comes from; empty where Keras named that itself,
+    after its class and by counting.
+    """
+    found: list[str] = []
+    for tensor in getattr(model, "outputs", None) or ():
+        history = getattr(tensor, "_keras_history", None)
+        operation = getattr(history, "operation", None)
+        name = str(getattr(operation, "name", ""))
+        plain = re.sub(r"_\d+$", "", name).replace("_", "").lower()
+        counted = plain == type(operation).__name__.lower()
+        name = "".join(c if c.isalnum() else "_" for c in name)
+        found.append("" if counted or not name or name in found or name[0].isdigit() else name)
     return found
 
 

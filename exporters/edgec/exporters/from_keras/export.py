@@ -8,7 +8,7 @@ and traced in a process of its own.
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from edgec.exporters.examples import example_array
 from edgec.exporters.extras import need
 from edgec.exporters.failures import reason_of
 from edgec.exporters.from_jax import export as from_jax
-from edgec.exporters.from_keras.call import input_names, pure, user_frames
+from edgec.exporters.from_keras.call import input_names, output_names, pure, user_frames
 from edgec.exporters.places import place_of_error
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.dtypes import DType
@@ -55,7 +55,23 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
     need("jax", extra="keras", why=_WHY)
     models = tuple(replace(e, function=pure(e.function, e.inputs, e.name)) for e in entries)
     with user_frames():
-        return from_jax.trace(replace(bundle, entries=models), dynamic=dynamic)
+        traced = from_jax.trace(replace(bundle, entries=models), dynamic=dynamic)
+    return tuple(
+        _with_names(each, output_names(entry.function))
+        for each, entry in zip(traced, entries, strict=True)
+    )
+
+
+def _with_names(traced: TracedFunction, names: Sequence[str]) -> TracedFunction:
+    """The outputs called as their layers are; those of a dict have the names of its keys."""
+    signature = traced.signature
+    if isinstance(signature.result, dict) or len(names) != len(signature.outputs):
+        return traced
+    outputs = tuple(
+        replace(spec, name=name or spec.name)
+        for spec, name in zip(signature.outputs, names, strict=True)
+    )
+    return replace(traced, signature=replace(signature, outputs=outputs))
 
 
 def _trace_elsewhere(bundle: Bundle, dynamic: Dynamic, backend: str) -> tuple[TracedFunction, ...]:
