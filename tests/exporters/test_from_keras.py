@@ -255,3 +255,20 @@ def test_a_model_that_cannot_run_names_the_users_line() -> None:
     with pytest.raises(ExportError) as caught:
         export(Wrong(), normal(2, 3))
     assert "test_from_keras.py" in (caught.value.where or "")
+
+
+def test_a_file_for_images_of_any_size_needs_no_examples(
+    tmp_path: Path, replay, caplog: pytest.LogCaptureFixture
+) -> None:
+    image = keras.Input((None, None, 3))
+    deep = keras.layers.Conv2D(4, 3, padding="same", activation="relu")(image)
+    pooled = keras.layers.GlobalAveragePooling2D()(keras.layers.MaxPooling2D()(deep))
+    keras.Model(image, keras.layers.Dense(2)(pooled)).save(tmp_path / "any.keras")
+    source = str(tmp_path / "any.keras")
+    program = export_source(source, dynamic=["inputs:1=h=8..32", "inputs:2=w=8..32"])
+    assert "inputs:0 is 1" in caplog.text
+    (spec,) = program.info.functions[0].signature.inputs
+    assert str(spec) == "inputs: f32[1, h=8..32, w=8..32, 3]"
+    assert program.golden is not None
+    assert not any(np.isnan(call.outputs[0]).any() for call in program.golden.calls)
+    assert replay(program) < 1e-6

@@ -203,7 +203,9 @@ def test_quantised_layers_are_seen_as_products_of_bytes(exported: Callable[..., 
 
 
 def test_sizes_follow_a_dynamic_batch(
-    exported: Callable[..., Program], replay: Callable[[Program], float]
+    exported: Callable[..., Program],
+    replay: Callable[[Program], float],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Keras' Flatten asks for the batch when it runs: SHAPE, STRIDED_SLICE, PACK, RESHAPE."""
     graph = Graph()
@@ -233,7 +235,9 @@ def test_sizes_follow_a_dynamic_batch(
     assert (signature.inputs[0].shape, signature.outputs[0].shape) == ((dim, 3, 4), (dim, 5))
     assert {call.inputs[0].shape[0] for call in program.golden.calls} == {1, 2}
     assert replay(program) < 1e-5
+    assert caplog.text == ""
     assert exported(data).info.functions[0].signature.inputs[0].shape == (1, 3, 4)
+    assert "x:0 is 1; --dynamic='x:0=n=1..' keeps one open" in caplog.text
 
 
 def test_branches_are_chosen_when_the_model_runs() -> None:

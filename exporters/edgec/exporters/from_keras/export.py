@@ -22,11 +22,12 @@ from edgec.exporters.extras import need
 from edgec.exporters.failures import reason_of
 from edgec.exporters.from_jax import export as from_jax
 from edgec.exporters.from_keras.call import input_names, output_names, pure, user_frames
+from edgec.exporters.open_sizes import INNER, example_shape, say_fixed
 from edgec.exporters.places import place_of_error
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import EdgecError, SourceError
-from edgec.runtime.signature import Dim, TensorSpec
+from edgec.runtime.signature import TensorSpec
 
 __all__ = ["load", "trace"]
 
@@ -36,8 +37,8 @@ _WHY = "exporting a Keras model"
 def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
     """Trace each model of a bundle on its example inputs, and run it for golden answers.
 
-    A model without example inputs is given some that fit its own input shapes; an unknown
-    dimension of these is 1 then, the batch for one.
+    A model without example inputs is given some that fit its own input shapes; an open
+    dimension of these is 1 if it leads (the batch), else the first of `INNER` that gives numbers.
 
     Raises:
         ExportError: the model cannot be traced; UnsupportedOp where an operation is the reason.
@@ -48,7 +49,7 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
     _choose_backend()
     import keras
 
-    entries = tuple(_with_examples(entry) for entry in bundle.entries)
+    entries = tuple(_with_examples(entry, dynamic) for entry in bundle.entries)
     bundle = replace(bundle, entries=entries)
     if keras.backend.backend() != "jax":
         return _trace_elsewhere(bundle, dynamic, keras.backend.backend())
@@ -141,7 +142,7 @@ def _choose_backend() -> None:
     )
 
 
-def _with_examples(entry: Entry) -> Entry:
+def _with_examples(entry: Entry, dynamic: Dynamic) -> Entry:
     if entry.inputs or entry.kwargs:
         return entry
     given = getattr(entry.function, "inputs", None)
@@ -151,7 +152,34 @@ def _with_examples(entry: Entry) -> Entry:
             f"the Keras model {entry.name} has no input shapes to make example inputs from",
             hint="give example inputs: return (model, example_inputs)",
         )
-    arrays = [_example(name, tensor) for name, tensor in zip(names, given, strict=True)]
+    opened = {name: tuple(tensor.shape) for name, tensor in zip(names, given, strict=True)}
+    found = entry
+    for size in INNER:
+        shapes = {n: example_shape(n, shape, size, dynamic) for n, shape in opened.items()}
+        found = _with_arrays(
+            entry, [_example(n, t, shapes[n]) for n, t in zip(names, given, strict=True)]
+        )
+        if all(None not in shape[1:] for shape in opened.values()) or _gives_numbers(found):
+            break
+    say_fixed(entry.name, opened, dynamic.shapes(shapes))
+    return found
+
+
+def _gives_numbers(entry: Entry) -> bool:
+    """Whether the model runs on the entry's examples, and answers with numbers."""
+    from keras import ops, tree
+
+    try:
+        answers = tree.flatten(entry.function(*entry.inputs))
+    except Exception:  # noqa: BLE001 - whatever a layer says of a size that it does not take
+        return False
+    arrays = [np.asarray(ops.convert_to_numpy(answer), np.float64) for answer in answers]
+    return all(array.size and not np.isnan(array).any() for array in arrays)
+
+
+def _with_arrays(entry: Entry, arrays: Sequence[np.ndarray]) -> Entry:
+    """The entry with these for its examples, nested as the model takes them."""
+    given = entry.function.inputs
     structure = getattr(entry.function, "_inputs_struct", None)
     if isinstance(structure, Mapping):
         by_tensor = {id(t): array for t, array in zip(given, arrays, strict=True)}
@@ -161,10 +189,5 @@ def _with_examples(entry: Entry) -> Entry:
     return replace(entry, inputs=tuple(arrays))
 
 
-def _example(name: str, tensor: Any) -> np.ndarray:
-    dtype = DType.of(tensor.dtype)
-    shape = tuple(
-        Dim(name=f"{name}_{axis}", minimum=1, maximum=1) if size is None else int(size)
-        for axis, size in enumerate(tensor.shape)
-    )
-    return example_array(TensorSpec(name=name, shape=shape, dtype=dtype))
+def _example(name: str, tensor: Any, shape: tuple[int, ...]) -> np.ndarray:
+    return example_array(TensorSpec(name=name, shape=shape, dtype=DType.of(tensor.dtype)))

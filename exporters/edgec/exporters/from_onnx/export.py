@@ -27,6 +27,7 @@ from edgec.exporters.from_onnx.sessions import Answers
 from edgec.exporters.from_onnx.statics import deciding_inputs, with_constants
 from edgec.exporters.from_onnx.unroll import unrolled
 from edgec.exporters.lift_weights import SMALLEST
+from edgec.exporters.open_sizes import say_fixed
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import EdgecError, ExportError, SourceError, UsageError
@@ -93,8 +94,11 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
         )
     session = Answers(model, entry.name)
     given = graph_inputs(model)
-    examples = _bound(entry, given) or example_inputs(given, session.run)
+    bound = _bound(entry, given)
+    examples = bound or example_inputs(given, session.run, dynamic)
     shapes = dynamic.shapes({i.name: array.shape for i, array in zip(given, examples, strict=True)})
+    if not bound:
+        say_fixed(entry.name, {i.name: i.shape for i in given}, shapes)
     inputs = tuple(
         TensorSpec(name=i.name, shape=shapes[i.name], dtype=DType.of(array.dtype))
         for i, array in zip(given, examples, strict=True)

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.examples import example_array
+from edgec.exporters.open_sizes import INNER, example_shape
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError, InputError, UnsupportedOp
 from edgec.runtime.signature import TensorSpec
 
 __all__ = ["OnnxInput", "example_inputs", "graph_inputs", "nonsense", "plain_name"]
-
-_INNER = (64, 32, 128, 224, 256, 512, 1024)
-"""What an unknown dimension is tried as, other than the leading one, which is 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +74,7 @@ def graph_inputs(model: Any) -> tuple[OnnxInput, ...]:
 def example_inputs(
     given: Sequence[OnnxInput],
     answer: Callable[[Sequence[OnnxInput], list[np.ndarray]], Sequence[np.ndarray]],
+    dynamic: Dynamic,
 ) -> list[np.ndarray]:
     """Example arrays for a model: the leading unknown dimension is 1, others as the model runs.
 
@@ -84,6 +84,7 @@ def example_inputs(
     Args:
         given: the inputs.
         answer: runs the model; raises ExportError where it does not run.
+        dynamic: which dimensions are to stay open, and in which range.
 
     Raises:
         ExportError: it runs with none of the sizes tried.
@@ -92,11 +93,9 @@ def example_inputs(
     poor: list[np.ndarray] | None = None
     leading = {i.shape[0] for i in given if i.shape}
     inner = any(isinstance(d, str) and d not in leading for i in given for d in i.shape)
-    for size in _INNER if inner else _INNER[:1]:
-        shapes = [
-            tuple(d if isinstance(d, int) else 1 if d in leading else size for d in i.shape)
-            for i in given
-        ]
+    leads = [name for name in leading if isinstance(name, str)]
+    for size in INNER if inner else INNER[:1]:
+        shapes = [example_shape(i.name, i.shape, size, dynamic, leading=leads) for i in given]
         arrays = [_example(i, shape) for i, shape in zip(given, shapes, strict=True)]
         for tried in (arrays, [_positive(array) for array in arrays]):
             try:

@@ -30,6 +30,7 @@ from edgec.exporters.from_tflite.model import (
     read_model,
 )
 from edgec.exporters.from_tflite.run import LiteRt
+from edgec.exporters.open_sizes import say_fixed
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError, SourceError, UsageError
@@ -137,6 +138,12 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
     examples = _examples(entry, function, names)
     leaves = [Leaf(name=n, value=a) for n, a in zip(names, examples, strict=True)]
     shapes = choose_shapes(leaves, dynamic)
+    if not entry.inputs and not entry.kwargs:
+        opened = {
+            name: tuple(None if a in tensor.unknown else d for a, d in enumerate(tensor.shape))
+            for name, tensor in zip(names, function.inputs, strict=True)
+        }
+        say_fixed(entry.name, opened, {spec.name: spec.shape for spec in shapes.inputs})
     weights = weights_of(graph)
     lowered = _lowered(function, weights, shapes, entry.name)
     runner = LiteRt(
