@@ -102,3 +102,35 @@ def test_what_is_done_with_weights_alone_is_no_work_of_a_call(tmp_path) -> None:
 """
     )
     assert run_passes(path, "vulkan").kernels.flops == 64
+
+
+PRODUCTS = """func.func @main(%x: tensor<256x256xf32>, %y: tensor<256x256xf32>)
+    -> (tensor<256x256xf32>, tensor<256x256xf32>) {
+  %w = stablehlo.constant dense<0.5> : tensor<256x256xf32>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32> loc("model.py":3:1)
+  %1 = stablehlo.negate %0 : tensor<256x256xf32> loc("model.py":4:1)
+  %2 = stablehlo.cbrt %1 : tensor<256x256xf32> loc("model.py":5:1)
+  %3 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+    : (tensor<256x256xf32>, tensor<256x256xf32>) -> tensor<256x256xf32> loc("model.py":6:1)
+  return %2, %3 : tensor<256x256xf32>, tensor<256x256xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "line", "tail", "product"),
+    [
+        ("cpu", 5, "cbrt after a product", "a right side that is not known before it runs"),
+        ("cuda:sm_86", 4, "a function of cbrt, negate", None),
+    ],
+)
+def test_a_tail_that_is_cut_short_and_a_product_that_is_declined_are_said(
+    target, line, tail, product, tmp_path
+) -> None:
+    path = tmp_path / "products.mlir"
+    path.write_text(PRODUCTS)
+    share = run_passes(path, target).kernels
+    reasons = {left.where: left.reason for left in share.left}
+    assert reasons[f"model.py:{line}"] == tail
+    assert reasons.get("model.py:6") == product

@@ -18,6 +18,7 @@ from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit, dot_unit
 from edgec.toolchain.kernels.cpu.source.epilogue import Operand, Step
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.passes.place.quantised_kernels import QuantisedKernels
 from edgec.toolchain.passes.simplify.channels_last import ChannelsLast
 from edgec.toolchain.stablehlo import parse_stablehlo
@@ -100,6 +101,18 @@ def test_zero_is_the_zero_point_in_the_bytes_that_the_processor_multiplies(
     assert f"stablehlo.constant dense<{byte}> : tensor<i8>" in after
     # Each of 32 sums begins with the zero point's share: 16 channels of 9 weights of 3.
     assert f"dense<{-byte * 16 * 9 * 3}> : tensor<32xi32>" in after
+
+
+def test_bytes_in_groups_of_channels_are_left_to_f32_with_a_reason() -> None:
+    text = BEFORE.replace("3x3x1x32", "3x3x2x32").replace(
+        "feature_group_count = 32", "feature_group_count = 16"
+    )
+    with ir.Context():
+        module = ir.Module.parse(text)
+        made = QuantisedKernels(unit=X86)
+        assert made.run(module) == 1
+        (answer,) = made.answers
+    assert answer.outcome == Declined(reason="bytes in 16 groups of channels: computed in f32")
 
 
 def test_values_that_are_no_bytes_stay_as_they_are() -> None:

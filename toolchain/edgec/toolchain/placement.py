@@ -66,8 +66,9 @@ def _reasons(answers: Answers) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for each in answers:
         if isinstance(each.outcome, Declined):
-            for name, where in (*each.others, (each.operation, each.where)):
-                found[name, where or ""] = each.outcome.reason
+            # What was said first is of the whole; what came later, of a part that was left.
+            for name, where in ((each.operation, each.where), *each.others):
+                found.setdefault((name, where or ""), each.outcome.reason)
     return found
 
 

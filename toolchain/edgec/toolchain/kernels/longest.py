@@ -1,12 +1,13 @@
 """The longest tail of a product that a device takes, and why it took no longer one."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from edgec.toolchain.kernels.spec import Declined
+from edgec.toolchain.ir.elementwise import elementwise
+from edgec.toolchain.kernels.spec import Answers, Declined, Work
 from edgec.toolchain.match.tail import Tail
 
-__all__ = ["longest"]
+__all__ = ["longest", "say_cut_short"]
 
 _Taken = TypeVar("_Taken")
 
@@ -27,3 +28,19 @@ def longest(
             return taken, why
         why = why or taken
     raise ValueError("a device must take a sum without a tail")
+
+
+def say_cut_short(value: Any, why: Declined | None, answers: Answers) -> None:
+    """Keep why what follows a tail's value is left to the compiler, if anything does.
+
+    Args:
+        value: the `ir.Value` that the tail ends in.
+        why: why the device took no longer tail.
+        answers: where that is kept.
+    """
+    if why is None or not why.reason:
+        return
+    users = [use.owner.operation for use in value.uses]
+    left = [op for op in users if elementwise(op) is not None]
+    if left:
+        answers.record(left[0], "what follows a product", Work(), why, left[1:])

@@ -7,38 +7,23 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from iree.compiler import ir
-
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.read import (
     element_type,
     numbers_of,
     shape_of,
 )
+from edgec.toolchain.ir.weights import Weights
 from edgec.toolchain.kernels.cpu.source import Frames
 from edgec.toolchain.kernels.cpu.tails import Tail, find_tail
+from edgec.toolchain.kernels.longest import say_cut_short
 from edgec.toolchain.kernels.spec import Answers, Declined, Kernel
 from edgec.toolchain.match.convolution import Axis, Convolution, read_convolution
 from edgec.toolchain.match.description import validate
+from edgec.toolchain.match.matrix_product import MatrixProduct, read_product
 
 __all__ = ["Pad", "Plan", "find_plans", "plan_of"]
 
-_VIEWS = (
-    "stablehlo.reshape",
-    "stablehlo.transpose",
-    "stablehlo.convert",
-    "stablehlo.reverse",
-    "stablehlo.slice",
-    "stablehlo.concatenate",
-    "stablehlo.broadcast_in_dim",
-    "stablehlo.multiply",
-    "stablehlo.add",
-    "stablehlo.subtract",
-    "stablehlo.divide",
-    "stablehlo.rsqrt",
-    "stablehlo.sqrt",
-    "stablehlo.negate",
-)
 _LEAST_PRODUCTS = 512
 
 Pad = tuple[tuple[int, int], tuple[int, int]]
@@ -87,70 +72,43 @@ def find_plans(module: Any, answers: Answers) -> list[Plan]:
     """Every operation that a kernel can do, in order; what became of convolutions is kept."""
     plans: list[Plan] = []
     taken: set[Any] = set()
-    operations = list(inside(module.operation))
-    for op in operations:
-        plan = plan_of(op, taken)
-        conv = read_convolution(op) if op.name == "stablehlo.convolution" else None
-        if conv is not None:
+    weights = Weights(module)
+    for op in list(inside(module.operation)):
+        plan = plan_of(op, taken, weights)
+        if plan is None:
+            continue
+        found = read_product(op) if op.name == "stablehlo.dot_general" else read_convolution(op)
+        what = "product" if op.name == "stablehlo.dot_general" else "convolution"
+        if isinstance(found, Convolution | MatrixProduct):
             if isinstance(plan, Plan):
-                validate(conv, "convolution")
-            outcome = plan if isinstance(plan, Declined) else Kernel(name="convolution")
-            answers.record(op, str(conv), conv.work, outcome)
+                validate(found, what)
+            outcome = plan if isinstance(plan, Declined) else Kernel(name=what)
+            answers.record(op, str(found), found.work, outcome)
         if isinstance(plan, Plan):
             plans.append(plan)
             taken.update(plan.tail.operations)
+            say_cut_short(plan.tail.value, plan.tail.why, answers)
     return plans
 
 
-def plan_of(op: Any, taken: set[Any]) -> Plan | Declined:
-    """The plan of one operation, or why not; `taken` are operations of others."""
+def plan_of(op: Any, taken: set[Any], weights: Weights) -> Plan | Declined | None:
+    """The plan of one operation, or why not; None for what is no product and no convolution.
+
+    Args:
+        op: any operation.
+        taken: operations of others.
+        weights: what is known before the first call.
+    """
     if op.name == "stablehlo.convolution":
-        return _convolution(op, taken)
-    if op.name == "stablehlo.dot_general":
-        return _product(op, taken) or Declined(reason="no product by weights")
-    return Declined(reason=op.name)
+        return _convolution(op, taken, weights)
+    return _product(op, taken, weights) if op.name == "stablehlo.dot_general" else None
 
 
-def _is_plain(op: Any) -> bool:
-    """Whether everything is f32 of fixed sizes and the weights are known before the first call."""
-    values = [*op.operands, *op.results]
-    return (
-        all(isinstance(element_type(v), ir.F32Type) for v in values)
-        and all(None not in shape_of(v) and 0 not in shape_of(v) for v in values)
-        and _is_weight(op.operands[1])
-        and not _is_weight(op.operands[0])
-    )
-
-
-def _is_weight(value: Any) -> bool:
-    """Whether a value comes from constants and the module's own parameters alone."""
-    if isinstance(value.owner, ir.Block):
-        return False
-    op = value.owner.operation
-    if op.name in ("stablehlo.constant", "util.global.load"):
-        return op.name != "util.global.load" or _is_immutable(op)
-    return op.name in _VIEWS and all(_is_weight(operand) for operand in op.operands)
-
-
-def _is_immutable(load: Any) -> bool:
-    top = load
-    while top.parent is not None:
-        top = top.parent
-    symbol = ir.FlatSymbolRefAttr(load.attributes["global"]).value
-    for op in top.regions[0].blocks[0].operations:
-        attributes = op.operation.attributes
-        if op.operation.name != "util.global":
-            continue
-        if ir.StringAttr(attributes["sym_name"]).value == symbol:
-            return "is_mutable" not in attributes
-    return False
-
-
-def _convolution(op: Any, taken: set[Any]) -> Plan | Declined:
+def _convolution(op: Any, taken: set[Any], weights: Weights) -> Plan | Declined:
     conv = read_convolution(op)
     if conv is None:
         return Declined(reason="sizes that are known only when it runs")
-    reason = _why_not(conv)
+    reason = _why_not(conv, weights)
     if reason is not None:
         return Declined(reason=reason)
     one = Axis(size=1, out=1, window=1)
@@ -181,7 +139,7 @@ def _convolution(op: Any, taken: set[Any]) -> Plan | Declined:
     )
 
 
-def _why_not(conv: Convolution) -> str | None:
+def _why_not(conv: Convolution, weights: Weights) -> str | None:
     """Why no kernel takes a convolution; None where one does."""
     if set(conv.elements) != {"f32"}:
         return f"{conv.elements[0]} by {conv.elements[1]} summed in {conv.elements[2]}"
@@ -193,38 +151,47 @@ def _why_not(conv: Convolution) -> str | None:
         return "an image whose channels are not last"
     if not all(axis.plain for axis in conv.axes):
         return "zeros between pixels, or a cut"
-    if not _is_weight(conv.weight):
+    if not weights.holds(conv.weight):
         return "weights that are not known before it runs"
-    return "an image of constants" if _is_weight(conv.image) else None
+    return "an image of constants" if weights.holds(conv.image) else None
 
 
-def _product(op: Any, taken: set[Any]) -> Plan | None:
+def _product(op: Any, taken: set[Any], weights: Weights) -> Plan | Declined:
     """A product of anything by a matrix of weights, contracted over one dimension."""
-    if not _is_plain(op):
-        return None
-    numbers = numbers_of(op.attributes["dot_dimension_numbers"])
-    if numbers.get("lhs_batching_dimensions"):
-        return None
-    left, right = shape_of(op.operands[0]), shape_of(op.operands[1])
-    if numbers.get("lhs_contracting_dimensions") != [len(left) - 1] or len(right) != 2:
-        return None
-    if len(numbers.get("rhs_contracting_dimensions", ())) != 1:
-        return None
-    rows = math.prod(_known(s) for s in left[:-1])
-    channels = _known(left[-1])
-    out_channels = _known(right[1 - numbers["rhs_contracting_dimensions"][0]])
-    if channels * out_channels < _LEAST_PRODUCTS:
-        return None
+    found = read_product(op)
+    if isinstance(found, str):
+        return Declined(reason=found)
+    reason = _why_no_product(op, found, weights)
+    if reason is not None:
+        return Declined(reason=reason)
+    # Which side is which in a product of one row or column is no matter to what describes it.
+    rows = math.prod(size or 0 for size in shape_of(op.operands[0])[:-1])
     return Plan(
         op=op,
         width=rows,
-        channels=channels,
+        channels=found.k,
         out_width=rows,
-        out_channels=out_channels,
+        out_channels=found.m * found.n // rows,
         tail=find_tail(op.results[0], taken, reshaped=True),
     )
 
 
-def _known(size: int | None) -> int:
-    """A size that was checked to be fixed."""
-    return -1 if size is None else size
+def _why_no_product(op: Any, found: MatrixProduct, weights: Weights) -> str | None:
+    """Why no kernel takes a product; None where one does."""
+    kinds = sorted({str(element_type(v)) for v in (*op.operands, *op.results)})
+    if kinds != ["f32"]:
+        return f"elements of {' and '.join(kinds)}"
+    if not weights.holds(op.operands[1]):
+        return "a right side that is not known before it runs"
+    if weights.holds(op.operands[0]):
+        return "a left side of constants"
+    numbers = numbers_of(op.attributes["dot_dimension_numbers"])
+    if numbers.get("lhs_batching_dimensions"):
+        return "a batch of products"
+    left, right = (shape_of(operand) for operand in op.operands)
+    summed = [numbers.get(f"{side}_contracting_dimensions", []) for side in ("lhs", "rhs")]
+    if summed[0] != [len(left) - 1] or len(right) != 2 or len(summed[1]) != 1:
+        return "rows that do not lie in one piece"
+    if found.k * (right[1 - summed[1][0]] or 0) < _LEAST_PRODUCTS:
+        return "too little to do"
+    return None

@@ -10,6 +10,7 @@ from typing import Any
 from edgec.toolchain.ir.fold import Constants
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.read import integers
+from edgec.toolchain.ir.weights import Weights as Parameters
 from edgec.toolchain.kernels.cpu.plans import Pad, Plan, plan_of
 from edgec.toolchain.kernels.cpu.quantised_dequantised import (
     Bytes,
@@ -22,7 +23,7 @@ from edgec.toolchain.kernels.cpu.quantised_dequantised import (
 from edgec.toolchain.kernels.cpu.source import Frames
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
 from edgec.toolchain.kernels.cpu.tails import Tail, find_tail
-from edgec.toolchain.kernels.spec import Declined
+from edgec.toolchain.kernels.spec import Answers, Declined, Work
 
 __all__ = ["BytePlan", "find_byte_plans"]
 
@@ -62,34 +63,45 @@ class BytePlan:
         return self.tail.operations[-1] if self.tail.operations else self.plan.op
 
 
-def find_byte_plans(module: Any, unit: DotUnit, known: Constants) -> list[BytePlan]:
-    """Every operation whose operands are bytes times scales, in the order of their results."""
+def find_byte_plans(
+    module: Any, unit: DotUnit, known: Constants, answers: Answers
+) -> list[BytePlan]:
+    """Every operation whose operands are bytes times scales, in the order of their results.
+
+    Why one is not computed in bytes is kept in `answers`.
+    """
     operations = list(inside(module.operation))
     order = {op: place for place, op in enumerate(operations)}
     taken: set[Any] = set()
     found: list[BytePlan] = []
+    constants = Parameters(module)
     for op in operations:
-        plan = plan_of(op, taken)
-        if isinstance(plan, Declined):
-            continue
-        made = _plan(plan, unit, known, taken)
-        if made is not None:
+        plan = plan_of(op, taken, constants)
+        made = _plan(plan, unit, known, taken) if isinstance(plan, Plan) else None
+        if isinstance(made, Declined):
+            answers.record(op, "a convolution in bytes", Work(), made)
+        elif made is not None:
             found.append(made)
             taken.update(made.tail.operations)
     return sorted(found, key=lambda each: order[each.last])
 
 
-def _plan(plan: Plan, unit: DotUnit, known: Constants, taken: set[Any]) -> BytePlan | None:
-    if (plan.groups > 1 and not plan.depthwise) or plan.frames != Frames():
-        return None
-    if plan.depthwise and math.prod(plan.window) > _MOST_TAPS:
-        return None
-    if plan.out_channels < min(unit.lanes):
-        return None
+def _plan(
+    plan: Plan, unit: DotUnit, known: Constants, taken: set[Any]
+) -> BytePlan | Declined | None:
+    """How one operation is computed in bytes, or why not; None where it is not one of bytes."""
     source = dequantised(plan.op.operands[0], known)
     bytes_ = None if source is None else weights(plan.op.operands[1], known, _turn(plan.op))
     if source is None or bytes_ is None:
         return None
+    if plan.groups > 1 and not plan.depthwise:
+        return Declined(reason=f"bytes in {plan.groups} groups of channels: computed in f32")
+    if plan.frames != Frames():
+        return Declined(reason="bytes in a window of three axes: computed in f32")
+    if plan.depthwise and math.prod(plan.window) > _MOST_TAPS:
+        return Declined(reason=f"bytes in a window of {math.prod(plan.window)}: computed in f32")
+    if plan.out_channels < min(unit.lanes):
+        return Declined(reason=f"bytes to {plan.out_channels} channels: computed in f32")
     result = plan.op.results[0]
     tail = find_tail(result, taken, lambda value: as_bytes(value, known) is not None)
     end = as_bytes(tail.value, known) if tail.operations else None

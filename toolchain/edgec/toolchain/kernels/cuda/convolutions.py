@@ -13,7 +13,7 @@ from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.cuda.products import LEAST_WORK, NOT_SPLIT
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.rows import read_rows
-from edgec.toolchain.kernels.gpu.tails import CLIPS_BY_NUMBERS, find_finish
+from edgec.toolchain.kernels.gpu.tails import find_finish
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin
 from edgec.toolchain.match.convolution import Convolution, read_convolution
 from edgec.toolchain.match.description import validate
@@ -41,7 +41,7 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
     if isinstance(found, Declined):
         return found
     validate(conv, "convolution")
-    tail, _ = find_finish(found.value, element, found.outputs, CLIPS_BY_NUMBERS)
+    tail = find_finish(found.value, element, found.outputs, library.answers)
     with ir.InsertionPoint(tail.last.owner.operation):
         c = found.gathered(_MULTIPLE)
         sizes = (c.rows, c.outputs, c.inputs)

@@ -13,7 +13,7 @@ from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.cuda.variants import Constant
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.groups import why_not
-from edgec.toolchain.kernels.gpu.tails import CLIPS_BY_NUMBERS, Finish, find_finish
+from edgec.toolchain.kernels.gpu.tails import Finish, find_finish
 from edgec.toolchain.kernels.spec import Declined, Kernel
 from edgec.toolchain.match.convolution import Convolution
 from edgec.toolchain.match.description import validate
@@ -31,7 +31,7 @@ def place_grouped(conv: Convolution, op: Any, library: Library) -> Kernel | Decl
     if reason is not None:
         return Declined(reason=reason)
     validate(conv, "convolution")
-    tail, _ = find_finish(conv.value, element, conv.outputs, CLIPS_BY_NUMBERS)
+    tail = find_finish(conv.value, element, conv.outputs, library.answers)
     down, across = conv.axes
     rows = conv.batch * down.out * across.out
     last = ir.RankedTensorType.get([rows, conv.outputs], tail.last.type.element_type)

@@ -14,7 +14,7 @@ from edgec.toolchain.kernels.cuda.choice import Choice, choose
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.cuda.variants import Constant
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.gpu.tails import CLIPS_BY_NUMBERS, Finish, find_finish
+from edgec.toolchain.kernels.gpu.tails import Finish, find_finish
 from edgec.toolchain.kernels.spec import Declined, Kernel, Work
 from edgec.toolchain.match.description import validate
 from edgec.toolchain.match.matrix_product import MatrixProduct, Side, read_product
@@ -39,7 +39,7 @@ def rewrite_product(op: Any, library: Library) -> None:
     if reason:
         library.answers.record(op, str(found), found.work, Declined(reason=reason))
         return
-    tail, _ = find_finish(found.value, _element(found.element), found.n, CLIPS_BY_NUMBERS)
+    tail = find_finish(found.value, _element(found.element), found.n, library.answers)
     choice = choose(
         library.gpu,
         (found.m, found.n, found.k),

@@ -15,14 +15,14 @@ import numpy as np
 
 from edgec.toolchain.ir.rows import is_widening, unwidened
 from edgec.toolchain.ir.write import shape
-from edgec.toolchain.kernels.longest import longest
-from edgec.toolchain.kernels.spec import Declined
+from edgec.toolchain.kernels.longest import longest, say_cut_short
+from edgec.toolchain.kernels.spec import Answers, Declined
 from edgec.toolchain.match.activation import Clip, Gate, activation, bounds, gate_value, is_identity
 from edgec.toolchain.match.description import Array, Description, validate
 from edgec.toolchain.match.expression import Operand, Source, Step, pieces
 from edgec.toolchain.match.tail import Tail, find_tails
 
-__all__ = ["CLIPS_BY_NUMBERS", "RELU_ALONE", "Abilities", "Finish", "find_finish"]
+__all__ = ["Finish", "find_finish"]
 
 _GATES = {
     Gate.GELU_TANH: 1,
@@ -35,24 +35,6 @@ _GATES = {
 }
 """The number of a `gate` of the kernels."""
 _RELU = Clip(low=0.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Abilities:
-    """What a device's kernels can finish a sum with.
-
-    Attributes:
-        gates: activations before another tensor is added.
-        clips: whether they take a clip by its numbers, before or after that tensor; otherwise only
-            max(x, 0) at the end.
-    """
-
-    gates: frozenset[Gate]
-    clips: bool
-
-
-RELU_ALONE = Abilities(gates=frozenset({Gate.GELU_TANH, Gate.GELU, Gate.SILU}), clips=False)
-CLIPS_BY_NUMBERS = Abilities(gates=frozenset(Gate), clips=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,17 +116,17 @@ class Finish(Description):
         return (np.asarray(value).reshape(shape(self.last)),)
 
 
-def find_finish(
-    value: Any, element: Any, columns: int, abilities: Abilities
-) -> tuple[Finish, Declined | None]:
-    """The longest tail of a sum that a kernel of `element` type does, and why it does no longer.
+def find_finish(value: Any, element: Any, columns: int, answers: Answers) -> Finish:
+    """The longest tail of a sum that a kernel of `element` type does.
 
-    Rounding in between is left out: the kernel keeps f32 until it stores.
+    Rounding in between is left out: the kernel keeps f32 until it stores. Why it does no longer
+    one, is kept in `answers`.
     """
     tails = find_tails(value, columns, narrow=True)
-    found, why = longest(tails, lambda tail: _finish(tail, element, abilities))
+    found, why = longest(tails, lambda tail: _finish(tail, element))
     validate(found, "tail")
-    return found, why
+    say_cut_short(found.last, why, answers)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,7 +137,7 @@ class _Part:
     steps: tuple[Step, ...] = field(default=())
 
 
-def _finish(tail: Tail, element: Any, abilities: Abilities) -> Finish | Declined:
+def _finish(tail: Tail, element: Any) -> Finish | Declined:
     finish = Finish(total=tail.total, columns=tail.columns, last=tail.value)
     if not tail.operations:
         return finish
@@ -169,7 +151,7 @@ def _finish(tail: Tail, element: Any, abilities: Abilities) -> Finish | Declined
     if isinstance(parts, Declined):
         return parts
     for part in parts:
-        following = _with(finish, part, tail, element, abilities)
+        following = _with(finish, part, tail, element)
         if isinstance(following, Declined):
             return following
         finish = following
@@ -214,12 +196,10 @@ def _joined(first: tuple[Step, ...], second: tuple[Step, ...]) -> tuple[Step, ..
     )
 
 
-def _with(
-    finish: Finish, part: _Part, tail: Tail, element: Any, abilities: Abilities
-) -> Finish | Declined:
+def _with(finish: Finish, part: _Part, tail: Tail, element: Any) -> Finish | Declined:
     """A finish with one more part."""
     if part.added is not None:
-        return _with_tensor(finish, part.added, tail, element, abilities)
+        return _with_tensor(finish, part.added, tail, element)
     if finish.clip is not None:
         return Declined(reason="an activation after another")
     is_last = finish.other is not None
@@ -229,9 +209,7 @@ def _with(
         clip = bounds(after) if after else None
         if (before and gate is None) or (after and clip is None):
             continue
-        if gate is not None and (is_last or finish.gate is not None or gate not in abilities.gates):
-            continue
-        if clip is not None and clip != _RELU and not abilities.clips:
+        if gate is not None and (is_last or finish.gate is not None):
             continue
         return replace(finish, gate=gate or finish.gate, clip=clip)
     names = sorted({step.name for step in part.steps})
@@ -254,9 +232,7 @@ def _cuts(steps: tuple[Step, ...]) -> list[tuple[tuple[Step, ...], tuple[Step, .
     return found
 
 
-def _with_tensor(
-    finish: Finish, added: Operand, tail: Tail, element: Any, abilities: Abilities
-) -> Finish | Declined:
+def _with_tensor(finish: Finish, added: Operand, tail: Tail, element: Any) -> Finish | Declined:
     place = int(added.number)
     if added.source is Source.ROW:
         row = tail.rows[place]
@@ -271,8 +247,6 @@ def _with_tensor(
         return Declined(reason=f"another tensor of {other.type.element_type}")
     if finish.other is not None:
         return Declined(reason="two tensors added")
-    if finish.clip is not None and not abilities.clips:
-        return Declined(reason="a tensor added after a bound")
     return replace(finish, other=other, is_early=finish.clip is not None)
 
 

@@ -9,7 +9,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.rows import read_rows
-from edgec.toolchain.kernels.gpu.tails import CLIPS_BY_NUMBERS, find_finish
+from edgec.toolchain.kernels.gpu.tails import find_finish
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin
 from edgec.toolchain.kernels.vulkan.choice import choose
 from edgec.toolchain.kernels.vulkan.grouped import place_grouped
@@ -39,7 +39,7 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
     found = read_rows(conv, op, multiple, LEAST_WORK)
     if isinstance(found, Declined):
         return found
-    tail, _ = find_finish(found.value, element, found.outputs, CLIPS_BY_NUMBERS)
+    tail = find_finish(found.value, element, found.outputs, library.answers)
     inside = found.gathered_inside(multiple)
     sizes = (found.rows, found.outputs, inside)
     choice = choose(library.gpu, sizes, matrix=str(element) == "f16")

@@ -10,7 +10,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.groups import why_not
-from edgec.toolchain.kernels.gpu.tails import CLIPS_BY_NUMBERS, find_finish
+from edgec.toolchain.kernels.gpu.tails import find_finish
 from edgec.toolchain.kernels.spec import Declined, Kernel
 from edgec.toolchain.kernels.vulkan import shaders
 from edgec.toolchain.kernels.vulkan.library import Library
@@ -41,7 +41,7 @@ def place_grouped(conv: Convolution, op: Any, library: Library) -> Kernel | Decl
     if groups > MOST_TILES:
         return Declined(reason=f"{rows * conv.outputs} results")
     validate(conv, "convolution")
-    tail, _ = find_finish(conv.value, element, conv.outputs, CLIPS_BY_NUMBERS)
+    tail = find_finish(conv.value, element, conv.outputs, library.answers)
     values = {
         **{"m": rows, "n": conv.outputs, **tail.folded},
         **{"high": down.size, "wide": across.size, "channels": conv.channels},

@@ -8,7 +8,7 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.gpu.tails import CLIPS_BY_NUMBERS, find_finish
+from edgec.toolchain.kernels.gpu.tails import find_finish
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin, Work
 from edgec.toolchain.kernels.vulkan.choice import choose
 from edgec.toolchain.kernels.vulkan.library import Library
@@ -53,7 +53,7 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
     choice = choose(library.gpu, (m, n, k), batch=batch, matrix=halves, without="thin")
     if choice.tiles > MOST_TILES:
         return Declined(reason=f"{choice.tiles} tiles")
-    tail, _ = find_finish(value, element, n, CLIPS_BY_NUMBERS)
+    tail = find_finish(value, element, n, library.answers)
     name = "product_nt" if turned else "product_nn"
     with ir.InsertionPoint(tail.last.owner.operation):
         steps = {"a_step": m * k, "b_step": k * n}

@@ -66,7 +66,7 @@ class QuantisedKernels:
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             known = Constants()
-            plans = find_byte_plans(module, self.unit, known)
+            plans = find_byte_plans(module, self.unit, known, self.answers)
             library = Library(module)
             if plans:
                 emit_bytes(plans, module, library, self.unit, known, self.cuts)
