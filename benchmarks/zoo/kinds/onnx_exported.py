@@ -79,10 +79,10 @@ def _by_skl2onnx(name: str) -> Built:
 
 
 def _estimators() -> dict[str, Any]:
-    from skl2onnx.supported_operators import build_sklearn_operator_name_map
+    from skl2onnx import supported_converters
     from sklearn.utils import all_estimators
 
-    known = set(build_sklearn_operator_name_map())
+    known = set(supported_converters(from_sklearn=True))
     return {name: kind for name, kind in all_estimators() if kind in known}
 
 

@@ -15,15 +15,22 @@ from typing import Any
 from edgec.exporters.from_torch.constraints import explain_constraint
 from edgec.exporters.from_torch.decompositions import decompositions
 from edgec.exporters.from_torch.indices import count_from_start
-from edgec.exporters.from_torch.lines import own_line, user_line
+from edgec.exporters.from_torch.joined import join_twins
+from edgec.exporters.from_torch.lines import user_line
 from edgec.exporters.from_torch.resampling import pools_in_two_dimensions
-from edgec.exporters.from_torch.settled import is_on_data, settled
-from edgec.exporters.places import place_of_error
+from edgec.exporters.from_torch.settled import Number, is_on_data, numbers_read, settled
+from edgec.exporters.from_torch.state import Snapshot
+from edgec.exporters.places import describe, place_of_error
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp
 
 __all__ = ["Callee", "callee", "capture", "evaluating", "quiet"]
 
 _LOG = logging.getLogger("edgec.exporters")
+_DEPENDS = "the model's control flow or a shape depends on data"
+_ON_DATA = (
+    "choose with torch.where and keep sizes fixed; an `if` or loop on a tensor's value has no "
+    "portable form"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +137,7 @@ def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shap
         try:
             program = made.program
             if program is None:
-                program = _exported(made.owner, args, kwargs, shapes)
+                program = _exported(made, args, kwargs, shapes)
             return _decomposed(program)
         except Exception as error:  # torch raises errors of every kind here
             refusal = _refusal(error)
@@ -142,29 +149,60 @@ def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shap
             raise refusal from error
 
 
-def _exported(owner: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], shapes: Any) -> Any:
+def _exported(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shapes: Any) -> Any:
     """torch.export's program, decisions on constants taken."""
     import torch
 
-    def export(module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        return torch.export.export(module, args, dict(kwargs), dynamic_shapes=shapes, strict=False)
+    def export() -> Any:
+        return torch.export.export(
+            made.owner, args, dict(kwargs), dynamic_shapes=shapes, strict=False
+        )
 
     try:
-        return export(owner, args, kwargs)
+        return export()
     except Exception as error:  # torch raises errors of every kind here
         if not is_on_data(error):
             raise
-        try:
-            return settled(export, owner, args, kwargs)
-        except UnsupportedOp as refusal:
-            # torch's message may know the user's line better than the graph.
-            raise (error if own_line(str(error)) else refusal) from None
-        except Exception:  # noqa: BLE001 - the first error is the one to tell
-            raise error from None
+        numbers = _numbers(made, args, kwargs)
+    varying = [number.place for number in numbers if number.value is None]
+    try:
+        with settled(numbers):
+            return export()
+    except Exception as error:
+        if is_on_data(error) and varying:
+            raise _on_data(*varying[0]) from error
+        raise
+
+
+def _numbers(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Number]:
+    """The numbers that the model reads from tensors; what it changes is no constant."""
+    import torch
+    import torch.utils._pytree as pytree
+
+    own = Snapshot(made.owner, parameters=not made.is_model)
+    held = [*made.owner.buffers(), *made.owner.parameters()]
+    given = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+    before = [tensor._version for tensor in held]
+    found = numbers_read(lambda: made.run(*args, **kwargs), given)
+    changed = [t for t, version in zip(held, before, strict=True) if t._version != version]
+    if changed:
+        own.restore()
+        found = numbers_read(lambda: made.run(*args, **kwargs), [*given, *changed])
+    own.restore()
+    return found
+
+
+def _on_data(file: str, line: int, function: str) -> UnsupportedOp:
+    return UnsupportedOp(
+        f"{_DEPENDS}: it reads the value of a tensor",
+        where=describe(file, line, function),
+        hint=_ON_DATA,
+    )
 
 
 def _decomposed(program: Any) -> Any:
     """The program in the operations that the lowering knows, in the forms that it gets right."""
+    join_twins(program)
     found = program.run_decompositions(dict(decompositions()))
     count_from_start(found)
     return found
@@ -288,12 +326,7 @@ def _refusal(error: Exception) -> ExportError:
     where = user_line(text) or place_of_error(error)
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     if is_on_data(error):
-        return UnsupportedOp(
-            f"the model's control flow or a shape depends on data: {first}",
-            where=where,
-            hint="choose with torch.where and keep sizes fixed; an `if` or loop on a tensor's "
-            "value has no portable form",
-        )
+        return UnsupportedOp(f"{_DEPENDS}: {first}", where=where, hint=_ON_DATA)
     if "Constraints violated" in text or "ConstraintViolation" in type(error).__name__:
         return explain_constraint(text, where)
     if "does not require grad" in text:

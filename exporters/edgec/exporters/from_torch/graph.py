@@ -9,7 +9,7 @@ from edgec.exporters.from_torch.numbers import numbers_to_tensors
 from edgec.runtime.errors import ExportError, UnsupportedOp
 from edgec.toolchain.program import Input, Output, Parameter, Role, State
 
-__all__ = ["Lifted", "Storage", "lift", "mutated", "names_of"]
+__all__ = ["Lifted", "Storage", "lift", "mutated", "names_of", "storage_of"]
 
 _ASSERTIONS = ("_assert_scalar", "_assert_async", "_assert_tensor_metadata", "sym_constrain_range")
 
@@ -45,7 +45,7 @@ def names_of(owner: Any) -> dict[Storage, str]:
     names: dict[Storage, str] = {}
     for name, tensor in owner.state_dict(keep_vars=True).items():
         if hasattr(tensor, "untyped_storage"):
-            names.setdefault(_storage_of(tensor), name)
+            names.setdefault(storage_of(tensor), name)
     return names
 
 
@@ -55,7 +55,7 @@ def mutated(program: Any) -> dict[Storage, str]:
 
     kinds = (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION)
     return {
-        _storage_of(_tensor(program, spec.target)): spec.target
+        storage_of(_tensor(program, spec.target)): spec.target
         for spec in program.graph_signature.output_specs
         if spec.kind in kinds
     }
@@ -144,7 +144,7 @@ def _placeholders(
         if spec.kind not in held:
             raise _no_tensor(graph, spec)
         tensor = _tensor(program, spec.target)
-        key = _storage_of(tensor)
+        key = storage_of(tensor)
         if key in first:
             node.replace_all_uses_with(first[key])
             graph.erase_node(node)
@@ -227,7 +227,8 @@ def _results(
     return tuple(roles), tuple(outputs)
 
 
-def _storage_of(tensor: Any) -> Storage:
+def storage_of(tensor: Any) -> Storage:
+    """What is the same for tensors that are the same memory."""
     return (
         tensor.untyped_storage().data_ptr(),
         tensor.storage_offset(),

@@ -1,22 +1,31 @@
-"""Decisions of a PyTorch model on numbers that no input has a part in: taken while it is exported.
+"""Decisions of a PyTorch model on numbers that no input has a part in, taken while it is exported.
 
 `if mask.any():` over a mask that the model makes itself, or a padding worked out from buffers:
-torch.export sees a number of unknown value. The value is the same in every call, so the graph is
-traced along the way that it decides, and traced once more with the value in its place.
+torch.export sees a number of unknown value. Such a number is the same in every call. So the model
+is run once, each number that it reads from a tensor written down with what had a part in it, and
+torch.export is given those that are constants.
 """
 
-import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from edgec.exporters.from_torch.lines import user_line
-from edgec.runtime.errors import UnsupportedOp
+__all__ = ["Number", "is_on_data", "numbers_read", "settled", "sized_by_data"]
 
-__all__ = ["is_on_data", "settled", "sized_by_data"]
 
-Export = Callable[[Any, tuple[Any, ...], Mapping[str, Any]], Any]
-"""Module, args and kwargs to an `ExportedProgram`."""
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """A number that a model reads from a tensor.
+
+    Attributes:
+        place: the file, line and function outside of torch that read it.
+        value: what it is in every call; None where an input, a state or chance has a part in it.
+    """
+
+    place: tuple[str, int, str]
+    value: int | float | bool | None
 
 
 def is_on_data(error: Exception) -> bool:
@@ -24,29 +33,55 @@ def is_on_data(error: Exception) -> bool:
     return "data-dependent" in str(error).lower() or "DataDependent" in type(error).__name__
 
 
-def settled(export: Export, module: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """The `ExportedProgram` of a module whose every decision is on constants.
+def numbers_read(run: Callable[[], Any], varying: Sequence[Any]) -> list[Number]:
+    """The numbers that a run reads from tensors, in order.
 
     Args:
-        export: what exports a module.
-        module: what it has refused because of a decision on data.
-        args: example positional arguments; decisions are taken as they go with these.
-        kwargs: example keyword arguments.
-
-    Raises:
-        UnsupportedOp: an input has a part in a decision; the error names its line.
+        run: calls the model.
+        varying: the tensors that differ from call to call.
     """
-    with _deciding_by_example():
-        program = export(module, args, kwargs)
-    numbers = _numbers(program)
-    graph = program.graph_module.graph
-    for node, value in numbers.items():
-        for user in list(node.users):
-            user.args = _with(user.args, node, value)
-            user.kwargs = _with(user.kwargs, node, value)
-        graph.erase_node(node)
-    program.graph_module.recompile()
-    return export(program.module(check_guards=False), args, kwargs)
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    watch = _Watch(varying)
+
+    class Mode(TorchDispatchMode):  # type: ignore[misc]
+        def __torch_dispatch__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            result = function(*args, **(kwargs or {}))
+            watch.ran(function, (args, kwargs or {}), result)
+            return result
+
+    with Mode():
+        run()
+    return watch.numbers
+
+
+@contextlib.contextmanager
+def settled(numbers: Sequence[Number]) -> Iterator[None]:
+    """Let torch.export read these numbers, at each place in order, instead of unknown ones."""
+    import torch
+    from torch._subclasses.fake_impls import op_implementations_dict
+
+    waiting: dict[tuple[str, int, str], list[Number]] = {}
+    for number in numbers:
+        waiting.setdefault(number.place, []).append(number)
+    operations = (torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default)
+    # torch takes the first out when a program was decomposed; it is then the second.
+    own = {o: op_implementations_dict[o] for o in operations if o in op_implementations_dict}
+
+    def read(mode: Any, function: Any, tensor: Any) -> Any:
+        following = waiting.get(_place())
+        value = following.pop(0).value if following else None
+        if value is not None:
+            return value
+        return own[function](mode, function, tensor)
+
+    op_implementations_dict.update(dict.fromkeys(own, read))
+    try:
+        yield
+    finally:
+        op_implementations_dict.update(own)
 
 
 def sized_by_data(graph: Any) -> Any:
@@ -61,89 +96,48 @@ def sized_by_data(graph: Any) -> Any:
     return None
 
 
-@contextmanager
-def _deciding_by_example() -> Iterator[None]:
-    """Let torch.export decide by the example's values, and not report each time that it did."""
-    import torch._functorch.config as config
+class _Watch:
+    """Which memory what varies has a part in, and the numbers read."""
 
-    log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        with config.patch(fake_tensor_propagate_real_tensors=True):
-            yield
-    finally:
-        log.setLevel(level)
+    def __init__(self, varying: Sequence[Any]) -> None:
+        self._varying = {_memory(tensor) for tensor in varying}
+        self.numbers: list[Number] = []
+
+    def ran(self, function: Any, given: Any, result: Any) -> None:
+        import torch
+
+        inputs = {_memory(tensor) for tensor in _tensors(given)}
+        by_chance = torch.Tag.nondeterministic_seeded in function.tags
+        varies = by_chance or bool(inputs & self._varying)
+        if function is torch.ops.aten._local_scalar_dense.default:
+            self.numbers.append(Number(place=_place(), value=None if varies else result))
+        made = {_memory(tensor) for tensor in _tensors(result)}
+        if varies:
+            changed = inputs if function._schema.is_mutable else set()
+            self._varying |= made | changed
+        else:
+            self._varying -= made - inputs  # memory that something else had before
 
 
-def _numbers(program: Any) -> dict[Any, Any]:
-    """The value of each number that is read from a tensor."""
+def _memory(tensor: Any) -> int:
+    return int(tensor.untyped_storage()._cdata)
+
+
+def _tensors(value: Any) -> list[Any]:
     import torch
+    import torch.utils._pytree as pytree
 
-    constants = _constants(program)
-    found: dict[Any, Any] = {}
-    for node in program.graph_module.graph.nodes:
-        if node.target is torch.ops.aten.item.default:
-            value = _value(node.args[0], constants)
-            if value is None:
-                raise _on_data(node)
-            found[node] = value.item()
-        elif node.meta.get("unbacked_bindings"):
-            raise _on_data(node)
-    return found
+    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
-def _on_data(node: Any) -> UnsupportedOp:
-    return UnsupportedOp(
-        f"the model's control flow or a shape depends on data, by {node.target}",
-        where=user_line(node.meta.get("stack_trace")),
-        hint="choose with torch.where and keep sizes fixed; an `if` or loop on a tensor's "
-        "value has no portable form",
-    )
+def _place() -> tuple[str, int, str]:
+    """The innermost line that runs outside of torch and of this file."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_inside(frame):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
 
 
-def _constants(program: Any) -> dict[Any, Any]:
-    """The tensor of each placeholder that is a weight or buffer which no call changes."""
-    from torch.export.graph_signature import InputKind
-
-    signature = program.graph_signature
-    changed = {*signature.buffers_to_mutate.values(), *signature.parameters_to_mutate.values()}
-    held = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
-    nodes = [node for node in program.graph_module.graph.nodes if node.op == "placeholder"]
-    found = {}
-    for node, spec in zip(nodes, signature.input_specs, strict=True):
-        if spec.kind in held and spec.target not in changed:
-            tensor = program.state_dict.get(spec.target)
-            found[node] = program.constants.get(spec.target) if tensor is None else tensor
-    return found
-
-
-def _value(node: Any, known: dict[Any, Any]) -> Any:
-    """What a node gives, if no input and no chance has a part in it; else None."""
-    import torch
-
-    order: list[Any] = []
-    pending, seen = [node], set()
-    while pending:
-        current = pending.pop()
-        if current in known or current in seen:
-            continue
-        tags = getattr(current.target, "tags", ())
-        if current.op != "call_function" or torch.Tag.nondeterministic_seeded in tags:
-            return None
-        seen.add(current)
-        order.append(current)
-        pending += current.all_input_nodes
-    with torch.no_grad():
-        for current in sorted(order):
-            args, kwargs = torch.fx.node.map_arg(
-                (current.args, current.kwargs), lambda inner: known[inner]
-            )
-            known[current] = current.target(*args, **kwargs)
-    return known[node]
-
-
-def _with(arguments: Any, node: Any, value: Any) -> Any:
-    import torch
-
-    return torch.fx.node.map_arg(arguments, lambda inner: value if inner is node else inner)
+def _is_inside(frame: Any) -> bool:
+    name = str(frame.f_globals.get("__name__", ""))
+    return name == __name__ or name.partition(".")[0] == "torch"
