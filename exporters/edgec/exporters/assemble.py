@@ -377,7 +377,11 @@ def _golden(functions: Sequence[TracedFunction]) -> Golden | None:
     rounds = [
         [
             GoldenCall(
-                signature=f.signature.name, inputs=c.inputs, outputs=c.outputs, within=c.within
+                signature=f.signature.name,
+                inputs=c.inputs,
+                outputs=c.outputs,
+                within=c.within,
+                open=c.open,
             )
             for c in f.calls
         ]

@@ -15,12 +15,13 @@ __all__ = ["TracedCall", "TracedFunction"]
 class TracedCall:
     """One run in the framework: flat inputs, flat answers, in the signature's order.
 
-    `within` is that of `GoldenCall`.
+    `within` and `open` are those of `GoldenCall`.
     """
 
     inputs: tuple[np.ndarray, ...]
     outputs: tuple[np.ndarray, ...]
     within: tuple[float, ...] = ()
+    open: tuple[np.ndarray, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,8 @@
 """Golden answers: calls with the inputs and the framework's own outputs, kept in one `.npz`.
 
 The file travels next to the program as `NAME.golden.npz`. Its `meta` entry is JSON; arrays are
-`CALL/in/INDEX` and `CALL/out/INDEX`. bf16 is stored as its 16 bits, since NumPy's format has none.
+`CALL/in/INDEX`, `CALL/out/INDEX` and `CALL/open/INDEX`. bf16 is stored as its 16 bits, since
+NumPy's format has none.
 """
 
 import io
@@ -27,13 +28,16 @@ class GoldenCall:
     """One call: flat inputs in the signature's order, and the answers the framework gave.
 
     `within` says of each output how far the framework's own ways of computing it are apart, where
-    that is more than its type's tolerance; empty where it is not.
+    that is more than its type's tolerance; empty where it is not. `open` says of each output which
+    of its whole numbers the framework itself gives otherwise when rounding does (ties between
+    indices); empty where there are none.
     """
 
     signature: str
     inputs: tuple[np.ndarray, ...]
     outputs: tuple[np.ndarray, ...]
     within: tuple[float, ...] = ()
+    open: tuple[np.ndarray, ...] = ()
 
     def __repr__(self) -> str:
         shown = (
@@ -76,8 +80,11 @@ class Golden:
                     dtypes[kind].append(dtype.value)
                     plain = value.view(np.uint16) if dtype is DType.BF16 else value
                     arrays[f"{number}/{kind}/{index}"] = plain
+            for index, mask in enumerate(call.open):
+                arrays[f"{number}/open/{index}"] = mask
             within = {"within": list(call.within)} if call.within else {}
-            meta.append({"signature": call.signature, **dtypes, **within})
+            ties = {"open": ["bool"] * len(call.open)} if call.open else {}
+            meta.append({"signature": call.signature, **dtypes, **within, **ties})
         text = json.dumps({"schema": _SCHEMA, "calls": meta})
         buffer = io.BytesIO()
         np.savez(buffer, meta=np.array(text), **arrays)  # type: ignore[arg-type]
@@ -106,6 +113,7 @@ class Golden:
                         inputs=_arrays(archive, f"{number}/in", call["in"]),
                         outputs=_arrays(archive, f"{number}/out", call["out"]),
                         within=tuple(map(float, call.get("within", ()))),
+                        open=_arrays(archive, f"{number}/open", call.get("open", ())),
                     )
                     for number, call in enumerate(meta["calls"])
                 )

@@ -144,7 +144,7 @@ def _proof(golden: Golden, target: Target, tolerance: Tolerance | None) -> str:
     parts: list[str | bytes] = [driver_uri(target.driver), repr(tolerance)]
     for call in golden.calls:
         parts += [call.signature, repr(call.within)]
-        for array in (*call.inputs, *call.outputs):
+        for array in (*call.inputs, *call.outputs, *call.open):
             parts += [json.dumps([str(array.dtype), *array.shape]), array.tobytes()]
     return key_of("proof", *parts)
 

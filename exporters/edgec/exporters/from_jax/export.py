@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.bundle import Bundle, Entry
+from edgec.exporters.conditioning import conditioned, nearby
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.examples import example_array
 from edgec.exporters.extras import need
@@ -241,18 +242,24 @@ def _run(
         value.item() if leaf.weak else value
         for leaf, value in zip(one.arguments.leaves, data, strict=True)
     ]
+    run = jax.jit(one.call)
+    weights = [_raw(v) for v in one.weights.values()]
+    states = [_raw(current[name]) for name in one.states]
     with user_errors(one.entry.name, "run on the example inputs", hint=_advice):
-        new, result = jax.jit(one.call)(
-            [_raw(v) for v in one.weights.values()],
-            [_raw(current[name]) for name in one.states],
-            inputs,
-        )
+        new, result = run(weights, states, inputs)
     for name, value in zip(one.updates, new, strict=True):
         current[name] = _wrap(value, _key_of(current[name]))
     leaves: list[Any] = []
     skeleton = skeleton_of(result, leaves)
     answers = tuple(np.asarray(leaf) for leaf in leaves)
-    return TracedCall(inputs=tuple(data), outputs=answers), skeleton
+    others = []
+    beside = None if one.states else nearby(data)
+    if beside is not None and not any(leaf.weak for leaf in one.arguments.leaves):
+        _, moved = run(weights, states, beside)
+        found: list[Any] = []
+        skeleton_of(moved, found)
+        others.append([np.asarray(leaf) for leaf in found])
+    return conditioned(data, answers, others, name=one.entry.name), skeleton
 
 
 def _lowered(one: _Prepared, states: Mapping[str, Any]) -> Lowered:

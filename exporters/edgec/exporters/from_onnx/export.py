@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.bundle import Bundle, Entry
+from edgec.exporters.conditioning import conditioned, nearby
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
 from edgec.exporters.from_onnx.beside import inputs_beside, refuse_missing_weights
@@ -105,11 +106,7 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
     )
     literal = Answers(model, entry.name, literal=True) if is_quantised(model) else None
     calls = tuple(
-        TracedCall(
-            inputs=tuple(data),
-            outputs=(answers := session.run(given, data)),
-            within=_within(answers, literal.run(given, data)) if literal is not None else (),
-        )
+        _golden(entry.name, given, data, session, literal)
         for data in _example_data(inputs, examples)
     )
     static = all(spec.is_static for spec in inputs)
@@ -225,6 +222,26 @@ def _rewritten(
     changed = unrolled(prepared, kinds)
     changed |= decomposed(prepared, kinds)
     return prepared if changed else None
+
+
+def _golden(
+    name: str,
+    given: Sequence[OnnxInput],
+    data: Sequence[np.ndarray],
+    session: Answers,
+    literal: Answers | None,
+) -> TracedCall:
+    """The answers to some inputs, and how far they are settled."""
+    answers = session.run(given, data)
+    if literal is not None:
+        within = _within(answers, literal.run(given, data))
+        return TracedCall(inputs=tuple(data), outputs=answers, within=within)
+    beside = nearby(data)
+    try:
+        others = [] if beside is None else [session.run(given, beside)]
+    except ExportError:  # sizes, for one, that are floats
+        others = []
+    return conditioned(data, answers, others, name=name)
 
 
 def _within(answers: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> tuple[float, ...]:

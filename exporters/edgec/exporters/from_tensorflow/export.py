@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.bundle import Bundle
+from edgec.exporters.conditioning import conditioned, nearby
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
 from edgec.exporters.failures import user_errors
@@ -184,9 +185,14 @@ def _example_data(one: _Compiled, *, other: bool) -> list[list[np.ndarray]]:
 def _run(flat: Flat, data: Sequence[np.ndarray]) -> TracedCall:
     import tensorflow as tf
 
+    def answers(given: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return [np.asarray(r) for r in flat.call([tf.constant(array) for array in given])]
+
     with _user_errors(flat.name, "run on the example inputs"):
-        results = flat.call([tf.constant(array) for array in data])
-    return TracedCall(inputs=tuple(data), outputs=tuple(np.asarray(r) for r in results))
+        found = answers(data)
+        beside = nearby(data)
+        others = [] if beside is None else [answers(beside)]
+    return conditioned(data, found, others, name=flat.name)
 
 
 def _traced(

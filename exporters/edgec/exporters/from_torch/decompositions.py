@@ -134,7 +134,7 @@ def _div_mode(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
     """Truncating by a tensor is lowered well; the rest is brought to that."""
     import torch
 
-    x = x if isinstance(x, torch.Tensor) else torch.tensor(x)
+    x = x if isinstance(x, torch.Tensor) else torch.full((), x)
     if rounding_mode == "floor":
         return _floor_divide(x, y)
     if isinstance(y, torch.Tensor):

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.bundle import Bundle, Entry
+from edgec.exporters.conditioning import conditioned, nearby
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
 from edgec.exporters.failures import reason_of, user_errors
 from edgec.exporters.from_torch.arguments import Arguments, bind_arguments
 from edgec.exporters.from_torch.capture import Callee, callee, capture, evaluating, quiet
+from edgec.exporters.from_torch.doubled import chooses, in_double
 from edgec.exporters.from_torch.graph import Lifted, Storage, lift, mutated, names_of
 from edgec.exporters.from_torch.lower import to_stablehlo, to_torch_dialect
 from edgec.exporters.from_torch.shapes import Symbols, named_axes, torch_shapes, trace_sizes
@@ -298,8 +300,34 @@ def _run(work: _Work, inputs: Sequence[np.ndarray], state: Any) -> Any:
     work.result = skeleton(answer, number)
     names = _output_names(work.result)
     values = [to_numpy(value, names[index]).copy() for index, value in enumerate(outputs)]
-    work.calls.append(TracedCall(inputs=tuple(inputs), outputs=tuple(values)))
+    others = [] if _has_state(work) else _other_answers(work, inputs)
+    work.calls.append(conditioned(inputs, values, others, name=work.entry.name))
     return state
+
+
+def _other_answers(work: _Work, inputs: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+    """The model's answers to inputs that differ by rounding, and in more digits.
+
+    The latter where it chooses between numbers, which moving the inputs may move together.
+    """
+    import torch
+    import torch.utils._pytree as pytree
+
+    found = []
+    beside = nearby(inputs)
+    if beside is not None:
+        found.append(_answer(work, *_filled(work, [to_tensor(value) for value in beside])))
+    if work.made.is_model and work.made.program is None and chooses(_lifted(work).graph):
+        with contextlib.suppress(Exception):  # models that name their types run in them alone
+            found.append(in_double(work.made, *_filled(work, [to_tensor(v) for v in inputs])))
+    return [
+        [
+            to_numpy(leaf, "an answer")
+            for leaf in pytree.tree_leaves(answer)
+            if isinstance(leaf, torch.Tensor)
+        ]
+        for answer in found
+    ]
 
 
 def _output_names(result: Tree) -> dict[int, str]:

@@ -1,0 +1,62 @@
+"""What a golden answer may be off by: as far as the framework's own answers move with rounding."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from edgec.exporters import export
+from edgec.exporters.conditioning import conditioned, nearby
+from edgec.runtime import Golden
+from edgec.runtime.comparison import compare
+
+
+def test_only_floats_are_moved_and_by_their_last_digits() -> None:
+    data = [np.full(100, 3.0, np.float32), np.arange(3), np.full(100, 3.0, np.float16)]
+    moved = nearby(data)
+    assert moved is not None
+    single, whole, half = moved
+    assert 0 < np.abs(single - 3).max() < 3e-6
+    assert whole is data[1]
+    assert 0 < np.abs(half.astype(np.float32) - 3).max() < 1e-2
+    assert nearby([np.arange(3)]) is None
+
+
+def test_answers_that_are_settled_are_held_to_their_types_tolerance() -> None:
+    answer = np.linspace(0, 1, 50, dtype=np.float32)
+    call = conditioned([answer], [answer], [[answer * np.float32(1 + 1e-7)]], name="main")
+    assert (call.within, call.open) == ((), ())
+
+
+def test_a_tie_between_indices_is_open_and_no_other_index() -> None:
+    call = conditioned([], [np.array([4, 7, 2])], [[np.array([4, 3, 2])]], name="main")
+    (mask,) = call.open
+    assert mask.tolist() == [False, True, False]
+    assert compare(np.array([4, 3, 2]), np.array([4, 7, 2]), open_=mask).ok
+    assert not compare(np.array([5, 3, 2]), np.array([4, 7, 2]), open_=mask).ok
+
+
+def test_a_choice_that_rounding_decides_is_said_and_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Choosing(nn.Module):
+        """Of three rows of nearly the same sum, the largest."""
+
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            best = (x * 1e-7 + 1).sum(1).argmax()
+            return best, x.roll(1, 1).index_select(0, best.reshape(1))
+
+    x = torch.zeros(3, 64)
+    x[2] = torch.linspace(0, 0.5, 64)
+    x[1] = torch.linspace(0, 0.45, 64)
+    program = export(Choosing(), (x,))
+    assert program.golden is not None
+    (call,) = program.golden.calls
+    assert (int(call.outputs[0]), call.open[0].all()) == (0, True)  # in 64 bits it is the last
+    assert "proves little" in caplog.text
+    program.golden.save(tmp_path / "golden.npz")
+    (kept,) = Golden.load(tmp_path / "golden.npz").calls
+    assert kept.open[0].all()
+    assert kept.within == call.within
