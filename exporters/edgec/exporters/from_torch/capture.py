@@ -161,7 +161,7 @@ def _exported(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], sh
     try:
         return export()
     except Exception as error:  # torch raises errors of every kind here
-        if not is_on_data(error):
+        if not is_on_data(error) or shapes is not None:  # a constant may depend on the sizes
             raise
         numbers = _numbers(made, args, kwargs)
     varying = [number.place for number in numbers if number.value is None]
