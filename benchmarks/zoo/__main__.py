@@ -32,6 +32,7 @@ def main() -> int:
     sweep = Sweep(
         store=store,
         code=code_digest(),
+        stale=chosen.stale,
         targets=() if chosen.only == "speed" else chosen.target,
         threads=chosen.threads if timed else (),
         engines=chosen.engine,
@@ -69,6 +70,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--slow", type=float, default=300, help="seconds that a step may take")
     parser.add_argument("--keep", action="store_true", help="keep files, to time models later")
     parser.add_argument("--again", action="store_true", help="forget what is known")
+    parser.add_argument("--stale", action="store_true", help="leave rows of older code as they are")
     parser.add_argument("--list", action="store_true", help="print the names and do nothing")
     parser.add_argument("--store", type=Path, default=ROOT / "build" / "zoo.jsonl")
     parser.add_argument(

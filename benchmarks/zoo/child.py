@@ -103,6 +103,7 @@ def ran(target: str) -> dict[str, Any]:
         "max_abs": result.max_abs,
         "problem": problem,
         "proves": proofs(golden),
+        "device": runtime.Device.open(DEVICES[target]).name,
         "own": None if share is None or not share.flops else share.own_flops / share.flops,
     }
 

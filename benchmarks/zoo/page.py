@@ -71,7 +71,32 @@ def _totals(rows: Sequence[Row]) -> str:
                 name = "held out" if held_out else "worked on"
                 cells = " | ".join(_share(part, target) for target in _TARGETS)
                 lines.append(f"| {kind} | {name} | {len(part)} | {cells} |")
-    return "\n".join([*lines, ""])
+    for held_out in (False, True):
+        part = [row for row in rows if row.held_out == held_out and row.state("cpu") != OUT]
+        if part:
+            name = "held out" if held_out else "worked on"
+            cells = " | ".join(_share(part, target) for target in _TARGETS)
+            lines.append(f"| **all** | {name} | {len(part)} | {cells} |")
+    return "\n".join([*lines, "", *_proofs(rows), *_devices(rows)])
+
+
+def _proofs(rows: Sequence[Row]) -> list[str]:
+    """Which right answers prove little."""
+    poor = [row for row in rows if row.state("cpu") == "right" and row.results["cpu"].get("proves")]
+    if not poor:
+        return []
+    found = ", ".join(f"{row.key} ({row.results['cpu']['proves']})" for row in poor)
+    return [f"Right, but the framework's own answers prove little: {found}.", ""]
+
+
+def _devices(rows: Sequence[Row]) -> list[str]:
+    """What computed each target's answers: software stands in for a GPU that is not here."""
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        for target, result in row.results.items():
+            if result.get("device"):
+                found.setdefault(target, set()).add(result["device"])
+    return [f"Answers of {t} were computed by {', '.join(sorted(n))}.\n" for t, n in found.items()]
 
 
 def _share(rows: Sequence[Row], target: str) -> str:

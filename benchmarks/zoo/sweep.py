@@ -28,6 +28,7 @@ class Sweep:
     Attributes:
         store: where rows are kept.
         code: edgec's digest; a row of the same code is not made again.
+        stale: leave a row alone that older code made.
         targets: where it is proved; none to leave that out.
         threads: thread counts to time it on; none to leave that out.
         engines: who is timed.
@@ -40,6 +41,7 @@ class Sweep:
 
     store: Store
     code: str
+    stale: bool
     targets: Sequence[str]
     threads: Sequence[int]
     engines: Sequence[str]
@@ -59,7 +61,7 @@ class Sweep:
             code=self.code,
             commit=measured_at(),
         )
-        if kept is not None and kept.code == self.code and not again:
+        if kept is not None and (kept.code == self.code or self.stale) and not again:
             row = kept
         targets = [t for t in self.targets if not row.state(t)]
         if not targets and not self.threads:

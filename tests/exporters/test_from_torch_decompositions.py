@@ -71,3 +71,15 @@ def test_an_exception_inside_torch_mlir_is_a_refusal(monkeypatch: pytest.MonkeyP
     graph = torch.export.export(nn.ReLU(), (torch.zeros(2),)).graph
     with pytest.raises(UnsupportedOp, match="died of the model: std::bad_alloc"):
         to_stablehlo(graph)
+
+
+def test_windows_that_share_memory(replay: Replay) -> None:
+    def forward(x: torch.Tensor) -> list[torch.Tensor]:
+        turned = x.transpose(0, 1)
+        return [
+            x.as_strided((2, 3, 4, 6), (48, 12, 6, 1)),
+            x.as_strided((3, 2), (1, 7), 5),
+            turned.as_strided((5, 3), (2, 1), 1),
+        ]
+
+    assert replay(export(Of(forward), (torch.randn(2, 8, 6),))) == 0

@@ -31,7 +31,7 @@ def build(name: str) -> Built:
     if members[smallest] > _MOST:
         raise Left(f"{members[smallest] // 1_000_000} million parameters")
     model = _builders()[smallest](key=jax.random.key(0))
-    side = getattr(model, "img_size", None) or 224
+    side = getattr(getattr(model, "patch_embed", None), "img_size", None) or 224
     height, width = side if isinstance(side, list | tuple) else (side, side)
     image = np.random.default_rng(0).standard_normal((3, height, width), np.float32)
     return Built(model=model, inputs=(image,))

@@ -1,4 +1,4 @@
-"""Every model of `flaxmodels`, written in Flax's linen, that is small enough."""
+"""Every image model of `flaxmodels`, written in Flax's linen, that is small enough."""
 
 from typing import Any
 
@@ -12,13 +12,8 @@ _MOST = 30_000_000  # parameters
 
 def names() -> list[str]:
     import flaxmodels
-    from flax import linen
 
-    return sorted(
-        name
-        for name, value in vars(flaxmodels).items()
-        if isinstance(value, type) and issubclass(value, linen.Module)
-    )
+    return sorted(name for name in vars(flaxmodels) if name[0].isupper())
 
 
 def build(name: str) -> Built:
