@@ -10,11 +10,18 @@
 /* Spinning, in pauses of some 10 to 40 nanoseconds: long enough to bridge the gap between two
  * dispatches of one call, short enough for a phone. */
 #define POOL_SPINS 2000
+/* Where calls follow each other closely: a thread that slept for less than this would have done
+ * better to spin, and does so the next time, until it sleeps for longer. A sleeper is often woken on
+ * the caller's processor and waits there while another one is idle, all through a small call. */
+#define POOL_MOST_SPINS 20000
+#define POOL_SHORT_SLEEP 1000000u /* nanoseconds */
 #define POOL_MAX_THREADS 128
 /* A batch that takes less than this is not worth waking others for. */
 #define POOL_MIN_NANOSECONDS 8000u
-/* Runs of workgroups that a thread takes, each thread some four of them. */
+/* Runs of workgroups that a thread takes, each thread some four of them; more where one would take
+ * longer than this, so that nobody waits long for the last. */
 #define POOL_RUNS 4
+#define POOL_RUN_NANOSECONDS 20000u
 /* Workgroups that a thread runs without a look at the watch. */
 #define POOL_UNWATCHED 64
 
@@ -143,16 +150,29 @@ static uint64_t pool_total(const edgert_work *works, size_t count) {
   return works[count - 1].first + works[count - 1].count;
 }
 
-/* Whether the batch is too small for more than one thread, as far as is known. */
-static int pool_is_small(const edgert_work *works, size_t count) {
-  if (pool_total(works, count) < 2) return 1;
+/* What the batch took, all threads together; 0 where that is not known yet. */
+static uint64_t pool_cost(const edgert_work *works, size_t count) {
   uint64_t nanoseconds = 0;
   for (size_t i = 0; i < count; ++i) {
     uint64_t cost = atomic_load_explicit(works[i].cost, memory_order_relaxed);
     if (cost == 0) return 0;
     nanoseconds += cost * works[i].count;
   }
-  return nanoseconds < POOL_MIN_NANOSECONDS;
+  return nanoseconds;
+}
+
+/* Whether the batch is too small for more than one thread, as far as is known. */
+static int pool_is_small(const edgert_work *works, size_t count) {
+  if (pool_total(works, count) < 2) return 1;
+  uint64_t nanoseconds = pool_cost(works, count);
+  return nanoseconds && nanoseconds < POOL_MIN_NANOSECONDS;
+}
+
+/* How many workgroups a thread takes at a time. */
+static uint64_t pool_run(const edgert_work *works, size_t count, uint64_t share) {
+  uint64_t run = share / POOL_RUNS, each = pool_cost(works, count) / pool_total(works, count);
+  if (each && run > POOL_RUN_NANOSECONDS / each) run = POOL_RUN_NANOSECONDS / each;
+  return run ? run : 1;
 }
 
 static uint64_t pool_share_begin(const edgert_pool *self, unsigned owner) {
@@ -186,13 +206,15 @@ static void pool_take_part(edgert_pool *self, pool_worker *worker) {
   }
 }
 
-/* Wait for the generation after `seen`; 0: the pool ends. */
-static int pool_wait(edgert_pool *self, unsigned seen) {
-  for (int i = 0; i < POOL_SPINS; ++i) {
+/* Wait for the generation after `seen`; 0: the pool ends. `spins` is how long to spin first, and is
+ * learned. */
+static int pool_wait(edgert_pool *self, unsigned seen, int *spins) {
+  for (int i = 0; i < *spins; ++i) {
     if (atomic_load_explicit(&self->generation, memory_order_acquire) != seen) break;
     edgert_spin_pause();
   }
   if (atomic_load(&self->generation) != seen) return 1;
+  uint64_t begin = edgert_nanoseconds();
   edgert_mutex_lock(&self->lock);
   atomic_fetch_add(&self->sleepers, 1);
   while (atomic_load(&self->generation) == seen && !self->stop)
@@ -200,6 +222,8 @@ static int pool_wait(edgert_pool *self, unsigned seen) {
   atomic_fetch_sub(&self->sleepers, 1);
   int stop = self->stop;
   edgert_mutex_unlock(&self->lock);
+  int is_short = begin && edgert_nanoseconds() - begin < POOL_SHORT_SLEEP;
+  *spins = is_short ? POOL_MOST_SPINS : POOL_SPINS;
   return !stop;
 }
 
@@ -207,7 +231,8 @@ static void *pool_worker_main(void *argument) {
   pool_worker *worker = argument;
   edgert_pool *self = worker->pool;
   unsigned seen = 0;
-  while (pool_wait(self, seen)) {
+  int spins = POOL_SPINS;
+  while (pool_wait(self, seen, &spins)) {
     seen = atomic_load(&self->generation);
     atomic_fetch_add(&self->inside, 1);
     if (atomic_load(&self->open)) pool_take_part(self, worker);
@@ -271,8 +296,7 @@ static edgert_status pool_run_together(edgert_pool *self, const edgert_work *wor
   self->watch = watch;
   self->total = pool_total(works, count);
   self->share = (self->total + self->threads - 1) / self->threads;
-  self->run = self->share / POOL_RUNS;
-  if (self->run == 0) self->run = 1;
+  self->run = pool_run(works, count, self->share);
   for (unsigned i = 0; i < self->threads; ++i)
     atomic_store(&self->workers[i].next, pool_share_begin(self, i));
   atomic_store(&self->done, 0);
