@@ -152,11 +152,6 @@ class _Body:
         rows = columns and products * math.prod(conv.window) <= _MOST_PRODUCTS + 50
         return conv.frames.window == 1, rows or conv.window[0] == 1, columns
 
-    @property
-    def keeps(self) -> bool:
-        """Whether the weights stay in registers from tile to tile, as far as there are enough."""
-        return all(self.unrolled) and self.conv.inputs == self.cut.vectors == 1
-
     def lines(self) -> Iterator[str]:
         conv, cut, w = self.conv, self.cut, self.w
         result = conv.result
@@ -164,21 +159,20 @@ class _Body:
         yield f"%zero = arith.constant dense<0.0> : {self.kind}"
         yield from w.share("row", "%wx", result.height, cut.split[0])
         yield from w.share("block", "%wy", cut.blocks, cut.split[1])
+        yield f"scf.for %y0 = %row_from to %row_to step {one} {{"
+        yield f"scf.for %tx = {w.index(0)} to {w.index(cut.across)} step {one} {{"
+        yield from w.start("%x0", "%tx", cut.columns, result.width - cut.columns)
+        # All channels of a few pixels, then of the next: memory is read as it lies. One block of
+        # all pixels would be lines that are far apart, and alike in the caches' eyes.
         yield f"scf.for %block = %block_from to %block_to step {one} {{"
         yield from w.start("%n0", "%block", cut.block, result.channels - cut.block)
         yield f"%group = arith.divui %n0, {w.index(conv.outputs)} : index"
         yield f"%first_in = arith.muli %group, {w.index(conv.inputs)} : index"
-        if self.keeps:
-            for tap in range(conv.taps):
-                yield from self.weights(f"%wt{tap}", "%n0", tap, 0)
         for c in range(result.epilogue.channels):
             for v in range(cut.vectors):
                 yield f"%at{c}_{v} = arith.addi %n0, {w.index(v * cut.lanes)} : index"
                 memory = w.memory(2 + c)
                 yield f"%ch{c}_{v} = vector.load %m{2 + c}[%at{c}_{v}] : {memory}, {self.kind}"
-        yield f"scf.for %y0 = %row_from to %row_to step {one} {{"
-        yield f"scf.for %tx = {w.index(0)} to {w.index(cut.across)} step {one} {{"
-        yield from w.start("%x0", "%tx", cut.columns, result.width - cut.columns)
         yield from conv.frames.first(w)
         yield f"%i0 = arith.muli %frame, {w.index(conv.height)} : index"
         yield f"%i1 = arith.muli %y0, {w.index(conv.stride[0])} : index"
@@ -283,10 +277,8 @@ class _Body:
                 shuffled: dict[tuple[int, int], str] = {}
                 for x, v in itertools.product(range(wide), range(cut.vectors)):
                     tap = y * wide + x
-                    factor = f"%wt{tap}"
-                    if not self.keeps:
-                        factor = w.fresh()
-                        lines += self.weights(factor, "%wt", tap * conv.inputs + k, v)
+                    factor = w.fresh()
+                    lines += self.weights(factor, "%wt", tap * conv.inputs + k, v)
                     for column in range(cut.columns):
                         at = (column * conv.stride[1] + x * conv.dilation[1], v)
                         if at not in places:
