@@ -1,5 +1,6 @@
 """Operations of PyTorch that have no lowering of their own, in others; compared with PyTorch."""
 
+import functools
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,7 @@ from torch import nn
 from edgec.exporters import export
 from edgec.exporters.from_torch.lower import to_stablehlo
 from edgec.runtime.errors import UnsupportedOp
+from edgec.toolchain import run_passes
 from edgec.toolchain.program import Program
 
 Replay = Callable[[Program], float]
@@ -60,6 +62,21 @@ def test_the_largest_of_windows_that_differ_and_their_places(replay: Replay) -> 
     assert replay(export(Of(forward), (torch.randn(2, 3, 8, 12),))) < 1e-3
 
 
+def test_images_resized_without_aliases(replay: Replay) -> None:
+    resize = functools.partial(nn.functional.interpolate, antialias=True)
+
+    def forward(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            resize(x, (5, 6), mode="bilinear"),
+            resize(x, (20, 31), mode="bilinear", align_corners=True),
+            resize(x, (5, 40), mode="bicubic"),
+            resize(x, scale_factor=(0.3, 0.7), mode="bicubic"),
+        )
+
+    torch.manual_seed(0)
+    assert replay(export(Of(forward), (torch.randn(2, 3, 12, 17),))) < 1e-5
+
+
 def test_an_exception_inside_torch_mlir_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch_mlir.passmanager import PassManager
 
@@ -83,3 +100,24 @@ def test_windows_that_share_memory(replay: Replay) -> None:
         ]
 
     assert replay(export(Of(forward), (torch.randn(2, 8, 6),))) == 0
+
+
+def rotated(x: torch.Tensor) -> torch.Tensor:
+    first, second = x.chunk(2, -1)
+    return torch.cat((-second, first), -1)
+
+
+def rotary(q: torch.Tensor) -> torch.Tensor:
+    """As `transformers` writes it, with its tables made in the model."""
+    frequencies = 1 / 10000 ** (torch.arange(0, 32, 2).float() / 32)
+    angles = torch.outer(torch.arange(q.shape[2]).float(), frequencies)
+    angles = torch.cat((angles, angles), -1)
+    return q * angles.cos() + rotated(q) * angles.sin()
+
+
+def test_rotary_embeddings_are_slices_and_products_alone() -> None:
+    share = run_passes(export(Of(rotary), (torch.ones(1, 4, 24, 32),)), "cpu").kernels
+    assert share is not None
+    left = {each.what.partition(" to ")[0]: each.count for each in share.left}
+    # Tables of angles are worked out once, no part of a call.
+    assert left == {"multiply": 2, "add": 1, "slice": 2, "concatenate": 1, "negate": 1}

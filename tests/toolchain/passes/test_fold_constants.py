@@ -69,3 +69,25 @@ def test_what_is_no_single_number_stays(kept: str) -> None:
       return %2 : tensor<8xf32>
     }}"""
     assert folded(text)[1] == 0
+
+
+MATRIX = """func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.iota dim = 1 : tensor<3x3xf32>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<3x3xf32>, tensor<f32>) -> tensor<3xf32>
+  %2 = stablehlo.broadcast_in_dim %1, dims = [0] : (tensor<3xf32>) -> tensor<3x3xf32>
+  %3 = stablehlo.divide %0, %2 : tensor<3x3xf32>
+  %4 = stablehlo.dot_general %x, %3, contracting_dims = [1] x [0]
+    : (tensor<2x3xf32>, tensor<3x3xf32>) -> tensor<2x3xf32>
+  return %4 : tensor<2x3xf32>
+}
+"""
+
+
+def test_weights_that_follow_from_sizes_are_written_as_numbers() -> None:
+    after, _ = folded(MATRIX)
+    row = "[0.000000e+00, 0.333333343, 0.666666686]"
+    assert f"dense<[{row}, {row}, {row}]> : tensor<3x3xf32>" in after
+    assert "stablehlo.reduce" not in after
+    assert "stablehlo.divide" not in after

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from edgec.exporters.from_torch.antialias import antialiased
 from edgec.exporters.from_torch.resampling import resampling
 
 __all__ = ["decompositions"]
@@ -34,6 +35,7 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
     aten = torch.ops.aten
     table: dict[Any, Callable[..., Any]] = dict(get_decomposition_table())
     table |= resampling()
+    table |= antialiased()
     table |= {
         aten.addmm.default: _addmm,
         aten.as_strided.default: _as_strided,

@@ -242,6 +242,27 @@ def _bitcast(op: Any, sources: Sequence[_Array], sizes: Sequence[int], kind: Any
     return np.asarray(np.ascontiguousarray(sources[0]).view(kind).reshape(sizes))
 
 
+def _reduce(op: Any, sources: Sequence[_Array], sizes: Sequence[int], kind: Any) -> _Array | None:
+    """A reduction by one operation; sums of floats in f64."""
+    inner = [each.operation.name for each in op.regions[0].blocks[0].operations]
+    function = _REDUCED.get(inner[0]) if len(inner) == 2 else None
+    if function is None or len(sources) != 2 or sources[0].size > _MOST_ELEMENTS:
+        return None
+    values = sources[0]
+    if np.issubdtype(values.dtype, np.floating):
+        values = values.astype(np.float64)
+    whole = function.reduce(values, axis=tuple(integers(op, "dimensions")))
+    return np.asarray(function(whole, sources[1])).reshape(sizes).astype(kind)
+
+
+_REDUCED: dict[str, Any] = {
+    "stablehlo.add": np.add,
+    "stablehlo.multiply": np.multiply,
+    "stablehlo.maximum": np.maximum,
+    "stablehlo.minimum": np.minimum,
+}
+
+
 _MOVES: dict[str, Callable[[Any, Sequence[_Array], Sequence[int], Any], _Array | None]] = {
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.reshape": _reshape,
@@ -254,6 +275,7 @@ _MOVES: dict[str, Callable[[Any, Sequence[_Array], Sequence[int], Any], _Array |
         sources[0], tuple(integers(op, "dimensions"))
     ),
     "stablehlo.bitcast_convert": _bitcast,
+    "stablehlo.reduce": _reduce,
 }
 
 

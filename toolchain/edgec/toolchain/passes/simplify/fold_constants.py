@@ -1,4 +1,4 @@
-"""What follows from constants alone and is one number everywhere, as that number."""
+"""What follows from constants alone, as numbers, where that makes a program plainer."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +12,10 @@ from edgec.toolchain.passes.situation import Situation
 __all__ = ["FoldConstants"]
 
 _ROUNDS = ("stablehlo.ceil", "stablehlo.floor", "stablehlo.round_nearest_even", "stablehlo.convert")
+_CONSTANT = "stablehlo.constant"
+_PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
+_MOST_WEIGHTS = 1 << 22
+"""Elements of a matrix that is written as numbers; larger ones are worked out on the device."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +27,8 @@ class FoldConstants:
     numbers is written down, too, of any size: tables of a gather that are worked out here and
     weights that are worked out on the device must not differ in which element comes first, where
     `2.5 * 0.6 - 1.5` is 0 here and more than 0 there, since the compiler multiplies and subtracts
-    in one step.
+    in one step. So are the weights of a product that follow from sizes alone (an image resized
+    without aliases, a Fourier transform): kernels take weights that they can see.
 
     Measured: JAX's and Keras' layer norms become kernels with it (six operations fewer in each),
     and without it none does.
@@ -60,7 +65,10 @@ def _folded(module: Any) -> Iterator[Any]:
     from edgec.toolchain.ir.functions import inside
 
     known = Constants()
-    for op in list(inside(module.operation)):
+    operations = list(inside(module.operation))
+    for op in operations:
+        yield from _matrices(op, known)
+    for op in operations:
         plain = op.name.startswith("stablehlo.") and len(op.results) == 1 and not op.regions
         if not plain or not op.operands or not list(op.results[0].uses):
             continue
@@ -82,10 +90,35 @@ def _folded(module: Any) -> Iterator[Any]:
             if is_one:
                 constant = graph.fill(few.flat[0].item(), graph.shape(result), kind)
             else:
-                constant = graph.constant(np.ascontiguousarray(few), kind)
-                constant = graph.broadcast(constant, graph.shape(result), range(few.ndim))
+                constant = _written(numbers, result)
         result.replace_all_uses_with(constant)
         yield op
+
+
+def _matrices(op: Any, known: Any) -> Iterator[Any]:
+    """A product or convolution whose weights were written as numbers; once for each."""
+    from iree.compiler import ir
+
+    if op.name not in _PRODUCTS:
+        return
+    for place, value in enumerate(op.operands):
+        owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
+        numbers = None if owner is None or owner.name == _CONSTANT else known.of(value)
+        if owner is None or numbers is None or not 1 < numbers.size <= _MOST_WEIGHTS:
+            continue
+        with ir.InsertionPoint(op), owner.location:
+            op.operands[place] = _written(numbers, value)
+        yield op
+
+
+def _written(numbers: Any, value: Any) -> Any:
+    """A constant of a value's numbers; what repeats is repeated."""
+    from edgec.toolchain.ir import write as graph
+    from edgec.toolchain.ir.fold import least
+
+    few = least(numbers)
+    constant = graph.constant(np.ascontiguousarray(few), graph.element(value))
+    return graph.broadcast(constant, graph.shape(value), range(few.ndim))
 
 
 def _chosen(op: Any, known: Any) -> Any | None:
