@@ -2,10 +2,11 @@
 
     python -m benchmarks.edgert.sizes
 
-What is measured is a shared library with everything in it (verifier, all drivers, threads), as an
-app would carry it, with sentences in its errors and without; for browsers the WebAssembly module
-of the npm package, as it is and compressed by gzip. The C library's functions are the system's
-and not counted. Fails where a build is larger than what is accepted of it.
+What is measured is a shared library with everything in it (verifier, drivers of CPUs, threads), as
+an app would carry it, with sentences in its errors and without, and with the driver for GPUs; for
+browsers the WebAssembly module of the npm package, as it is and compressed by gzip. The C library's
+functions are the system's and not counted. Fails where a build is larger than what is accepted of
+it.
 """
 
 import gzip
@@ -30,6 +31,7 @@ class Row:
     name: str
     target: str
     messages: bool = True
+    vulkan: bool = False
     compressed: bool = False
     aim: float | None = None
     most: float
@@ -44,6 +46,8 @@ ROWS = (
     # 64 KB are the code and its tables; the rest is what a shared library needs to be loaded.
     Row(name="x86-64, no sentences", target="x86_64-linux-gnu", messages=False, aim=64, most=87),
     Row(name="aarch64, no sentences", target="aarch64-linux-gnu", messages=False, aim=64, most=84),
+    Row(name="x86-64, with Vulkan", target="x86_64-linux-gnu", vulkan=True, aim=140, most=130),
+    Row(name="aarch64, with Vulkan", target="aarch64-linux-gnu", vulkan=True, aim=140, most=125),
     Row(name="WebAssembly", target=_PLAIN, aim=100, most=100),
     Row(name="WebAssembly, gzip", target=_PLAIN, compressed=True, aim=45, most=45),
     Row(name="WebAssembly, threads", target=_THREADS, aim=100, most=100),
@@ -71,7 +75,8 @@ def measure(row: Row) -> float:
             *("-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "-s"),
             *("-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-Wl,--hash-style=gnu"),
             # Without the driver's own mathematics, which it prefers to the system's.
-            *("-nostdlib", f"-DEDGERT_MESSAGES={int(row.messages)}", str(folder / "edgert.c")),
+            *("-nostdlib", f"-DEDGERT_MESSAGES={int(row.messages)}"),
+            *(f"-DEDGERT_WITH_VULKAN={int(row.vulkan)}", str(folder / "edgert.c")),
             *("-lm", "-o", str(folder / "libedgert.so")),
         ]
         subprocess.run(command, check=True, capture_output=True)

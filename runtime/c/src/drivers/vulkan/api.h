@@ -108,6 +108,7 @@ enum {
   VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER = 6,
   VK_DESCRIPTOR_TYPE_STORAGE_BUFFER = 7,
   VK_PIPELINE_BIND_POINT_COMPUTE = 1,
+  VK_PIPELINE_CREATE_DISPATCH_BASE_BIT = 16,
   VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU = 1,
   VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU = 2,
   VK_PHYSICAL_DEVICE_TYPE_CPU = 4
@@ -583,6 +584,8 @@ typedef PFN_vkVoidFunction(VKAPI_PTR *PFN_vkGetInstanceProcAddr)(VkInstance, con
   X(void, CmdPushConstants,                                                                       \
     (VkCommandBuffer, VkPipelineLayout, VkFlags, uint32_t, uint32_t, const void *))               \
   X(void, CmdDispatch, (VkCommandBuffer, uint32_t, uint32_t, uint32_t))                           \
+  X(void, CmdDispatchBase,                                                                        \
+    (VkCommandBuffer, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t))                \
   X(void, CmdDispatchIndirect, (VkCommandBuffer, VkBuffer, VkDeviceSize))                         \
   X(void, CmdFillBuffer, (VkCommandBuffer, VkBuffer, VkDeviceSize, VkDeviceSize, uint32_t))       \
   X(void, CmdCopyBuffer, (VkCommandBuffer, VkBuffer, VkBuffer, uint32_t, const VkBufferCopy *))   \

@@ -172,11 +172,15 @@ static edgert_status kernels_make_pipeline(kernels_file *file, edgert_table tabl
       data, edgert_vector_table(data, file->modules, (uint32_t)module), 0, 4);
   if (data->broken || code.at % 4 || (uintptr_t)data->data % 4) return kernels_damaged(error);
   const uint32_t *words = (const uint32_t *)(const void *)(data->data + code.at);
-  int is_chosen = 0;
-  edgert_status status = vulkan_spirv_check(&self->facts, words, code.count, name, error);
+  int is_chosen = 0, counts = 0;
+  edgert_status status =
+      vulkan_spirv_check(&self->facts, words, code.count, name, &counts, error);
   if (status == EDGERT_OK)
     status = kernels_check_subgroup(&self->facts, subgroup, &is_chosen, name, error);
   if (status != EDGERT_OK) return status;
+  /* Compilers count on more workgroups than some devices run in one dispatch. */
+  out->may_split =
+      !counts && self->facts.properties.limits.maxComputeWorkGroupCount[0] <= UINT16_MAX;
   VkShaderModule shader = 0;
   const VkShaderModuleCreateInfo source = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                            .codeSize = (size_t)code.count * 4,
@@ -188,6 +192,7 @@ static edgert_status kernels_make_pipeline(kernels_file *file, edgert_table tabl
         .requiredSubgroupSize = subgroup};
     const VkComputePipelineCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .flags = out->may_split ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                   .pNext = is_chosen ? &size : NULL,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,

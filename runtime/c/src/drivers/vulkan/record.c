@@ -278,17 +278,39 @@ static edgert_status record_bind(recorder *self, const edgert_command *command,
   return EDGERT_OK;
 }
 
+/* Workgroups in as many dispatches as it takes. */
+static void record_split(recorder *self, const uint32_t counts[3]) {
+  const uint32_t *most = self->device->facts.properties.limits.maxComputeWorkGroupCount;
+  uint32_t at[3], size[3];
+  for (at[2] = 0; at[2] < counts[2]; at[2] += size[2]) {
+    size[2] = counts[2] - at[2] < most[2] ? counts[2] - at[2] : most[2];
+    for (at[1] = 0; at[1] < counts[1]; at[1] += size[1]) {
+      size[1] = counts[1] - at[1] < most[1] ? counts[1] - at[1] : most[1];
+      for (at[0] = 0; at[0] < counts[0]; at[0] += size[0]) {
+        size[0] = counts[0] - at[0] < most[0] ? counts[0] - at[0] : most[0];
+        self->device->CmdDispatchBase(self->record->commands, at[0], at[1], at[2], size[0],
+                                      size[1], size[2]);
+      }
+    }
+  }
+}
+
 static edgert_status record_workgroups(recorder *self, const edgert_command *command,
-                                       edgert_error *error) {
+                                       const vulkan_kernel *kernel, edgert_error *error) {
   vulkan_device *device = self->device;
   const uint32_t *most = device->facts.properties.limits.maxComputeWorkGroupCount;
   const uint32_t *counts = command->as.dispatch.workgroups;
   if (!command->as.dispatch.is_indirect) {
-    for (size_t i = 0; i < 3; ++i)
-      if (counts[i] > most[i])
-        return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "a dispatch has %u workgroups, %s runs %u",
-                           (unsigned)counts[i], device->device.name, (unsigned)most[i]);
-    device->CmdDispatch(self->record->commands, counts[0], counts[1], counts[2]);
+    if (counts[0] <= most[0] && counts[1] <= most[1] && counts[2] <= most[2]) {
+      device->CmdDispatch(self->record->commands, counts[0], counts[1], counts[2]);
+      return EDGERT_OK;
+    }
+    if (!kernel->may_split)
+      return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
+                         "a dispatch has %u x %u x %u workgroups, more than %s runs",
+                         (unsigned)counts[0], (unsigned)counts[1], (unsigned)counts[2],
+                         device->device.name);
+    record_split(self, counts);
     return EDGERT_OK;
   }
   edgert_range range = command->target;
@@ -322,7 +344,7 @@ static edgert_status record_dispatch(recorder *self, const edgert_command *comma
     device->CmdPushConstants(self->record->commands, kernel->layout->pipeline,
                              VK_SHADER_STAGE_COMPUTE_BIT, 0, 4 * kernel->layout->constant_count,
                              self->commands->constants + command->as.dispatch.first_constant);
-  return record_workgroups(self, command, error);
+  return record_workgroups(self, command, kernel, error);
 }
 
 /* --- translations ----------------------------------------------------------------------------- */

@@ -13,6 +13,9 @@ enum {
   SPIRV_OP_EXECUTION_MODE = 16,
   SPIRV_OP_CAPABILITY = 17,
   SPIRV_OP_FUNCTION = 54,
+  SPIRV_OP_DECORATE = 71,
+  SPIRV_DECORATION_BUILT_IN = 11,
+  SPIRV_BUILT_IN_COUNTS = 24,
   SPIRV_MODEL_COMPUTE = 5,
   SPIRV_MODE_LOCAL_SIZE = 17
 };
@@ -86,7 +89,8 @@ static int spirv_is_text(const uint32_t *words, uint32_t count, edgert_text text
 }
 
 edgert_status vulkan_spirv_check(const vulkan_facts *facts, const uint32_t *words, uint32_t count,
-                                 edgert_text name, edgert_error *error) {
+                                 edgert_text name, int *out_counts, edgert_error *error) {
+  *out_counts = 0;
   const VkPhysicalDeviceLimits *limits = &facts->properties.limits;
   const char *device = facts->properties.deviceName;
   (void)device;
@@ -105,6 +109,9 @@ edgert_status vulkan_spirv_check(const vulkan_facts *facts, const uint32_t *word
       return EDGERT_FAIL(error, EDGERT_DAMAGED, "a kernel's SPIR-V is cut short");
     at += length;
     if (op == SPIRV_OP_FUNCTION) break;
+    if (op == SPIRV_OP_DECORATE && length > 3 && word[2] == SPIRV_DECORATION_BUILT_IN &&
+        word[3] == SPIRV_BUILT_IN_COUNTS)
+      *out_counts = 1;
     if (op == SPIRV_OP_CAPABILITY && length > 1 && !spirv_is_capable(facts, word[1]))
       return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
                          "the kernel '%.*s' needs SPIR-V's capability %u, which %s has not",

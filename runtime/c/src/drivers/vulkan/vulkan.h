@@ -221,9 +221,10 @@ edgert_status vulkan_write(edgert_device *device, edgert_buffer *buffer, uint64_
 
 /* --- spirv.c ---------------------------------------------------------------------------------- */
 
-/* Refuse a kernel that is no SPIR-V, or asks for more than the device has. */
+/* Refuse a kernel that is no SPIR-V, or asks for more than the device has. `*out_counts` is whether
+ * it looks at how many workgroups there are. */
 edgert_status vulkan_spirv_check(const vulkan_facts *facts, const uint32_t *words, uint32_t count,
-                                 edgert_text name, edgert_error *error);
+                                 edgert_text name, int *out_counts, edgert_error *error);
 
 /* --- kernels.c -------------------------------------------------------------------------------- */
 
@@ -240,6 +241,7 @@ typedef struct vulkan_kernel {
   VkPipeline pipeline;
   const vulkan_layout *layout;
   edgert_text name;
+  int may_split; /* its workgroups may be run in several dispatches */
 } vulkan_kernel;
 
 typedef struct vulkan_executable {

@@ -1,0 +1,499 @@
+"""edgert's Vulkan driver: the bits of IREE's, transfers of every kind, failures of every kind.
+
+All runs on Mesa's software device. What GPUs with memory of their own do is compiled to be done
+on it, too, and a library between edgert and Vulkan makes older devices and failures of it.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgec import runtime
+from edgec.runtime.edgert import (
+    EdgertDevice,
+    EdgertModule,
+    EdgertSession,
+    device_names,
+    open_library,
+)
+from edgec.runtime.errors import DeviceError, DeviceMissing, ModuleError, ModuleMismatch
+from tests.c.bytecode import Function, Import, ref
+from tests.c.bytecode import Program as Module
+from tests.c.conftest import SOURCE, run
+from tests.c.programs import PROGRAMS, Program
+
+HERE = Path(__file__).parent
+API = SOURCE / "src" / "drivers" / "vulkan" / "api.h"
+STRICT = ("-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
+
+pytestmark = pytest.mark.vulkan
+
+
+@pytest.fixture(scope="session")
+def far_library(tmp_path_factory: pytest.TempPathFactory) -> object:
+    """edgert that takes every device's memory for its own, unseen by the host."""
+    folder = tmp_path_factory.mktemp("far")
+    run(sys.executable, SOURCE / "amalgamate.py", folder)
+    run(
+        *("cc", "-O1", *STRICT, "-shared", "-fPIC", "-DEDGERT_BUILDING", "-DEDGERT_SHARED"),
+        *("-DEDGERT_WITH_VULKAN=1", "-DVULKAN_MAY_SHARE=0", folder / "edgert.c"),
+        *("-lm", "-lpthread", "-ldl", "-o", folder / "libedgert.so"),
+    )
+    return open_library(folder / "libedgert.so")
+
+
+@pytest.fixture(params=["shared", "far"])
+def gpu(request: pytest.FixtureRequest, library: object, far_library: object) -> EdgertDevice:
+    """The first Vulkan device: its memory is the host's, or it is taken for its own."""
+    try:
+        return EdgertDevice("vulkan", library=library if request.param == "shared" else far_library)
+    except DeviceMissing as error:
+        if os.environ.get("CI"):
+            pytest.fail(error.what)
+        pytest.skip(error.what)
+
+
+def _open(device: EdgertDevice, source: Path | bytes) -> EdgertSession:
+    return EdgertSession(EdgertModule(source, library=device.library), device)
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+# Programs that IREE's driver runs, too: it refuses kernels on empty tensors.
+COMPARED = [program for program in PROGRAMS if program.name in ("softmax", "layers", "state")]
+
+
+@pytest.mark.parametrize("program", COMPARED, ids=lambda program: program.name)
+def test_the_bits_are_those_of_the_reference(
+    program: Program,
+    gpu: EdgertDevice,
+    compile_text: Callable[..., Path],
+    same_bits: Callable[[np.ndarray, np.ndarray], bool],
+) -> None:
+    path = compile_text(program.text, "vulkan")
+    session = _open(gpu, path)
+    with runtime.load(path, device="vulkan") as loaded:
+        for call in program.calls:
+            outputs = loaded[call.function].call_flat(call.arguments)
+            # Again and again, with results that are held: other memory, and commands replayed.
+            kept = [session.call(call.function, call.arguments)]
+            if program.name != "state":
+                kept += [session.call(call.function, call.arguments) for _ in range(3)]
+            for found in kept:
+                for actual, output in zip(found, outputs, strict=True):
+                    assert same_bits(actual, np.array(output.numpy()))
+
+
+def test_control_flow_and_empty_tensors_are_as_on_the_cpu(
+    gpu: EdgertDevice, library: object, compile_text: Callable[..., Path]
+) -> None:
+    program = next(program for program in PROGRAMS if program.name == "control")
+    there = _open(gpu, compile_text(program.text, "vulkan"))
+    here = _open(EdgertDevice(library=library), compile_text(program.text))
+    for call in program.calls:
+        found = there.call(call.function, call.arguments)
+        expected = here.call(call.function, call.arguments)
+        for actual, wanted in zip(found, expected, strict=True):
+            np.testing.assert_allclose(actual, wanted, rtol=1e-5, atol=1e-6)
+
+
+# --- transfers ------------------------------------------------------------------------------------
+
+DEVICE = Import(name="hal.devices.get", convention="0i_r")
+ALLOCATOR = Import(name="hal.device.allocator", convention="0r_r")
+ALLOCATE = Import(name="hal.allocator.allocate", convention="0rIiiI_r")
+LOAD = Import(name="hal.buffer.load", convention="0rIi_i")
+FILL = Import(name="hal.device.queue.fill", convention="0rIrrrIIIiI_v")
+COPY = Import(name="hal.device.queue.copy", convention="0rIrrrIrIII_v")
+UPDATE = Import(name="hal.device.queue.update", convention="0rIrrrIrIII_v")
+WORDS = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """One transfer into a buffer that held 0x00 at every byte, and where it is looked at."""
+
+    kind: str
+    offset: int
+    length: int
+    pattern: int = 0
+    width: int = 1
+    source: int = 0
+    size: int = 48
+    look: tuple[int, ...] = tuple(range(0, 4 * WORDS, 4))
+
+    def expected(self) -> list[int]:
+        """The words that should be there."""
+        held = np.zeros(self.size, np.uint8)
+        if self.kind == "copy":
+            held[:8] = np.arange(1, 9)
+            held[self.offset : self.offset + self.length] = held[
+                self.source : self.source + self.length
+            ]
+        elif self.kind == "update":
+            data = np.frombuffer(DATA, np.uint8)
+            held[self.offset : self.offset + self.length] = data[
+                self.source : self.source + self.length
+            ]
+        else:
+            one = self.pattern.to_bytes(8, "little")[: self.width]
+            held[self.offset : self.offset + self.length] = np.frombuffer(
+                one * (self.length // self.width), np.uint8
+            )
+        return [int(held[at : at + 4].view(np.int32)[0]) for at in self.look]
+
+    def function(self, name: str) -> Function:
+        """Byte code that does it. Registers: 0 is 64 bits of zero, 2 is 32, 4 and on numbers."""
+        body: list[tuple[object, ...]] = [
+            ("block", "start"),
+            ("const.i64.zero", 0),
+            ("const.i32.zero", 2),
+            ("const.i64", self.size, 4),
+            ("call", DEVICE, [2], [ref(0)]),
+            ("call", ALLOCATOR, [ref(0)], [ref(1)]),
+            ("call", ALLOCATE, [ref(1), 0, 2, 2, 4], [ref(2)]),
+            ("const.ref.rodata", DATA, ref(3)),
+            ("const.i32", 1, 3),
+            ("call", FILL, [ref(0), 0, ref(6), ref(7), ref(2), 0, 4, 0, 3, 0], []),
+            ("const.i64", self.offset, 4),
+            ("const.i64", self.length, 6),
+            ("const.i64", self.pattern, 8),
+            ("const.i64", self.source, 10),
+            ("const.i32", self.width, 3),
+        ]
+        head = (ref(0), 0, ref(6), ref(7))
+        if self.kind == "copy":
+            body += [
+                ("const.i64", 0x0807060504030201, 8),
+                ("const.i64", 8, 12),
+                ("const.i32", 8, 3),
+                ("call", FILL, [*head, ref(2), 0, 12, 8, 3, 0], []),
+                ("call", COPY, [*head, ref(2), 10, ref(2), 4, 6, 0], []),
+            ]
+        elif self.kind == "update":
+            body.append(("call", UPDATE, [*head, ref(3), 10, ref(2), 4, 6, 0], []))
+        else:
+            body.append(("call", FILL, [*head, ref(2), 4, 6, 8, 3, 0], []))
+        body.append(("const.i32", 4, 3))
+        for word, at in enumerate(self.look):
+            body += [("const.i64", at, 4), ("call", LOAD, [ref(2), 4, 3], [16 + word])]
+        body.append(("return", list(range(16, 16 + len(self.look)))))
+        return Function(name=name, convention=f"0v_{'i' * len(self.look)}", body=body)
+
+
+DATA = bytes(range(100, 164))
+FAR = (0, 4, 131064, 131072, 262140, 299992, 299996)
+TRANSFERS = [
+    *(Transfer(kind="fill", offset=at, length=n, pattern=0xA7) for at, n in [(0, 48), (5, 1)]),
+    *(
+        Transfer(kind="fill", offset=at, length=n, pattern=0x5A)
+        for at, n in [(3, 7), (5, 3), (5, 4)]
+    ),
+    *(
+        Transfer(kind="fill", offset=at, length=n, pattern=0xBEEF, width=2)
+        for at, n in [(2, 6), (6, 10), (4, 2), (6, 2)]
+    ),
+    Transfer(kind="fill", offset=4, length=40, pattern=0x12345678, width=4),
+    Transfer(kind="fill", offset=8, length=24, pattern=0x0102030405060708, width=8),
+    Transfer(kind="fill", offset=8, length=16, pattern=0x1122334411223344, width=8),
+    Transfer(
+        kind="fill",
+        offset=0,
+        length=300000,
+        pattern=0x0102030405060708,
+        width=8,
+        size=300000,
+        look=FAR,
+    ),
+    Transfer(kind="update", offset=3, length=5, source=1),
+    Transfer(kind="update", offset=8, length=33, source=11),
+    Transfer(kind="copy", offset=17, length=3, source=2),
+    Transfer(kind="copy", offset=8, length=8, source=0),
+]
+
+
+@pytest.mark.parametrize("driver", ["null", "gpu"])
+def test_transfers_reach_every_byte_and_no_other(
+    driver: str, library: object, gpu: EdgertDevice
+) -> None:
+    module = Module(functions=[case.function(f"f{i}") for i, case in enumerate(TRANSFERS)]).build()
+    device = gpu if driver == "gpu" else EdgertDevice("null", library=library)
+    session = _open(device, module)
+    for index, case in enumerate(TRANSFERS):
+        assert session.call(f"f{index}") == case.expected(), case
+
+
+def test_large_arrays_go_in_pieces(gpu: EdgertDevice, compile_text: Callable[..., Path]) -> None:
+    """More than what is carried through the host's memory at once."""
+    text = """
+    func.func @main(%x: tensor<5000001xi32>) -> tensor<5000001xi32> {
+      %one = stablehlo.constant dense<1> : tensor<5000001xi32>
+      %r = stablehlo.add %x, %one : tensor<5000001xi32>
+      return %r : tensor<5000001xi32>
+    }
+    """
+    x = np.arange(5000001, dtype=np.int32)
+    session = _open(gpu, compile_text(text, "vulkan"))
+    np.testing.assert_array_equal(session.call("main", [x])[0], x + 1)
+
+
+def test_memory_that_another_session_left_holds_zeros(gpu: EdgertDevice) -> None:
+    ask = (
+        ("block", "start"),
+        ("const.i64.zero", 0),
+        ("const.i32.zero", 2),
+        ("const.i64", 4096, 4),
+        ("call", DEVICE, [2], [ref(0)]),
+        ("call", ALLOCATOR, [ref(0)], [ref(1)]),
+        ("call", ALLOCATE, [ref(1), 0, 2, 2, 4], [ref(2)]),
+        ("const.i32", 4, 3),
+    )
+    leave = (
+        *ask,
+        ("const.i64", 0x5EC2E7, 6),
+        ("call", FILL, [ref(0), 0, ref(6), ref(7), ref(2), 0, 4, 6, 3, 0], []),
+        ("return", []),
+    )
+    find = (*ask, ("call", LOAD, [ref(2), 0, 3], [8]), ("return", [8]))
+    module = Module(
+        functions=[
+            Function(name="leave", convention="0v_v", body=list(leave)),
+            Function(name="find", convention="0v_i", body=list(find)),
+        ]
+    ).build()
+    one, other = _open(gpu, module), _open(gpu, module)
+    for _ in range(3):
+        one.call("leave")
+        assert other.call("find") == [0]
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+PLAIN = """
+func.func @main(%x: tensor<64x128xf32>) -> tensor<64x128xf32> {
+  %y = stablehlo.tanh %x : tensor<64x128xf32>
+  return %y : tensor<64x128xf32>
+}
+"""
+MAGIC = bytes.fromhex("03022307")
+SHADER = bytes.fromhex("1100020001000000")  # OpCapability Shader
+
+
+@pytest.fixture(scope="module")
+def plain(compile_text: Callable[..., Path]) -> Path:
+    return compile_text(PLAIN, "vulkan")
+
+
+def _bare(path: Path) -> bytes:
+    """A module without the archive around it, whose checksum it would have to fit."""
+    data = path.read_bytes()
+    name, extra = int.from_bytes(data[26:28], "little"), int.from_bytes(data[28:30], "little")
+    assert (30 + name + extra) % 64 == 0
+    return data[30 + name + extra :]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error", "reason"),
+    [
+        (SHADER, bytes.fromhex("110002004b110000"), ModuleMismatch, "SPIR-V's capability 4427"),
+        (
+            bytes.fromhex("0302230700000100"),
+            bytes.fromhex("0302230700070100"),
+            ModuleMismatch,
+            "1.7",
+        ),
+        (MAGIC, b"none", ModuleError, "is no SPIR-V"),
+        (b"VKE1\0\0\0\0", b"VKE1\1\0\0\0", ModuleMismatch, "another version"),
+        (b"VKE1\0\0\0\0", b"VKE2\0\0\0\0", ModuleMismatch, "another version"),
+    ],
+)
+def test_kernels_that_the_device_cannot_run_are_refused(
+    old: bytes, new: bytes, error: type[Exception], reason: str, gpu: EdgertDevice, plain: Path
+) -> None:
+    data = _bare(plain)
+    assert data.count(old) == 1
+    _open(gpu, data)
+    with pytest.raises(error, match=reason):
+        _open(gpu, data.replace(old, new))
+
+
+def test_a_damaged_executable_is_a_status(gpu: EdgertDevice, plain: Path) -> None:
+    """Its tables: the SPIR-V in them is code, which is trusted as machine code is."""
+    data = bytearray(_bare(plain))
+    start = data.index(b"VKE1") + 64
+    spirv = data.index(MAGIC)
+    length = int.from_bytes(data[spirv - 4 : spirv], "little") * 4
+    end = start - 64 + 64 + int.from_bytes(data[start - 56 : start - 48], "little")
+    places = [*range(start, spirv - 4), *range(spirv + length, end)]
+    refused = 0
+    for at in places:
+        for value in (0xFF, data[at] ^ 0x40):
+            changed = bytes(data[:at]) + bytes([value]) + bytes(data[at + 1 :])
+            try:
+                _open(gpu, changed).close()
+            except (ModuleError, ModuleMismatch, DeviceError):
+                refused += 1
+    assert refused > len(places) / 4
+
+
+def test_a_cpu_module_is_refused_by_what_it_holds(
+    gpu: EdgertDevice, compile_text: Callable[..., Path]
+) -> None:
+    with pytest.raises(ModuleMismatch, match=r"kernels for .* runs 'vulkan-spirv-fb'"):
+        _open(gpu, compile_text(PLAIN))
+
+
+def test_devices_are_listed(gpu: EdgertDevice) -> None:
+    names = device_names("vulkan", library=gpu.library)
+    assert names[0] == gpu.name
+    with pytest.raises(DeviceMissing, match=f"has {len(names)} devices here"):
+        EdgertDevice("vulkan", index=len(names), library=gpu.library)
+
+
+def test_compiled_kernels_are_kept_in_a_file(
+    plain: Path, gpu: EdgertDevice, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kernels"
+    x = np.full((64, 128), 0.5, np.float32)
+    for damage in (lambda _: b"", lambda _: b"edgeVK1\0" * 20, lambda held: held[:-1], bytes):
+        if kept.is_file():
+            kept.write_bytes(damage(kept.read_bytes()))
+        device = EdgertDevice("vulkan", cache_file=kept, library=gpu.library)
+        session = _open(device, plain)
+        np.testing.assert_allclose(session.call("main", [x])[0], np.tanh(x), rtol=1e-5)
+        session.close()
+        device.close()
+        assert kept.read_bytes().startswith(b"edgeVK1\0")
+        assert [file.name for file in tmp_path.iterdir()] == ["kernels"]
+
+
+# --- older devices, and failures ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a `libvulkan.so.1` that stands before the real one."""
+    if not Path("/usr/include/vulkan/vulkan_core.h").is_file():
+        if os.environ.get("CI"):
+            pytest.fail("Vulkan's headers are missing: scripts/setup installs them")
+        pytest.skip("no headers of Vulkan: run scripts/setup")
+    folder = tmp_path_factory.mktemp("shim")
+    run(
+        *("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"),
+        *(HERE / "vulkan_shim.c", "-ldl", "-o", folder / "libvulkan.so.1"),
+    )
+    return folder
+
+
+INPUT = ("--input=0.5", "--times=2")
+
+
+def _behind(shim: Path, build: Callable[[str], Path], plain: Path, **settings: str) -> str:
+    """What the command says, run on Vulkan as the shim gives it."""
+    real = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"libvulkan\.so\.1 .*=> (\S+)", real)
+    assert found, real
+    done = subprocess.run(
+        [str(build("vulkan") / "edgert"), "run", str(plain), "--device=vulkan", *INPUT],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ
+        | {"LD_LIBRARY_PATH": str(shim), "SHIM_REAL": found[1]}
+        # Mesa leaves a little behind, in code that is gone by the end.
+        | {"ASAN_OPTIONS": "detect_leaks=0"}
+        | {f"SHIM_{name.upper()}": value for name, value in settings.items()},
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"version": "1.1"}, {"memory": "0"}, {"features": "0"}], ids=str
+)
+def test_older_and_plainer_devices_do(
+    settings: dict[str, str], shim: Path, build: Callable[[str], Path], plain: Path
+) -> None:
+    assert "0.462117" in _behind(shim, build, plain, **settings)
+
+
+def test_a_feature_that_is_missing_is_said(
+    shim: Path, build: Callable[[str], Path], compile_text: Callable[..., Path]
+) -> None:
+    half = compile_text(PLAIN.replace("f32", "f16"), "vulkan")
+    assert "capability" in _behind(shim, build, half, features="0")
+
+
+@pytest.mark.parametrize(
+    ("function", "after", "result", "said"),
+    [
+        ("vkQueueSubmit", (0, 1), -4, "was lost"),
+        ("vkWaitForFences", (0, 1), -4, "was lost"),
+        ("vkCreateBuffer", (0,), -2, "no memory"),
+        ("vkCreateFence", (0,), -1, "no memory"),
+        ("vkCreateCommandPool", (0,), -2, "no memory"),
+        ("vkCreateDescriptorPool", (0,), -2, "no memory"),
+        ("vkAllocateDescriptorSets", (0,), -1000069000, "no memory"),
+        ("vkCreateShaderModule", (0,), -1, "no memory"),
+        ("vkCreateComputePipelines", (0,), -2, "no memory"),
+        ("vkEndCommandBuffer", (0,), -3, "failed with -3"),
+    ],
+)
+def test_a_failure_of_vulkans_is_a_status(
+    function: str,
+    after: Sequence[int],
+    result: int,
+    said: str,
+    shim: Path,
+    build: Callable[[str], Path],
+    plain: Path,
+) -> None:
+    for calls in after:
+        text = _behind(shim, build, plain, fail=function, after=str(calls), result=str(result))
+        assert said in text, calls
+
+
+def test_less_memory_at_once_is_asked_for_before_giving_up(
+    shim: Path, build: Callable[[str], Path], plain: Path
+) -> None:
+    text = _behind(shim, build, plain, fail="vkAllocateMemory", after="0", result="-2")
+    assert "0.462117" in text
+
+
+def test_what_is_declared_of_vulkan_is_what_khronos_declares(shim: Path, tmp_path: Path) -> None:
+    """Every structure's size and fields, and every number, from both headers."""
+    text = API.read_text()
+    own = {"VkFeatures", "VkFlagsCreateInfo"}
+    lines = []
+    for name, body in re.findall(r"typedef struct (Vk\w+) \{(.*?)\} \1;", text, re.S):
+        if name in own:
+            continue
+        lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
+        for field in re.findall(r"(\w+)(?:\[\w+\])?;", body):
+            if re.search(r"_\d$", field) or field in ("graphics", "others", "sparse"):
+                continue
+            lines.append(f'printf("{name}.{field} %zu\\n", offsetof({name}, {field}));')
+    # Debian's headers are older than the last of them.
+    numbers = set(re.findall(r"^  (VK_\w+) =", text, re.M)) - {
+        "VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR"
+    }
+    lines += [f'printf("{name} %lld\\n", (long long){name});' for name in sorted(numbers)]
+    said = []
+    for header in (API, "/usr/include/vulkan/vulkan_core.h"):
+        source = tmp_path / "say.c"
+        source.write_text(
+            "#include <stddef.h>\n#include <stdio.h>\n"
+            f'#include "{header}"\nint main(void) {{\n{chr(10).join(lines)}\nreturn 0;\n}}\n'
+        )
+        run("cc", source, "-o", tmp_path / "say")
+        said.append(run(tmp_path / "say"))
+    assert said[0] == said[1]
+    assert len(said[0].splitlines()) > 250
