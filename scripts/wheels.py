@@ -1,6 +1,7 @@
 """Build every wheel into dist/: edgec, and edgec-runtime for each platform, all on this machine.
 
 `python scripts/wheels.py [PLATFORM ...]`; without platforms all of them. `make wheels` calls it.
+Where Triton is, the wheel of edgec takes the usual kernels for CUDA along, for where it is not.
 """
 
 import os
@@ -14,6 +15,21 @@ RUNTIME = ROOT / "runtime"
 sys.path.insert(0, str(RUNTIME))
 
 
+def kernels_for_cuda() -> None:
+    """Make the archive of kernels that edgec's wheel takes along, or say that it takes none."""
+    from edgec.toolchain.kernels.cuda.prebuilt import ARCHIVE
+    from edgec.toolchain.kernels.cuda.triton_compiler import has_triton
+
+    path = Path(str(ARCHIVE))
+    if not has_triton():
+        path.unlink(missing_ok=True)  # It may be of other sources.
+        print("edgec's wheel takes no kernels for CUDA along: Triton is not here", file=sys.stderr)
+        return
+    from edgec.toolchain.kernels.cuda.usual import make
+
+    print(make(path))
+
+
 def main(names: list[str]) -> int:
     from wheel import PLATFORM_VARIABLE, PLATFORMS
 
@@ -23,6 +39,7 @@ def main(names: list[str]) -> int:
         print(f"  next: choose of {', '.join(PLATFORMS)}", file=sys.stderr)
         return 2
     dist = ROOT / "dist"
+    kernels_for_cuda()
     made = [*WheelBuilder(str(ROOT)).build(directory=str(dist))]
     for name in names or PLATFORMS:
         os.environ[PLATFORM_VARIABLE] = name

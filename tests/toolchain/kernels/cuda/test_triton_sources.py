@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from iree.compiler import ir
 
 from edgec.targets import find
 from edgec.toolchain.cache import Cache
-from edgec.toolchain.kernels.cuda import prebuilt
+from edgec.toolchain.kernels.cuda import prebuilt, usual
 from edgec.toolchain.kernels.cuda.library import Library
 from edgec.toolchain.kernels.cuda.placing import place_kernels
 from edgec.toolchain.kernels.cuda.triton_compiler import (
@@ -128,3 +129,32 @@ def test_an_archive_serves_without_triton_as_long_as_the_sources_are_its_own(
     assert isinstance(prebuilt.Prebuilt(archive).find(other), Declined)
     monkeypatch.setattr(prebuilt, "sources_digest", lambda: "changed")
     assert isinstance(prebuilt.Prebuilt(archive).find(variant), Declined)
+
+
+def test_the_archive_of_a_wheel_is_made_anew_when_it_does_not_hold_the_usual(
+    tmp_path, monkeypatch
+) -> None:
+    (variant,) = variants(product(64, 256, 64, "f16"), "cuda", folds=False)
+    (other,) = variants(product(64, 256, 250, "f16"), "cuda", folds=False)
+    written = []
+
+    def write(archive, found) -> None:
+        written.append(len(found))
+        prebuilt.write(archive, found)
+
+    monkeypatch.setattr(usual, "write", write)
+    archive = tmp_path / "prebuilt.zip"
+    for found in ([variant], [variant], [variant, other]):
+        monkeypatch.setattr(usual, "usual", lambda found=found: iter(found))
+        assert usual.make(archive).startswith(f"{archive}: {len(found)} kernels")
+        assert prebuilt.holds(archive, found)
+    assert written == [1, 2]
+    monkeypatch.setattr(prebuilt, "sources_digest", lambda: "changed")
+    assert not prebuilt.holds(archive, [variant])
+
+
+def test_a_wheel_takes_the_archive_from_where_it_is_made() -> None:
+    root = Path(__file__).parents[4]
+    pyproject = tomllib.loads((root / "pyproject.toml").read_text())
+    place = Path(str(prebuilt.ARCHIVE)).relative_to(root).as_posix()
+    assert place in pyproject["tool"]["hatch"]["build"]["artifacts"]

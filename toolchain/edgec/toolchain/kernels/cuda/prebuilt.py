@@ -17,10 +17,16 @@ from edgec.toolchain.kernels.cuda.variants import Variant, sources_digest
 from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.kernels.spec import Declined
 
-__all__ = ["ARCHIVE", "Prebuilt", "write"]
+__all__ = ["ARCHIVE", "Prebuilt", "holds", "write"]
 
 _INDEX = "index.json"
 ARCHIVE = resources.files("edgec.toolchain") / "kernels" / "cuda" / "prebuilt.zip"
+
+
+def holds(archive: Path, variants: Iterable[Variant]) -> bool:
+    """Whether an archive is of the sources as they are now, and has these kernels."""
+    found = Prebuilt(archive)
+    return all(isinstance(found.find(variant), Binary) for variant in variants)
 
 
 class Prebuilt:

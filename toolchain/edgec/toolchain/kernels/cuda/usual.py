@@ -17,11 +17,11 @@ from iree.compiler import ir
 from edgec.targets import find
 from edgec.toolchain.kernels.cuda.library import Library
 from edgec.toolchain.kernels.cuda.placing import place_kernels
-from edgec.toolchain.kernels.cuda.prebuilt import ARCHIVE, write
+from edgec.toolchain.kernels.cuda.prebuilt import ARCHIVE, holds, write
 from edgec.toolchain.kernels.cuda.variants import Variant
 from edgec.toolchain.kernels.gpu.dispatches import Binary
 
-__all__ = ["usual"]
+__all__ = ["make", "usual"]
 
 TARGETS = ("cuda", "cuda:sm_90")
 """One for each family of GPUs."""
@@ -89,12 +89,17 @@ func.func @main(%x: {x}, %w: {w}) -> {y} {{
 }}"""
 
 
-def main() -> None:
-    """Compile the usual kernels into the file that is named, or to where a wheel takes it from."""
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(str(ARCHIVE))
+def make(path: Path) -> str:
+    """Compile the usual kernels into an archive, if it does not hold them; what it is then."""
     found = list(usual())
-    write(path, found)
-    print(f"{path}: {len(found)} kernels, {path.stat().st_size / 1e6:.1f} MB")
+    if not holds(path, found):
+        write(path, found)
+    return f"{path}: {len(found)} kernels, {path.stat().st_size / 1e6:.1f} MB"
+
+
+def main() -> None:
+    """Make the archive that is named, or the one that a wheel takes along."""
+    print(make(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(str(ARCHIVE))))
 
 
 if __name__ == "__main__":
