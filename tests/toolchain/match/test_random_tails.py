@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from iree.compiler import ir, tools
 
 from edgec import runtime, toolchain
+from edgec.targets import find
 from edgec.toolchain.ir.evaluate import evaluate
 from edgec.toolchain.kernels.gpu.tails import find_finish
 from edgec.toolchain.kernels.spec import Answers
@@ -162,8 +163,9 @@ def lower(function, *arrays) -> str:
     tail=tails(),
     dtype=st.sampled_from(["float32", "float16", "bfloat16"]),
     widened=st.booleans(),
+    scales=st.booleans(),
 )
-def test_what_a_gpu_takes_means_what_the_program_says(tail, dtype, widened) -> None:
+def test_what_a_gpu_takes_means_what_the_program_says(tail, dtype, widened, scales) -> None:
     rng = np.random.default_rng(0)
     arrays = [whole(rng, *shape) for shape in ((6, 16), (16, 24), (24,), (6, 24))]
     kind = jnp.dtype(dtype)
@@ -183,7 +185,9 @@ def test_what_a_gpu_takes_means_what_the_program_says(tail, dtype, widened) -> N
         (total,) = (op.results[0] for op in operations if op.name == "stablehlo.dot_general")
         numbers = [a.astype(np.float64) for a in arrays]
         known = dict(zip(block.arguments, numbers, strict=True))
-        finish = find_finish(total, block.arguments[0].type.element_type, 24, Answers())
+        finish = find_finish(
+            total, block.arguments[0].type.element_type, 24, Answers(), scales=scales
+        )
         known[total] = numbers[0] @ numbers[1]
         (known[finish.last],) = finish.reference(*(known[v] for v in finish.operands))
         (got,) = evaluate(list(operations[-1].operands), known)
@@ -251,7 +255,7 @@ def sums_on_vulkan(some: list[tuple[Link, ...]], folder: Path) -> None:
     with ir.Context():
         module = ir.Module.parse(lower(function, x, w, b, r))
         InlineCalls().run(module)
-        VulkanKernels(kernels="desktop").run(module)
+        VulkanKernels(gpu=find("vulkan:nvidia-ada").gpu).run(module)
         text = module.operation.get_asm()
     assert len(re.findall(r"flow\.dispatch @edgec_product", text)) == len(some)
     path = folder / "tails.vmfb"
@@ -268,7 +272,7 @@ def sums_on_vulkan(some: list[tuple[Link, ...]], folder: Path) -> None:
 
 @pytest.mark.vulkan
 def test_vulkan_kernels_do_random_tails(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(choice, "_FORMS", {"small": choice._FORMS["small"]})
+    monkeypatch.setattr(choice, "SUM_FORMS", {"small": choice.SUM_FORMS["small"]})
     sums_on_vulkan(drawn(np.random.default_rng(4), 5), tmp_path)
 
 

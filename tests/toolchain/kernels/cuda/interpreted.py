@@ -153,6 +153,9 @@ def cases() -> list[Case]:
         y = a @ b
         return jnp.clip(jnp.where(y > 0, y, 0.25 * y), -2, 20) + other
 
+    def layer(a: Any, b: Any, bias: Any, scale: Any, other: Any) -> Any:
+        return (a @ b + bias) * scale + other
+
     def convolution(x: Any, w: Any, bias: Any) -> Any:
         layout = ("NHWC", "HWIO", "NHWC")
         y = jax.lax.conv_general_dilated(x, w, (2, 2), [(1, 1)] * 2, dimension_numbers=layout)
@@ -224,6 +227,11 @@ def cases() -> list[Case]:
         Case(name="tail", function=tail, shapes=((50, 256), (72, 256), (72,), (50, 72))),
         Case(name="gelu", function=gelu, shapes=((50, 256), (256, 72), (72,))),
         Case(name="hard swish", function=hard_swish, shapes=((50, 256), (256, 72), (50, 72))),
+        Case(
+            name="a layer's scale",
+            function=layer,
+            shapes=((50, 256), (256, 72), (72,), (72,), (50, 72)),
+        ),
         Case(name="clip", function=clip, shapes=((50, 256), (256, 72), (50, 72))),
         Case(
             name="convolution",

@@ -31,7 +31,7 @@ def place_grouped(conv: Convolution, op: Any, library: Library) -> Kernel | Decl
     if reason is not None:
         return Declined(reason=reason)
     validate(conv, "convolution")
-    tail = find_finish(conv.value, element, conv.outputs, library.answers)
+    tail = find_finish(conv.value, element, conv.outputs, library.answers, scales=True)
     down, across = conv.axes
     rows = conv.batch * down.out * across.out
     last = ir.RankedTensorType.get([rows, conv.outputs], tail.last.type.element_type)
@@ -78,8 +78,7 @@ def _launch(conv: Convolution, element: str, tail: Finish, last: Any, library: L
         reads={
             "x": conv.image,
             "w": conv.weight,
-            "bias": tail.bias or conv.image,
-            "other": tail.other or conv.image,
+            **tail.reads(conv.image),
         },
         writes={"c": last},
         numbers={

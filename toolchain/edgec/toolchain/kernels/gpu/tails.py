@@ -1,7 +1,7 @@
 """What follows a product element by element as a GPU's kernels do it before they store.
 
-They all finish in one order: bias, activation, another tensor, clip. What a kernel cannot do stays
-with the compiler, after the longest part that it can.
+They all finish in one order: bias, activation, scale, another tensor, clip. What a kernel cannot do
+stays with the compiler, after the longest part that it can.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
@@ -46,6 +46,7 @@ class Finish(Description):
         columns: how long a row of them is.
         bias: one number a column, or None.
         gate: an activation, or None.
+        scale: one factor a column, or None.
         other: a tensor added after that, or None.
         clip: bounds and a slope at the end, or None.
         is_early: the clip comes before the other tensor.
@@ -56,6 +57,7 @@ class Finish(Description):
     columns: int
     bias: Any = None
     gate: Gate | None = None
+    scale: Any = None
     other: Any = None
     clip: Clip | None = None
     is_early: bool = False
@@ -73,6 +75,7 @@ class Finish(Description):
             | relu << 3
             | (self.clip is not None and not relu) << 4
             | self.is_early << 5
+            | (self.scale is not None) << 6
             | (_GATES[self.gate] if self.gate else 0) << 8
         )
 
@@ -93,7 +96,13 @@ class Finish(Description):
     @property
     def operands(self) -> tuple[Any, ...]:
         """The sums, and what else is read."""
-        return tuple(v for v in (self.total, self.bias, self.other) if v is not None)
+        found = (self.total, self.bias, self.scale, self.other)
+        return tuple(v for v in found if v is not None)
+
+    def reads(self, unread: Any) -> dict[str, Any]:
+        """What a kernel reads for it by the names of its parameters; `unread` for the rest."""
+        given = {"bias": self.bias, "scale": self.scale, "other": self.other}
+        return {name: unread if value is None else value for name, value in given.items()}
 
     @property
     def results(self) -> tuple[Any, ...]:
@@ -101,12 +110,14 @@ class Finish(Description):
         return (self.last,)
 
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
-        """Bias, activation, other tensor and clip in their order."""
+        """Bias, activation, scale, other tensor and clip in their order."""
         value = inputs[0].reshape(-1, self.columns)
         if self.bias is not None:
             value = value + inputs[1].reshape(1, self.columns)
         if self.gate is not None:
             value = gate_value(self.gate, value)
+        if self.scale is not None:
+            value = value * inputs[1 + (self.bias is not None)].reshape(1, self.columns)
         if self.clip is not None and self.is_early:
             value = self.clip.value(value)
         if self.other is not None:
@@ -116,14 +127,22 @@ class Finish(Description):
         return (np.asarray(value).reshape(shape(self.last)),)
 
 
-def find_finish(value: Any, element: Any, columns: int, answers: Answers) -> Finish:
+def find_finish(
+    value: Any, element: Any, columns: int, answers: Answers, *, scales: bool = False
+) -> Finish:
     """The longest tail of a sum that a kernel of `element` type does.
 
     Rounding in between is left out: the kernel keeps f32 until it stores. Why it does no longer
-    one, is kept in `answers`.
+    one, is kept in `answers`. Whether it multiplies by a row, `scales` says.
     """
-    tails = find_tails(value, columns, narrow=True)
-    found, why = longest(tails, lambda tail: _finish(tail, element))
+
+    def taken(tail: Tail) -> Finish | Declined:
+        finish = _finish(tail, element)
+        if isinstance(finish, Finish) and finish.scale is not None and not scales:
+            return Declined(reason="multiply with another tensor")
+        return finish
+
+    found, why = longest(find_tails(value, columns, narrow=True), taken)
     validate(found, "tail")
     say_cut_short(found.last, why, answers)
     return found
@@ -131,9 +150,10 @@ def find_finish(value: Any, element: Any, columns: int, answers: Answers) -> Fin
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """A tensor that is added, or steps over the newest value alone."""
+    """A tensor that is added, a row of factors, or steps over the newest value alone."""
 
     added: Operand | None = None
+    factor: Operand | None = None
     steps: tuple[Step, ...] = field(default=())
 
 
@@ -164,16 +184,27 @@ def _parts(tail: Tail) -> list[_Part] | Declined:
     for piece in pieces(tail.steps):
         outside = [o for step in piece for o in step.operands if _is_outside(o)]
         if not outside:
-            if found and found[-1].added is None:
+            if found and found[-1].added is None and found[-1].factor is None:
                 found[-1] = _Part(steps=_joined(found[-1].steps, piece))
             else:
                 found.append(_Part(steps=piece))
         elif len(piece) == 1 and piece[0].name == "add" and len(outside) == 1:
             found.append(_Part(added=outside[0]))
+        elif _is_scale(piece, outside):
+            found.append(_Part(factor=outside[0]))
         else:
             names = sorted({step.name for step in piece if any(map(_is_outside, step.operands))})
             return Declined(reason=f"{' and '.join(names)} with another tensor")
-    return [part for part in found if part.added is not None or not is_identity(part.steps)]
+    return [
+        part
+        for part in found
+        if part.added is not None or part.factor is not None or not is_identity(part.steps)
+    ]
+
+
+def _is_scale(piece: tuple[Step, ...], outside: list[Operand]) -> bool:
+    row = len(outside) == 1 and outside[0].source is Source.ROW
+    return row and len(piece) == 1 and piece[0].name == "multiply"
 
 
 def _is_outside(operand: Operand) -> bool:
@@ -200,9 +231,16 @@ def _with(finish: Finish, part: _Part, tail: Tail, element: Any) -> Finish | Dec
     """A finish with one more part."""
     if part.added is not None:
         return _with_tensor(finish, part.added, tail, element)
+    if part.factor is not None:
+        row = tail.rows[int(part.factor.number)]
+        if row.type.element_type != element:
+            return Declined(reason=f"a scale of {row.type.element_type}")
+        if any(v is not None for v in (finish.scale, finish.other, finish.clip)):
+            return Declined(reason="a scale after something else")
+        return replace(finish, scale=row)
     if finish.clip is not None:
         return Declined(reason="an activation after another")
-    is_last = finish.other is not None
+    is_last = finish.other is not None or finish.scale is not None
     for cut in _cuts(part.steps):
         before, after = cut
         gate = activation(before) if before else None
@@ -239,7 +277,8 @@ def _with_tensor(finish: Finish, added: Operand, tail: Tail, element: Any) -> Fi
         if row.type.element_type != element:
             return Declined(reason=f"a bias of {row.type.element_type}")
         # Another tensor may come first: sums do not mind their order.
-        if any(v is not None for v in (finish.bias, finish.gate, finish.clip)):
+        before = (finish.bias, finish.gate, finish.scale, finish.clip)
+        if any(v is not None for v in before):
             return Declined(reason="a bias after something else")
         return replace(finish, bias=row)
     other = unwidened(tail.tensors[place])

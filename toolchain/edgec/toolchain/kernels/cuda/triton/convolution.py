@@ -10,8 +10,9 @@ __all__ = ["convolution"]
 
 @triton.jit
 def convolution(
-    x, w, bias, other, c, work, counters, images, high, wide, inputs, out_high, out_wide, outputs,
-    pixel, taps_wide, taps, stride_high, stride_wide, pad_high, pad_wide, steps_part, slot, what,
+    x, w, bias, scale, other, c, work, counters,
+    images, high, wide, inputs, out_high, out_wide, outputs, pixel,
+    taps_wide, taps, stride_high, stride_wide, pad_high, pad_wide, steps_part, slot, what,
     clip_slope, clip_low, clip_high,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     SPLIT: tl.constexpr, PRECISION: tl.constexpr,
@@ -63,6 +64,6 @@ def convolution(
         )
     if done:
         finish(
-            total, bias, other, c, row, column, m, outputs, tl.program_id(2),
+            total, bias, scale, other, c, row, column, m, outputs, tl.program_id(2),
             what, clip_slope, clip_low, clip_high,
         )  # fmt: skip

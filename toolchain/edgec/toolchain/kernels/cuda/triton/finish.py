@@ -104,16 +104,20 @@ def join(total, work, counters, tile, tiles, part, parts, BM: tl.constexpr, BN: 
 
 
 @triton.jit
-def finished(total, bias, other, row, column, m, n, batch, what, clip_slope, clip_low, clip_high):
+def finished(
+    total, bias, scale, other, row, column, m, n, batch, what, clip_slope, clip_low, clip_high
+):  # fmt: skip
     """The tile at `row` and `column` of product number `batch`, [m, n], with what follows it.
 
-    By the bits of `what`, in this order: 1 adds `bias` [n], bits 8 to 11 are a `gate`, 2 adds
-    `other` [batch, m, n], 8 takes max(x, 0), 16 clips by the numbers of the call (before `other`
-    with 32, too); 4 is for who stores it.
+    By the bits of `what`, in this order: 1 adds `bias` [n], bits 8 to 11 are a `gate`, 64
+    multiplies by `scale` [n], 2 adds `other` [batch, m, n], 8 takes max(x, 0), 16 clips by the
+    numbers of the call (before `other` with 32, too); 4 is for who stores it.
     """
     if what & 1:
         total += tl.load(bias + column, mask=column < n, other=0.0).to(tl.float32)[None, :]
     total = gate(total, (what >> 8) & 15)
+    if what & 64:
+        total *= tl.load(scale + column, mask=column < n, other=0.0).to(tl.float32)[None, :]
     if (what & 48) == 48:
         total = clipped(total, clip_slope, clip_low, clip_high)
     if what & 2:
@@ -128,10 +132,12 @@ def finished(total, bias, other, row, column, m, n, batch, what, clip_slope, cli
 
 
 @triton.jit
-def finish(total, bias, other, c, row, column, m, n, batch, what, clip_slope, clip_low, clip_high):
+def finish(
+    total, bias, scale, other, c, row, column, m, n, batch, what, clip_slope, clip_low, clip_high
+):  # fmt: skip
     """Store a tile as `finished` gives it; in f32 by the bit 4 of `what`."""
     total = finished(
-        total, bias, other, row, column, m, n, batch, what, clip_slope, clip_low, clip_high
+        total, bias, scale, other, row, column, m, n, batch, what, clip_slope, clip_low, clip_high
     )
     fits = (row[:, None] < m) & (column[None, :] < n)
     at = row[:, None].to(tl.int64) * n + column[None, :] + batch.to(tl.int64) * m * n

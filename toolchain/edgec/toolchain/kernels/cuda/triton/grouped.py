@@ -10,7 +10,7 @@ __all__ = ["grouped"]
 
 @triton.jit
 def grouped(
-    x, w, bias, other, c, images, high, wide, channels, out_high, out_wide, outputs,
+    x, w, bias, scale, other, c, images, high, wide, channels, out_high, out_wide, outputs,
     inputs, each, taps_high, stride_high, stride_wide, dilation_high, dilation_wide,
     pad_high, pad_wide, what, clip_slope, clip_low, clip_high,
     TAPS_WIDE: tl.constexpr, VECTOR: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
@@ -47,6 +47,6 @@ def grouped(
                 weights = tl.load(w_at + k * outputs, mask=fits, other=0.0).to(tl.float32)
                 total += values * weights[None, :]
     finish(
-        total, bias, other, c, row, column, m, outputs, tl.program_id(2),
+        total, bias, scale, other, c, row, column, m, outputs, tl.program_id(2),
         what, clip_slope, clip_low, clip_high,
     )  # fmt: skip

@@ -10,7 +10,7 @@ __all__ = ["grouped_product"]
 
 @triton.jit
 def grouped_product(
-    x, w, bias, other, c, images, high, wide, channels, out_high, out_wide, outputs,
+    x, w, bias, scale, other, c, images, high, wide, channels, out_high, out_wide, outputs,
     inputs, each, taps, taps_wide, stride_high, stride_wide, dilation_high, dilation_wide,
     pad_high, pad_wide, what, clip_slope, clip_low, clip_high,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TOGETHER: tl.constexpr,
@@ -61,6 +61,6 @@ def grouped_product(
     # What belongs to the next block is stored by its own program.
     own_column = tl.max_contiguous(tl.multiple_of(tl.where(fits, column, outputs), VECTOR), VECTOR)
     finish(
-        total, bias, other, c, row, own_column, m, outputs, tl.full((), 0, tl.int32),
+        total, bias, scale, other, c, row, own_column, m, outputs, tl.full((), 0, tl.int32),
         what, clip_slope, clip_low, clip_high,
     )  # fmt: skip

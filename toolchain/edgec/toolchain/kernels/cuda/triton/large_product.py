@@ -10,7 +10,7 @@ __all__ = ["large_product"]
 
 @triton.jit
 def large_product(
-    a, b, bias, other, c, m, n, k, what, clip_slope, clip_low, clip_high,
+    a, b, bias, scale, other, c, m, n, k, what, clip_slope, clip_low, clip_high,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TRANSPOSED: tl.constexpr,
 ):  # fmt: skip
     """C = finish(A B) as in `product`, without batch, parts and f32 results.
@@ -48,7 +48,7 @@ def large_product(
             place = at_n + half * HALF
             column = place + tl.arange(0, HALF)
             part = finished(
-                part, bias, other, row, column, m, n, tl.full((), 0, tl.int32),
+                part, bias, scale, other, row, column, m, n, tl.full((), 0, tl.int32),
                 what, clip_slope, clip_low, clip_high,
             )  # fmt: skip
             c_tiles.store([at_m, place], part.to(c.dtype.element_ty))

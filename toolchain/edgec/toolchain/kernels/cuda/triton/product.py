@@ -10,7 +10,7 @@ __all__ = ["product"]
 
 @triton.jit
 def product(
-    a, b, bias, other, c, work, counters, m, n, k, k_part,
+    a, b, bias, scale, other, c, work, counters, m, n, k, k_part,
     heads, a_at, a_batch, a_head, a_row, a_inner, b_at, b_batch, b_head, b_column, b_inner,
     slot, what, clip_slope, clip_low, clip_high,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
@@ -71,6 +71,6 @@ def product(
         )
     if done:
         finish(
-            total, bias, other, c, row, column, m, n, batch,
+            total, bias, scale, other, c, row, column, m, n, batch,
             what, clip_slope, clip_low, clip_high,
         )  # fmt: skip
