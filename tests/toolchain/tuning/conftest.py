@@ -11,6 +11,7 @@ import pytest
 from edgec.runtime.golden import Golden, GoldenCall
 from edgec.targets import find
 from edgec.toolchain import Program, load_program
+from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.tuning.evaluate import Subject
 from edgec.toolchain.tuning.measure import Measured
 from edgec.toolchain.tuning.profile import Outcome, Trial
@@ -65,9 +66,14 @@ Verdict = Callable[[str, Settings], tuple[Outcome, float | None]]
 
 @dataclass(kw_only=True)
 class FakePool:
-    """A device on which `verdict` says how a candidate fares, and `kernel` how long a cut takes."""
+    """A device on which `verdict` says how a candidate fares, and `kernel` how long a cut takes.
+
+    `keys` are the kernels of a GPU, and `tile` says how long one takes.
+    """
 
     verdict: Verdict
+    keys: dict[str, int] = field(default_factory=dict)
+    tile: Callable[[str, Tile | None], float | None] = lambda key, tile: 1.0
     kernel: Callable[[Settings], dict[str, float] | None] = lambda settings: {}
     final: float = 0.9
     width: int = 1
@@ -96,6 +102,12 @@ class FakePool:
         self.names.append(name)
         outcome, ratio = self.verdict(name, settings)
         return Trial(name=name, settings=settings, outcome=outcome, ratio=ratio, seconds=ratio)
+
+    def _tiled(self) -> dict[str, int]:
+        return self.keys
+
+    def _tile_time(self, key: str, tile: Tile | None, left: float) -> float | None:
+        return self.tile(key, tile)
 
     def _kernel_times(self, settings: Settings, left: float) -> dict[str, float] | None:
         self.rounds += 1

@@ -29,6 +29,7 @@ from edgec.toolchain.early_refusals import TEXT
 from edgec.toolchain.fingerprint import fingerprint
 from edgec.toolchain.flags import command_line, compile_flags, without_tiling
 from edgec.toolchain.kernels.cpu.source.cut import Cut
+from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.load import load_program
 from edgec.toolchain.outside import FIRST_HALF, SECOND_HALF, Constant, Outside, unpack
 from edgec.toolchain.passes import refuse_unknown
@@ -105,6 +106,7 @@ class CompileOptions:
         disabled: names of edgec's passes to leave out (`edgec.toolchain.passes.CATALOGUE`).
         iree_args: passed on to iree-compile after edgec's own flags and the profile's.
         cuts: how kernels of edgec's own are cut, by `KernelKey`; they win over the profile's.
+        tiles: the same for kernels of GPUs.
         tuned: what `edgec tune` found for this program and target.
         check: run the golden answers where the device is present.
         cache: take and keep finished modules.
@@ -126,6 +128,7 @@ class CompileOptions:
     disabled: tuple[str, ...] = ()
     iree_args: tuple[str, ...] = ()
     cuts: Mapping[str, Cut] = field(default_factory=dict)
+    tiles: Mapping[str, Tile] = field(default_factory=dict)
     tuned: Profile | None = None
     check: bool = True
     cache: bool = True
@@ -148,6 +151,7 @@ class CompileOptions:
             disabled=tuple(sorted({*found.disabled, *self.disabled})),
             iree_args=(*found.iree_args, *self.iree_args),
             cuts={**found.cuts, **self.cuts},
+            tiles={**found.tiles, **self.tiles},
         )
 
 
@@ -162,6 +166,7 @@ class PassReport:
         validated: how many matches of each kind agree with their operations, if that was asked for.
         unvalidated: why other matches were not compared.
         kernels: what share of the work edgec's own kernels do; None for another dialect.
+        tiled: how many kernels of a GPU there are of each key that a tile is chosen by.
     """
 
     changes: Mapping[str, int]
@@ -170,6 +175,7 @@ class PassReport:
     validated: Mapping[str, int] = field(default_factory=dict)
     unvalidated: Sequence[str] = ()
     kernels: KernelShare | None = None
+    tiled: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def comparisons(self) -> tuple[str, ...]:
@@ -191,6 +197,7 @@ class PassReport:
             validated=value["validated"],
             unvalidated=value["unvalidated"],
             kernels=None if share is None else KernelShare.from_json(share),
+            tiled=value["tiled"],
         )
 
 
@@ -571,6 +578,7 @@ class _Job:
                         "narrow": narrow,
                         "disabled": list(settings.disabled),
                         "cuts": settings.to_json()["cuts"],
+                        "tiles": settings.to_json()["tiles"],
                         "validate": self.options.validate,
                         "f32": self.options.f32.value,
                     },
@@ -687,6 +695,7 @@ class _Job:
             json.dumps([fingerprint(), settings.level, settings.disabled, self.options.validate]),
             self.options.f32.value,
             json.dumps(settings.to_json()["cuts"]),
+            json.dumps(settings.to_json()["tiles"]),
             *self._outside_key(),
         )
 

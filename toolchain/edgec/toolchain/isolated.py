@@ -23,6 +23,7 @@ def _describe(arguments: Mapping[str, Any]) -> Any:
 def _prepare(arguments: Mapping[str, Any]) -> Any:
     from edgec.targets import Target
     from edgec.toolchain.kernels.cpu.source import Cut
+    from edgec.toolchain.kernels.gpu.tiles import Tile
     from edgec.toolchain.precision import F32
     from edgec.toolchain.prepare import prepare_file
     from edgec.toolchain.program import ProgramInfo
@@ -37,6 +38,7 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         narrow=bool(arguments["narrow"]),
         disabled=tuple(arguments["disabled"]),
         cuts={key: Cut.from_json(value) for key, value in arguments["cuts"].items()},
+        tiles={key: Tile.from_json(value) for key, value in arguments["tiles"].items()},
         validate=bool(arguments["validate"]),
         f32=F32(arguments["f32"]),
     )
@@ -47,6 +49,7 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         "validated": dict(prepared.validated),
         "unvalidated": list(prepared.unvalidated),
         "kernels": None if prepared.kernels is None else prepared.kernels.to_json(),
+        "tiled": dict(prepared.tiled),
     }
 
 

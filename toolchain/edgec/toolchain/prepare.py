@@ -6,6 +6,7 @@ This is what runs in a process of its own (`isolate`): the bindings may die on a
 import contextlib
 import functools
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from edgec.toolchain.describe import describe
 from edgec.toolchain.diagnostics import explain_unreadable, messages, shorten
 from edgec.toolchain.early_refusals import refuse_calls, refuse_doubles, refuse_operations
 from edgec.toolchain.kernels.cpu.source.cut import Cut
+from edgec.toolchain.kernels.gpu.tiles import Tile
+from edgec.toolchain.kernels.spec import Kernel
 from edgec.toolchain.match.validation import Validation, validating
 from edgec.toolchain.passes import Pass, Situation, passes_for
 from edgec.toolchain.precision import F32
@@ -39,6 +42,7 @@ class Prepared:
         validated: how many matches of each kind agree with their operations, if that was asked for.
         unvalidated: why other matches were not compared.
         kernels: what share of the work edgec's own kernels do; None for another dialect.
+        tiled: how many kernels there are of each key that a tile is chosen by.
     """
 
     seconds: Mapping[str, float]
@@ -47,6 +51,12 @@ class Prepared:
     validated: Mapping[str, int]
     unvalidated: tuple[str, ...]
     kernels: KernelShare | None
+    tiled: Mapping[str, int]
+
+
+def _tiled(situation: Situation) -> dict[str, int]:
+    outcomes = [answer.outcome for answer in situation.answers]
+    return dict(Counter(each.key for each in outcomes if isinstance(each, Kernel) and each.key))
 
 
 def describe_file(path: Path) -> ProgramInfo:
@@ -72,6 +82,7 @@ def prepare_file(
     narrow: bool = False,
     disabled: Collection[str] = (),
     cuts: Mapping[str, Cut] | None = None,
+    tiles: Mapping[str, Tile] | None = None,
     validate: bool = False,
     f32: F32 = F32.FULL,
 ) -> Prepared:
@@ -87,6 +98,7 @@ def prepare_file(
         narrow: compute 64-bit integers in 32 bits.
         disabled: names of passes to leave out.
         cuts: tiles for edgec's own kernels that were measured to be best, by kernel.
+        tiles: the same for kernels of GPUs, by key.
         f32: how products of f32 are computed, where the device has a choice.
         validate: compare each match with the operations it was read from (`match.description`).
 
@@ -117,6 +129,7 @@ def prepare_file(
         narrow=narrow,
         f32=f32,
         cuts=cuts or {},
+        tiles=tiles or {},
     )
     if situation.is_stablehlo:
         refuse_operations(module)
@@ -141,6 +154,7 @@ def prepare_file(
         validated=compared.same,
         unvalidated=tuple(compared.left),
         kernels=situation.kernels,
+        tiled=_tiled(situation),
     )
 
 

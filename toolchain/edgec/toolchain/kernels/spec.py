@@ -27,9 +27,15 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """A description is done by a kernel of edgec's own, by this name."""
+    """A description is done by a kernel of edgec's own.
+
+    Attributes:
+        name: the kernel's.
+        key: what its tile is known by from one compile to the next; empty where none is chosen.
+    """
 
     name: str
+    key: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

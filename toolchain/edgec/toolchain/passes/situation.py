@@ -9,6 +9,7 @@ from edgec.runtime.kernel_share import KernelShare
 from edgec.targets import Target
 from edgec.toolchain.ir.functions import entry_block, functions, inside
 from edgec.toolchain.kernels.cpu.source.cut import Cut
+from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.precision import F32
 from edgec.toolchain.program import Dialect, ProgramInfo
@@ -29,6 +30,7 @@ class Situation:
         narrow: compute 64-bit integers in 32 bits.
         f32: how products of f32 are computed, where the device has a choice.
         cuts: tiles for edgec's own kernels that were measured to be best, by kernel.
+        tiles: the same for kernels of GPUs, by key.
         answers: what the device's kernels said to each description that was found so far.
     """
 
@@ -40,6 +42,7 @@ class Situation:
     narrow: bool = False
     f32: F32 = F32.FULL
     cuts: Mapping[str, Cut] = field(default_factory=dict)
+    tiles: Mapping[str, Tile] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
 
     @property

@@ -29,6 +29,7 @@ from edgec.toolchain.compiling import (
     run_passes,
 )
 from edgec.toolchain.kernels.cpu.source import KernelKey
+from edgec.toolchain.kernels.gpu.tiles import Tile, parse_key
 from edgec.toolchain.program import Program
 from edgec.toolchain.tuning.measure import (
     Measured,
@@ -224,6 +225,57 @@ class Evaluator:
             )
         return _by_kernel(found)
 
+    def tiled(self) -> dict[str, int]:
+        """How many of the program's kernels have a tile to choose, by key."""
+        return dict(self._passes.tiled)
+
+    def tile_time(self, key: str, tile: Tile | None, left: float) -> float | None:
+        """Seconds that one product or convolution takes on the GPU, alone in a module.
+
+        Args:
+            key: which; one of `tiled`.
+            tile: how it is cut; the model's choice without.
+            left: seconds until the budget ends.
+
+        Returns:
+            The seconds; None if the time ran out.
+
+        Raises:
+            EdgecError: the module cannot be made, or does not run.
+        """
+        found = parse_key(key)
+        if found is None:
+            raise InputError(f"{key} is no product or convolution")
+        end = time.monotonic() + left
+        source = self._folder / f"{key}.mlir"
+        source.write_text(found.program)
+        with self._lock:
+            path = self._folder / f"{key}-{threading.get_ident()}.vmfb"
+        try:
+            if left <= 0 or self._stopped:
+                raise OutOfTime
+            compile_with_report(
+                source,
+                self._subject.target,
+                CompileOptions(
+                    output=path,
+                    tiles={} if tile is None else {key: tile},
+                    check=False,
+                    cache=False,
+                    timeout=left,
+                    progress=lambda _: self._watch(end),
+                ),
+            )
+        except OutOfTime:
+            return None
+        except CompileError:
+            if time.monotonic() >= end:
+                return None
+            raise
+        with self._device:
+            times = profile(path, device=self._subject.uri, calls=_PROFILED_CALLS)
+        return sum(each.minimum * each.count for each in times.dispatches) / times.calls
+
     def module(self, settings: Settings, end: float | None) -> Path:
         """The module of those settings, built when it is first asked for.
 
@@ -250,6 +302,7 @@ class Evaluator:
                     disabled=settings.disabled,
                     iree_args=settings.iree_args,
                     cuts=settings.cuts,
+                    tiles=settings.tiles,
                     # A target without 64-bit integers chooses between two forms by the check.
                     check=default or not self._subject.target.limits.i64,
                     cache=default,

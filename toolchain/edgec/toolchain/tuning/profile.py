@@ -17,7 +17,7 @@ from edgec.toolchain.tuning.settings import Settings
 __all__ = ["Outcome", "Profile", "Trial", "program_key"]
 
 _KIND = "edgec tuning profile"
-_SCHEMA = 1
+_SCHEMA = 2
 
 
 class Outcome(Enum):
@@ -91,7 +91,7 @@ class Profile:
             each, so their quotient is only near `gain`.
         gain: how many times faster the winner is than the default, measured in turns.
         trials: what was tried, in order.
-        cut_times: seconds of one dispatch, by kernel and by cut (JSON), the model's cut as "";
+        cut_times: seconds of one dispatch, by kernel and by cut or tile (JSON), the model's as "";
             infinite where it failed.
         spent: seconds of tuning, over all runs.
         finished: whether there was nothing left to try.

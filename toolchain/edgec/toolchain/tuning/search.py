@@ -7,6 +7,9 @@ its place only if it is clearly faster and right.
 Tiles are tried for all kernels at once: a round gives each kernel another cut in one module, whose
 dispatches are timed apart; the cuts that won are then one candidate like any other, and if that
 one loses, those of the longest kernels are tried one by one.
+
+Kernels of a GPU share code between sizes, so that their times cannot be told apart in a program.
+There each product and convolution is timed alone, the longest first by the model of cost.
 """
 
 import json
@@ -21,6 +24,7 @@ from typing import Any
 from edgec.runtime.errors import DeviceMissing, EdgecError, UsageError
 from edgec.toolchain.compiling import versions
 from edgec.toolchain.kernels.cpu.source import Cut, KernelKey, VectorUnit, vector_unit
+from edgec.toolchain.kernels.gpu.tiles import Tile, parse_key
 from edgec.toolchain.tuning.candidates import Move, moves_for
 from edgec.toolchain.tuning.cuts import cuts_for, split_cuts
 from edgec.toolchain.tuning.evaluate import Subject
@@ -28,6 +32,7 @@ from edgec.toolchain.tuning.measure import Measured
 from edgec.toolchain.tuning.pools import Pool
 from edgec.toolchain.tuning.profile import Outcome, Profile, Trial, program_key
 from edgec.toolchain.tuning.settings import Settings
+from edgec.toolchain.tuning.tiles import expected, tiles_for
 
 __all__ = ["News", "Tuned", "tune"]
 
@@ -139,7 +144,8 @@ class _Search:
         self._start(name, key, resume)
         interrupted = False
         try:
-            finished = self._moves(first=True) and self._kernels() and self._moves(first=False)
+            kernels = self._moves(first=True) and self._kernels() and self._tiles()
+            finished = kernels and self._moves(first=False)
             self._confirm()
             self._save(finished=finished)
         except KeyboardInterrupt:
@@ -251,6 +257,61 @@ class _Search:
             took = time.monotonic() - start
         return self._merge(keys) and complete
 
+    def _tiles(self) -> bool:
+        """Try tiles of a GPU's kernels, each kernel alone in a module; whether all were tried."""
+        counts: dict[str, int]
+        (counts,) = self._pool.run([("tiled", ())])
+        target = self._subject.target
+        keys = {text: found for text in counts if (found := parse_key(text)) is not None}
+        longest = sorted(keys, key=lambda text: -counts[text] * expected(keys[text], target))
+        complete = True
+        for text in longest[:_MOST_KERNELS]:
+            known = self._profile.cut_times.get(text, {})
+            # The first is the model's own choice.
+            others = tiles_for(keys[text], target)[1:]
+            candidates = [None, *others] if others else []
+            for tile in candidates:
+                name = "" if tile is None else _text(tile)
+                if name in known:
+                    continue
+                if self._room <= 0:
+                    complete = False
+                    break
+                if not self._time_tile(text, tile, name):
+                    return False
+        return self._merge_tiles(longest) and complete
+
+    def _time_tile(self, key: str, tile: Tile | None, name: str) -> bool:
+        """Time one tile; whether there was the time."""
+        self._say(f"a tile of {key}")
+        seconds: float | None
+        try:
+            (seconds,) = self._pool.run([("tile_time", (key, tile, self._room))])
+        except DeviceMissing:
+            raise
+        except EdgecError:
+            seconds = float("inf")
+        if seconds is None:
+            return False
+        self._note_cut(key, name, seconds)
+        self._tried += 1
+        self._save()
+        return True
+
+    def _merge_tiles(self, keys: list[str]) -> bool:
+        """Try the tiles that won, together, in the program itself."""
+        best = {key: text for key in keys if (text := self._best_text(key)) is not None}
+        winners = {key: Tile.from_json(json.loads(text)) for key, text in best.items()}
+        base = self._profile.winner
+        settings = replace(base, tiles={**base.tiles, **winners})
+        known = {trial.settings.key for trial in self._profile.trials}
+        if settings.key == base.key or settings.key in known:
+            return True
+        if self._room <= 0:
+            return False
+        (trial,) = self._try([("the best tiles of all kernels", settings)])
+        return trial is not None
+
     def _rounds(self, plan: dict[str, list[Cut]]) -> list[dict[str, Cut]]:
         """As many rounds as candidates are tried side by side, each with another cut for every
         kernel that has one left; what won so far is tried with other numbers of workgroups, too.
@@ -313,13 +374,17 @@ class _Search:
 
     def _best_cut(self, key: str) -> Cut | None:
         """The fastest cut of a kernel, if it is clearly faster than the model's."""
+        best = self._best_text(key)
+        return None if best is None else Cut.from_json(json.loads(best))
+
+    def _best_text(self, key: str) -> str | None:
+        """The same in JSON, of a cut or a tile."""
         times = self._profile.cut_times.get(key, {})
         if "" not in times or len(times) < 2:
             return None
         best = min(times, key=lambda cut: times[cut])
-        if best == "" or times[best] > _CUT_FASTER * times[""]:
-            return None
-        return Cut.from_json(json.loads(best))
+        slower = best == "" or times[best] > _CUT_FASTER * times[""]
+        return None if slower else best
 
     def _merge(self, keys: list[str]) -> bool:
         """Try the cuts that won, together; if that is no gain, the largest of them one by one."""
@@ -430,7 +495,7 @@ def _cuts(key: str, unit: VectorUnit) -> list[Cut]:
     return [] if parsed is None else cuts_for(parsed, unit)
 
 
-def _text(cut: Cut) -> str:
+def _text(cut: Cut | Tile) -> str:
     return json.dumps(cut.to_json(), sort_keys=True)
 
 

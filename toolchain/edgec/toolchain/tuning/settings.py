@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edgec.toolchain.kernels.cpu.source.cut import Cut
+from edgec.toolchain.kernels.gpu.tiles import Tile
 
 __all__ = ["Settings"]
 
@@ -19,12 +20,14 @@ class Settings:
         disabled: names of edgec's passes that are left out, sorted.
         iree_args: flags for iree-compile after edgec's own.
         cuts: how kernels of edgec's own are cut, by `KernelKey`.
+        tiles: the same for kernels of GPUs, by `ProductKey` or `ConvolutionKey`.
     """
 
     level: int = 2
     disabled: tuple[str, ...] = ()
     iree_args: tuple[str, ...] = ()
     cuts: Mapping[str, Cut] = field(default_factory=dict)
+    tiles: Mapping[str, Tile] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -36,8 +39,9 @@ class Settings:
         words = [f"-O{self.level}"] if self.level != Settings.level else []
         words += [f"--disable-pass={name}" for name in self.disabled]
         words += [f"--iree-arg={argument}" for argument in self.iree_args]
-        if self.cuts:
-            words.append(f"{len(self.cuts)} kernel{'s' if len(self.cuts) > 1 else ''} cut anew")
+        count = len(self.cuts) + len(self.tiles)
+        if count:
+            words.append(f"{count} kernel{'s' if count > 1 else ''} cut anew")
         return words
 
     def to_json(self) -> dict[str, Any]:
@@ -47,6 +51,7 @@ class Settings:
             "disabled": list(self.disabled),
             "iree_args": list(self.iree_args),
             "cuts": {key: cut.to_json() for key, cut in sorted(self.cuts.items())},
+            "tiles": {key: tile.to_json() for key, tile in sorted(self.tiles.items())},
         }
 
     @classmethod
@@ -61,4 +66,5 @@ class Settings:
             disabled=tuple(str(name) for name in value["disabled"]),
             iree_args=tuple(str(argument) for argument in value["iree_args"]),
             cuts={str(key): Cut.from_json(cut) for key, cut in value["cuts"].items()},
+            tiles={str(key): Tile.from_json(tile) for key, tile in value["tiles"].items()},
         )

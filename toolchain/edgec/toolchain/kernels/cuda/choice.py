@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from edgec.targets import Gpu
 from edgec.toolchain.kernels.cuda.variants import Constant
+from edgec.toolchain.kernels.gpu.tiles import Tile
 
-__all__ = ["Choice", "choose"]
+__all__ = ["Choice", "choose", "ranked"]
 
 _COUNTED_TILES = 128
 _CLOCK = 1980
@@ -105,9 +106,14 @@ class Choice:
     time: float
 
     @property
-    def tile(self) -> dict[str, Constant]:
-        """The constants of a kernel that say its tile."""
+    def constants(self) -> dict[str, Constant]:
+        """Those of a kernel that say its tile."""
         return {"BM": self.rows, "BN": self.columns, "BK": self.inner}
+
+    @property
+    def tile(self) -> Tile:
+        """What names it in a profile."""
+        return Tile(form=self.form, parts=self.parts)
 
 
 def choose(
@@ -118,8 +124,28 @@ def choose(
     taps: int = 0,
     f32: bool = False,
     large: bool = False,
+    wanted: Tile | None = None,
 ) -> Choice:
-    """The choice for [m, k] times [k, n].
+    """The choice for [m, k] times [k, n]: what was measured to be best, if there is such a one.
+
+    Args:
+        wanted: the tile that was measured to be best.
+        gpu, sizes, batch, taps, f32, large: see `ranked`.
+    """
+    found = ranked(gpu, sizes, batch=batch, taps=taps, f32=f32, large=large)
+    return next((choice for choice in found if choice.tile == wanted), found[0])
+
+
+def ranked(
+    gpu: Gpu,
+    sizes: tuple[int, int, int],
+    *,
+    batch: int = 1,
+    taps: int = 0,
+    f32: bool = False,
+    large: bool = False,
+) -> list[Choice]:
+    """All choices for [m, k] times [k, n], those expected to be quick first.
 
     Args:
         gpu: what is known of the device.
@@ -171,4 +197,4 @@ def choose(
                     time=time,
                 )
             )
-    return min(found, key=lambda choice: choice.time)
+    return sorted(found, key=lambda choice: choice.time)

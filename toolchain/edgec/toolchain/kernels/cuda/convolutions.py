@@ -12,7 +12,7 @@ from edgec.toolchain.kernels.cuda.grouped import place_grouped
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.cuda.products import LEAST_WORK, NOT_SPLIT
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.gpu.rows import read_rows
+from edgec.toolchain.kernels.gpu.rows import read_rows, window_key
 from edgec.toolchain.kernels.gpu.tails import find_finish
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin
 from edgec.toolchain.match.convolution import Convolution, read_convolution
@@ -45,7 +45,9 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
     with ir.InsertionPoint(tail.last.owner.operation):
         c = found.gathered(_MULTIPLE)
         sizes = (c.rows, c.outputs, c.inputs)
-        choice = choose(library.gpu, sizes, taps=c.taps, f32=str(element) == "f32")
+        key = str(window_key(conv))
+        wanted = library.tiles.get(key)
+        choice = choose(library.gpu, sizes, taps=c.taps, f32=str(element) == "f32", wanted=wanted)
         split = choice.parts > 1
         room = choice.tiles * choice.parts * choice.rows * choice.columns
         work = {"work": ir.RankedTensorType.get([room], ir.F32Type.get())}
@@ -60,8 +62,7 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
                 reads={
                     "x": c.image,
                     "w": c.weight,
-                    "bias": tail.bias or c.image,
-                    "other": tail.other or c.image,
+                    **tail.reads(c.image),
                 },
                 writes={"c": last, **(work if split else {})},
                 numbers={
@@ -76,7 +77,7 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
                     **{"pad_high": c.pads[0], "pad_wide": c.pads[2]},
                 },
                 constants={
-                    **choice.tile,
+                    **choice.constants,
                     "SPLIT": split,
                     "PRECISION": library.precision,
                     **({} if split else NOT_SPLIT),
@@ -88,4 +89,4 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
         if isinstance(results, Declined):
             return results
         replace(tail.last, results[0])
-    return Kernel(name=f"convolution_{choice.form}_{element}")
+    return Kernel(name=f"convolution_{choice.form}_{element}", key=key)

@@ -31,6 +31,7 @@ from edgec.toolchain.kernels.cuda.prebuilt import Prebuilt
 from edgec.toolchain.kernels.cuda.triton_compiler import TritonCompiler, has_triton
 from edgec.toolchain.kernels.cuda.variants import FAMILIES, Constant, Variant
 from edgec.toolchain.kernels.gpu.dispatches import Binary, Dispatches
+from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers, Declined
 
 __all__ = ["Binaries", "Launch", "Library"]
@@ -90,7 +91,7 @@ class Library(Dispatches):
         precision: how f32 is multiplied, in Triton's words.
         answers: what became of each description.
         launches: what was called, in order.
-        answers: what became of each description.
+        tiles: those that were measured to be best, by key.
     """
 
     def __init__(
@@ -100,13 +101,14 @@ class Library(Dispatches):
         binaries: Binaries | None = None,
         answers: Answers | None = None,
         precision: str = "tf32x3",
+        tiles: Mapping[str, Tile] | None = None,
     ) -> None:
         super().__init__(module, "ptx", '"cuda", "cuda-nvptx-fb"')
         self.gpu = gpu
         self.precision = precision
         self.answers = answers or Answers()
         self.launches: list[Launch] = []
-        self.answers = answers or Answers()
+        self.tiles = tiles or {}
         self._binaries = binaries or (TritonCompiler() if has_triton() else Prebuilt())
         self._zeros: dict[Any, tuple[Any, int]] = {}
 

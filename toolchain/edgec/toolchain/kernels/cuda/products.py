@@ -15,6 +15,7 @@ from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.cuda.variants import Constant
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.tails import Finish, find_finish
+from edgec.toolchain.kernels.gpu.tiles import ProductKey
 from edgec.toolchain.kernels.spec import Declined, Kernel, Work
 from edgec.toolchain.match.description import validate
 from edgec.toolchain.match.matrix_product import MatrixProduct, Side, read_product
@@ -40,25 +41,36 @@ def rewrite_product(op: Any, library: Library) -> None:
         library.answers.record(op, str(found), found.work, Declined(reason=reason))
         return
     tail = find_finish(found.value, _element(found.element), found.n, library.answers, scales=True)
+    key = ProductKey(
+        batch=found.count,
+        m=found.m,
+        k=found.k,
+        n=found.n,
+        layout=_layout(found),
+        element=found.element,
+    )
     choice = choose(
         library.gpu,
         (found.m, found.n, found.k),
         batch=found.count,
         f32=found.element == "f32",
         large=library.has_descriptors and _is_large(found, tail),
+        wanted=library.tiles.get(str(key)),
     )
     validate(found, "product")
     with ir.InsertionPoint(tail.last.owner.operation):
         kind = element_type(tail.last)
         flat = ir.RankedTensorType.get([found.count, found.m, found.n], kind)
         reads = {"a": found.left.value, "b": found.right.value}
-        reads |= {"bias": tail.bias or found.left.value, "other": tail.other or found.left.value}
+        reads |= tail.reads(found.left.value)
         launch = _large if choice.form == "large" else _tiled
         results = library.call(launch(found, choice, reads, flat, tail.folded, library))
         if isinstance(results, Declined):
             library.answers.record(op, str(found), found.work, results)
             return
-        library.answers.record(op, str(found), found.work, Kernel(name=f"product {choice.form}"))
+        library.answers.record(
+            op, str(found), found.work, Kernel(name=f"product {choice.form}", key=str(key))
+        )
         replace(tail.last, results[0])
 
 
@@ -124,10 +136,8 @@ def _tiled(
         "ROWS": _GROUP if found.left.own == 1 and found.m % _GROUP == 0 else 1,
         "COLUMNS": _GROUP if found.right.own == 1 and found.n % _GROUP == 0 else 1,
     }
-    word = "t" if found.left.inner != 1 else "n"
-    word += "t" if found.right.inner == 1 else "n"
     return Launch(
-        name=f"product_{word}_{choice.form}_{found.element}",
+        name=f"product_{_layout(found)}_{choice.form}_{found.element}",
         source="product",
         grid=(choice.tiles, choice.parts, found.count),
         warps=choice.warps,
@@ -137,7 +147,7 @@ def _tiled(
         numbers=numbers,
         folded=after,
         constants={
-            **choice.tile,
+            **choice.constants,
             **constants,
             **grouped,
             "SPLIT": split,
@@ -151,6 +161,12 @@ def _tiled(
         },
         counters=choice.tiles if split else 0,
     )
+
+
+def _layout(found: MatrixProduct) -> str:
+    """How both sides lie: `n` as [m, k] and [k, n], `t` turned."""
+    left = "t" if found.left.inner != 1 else "n"
+    return left + ("t" if found.right.inner == 1 else "n")
 
 
 def _steps(letter: str, own: str, side: Side) -> dict[str, int]:
@@ -184,6 +200,6 @@ def _large(
         writes={"c": result},
         numbers={"m": found.m, "n": found.n, "k": found.k},
         folded=after,
-        constants={**choice.tile, "TRANSPOSED": turned},
+        constants={**choice.constants, "TRANSPOSED": turned},
         multiples={"n": _GROUP, "k": _GROUP},
     )

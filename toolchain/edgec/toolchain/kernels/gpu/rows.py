@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from edgec.toolchain.ir.write import shape
+from edgec.toolchain.kernels.gpu.tiles import ConvolutionKey
 from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.match.convolution import Convolution
 from edgec.toolchain.match.product import gather_rows, is_plain
 
-__all__ = ["Rows", "read_rows"]
+__all__ = ["Rows", "read_rows", "window_key"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,3 +117,20 @@ def read_rows(conv: Convolution, op: Any, multiple: int, least: int) -> Rows | D
     if max(math.prod(shape(v)) for v in (*conv.operands, conv.value)) >= 2**31:
         return Declined(reason="more than 2^31 elements")
     return found
+
+
+def window_key(conv: Convolution) -> ConvolutionKey:
+    """What a convolution's tile is known by; of one that `read_rows` takes."""
+    down, across = conv.axes
+    return ConvolutionKey(
+        images=conv.batch,
+        high=down.size,
+        wide=across.size,
+        channels=conv.inner,
+        window=(down.window, across.window),
+        outputs=conv.outputs,
+        out=(down.out, across.out),
+        strides=(down.stride, across.stride),
+        pads=(down.low, across.low),
+        element=conv.elements[0],
+    )

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from edgec.targets import Gpu
+from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.vulkan.forms import MATRIX_FORMS, SUM_FORMS, ProductForm
 
-__all__ = ["Choice", "choose"]
+__all__ = ["Choice", "choose", "ranked"]
 
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 _CLOCK = 1980
@@ -41,6 +42,11 @@ class Choice:
     inside: int
     time: float
 
+    @property
+    def tile(self) -> Tile:
+        """What names it in a profile."""
+        return Tile(form=self.word, parts=self.parts)
+
 
 def choose(
     gpu: Gpu,
@@ -49,8 +55,27 @@ def choose(
     batch: int = 1,
     matrix: bool = False,
     without: str = "",
+    wanted: Tile | None = None,
 ) -> Choice:
-    """The choice for `batch` products of [m, k] and [k, n].
+    """The choice for a product: what was measured to be best, if there is such a one.
+
+    Args:
+        wanted: the tile that was measured to be best.
+        gpu, sizes, batch, matrix, without: see `ranked`.
+    """
+    found = ranked(gpu, sizes, batch=batch, matrix=matrix, without=without)
+    return next((choice for choice in found if choice.tile == wanted), found[0])
+
+
+def ranked(
+    gpu: Gpu,
+    sizes: tuple[int, int, int],
+    *,
+    batch: int = 1,
+    matrix: bool = False,
+    without: str = "",
+) -> list[Choice]:
+    """All choices for `batch` products of [m, k] and [k, n], those expected to be quick first.
 
     Args:
         gpu: what is known of the device.
@@ -58,9 +83,6 @@ def choose(
         batch: how many such products.
         matrix: whether to use matrix units; n and k are multiples of 8 then.
         without: a form that the operation has no kernel of.
-
-    Raises:
-        ValueError: nothing fits what a workgroup of the GPU may share.
     """
     forms: Mapping[str, ProductForm] = MATRIX_FORMS if matrix else SUM_FORMS
     found = [
@@ -69,7 +91,7 @@ def choose(
         if word != without and form.shared <= gpu.shared_memory
         for choice in _choices(gpu, word, form, sizes, batch)
     ]
-    return min(found, key=lambda choice: choice.time)
+    return sorted(found, key=lambda choice: choice.time)
 
 
 def _choices(

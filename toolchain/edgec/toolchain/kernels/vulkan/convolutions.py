@@ -8,7 +8,7 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.gpu.rows import read_rows
+from edgec.toolchain.kernels.gpu.rows import read_rows, window_key
 from edgec.toolchain.kernels.gpu.tails import find_finish
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin
 from edgec.toolchain.kernels.vulkan.choice import choose
@@ -42,7 +42,9 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
     tail = find_finish(found.value, element, found.outputs, library.answers)
     inside = found.gathered_inside(multiple)
     sizes = (found.rows, found.outputs, inside)
-    choice = choose(library.gpu, sizes, matrix=str(element) == "f16")
+    key = str(window_key(conv))
+    wanted = library.tiles.get(key)
+    choice = choose(library.gpu, sizes, matrix=str(element) == "f16", wanted=wanted)
     if choice.tiles > MOST_TILES:
         return Declined(reason=f"{choice.tiles} tiles")
     validate(conv, "convolution")
@@ -60,4 +62,4 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
         if isinstance(total, Declined):
             return total
         replace(tail.last, total)
-    return Kernel(name=f"convolution_{choice.word}_{element}")
+    return Kernel(name=f"convolution_{choice.word}_{element}", key=key)

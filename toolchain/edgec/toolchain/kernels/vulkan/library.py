@@ -14,6 +14,7 @@ from edgec.targets import Gpu
 from edgec.toolchain.ir import write
 from edgec.toolchain.kernels.gpu.dispatches import Binary, Dispatches
 from edgec.toolchain.kernels.gpu.tails import Finish
+from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers, Declined
 from edgec.toolchain.kernels.vulkan import shaders
 from edgec.toolchain.kernels.vulkan.choice import Choice
@@ -48,6 +49,7 @@ class Library(Dispatches):
     Attributes:
         gpu: what is known of it.
         answers: what became of each description.
+        tiles: those that were measured to be best, by key.
     """
 
     def __init__(
@@ -56,10 +58,12 @@ class Library(Dispatches):
         gpu: Gpu,
         binaries: Binaries | None = None,
         answers: Answers | None = None,
+        tiles: Mapping[str, Tile] | None = None,
     ) -> None:
         super().__init__(module, "spv", '"vulkan-spirv", "vulkan-spirv-fb"')
         self.gpu = gpu
         self.answers = answers or Answers()
+        self.tiles = tiles or {}
         self._binaries = binaries or _binaries()
 
     def multiple(self, element: Any) -> int:

@@ -9,6 +9,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.tails import find_finish
+from edgec.toolchain.kernels.gpu.tiles import ProductKey
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin, Work
 from edgec.toolchain.kernels.vulkan.choice import choose
 from edgec.toolchain.kernels.vulkan.library import Library
@@ -50,7 +51,19 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
     if max(m * k, k * n, m * n) * batch >= 2**31 or batch > MOST_TILES:
         return Declined(reason="2^31 elements or more")
     # Thin tiles of halves were right in convolutions on a GPU; in products nobody has looked.
-    choice = choose(library.gpu, (m, n, k), batch=batch, matrix=halves, without="thin")
+    key = str(
+        ProductKey(
+            batch=batch, m=m, k=k, n=n, layout="nt" if turned else "nn", element=str(element)
+        )
+    )
+    choice = choose(
+        library.gpu,
+        (m, n, k),
+        batch=batch,
+        matrix=halves,
+        without="thin",
+        wanted=library.tiles.get(key),
+    )
     if choice.tiles > MOST_TILES:
         return Declined(reason=f"{choice.tiles} tiles")
     tail = find_finish(value, element, n, library.answers)
@@ -61,4 +74,4 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
         if isinstance(total, Declined):
             return total
         replace(tail.last, total)
-    return Kernel(name=f"{name}_{choice.word}_{element}")
+    return Kernel(name=f"{name}_{choice.word}_{element}", key=key)

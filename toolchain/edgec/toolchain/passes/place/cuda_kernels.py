@@ -1,9 +1,11 @@
 """Products, convolutions, attention and norms as kernels of edgec's own on NVIDIA GPUs."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from edgec.targets import Backend, Gpu
+from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -32,6 +34,7 @@ class CudaKernels:
 
     gpu: Gpu
     answers: Answers = field(default_factory=Answers)
+    tiles: Mapping[str, Tile] = field(default_factory=dict)
     f32: F32 = F32.FULL
 
     name = "cuda-kernels"
@@ -45,7 +48,7 @@ class CudaKernels:
         gpu = target.gpu
         if not fits or gpu is None or not gpu.kernels:
             return None
-        return cls(gpu=gpu, answers=situation.answers, f32=situation.f32)
+        return cls(gpu=gpu, answers=situation.answers, f32=situation.f32, tiles=situation.tiles)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
@@ -55,6 +58,8 @@ class CudaKernels:
         from edgec.toolchain.kernels.cuda.placing import place_kernels
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            library = Library(module, self.gpu, answers=self.answers, precision=self.f32.triton)
+            library = Library(
+                module, self.gpu, answers=self.answers, precision=self.f32.triton, tiles=self.tiles
+            )
             place_kernels(module, library)
             return library.calls

@@ -1,9 +1,11 @@
 """Products, convolutions and attention as kernels of edgec's own on GPUs through Vulkan."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from edgec.targets import Backend, Gpu
+from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -34,6 +36,7 @@ class VulkanKernels:
 
     gpu: Gpu
     answers: Answers = field(default_factory=Answers)
+    tiles: Mapping[str, Tile] = field(default_factory=dict)
 
     name = "vulkan-kernels"
     purpose = Purpose.SPEED
@@ -47,7 +50,7 @@ class VulkanKernels:
         needed = {"stablehlo.dot_general", "stablehlo.convolution"} & situation.operations
         if not fits or gpu is None or not gpu.kernels or not needed:
             return None
-        return cls(gpu=gpu, answers=situation.answers)
+        return cls(gpu=gpu, answers=situation.answers, tiles=situation.tiles)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
@@ -62,7 +65,7 @@ class VulkanKernels:
         from edgec.toolchain.match.product import top_operations
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            library = Library(module, self.gpu, answers=self.answers)
+            library = Library(module, self.gpu, answers=self.answers, tiles=self.tiles)
             for op in top_operations(module, "stablehlo.dot_general"):
                 place_attention(op, library)
             for name in ROOTS:
