@@ -121,3 +121,17 @@ def test_rotary_embeddings_are_slices_and_products_alone() -> None:
     left = {each.what.partition(" to ")[0]: each.count for each in share.left}
     # Tables of angles are worked out once, no part of a call.
     assert left == {"multiply": 2, "add": 1, "slice": 2, "concatenate": 1, "negate": 1}
+
+
+def test_parts_written_over(replay: Replay) -> None:
+    def forward(x: torch.Tensor, part: torch.Tensor) -> list[torch.Tensor]:
+        rows, columns, every, one, masked = (x.clone() for _ in range(5))
+        rows[1:3] = part
+        columns[:, -2:] = 7.0
+        every[1::2] = part
+        one[:, -2] = part[0, 0]
+        masked[masked[:, 0] > 0] = 5.0
+        return [rows, columns, every, one, masked]
+
+    torch.manual_seed(0)
+    assert replay(export(Of(forward), (torch.randn(5, 6), torch.randn(2, 6)))) == 0

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from edgec.exporters.from_torch.antialias import antialiased
+from edgec.exporters.from_torch.parts import as_strided, index_put, select_scatter, slice_scatter
 from edgec.exporters.from_torch.resampling import resampling
 
 __all__ = ["decompositions"]
@@ -38,7 +39,10 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
     table |= antialiased()
     table |= {
         aten.addmm.default: _addmm,
-        aten.as_strided.default: _as_strided,
+        aten.index_put.default: index_put,
+        aten.select_scatter.default: select_scatter,
+        aten.slice_scatter.default: slice_scatter,
+        aten.as_strided.default: as_strided,
         aten.var_mean.correction: _var_mean,
         aten.var.correction: _var,
         aten.fmod.Scalar: _fmod,
@@ -55,36 +59,6 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
         aten.fft_fft2.default: _fft2,
     }
     return table
-
-
-def _as_strided(
-    x: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Any:
-    """torch-mlir computes an index for each element (Longformer's windows took it over 10 GB).
-
-    Here whole rows are taken: as many of the last axes as lie together in memory.
-    """
-    import torch
-
-    order = sorted(range(x.ndim), key=lambda axis: -x.stride(axis))
-    rows = x.permute(order)
-    offset = x.storage_offset() if storage_offset is None else storage_offset
-    numbers = (*size, *stride, offset, *x.shape)
-    known = all(isinstance(number, int) for number in numbers)
-    if not known or not rows.is_contiguous() or x.storage_offset():
-        return NotImplemented
-    inner, outer = 1, len(size)
-    steps = [offset, *stride]
-    while outer and stride[outer - 1] == inner:
-        longer = inner * size[outer - 1]
-        if any(step % longer for step in steps[:outer]) or x.numel() % longer:
-            break
-        inner, outer = longer, outer - 1
-    place = torch.full((), offset // inner, dtype=torch.int64, device=x.device)
-    for count, step in zip(size[:outer], stride[:outer], strict=True):
-        place = place.unsqueeze(-1) + torch.arange(count, device=x.device) * (step // inner)
-    found = rows.reshape(-1, inner).index_select(0, place.reshape(-1))
-    return found.reshape(list(size))
 
 
 def _addmm(bias: Any, left: Any, right: Any, beta: Any = 1, alpha: Any = 1) -> Any:
