@@ -1,7 +1,7 @@
 import pytest
 
 from edgec.runtime.errors import TargetError
-from edgec.targets import Backend, Target, catalogue
+from edgec.targets import Backend, ByteProducts, Target, Vectors, catalogue
 
 WHOLE = """
 name = "cpu:test"
@@ -16,6 +16,13 @@ flags = ["--x"]
 triple = "aarch64-unknown-linux-gnu"
 features = ["+dotprod"]
 requires = ["dotprod"]
+
+[[cpu.vectors]]
+lanes = 4
+registers = 32
+
+[[cpu.byte_products]]
+signed = true
 
 [limits]
 stack = 65536
@@ -35,6 +42,8 @@ def test_a_target_file_gives_every_field():
     assert target.cpu.triple == "aarch64-unknown-linux-gnu"
     assert target.cpu.features == ("+dotprod",)
     assert target.required_features == ("dotprod",)
+    assert target.cpu.vectors == (Vectors(lanes=4, registers=32),)
+    assert target.cpu.byte_products == (ByteProducts(signed=True),)
     assert target.limits.stack == 65536
     assert target.limits.f64
     assert target.data_tiling
@@ -73,3 +82,14 @@ def test_spirv_is_a_fact_of_the_target():
         Backend.VULKAN,
         Backend.METAL,
     }
+
+
+def test_registers_without_lanes_are_refused():
+    with pytest.raises(TargetError, match="lanes"):
+        Target.from_toml(WHOLE.replace("lanes = 4", "lanes = 1"))
+
+
+def test_each_processor_that_has_vectors_says_so():
+    plain = {"cpu:riscv64", "wasm:plain"}
+    processors = [target for target in catalogue() if target.cpu is not None]
+    assert {t.name for t in processors if t.cpu and not t.cpu.vectors} == plain

@@ -1,16 +1,18 @@
 """What a device is: names to facts, one TOML file a target."""
 
 from edgec.targets.catalogue import PRESETS, catalogue, expand, find
-from edgec.targets.target import Backend, Cpu, Gpu, Limits, Note, Target
+from edgec.targets.target import Backend, ByteProducts, Cpu, Gpu, Limits, Note, Target, Vectors
 
 __all__ = [
     "PRESETS",
     "Backend",
+    "ByteProducts",
     "Cpu",
     "Gpu",
     "Limits",
     "Note",
     "Target",
+    "Vectors",
     "catalogue",
     "expand",
     "find",

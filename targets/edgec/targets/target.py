@@ -2,13 +2,13 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any, TypeVar
 
 from edgec.runtime.errors import TargetError
 
-__all__ = ["Backend", "Cpu", "Gpu", "Limits", "Note", "Target"]
+__all__ = ["Backend", "ByteProducts", "Cpu", "Gpu", "Limits", "Note", "Target", "Vectors"]
 
 T = TypeVar("T")
 
@@ -24,6 +24,47 @@ class Backend(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Vectors:
+    """The vector registers that code for a processor uses.
+
+    Attributes:
+        machines: the architectures that it is said of, as the system names them; any if empty.
+        features: what such a processor must have, as Linux names it (for the machine that compiles;
+            other targets say what they have).
+        lanes: f32 values in one register.
+        registers: how many registers there are.
+        fused: whether multiply and add are one instruction.
+        broadcasts: whether an arithmetic instruction can take one f32 in memory for all lanes.
+    """
+
+    machines: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    lanes: int
+    registers: int
+    fused: bool = True
+    broadcasts: bool = False
+
+    def __post_init__(self) -> None:
+        if self.lanes < 2 or self.registers < 2:
+            raise TargetError(f"vectors have more than {self.lanes} lanes and {self.registers}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByteProducts:
+    """An instruction that multiplies bytes four by four and sums them in i32.
+
+    Attributes:
+        machines, features: as for `Vectors`.
+        signed: whether the values are bytes from -128 to 127; otherwise from 0 to 255. Weights are
+            always signed.
+    """
+
+    machines: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    signed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cpu:
     """A processor as LLVM names it.
 
@@ -34,6 +75,8 @@ class Cpu:
         abi: the value of `-mabi`, where the triple alone is ambiguous.
         requires: the features a machine must have to run the code, in LLVM's spelling; what the
             triple itself guarantees (SSE2, NEON on arm64) is left out.
+        vectors: its vector registers; of several, the first whose processor it is.
+        byte_products: its instruction for products of bytes, likewise.
     """
 
     triple: str = ""
@@ -41,6 +84,8 @@ class Cpu:
     features: tuple[str, ...] = ()
     abi: str = ""
     requires: tuple[str, ...] = ()
+    vectors: tuple[Vectors, ...] = ()
+    byte_products: tuple[ByteProducts, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,7 +230,7 @@ class Target:
         try:
             nested: dict[str, Any] = {
                 "backend": Backend(table.pop("backend")),
-                "cpu": _table(Cpu, table.pop("cpu")) if "cpu" in table else None,
+                "cpu": _cpu(table.pop("cpu")) if "cpu" in table else None,
                 "gpu": _table(Gpu, table.pop("gpu")) if "gpu" in table else None,
                 "limits": _table(Limits, table.pop("limits", {})),
                 "notes": tuple(_table(Note, note) for note in table.pop("notes", ())),
@@ -197,6 +242,13 @@ class Target:
 
 def _tuples(table: Mapping[str, Any]) -> dict[str, Any]:
     return {k: tuple(v) if isinstance(v, list) else v for k, v in table.items()}
+
+
+def _cpu(table: Mapping[str, Any]) -> Cpu:
+    known = dict(table)
+    vectors = tuple(_table(Vectors, each) for each in known.pop("vectors", ()))
+    products = tuple(_table(ByteProducts, each) for each in known.pop("byte_products", ()))
+    return replace(_table(Cpu, known), vectors=vectors, byte_products=products)
 
 
 def _table(kind: type[T], table: Mapping[str, Any]) -> T:

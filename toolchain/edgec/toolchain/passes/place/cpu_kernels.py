@@ -13,7 +13,6 @@ from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["CpuKernels"]
 
-_STACK = 262144
 _SCRATCH_SHARE = 8
 """Of the stack, scores of attention take this part: more would leave the first-level cache."""
 
@@ -57,7 +56,7 @@ class CpuKernels:
     """
 
     unit: VectorUnit
-    scratch: int = _STACK // _SCRATCH_SHARE
+    scratch: int = 32768
     cuts: Mapping[str, Cut] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
 
@@ -72,7 +71,7 @@ class CpuKernels:
             return None
         if not situation.operations & {"stablehlo.convolution", "stablehlo.dot_general"}:
             return None
-        stack = situation.target.limits.stack or _STACK
+        stack = situation.target.limits.stack
         return cls(
             unit=unit,
             scratch=stack // _SCRATCH_SHARE,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from edgec.targets import Target
-from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit, processor, vector_unit
+from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit, first_of, vector_unit
 
 __all__ = ["DotUnit", "dot_unit"]
 
@@ -51,13 +51,6 @@ class DotUnit:
 
 def dot_unit(target: Target) -> DotUnit | None:
     """The target's instruction; None where it has none, or it is not known."""
-    unit, known = vector_unit(target), processor(target)
-    if unit is None or known is None:
-        return None
-    machine, features = known
-    match machine:
-        case "x86_64" | "amd64" | "AMD64" if features & {"avx512vnni", "avx512_vnni"}:
-            return DotUnit(vectors=unit, signed=False)
-        case "aarch64" | "arm64" if features & {"dotprod", "asimddp"}:
-            return DotUnit(vectors=unit, signed=True)
-    return None
+    unit = vector_unit(target)
+    found = first_of(target.cpu.byte_products, target) if target.cpu else None
+    return None if unit is None or found is None else DotUnit(vectors=unit, signed=found.signed)

@@ -2,13 +2,17 @@
 
 import platform
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
-from edgec.targets import Backend, Target
+from edgec.targets import Backend, ByteProducts, Target, Vectors
 
-__all__ = ["VectorUnit", "processor", "vector_unit"]
+__all__ = ["VectorUnit", "first_of", "vector_unit"]
+
+_Facts = TypeVar("_Facts", Vectors, ByteProducts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,44 +34,32 @@ class VectorUnit:
 
 def vector_unit(target: Target) -> VectorUnit | None:
     """What the target's code may use; None where it has no vectors, or they are not known."""
-    known = processor(target)
-    return None if known is None else _unit(*known)
-
-
-def processor(target: Target) -> tuple[str, frozenset[str]] | None:
-    """The target's architecture and CPU features, as LLVM or Linux names them; None for a GPU."""
-    cpu = target.cpu
-    if cpu is None or target.backend is not Backend.CPU:
+    found = first_of(target.cpu.vectors, target) if target.cpu else None
+    if found is None:
         return None
-    features = {*cpu.requires, *(f[1:] for f in cpu.features if f.startswith("+"))}
-    machine = cpu.triple.split("-")[0]
+    return VectorUnit(
+        lanes=found.lanes,
+        registers=found.registers,
+        fused=found.fused,
+        broadcasts=found.broadcasts,
+    )
+
+
+def first_of(facts: Sequence[_Facts], target: Target) -> _Facts | None:
+    """The first of some facts that is said of the target's processor."""
+    if target.backend is not Backend.CPU or target.cpu is None:
+        return None
+    machine, features = target.cpu.triple.split("-")[0], frozenset[str]()
     if not machine:
         machine, features = _here()
-    return machine, frozenset(features)
-
-
-def _unit(machine: str, features: frozenset[str]) -> VectorUnit | None:
-    fused = "fma" in features
-    match machine:
-        case "x86_64" | "amd64" | "AMD64" if "avx512f" in features:
-            return VectorUnit(lanes=16, registers=32, broadcasts=True)
-        case "x86_64" | "amd64" | "AMD64" if "avx2" in features:
-            return VectorUnit(lanes=8, registers=16, fused=fused)
-        case "x86_64" | "amd64" | "AMD64":
-            return VectorUnit(lanes=4, registers=16, fused=False)
-        case "aarch64" | "arm64":
-            return VectorUnit(lanes=4, registers=32)
-        case _ if machine.startswith("armv7") and {"neon", "vfp4"} <= features:
-            return VectorUnit(lanes=4, registers=16)
-        case "riscv64" if "v" in features:
-            return VectorUnit(lanes=4, registers=32)
-        case "wasm32" | "wasm64" if "simd128" in features:
-            return VectorUnit(lanes=4, registers=16, fused=False)
+    for each in facts:
+        if (not each.machines or machine in each.machines) and features.issuperset(each.features):
+            return each
     return None
 
 
 @cache
-def _here() -> tuple[str, set[str]]:
+def _here() -> tuple[str, frozenset[str]]:
     """This machine's architecture and CPU features, as Linux names them."""
     features: set[str] = set()
     if sys.platform == "linux":
@@ -76,4 +68,4 @@ def _here() -> tuple[str, set[str]]:
             if key.strip() in ("flags", "Features"):
                 features |= set(value.split())
                 break
-    return platform.machine(), features
+    return platform.machine(), frozenset(features)
