@@ -29,6 +29,8 @@ _MACOS = ("-s", "-Wl,-install_name,@rpath/libedgert.dylib")
 _WINDOWS = ("-s",)
 # What a manylinux library may ask of the system it is loaded on (PEP 600), as far as edgert does.
 _SYSTEM_LIBRARIES = {"libc.so", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0"}
+# What edgert opens where it is there (`dlopen`), and does without where it is not.
+_OPENED = {"libvulkan.so", "libvulkan.so.1"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +132,8 @@ def check_needs(library: bytes, chosen: Platform) -> None:
         RuntimeError: it asks for more.
     """
     names = re.findall(rb"\0(lib[\w+-]+\.so[.\d]*)(?=\0)", library)
-    foreign = {name.decode() for name in names} - _SYSTEM_LIBRARIES - {chosen.library}
+    foreign = {name.decode() for name in names} - _SYSTEM_LIBRARIES - _OPENED
+    foreign -= {chosen.library}
     allowed = re.search(r"gnu\.(\d+)\.(\d+)", chosen.triple)
     limit = tuple(map(int, allowed.groups())) if allowed else (0, 0)
     versions = re.findall(rb"\0GLIBC_(\d+)\.(\d+)", library)

@@ -27,10 +27,12 @@ class Outcome:
     Attributes:
         text: what the module says of it, at most 64 bytes: `checked on …` or `unchecked: …`.
         proof: a key of everything the check depended on; empty when nothing was proved.
+        error: the largest root mean square of an output's differences, as a part of its spread.
     """
 
     text: str
     proof: str = ""
+    error: float = 0.0
 
 
 def unchecked(reason: str) -> Outcome:
@@ -46,6 +48,7 @@ def check_module(
     weights: Path | None,
     tolerance: Tolerance | None,
     known: Mapping[str, Any],
+    advice: str,
     timeout: float,
 ) -> Outcome:
     """Run the golden calls on the target's device and write the outcome into the module.
@@ -57,6 +60,7 @@ def check_module(
         weights: its weights file, if it keeps them outside.
         tolerance: how far answers may be off; None for each type's default.
         known: the note of a cached module; a proof of the same answers is not repeated.
+        advice: what to do where an answer is wrong.
         timeout: seconds the calls may take in all.
 
     Raises:
@@ -68,7 +72,9 @@ def check_module(
         golden.save(answers)
         proof = _proof(golden, target, tolerance)
         if known.get("proof") == proof:
-            return Outcome(text=str(known["check"]), proof=proof)
+            return Outcome(
+                text=str(known["check"]), proof=proof, error=float(known.get("error", 0.0))
+            )
         reply = isolate.call(
             "check",
             {
@@ -92,12 +98,11 @@ def check_module(
         raise WrongAnswer(
             f"the module for {target.name} computes wrong answers on {reply['device']}: "
             f"{reply['problem']}",
-            hint="the compiler's code for this target is at fault: try another target or -O1; "
-            "--no-check keeps the module unproved",
+            hint=advice,
         )
     else:
         text = _fit("checked on ", reply["device"], f": max abs err {reply['max_abs']:.1e}")
-        outcome = Outcome(text=text, proof=proof)
+        outcome = Outcome(text=text, proof=proof, error=float(reply["error"]))
     mark_checked(module, outcome.text)
     return outcome
 
@@ -136,6 +141,7 @@ def run_check(arguments: Mapping[str, Any]) -> Any:
     return {
         "device": name,
         "max_abs": result.max_abs,
+        "error": max((o.error for call in result.calls for o in call.outputs), default=0.0),
         "problem": problem,
     }
 

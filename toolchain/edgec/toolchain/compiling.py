@@ -34,9 +34,9 @@ from edgec.toolchain.load import load_program
 from edgec.toolchain.outside import FIRST_HALF, SECOND_HALF, Constant, Outside, unpack
 from edgec.toolchain.passes import refuse_unknown
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
-from edgec.toolchain.precision import F32
+from edgec.toolchain.precision import F32, Precision
 from edgec.toolchain.process import compiler_path, compiler_version, keep_log, run_compiler
-from edgec.toolchain.program import Program, ProgramInfo
+from edgec.toolchain.program import Dialect, Program, ProgramInfo
 from edgec.toolchain.tuning.profile import Profile, program_key
 from edgec.toolchain.tuning.settings import Settings
 from edgec.toolchain.wasm_linker import linker_flag, write_linker
@@ -75,6 +75,14 @@ _WITHOUT_TILING = (
     "compiled without data tiling, which makes products outside of edgec's own kernels slower, "
     "because the compiler failed with it"
 )
+
+
+_ADVICE = {
+    Precision.DECLARED: "the compiler's code for this target is at fault: try another target or "
+    "-O1; --no-check keeps the module unproved",
+    Precision.F16: "f16 is too coarse for this model: leave out --precision=f16, or say with "
+    "--atol how far off its answers may be",
+}
 
 
 class Step(Enum):
@@ -118,6 +126,7 @@ class CompileOptions:
         check_timeout: seconds the check may take.
         tolerance: how far answers may be off in the check; None for each type's default.
         f32: how products of f32 are computed, where the device has a choice.
+        precision: what f32 is computed in; arguments and results stay as they are declared.
         validate: compare each match of operations with what these compute, and refuse a wrong one;
             `EDGEC_VALIDATE=1` in the environment asks for it, too.
         outside: constants that the module reads from a weights file (`large_constants`).
@@ -139,6 +148,7 @@ class CompileOptions:
     check_timeout: float = 300.0
     tolerance: Tolerance | None = None
     f32: F32 = F32.FULL
+    precision: Precision = Precision.DECLARED
     validate: bool = field(default_factory=lambda: os.environ.get(VALIDATE_VARIABLE) == "1")
     outside: Outside | None = None
 
@@ -369,6 +379,8 @@ def _job(program: Program | Path | str, target: str | Target, options: CompileOp
         if not isinstance(program, Program):
             program = load_program(program, cache=options.cache)
     _refuse_missing_types(program, chosen)
+    if options.precision is Precision.F16:
+        _refuse_halves(program, chosen)
     job = _Job(program=program, target=chosen, options=options, clock=clock)
     if options.tuned is not None:
         options.tuned.refuse_other(program_key(program), job.name, chosen.name)
@@ -411,6 +423,7 @@ class _Built:
         return {
             "check": self.outcome.text,
             "proof": self.outcome.proof,
+            "error": self.outcome.error,
             "notes": list(self.notes),
             "least_precise": self.halves,
             "kernels": None if self.kernels is None else self.kernels.to_json(),
@@ -467,6 +480,7 @@ class _Job:
                     *_tuned_notes(self.options),
                     *_disabled_notes(self.options),
                     *self._f32_notes(),
+                    *self._half_notes(built),
                     *built.notes,
                 ),
                 kernels=built.kernels,
@@ -484,6 +498,20 @@ class _Job:
         if not self._rounds_f32:
             return (f"--f32={self.options.f32.value} changes nothing for {self.target.name}",)
         return (_ROUNDED,)
+
+    def _half_notes(self, built: "_Built") -> tuple[str, ...]:
+        if self.options.precision is not Precision.F16:
+            return ()
+        if built.halves != "f16":
+            return ("--precision=f16 changes nothing: there is no product of f32 in the program",)
+        said = "how far its answers are off was not checked"
+        if built.outcome.proof:
+            most = Tolerance.of(DType.F16).spread / 3
+            said = (
+                f"answers are off by {built.outcome.error:.1e} of their spread from the "
+                f"framework's in f32, where {most:.1e} is allowed"
+            )
+        return (f"computed in f16, as asked: {said}",)
 
     def prepare(self, scratch: Path) -> PassReport:
         """Run edgec's passes only."""
@@ -581,6 +609,7 @@ class _Job:
                         "tiles": settings.to_json()["tiles"],
                         "validate": self.options.validate,
                         "f32": self.options.f32.value,
+                        "precision": self.options.precision.value,
                     },
                     subject=self.name,
                     timeout=_PREPARE_TIMEOUT,
@@ -656,6 +685,7 @@ class _Job:
         if not self.options.check and known.get("proof"):
             return Outcome(text=known["check"], proof=known["proof"])
         if self.options.check and golden is not None and golden.calls:
+            advice = _ADVICE[self.options.precision]
             with self.clock.step(Step.CHECK):
                 return check_module(
                     module,
@@ -664,6 +694,7 @@ class _Job:
                     weights=self._weights_of(module),
                     tolerance=self._tolerance(halves),
                     known=known,
+                    advice=advice,
                     timeout=self.options.check_timeout,
                 )
         outcome = unchecked("no golden answers" if self.options.check else "not asked for")
@@ -694,6 +725,7 @@ class _Job:
             json.dumps(self.target.to_json(), sort_keys=True),
             json.dumps([fingerprint(), settings.level, settings.disabled, self.options.validate]),
             self.options.f32.value,
+            self.options.precision.value,
             json.dumps(settings.to_json()["cuts"]),
             json.dumps(settings.to_json()["tiles"]),
             *self._outside_key(),
@@ -803,6 +835,21 @@ def _tuned_notes(options: CompileOptions) -> tuple[str, ...]:
 def _disabled_notes(options: CompileOptions) -> tuple[str, ...]:
     left_out = options.disabled  # what a profile leaves out stands in its own note
     return (f"left out, as asked: {', '.join(left_out)}",) if left_out else ()
+
+
+def _refuse_halves(program: Program, target: Target) -> None:
+    """Refuse to compute in f16 where that gains nothing, or where edgec does not rewrite."""
+    if target.backend is Backend.CPU:
+        raise CompileError(
+            f"{target.name} computes f16 as f32 and keeps its weights so: --precision=f16 would "
+            "only make the answers worse",
+            hint="leave it out for CPUs; it is for GPUs (vulkan, cuda, rocm, metal)",
+        )
+    if program.info.dialect is not Dialect.STABLEHLO:
+        raise CompileError(
+            f"--precision=f16 is for StableHLO, and this program is {program.info.dialect.value}",
+            hint="export the model again; what is left in another dialect is computed as declared",
+        )
 
 
 def _refuse_missing_types(program: Program, target: Target) -> None:

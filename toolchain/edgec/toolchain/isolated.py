@@ -24,7 +24,7 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
     from edgec.targets import Target
     from edgec.toolchain.kernels.cpu.source import Cut
     from edgec.toolchain.kernels.gpu.tiles import Tile
-    from edgec.toolchain.precision import F32
+    from edgec.toolchain.precision import F32, Precision
     from edgec.toolchain.prepare import prepare_file
     from edgec.toolchain.program import ProgramInfo
 
@@ -41,6 +41,7 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         tiles={key: Tile.from_json(value) for key, value in arguments["tiles"].items()},
         validate=bool(arguments["validate"]),
         f32=F32(arguments["f32"]),
+        precision=Precision(arguments["precision"]),
     )
     return {
         "seconds": dict(prepared.seconds),

@@ -1,8 +1,15 @@
-"""How products of 32-bit floats are computed, where a device can trade precision for speed."""
+"""How 32-bit floats are computed, where precision can be traded for speed."""
 
 from enum import Enum
 
-__all__ = ["F32"]
+__all__ = ["F32", "Precision"]
+
+
+class Precision(Enum):
+    """What a program computes in; the value is what `--precision` takes."""
+
+    DECLARED = "declared"
+    F16 = "f16"
 
 
 class F32(Enum):

@@ -24,7 +24,8 @@ from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Kernel
 from edgec.toolchain.match.validation import Validation, validating
 from edgec.toolchain.passes import Pass, Situation, passes_for
-from edgec.toolchain.precision import F32
+from edgec.toolchain.passes.simplify.half_precision import HalfPrecision
+from edgec.toolchain.precision import F32, Precision
 from edgec.toolchain.program import ProgramInfo
 from edgec.toolchain.stablehlo import parse_stablehlo
 
@@ -85,6 +86,7 @@ def prepare_file(
     tiles: Mapping[str, Tile] | None = None,
     validate: bool = False,
     f32: F32 = F32.FULL,
+    precision: Precision = Precision.DECLARED,
 ) -> Prepared:
     """Run edgec's passes on `source` and write `output`, MLIR bytecode with its locations.
 
@@ -100,6 +102,7 @@ def prepare_file(
         cuts: tiles for edgec's own kernels that were measured to be best, by kernel.
         tiles: the same for kernels of GPUs, by key.
         f32: how products of f32 are computed, where the device has a choice.
+        precision: what the program computes in.
         validate: compare each match with the operations it was read from (`match.description`).
 
     Raises:
@@ -128,6 +131,7 @@ def prepare_file(
         level=level,
         narrow=narrow,
         f32=f32,
+        precision=precision,
         cuts=cuts or {},
         tiles=tiles or {},
     )
@@ -142,6 +146,8 @@ def prepare_file(
         for step in passes_for(situation, disabled):
             changes[step.name] = timed(step.name, functools.partial(run_pass, step, module))
             situation.changed()
+    if changes.get(HalfPrecision.name):
+        least_precise = least_precise or precision.value
     if situation.is_stablehlo:
         refuse_calls(module)
         refuse_doubles(module, target)

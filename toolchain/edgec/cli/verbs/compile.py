@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from edgec.runtime.kernel_share import KernelShare
     from edgec.targets import Target
     from edgec.toolchain import Compiled, CompileOptions, Program
-    from edgec.toolchain.precision import F32
+    from edgec.toolchain.precision import F32, Precision
 
 __all__ = ["compile"]
 
@@ -110,6 +110,15 @@ def compile(
             "(11 bits; faster, off by about 3e-4 a product).",
         ),
     ] = "full",
+    precision: Annotated[
+        str,
+        typer.Option(
+            "--precision",
+            metavar="declared|f16",
+            help="What GPUs compute f32 in: as declared, or weights and products in f16 (norms, "
+            "softmax and sums stay f32; inputs and outputs, too). A note says the error.",
+        ),
+    ] = "declared",
     validate: Annotated[
         bool,
         typer.Option(
@@ -187,7 +196,8 @@ def compile(
         cache=cache,
         keep_temps=keep_temps,
         tolerance=tolerance,
-        f32=_precision(f32),
+        f32=_f32(f32),
+        precision=_precision(precision),
         validate=validate,
     )
     exporting = Exporting(
@@ -300,7 +310,7 @@ def _commands(
     )
 
 
-def _precision(word: str) -> "F32":
+def _f32(word: str) -> "F32":
     from edgec.toolchain.precision import F32
 
     try:
@@ -308,6 +318,16 @@ def _precision(word: str) -> "F32":
     except ValueError:
         known = " or ".join(each.value for each in F32)
         raise UsageError(f"--f32 takes no {word}", hint=f"say {known}") from None
+
+
+def _precision(word: str) -> "Precision":
+    from edgec.toolchain.precision import Precision
+
+    try:
+        return Precision(word)
+    except ValueError:
+        known = " or ".join(each.value for each in Precision)
+        raise UsageError(f"--precision takes no {word}", hint=f"say {known}") from None
 
 
 def _passes(

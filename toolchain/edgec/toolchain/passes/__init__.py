@@ -43,6 +43,7 @@ from edgec.toolchain.passes.simplify.channels_last import ChannelsLast
 from edgec.toolchain.passes.simplify.error_functions import ErrorFunctions
 from edgec.toolchain.passes.simplify.fold_constants import FoldConstants
 from edgec.toolchain.passes.simplify.fold_scales import FoldScales
+from edgec.toolchain.passes.simplify.half_precision import HalfPrecision
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 from edgec.toolchain.passes.simplify.pointwise_products import PointwiseProducts
 from edgec.toolchain.passes.simplify.resample_sums import ResampleSums
@@ -90,6 +91,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     InlineCalls,
     Canonicalise,
     FoldConstants,
+    HalfPrecision,
     DynamicShapes,
     SeparableGathers,
     UnrollRotations,

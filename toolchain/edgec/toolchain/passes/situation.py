@@ -11,7 +11,7 @@ from edgec.toolchain.ir.functions import entry_block, functions, inside
 from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers
-from edgec.toolchain.precision import F32
+from edgec.toolchain.precision import F32, Precision
 from edgec.toolchain.program import Dialect, ProgramInfo
 
 __all__ = ["Situation"]
@@ -29,6 +29,7 @@ class Situation:
         level: 0 to 3, as in `-O2`.
         narrow: compute 64-bit integers in 32 bits.
         f32: how products of f32 are computed, where the device has a choice.
+        precision: what the program computes in.
         cuts: tiles for edgec's own kernels that were measured to be best, by kernel.
         tiles: the same for kernels of GPUs, by key.
         answers: what the device's kernels said to each description that was found so far.
@@ -41,6 +42,7 @@ class Situation:
     level: int = 2
     narrow: bool = False
     f32: F32 = F32.FULL
+    precision: Precision = Precision.DECLARED
     cuts: Mapping[str, Cut] = field(default_factory=dict)
     tiles: Mapping[str, Tile] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
