@@ -9,6 +9,7 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.ir.read import shape_of
+from edgec.toolchain.kernels.cpu.borders import Border, border_of_window, hand_over
 from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.plans import Pad, Plan
 from edgec.toolchain.kernels.cpu.source import (
@@ -39,7 +40,7 @@ def emit(
 
     `cuts` has the tiles that were measured to be best, by kernel (`KernelKey`).
     """
-    work = _Emission(library, unit, _padding_written(plans), cuts)
+    work = _Emission(library, unit, _borders_written(plans), cuts)
     for plan in plans:
         work.replace(plan)
     # Only now: until here a plan may hold a value of an operation that another one replaced.
@@ -50,32 +51,33 @@ def emit(
         plan.op.erase()
 
 
-def _padding_written(plans: Sequence[Plan]) -> dict[Any, Pad]:
-    """For values that a kernel writes: the zeros that all their users want around them."""
-    wanted: dict[Any, Pad] = {}
+def _borders_written(plans: Sequence[Plan]) -> dict[Any, Border]:
+    """For values that a kernel writes: what all their users want around them."""
+    wanted: dict[Any, Border] = {}
     of_op = {plan.op: plan for plan in plans}
     for plan in plans:
         if plan.tail.value.type != plan.op.results[0].type:
             continue
-        pads = set()
-        for use in plan.tail.value.uses:
-            user = of_op.get(use.owner.operation)
-            taken = (
-                user is not None
-                and use.operand_number == 0
-                and len(shape_of(user.op.operands[0])) == 4
-            )
-            pads.add(user.pad if user is not None and taken else _NONE)
-        if len(pads) == 1 and (pad := pads.pop()) != _NONE:
-            wanted[plan.tail.value] = pad
+        borders = {_border(use, of_op) for use in plan.tail.value.uses}
+        if len(borders) == 1 and (border := borders.pop()).pad != _NONE:
+            wanted[plan.tail.value] = border
     return wanted
+
+
+def _border(use: Any, of_op: Mapping[Any, Plan]) -> Border:
+    """What one user wants around a value."""
+    plan = of_op.get(use.owner.operation)
+    if plan is None:
+        return border_of_window(use) or Border()
+    taken = use.operand_number == 0 and len(shape_of(plan.op.operands[0])) == 4
+    return Border(pad=plan.pad if taken else _NONE)
 
 
 class _Emission:
     """What was written so far: values with zeros around them, and what took whose place."""
 
     def __init__(
-        self, library: Library, unit: VectorUnit, wanted: dict[Any, Pad], cuts: Mapping[str, Cut]
+        self, library: Library, unit: VectorUnit, wanted: dict[Any, Border], cuts: Mapping[str, Cut]
     ) -> None:
         self.library = library
         self.unit = unit
@@ -89,7 +91,7 @@ class _Emission:
     def replace(self, plan: Plan) -> None:
         """Put a dispatch where the plan's last operation stands."""
         value = plan.tail.value
-        pad = self.wanted.get(value, _NONE)
+        border = self.wanted.get(value, Border())
         last = plan.tail.operations[-1] if plan.tail.operations else plan.op
         with ir.InsertionPoint(last), plan.op.location:
             source, weights = plan.op.operands
@@ -100,19 +102,20 @@ class _Emission:
                 height=plan.out_height,
                 width=plan.out_width,
                 channels=plan.out_channels,
-                pad=pad,
+                pad=border.pad,
+                edge=border.edge,
                 epilogue=plan.tail.epilogue,
             )
             name, text, packed = self._kernel(plan, result, weights)
             kind = value.type
-            if pad != _NONE:
+            if border.pad != _NONE:
                 kind = ir.RankedTensorType.get(result.shape, kind.element_type)
             read = [self.now.get(v, v) for v in (*plan.tail.channels, *plan.tail.tensors)]
             output = self.library.call(name, text, [source, packed, *read], kind)
-        if pad != _NONE:
+        if border.pad != _NONE:
             self.padded.add(output)
             for use in list(value.uses):
-                use.owner.operation.operands[use.operand_number] = output
+                hand_over(use, output)
         else:
             value.replace_all_uses_with(output)
             self.now[value] = output

@@ -26,10 +26,10 @@ class CpuKernels:
     a dispatch of a kernel written here in vectors (`kernels/cpu`), which reads its
     input where it lies; what follows it element by element (bias, residual, activation) is done in
     registers before the result is stored, with the zeros that the next convolution wants around
-    it. Weights are packed at compile time. Attention (softmax between two products, with masks,
-    biases, heads that share keys) is one kernel, whose vectors hold neighbouring queries; with
-    fewer queries than a vector holds one that packs the keys comes before it. Scores are made a
-    block of keys at a time and never leave the core's own memory.
+    it, or what the next pooling does. Weights are packed at compile time. Attention (softmax
+    between two products, with masks, biases, heads that share keys) is one kernel, whose vectors
+    hold neighbouring queries; with fewer queries than a vector holds one that packs the keys comes
+    before it. Scores are made a block of keys at a time and never leave the core's own memory.
 
     Images whose channels come first are turned between kernels, or at the program's ends, by a
     kernel that writes the border, too.

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from edgec.toolchain.kernels.cpu.source.epilogue import Epilogue
+from edgec.toolchain.kernels.cpu.source.literals import literal
 
 __all__ = ["Result"]
 
@@ -19,6 +20,7 @@ class Result:
         batch, height, width, channels: its sizes, without the padding.
         pad: rows of zeros above and below, and columns left and right, which are written too, so
             that the next kernel need not look where the edge is.
+        edge: what is written there instead of zeros, as the largest of a window wants.
         epilogue: what is done to each sum before it is written.
     """
 
@@ -27,6 +29,7 @@ class Result:
     width: int
     channels: int
     pad: tuple[tuple[int, int], tuple[int, int]] = _NONE
+    edge: float = 0.0
     epilogue: Epilogue = field(default_factory=Epilogue)
 
     @property
@@ -132,12 +135,16 @@ class Result:
         index: Callable[[int], str],
         fresh: Callable[[], str],
     ) -> Iterator[str]:
-        """`%zero` around the result, written by the tiles that touch its edges."""
+        """The edge around the result (`%zero`), written by the tiles that touch it."""
         (top, bottom), (left, right) = self.pad
         width = self.shape[2]
         kind = f"vector<{lanes}x{self.kind}>"
         memory = f"memref<{self.size}x{self.kind}>"
         out = first + len(self.extra_sizes)
+        edge_name = "%zero"
+        if self.edge and self.pad != _NONE:
+            edge_name = fresh()
+            yield f"{edge_name} = arith.constant dense<{literal(self.edge)}> : {kind}"
         # Each strip: which coordinates the tile must have, and the rectangle of pixels to clear.
         edges = {
             "t": ("%y0", 0, (-top, 0)),
@@ -172,5 +179,5 @@ class Result:
                         at = fresh()
                         offset = (y * width + x) * self.channels + v * lanes
                         yield f"  {at} = arith.addi %place, {index(offset)} : index"
-                        yield f"  vector.store %zero, %m{out}[{at}] : {memory}, {kind}"
+                        yield f"  vector.store {edge_name}, %m{out}[{at}] : {memory}, {kind}"
             yield "}"
