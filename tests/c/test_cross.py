@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from edgec import runtime
-from edgec.toolchain.wasm_linker import LIBRARY
+from edgec.toolchain.linker import LIBRARY
 from tests.c.bytecode import Program as ByteCode
 from tests.c.conftest import BUILD, SOURCE, run
 from tests.c.programs import PROGRAMS

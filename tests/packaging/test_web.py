@@ -15,7 +15,7 @@ from edgec.packaging import Made, PackageOptions, make_package, web_runtime
 from edgec.packaging.web_runtime import BUILDS, EXPORTS, runtime_files, write_runtime
 from edgec.runtime.errors import MissingExtra
 from edgec.toolchain import Program
-from edgec.toolchain.wasm_linker import LIBRARY
+from edgec.toolchain.linker import LIBRARY
 from tests.js.node import need_chromium, need_node, run_node, write_runtime_once
 
 

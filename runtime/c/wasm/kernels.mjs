@@ -14,7 +14,7 @@
 //
 // edgert must be linked with `--export-table --growable-table --export=__stack_pointer`, and with
 // `--export` for the functions of the C library that kernels may call: `LIBRARY` in
-// toolchain/edgec/toolchain/wasm_linker.py.
+// toolchain/edgec.toolchain.linker.py.
 
 import { withSharedMemory } from './shared.mjs';
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from edgec.runtime.errors import CompileError, MissingExtra
 from edgec.toolchain.cache import Cache
+from edgec.toolchain.linker import LIBRARY
 from edgec.toolchain.sources import runtime_sources
-from edgec.toolchain.wasm_linker import LIBRARY
 
 __all__ = ["BUILDS", "edgert_wasm", "runtime_files", "write_runtime"]
 

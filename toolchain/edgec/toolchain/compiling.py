@@ -30,6 +30,7 @@ from edgec.toolchain.fingerprint import fingerprint
 from edgec.toolchain.flags import command_line, compile_flags, without_tiling
 from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.gpu.tiles import Tile
+from edgec.toolchain.linker import linker_flag, write_linker
 from edgec.toolchain.load import load_program
 from edgec.toolchain.outside import FIRST_HALF, SECOND_HALF, Constant, Outside, unpack
 from edgec.toolchain.passes import refuse_unknown
@@ -39,7 +40,6 @@ from edgec.toolchain.process import compiler_path, compiler_version, keep_log, r
 from edgec.toolchain.program import Dialect, Program, ProgramInfo
 from edgec.toolchain.tuning.profile import Profile, program_key
 from edgec.toolchain.tuning.settings import Settings
-from edgec.toolchain.wasm_linker import linker_flag, write_linker
 
 __all__ = [
     "VALIDATE_VARIABLE",
