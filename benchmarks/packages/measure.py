@@ -138,9 +138,8 @@ def _mach(package: Path, name: str, folder: Path) -> Size:
 def _web(package: Path, name: str, folder: Path) -> Size:
     """The runtime in a web package: scripts, and the larger of two builds for pages to choose."""
     kinds = (".wasm", ".js", ".mjs")
-    files = [
-        file for file in package.rglob("*") if file.suffix in kinds and file.name != "edgert.wasm"
-    ]
+    apart = ("edgert.wasm", "selftest.mjs")
+    files = [f for f in package.rglob("*") if f.suffix in kinds and f.name not in apart]
     return Size.of(*(file.read_bytes() for file in files))
 
 

@@ -20,9 +20,9 @@ NOT_KEPT = {".vmfb", ".ts", ".md"}
 def build(folder: Path) -> None:
     """Make `folder`, which any web server can serve; what was there goes."""
     program = folder.with_name(f"{folder.name}.mlirbc")
-    program.parent.mkdir(parents=True, exist_ok=True)
-    _edgec("export", HERE / "reader.py:reader", "-o", program)
-    _edgec("package", program, "--web", "--name=digits", "--force", "-o", folder)
+    words = ("--web", "--name=digits", "--force", "--keep-program", program)
+    _edgec("package", HERE / "reader.py:reader", *words, "-o", folder)
+    shutil.rmtree(folder / "selftest")
     (folder / "try.js").unlink()
     (folder / "README.md").unlink()
     (folder / "edgec-runtime" / "edgert-threads.wasm").unlink()  # so small a network needs one

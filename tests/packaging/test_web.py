@@ -41,6 +41,9 @@ def test_the_folder_holds_the_module_twice_the_runtime_and_a_page(made: Made) ->
         *("digits.wasm.vmfb", "digits.wasm-plain.vmfb", "digits.js", "digits.d.ts", "README.md"),
         *("index.html", "try.js", "package.json", "manifest.json"),
         *(f"edgec-runtime/{name}" for name in (*runtime_files(), *BUILDS)),
+        *(f"selftest/selftest.{kind}" for kind in ("json", "bin", "mjs")),
+        *(f"licences/{name}.txt" for name in ("README", "edgec", "apache-llvm", "musl")),
+        "licences/cloudlibc.txt",
     } == set(made.files)
     assert [variant.needs.features for variant in made.manifest.variants] == [("simd128",), ()]
     for variant in made.manifest.variants:
