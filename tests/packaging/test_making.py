@@ -70,6 +70,26 @@ def test_the_first_variant_that_fits_is_loaded(program: Path, tmp_path: Path) ->
     assert made.files["deep/README.md"] == len("My model-2\n")
 
 
+def test_a_variant_that_cannot_be_made_is_left_out_unless_it_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = replace(KIND, targets=("cpu:armv7", "cpu:x86-64"))
+    monkeypatch.setattr(making, "KINDS", {"bare": kind})
+    doubles = tmp_path / "doubles.mlir"
+    doubles.write_text(
+        PROGRAM.replace("stablehlo.add %x, %x", "stablehlo.exponential %x").replace("f32", "f64")
+    )
+    made = make_package(doubles, "bare", tmp_path / "out")
+    assert [v.target for v in made.manifest.variants] == ["cpu:x86-64"]
+    (note,) = (note for note in made.notes if "cpu:armv7" in note)
+    assert "there is no variant for cpu:armv7" in note
+    assert "stablehlo.exponential of f64" in note
+    assert not list((tmp_path / "out").glob("**/*armv7*"))
+    for named in (("cpu:armv7", "cpu:x86-64"), ("cpu:armv7",)):
+        with pytest.raises(CompileError, match="exponential of f64"):
+            make_package(doubles, "bare", tmp_path / "no", PackageOptions(targets=named))
+
+
 def test_where_none_fits_each_says_why(program: Path, tmp_path: Path) -> None:
     options = PackageOptions(targets=("cpu:arm64",))
     made = make_package(program, "bare", tmp_path / "out", options)

@@ -56,7 +56,8 @@ def make_package(
         UsageError: there is no such kind, or options that do not go together.
         TargetError: there is no such target, or the package's runtime cannot run it.
         FileError: a file cannot be read, or the folder not be written.
-        CompileError: a variant cannot be compiled, or the program is not fit for a package.
+        CompileError: a variant that was named cannot be compiled, or none can be, or the program is
+            not fit for a package.
         WrongAnswer: a variant's answers, or those of the package's own test, differ from the
             golden ones.
     """
@@ -202,11 +203,20 @@ def _plan(
         raise FileError(f"cannot make {modules}: {error.strerror}") from error
     weights = modules / f"{name}.safetensors"
     shared = share_weights(program, targets, options.compiling, weights)
-    variants = []
+    variants, refused = [], {}
     for target in targets:
         path = modules / f"{name}.{target.file_name}.vmfb"
         compiling = replace(options.compiling, output=path, outside=shared.outside.get(target.name))
-        variants.append(_variant(program, target, path, folder, link=link, compiling=compiling))
+        try:
+            made = _variant(program, target, path, folder, link=link, compiling=compiling)
+        except CompileError as error:
+            if options.targets:  # asked for by name
+                raise
+            refused[target.name] = error
+            continue
+        variants.append(made)
+    if not variants:
+        raise next(iter(refused.values()))
     module = variants[0].compiled.module
     if not module.signatures:
         reasons = "; ".join(f"{n}: {why}" for n, why in module.refused.items())
@@ -232,11 +242,16 @@ def _plan(
             if shared.outside
             else None,
         ),
-        notes=shared.notes(),
+        notes=(*shared.notes(), *(_left_out(name, error) for name, error in refused.items())),
         tolerance=variants[0].compiled.report.tolerance,
         golden=program.golden,
         options=options.options,
     )
+
+
+def _left_out(target: str, error: CompileError) -> str:
+    where = f" (at {error.where})" if error.where else ""
+    return f"there is no variant for {target}, which cannot be made: {error.what}{where}"
 
 
 def _variant(
