@@ -65,6 +65,17 @@ def test_a_bound_far_out_stays():
     assert "stablehlo.clamp" in after
 
 
+def test_a_corner_between_points_stays():
+    def bumped(x):
+        y = jax.nn.gelu(x, approximate=False)
+        near = jax.lax.select(x < 0.5004, 1.5 * y, y)
+        return jax.lax.select(x > 0.50001, near, y)
+
+    after, count = rewritten(bumped)
+    assert count == 1
+    assert "5.004000e-01" in after
+
+
 def model(x):
     w = (np.random.default_rng(0).standard_normal((24, 40)) / 5).astype(np.float32)
     return jax.nn.gelu(x @ w, approximate=False), tail(x), jax.lax.erf(3 * x @ w)
