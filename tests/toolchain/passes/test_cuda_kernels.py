@@ -306,8 +306,9 @@ def test_attention_that_is_too_wide_is_declined_with_its_reason() -> None:
     assert answer.outcome == Declined(reason="a width of 520")
 
 
+@pytest.mark.parametrize("rows", [(128,), (1, 8, 16)])
 @pytest.mark.parametrize("centred", [True, False])
-def test_a_norm_becomes_one_dispatch(centred) -> None:
+def test_a_norm_becomes_one_dispatch(centred, rows) -> None:
     def function(x, scale, shift):
         y = x.astype(jnp.float32)
         if centred:
@@ -315,7 +316,7 @@ def test_a_norm_becomes_one_dispatch(centred) -> None:
         y = y * jax.lax.rsqrt((y * y).mean(-1, keepdims=True) + 1e-5) * scale + shift
         return y.astype(x.dtype)
 
-    after, (launch,) = place(lower(function, (128, 768), (768,), (768,)))
+    after, (launch,) = place(lower(function, (*rows, 768), (768,), (768,)))
     assert launch.name == "norm_1024_f16"
     assert "stablehlo.reduce" not in after
     assert values(launch, "width", "what") == [768, 3 if centred else 3 | 8]

@@ -39,12 +39,14 @@ def rewrite_norm(op: Any, library: Library) -> None:
         return
     validate(norm, "norm")
     origin = Origin(name=op.name, location=op.location)
+    what, work = str(norm), norm.work  # Nothing is left of them after a kernel is placed.
     results = _call(norm, library)
     if isinstance(results, Declined):
-        library.answers.record(origin, str(norm), norm.work, results, norm.operations)
+        library.answers.record(origin, what, work, results, norm.operations)
         return
-    replace(norm.value, results[0])
-    library.answers.record(origin, str(norm), norm.work, Kernel(name="norm"))
+    with ir.InsertionPoint(norm.value.owner.operation):
+        replace(norm.value, results[0])
+    library.answers.record(origin, what, work, Kernel(name="norm"))
 
 
 def _refused(norm: Norm) -> str | None:
