@@ -161,7 +161,7 @@ def test_kotlin_names_what_java_has(package: Path) -> None:
 def test_gradle_builds_what_the_manifest_lists(package: Path) -> None:
     gradle = (package / "build.gradle.kts").read_text()
     assert 'abiFilters += listOf("x86_64", "armeabi-v7a")' in gradle
-    assert 'noCompress += "vmfb"' in gradle
+    assert 'noCompress += listOf("vmfb", "safetensors")' in gradle
     assert "max-page-size=16384" in (package / "src/main/cpp/CMakeLists.txt").read_text()
     assert len((package / "README.md").read_text().splitlines()) <= 12
 
