@@ -1,6 +1,5 @@
 """Keys of attention to panels: a vector holds the same element of neighbouring keys."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.attention import (
@@ -8,12 +7,13 @@ from edgec.toolchain.kernels.cpu.source.attention import (
     heads_of_workgroup,
     start_of_head,
 )
+from edgec.toolchain.kernels.cpu.source.body import Body
+from edgec.toolchain.kernels.cpu.source.turned import turned
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
 __all__ = ["KeyCut", "packed_keys", "packing_kernel"]
-
-_MOST_WORKGROUPS = 64
 
 
 def _lanes(unit: VectorUnit, size: int) -> int:
@@ -54,44 +54,83 @@ def packed_keys(attention: Attention, unit: VectorUnit) -> tuple[int, int, int, 
 def packing_kernel(name: str, attention: Attention, unit: VectorUnit) -> str:
     """The text of the kernel that packs the keys; its bindings are the keys and the packed keys."""
     heads, panels, width, panel = packed_keys(attention, unit)
-    parts = max(1, min(panels, _MOST_WORKGROUPS // heads))
-    writer = Writer(
-        name=name,
-        workgroups=(heads, 1, parts),
-        sizes=[attention.k.size, heads * panels * width * panel],
-    )
-    return writer.text(_pack(writer, attention, panels, panel))
+    size = heads * panels * width * panel
+    parts = even(panels, -(-workgroups(0, 8 * size) // heads))
+    writer = Writer(name=name, workgroups=(heads, 1, parts), sizes=[attention.k.size, size])
+    body = Body(writer, fused=unit.fused)
+    _Packing(attention=attention, cut=KeyCut.of(unit, attention.keys), b=body).write(parts)
+    return writer.text(body.lines)
 
 
-def _pack(w: Writer, attention: Attention, panels: int, panel: int) -> Iterator[str]:
-    one, zero = w.index(1), w.index(0)
-    k = attention.k
-    kind = f"vector<{panel}xf32>"
-    own = [i for i, step in enumerate(k.heads) if step]
-    sizes = [attention.heads[i] for i in own]
-    yield from heads_of_workgroup(w, "%h", sizes)
-    yield from start_of_head(w, "%keys", k.start, [k.heads[i] for i in own], "%h")
-    yield from w.share("panel", "%wz", panels, w.workgroups[2])
-    yield f"scf.for %panel = %panel_from to %panel_to step {one} {{"
-    yield from w.start("%n0", "%panel", panel, attention.keys - panel)
-    yield f"%f0 = arith.muli %n0, {w.index(k.row)} : index"
-    yield "%f1 = arith.addi %keys, %f0 : index"
-    yield f"%t0 = arith.muli %wx, {w.index(panels)} : index"
-    yield "%t1 = arith.addi %t0, %panel : index"
-    yield f"%t2 = arith.muli %t1, {w.index(attention.width * panel)} : index"
-    yield f"%none = arith.constant dense<0.0> : {kind}"
-    yield f"scf.for %i = {zero} to {w.index(attention.width)} step {one} {{"
-    yield f"%f2 = arith.muli %i, {w.index(k.column)} : index"
-    yield "%f3 = arith.addi %f1, %f2 : index"
-    whole = "%none"
-    for j in range(panel):
-        place, value, after = w.fresh(), w.fresh(), w.fresh()
-        yield f"{place} = arith.addi %f3, {w.index(j * k.row)} : index"
-        yield f"{value} = memref.load %m0[{place}] : {w.memory(0)}"
-        yield f"{after} = vector.insert {value}, {whole} [{j}] : f32 into {kind}"
-        whole = after
-    yield f"%t3 = arith.muli %i, {w.index(panel)} : index"
-    yield "%t4 = arith.addi %t2, %t3 : index"
-    yield f"vector.store {whole}, %m1[%t4] : {w.memory(1)}, {kind}"
-    yield "}"
-    yield "}"
+@dataclass(frozen=True, kw_only=True)
+class _Packing:
+    attention: Attention
+    cut: KeyCut
+    b: Body
+
+    @property
+    def kind(self) -> str:
+        return f"vector<{self.cut.lanes}xf32>"
+
+    @property
+    def vectors(self) -> range:
+        """Where each vector of a panel's keys begins."""
+        return range(0, self.cut.panel, self.cut.lanes)
+
+    def write(self, parts: int) -> None:
+        """The whole body."""
+        k, b, w = self.attention.k, self.b, self.b.writer
+        own = [i for i, step in enumerate(k.heads) if step]
+        b.lines += heads_of_workgroup(w, "%h", [self.attention.heads[i] for i in own])
+        b.lines += start_of_head(w, "%keys", k.start, [k.heads[i] for i in own], "%h")
+        b.lines += w.share("panel", "%wz", self.cut.panels, parts)
+        b.loop("%panel_from", "%panel_to", 1, self.panel)
+
+    def panel(self, number: str) -> None:
+        """One panel, the last overlapping the one before it."""
+        a, cut, b = self.attention, self.cut, self.b
+        first = b.least(b.times(number, cut.panel), a.keys - cut.panel)
+        keys = b.place("%keys", (first, a.k.row))
+        whole = b.plus(b.times("%wx", cut.panels), number)
+        packed = b.times(whole, a.width * cut.panel)
+        if a.k.column == 1 and a.width >= cut.lanes:
+            squares = -(-a.width // cut.lanes)
+            b.loop(0, squares, 1, lambda square: self.square(keys, packed, square))
+        else:
+            b.loop(0, a.width, 1, lambda element: self.element(keys, packed, element))
+
+    def square(self, keys: str, packed: str, number: str) -> None:
+        """As many neighbouring elements as keys of a vector, turned in registers."""
+        a, cut, b = self.attention, self.cut, self.b
+        element = b.least(b.times(number, cut.lanes), a.width - cut.lanes)
+        far = b.plus(keys, element)
+        near = b.place(packed, (element, cut.panel))
+        for at in self.vectors:
+            rows = [
+                b.load("%m0", b.plus(far, (at + i) * a.k.row), b.writer.memory(0), self.kind)
+                for i in range(cut.lanes)
+            ]
+            for i, value in enumerate(turned(b, rows, self.kind)):
+                place = b.plus(near, i * cut.panel + at)
+                b.store(value, "%m1", place, b.writer.memory(1), self.kind)
+
+    def element(self, keys: str, packed: str, element: str) -> None:
+        """One element of all keys of the panel."""
+        a, cut, b = self.attention, self.cut, self.b
+        far = b.place(keys, (element, a.k.column))
+        near = b.place(packed, (element, cut.panel))
+        for at in self.vectors:
+            value = self.neighbours(far, at) if a.k.row == 1 else self.gathered(far, at)
+            b.store(value, "%m1", b.plus(near, at), b.writer.memory(1), self.kind)
+
+    def neighbours(self, place: str, at: int) -> str:
+        return self.b.load("%m0", self.b.plus(place, at), self.b.writer.memory(0), self.kind)
+
+    def gathered(self, place: str, at: int) -> str:
+        """One element after the other."""
+        b, memory = self.b, self.b.writer.memory(0)
+        whole = b.number(0.0, self.kind)
+        for i in range(self.cut.lanes):
+            one = b.load("%m0", b.plus(place, (at + i) * self.attention.k.row), memory, "f32")
+            whole = b.value(f"vector.insert {one}, {whole} [{i}]", f"f32 into {self.kind}")
+        return whole
