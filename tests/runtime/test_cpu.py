@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from edgec.runtime import Device, bench, devices, load
-from edgec.runtime.device import cpu_devices
+from edgec.runtime.device import device_choices
 from edgec.runtime.errors import DeviceMissing, ModuleMismatch
 from edgec.runtime.lite import Interpreter
 
@@ -120,7 +120,9 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 def test_there_is_one_cpu() -> None:
-    assert cpu_devices("cpu://0") == ("edgert://cpu", "local-task")
-    assert cpu_devices("vulkan://1") == ("vulkan://1",)
+    assert device_choices("cpu://0") == ("edgert://cpu", "local-task")
+    assert device_choices("vulkan://1") == ("vulkan://1",)
+    assert device_choices("gpu") == ("edgert://vulkan/0", "vulkan://0")
+    assert device_choices("gpu://1") == ("edgert://vulkan/1", "vulkan://1")
     with pytest.raises(DeviceMissing, match="there is one cpu"):
         Device.open("cpu://1")

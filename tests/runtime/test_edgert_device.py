@@ -58,7 +58,9 @@ print(counts)
 @pytest.mark.parametrize(
     ("uri", "error", "message"),
     [
-        ("edgert://gpu", DeviceMissing, "edgert has one device"),
+        ("edgert://gpu", DeviceMissing, "edgert://gpu is not here"),
+        ("edgert://cpu/1", DeviceMissing, "edgert://cpu/1 is not here"),
+        ("edgert://vulkan?threads=2", UsageError, "no threads to choose"),
         ("edgert://cpu?threads=0", UsageError, "1 to 1024"),
         ("edgert://cpu?workers=2", UsageError, "option that does not exist"),
     ],
@@ -71,9 +73,23 @@ def test_a_uri_that_cannot_be_opened_says_why(
 
 
 def test_it_is_listed() -> None:
-    (status,) = devices(["edgert"])
-    assert status.usable
-    assert status.uri == "edgert://cpu"
+    cpu, *gpus = devices(["edgert"])
+    assert cpu.usable
+    assert cpu.uri == "edgert://cpu"
+    uris = ["edgert://vulkan", *(f"edgert://vulkan/{number}" for number in range(1, len(gpus)))]
+    assert [gpu.uri for gpu in gpus] == uris[: len(gpus)]
+
+
+def test_a_module_for_vulkan_runs_on_edgert_where_none_is_named(mixed_module: Make) -> None:
+    gpu = next((status for status in devices(["edgert"])[1:] if status.usable), None)
+    if gpu is None:
+        pytest.skip("no Vulkan device is here")
+    with load(mixed_module("vulkan")) as module:
+        assert module.device.uri == "edgert://vulkan"
+        assert module.device is Device.open("gpu")
+        assert not module.note
+        x = np.arange(16, dtype=np.float32)
+        np.testing.assert_array_equal(module.same(x), x)
 
 
 def test_both_runtimes_agree_on_every_bit(mixed_module: Make) -> None:

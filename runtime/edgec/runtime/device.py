@@ -14,9 +14,10 @@ from edgec.runtime.drivers import DRIVERS, find_driver
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceMissing, InputError, UsageError
 
-__all__ = ["Device", "cpu_devices", "devices", "parse_uri"]
+__all__ = ["Device", "device_choices", "devices", "parse_uri"]
 
 _THREADED = ("cpu", "edgert", "local-task")
+_CHOICES = ("cpu", "gpu")
 
 
 class Device:
@@ -52,7 +53,8 @@ class Device:
     def open(cls, uri: "str | Device") -> "Device":
         """The device of a URI: `DRIVER`, `DRIVER://INDEX` or `DRIVER://ID`.
 
-        `cpu` is `edgert://cpu`, or IREE's `local-task` where edgert's library is not here.
+        `cpu` is `edgert://cpu`, or IREE's `local-task` where edgert's library is not here; `gpu`
+        (`gpu://1`) is `edgert://vulkan`, or IREE's `vulkan`.
         `cpu?threads=N` computes on N threads, the caller's included; without it on as many as
         there are processors. `local-task?threads=N` has N worker threads; without it a thread a
         physical core.
@@ -65,12 +67,15 @@ class Device:
         if isinstance(uri, Device):
             return uri
         driver, path, threads = parse_uri(uri)
-        if driver == "cpu":
-            edgert, iree = cpu_devices(uri)
+        if driver in _CHOICES:
+            edgert, iree = device_choices(uri)
             try:
                 return cls.open(edgert)
-            except DeviceMissing:
-                return cls.open(iree)
+            except DeviceMissing as missing:
+                try:
+                    return cls.open(iree)
+                except DeviceMissing:
+                    raise missing from None
         key = _spell(driver, path, threads)
         with cls._lock:
             if key not in cls._open:
@@ -159,15 +164,18 @@ def parse_uri(uri: str) -> tuple[str, str, int | None]:
     return driver, path.strip("/"), None if text is None else int(text)
 
 
-def cpu_devices(uri: str) -> tuple[str, ...]:
-    """What a URI stands for, the first choice first: `cpu` is edgert, then IREE's runtime.
+def device_choices(uri: str) -> tuple[str, ...]:
+    """What a URI stands for, the first choice first: `cpu` and `gpu` are edgert, then IREE's.
 
     Any other URI stands for itself.
 
     Raises:
         UsageError: it has an option that makes no sense.
+        DeviceMissing: there is no such cpu.
     """
     driver, path, threads = parse_uri(uri)
+    if driver == "gpu":
+        return (f"edgert://vulkan/{path or 0}", f"vulkan://{path or 0}")
     if driver != "cpu":
         return (uri,)
     if path not in ("", "0"):

@@ -28,13 +28,14 @@ _LIBRARIES = ("hal", "io_parameters")
 
 
 def default_device(module: Module) -> str:
-    """The URI of the device that a module was compiled for; `cpu` for every module for CPUs.
+    """The URI of the device that a module was compiled for: `cpu`, `gpu` for Vulkan, or a driver's.
 
     Raises:
         ModuleError: the module does not say.
     """
     if module.facts.driver:
-        return driver_uri(module.facts.driver)
+        driver = module.facts.driver
+        return "gpu" if driver == "vulkan" else driver_uri(driver)
     if not module.formats:
         return "cpu"
     raise ModuleError(

@@ -13,7 +13,7 @@ from edgec.runtime.arguments import check_input
 from edgec.runtime.array import DeviceArray, copy_in, dtype_of_hal, share_in
 from edgec.runtime.backend import Program
 from edgec.runtime.declaration import parse_declaration
-from edgec.runtime.device import Device, cpu_devices
+from edgec.runtime.device import Device, device_choices
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import (
     DeviceError,
@@ -41,9 +41,9 @@ def load(
 ) -> "LoadedModule":
     """Load a module onto a device.
 
-    The device `cpu`, on which modules for CPUs run where none is named, is edgert; a module that
-    edgert does not take runs on IREE's runtime, and its `note` and the log (`edgec.runtime`) say
-    why.
+    The devices `cpu` and `gpu`, on which modules for CPUs and for Vulkan run where none is named,
+    are edgert; a module that edgert does not take runs on IREE's runtime, and its `note` and the
+    log (`edgec.runtime`) say why.
 
     Args:
         path: a `.vmfb` file, a module that was read, or a package (its folder or `manifest.json`),
@@ -68,7 +68,7 @@ def load(
     wanted = default_device(module) if device is None else device
     if isinstance(wanted, Device):
         return _load_on(module, wanted, mapped)
-    first, *others = cpu_devices(wanted)
+    first, *others = device_choices(wanted)
     try:
         return _load_on(module, Device.open(first), mapped)
     except (DeviceMissing, ModuleMismatch) as refused:

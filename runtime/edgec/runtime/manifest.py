@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from edgec.runtime.cpu import architecture
-from edgec.runtime.device import Device, cpu_devices
+from edgec.runtime.device import Device, device_choices
 from edgec.runtime.errors import DeviceMissing, EdgecError, FileError, ModuleError, ModuleMismatch
 from edgec.runtime.files import read_bytes
 from edgec.runtime.fitness import check_fits, default_device
@@ -308,7 +308,7 @@ def first_that_fits(path: Path, device: str | Device | None = None) -> tuple[Mod
 def _check_some_fits(module: Module, wanted: str | Device) -> None:
     """Refuse a module that nothing which a URI stands for can run, with the first one's reason."""
     refused: EdgecError | None = None
-    for place in (wanted,) if isinstance(wanted, Device) else cpu_devices(wanted):
+    for place in (wanted,) if isinstance(wanted, Device) else device_choices(wanted):
         try:
             check_fits(module, Device.open(place))
         except (ModuleMismatch, DeviceMissing) as error:

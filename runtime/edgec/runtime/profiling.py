@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from edgec.runtime.benchmark import example_inputs
-from edgec.runtime.device import Device, cpu_devices
+from edgec.runtime.device import Device, device_choices
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceError, InputError, MissingExtra, UsageError
 from edgec.runtime.fitness import check_fits, default_device
@@ -110,7 +110,7 @@ def profile(
         raise UsageError("a profile needs at least one call")
     module = path if isinstance(path, Module) else Module.read(path)
     wanted = default_device(module) if device is None else device
-    chosen = Device.open(wanted if isinstance(wanted, Device) else cpu_devices(wanted)[-1])
+    chosen = Device.open(wanted if isinstance(wanted, Device) else device_choices(wanted)[-1])
     if not chosen.native_uri:
         raise UsageError(
             f"{chosen.uri} has no profiler", hint="profile on local-task, which runs the same code"

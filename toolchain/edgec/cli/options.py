@@ -24,7 +24,7 @@ __all__ = [
     "complete_target",
 ]
 
-_DEVICES = ("cpu", "edgert", "local-task", "local-sync", "vulkan", "cuda", "hip", "metal")
+_DEVICES = ("cpu", "gpu", "edgert", "local-task", "local-sync", "vulkan", "cuda", "hip", "metal")
 
 
 def complete_target(incomplete: str) -> Iterator[tuple[str, str]]:
@@ -157,7 +157,7 @@ DeviceOption = Annotated[
     typer.Option(
         "--device",
         metavar="URI",
-        help="Where to run: cpu, cpu?threads=2, vulkan, vulkan://1, cuda, local-task … "
+        help="Where to run: cpu, cpu?threads=2, gpu, gpu://1, cuda, local-task … "
         "(default: what the module was compiled for).",
         autocompletion=complete_device,
         show_default=False,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from edgec.runtime import Device, Tolerance, check_golden, mark_checked
-from edgec.runtime.device import cpu_devices
+from edgec.runtime.device import device_choices
 from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, ModuleMismatch, WrongAnswer
 from edgec.runtime.fitness import driver_uri
 from edgec.runtime.golden import Golden
@@ -157,7 +157,7 @@ def _proof(golden: Golden, target: Target, tolerance: Tolerance | None) -> str:
 
 def _short_name(device: Device) -> str:
     """`llvmpipe (LLVM 15.0.6, 256 bits)` → `llvmpipe`."""
-    if device.uri in cpu_devices("cpu"):
+    if device.uri in device_choices("cpu"):
         return "a CPU"
     return device.name.partition(" (")[0]
 
