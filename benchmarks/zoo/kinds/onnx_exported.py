@@ -83,7 +83,7 @@ def _estimators() -> dict[str, Any]:
     from sklearn.utils import all_estimators
 
     known = set(supported_converters(from_sklearn=True))
-    return {name: kind for name, kind in all_estimators() if kind in known}
+    return {name: kind for name, kind in all_estimators() if name in known}
 
 
 _EXPORTERS: dict[str, Callable[[str], Built]] = {

@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks.coverage.process import ROOT
 from benchmarks.zoo.subject import Built
+from edgec.exporters.from_onnx.narrow import carried
 
 __all__ = ["arrays", "build", "names"]
 
@@ -92,5 +93,5 @@ def arrays(folder: Path, what: str) -> list[np.ndarray]:
     for number in range(len(list(folder.glob(f"{what}_*.pb")))):
         tensor = onnx.TensorProto()
         tensor.ParseFromString((folder / f"{what}_{number}.pb").read_bytes())
-        found.append(np.asarray(onnx.numpy_helper.to_array(tensor)))
+        found.append(carried(np.asarray(onnx.numpy_helper.to_array(tensor))))
     return found

@@ -22,6 +22,7 @@ from edgec.exporters.from_onnx.decompose import decomposed
 from edgec.exporters.from_onnx.functions import expand, functions_among
 from edgec.exporters.from_onnx.inputs import OnnxInput, example_inputs, graph_inputs, plain_name
 from edgec.exporters.from_onnx.lower import RefusedOperations, has_stablehlo, lower
+from edgec.exporters.from_onnx.narrow import carried, widened
 from edgec.exporters.from_onnx.prepare import initializers, prepare
 from edgec.exporters.from_onnx.quantised import is_quantised
 from edgec.exporters.from_onnx.sessions import Answers
@@ -94,6 +95,7 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
             hint="pass the state in as an input and out as an output",
         )
     session = Answers(model, entry.name)
+    model = widened(model)
     given = graph_inputs(model)
     bound = _bound(entry, given)
     examples = bound or example_inputs(given, session.run, dynamic)
@@ -275,7 +277,7 @@ def _bound(entry: Entry, given: Sequence[OnnxInput]) -> list[np.ndarray]:
             f"the example inputs do not fit {entry.name}",
             hint=f"it takes {', '.join(names)}",
         )
-    return [np.asarray(values[name]) for name in names]
+    return [carried(np.asarray(values[name])) for name in names]
 
 
 def _example_data(

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from edgec.exporters.from_onnx.inputs import OnnxInput
+from edgec.exporters.from_onnx.narrow import carried, restored
 from edgec.runtime.errors import ExportError
 
 __all__ = ["Answers", "first_line"]
@@ -23,6 +24,8 @@ class _Evaluator(Protocol):
 class Answers:
     """A model that can be run; `literal` leaves every operation as it stands in the file.
 
+    Arrays of 8-bit floats, and of 4 and 2 bits, are bytes here, as a module has them.
+
     Raises:
         ExportError: neither takes the model; both reasons are in the message.
     """
@@ -30,6 +33,7 @@ class Answers:
     def __init__(self, model: Any, name: str, *, literal: bool = False) -> None:
         self._name = name
         self._model = model
+        self._types = {v.name: v.type.tensor_type.elem_type for v in model.graph.input}
         self._evaluators: list[_Evaluator] = []
         self._refusals: list[str] = []
         try:
@@ -43,7 +47,10 @@ class Answers:
         Raises:
             ExportError: it runs on these inputs in neither way.
         """
-        feed = {i.own: array for i, array in zip(given, data, strict=True)}
+        feed = {
+            i.own: restored(array, self._types.get(i.own, 0))
+            for i, array in zip(given, data, strict=True)
+        }
         refusals = list(self._refusals)
         for evaluator in self._tried():
             try:
@@ -51,7 +58,7 @@ class Answers:
             except Exception as error:  # noqa: BLE001 - each has errors of its own
                 refusals.append(f"{_said_by(evaluator)}: {first_line(error)}")
                 continue
-            return tuple(np.asarray(answer) for answer in answers)
+            return tuple(carried(np.asarray(answer)) for answer in answers)
         raise ExportError(
             f"{self._name} cannot be run on the example inputs: {'; '.join(refusals)}",
             hint="give inputs that it takes: --inputs=@FILE.npz, or from Python",
