@@ -256,9 +256,10 @@ def _dtype(elem_type: int) -> np.dtype | None:
     from onnx import helper
 
     try:
-        return np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
+        found: np.dtype = np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
     except (KeyError, TypeError):
         return None
+    return found
 
 
 def _number(dtype: np.dtype | None) -> Any:
