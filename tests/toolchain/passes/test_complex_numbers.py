@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from iree.compiler import ir
 
 from edgec import runtime, toolchain
+from edgec.exporters import export
 from edgec.toolchain.passes.legalise.complex_products import ComplexProducts
 from edgec.toolchain.passes.legalise.split_complex import SplitComplex
 from edgec.toolchain.stablehlo import parse_stablehlo
@@ -103,3 +105,12 @@ def test_a_running_product_is_right_on_vulkan(tmp_path: Path) -> None:
     x = values(6)
     actual = run(RUNNING, "vulkan", tmp_path, x)
     np.testing.assert_allclose(actual, np.cumprod(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["cpu", "vulkan", "cuda:sm_86"])
+def test_constants_of_complex_numbers_are_no_hindrance(target):
+    def function(x):
+        return jnp.abs(jnp.exp(1j * x) * (2 + 1j) + jnp.array([1j, 2, 3]))
+
+    report = toolchain.run_passes(export(function, (jnp.ones(3),)), target)
+    assert "fold-constants" in report.changes

@@ -14,26 +14,13 @@ import numpy as np
 from iree.compiler import ir
 
 from edgec.toolchain.ir.elementwise import COMPARISONS, direction
+from edgec.toolchain.ir.literal import NUMPY, attribute_of, literal
 from edgec.toolchain.ir.read import element_type, integers, shape_of
 
 __all__ = ["Constants", "least", "repeated", "splat"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 _MOST_ELEMENTS = 1 << 27
-_KINDS: dict[str, Any] = {
-    "f16": np.float16,
-    "f32": np.float32,
-    "f64": np.float64,
-    "i1": np.bool_,
-    "i8": np.int8,
-    "ui8": np.uint8,
-    "i16": np.int16,
-    "ui16": np.uint16,
-    "i32": np.int32,
-    "ui32": np.uint32,
-    "i64": np.int64,
-    "ui64": np.uint64,
-}
 
 
 class Constants:
@@ -76,9 +63,9 @@ class Constants:
         op = value.owner.operation
         sizes = [size or 0 for size in shape_of(value)]
         if op.name == "stablehlo.constant":
-            return _literal(op.attributes["value"], value.type)
-        kind = _KINDS.get(str(value.type.element_type))
-        if kind is None or 0 in sizes:
+            return literal(op)
+        kind = NUMPY.get(str(value.type.element_type))
+        if kind is None or 0 in sizes or issubclass(kind, np.complexfloating):
             return None
         if op.name in ("stablehlo.iota", "stablehlo.dynamic_iota"):
             (axis,) = integers(op, "iota_dimension")
@@ -106,19 +93,6 @@ def _needed(value: Any) -> list[Any]:
     op = value.owner.operation
     known = op.name in _MOVES or op.name in _EACH or op.name in _SPECIAL
     return list(op.operands) if known else []
-
-
-def _literal(attribute: Any, kind: Any) -> _Array | None:
-    wanted = _KINDS.get(str(kind.element_type))
-    if wanted is None or not isinstance(attribute, ir.DenseElementsAttr):
-        return None
-    sizes = list(kind.shape)
-    if attribute.is_splat:
-        value = attribute.get_splat_value().value
-        return np.broadcast_to(np.array(value).astype(wanted), sizes)
-    if wanted is np.bool_:
-        return np.array([bool(flag) for flag in attribute], np.bool_).reshape(sizes)
-    return np.array(attribute).astype(wanted).reshape(sizes)
 
 
 # Element by element
@@ -275,12 +249,17 @@ _MOVES: dict[str, Callable[[Any, Sequence[_Array], Sequence[int], Any], _Array |
         sources[0], tuple(integers(op, "dimensions"))
     ),
     "stablehlo.bitcast_convert": _bitcast,
+    "stablehlo.real": lambda op, sources, sizes, kind: np.real(sources[0]).astype(kind),
+    "stablehlo.imag": lambda op, sources, sizes, kind: np.imag(sources[0]).astype(kind),
     "stablehlo.reduce": _reduce,
 }
 
 
 def repeated(value: Any) -> Any:
-    """The attribute of the element that a constant repeats everywhere; None if it does not."""
+    """The attribute of the element that a constant repeats everywhere; None if it does not.
+
+    Complex numbers have none.
+    """
     while not isinstance(value.owner, ir.Block):
         op = value.owner.operation
         if op.name in ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.convert"):
@@ -288,11 +267,8 @@ def repeated(value: Any) -> Any:
             continue
         if op.name != "stablehlo.constant":
             return None
-        attribute = op.attributes["value"]
-        is_splat = isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat
-        # The bindings have no attribute for one complex number.
-        is_real = not isinstance(attribute.type.element_type, ir.ComplexType)
-        return attribute.get_splat_value() if is_splat and is_real else None
+        attribute = attribute_of(op)
+        return None if attribute is None or not attribute.is_splat else attribute.get_splat_value()
     return None
 
 
@@ -310,7 +286,7 @@ def _of_number(value: Any) -> float | None:
         return None
     op = value.owner.operation
     function = _FUNCTIONS.get(op.name)
-    kind = _KINDS.get(str(element_type(value)))
+    kind = NUMPY.get(str(element_type(value)))
     number = splat(op.operands[0]) if function is not None and kind is not None else None
     if function is None or number is None:
         return None

@@ -13,6 +13,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir import write as graph
 from edgec.toolchain.ir.evaluate import NotEvaluated, NotNamed, evaluate
+from edgec.toolchain.ir.literal import attribute_of
 from edgec.toolchain.ir.read import convolution_layout, integers, numbers_of
 from edgec.toolchain.ir.weights import Weights
 
@@ -224,8 +225,8 @@ def _by_channel(value: Any, channels: int, weights: Weights) -> Callable[[], Any
         return None
     op = value.owner.operation
     if op.name == "stablehlo.constant":
-        attribute = op.attributes["value"]
-        if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        attribute = attribute_of(op)
+        if attribute is not None and attribute.is_splat:
             number = float(attribute.get_splat_value().value)
             kind = graph.element(value)
             return lambda: graph.fill(number, [sizes[channels]], kind)

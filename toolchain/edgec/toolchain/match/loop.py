@@ -64,8 +64,10 @@ def _number(value: Any) -> int | None:
     """The one number of an integer constant."""
     from iree.compiler import ir
 
+    from edgec.toolchain.ir.literal import attribute_of
+
     op = _made_by(value, "stablehlo.constant")
-    if op is None or not isinstance(op.attributes["value"], ir.DenseIntElementsAttr):
+    attribute = None if op is None else attribute_of(op)
+    if not isinstance(attribute, ir.DenseIntElementsAttr):
         return None
-    attribute = op.attributes["value"]
     return int(attribute.get_splat_value().value) if attribute.is_splat else None

@@ -11,6 +11,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir import write as graph
 from edgec.toolchain.ir.elementwise import COMPARISONS, direction
+from edgec.toolchain.ir.literal import attribute_of
 from edgec.toolchain.match.loop import blocks
 
 __all__ = ["Turns"]
@@ -71,7 +72,7 @@ class Turns:
         if graph.shape(value) not in ((), (1,)):
             return None
         if op.name == "stablehlo.constant":
-            attribute = op.attributes["value"]
+            attribute = attribute_of(op)
             if not isinstance(attribute, ir.DenseIntElementsAttr) or not attribute.is_splat:
                 return None
             return np.full(self.count, int(attribute.get_splat_value().value), np.int64)

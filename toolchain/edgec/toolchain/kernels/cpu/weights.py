@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from iree.compiler import ir
 
+from edgec.toolchain.ir.literal import attribute_of
 from edgec.toolchain.ir.read import integers, numbers_of, shape_of
 from edgec.toolchain.kernels.cpu.source import WEIGHTS
 
@@ -119,8 +120,10 @@ def _evaluate(value: Any) -> _Array | None:
     op = value.owner.operation
     shape = [size or 0 for size in shape_of(value)]
     if op.name == "stablehlo.constant":
-        attribute = op.attributes["value"]
-        if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
+        attribute = attribute_of(op)
+        if attribute is None:
+            return None
+        if attribute.is_splat:
             return np.full(shape, attribute.get_splat_value().value, np.float32)
         if isinstance(attribute.type.element_type, ir.BF16Type):
             return _bfloats(str(attribute), shape)

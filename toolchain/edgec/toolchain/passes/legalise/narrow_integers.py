@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from edgec.toolchain.ir.functions import entry_block, functions, inside, returns
+from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.program import STATE_FUNCTION
@@ -161,6 +162,8 @@ def _narrow_body(function: Any) -> int:
             count += 1
     for operation in list(inside(function)):
         if operation.name in ("stablehlo.constant", "arith.constant"):
+            if isinstance(element_type(operation.results[0]), ir.ComplexType):
+                continue  # whose attribute the bindings cannot give
             attribute = operation.attributes["value"]
             if attribute.type != operation.results[0].type:
                 narrowed = _narrow_constant(attribute)

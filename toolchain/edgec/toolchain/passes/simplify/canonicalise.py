@@ -9,9 +9,6 @@ from edgec.toolchain.passes.situation import Situation
 __all__ = ["Canonicalise"]
 
 _PIPELINE = "builtin.module(func.func(iree-stablehlo-canonicalize),cse)"
-_COMPLEX = "builtin.module(cse)"
-"""For programs with complex numbers: the bindings cannot read a constant of several, and folding
-broadcasts makes such constants."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,10 +38,7 @@ class Canonicalise:
 
         from edgec.toolchain.ir.functions import inside
 
-        operations = list(inside(module.operation))
-        before = len(operations)
-        is_complex = any("complex<" in str(value.type) for op in operations for value in op.results)
+        before = sum(1 for _ in inside(module.operation))
         with module.context:
-            pipeline = _COMPLEX if is_complex else _PIPELINE
-            passmanager.PassManager.parse(pipeline).run(module.operation)
+            passmanager.PassManager.parse(_PIPELINE).run(module.operation)
         return max(0, before - sum(1 for _ in inside(module.operation)))

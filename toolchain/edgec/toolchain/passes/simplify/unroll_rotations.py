@@ -114,6 +114,8 @@ def _constant(value: Any) -> int | None:
     """The number of a constant (the first of an array's, or 0 for one of other kinds)."""
     from iree.compiler import ir
 
+    from edgec.toolchain.ir.literal import attribute_of
+
     if not isinstance(value.owner, ir.Operation | ir.OpView):
         return None
     op = value.owner.operation
@@ -121,7 +123,7 @@ def _constant(value: Any) -> int | None:
         return _constant(op.operands[0])
     if op.name != "stablehlo.constant":
         return None
-    attribute = op.attributes["value"]
+    attribute = attribute_of(op)
     if not isinstance(attribute, ir.DenseIntElementsAttr):
         return 0
     return int(attribute.get_splat_value().value) if attribute.is_splat else 0

@@ -8,6 +8,7 @@ from typing import Any
 
 from iree.compiler import ir
 
+from edgec.toolchain.ir.literal import attribute_of
 from edgec.toolchain.ir.read import convolution_layout, integers, shape_of
 from edgec.toolchain.ir.resample import axis_attribute, axis_of, is_resample
 from edgec.toolchain.match.norm import Norm
@@ -320,8 +321,8 @@ def _splat(op: Any, order: Sequence[int]) -> Any:
     """The constant of another shape, if all its elements are equal; None for anything else."""
     if op.name != "stablehlo.constant":
         return None
-    value = op.attributes["value"]
-    if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
+    value = attribute_of(op)
+    if value is None or not value.is_splat:
         return None
     kind = _permuted(op.results[0].type, order)
     return ir.Operation.create(
