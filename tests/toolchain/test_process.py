@@ -1,5 +1,8 @@
 import os
+import re
+import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -17,7 +20,7 @@ def python(code: str) -> list[str]:
 
 def test_the_exit_status_and_everything_printed_come_back(tmp_path: Path):
     code = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)"
-    finished = run_compiler(python(code), folder=tmp_path)
+    finished = run_compiler(python(code))
     assert finished.code == 3
     assert sorted(finished.stderr.split()) == ["err", "out"]
     assert not finished.timed_out
@@ -25,7 +28,7 @@ def test_the_exit_status_and_everything_printed_come_back(tmp_path: Path):
 
 def test_time_is_told_while_it_works(tmp_path: Path):
     told: list[float] = []
-    run_compiler(python("import time; time.sleep(0.7)"), folder=tmp_path, tick=told.append)
+    run_compiler(python("import time; time.sleep(0.7)"), tick=told.append)
     assert len(told) >= 2
     assert told == sorted(told)
 
@@ -38,7 +41,7 @@ def test_what_takes_too_long_is_killed_with_its_children(tmp_path: Path):
         f"pathlib.Path({str(marker)!r}).write_text(str(child.pid))\n"
         "time.sleep(60)"
     )
-    finished = run_compiler(python(code), folder=tmp_path, timeout=2)
+    finished = run_compiler(python(code), timeout=2)
     assert finished.timed_out
     assert finished.seconds < 20
     assert is_gone(int(marker.read_text()))
@@ -62,7 +65,7 @@ def test_an_interrupt_ends_the_compiler_and_goes_on_up(tmp_path: Path):
     thread.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            run_compiler(python(code), folder=tmp_path)
+            run_compiler(python(code))
     finally:
         signal.signal(signal.SIGINT, before)
         thread.join()
@@ -72,13 +75,13 @@ def test_an_interrupt_ends_the_compiler_and_goes_on_up(tmp_path: Path):
 @pytest.mark.skipif(sys.platform != "linux", reason="address space is limited on Linux only")
 def test_memory_beyond_the_limit_is_refused(tmp_path: Path):
     code = "import time; time.sleep(0.5); bytearray(2 << 30)"
-    finished = run_compiler(python(code), folder=tmp_path, memory=1 << 30)
+    finished = run_compiler(python(code), memory=1 << 30)
     assert "MemoryError" in finished.stderr
 
 
 def test_a_command_that_is_not_there_is_an_error(tmp_path: Path):
     with pytest.raises(CompileError, match="cannot start"):
-        run_compiler([str(tmp_path / "none")], folder=tmp_path)
+        run_compiler([str(tmp_path / "none")])
 
 
 def test_a_log_holds_the_command_and_the_output_and_old_logs_go(tmp_path: Path):
@@ -105,3 +108,29 @@ def is_gone(pid: int) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs mounts of its own")
+@pytest.mark.parametrize("size", ["8k", "48k"])
+def test_a_full_temporary_folder_is_said(tmp_path: Path, size: str) -> None:
+    """On a disk that is too small for edgec's own files, or for the compiler's."""
+    scratch = tmp_path / "small"
+    scratch.mkdir()
+    (tmp_path / "x.mlir").write_text(
+        "func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {\n"
+        "%0 = stablehlo.dot %x, %x : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>\n"
+        "return %0 : tensor<64x64xf32> }"
+    )
+    edgec = Path(sys.executable).with_name("edgec")
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", f"mount -t tmpfs -o size={size} tmpfs small || exit 99\n"
+         f"TMPDIR=$PWD/small {edgec} compile x.mlir -o x.vmfb --no-cache"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "EDGEC_CACHE_DIR": str(tmp_path / "cache")},
+    )  # fmt: skip
+    if done.returncode == 99:
+        pytest.skip("mounts of one's own are not allowed here")
+    assert done.returncode == 4, done.stderr
+    assert re.search(r"error: .*no space (is )?left", done.stderr, re.IGNORECASE)
+    assert str(scratch) in done.stderr
+    assert not (tmp_path / "x.vmfb").exists()

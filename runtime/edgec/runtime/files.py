@@ -4,6 +4,7 @@ A symbolic link is followed; what is there and no regular file (a device, a pipe
 it is, and never replaced.
 """
 
+import errno
 import os
 import stat
 import tempfile
@@ -14,7 +15,34 @@ from typing import BinaryIO
 
 from edgec.runtime.errors import FileError
 
-__all__ = ["read_bytes", "write_atomically"]
+__all__ = ["FULL", "full_disk_said", "is_full", "no_space", "read_bytes", "write_atomically"]
+
+FULL = os.strerror(errno.ENOSPC)
+"""What every program says of a disk that is full."""
+
+
+def no_space(place: Path | str | None) -> FileError:
+    """The error for a disk that is full: that of a file, or of temporary ones."""
+    where = f"for {place}" if place else f"in the temporary folder {tempfile.gettempdir()}"
+    return FileError(
+        f"no space is left {where}", hint="free some space, or point TMPDIR at another disk"
+    )
+
+
+@contextmanager
+def full_disk_said() -> Iterator[None]:
+    """A disk that fills up inside is a FileError that says so."""
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
+        raise no_space(error.filename) from error
+
+
+def is_full(error: OSError) -> bool:
+    """Whether this is about a disk, or somebody's share of it, that is full."""
+    return error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def read_bytes(path: Path) -> bytes:

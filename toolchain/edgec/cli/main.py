@@ -21,6 +21,7 @@ from edgec.cli.layout import printable, wants_colour, write_blocks
 from edgec.cli.report import SCHEMA, Report
 from edgec.cli.session import Session, told
 from edgec.runtime.errors import EdgecError, FileError, UsageError
+from edgec.runtime.files import full_disk_said
 
 __all__ = ["EXIT_BROKEN_PIPE", "EXIT_BUG", "EXIT_INTERRUPTED", "execute", "main"]
 
@@ -95,7 +96,7 @@ def _run(argv: Sequence[str], session: Session) -> Report:
     from edgec.cli.app import command
 
     try:
-        with told(session, "edgec.runtime"):
+        with told(session, "edgec.runtime"), full_disk_said():
             outcome = command().main(
                 args=list(argv), prog_name="edgec", standalone_mode=False, obj=session
             )

@@ -19,7 +19,7 @@ from typing import Any
 from edgec.runtime import Module, Tolerance, mark_checked
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import CompileError, EdgecError, FileError, WrongAnswer
-from edgec.runtime.files import write_atomically
+from edgec.runtime.files import full_disk_said, write_atomically
 from edgec.runtime.kernel_share import KernelShare
 from edgec.targets import Backend, Target, find
 from edgec.toolchain import diagnostics, isolate
@@ -331,7 +331,8 @@ def compile_with_report(
     options: CompileOptions = CompileOptions(),
 ) -> Compiled:
     """As `compile`, with the report of what was done."""
-    return _job(program, target, options).run()
+    with full_disk_said():
+        return _job(program, target, options).run()
 
 
 def run_passes(
@@ -347,7 +348,7 @@ def run_passes(
         As `compile`, but for what the compiler itself raises.
     """
     job = _job(program, target, options)
-    with tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
+    with full_disk_said(), tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
         return job.prepare(Path(scratch))
 
 
@@ -669,7 +670,6 @@ class _Job:
         with self.clock.step(Step.COMPILE):
             finished = run_compiler(
                 line,
-                folder=scratch,
                 timeout=self.options.timeout,
                 memory=self.options.memory,
                 tick=lambda seconds: self.clock.tell(Step.COMPILE, seconds),

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from edgec.runtime.errors import CompileError, CompilerCrash
+from edgec.runtime.errors import CompileError, CompilerCrash, EdgecError
+from edgec.runtime.files import FULL, no_space
 from edgec.targets import Target
 from edgec.toolchain.process import Finished
 from edgec.toolchain.refusals import KNOWN, LAPACK
@@ -34,7 +35,7 @@ class Message:
 
 def explain(
     finished: Finished, target: Target, log: Path | None, program: Path | None = None
-) -> CompileError:
+) -> EdgecError:
     """The one error for a failed compile.
 
     Args:
@@ -50,6 +51,8 @@ def explain(
             hint="give it more time, or try -O1",
             log=where,
         )
+    if FULL in finished.stderr:  # whatever else it says follows from that
+        return no_space(None)
     found = list(messages(finished.stderr, program))
     crash = _crash(finished, target, found, where)
     if crash is not None:

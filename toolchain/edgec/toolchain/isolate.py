@@ -15,7 +15,9 @@ from typing import Any
 
 from edgec.runtime import errors
 from edgec.runtime.errors import EdgecError, ProgramError
+from edgec.runtime.files import no_space
 from edgec.toolchain import fork_server
+from edgec.toolchain.isolated import DISK_FULL
 
 __all__ = ["call"]
 
@@ -41,6 +43,7 @@ def call(
         died: makes the error for a child that crashed or hung, from one sentence on how.
 
     Raises:
+        FileError: there is no space for its files.
         EdgecError: what the task raised, or what `died` makes (a ProgramError without it).
     """
     with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
@@ -75,6 +78,8 @@ def _run(request: Path, reply: Path, stderr: Path, timeout: float) -> tuple[str 
         code = fork_server.run(request, reply, stderr=stderr, timeout=timeout)
         if code is None:
             code = _start(request, reply, stderr, timeout)
+        if code == DISK_FULL:
+            raise no_space(None)
         if code < 0:
             how = f"died of {_signal_name(-code)}"
         elif code:

@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from edgec.runtime.errors import EdgecError
+from edgec.runtime.files import is_full
 
-__all__ = ["main"]
+__all__ = ["DISK_FULL", "main"]
+
+DISK_FULL = 73
+"""The exit code of a child that cannot even write why it failed (EX_CANTCREAT of sysexits)."""
 
 
 def _describe(arguments: Mapping[str, Any]) -> Any:
@@ -109,7 +113,16 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 
 
 def main(request: Path, reply: Path) -> None:
-    """The child: answer one request."""
+    """The child: answer one request; where no file can be written, by its exit code."""
+    try:
+        _answer(request, reply)
+    except OSError as error:
+        if is_full(error):
+            sys.exit(DISK_FULL)
+        raise
+
+
+def _answer(request: Path, reply: Path) -> None:
     value = json.loads(request.read_text())
     answer: dict[str, Any]
     try:

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from edgec.runtime.errors import CompileError, MissingExtra
 __all__ = ["Finished", "compiler_path", "compiler_version", "keep_log", "run_compiler"]
 
 _POLL = 0.2
+_READ = 10.0
 _KEPT_LOGS = 30
 
 
@@ -71,7 +73,6 @@ def compiler_version() -> str:
 def run_compiler(
     command: Sequence[str],
     *,
-    folder: Path,
     timeout: float | None = None,
     memory: int | None = None,
     tick: Callable[[float], None] | None = None,
@@ -80,7 +81,6 @@ def run_compiler(
 
     Args:
         command: what to run.
-        folder: an existing folder for its output.
         timeout: seconds after which it is killed.
         memory: bytes of address space it may use (Linux only).
         tick: called about five times a second with the seconds since the start.
@@ -88,47 +88,58 @@ def run_compiler(
     Raises:
         CompileError: the command cannot be started.
     """
-    printed = folder / "compiler.log"
     start = time.monotonic()
-    with printed.open("wb") as stream:
-        try:
-            child = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise CompileError(
-                f"cannot start {command[0]}: {error.strerror}", hint="run `edgec doctor`"
-            ) from error
-        timed_out = False
-        try:
-            if memory is not None and sys.platform == "linux":
-                import resource
+    try:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise CompileError(
+            f"cannot start {command[0]}: {error.strerror}", hint="run `edgec doctor`"
+        ) from error
+    # Through a pipe: in a file on a full disk nobody would read that the disk is full.
+    printed: list[bytes] = []
+    reader = threading.Thread(target=_read, args=(child, printed), daemon=True)
+    reader.start()
+    timed_out = False
+    try:
+        if memory is not None and sys.platform == "linux":
+            import resource
 
-                resource.prlimit(child.pid, resource.RLIMIT_AS, (memory, memory))
-            while child.poll() is None:
-                elapsed = time.monotonic() - start
-                if timeout is not None and elapsed > timeout:
-                    timed_out = True
-                    break
-                if tick is not None:
-                    tick(elapsed)
-                try:
-                    child.wait(_POLL)
-                except subprocess.TimeoutExpired:
-                    continue
-        finally:
-            if child.poll() is None:
-                _kill(child)
+            resource.prlimit(child.pid, resource.RLIMIT_AS, (memory, memory))
+        while child.poll() is None:
+            elapsed = time.monotonic() - start
+            if timeout is not None and elapsed > timeout:
+                timed_out = True
+                break
+            if tick is not None:
+                tick(elapsed)
+            try:
+                child.wait(_POLL)
+            except subprocess.TimeoutExpired:
+                continue
+    finally:
+        if child.poll() is None:
+            _kill(child)
+    reader.join(_READ)
     return Finished(
         code=child.returncode,
-        stderr=printed.read_bytes().decode(errors="replace"),
+        stderr=b"".join(printed).decode(errors="replace"),
         seconds=time.monotonic() - start,
         timed_out=timed_out,
     )
+
+
+def _read(child: "subprocess.Popen[bytes]", into: list[bytes]) -> None:
+    """All that the child prints, as it comes."""
+    if child.stdout is not None:
+        with child.stdout as stream:
+            while part := stream.read1(1 << 16):  # type: ignore[attr-defined]
+                into.append(part)
 
 
 def _kill(child: "subprocess.Popen[bytes]") -> None:

@@ -178,10 +178,5 @@ KNOWN: tuple[Refusal, ...] = (
         what="the compiler does not know a flag: {name}",
         hint="look at what --iree-arg passes on; `iree-compile --help` lists the flags",
     ),
-    Refusal(
-        pattern=re.compile(r"No space left on device"),
-        what="the disk is full",
-        hint="free some space, or point TMPDIR at another disk",
-    ),
 )
 """Searched in this order; the first that is found in any error message is the explanation."""
