@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from edgec import runtime
-from edgec.packaging import Made, PackageOptions, make_package
+from edgec.packaging import KINDS, Made, PackageOptions, make_package
 from edgec.runtime import Golden, GoldenCall, Module
 from edgec.runtime.errors import FileError, ModuleError
 from edgec.toolchain import CompileOptions
@@ -58,6 +58,14 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(program: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
     options = PackageOptions(targets=("cpu:x86-64-v3", "cpu:x86-64", "cpu:arm64"))
     return make_package(program, "c", tmp_path_factory.mktemp("made") / "net-c", options)
+
+
+@pytest.mark.parametrize("target", [*KINDS["android"].targets, "wasm"])
+def test_every_kind_of_phone_and_a_page_lay_the_weights_out_alike(
+    target: str, program: Path, tmp_path: Path
+) -> None:
+    here = large_constants(program, "cpu:x86-64", CompileOptions(), tmp_path)
+    assert set(large_constants(program, target, CompileOptions(), tmp_path)) == set(here)
 
 
 def test_a_constant_is_called_after_its_bytes(program: Path, tmp_path: Path) -> None:

@@ -26,19 +26,26 @@ class SharedWeights:
     Attributes:
         outside: for each target that shares, what its module reads from the file.
         apart: for each target, bytes of constants that it alone lays out so.
+        refused: targets whose constants could not be looked at, with the reason.
     """
 
     outside: Mapping[str, Outside]
     apart: Mapping[str, int]
+    refused: Mapping[str, str]
 
     def notes(self) -> tuple[str, ...]:
         """What the user should know: who keeps weights of its own."""
-        return tuple(
+        alone = (
             f"{target} lays {size / 1e6:.1f} MB of weights out as no other variant does, "
             "and keeps them in its module"
             for target, size in self.apart.items()
             if size >= _LEAST and self.outside
         )
+        unseen = (
+            f"{target} keeps its weights in its module, as they could not be looked at: {why}"
+            for target, why in self.refused.items()
+        )
+        return (*alone, *unseen)
 
 
 def share_weights(
@@ -58,15 +65,18 @@ def share_weights(
     """
     with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
         pool = Path(folder)
-        found = {
-            target.name: _constants(program, target, options, pool)
-            for target in (targets if len(targets) > 1 else ())
-        }
+        found: dict[str, Mapping[str, Constant]] = {}
+        refused: dict[str, str] = {}
+        for target in targets if len(targets) > 1 else ():
+            try:
+                found[target.name] = large_constants(program, target, options, pool)
+            except CompileError as error:  # the module itself may be made in another way
+                refused[target.name] = error.what
         counts = Counter(key for constants in found.values() for key in constants)
         known = {key: each for constants in found.values() for key, each in constants.items()}
         shared = {key: known[key] for key in sorted(known) if counts[key] > 1}
         if sum(constant.size for constant in shared.values()) < _LEAST:
-            return SharedWeights(outside={}, apart={})
+            return SharedWeights(outside={}, apart={}, refused={})
         write_weights({key: each.array(pool, key) for key, each in shared.items()}, path)
     keys = {name: frozenset(shared).intersection(constants) for name, constants in found.items()}
     return SharedWeights(
@@ -77,14 +87,5 @@ def share_weights(
             name: sum(c.size for key, c in constants.items() if key not in shared)
             for name, constants in found.items()
         },
+        refused=refused,
     )
-
-
-def _constants(
-    program: Program, target: Target, options: CompileOptions, pool: Path
-) -> Mapping[str, Constant]:
-    """A variant's constants; none where it does not compile, which its own compile will say."""
-    try:
-        return large_constants(program, target, options, pool)
-    except CompileError:
-        return {}

@@ -635,7 +635,6 @@ class _Job:
         outside = self.options.outside
 
         def work(line: list[str]) -> None:
-            write_linker(self.target, files.module)
             if outside is None:
                 self._run(line, files.module, scratch)
                 return
@@ -650,6 +649,7 @@ class _Job:
     def _tried(self, files: _Files, work: Callable[[list[str]], None]) -> tuple[str, ...]:
         """Give the compiler's command to `work`; where it fails with data tiling, again without."""
         line = _command(files, self.target, self.options, self.program.info)
+        write_linker(self.target, files.module)
         try:
             work(line)
         except CompileError as refusal:
