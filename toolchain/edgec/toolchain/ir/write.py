@@ -310,8 +310,16 @@ def concatenate(values: Sequence[Any], axis: int) -> Any:
     return create("stablehlo.concatenate", result, list(values), {"dimension": number})
 
 
-def product(left: Any, right: Any, contracting: tuple[Sequence[int], Sequence[int]]) -> Any:
-    """`dot_general` without batch dimensions."""
+def product(
+    left: Any, right: Any, contracting: tuple[Sequence[int], Sequence[int]], like: Any = None
+) -> Any:
+    """`dot_general` without batch dimensions.
+
+    Args:
+        left, right: what is multiplied.
+        contracting: the axes of each that are summed.
+        like: an operation whose precision it has, and whose result's element type.
+    """
     first, second = (list(axes) for axes in contracting)
     sizes = [n for axis, n in enumerate(shape(left)) if axis not in first]
     sizes += [n for axis, n in enumerate(shape(right)) if axis not in second]
@@ -319,12 +327,11 @@ def product(left: Any, right: Any, contracting: tuple[Sequence[int], Sequence[in
         f"#stablehlo.dot<lhs_contracting_dimensions = {first}, "
         f"rhs_contracting_dimensions = {second}>"
     )
-    return create(
-        "stablehlo.dot_general",
-        tensor(sizes, element(left)),
-        [left, right],
-        {"dot_dimension_numbers": numbers_},
-    )
+    attributes = {"dot_dimension_numbers": numbers_}
+    if like is not None and "precision_config" in like.attributes:
+        attributes["precision_config"] = like.attributes["precision_config"]
+    kind = element(left if like is None else like.results[0])
+    return create("stablehlo.dot_general", tensor(sizes, kind), [left, right], attributes)
 
 
 def reduce(

@@ -1,5 +1,6 @@
 """Convolutions with a window of one pixel, as matrix products."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,63 +45,28 @@ class PointwiseProducts:
 
 
 def _rewrite(op: Any) -> int:
-    import math
-
     from iree.compiler import ir
 
-    from edgec.toolchain.ir.read import (
-        convolution_layout,
-        element_type,
-        integers,
-        shape_of,
-    )
+    from edgec.toolchain.ir import write as graph
+    from edgec.toolchain.match.convolution import read_convolution
+    from edgec.toolchain.match.description import validate
 
-    one, two, three = convolution_layout(op)
-    spatial = [str(i) for i in range(len(one) - 2)]
-    if one != ["b", *spatial, "f"] or three != one or two != [*spatial, "i", "o"]:
+    conv = read_convolution(op)
+    if conv is None or not conv.channels_last or (conv.groups, conv.batch_groups) != (1, 1):
         return 0
-    before, kernel, after = (shape_of(v) for v in (*op.operands, op.results[0]))
-    if any(None in shape for shape in (before, kernel, after)) or set(kernel[:-2]) != {1}:
+    if any((a.window, a.low, a.high, a.spread) != (1, 0, 0, 1) for a in conv.axes):
         return 0
-    ones = [1] * len(spatial)
-    groups = [integers(op, f"{what}_group_count", [1])[0] for what in ("feature", "batch")]
-    if groups != [1, 1] or any(integers(op, "padding", [0])):
-        return 0
-    if integers(op, "lhs_dilation", ones) != ones:
-        return 0
-    strides = integers(op, "window_strides", ones)
-    pixels = math.prod(size or 0 for size in after[:-1])
-    inputs, outputs = before[-1] or 0, after[-1] or 0
-
-    def made(name: str, shape: list[int], like: Any, operands: list[Any], **attributes: Any) -> Any:
-        kind = ir.RankedTensorType.get(shape, element_type(like))
-        return ir.Operation.create(
-            f"stablehlo.{name}", results=[kind], operands=operands, attributes=attributes
-        ).result
-
+    validate(conv, "convolution")
+    result = op.results[0]
+    sizes = graph.shape(conv.image)
     with ir.InsertionPoint(op), op.location:
-        image, weights = op.operands
-        if strides != ones:
-            image = made(
-                "slice",
-                [*(size or 0 for size in after[:-1]), inputs],
-                image,
-                [image],
-                start_indices=ir.DenseI64ArrayAttr.get([0] * len(before)),
-                limit_indices=ir.DenseI64ArrayAttr.get([size or 0 for size in before]),
-                strides=ir.DenseI64ArrayAttr.get([1, *strides, 1]),
-            )
-        rows = made("reshape", [pixels, inputs], image, [image])
-        matrix = made("reshape", [inputs, outputs], weights, [weights])
-        numbers = ir.Attribute.parse(
-            "#stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>"
+        image = graph.slice_(
+            conv.image, [0] * len(sizes), sizes, [1, *(axis.stride for axis in conv.axes), 1]
         )
-        attributes = {"dot_dimension_numbers": numbers}
-        if "precision_config" in op.attributes:
-            attributes["precision_config"] = op.attributes["precision_config"]
-        result = op.results[0]
-        product = made("dot_general", [pixels, outputs], result, [rows, matrix], **attributes)
-        whole = made("reshape", [size or 0 for size in after], result, [product])
+        rows = graph.reshape(image, (math.prod(graph.shape(image)[:-1]), conv.channels))
+        matrix = graph.reshape(conv.weight, (conv.channels, conv.outputs))
+        product = graph.product(rows, matrix, ([1], [0]), like=op)
+        whole = graph.reshape(product, graph.shape(result))
     result.replace_all_uses_with(whole)
     op.erase()
     return 1

@@ -1,5 +1,6 @@
 """Transposed convolutions whose windows do not overlap, as matrix products."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,76 +45,34 @@ class SpreadProducts:
 def _rewrite(op: Any) -> int:
     from iree.compiler import ir
 
-    from edgec.toolchain.ir.read import (
-        convolution_layout,
-        element_type,
-        integers,
-        shape_of,
+    from edgec.toolchain.ir import write as graph
+    from edgec.toolchain.match.convolution import read_convolution
+    from edgec.toolchain.match.description import validate
+
+    conv = read_convolution(op)
+    if conv is None or not conv.channels_last or (conv.groups, conv.batch_groups) != (1, 1):
+        return 0
+    apart = all(
+        (a.stride, a.dilation, a.window, a.low, a.high)
+        == (1, 1, a.spread, a.spread - 1, a.spread - 1)
+        for a in conv.axes
     )
-
-    one, two, three = convolution_layout(op)
-    spatial = [str(i) for i in range(len(one) - 2)]
-    if one != ["b", *spatial, "f"] or three != one or two != [*spatial, "i", "o"]:
+    steps = [axis.spread for axis in conv.axes]
+    if not apart or max(steps, default=1) == 1:
         return 0
-    shapes = [shape_of(v) for v in (*op.operands, op.results[0])]
-    if any(None in shape for shape in shapes):
-        return 0
-    before, kernel, after = ([size or 0 for size in shape] for shape in shapes)
-    rank = len(spatial)
-    steps = integers(op, "lhs_dilation", [1] * rank)
-    groups = [integers(op, f"{what}_group_count", [1])[0] for what in ("feature", "batch")]
-    if groups != [1, 1] or kernel[:-2] != steps or max(steps, default=1) == 1:
-        return 0
-    ones = [1] * rank
-    if integers(op, "window_strides", ones) != ones or integers(op, "rhs_dilation", ones) != ones:
-        return 0
-    if integers(op, "padding", [0] * 2 * rank) != [step - 1 for step in steps for _ in range(2)]:
-        return 0
+    validate(conv, "convolution")
     # The first pixel of a block meets the window's last weights, unless these come reversed.
-    flips = [bool(v) for v in integers(op, "window_reversal", [0] * rank)]
-    turned = [axis for axis in range(rank) if not flips[axis]]
-    pixels, inputs, outputs = before[:-1], before[-1], after[-1]
-    columns = outputs
-    for step in steps:
-        columns *= step
-
-    def made(name: str, shape: list[int], like: Any, operands: list[Any], **attributes: Any) -> Any:
-        kind = ir.RankedTensorType.get(shape, element_type(like))
-        return ir.Operation.create(
-            f"stablehlo.{name}", results=[kind], operands=operands, attributes=attributes
-        ).result
-
-    def axes(numbers: list[int]) -> Any:
-        return ir.DenseI64ArrayAttr.get(numbers)
-
+    turned = [number for number, axis in enumerate(conv.axes) if not axis.turned]
+    rank, result = len(steps), op.results[0]
+    pixels = graph.shape(conv.image)[:-1]
     with ir.InsertionPoint(op), op.location:
-        image, weights = op.operands
-        if turned:
-            weights = made("reverse", kernel, weights, [weights], dimensions=axes(turned))
-        inner = made(
-            "transpose",
-            [inputs, *steps, outputs],
-            weights,
-            [weights],
-            permutation=axes([rank, *range(rank), rank + 1]),
-        )
-        matrix = made("reshape", [inputs, columns], weights, [inner])
-        numbers = ir.Attribute.parse(
-            f"#stablehlo.dot<lhs_contracting_dimensions = [{rank + 1}], "
-            "rhs_contracting_dimensions = [0]>"
-        )
-        attributes = {"dot_dimension_numbers": numbers}
-        if "precision_config" in op.attributes:
-            attributes["precision_config"] = op.attributes["precision_config"]
-        result = op.results[0]
-        product = made("dot_general", [*pixels, columns], result, [image, matrix], **attributes)
-        blocks = made("reshape", [*pixels, *steps, outputs], result, [product])
+        weights = graph.reverse(conv.weight, turned) if turned else conv.weight
+        inner = graph.transpose(weights, [rank, *range(rank), rank + 1])
+        matrix = graph.reshape(inner, (conv.channels, math.prod(steps) * conv.outputs))
+        product = graph.product(conv.image, matrix, ([rank + 1], [0]), like=op)
+        blocks = graph.reshape(product, (*pixels, *steps, conv.outputs))
         order = [0, *(axis for i in range(rank) for axis in (1 + i, 1 + rank + i)), 2 * rank + 1]
-        whole = [*pixels, *steps, outputs]
-        placed = made(
-            "transpose", [whole[axis] for axis in order], result, [blocks], permutation=axes(order)
-        )
-        final = made("reshape", after, result, [placed])
+        final = graph.reshape(graph.transpose(blocks, order), graph.shape(result))
     result.replace_all_uses_with(final)
     op.erase()
     return 1
