@@ -65,11 +65,51 @@ def test_other_reductions_stay(old: str, new: str) -> None:
     assert widened(MEAN.replace(old, new))[0] == 0
 
 
-def test_it_is_for_gpus(tmp_path) -> None:
+PRODUCT = """
+func.func @main(%x: tensor<8x1024xf16>, %y: tensor<1024x8xf16>) -> tensor<8x8xf16> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+    : (tensor<8x1024xf16>, tensor<1024x8xf16>) -> tensor<8x8xf16>
+  return %0 : tensor<8x8xf16>
+}"""
+
+
+def depthwise(groups: int) -> str:
+    inner = 16 // groups
+    x, w, y = "tensor<1x9x9x16xf16>", f"tensor<3x3x{inner}x16xf16>", "tensor<1x7x7x16xf16>"
+    return f"""
+func.func @main(%x: {x}, %w: {w}) -> {y} {{
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {{}} {{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}}
+    : ({x}, {w}) -> {y}
+  return %0 : {y}
+}}"""
+
+
+def test_what_is_left_of_products_is_summed_in_f32() -> None:
+    for text, kind in ((PRODUCT, "8x8"), (depthwise(1), "1x7x7x16")):
+        count, after = widened(text)
+        assert count == 1
+        assert f"-> tensor<{kind}xf32>" in after
+        assert f"(tensor<{kind}xf32>) -> tensor<{kind}xf16>" in after
+        assert widened(after)[0] == 0
+
+
+@pytest.mark.parametrize("target", ["vulkan", "cuda", "cuda:sm_70", "cpu"])
+def test_it_is_for_every_target_without_better(target: str, tmp_path) -> None:
     source = tmp_path / "mean.mlir"
     source.write_text(MEAN)
-    for target, changes in (("vulkan", 1), ("cuda", 1), ("cpu", None)):
-        assert toolchain.run_passes(source, target).changes.get("wide-sums") == changes
+    assert toolchain.run_passes(source, target).changes["wide-sums"] == 1
+
+
+@pytest.mark.parametrize("target", ["vulkan", "vulkan:adreno", "cuda"])
+@pytest.mark.parametrize("groups", [1, 4, 16])
+def test_the_compiler_takes_convolutions_of_halves_summed_in_f32(
+    target: str, groups: int, tmp_path
+) -> None:
+    source = tmp_path / "convolution.mlir"
+    source.write_text(depthwise(groups))
+    options = toolchain.CompileOptions(output=tmp_path / "m.vmfb", check=False)
+    toolchain.compile(source, target, options)
 
 
 @pytest.mark.vulkan
@@ -83,3 +123,16 @@ def test_the_mean_of_many_pixels_is_as_good_as_its_rounding(tmp_path) -> None:
     with runtime.load(module, device="vulkan") as loaded:
         answer = np.asarray(loaded.main(x)).reshape(-1).astype(np.float64)
     assert np.abs(answer / exact - 1).max() < 5e-4
+
+
+@pytest.mark.vulkan
+def test_a_product_of_many_halves_is_as_good_as_its_rounding(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.uniform(0, 1, shape).astype(np.float16) for shape in ((8, 1024), (1024, 8)))
+    source = tmp_path / "product.mlir"
+    source.write_text(PRODUCT)
+    options = toolchain.CompileOptions(output=tmp_path / "product.vmfb", check=False)
+    with runtime.load(toolchain.compile(source, "vulkan", options), device="vulkan") as loaded:
+        answer = np.asarray(loaded.main(x, y)).astype(np.float64)
+    exact = x.astype(np.float64) @ y.astype(np.float64)
+    assert np.abs(answer / exact - 1).max() < 6e-4

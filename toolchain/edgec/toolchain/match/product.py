@@ -6,8 +6,6 @@ A module imported only by a pass that runs; it needs the compiler.
 import math
 from typing import Any
 
-from iree.compiler import ir
-
 from edgec.toolchain.ir.read import (
     convolution_layout,
     integers,
@@ -15,7 +13,7 @@ from edgec.toolchain.ir.read import (
 )
 from edgec.toolchain.ir.write import fill, pad, shape
 
-__all__ = ["LEAST_WORK", "gather_rows", "is_plain", "product_sizes", "sum_in_f32", "top_operations"]
+__all__ = ["LEAST_WORK", "gather_rows", "is_plain", "product_sizes", "top_operations"]
 
 LEAST_WORK = 1 << 20
 """Multiplications below which a kernel of edgec's own does not pay."""
@@ -73,21 +71,6 @@ def is_plain(op: Any) -> bool:
         and set(integers(op, "rhs_dilation", (1,))) == {1}
         and not any(bool(flag) for flag in reverse)
     )
-
-
-def sum_in_f32(op: Any) -> None:
-    """Let the compiler sum in f32 what no kernel takes; it sums f16 in f16 otherwise."""
-    (value,) = op.results
-    element = value.type.element_type
-    if str(element) not in ("f16", "bf16") or any(
-        v.type.element_type != element for v in op.operands
-    ):
-        return
-    value.set_type(ir.RankedTensorType.get(value.type.shape, ir.F32Type.get()))
-    with ir.InsertionPoint.after(op):
-        kind = ir.RankedTensorType.get(value.type.shape, element)
-        back = ir.Operation.create("stablehlo.convert", results=[kind], operands=[value])
-    value.replace_all_uses_except(back.result, back)
 
 
 def top_operations(module: Any, name: str) -> list[Any]:

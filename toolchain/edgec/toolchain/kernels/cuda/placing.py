@@ -11,7 +11,7 @@ from edgec.toolchain.kernels.cuda.library import Library
 from edgec.toolchain.kernels.cuda.norms import rewrite_norm
 from edgec.toolchain.kernels.cuda.products import rewrite_product
 from edgec.toolchain.match.norm import ROOTS
-from edgec.toolchain.match.product import sum_in_f32, top_operations
+from edgec.toolchain.match.product import top_operations
 
 __all__ = ["place_kernels"]
 
@@ -28,6 +28,3 @@ def place_kernels(module: Any, library: Library) -> None:
     ):
         for op in top_operations(module, name):
             rewrite(op, library)
-    for name in ("stablehlo.dot_general", "stablehlo.convolution"):
-        for op in top_operations(module, name):
-            sum_in_f32(op)

@@ -1,29 +1,31 @@
-"""Sums of halves that are summed in f32, for GPUs."""
+"""Sums and products of halves that are summed in f32."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.targets import Backend
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["WideSums"]
 
 _SUMS = ("stablehlo.reduce", "stablehlo.reduce_window")
+_PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 _HALVES = ("f16", "bf16")
 
 
 @dataclass(frozen=True, kw_only=True)
 class WideSums:
-    """A sum over f16 or bf16 is kept in f32 and rounded once, after what divides it.
+    """A sum over f16 or bf16 is kept in f32 and rounded once: a product's, and what is divided.
 
-    PyTorch sums halves in f32 and exports the sum as one of halves. The compiler takes it at its
+    Frameworks sum halves in f32 and export the sum as one of halves. The compiler takes it at its
     word: each element is added to a half, so that the mean of an image (a global pooling, a
     squeeze and excitation) loses a bit for each time its number of pixels doubles, and a sum above
-    65504 is infinite where its mean would not be. On the CPU `widen-halves` does this and more.
+    65504 is infinite where its mean would not be. Products and convolutions that no kernel of
+    edgec's own took are summed so, too. On the CPU `widen-halves` does this and more from -O2 on.
 
     Measured on Mesa's llvmpipe: the mean of 56 x 56 pixels in f16, as PyTorch exports it,
-    is off by 3.3 % without this and by 0.02 % with it.
+    is off by 3.3 % without this and by 0.02 % with it; a product of 1024 x 1024 x 1024 on an H200
+    through the plain target `vulkan` by 4 % without.
     """
 
     name = "wide-sums"
@@ -31,10 +33,9 @@ class WideSums:
 
     @classmethod
     def plan(cls, situation: Situation) -> "WideSums | None":
-        """For StableHLO with sums, on anything but the CPU."""
-        if situation.target.backend is Backend.CPU or not situation.is_stablehlo:
-            return None
-        return cls() if situation.operations.intersection(_SUMS) else None
+        """For StableHLO with sums or products."""
+        needed = situation.is_stablehlo and situation.operations.intersection(_SUMS + _PRODUCTS)
+        return cls() if needed else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many sums were widened."""
@@ -43,10 +44,14 @@ class WideSums:
         from edgec.toolchain.ir.functions import inside
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            found = [op for op in inside(module.operation) if _is_sum_of_halves(op)]
-            for op in found:
+            operations = list(inside(module.operation))
+            sums = [op for op in operations if _is_sum_of_halves(op)]
+            for op in sums:
                 _widen(op)
-            return len(found)
+            products = [op for op in operations if _is_product_of_halves(op)]
+            for op in products:
+                _widen_result(op.results[0])
+            return len(sums) + len(products)
 
 
 def _is_sum_of_halves(op: Any) -> bool:
@@ -57,6 +62,11 @@ def _is_sum_of_halves(op: Any) -> bool:
     body = [each.operation for each in block.operations]
     adds = [each.name for each in body] == ["stablehlo.add", "stablehlo.return"]
     return adds and len(kinds) == 1 and kinds <= set(_HALVES)
+
+
+def _is_product_of_halves(op: Any) -> bool:
+    """Its own result is of halves; what multiplies them may be of two types."""
+    return op.name in _PRODUCTS and str(op.results[0].type.element_type) in _HALVES
 
 
 def _widen(op: Any) -> None:
@@ -72,10 +82,26 @@ def _widen(op: Any) -> None:
     (block,) = op.regions[0].blocks
     for value in (*block.arguments, block.operations[0].results[0], op.results[0]):
         _set_element(value, wide)
-    last = _divided(op.results[0], wide)
-    with ir.InsertionPoint.after(last.owner.operation):
-        rounded = graph.convert(last, half)
-    last.replace_all_uses_except(rounded, rounded.owner.operation)
+    _round(_divided(op.results[0], wide), half)
+
+
+def _widen_result(value: Any) -> None:
+    from iree.compiler import ir
+
+    half = value.type.element_type
+    _set_element(value, ir.F32Type.get())
+    _round(value, half)
+
+
+def _round(value: Any, half: Any) -> None:
+    """Give a value of f32 to all that use it as one of halves."""
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir import write as graph
+
+    with ir.InsertionPoint.after(value.owner.operation):
+        rounded = graph.convert(value, half)
+    value.replace_all_uses_except(rounded, rounded.owner.operation)
 
 
 def _divided(value: Any, wide: Any) -> Any:

@@ -1,0 +1,217 @@
+"""Products of transformers in many tiles to PTX (`compile FOLDER`), and on a GPU to times (`run`).
+
+Times are of the kernel alone, by the driver's events, and of weights that are not in the cache: as
+many copies are multiplied in turn as do not fit. Needs nothing but NVIDIA's driver to run.
+"""
+
+import argparse
+import ctypes
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+SIZES = [
+    (m, n, k, layout)
+    for m, layout in ((197, "nt"), (128, "nn"))
+    for n, k in ((2304, 768), (768, 768), (3072, 768), (768, 3072))
+]
+FORMS = [
+    # rows, columns, inner, warps, stages
+    *((64, 64, 64, 4, 4), (64, 64, 64, 4, 6), (64, 64, 64, 4, 8), (64, 64, 64, 4, 12)),
+    *((64, 64, 128, 4, 3), (64, 64, 128, 4, 5), (64, 32, 128, 4, 4), (64, 32, 64, 4, 8)),
+    *((64, 32, 64, 4, 14), (32, 64, 64, 4, 8), (32, 64, 64, 4, 14), (32, 32, 128, 4, 6)),
+    *((64, 128, 64, 4, 6), (64, 96, 64, 4, 6)),
+]
+PARTS = {768: (1,), 3072: (1, 2, 4)}
+COPIES = 24
+CALLS = 96
+
+
+def compile_all(folder: Path) -> None:
+    """The PTX of every tile for every size, and how to launch it."""
+    import math
+
+    from iree.compiler import ir
+
+    from edgec.targets import find
+    from edgec.toolchain.kernels.cuda import products
+    from edgec.toolchain.kernels.cuda.choice import Choice
+    from edgec.toolchain.kernels.cuda.library import Library, variant_of
+    from edgec.toolchain.kernels.cuda.placing import place_kernels
+    from edgec.toolchain.kernels.cuda.triton_compiler import TritonCompiler
+    from edgec.toolchain.kernels.gpu.dispatches import Binary
+    from edgec.toolchain.kernels.gpu.tiles import ProductKey
+
+    gpu = find("cuda:sm_90").gpu
+    if gpu is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    found = []
+    for m, n, k, layout in SIZES:
+        text = ProductKey(batch=1, m=m, k=k, n=n, layout=layout, element="f16").program
+        for rows, columns, inner, warps, stages in _fitting(gpu.shared_memory):
+            tiles = math.ceil(m / rows) * math.ceil(n / columns)
+            for parts in PARTS[k]:
+                choice = Choice(
+                    form=f"{rows}x{columns}x{inner}s{stages}",
+                    rows=rows,
+                    columns=columns,
+                    inner=inner,
+                    warps=warps,
+                    stages=stages,
+                    tiles=tiles,
+                    parts=parts,
+                    steps=math.ceil(k / inner / parts),
+                    time=0.0,
+                )
+                products.choose = lambda *_, choice=choice, **__: choice  # type: ignore[attr-defined]
+                with ir.Context(), ir.Location.unknown():
+                    module: Any = ir.Module.parse(text)
+                    library = Library(module, gpu, TritonCompiler())
+                    place_kernels(module, library)
+                    if not library.launches:
+                        print(f"{choice.form}: {[str(a.outcome) for a in library.answers]}")
+                        continue
+                    (launch,) = library.launches
+                    variant = variant_of(launch, gpu.kernels, folds=True)
+                binary = TritonCompiler().find(variant)
+                if not isinstance(binary, Binary):
+                    continue
+                (folder / f"{variant.symbol}.ptx").write_bytes(binary.data)
+                given = {**launch.numbers, **launch.folded, "slot": 0}
+                order = [name for name, kind in variant.types if kind[0] != "*"]
+                found.append(
+                    {
+                        "size": [m, n, k, layout],
+                        "form": choice.form,
+                        "parts": parts,
+                        "symbol": variant.symbol,
+                        "pointers": [name for name, kind in variant.types if kind[0] == "*"],
+                        "numbers": [given[name] for name in order],
+                        "grid": launch.grid,
+                        "threads": binary.threads,
+                        "shared": binary.shared,
+                        "work": tiles * parts * rows * columns * 4,
+                        "counters": max(launch.counters, 1) * 4,
+                    }
+                )
+        print(f"{m} x {n} x {k}: {len(found)} kernels", flush=True)
+        (folder / "tiles.json").write_text(json.dumps(found))
+
+
+def _fitting(shared: int) -> Iterator[tuple[int, int, int, int, int]]:
+    for rows, columns, inner, warps, stages in FORMS:
+        if columns & (columns - 1) == 0 and (rows + columns) * inner * 2 * stages <= shared:
+            yield rows, columns, inner, warps, stages
+
+
+class Driver:
+    """What is needed of libcuda."""
+
+    def __init__(self) -> None:
+        self.cuda = ctypes.CDLL("libcuda.so.1")
+        self("cuInit", 0)
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self("cuDeviceGet", ctypes.byref(device), 0)
+        self("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self("cuCtxSetCurrent", context)
+
+    def __call__(self, name: str, *arguments: Any) -> None:
+        status = getattr(self.cuda, name)(*arguments)
+        if status:
+            raise RuntimeError(f"{name} gave {status}")
+
+    def memory(self, size: int) -> ctypes.c_uint64:
+        """Zeros."""
+        place = ctypes.c_uint64()
+        self("cuMemAlloc_v2", ctypes.byref(place), ctypes.c_size_t(size))
+        self("cuMemsetD8_v2", place, ctypes.c_ubyte(0), ctypes.c_size_t(size))
+        return place
+
+    def event(self) -> ctypes.c_void_p:
+        made = ctypes.c_void_p()
+        self("cuEventCreate", ctypes.byref(made), 0)
+        return made
+
+
+def run_all(folder: Path) -> None:
+    """Microseconds of each kernel, the quickest of each size first."""
+    driver = Driver()
+    rows: dict[str, list[tuple[float, str, int]]] = {}
+    for each in json.loads((folder / "tiles.json").read_text()):
+        m, n, k, layout = each["size"]
+        try:
+            us = _time(driver, folder, each)
+        except RuntimeError as error:
+            print(each["size"], each["form"], error)
+            continue
+        rows.setdefault(f"{m} x {n} x {k} {layout}", []).append((us, each["form"], each["parts"]))
+    for size, times in rows.items():
+        print(size)
+        for us, form, parts in sorted(times):
+            print(f"  {us:6.2f}  {form} in {parts}")
+
+
+def _time(driver: Driver, folder: Path, each: dict[str, Any]) -> float:
+    m, n, k, _ = each["size"]
+    module, function = ctypes.c_void_p(), ctypes.c_void_p()
+    text = ctypes.create_string_buffer((folder / f"{each['symbol']}.ptx").read_bytes() + b"\0")
+    driver("cuModuleLoadData", ctypes.byref(module), text)
+    name = f"edgec_{each['symbol']}".encode()
+    driver("cuModuleGetFunction", ctypes.byref(function), module, name)
+    driver("cuFuncSetAttribute", function, 8, each["shared"])
+    weights = [driver.memory(n * k * 2) for _ in range(COPIES)]
+    sizes = {"a": m * k * 2, "c": m * n * 2, "work": each["work"], "counters": each["counters"]}
+    places = {name: driver.memory(size) for name, size in sizes.items()}
+    numbers = [ctypes.c_int(number) for number in each["numbers"]]
+
+    stream = ctypes.c_void_p()
+    driver("cuStreamCreate", ctypes.byref(stream), 1)
+
+    def launch(copy: int) -> None:
+        given = {**places, "b": weights[copy % COPIES]}
+        pointers = [given.get(name, places["a"]) for name in each["pointers"]]
+        values = [*pointers, *numbers]
+        array = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        grid = each["grid"]
+        driver(
+            "cuLaunchKernel", function, *grid, each["threads"], 1, 1, each["shared"], stream,
+            array, None,
+        )  # fmt: skip
+
+    start, end, elapsed = driver.event(), driver.event(), ctypes.c_float()
+    best = float("inf")
+    # One graph, so that the driver's own launches are not what is timed.
+    graph, replay = ctypes.c_void_p(), ctypes.c_void_p()
+    driver("cuStreamBeginCapture_v2", stream, 2)
+    for copy in range(CALLS):
+        launch(copy)
+    driver("cuStreamEndCapture", stream, ctypes.byref(graph))
+    driver("cuGraphInstantiateWithFlags", ctypes.byref(replay), graph, ctypes.c_ulonglong(0))
+    for _ in range(4):
+        driver("cuEventRecord", start, stream)
+        driver("cuGraphLaunch", replay, stream)
+        driver("cuEventRecord", end, stream)
+        driver("cuEventSynchronize", end)
+        driver("cuEventElapsedTime", ctypes.byref(elapsed), start, end)
+        best = min(best, elapsed.value * 1e3 / CALLS)
+    for place in (*weights, *places.values()):
+        driver("cuMemFree_v2", place)
+    driver("cuGraphExecDestroy", replay)
+    driver("cuGraphDestroy", graph)
+    driver("cuStreamDestroy_v2", stream)
+    driver("cuModuleUnload", module)
+    return best
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("compile", "run"))
+    parser.add_argument("folder", type=Path)
+    options = parser.parse_args()
+    (compile_all if options.what == "compile" else run_all)(options.folder)
+
+
+if __name__ == "__main__":
+    main()
