@@ -59,15 +59,18 @@ def _by_tf2onnx(name: str) -> Built:
 def _by_skl2onnx(name: str) -> Built:
     import numpy as np
     from skl2onnx import to_onnx
-    from sklearn.base import is_regressor
+    from sklearn.base import is_classifier, is_regressor
     from sklearn.datasets import load_diabetes, load_iris
 
-    estimator = _estimators()[name]()
+    try:
+        estimator = _estimators()[name]()
+    except TypeError as error:  # it is made of another
+        raise Left(str(error)) from error
     data, wanted = (load_diabetes if is_regressor(estimator) else load_iris)(return_X_y=True)
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=0)
     data = data.astype(np.float32)
-    plain = {"options": {"zipmap": False}} if hasattr(estimator, "predict_proba") else {}
+    plain = {"options": {"zipmap": False}} if is_classifier(estimator) else {}
     try:
         estimator.fit(data, wanted)
         found = to_onnx(estimator, data[:8], **plain)

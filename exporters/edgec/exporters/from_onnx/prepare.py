@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from edgec.exporters.from_onnx.classical import DOMAIN, without_classical
 from edgec.exporters.from_onnx.decompose import decomposed
 from edgec.exporters.from_onnx.fold import folded
 from edgec.exporters.from_onnx.functions import inlined
@@ -49,6 +50,8 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     copy = type(model)()
     copy.CopyFrom(model)
     copy = _with_shapes(inlined(copy), shapes)
+    if any(node.domain == DOMAIN for node in copy.graph.node):
+        copy = without_classical(_inferred(copy))
     copy = _at_opset(copy)
     copy = _optimised(copy)
     _only_onnx(copy)
