@@ -15,6 +15,7 @@ from edgec.exporters import export
 from edgec.runtime import load
 from edgec.targets import find
 from edgec.toolchain import CompileOptions, compile
+from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit, dot_unit
 from edgec.toolchain.kernels.cpu.source.epilogue import Operand, Step
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
@@ -101,6 +102,26 @@ def test_zero_is_the_zero_point_in_the_bytes_that_the_processor_multiplies(
     assert f"stablehlo.constant dense<{byte}> : tensor<i8>" in after
     # Each of 32 sums begins with the zero point's share: 16 channels of 9 weights of 3.
     assert f"dense<{-byte * 16 * 9 * 3}> : tensor<32xi32>" in after
+
+
+@pytest.mark.parametrize(
+    ("key", "cut"),
+    [
+        ("edgec_byte_convolution_3x3_8x8x16x32", Cut(rows=2, columns=2, split=(1, 1))),
+        ("edgec_byte_depthwise_3x3_8x8x32", Cut(columns=2, split=(1, 1))),
+    ],
+)
+def test_measured_tiles_are_taken_for_kernels_of_bytes(key: str, cut: Cut) -> None:
+    def made(cuts: dict[str, Cut]) -> str:
+        with ir.Context():
+            module = ir.Module.parse(BEFORE)
+            QuantisedKernels(unit=X86, cuts=cuts).run(module)
+            return str(module)
+
+    plain = made({})
+    assert f"@{key}" in plain
+    assert made({key: cut}) != plain
+    assert made({key.replace("byte_", ""): cut}) == plain
 
 
 def test_bytes_in_groups_of_channels_are_left_to_f32_with_a_reason() -> None:

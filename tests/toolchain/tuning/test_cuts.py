@@ -27,6 +27,8 @@ AVX2 = VectorUnit(lanes=8, registers=16)
         "edgec_convolution_3x3_56x48x64x128",
         "edgec_product_1x1_1x12x64x96",
         "edgec_depthwise_5x3_28x20x240",
+        "edgec_byte_convolution_3x3_56x48x64x128",
+        "edgec_byte_depthwise_5x3_28x20x240",
     ],
 )
 def test_a_key_spells_its_kernels_symbol(symbol: str) -> None:
@@ -52,7 +54,7 @@ def test_other_names_are_no_keys(name: str) -> None:
 
 
 def test_cuts_are_other_than_the_models_and_few() -> None:
-    for symbol in ("edgec_convolution_3x3_56x56x64x64", "edgec_depthwise_3x3_7x7x960", KEY):
+    for symbol in ("edgec_byte_product_1x1_1x12x64x96", "edgec_depthwise_3x3_7x7x960", KEY):
         key = KernelKey.parse(symbol)
         assert key is not None
         cuts = cuts_for(key, AVX2)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from edgec.toolchain.kernels.cpu.source import Cut, KernelKey, Result, VectorUnit
+from edgec.toolchain.kernels.cpu.source.byte_convolution import DEPTH
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution, ranked_tilings, tiling
 from edgec.toolchain.kernels.cpu.source.grouped import grouped_tiling
 
@@ -62,10 +63,12 @@ def _shapes(key: KernelKey, unit: VectorUnit) -> Iterator[Cut]:
 
 
 def _convolution(key: KernelKey) -> Convolution:
+    """The kernel's sizes; a step of one over bytes takes several channels at once."""
+    steps = key.bytes and key.kind != "depthwise"
     return Convolution(
         height=key.height + key.window[0] - 1,
         width=key.width + key.window[1] - 1,
-        channels=key.channels,
+        channels=-(-key.channels // DEPTH) if steps else key.channels,
         groups=key.channels if key.kind == "depthwise" else key.groups,
         result=Result(height=key.height, width=key.width, channels=key.out_channels),
         window=key.window,

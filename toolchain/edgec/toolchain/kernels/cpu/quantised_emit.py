@@ -20,6 +20,7 @@ from edgec.toolchain.kernels.cpu.quantised_dequantised import Bytes, Weights
 from edgec.toolchain.kernels.cpu.quantised_lines import Line, simplify
 from edgec.toolchain.kernels.cpu.quantised_plans import BytePlan
 from edgec.toolchain.kernels.cpu.source.byte_convolution import (
+    DEPTH,
     ByteConvolution,
     byte_convolution_kernel,
 )
@@ -263,8 +264,9 @@ class _Emission:
             width=result.width,
             channels=sizes.channels,
             out_channels=result.channels,
+            bytes=True,
         )
-        name = str(key).replace("edgec_", "edgec_byte_")
+        name = str(key)
         light = Convolution(
             height=height,
             width=width,
@@ -275,7 +277,7 @@ class _Emission:
             stride=sizes.stride,
             dilation=sizes.dilation,
         )
-        cut = grouped_tiling(light, self.unit.vectors)
+        cut = grouped_tiling(light, self.unit.vectors, self.cuts.get(name))
         if cut is not None:
             text = byte_depthwise_kernel("NAME", light, result, cut, self.unit)
             whole = plan.weights.bytes.reshape(-1, result.channels).astype(np.float32)
@@ -283,7 +285,7 @@ class _Emission:
         conv = ByteConvolution(
             height=height,
             width=width,
-            channels=-(-sizes.channels // 4) * 4,
+            channels=-(-sizes.channels // DEPTH) * DEPTH,
             result=result,
             window=sizes.window,
             stride=sizes.stride,

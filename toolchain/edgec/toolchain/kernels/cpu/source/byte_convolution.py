@@ -14,9 +14,10 @@ from edgec.toolchain.kernels.cpu.source.convolution import Convolution, Tiling
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
-__all__ = ["ByteConvolution", "byte_convolution_kernel"]
+__all__ = ["DEPTH", "ByteConvolution", "byte_convolution_kernel"]
 
-_DEPTH = 4  # input channels of a step
+DEPTH = 4
+"""Input channels of a step."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,7 @@ class ByteConvolution:
         return Convolution(
             height=self.height,
             width=self.width,
-            channels=self.channels // _DEPTH,
+            channels=self.channels // DEPTH,
             result=self.result,
             window=self.window,
             stride=self.stride,
@@ -164,7 +165,7 @@ class _Body:
             for name, size in (("kh", conv.window[0]), ("kw", conv.window[1]))
             if size > 1
         ]
-        loops.append(("%k", conv.channels // _DEPTH, "k"))
+        loops.append(("%k", conv.channels // DEPTH, "k"))
         outer = [f"%begin{v}" for v in range(cut.vectors)] * pixels
         for depth, (counter, size, name) in enumerate(loops):
             if name == "k":
@@ -203,13 +204,13 @@ class _Body:
     def multiply(self, sums: list[str]) -> Iterator[str]:
         """One step: every pixel's four bytes at `%k` times the panel's weights at `%k`."""
         conv, cut, w = self.conv, self.cut, self.w
-        few = f"vector<{_DEPTH}xi8>"
-        yield f"%k4 = arith.muli %k, {w.index(_DEPTH)} : index"
+        few = f"vector<{DEPTH}xi8>"
+        yield f"%k4 = arith.muli %k, {w.index(DEPTH)} : index"
         yield "%a = arith.addi %in, %k4 : index"
-        yield f"%q0 = arith.muli %k, {w.index(_DEPTH * cut.panel)} : index"
+        yield f"%q0 = arith.muli %k, {w.index(DEPTH * cut.panel)} : index"
         yield "%q = arith.addi %wt, %q0 : index"
         for v in range(cut.vectors):
-            yield f"%o{v} = arith.addi %q, {w.index(v * _DEPTH * cut.lanes)} : index"
+            yield f"%o{v} = arith.addi %q, {w.index(v * DEPTH * cut.lanes)} : index"
             yield f"%p{v} = vector.load %m1[%o{v}] : {w.memory(1)}, {self.many}"
         done = []
         for pixel in range(cut.rows * cut.columns):

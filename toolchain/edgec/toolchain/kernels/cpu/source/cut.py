@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["Cut", "KernelKey"]
 
 _NAME = re.compile(
-    r"edgec_(convolution|depthwise|product)_(\d+)x(\d+)_(\d+)x(\d+)x(\d+)(?:x(\d+))?"
+    r"edgec_(byte_)?(convolution|depthwise|product)_(\d+)x(\d+)_(\d+)x(\d+)x(\d+)(?:x(\d+))?"
     r"(?:_g(\d+))?(?:_v\d+)?"
 )
 
@@ -24,6 +24,7 @@ class KernelKey:
         channels: of the input.
         out_channels: of the result; a depthwise kernel's are its input's.
         groups: of the channels; 1 for a depthwise kernel, too.
+        bytes: whether it multiplies bytes.
     """
 
     kind: str
@@ -33,6 +34,7 @@ class KernelKey:
     channels: int
     out_channels: int
     groups: int = 1
+    bytes: bool = False
 
     def __str__(self) -> str:
         """`edgec_convolution_3x3_56x56x64x128`."""
@@ -41,22 +43,24 @@ class KernelKey:
             sizes.append(self.out_channels)
         window = "x".join(map(str, self.window))
         groups = f"_g{self.groups}" if self.groups > 1 else ""
-        return f"edgec_{self.kind}_{window}_{'x'.join(map(str, sizes))}{groups}"
+        kind = f"byte_{self.kind}" if self.bytes else self.kind
+        return f"edgec_{kind}_{window}_{'x'.join(map(str, sizes))}{groups}"
 
     @classmethod
     def parse(cls, symbol: str) -> "KernelKey | None":
         """The key of a kernel's symbol, whatever its variant; None for any other name."""
         found = _NAME.fullmatch(symbol)
-        if found is None or (found[1] == "depthwise") != (found[7] is None):
+        if found is None or (found[2] == "depthwise") != (found[8] is None):
             return None
         return cls(
-            kind=found[1],
-            window=(int(found[2]), int(found[3])),
-            height=int(found[4]),
-            width=int(found[5]),
-            channels=int(found[6]),
-            out_channels=int(found[7] or found[6]),
-            groups=int(found[8] or 1),
+            bytes=found[1] is not None,
+            kind=found[2],
+            window=(int(found[3]), int(found[4])),
+            height=int(found[5]),
+            width=int(found[6]),
+            channels=int(found[7]),
+            out_channels=int(found[8] or found[7]),
+            groups=int(found[9] or 1),
         )
 
 
