@@ -62,6 +62,15 @@ def test_what_cannot_be_tuned_is_one_error(edgec, product: Path) -> None:
     assert not list(Path().glob("*.tuned.json"))
 
 
+def test_a_target_for_another_machine_is_refused_before_anything_is_compiled(
+    edgec, product: Path
+) -> None:
+    done = edgec("tune", product, "--target=cpu:riscv64", "--budget=1s")
+    assert done.code == 41
+    assert "cpu:riscv64 is for riscv_64, and this machine, which would measure, is" in done.err
+    assert "as it is" not in done.err.partition("error:")[2]
+
+
 def test_a_damaged_or_foreign_profile_is_refused(edgec, product: Path, program: Path) -> None:
     Path("bad.json").write_text("{}")
     for line in (("compile", product, "--tuned=bad.json"), ("tune", product, "-o", "bad.json")):

@@ -294,3 +294,11 @@ def test_a_cache_that_cannot_be_written_is_named(
 def test_the_sources_are_here() -> None:
     assert (edgert_library._CHECKOUT / "include" / "edgert" / "edgert.h").is_file()
     assert find_driver("edgert").probe()[0].driver == "edgert"
+
+
+@pytest.mark.parametrize(
+    ("uri", "how"),
+    [("cpu", "all cores"), ("cpu?threads=1", "1 thread"), ("edgert://cpu?threads=2", "2 threads")],
+)
+def test_the_name_of_the_cpu_says_how_much_of_it_computes(uri: str, how: str) -> None:
+    assert Device.open(uri).name == f"this machine's CPU, on {how}"

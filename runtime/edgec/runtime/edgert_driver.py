@@ -8,7 +8,7 @@ __all__ = ["EdgertDriver"]
 
 _CPU = "edgert://cpu"
 _GPU = "edgert://vulkan"
-_NAME = "this machine's CPU, on all cores"
+_NAME = "this machine's CPU, on "
 _RUNTIME = "edgert"
 
 
@@ -25,7 +25,7 @@ class EdgertDriver:
         cpu = DeviceStatus(
             uri=_CPU,
             driver="edgert",
-            name="" if reason else _NAME,
+            name="" if reason else _named(None),
             usable=not reason,
             runtime="" if reason else _RUNTIME,
             reason=reason,
@@ -56,7 +56,8 @@ class EdgertDriver:
         kind, _, number = path.partition("/")
         if kind in ("", "cpu") and not number:
             cpu = EdgertDevice("cpu", threads=threads or 0)
-            return Opened(backend=EdgertBackend(device=cpu, uri=uri), name=_NAME, runtime=_RUNTIME)
+            backend = EdgertBackend(device=cpu, uri=uri)
+            return Opened(backend=backend, name=_named(threads), runtime=_RUNTIME)
         if kind != "vulkan" or not (number or "0").isdecimal():
             raise DeviceMissing(f"{uri} is not here", hint=f"use {_CPU} or {_GPU}")
         if threads is not None:
@@ -69,3 +70,10 @@ class EdgertDriver:
             runtime=_RUNTIME,
             runs="vulkan",
         )
+
+
+def _named(threads: int | None) -> str:
+    """What the CPU is called, with how much of it computes."""
+    if threads is None:
+        return f"{_NAME}all cores"
+    return f"{_NAME}{threads} thread{'s' if threads > 1 else ''}"

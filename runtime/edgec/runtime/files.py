@@ -15,10 +15,21 @@ from typing import BinaryIO
 
 from edgec.runtime.errors import FileError
 
-__all__ = ["FULL", "full_disk_said", "is_full", "no_space", "read_bytes", "write_atomically"]
+__all__ = [
+    "FULL",
+    "FULL_EXIT",
+    "full_disk_said",
+    "is_full",
+    "no_space",
+    "read_bytes",
+    "write_atomically",
+]
 
 FULL = os.strerror(errno.ENOSPC)
 """What every program says of a disk that is full."""
+
+FULL_EXIT = 73
+"""The exit code of a child that cannot even write why it failed (EX_CANTCREAT of sysexits)."""
 
 
 def no_space(place: Path | str | None) -> FileError:

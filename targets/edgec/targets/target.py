@@ -6,11 +6,22 @@ from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from typing import Any, TypeVar
 
+from edgec.runtime.cpu import architecture
 from edgec.runtime.errors import TargetError
 
 __all__ = ["Backend", "ByteProducts", "Cpu", "Gpu", "Limits", "Note", "Target", "Vectors"]
 
 T = TypeVar("T")
+
+_ISAS = {
+    "x86_64": "x86_64",
+    "aarch64": "arm_64",
+    "arm64": "arm_64",
+    "armv7a": "arm_32",
+    "riscv64": "riscv_64",
+    "wasm32": "wasm_32",
+}
+"""The first word of a triple to an instruction set."""
 
 
 class Backend(Enum):
@@ -176,6 +187,12 @@ class Target:
     def __post_init__(self) -> None:
         if (self.backend is Backend.CPU) != (self.cpu is not None):
             raise TargetError(f"the target {self.name} needs [cpu] exactly with llvm-cpu")
+
+    @property
+    def isa(self) -> str:
+        """The instruction set as module formats spell it: of its CPU, or of this machine's."""
+        triple = self.cpu.triple if self.cpu else ""
+        return _ISAS.get(triple.partition("-")[0], "") if triple else architecture()
 
     @property
     def is_spirv(self) -> bool:

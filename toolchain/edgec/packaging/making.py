@@ -17,7 +17,7 @@ from edgec.runtime.manifest import MANIFEST, Manifest, shared_file, variant_of
 from edgec.targets import Backend, Target, expand
 from edgec.toolchain import CompileOptions, Program, compile_with_report, load_program
 
-__all__ = ["PackageOptions", "check_package", "isa_of", "make_package", "targets_of"]
+__all__ = ["PackageOptions", "check_package", "make_package", "targets_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +142,7 @@ def targets_of(kind: Kind, names: Sequence[str]) -> tuple[Target, ...]:
                 hint=f"leave --target out for {', '.join(kind.targets)}",
             )
         triple = target.cpu.triple if target.cpu else ""
-        if (kind.isas and isa_of(target) not in kind.isas) or kind.system not in triple:
+        if (kind.isas and target.isa not in kind.isas) or kind.system not in triple:
             raise TargetError(
                 f"a package for {kind.name} does not run on {target.name}",
                 hint=f"leave --target out for {', '.join(kind.targets)}",
@@ -278,7 +278,7 @@ def _variant(
     compiled = compile_with_report(program, target, compiling)
     entry = variant_of(compiled.module, path.relative_to(folder).as_posix())
     if not entry.needs.isa and target.cpu is not None:
-        entry = replace(entry, needs=replace(entry.needs, isa=isa_of(target)))
+        entry = replace(entry, needs=replace(entry.needs, isa=target.isa))
     return BuiltVariant(target=target, compiled=compiled, entry=entry, library=library)
 
 
@@ -288,21 +288,3 @@ def _link_arguments(library: Path) -> tuple[str, ...]:
         "--iree-llvmcpu-link-static",
         f"--iree-llvmcpu-static-library-output-path={library}",
     )
-
-
-_ISAS = {
-    "x86_64": "x86_64",
-    "aarch64": "arm_64",
-    "arm64": "arm_64",
-    "armv7a": "arm_32",
-    "riscv64": "riscv_64",
-    "wasm32": "wasm_32",
-}
-
-
-def isa_of(target: Target) -> str:
-    """The instruction set as IREE spells it in formats, for modules whose format has none."""
-    from edgec.runtime.cpu import architecture
-
-    triple = target.cpu.triple if target.cpu else ""
-    return _ISAS.get(triple.partition("-")[0], "") if triple else architecture()

@@ -15,9 +15,8 @@ from typing import Any
 
 from edgec.runtime import errors
 from edgec.runtime.errors import EdgecError, ProgramError
-from edgec.runtime.files import no_space
+from edgec.runtime.files import FULL_EXIT, no_space
 from edgec.toolchain import fork_server
-from edgec.toolchain.isolated import DISK_FULL
 
 __all__ = ["call"]
 
@@ -78,7 +77,7 @@ def _run(request: Path, reply: Path, stderr: Path, timeout: float) -> tuple[str 
         code = fork_server.run(request, reply, stderr=stderr, timeout=timeout)
         if code is None:
             code = _start(request, reply, stderr, timeout)
-        if code == DISK_FULL:
+        if code == FULL_EXIT:
             raise no_space(None)
         if code < 0:
             how = f"died of {_signal_name(-code)}"

@@ -10,12 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from edgec.runtime.errors import EdgecError
-from edgec.runtime.files import is_full
+from edgec.runtime.files import FULL_EXIT, is_full
 
-__all__ = ["DISK_FULL", "main"]
-
-DISK_FULL = 73
-"""The exit code of a child that cannot even write why it failed (EX_CANTCREAT of sysexits)."""
+__all__ = ["main"]
 
 
 def _describe(arguments: Mapping[str, Any]) -> Any:
@@ -118,7 +115,7 @@ def main(request: Path, reply: Path) -> None:
         _answer(request, reply)
     except OSError as error:
         if is_full(error):
-            sys.exit(DISK_FULL)
+            sys.exit(FULL_EXIT)
         raise
 
 

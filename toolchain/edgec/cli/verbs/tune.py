@@ -197,6 +197,12 @@ def _report(session: Session, done: "Tuned", program: Path, path: Path) -> Repor
             "the budget ended before a candidate could be tried: give more with --budget, "
             "and tuning goes on"
         )
+    elif profile.gain == 1.0 and not profile.winner.words():
+        session.note(
+            f"none of {len(profile.trials)} candidates was clearly faster than the default: "
+            "it stays as it is"
+            + ("" if profile.finished else "; the same command tries the others")
+        )
     elif not profile.finished:
         session.note("the budget ended before all was tried; the same command goes on")
     return Report(

@@ -13,6 +13,7 @@ from typing import Any
 
 from edgec.runtime import Device, Tolerance, check_golden, load
 from edgec.runtime.benchmark import example_inputs
+from edgec.runtime.cpu import architecture
 from edgec.runtime.errors import DeviceError, DeviceMissing, WrongAnswer
 from edgec.runtime.fitness import driver_uri
 from edgec.runtime.golden import Golden, GoldenCall
@@ -83,6 +84,12 @@ def device_name(target: Target, device: str | None) -> str:
     Raises:
         DeviceMissing: it is not here, or another one is.
     """
+    if target.cpu is not None and target.isa != architecture():
+        raise DeviceMissing(
+            f"{target.name} is for {target.isa}, and this machine, which would measure, is "
+            f"{architecture()}",
+            hint="tune where the device is, or choose --target=cpu",
+        )
     reply = isolate.call(
         "device",
         {
