@@ -56,7 +56,7 @@ def main() -> None:
         commits.append(commit)
         for row in json.loads(Path(path).read_text()):
             if "failed" not in row:
-                rows[row["name"]] = row
+                rows[row["name"]] = {name: row[name] for name in row if name != "profile"}
     kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {"before": {}}
     figures = {
         "commits": commits,
