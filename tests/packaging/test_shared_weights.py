@@ -12,6 +12,7 @@ from edgec.runtime import Golden, GoldenCall, Module
 from edgec.runtime.errors import FileError, ModuleError
 from edgec.toolchain import CompileOptions
 from edgec.toolchain.compiling import large_constants
+from tests.js.node import need_node, run_node, write_runtime_once
 from tests.packaging.conftest import need, run
 
 SIZE = 160
@@ -114,6 +115,38 @@ def test_the_program_of_a_c_package_holds_them_once(made: Made, tmp_path: Path) 
     (line,) = [line for line in said.splitlines() if not line.startswith("variant")]
     numbers = [float(word) for word in line.split()[1:] if word != "..."]
     np.testing.assert_allclose(numbers, Y[0, : len(numbers)], rtol=1e-4, atol=1e-3)
+
+
+def test_a_page_downloads_what_its_variants_share_and_a_module_of_its_own(
+    program: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    need_node()
+    write_runtime_once(tmp_path_factory.mktemp("warm"))  # one process at a time compiles edgert
+    made = make_package(program, "web", tmp_path / "web", PackageOptions(prove=True))
+    assert [proof.outcome.split(",")[0] for proof in made.proofs] == ["passed", "passed"]
+    shared = made.manifest.weights
+    assert shared is not None
+    assert TABLE.nbytes <= shared.size < TABLE.nbytes + WEIGHTS.nbytes
+    (note,) = [note for note in made.notes if note.startswith("wasm:plain lays")]
+    assert "0.1 MB" in note
+    found, states, alone, given = run_node(
+        """
+        const states = [];
+        const model = await load('manifest.json', { progress: (state) => states.push(state) });
+        const [first] = await model.main(i);
+        const last = states.at(-1);
+        const alone = await load('net.wasm.vmfb').catch((error) => error.message);
+        const other = await load('net.wasm.vmfb', { weights: 'net.safetensors' });
+        print([Array.from(first), [last.loaded, last.total], alone,
+          Array.from((await other.main(i))[Symbol.iterator]().next().value)]);
+        """,
+        made.folder,
+        i=X.tolist(),
+    )
+    np.testing.assert_allclose(np.reshape(found, Y.shape), Y, rtol=1e-4, atol=1e-3)
+    assert given == found
+    assert states == [shared.size + made.manifest.variants[0].size] * 2
+    assert "in a weights file: give it" in alone
 
 
 def test_a_package_without_its_weights_or_with_others_is_refused(made: Made) -> None:
