@@ -14,14 +14,24 @@ from edgec.runtime.comparison import compare
 
 
 def test_only_floats_are_moved_and_by_their_last_digits() -> None:
-    data = [np.full(100, 3.0, np.float32), np.arange(3), np.full(100, 3.0, np.float16)]
+    data = [np.full(100, 3.3, np.float32), np.arange(3), np.full(100, 3.3, np.float16)]
     moved = nearby(data)
     assert moved is not None
     single, whole, half = moved
-    assert 0 < np.abs(single - 3).max() < 3e-6
+    assert 0 < np.abs(single - data[0]).max() < 3e-6
     assert whole is data[1]
-    assert 0 < np.abs(half.astype(np.float32) - 3).max() < 1e-2
+    assert 0 < np.abs(half.astype(np.float32) - data[2]).max() < 1e-2
     assert nearby([np.arange(3)]) is None
+
+
+def test_short_numbers_are_meant_as_they_are() -> None:
+    """Where a function steps, they are not moved over the step."""
+    steps = np.array([0.5, 1.5, -2.0, 448.0, np.inf], np.float32)
+    assert nearby([steps]) is None
+    moved = nearby([np.append(steps, np.float32(0.3))])
+    assert moved is not None
+    np.testing.assert_array_equal(moved[0][:-1], steps)
+    assert moved[0][-1] != np.float32(0.3)
 
 
 def test_answers_that_are_settled_are_held_to_their_types_tolerance() -> None:

@@ -78,12 +78,27 @@ def conditioned(
 
 
 def _moved(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    if not _is_real(array) or not array.size:
+    """The array with its last digits moved, but for short numbers: 0.5, 2, a mask's 1.
+
+    Those are given as they are meant, and lie where functions step; they have no rounding in them.
+    """
+    if not _is_real(array):
+        return array
+    short = _is_short(array)
+    if short.all():
         return array
     unit = _DIGITS * 2.0 ** -(_bits(array) + 1)
     factors = 1 + unit * random.uniform(-1, 1, array.shape)
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(array.astype(np.float64) * factors).astype(array.dtype)
+        moved = np.asarray(array.astype(np.float64) * factors).astype(array.dtype)
+    return np.where(short, array, moved)
+
+
+def _is_short(array: np.ndarray) -> np.ndarray:
+    """Which numbers need no more than half of their type's digits."""
+    whole = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+    mask = whole.dtype.type((1 << ((_bits(array) + 1) // 2)) - 1)
+    return np.asarray(whole & mask == 0).reshape(array.shape)
 
 
 def _apart(answer: np.ndarray, others: Sequence[np.ndarray]) -> float:

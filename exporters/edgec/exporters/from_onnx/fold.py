@@ -57,14 +57,24 @@ class _Work:
                 continue
             values = self._values(node)
             if values is None or any(name in self._outputs for name in node.output):
-                if node.op_type == "Constant" and values:
-                    self._constants[node.output[0]] = values[0]
-                kept.append(node)
+                kept.extend([node] if values is None else self._constant_nodes(node, values))
                 continue
             for name, value in zip(node.output, values, strict=False):
                 if name:
                     self._keep(name, value)
         return kept
+
+    def _constant_nodes(self, node: Any, values: Sequence[np.ndarray]) -> list[Any]:
+        """What gives known results of the model: no operation computes them."""
+        from onnx import helper, numpy_helper
+
+        made = []
+        for name, value in zip(node.output, values, strict=False):
+            self._constants[name] = value
+            made.append(
+                helper.make_node("Constant", [], [name], value=numpy_helper.from_array(value))
+            )
+        return made
 
     def _keep(self, name: str, value: np.ndarray) -> None:
         from onnx import numpy_helper
