@@ -7,6 +7,7 @@ changes in place comes out as a further result.
 import contextlib
 import inspect
 import logging
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from edgec.exporters.places import describe, place_of_error
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp
 
 __all__ = ["Callee", "callee", "capture", "evaluating", "quiet"]
+
+_UNKNOWN_RESULT = re.compile(r"Found <class '([\w.]+)'> in output, which is not a known type")
 
 _LOG = logging.getLogger("edgec.exporters")
 _DEPENDS = "the model's control flow or a shape depends on data"
@@ -208,6 +211,22 @@ def _decomposed(program: Any) -> Any:
     return found
 
 
+def _opaque_result(kind: str) -> ExportError:
+    """A model that returns an object; no line of the user's does that, so none is named."""
+    name = kind.rpartition(".")[2]
+    if "Cache" in name:
+        return UnsupportedOp(
+            f"the model returns a {name} beside its tensors, which is no tensor itself",
+            hint="set model.config.use_cache = False, or return what you need of the answer from "
+            "a function of your own; to keep a cache between calls, make it state: buffers that "
+            "the model writes",
+        )
+    return UnsupportedOp(
+        f"the model returns a {name}, which is no tensor and nothing that holds them",
+        hint="return tensors, or tuples, lists, dicts or dataclasses of them",
+    )
+
+
 def _differentiated(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
@@ -329,6 +348,9 @@ def _refusal(error: Exception) -> ExportError:
         return UnsupportedOp(f"{_DEPENDS}: {first}", where=where, hint=_ON_DATA)
     if "Constraints violated" in text or "ConstraintViolation" in type(error).__name__:
         return explain_constraint(text, where)
+    kind = _UNKNOWN_RESULT.search(text)
+    if kind is not None:
+        return _opaque_result(kind[1])
     if "does not require grad" in text:
         return UnsupportedOp(
             f"a training step that changes its model in place cannot be exported: {first}",
