@@ -310,12 +310,6 @@ FAULTS = (
 )
 
 
-NOT_SHOWN = {
-    "philox-bits": "wrong products of 64 bits in SPIR-V; those of a generator alone are right"
-}
-"""Passes whose fault no small program shows today: they may be on their way out."""
-
-
 def _plainly(fault: Fault, folder: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """The program through the compiler alone."""
     source, module = folder / "program.mlir", folder / "program.vmfb"
@@ -352,5 +346,4 @@ def test_the_compiler_still_fails_here(fault: Fault, tmp_path: Path) -> None:
 
 def test_every_workaround_has_a_program_that_needs_it() -> None:
     workarounds = {kind.name for kind in CATALOGUE if ".legalise." in kind.__module__}
-    assert {fault.name for fault in FAULTS} | set(NOT_SHOWN) == workarounds
-    assert not {fault.name for fault in FAULTS} & set(NOT_SHOWN)
+    assert {fault.name for fault in FAULTS} == workarounds

@@ -17,7 +17,6 @@ from edgec.toolchain.passes.legalise.fourier_products import FourierProducts
 from edgec.toolchain.passes.legalise.free_bitcasts import FreeBitcasts
 from edgec.toolchain.passes.legalise.guard_products import GuardProducts
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
-from edgec.toolchain.passes.legalise.philox_bits import PhiloxBits
 from edgec.toolchain.passes.legalise.plain_depthwise import PlainDepthwise
 from edgec.toolchain.passes.legalise.plain_products import PlainProducts
 from edgec.toolchain.passes.legalise.reverse_first import ReverseFirst
@@ -98,7 +97,6 @@ CATALOGUE: tuple[type[Pass], ...] = (
     FourierProducts,
     ComplexProducts,
     SpreadSelected,
-    PhiloxBits,
     BrainConversions,
     SplitConversions,
     SignlessIntegers,
