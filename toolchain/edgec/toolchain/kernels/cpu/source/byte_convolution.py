@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from edgec.toolchain.kernels.cpu.source.byte_result import ByteResult
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution, Tiling
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
+from edgec.toolchain.kernels.cpu.source.nest import summed_loops
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
 __all__ = ["DEPTH", "ByteConvolution", "byte_convolution_kernel"]
@@ -157,33 +158,13 @@ class _Body:
     def walk(self) -> Iterator[str]:
         """Go over window rows, window columns and channels; the sums become `%sum#…`."""
         conv, cut, w = self.conv, self.cut, self.w
-        pixels = cut.rows * cut.columns
-        count = pixels * cut.vectors
-        kinds = ", ".join([self.sums] * count)
+        window = (("kh", conv.window[0]), ("kw", conv.window[1]))
         loops = [
-            (f"%{name}", size, name)
-            for name, size in (("kh", conv.window[0]), ("kw", conv.window[1]))
-            if size > 1
+            *((name, size) for name, size in window if size > 1),
+            ("k", conv.channels // DEPTH),
         ]
-        loops.append(("%k", conv.channels // DEPTH, "k"))
-        outer = [f"%begin{v}" for v in range(cut.vectors)] * pixels
-        for depth, (counter, size, name) in enumerate(loops):
-            if name == "k":
-                yield from self.addresses()
-            names = [f"%{name}_s{i}" for i in range(count)]
-            pairs = ", ".join(f"{n} = {o}" for n, o in zip(names, outer, strict=True))
-            label = "sum" if depth == 0 else f"sum_{name}"
-            yield (
-                f"%{label}:{count} = scf.for {counter} = {w.index(0)} to {w.index(size)} "
-                f"step {w.index(1)} iter_args({pairs}) -> ({kinds}) {{"
-            )
-            outer = names
-        yield from self.multiply(outer)
-        yield "}"
-        for _, _, name in reversed(loops[1:]):
-            values = ", ".join(f"%sum_{name}#{i}" for i in range(count))
-            yield f"scf.yield {values} : {kinds}"
-            yield "}"
+        begin = [f"%begin{v}" for v in range(cut.vectors)] * (cut.rows * cut.columns)
+        yield from summed_loops(w, loops, begin, self.sums, self.addresses, self.multiply)
 
     def addresses(self) -> Iterator[str]:
         """`%in` and `%wt`: where input and weights of this place in the window begin."""

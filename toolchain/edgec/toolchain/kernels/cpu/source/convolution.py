@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.cpu.source.frames import Frames
+from edgec.toolchain.kernels.cpu.source.nest import summed_loops
 from edgec.toolchain.kernels.cpu.source.result import Result
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
@@ -317,36 +318,10 @@ class _Body:
     def walk(self) -> Iterator[str]:
         """Go over window rows, window columns and channels; the sums become `%sum#…`."""
         conv, cut, w = self.conv, self.cut, self.w
-        count = cut.rows * cut.columns * cut.vectors
-        kinds = ", ".join([self.vector] * count)
-        loops = [
-            (f"%{name}", size, name)
-            for name, size in (
-                ("kd", conv.frames.window),
-                ("kh", conv.window[0]),
-                ("kw", conv.window[1]),
-            )
-            if size > 1
-        ]
-        loops.append(("%k", conv.inputs, "k"))
-        outer = ["%zero"] * count
-        for depth, (counter, size, name) in enumerate(loops):
-            if name == "k":
-                yield from self.addresses()
-            names = [f"%{name}_s{i}" for i in range(count)]
-            pairs = ", ".join(f"{n} = {o}" for n, o in zip(names, outer, strict=True))
-            label = "sum" if depth == 0 else f"sum_{name}"
-            yield (
-                f"%{label}:{count} = scf.for {counter} = {w.index(0)} to {w.index(size)} "
-                f"step {w.index(1)} iter_args({pairs}) -> ({kinds}) {{"
-            )
-            outer = names
-        yield from self.multiply(outer)
-        yield "}"
-        for _, _, name in reversed(loops[1:]):
-            values = ", ".join(f"%sum_{name}#{i}" for i in range(count))
-            yield f"scf.yield {values} : {kinds}"
-            yield "}"
+        window = (("kd", conv.frames.window), ("kh", conv.window[0]), ("kw", conv.window[1]))
+        loops = [*((name, size) for name, size in window if size > 1), ("k", conv.inputs)]
+        begin = ["%zero"] * (cut.rows * cut.columns * cut.vectors)
+        yield from summed_loops(w, loops, begin, self.vector, self.addresses, self.multiply)
 
     def addresses(self) -> Iterator[str]:
         """`%in` and `%wt`: where input and weights of this place in the window begin."""
