@@ -41,15 +41,16 @@ print(f"right on {device}: NumPy imported in {(numpy - begun) * 1e3:.0f} ms, edg
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--suite", default="bookworm")
-    parser.add_argument("--mirror", default="http://deb.debian.org/debian")
+    parser.add_argument("--mirror", help="default: debootstrap's own")
     given = parser.parse_args()
     if shutil.which("debootstrap") is None:
         print("debootstrap is missing\n  next: apt install debootstrap", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory(prefix="edgec-bare-") as folder:
         bare = Path(folder, "root")
+        mirror = [given.mirror] if given.mirror else []
         run("debootstrap", "--variant=minbase", f"--include={PACKAGES}", given.suite, bare,
-            given.mirror)  # fmt: skip
+            *mirror)  # fmt: skip
         print(f"Debian {(bare / 'etc/debian_version').read_text().strip()}, {PACKAGES}")
         wheel = put_wheels(bare)
         print(f"{wheel.name}: {wheel.stat().st_size / 1000:.1f} KB")
