@@ -54,10 +54,6 @@ def test_example_inputs_fit_the_signature() -> None:
 
 
 def test_a_profile_names_the_kernels(mixed_module: Make, device: Device) -> None:
-    if not device.native_uri:
-        with pytest.raises(UsageError, match="has no profiler"):
-            profile(mixed_module(device.runs), function="product", device=device)
-        return
     result = profile(mixed_module(device.runs), function="product", device=device, calls=3)
     assert result.dispatches
     assert any("product_dispatch" in dispatch.name for dispatch in result.dispatches)
@@ -78,5 +74,9 @@ def test_a_function_without_kernels_has_an_empty_profile(mixed_module: Make) -> 
 def test_a_profile_takes_weights_and_threads(stateful_module: Make, tmp_path: Path) -> None:
     result = profile(stateful_module(), device="local-task?threads=1", calls=2)
     assert result.device == "local-task?threads=1"
+    by_edgert = profile(stateful_module(), device="edgert://cpu?threads=1", calls=2)
+    assert by_edgert.device == "local-task?threads=1"
+    names = [{d.name for d in found.dispatches} for found in (result, by_edgert)]
+    assert names[0] == names[1]
     with pytest.raises(UsageError):
         profile(stateful_module(), calls=0)

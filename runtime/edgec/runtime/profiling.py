@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from edgec.runtime.benchmark import example_inputs
-from edgec.runtime.device import Device, device_choices
+from edgec.runtime.device import Device, device_choices, parse_uri
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceError, InputError, MissingExtra, UsageError
 from edgec.runtime.fitness import check_fits, default_device
@@ -98,8 +98,8 @@ def profile(
 ) -> Profile:
     """Call one function `calls` times and say how long each of its dispatches took.
 
-    Arguments are those of `bench`. The profiler is IREE's: for `cpu` it is `local-task` that is
-    measured, which runs the same code.
+    Arguments are those of `bench`. The profiler is IREE's: for edgert's devices its own are
+    measured, `local-task` for the CPU, which run the same code; `Profile.device` says which.
 
     Raises:
         UsageError: fewer than one call.
@@ -111,10 +111,7 @@ def profile(
     module = path if isinstance(path, Module) else Module.read(path)
     wanted = default_device(module) if device is None else device
     chosen = Device.open(wanted if isinstance(wanted, Device) else device_choices(wanted)[-1])
-    if not chosen.native_uri:
-        raise UsageError(
-            f"{chosen.uri} has no profiler", hint="profile on local-task, which runs the same code"
-        )
+    chosen = _with_profiler(chosen)
     check_fits(module, chosen)
     signature = _choose(module, function)
     arrays = example_inputs(signature) if inputs is None else list(inputs)
@@ -150,6 +147,17 @@ def profile(
         calls=calls,
         dispatches=_dispatches(report),
     )
+
+
+def _with_profiler(device: Device) -> Device:
+    """The device, or for edgert's the one of IREE's runtime that runs the same code on it."""
+    if device.native_uri:
+        return device
+    _, path, threads = parse_uri(device.uri)
+    kind, _, number = path.partition("/")
+    if kind == "vulkan":
+        return Device.open(f"vulkan://{number or 0}")
+    return Device.open("local-task" if threads is None else f"local-task?threads={threads}")
 
 
 def _choose(module: Module, name: str | None) -> Signature:

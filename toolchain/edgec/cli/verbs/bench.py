@@ -88,6 +88,11 @@ def bench(
         with deployed(session, read, on=on, device=device, weights=weights) as there:
             measured = there.bench(signature, inputs, seconds=seconds, iterations=iterations)
         return report_there(there, signature.name, measured, is_random=is_random)
+    dispatches = None
+    if profile:  # first: whatever refuses it costs nobody a measurement
+        dispatches = measure_dispatches(
+            read, function=signature.name, inputs=inputs, device=device, weights=weights
+        )
     result = measure(
         read,
         function=signature.name,
@@ -98,10 +103,10 @@ def bench(
         max_calls=iterations if iterations is not None else _MOST_CALLS,
         threads=threads,
     )
-    dispatches = None
-    if profile:
-        dispatches = measure_dispatches(
-            read, function=signature.name, inputs=inputs, device=device, weights=weights
+    if dispatches is not None and dispatches.device != result.device:
+        session.note(
+            f"dispatches were timed by IREE's runtime on {dispatches.device}, which runs the same "
+            "code"
         )
     return _report(result, dispatches, random=is_random)
 
