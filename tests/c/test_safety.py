@@ -4,6 +4,7 @@ import ctypes
 import json
 import struct
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -131,6 +132,38 @@ def test_a_dispatch_that_was_refused_does_not_run_later(open_on: Open, kernels: 
         with pytest.raises(DeviceError, match="there is no kernel 1048576"):
             session.call("record")
     assert session.call("replay") == []
+
+
+def test_a_flipped_bit_is_found_where_the_app_asks_for_the_checksum(
+    compile_text: Callable[..., Path], library: object, tmp_path: Path
+) -> None:
+    """In a kernel, which runs as it is, and in the last byte of what the checksum is of."""
+    program = next(program for program in PROGRAMS if program.name == "state")
+    path = compile_text(program.text)
+    data = path.read_bytes()
+    EdgertModule(path, check=True, library=library)
+    with zipfile.ZipFile(path) as archive:
+        last = archive.infolist()[-1]
+    end = last.header_offset + 30 + sum(struct.unpack_from("<HH", data, last.header_offset + 26))
+    for at in (data.index(b"\x7fELF") + 100, end + last.compress_size - 1):
+        changed = bytes(data[:at]) + bytes([data[at] ^ 4]) + data[at + 1 :]
+        EdgertModule(changed, library=library)
+        with pytest.raises(ModuleError, match="its checksum is another"):
+            EdgertModule(changed, check=True, library=library)
+        (tmp_path / "changed.vmfb").write_bytes(changed)
+        with pytest.raises(ModuleError, match="its checksum is another"):
+            EdgertModule(tmp_path / "changed.vmfb", check=True, library=library)
+
+
+def test_a_module_may_be_no_larger_than_the_app_says(
+    compile_text: Callable[..., Path], library: object
+) -> None:
+    program = next(program for program in PROGRAMS if program.name == "state")
+    path = compile_text(program.text)
+    size = path.stat().st_size
+    EdgertModule(path, max_bytes=size, library=library)
+    with pytest.raises(ModuleError, match=f"has {size} bytes, more than it may"):
+        EdgertModule(path, max_bytes=size - 1, library=library)
 
 
 def test_a_tensor_of_another_device_is_refused(open_on: Open, library: object) -> None:

@@ -248,6 +248,42 @@ static size_t module_start(const uint8_t *data, size_t size) {
   return 30 + (size_t)edgert_load_u16(data + 26) + edgert_load_u16(data + 28);
 }
 
+/* The checksum of zip archives, four bits at a time. */
+static uint32_t module_checksum(const uint8_t *data, uint64_t size) {
+  static const uint32_t table[16] = {
+      0x00000000, 0x1DB71064, 0x3B6E20C8, 0x26D930AC, 0x76DC4190, 0x6B6B51F4,
+      0x4DB26158, 0x5005713C, 0xEDB88320, 0xF00F9344, 0xD6D6A3E8, 0xCB61B38C,
+      0x9B64C2B0, 0x86D3D2D4, 0xA00AE278, 0xBDBDF21C};
+  uint32_t sum = UINT32_MAX;
+  for (uint64_t i = 0; i < size; ++i) {
+    sum = table[(sum ^ data[i]) & 15] ^ sum >> 4;
+    sum = table[(sum ^ data[i] >> 4) & 15] ^ sum >> 4;
+  }
+  return ~sum;
+}
+
+/* Compare the files of an archive, one behind the other, with their checksums. A size stands in the
+ * header, or in an extra field (number 1: the size, then the size in the archive). */
+static edgert_status module_check(const uint8_t *data, size_t size, edgert_error *error) {
+  size_t start;
+  while ((start = module_start(data, size)) != 0) {
+    uint64_t length = edgert_load_u32(data + 18);
+    size_t extra = 30 + (size_t)edgert_load_u16(data + 26);
+    if (start > size) return module_damaged(error, "it is cut short");
+    while (length == UINT32_MAX && extra + 20 <= start && edgert_load_u16(data + extra) != 1)
+      extra += 4 + (size_t)edgert_load_u16(data + extra + 2);
+    if (length == UINT32_MAX && extra + 20 <= start) length = edgert_load_u64(data + extra + 12);
+    if (!edgert_in_range(start, length, size)) return module_damaged(error, "it is cut short");
+    if (module_checksum(data + start, length) != edgert_load_u32(data + 14))
+      return module_damaged(error, "its checksum is another");
+    data += start + (size_t)length;
+    size -= start + (size_t)length;
+    /* A little may lie between two files. */
+    for (int i = 0; i < EDGERT_ALIGNMENT && size && !module_start(data, size); ++i) ++data, --size;
+  }
+  return EDGERT_OK;
+}
+
 static edgert_status module_check_version(uint64_t version, edgert_error *error) {
   if (version >> 16 == MODULE_BYTECODE_MAJOR && (version & 0xFFFF) <= MODULE_BYTECODE_MINOR)
     return EDGERT_OK;
@@ -280,8 +316,13 @@ static edgert_status module_read(edgert_module *self, const uint8_t *data, size_
   uint32_t length = edgert_load_u32(data + start);
   if (!edgert_in_range(start + 4, length, size) || length > INT32_MAX)
     return module_damaged(error, "it is cut short");
+  if (self->max_bytes && size > self->max_bytes)
+    return EDGERT_FAIL(error, EDGERT_LIMIT, "the module has %llu bytes, more than it may",
+                       (unsigned long long)size);
   const uint8_t *tables;
-  edgert_status status = module_keep(self, data + start + 4, length, &tables, error);
+  edgert_status status = self->check ? module_check(data, size, error) : EDGERT_OK;
+  if (status != EDGERT_OK) return status;
+  status = module_keep(self, data + start + 4, length, &tables, error);
   if (status != EDGERT_OK) return status;
   self->flatbuffer = (edgert_flatbuffer){tables, length, 0};
   uint64_t base = ((uint64_t)start + 4 + length + 63) & ~(uint64_t)63;
@@ -326,6 +367,9 @@ static edgert_status module_create(const edgert_module_options *options, edgert_
   void *made;
   status = edgert_object_create(&allocator, &edgert_module_kind, sizeof **out, &made, error);
   *out = status == EDGERT_OK ? made : NULL;
+  if (status != EDGERT_OK) return status;
+  (*out)->check = full.check;
+  (*out)->max_bytes = full.max_bytes;
   return status;
 }
 

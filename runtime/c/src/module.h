@@ -48,6 +48,8 @@ struct edgert_module {
   void *tables; /* of a mapped file: a copy of all but its constants, or NULL */
   void (*release)(void *user);
   void *user;
+  uint32_t check; /* as in the options */
+  uint64_t max_bytes;
   edgert_flatbuffer flatbuffer;
   const char *name;
   edgert_type *types;

@@ -27,6 +27,7 @@ from edgec.runtime.edgert_native import (
     TENSOR,
     DeviceOptions,
     Error,
+    ModuleOptions,
     NativeArgument,
     NativeValue,
     Scope,
@@ -243,22 +244,38 @@ class EdgertModule(_Handle):
 
     _release = "module_release"
 
-    def __init__(self, source: Path | str | bytes, *, library: Any = None) -> None:
+    def __init__(
+        self,
+        source: Path | str | bytes,
+        *,
+        check: bool = False,
+        max_bytes: int = 0,
+        library: Any = None,
+    ) -> None:
         """Read a file, or a file's bytes.
 
+        Args:
+            source: which.
+            check: compare it with the checksum in it, which reads all of it.
+            max_bytes: that it may have; 0: no limit.
+            library: from `open_library`; without it the one that it finds.
+
         Raises:
-            ModuleError: it cannot be read, is damaged, or of another version.
+            ModuleError: it cannot be read, is damaged, too large, or of another version.
         """
         super().__init__(library or open_library(), None)
         out, error = ctypes.c_void_p(), Error()
+        options = ctypes.byref(
+            ModuleOptions(size=ctypes.sizeof(ModuleOptions), check=check, max_bytes=max_bytes)
+        )
         if isinstance(source, bytes):
             self._bytes = source
             status = self.library.module_wrap(
-                source, len(source), None, None, None, ctypes.byref(out), ctypes.byref(error)
+                source, len(source), None, None, options, ctypes.byref(out), ctypes.byref(error)
             )
         else:
             status = self.library.module_open(
-                os.fsencode(source), None, ctypes.byref(out), ctypes.byref(error)
+                os.fsencode(source), options, ctypes.byref(out), ctypes.byref(error)
             )
         self.library.check(status, error, ModuleError)
         self.pointer = out.value

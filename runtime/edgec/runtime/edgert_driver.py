@@ -50,7 +50,7 @@ class EdgertDriver:
 
     def open(self, uri: str, path: str, threads: int | None) -> Opened:
         """The device; on the CPU `threads` compute, the caller's own included."""
-        from edgec.runtime.edgert import EdgertDevice
+        from edgec.runtime.edgert import EdgertDevice, device_names
         from edgec.runtime.edgert_backend import EdgertBackend
 
         kind, _, number = path.partition("/")
@@ -62,8 +62,10 @@ class EdgertDriver:
             raise DeviceMissing(f"{uri} is not here", hint=f"use {_CPU} or {_GPU}")
         if threads is not None:
             raise UsageError(f"the device {uri} has no threads to choose")
-        gpu = EdgertDevice("vulkan", index=int(number or "0"))
-        refuse_clash(gpu.name)
+        index = int(number or "0")
+        for name in device_names("vulkan")[index : index + 1]:
+            refuse_clash(name)
+        gpu = EdgertDevice("vulkan", index=index)
         return Opened(
             backend=EdgertBackend(device=gpu, uri=uri),
             name=gpu.name,

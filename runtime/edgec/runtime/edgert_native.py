@@ -22,6 +22,7 @@ __all__ = [
     "DeviceOptions",
     "Error",
     "Library",
+    "ModuleOptions",
     "NativeArgument",
     "NativeValue",
     "Scope",
@@ -95,6 +96,17 @@ class DeviceOptions(ctypes.Structure):
         ("index", ctypes.c_uint32),
         ("reserved", ctypes.c_uint32),
         ("cache_file", ctypes.c_char_p),
+    ]
+
+
+class ModuleOptions(ctypes.Structure):
+    """How a module is read; zero is the default of each."""
+
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("check", ctypes.c_uint32),
+        ("allocator", _Allocator),
+        ("max_bytes", ctypes.c_uint64),
     ]
 
 

@@ -179,8 +179,11 @@ typedef struct edgert_module edgert_module;
 
 typedef struct edgert_module_options {
   uint32_t size;
-  uint32_t reserved;
+  /* 1: compare the file with the checksums in it, which finds what went wrong on the way (not what
+   * somebody did on purpose). All of it is read, at some 300 MB a second. */
+  uint32_t check;
   edgert_allocator allocator;
+  uint64_t max_bytes; /* of the file; what is larger fails with EDGERT_LIMIT; 0: no limit */
 } edgert_module_options;
 
 /* Map a file and verify all of it. Tables and byte code are copied; constants and kernels stay in the
