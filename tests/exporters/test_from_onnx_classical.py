@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from edgec.exporters import export
 from edgec.toolchain.program import Program
@@ -63,6 +63,7 @@ def test_trees_and_linear_models(replay: Replay) -> None:
             post_transform="SOFTMAX",
         ),
         node("Normalizer", ["odds"], ["shares"], domain=domain, norm="L2"),
+        node("ArrayFeatureExtractor", ["names", "chosen"], ["named"], domain=domain),
     ]
     rows = np.random.default_rng(0).uniform(-1, 1, (16, 3)).astype(np.float32)
     outputs = [
@@ -71,8 +72,11 @@ def test_trees_and_linear_models(replay: Replay) -> None:
         value("scores", TensorProto.FLOAT, [16, 3]),
         value("chosen", TensorProto.INT64, [16]),
         value("shares", TensorProto.FLOAT, [16, 2]),
+        value("named", TensorProto.INT64, [1, 16]),
     ]
-    graph = helper.make_graph(nodes, "ml", [value("x", TensorProto.FLOAT, rows.shape)], outputs)
+    inputs = [value("x", TensorProto.FLOAT, rows.shape)]
+    names = numpy_helper.from_array(np.array([30, 10], np.int64), "names")
+    graph = helper.make_graph(nodes, "ml", inputs, outputs, [names])
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(domain, 3)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
     assert replay(export(model, (rows,))) < 1e-6

@@ -70,10 +70,13 @@ def _by_skl2onnx(name: str) -> Built:
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=0)
     data = data.astype(np.float32)
-    plain = {"options": {"zipmap": False}} if is_classifier(estimator) else {}
+    plain = {"zipmap": False} if is_classifier(estimator) else None
     try:
         estimator.fit(data, wanted)
-        found = to_onnx(estimator, data[:8], **plain)
+        try:
+            found = to_onnx(estimator, data[:8], options=plain)
+        except NameError:  # a classifier without that option
+            found = to_onnx(estimator, data[:8])
     except Exception as error:
         raise Left(f"{type(error).__name__}: {str(error).splitlines()[0][:120]}") from error
     path = Path("exported.onnx").absolute()

@@ -37,12 +37,14 @@ def without_classical(model: Any) -> Any:
 
 
 def _extract(work: Rewriting, node: Any) -> bool:
-    """Some of the last axis."""
+    """Some of the last axis; of a list, as the one row of a matrix."""
     shape = work.shapes.get(node.input[0])
-    if shape is None or len(shape) < 2:
+    if not shape:
         return False
     places = work.reshape(node.input[1], [-1])
-    work.node("Gather", node.input[0], places, output=node.output[0], axis=len(shape) - 1)
+    value = work.reshape(node.input[0], [1, -1]) if len(shape) == 1 else node.input[0]
+    axis = max(len(shape) - 1, 1)
+    work.node("Gather", value, places, output=node.output[0], axis=axis)
     return True
 
 
