@@ -26,6 +26,8 @@ _ENOUGH_SUMS = 8
 _MOST_COLUMNS = 32
 _MOST_VECTORS = 3
 _LONGEST_LOAD = 8  # vectors
+_LINE, _SETS, _WAYS = 64, 1024, 16
+"""Bytes of a line, sets and lines of a set: a core's second cache of 1 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,7 @@ class GroupedTiling:
         vectors: of a block, which holds whole groups.
         blocks: how many blocks there are; the last may overlap the one before it.
         across: how many tiles there are in a row; the last may overlap the one before it.
+        near: whether all blocks of a few pixels come before the next pixels.
         split: workgroups across the rows, and across the blocks.
     """
 
@@ -46,6 +49,7 @@ class GroupedTiling:
     vectors: int
     blocks: int
     across: int
+    near: bool
     split: tuple[int, int]
 
     @property
@@ -89,8 +93,21 @@ def grouped_tiling(
         vectors=vectors,
         blocks=blocks,
         across=-(-result.width // columns),
+        near=_is_far(conv),
         split=split,
     )
+
+
+def _is_far(conv: Convolution) -> bool:
+    """Whether a block's pixels push each other out of a core's second cache.
+
+    They are as far apart as all channels are wide: where that is a multiple of a power of two, they
+    share as few of the cache's sets.
+    """
+    result = conv.result
+    apart = max(1, 4 * conv.channels // _LINE)
+    lines = (conv.height * conv.width + result.height * result.width) * math.gcd(apart, _SETS)
+    return lines > _SETS * _WAYS
 
 
 def _room(conv: Convolution, unit: VectorUnit, vectors: int) -> int:
@@ -152,27 +169,21 @@ class _Body:
         rows = columns and products * math.prod(conv.window) <= _MOST_PRODUCTS + 50
         return conv.frames.window == 1, rows or conv.window[0] == 1, columns
 
+    @property
+    def keeps(self) -> bool:
+        """Whether the weights stay in registers from tile to tile, as far as there are enough."""
+        narrow = self.conv.inputs == self.cut.vectors == 1
+        return all(self.unrolled) and narrow and not self.cut.near
+
     def lines(self) -> Iterator[str]:
         conv, cut, w = self.conv, self.cut, self.w
         result = conv.result
-        one = w.index(1)
         yield f"%zero = arith.constant dense<0.0> : {self.kind}"
         yield from w.share("row", "%wx", result.height, cut.split[0])
         yield from w.share("block", "%wy", cut.blocks, cut.split[1])
-        yield f"scf.for %y0 = %row_from to %row_to step {one} {{"
-        yield f"scf.for %tx = {w.index(0)} to {w.index(cut.across)} step {one} {{"
-        yield from w.start("%x0", "%tx", cut.columns, result.width - cut.columns)
-        # All channels of a few pixels, then of the next: memory is read as it lies. One block of
-        # all pixels would be lines that are far apart, and alike in the caches' eyes.
-        yield f"scf.for %block = %block_from to %block_to step {one} {{"
-        yield from w.start("%n0", "%block", cut.block, result.channels - cut.block)
-        yield f"%group = arith.divui %n0, {w.index(conv.outputs)} : index"
-        yield f"%first_in = arith.muli %group, {w.index(conv.inputs)} : index"
-        for c in range(result.epilogue.channels):
-            for v in range(cut.vectors):
-                yield f"%at{c}_{v} = arith.addi %n0, {w.index(v * cut.lanes)} : index"
-                memory = w.memory(2 + c)
-                yield f"%ch{c}_{v} = vector.load %m{2 + c}[%at{c}_{v}] : {memory}, {self.kind}"
+        loops = [self.block_loop(), self.row_loop(), self.tile_loop()]
+        for loop in (*loops[1:], loops[0]) if cut.near else loops:
+            yield from loop
         yield from conv.frames.first(w)
         yield f"%i0 = arith.muli %frame, {w.index(conv.height)} : index"
         yield f"%i1 = arith.muli %y0, {w.index(conv.stride[0])} : index"
@@ -201,6 +212,32 @@ class _Body:
         yield "}"
         yield "}"
         yield "}"
+
+    def block_loop(self) -> Iterator[str]:
+        """Begin the loop over blocks of channels, with what each reads once."""
+        conv, cut, w = self.conv, self.cut, self.w
+        yield f"scf.for %block = %block_from to %block_to step {w.index(1)} {{"
+        yield from w.start("%n0", "%block", cut.block, conv.result.channels - cut.block)
+        yield f"%group = arith.divui %n0, {w.index(conv.outputs)} : index"
+        yield f"%first_in = arith.muli %group, {w.index(conv.inputs)} : index"
+        if self.keeps:
+            for tap in range(conv.taps):
+                yield from self.weights(f"%wt{tap}", "%n0", tap, 0)
+        for c in range(conv.result.epilogue.channels):
+            for v in range(cut.vectors):
+                yield f"%at{c}_{v} = arith.addi %n0, {w.index(v * cut.lanes)} : index"
+                memory = w.memory(2 + c)
+                yield f"%ch{c}_{v} = vector.load %m{2 + c}[%at{c}_{v}] : {memory}, {self.kind}"
+
+    def row_loop(self) -> Iterator[str]:
+        """Begin the loop over rows."""
+        yield f"scf.for %y0 = %row_from to %row_to step {self.w.index(1)} {{"
+
+    def tile_loop(self) -> Iterator[str]:
+        """Begin the loop over tiles of a row."""
+        cut, w = self.cut, self.w
+        yield f"scf.for %tx = {w.index(0)} to {w.index(cut.across)} step {w.index(1)} {{"
+        yield from w.start("%x0", "%tx", cut.columns, self.conv.result.width - cut.columns)
 
     def weights(self, name: str, base: str, offset: int, vector: int) -> Iterator[str]:
         """`name`: a vector of weights, `offset` rows of output channels from `base` on."""
@@ -277,8 +314,10 @@ class _Body:
                 shuffled: dict[tuple[int, int], str] = {}
                 for x, v in itertools.product(range(wide), range(cut.vectors)):
                     tap = y * wide + x
-                    factor = w.fresh()
-                    lines += self.weights(factor, "%wt", tap * conv.inputs + k, v)
+                    factor = f"%wt{tap}"
+                    if not self.keeps:
+                        factor = w.fresh()
+                        lines += self.weights(factor, "%wt", tap * conv.inputs + k, v)
                     for column in range(cut.columns):
                         at = (column * conv.stride[1] + x * conv.dilation[1], v)
                         if at not in places:
