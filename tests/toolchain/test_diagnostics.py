@@ -137,3 +137,16 @@ def test_a_real_refusal_is_explained_with_its_line(tmp_path: Path):
 def test_an_unknown_flag_is_named(matmul: Path):
     with pytest.raises(CompileError, match="--no-such-flag"):
         compile(matmul, "cpu", CompileOptions(iree_args=("--no-such-flag",)))
+
+
+def test_a_model_file_has_no_line_of_edgecs_own() -> None:
+    said = """\
+/x/exporters/edgec/exporters/from_tflite/layers.py:80:3: error: 'tensor.dim' op unexpected during \
+shape cleanup; dynamic dimensions must have been resolved prior to leaving the flow dialect
+/env/lib/python3.11/site-packages/typer/main.py:1445:3: note: called from
+"""
+    error = explain(Finished(code=1, stderr=said, seconds=1.0), find("vulkan"), None)
+    assert error.where is None
+    assert error.what == (
+        "an operation whose sizes change from call to call has no code for vulkan"
+    )

@@ -22,6 +22,8 @@ _BARE = re.compile(
     r"^(?:[\w./-]*iree-compile: |(?:[\w./-]*(?:lld|wasm-ld): )?error: )(?P<text>.*)$"
 )
 _LONG = 240
+_PACKAGES = re.compile(r"[/\\](site|dist)-packages[/\\]")
+_EDGEC = re.compile(r"[/\\]edgec[/\\](cli|exporters|packaging|runtime|toolchain)[/\\]")
 _ISSUES = "https://github.com/iree-org/iree/issues"
 
 
@@ -121,10 +123,13 @@ def _place(file: str, line: int, program: Path | None) -> str | None:
 
 
 def _best_place(found: list[Message]) -> str | None:
-    """The innermost place that is not inside a framework, else the innermost."""
+    """The innermost place that is not inside a framework, else the innermost; never edgec's own."""
     places = [place for message in found for place in message.places]
-    own = [place for place in places if not re.search(r"[/\\](site|dist)-packages[/\\]", place)]
-    return next(iter(own or places), None)
+    rest = [place for place in places if not _EDGEC.search(place)]
+    own = [place for place in rest if not _PACKAGES.search(place)]
+    if not own and len(rest) < len(places):
+        return None  # edgec itself traced a file, which has no lines
+    return next(iter(own or rest), None)
 
 
 def _explanations(found: list[Message], target: Target) -> Iterator[tuple[str, str]]:

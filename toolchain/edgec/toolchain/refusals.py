@@ -157,6 +157,11 @@ KNOWN: tuple[Refusal, ...] = (
         hint="export with a fixed size for that dimension",
     ),
     Refusal(
+        pattern=re.compile(r"'tensor\.dim' op unexpected during shape cleanup"),
+        what="an operation whose sizes change from call to call has no code for {target}",
+        hint="export with fixed sizes for this target, or compile for --target=cpu",
+    ),
+    Refusal(
         pattern=re.compile(r"failed to legalize operation '(?P<name>torch\.(operator|[\w.]+))'"),
         what="PyTorch's {name} has no code in this compiler",
         hint="write the operation with simpler ones, or decompose it before export",
