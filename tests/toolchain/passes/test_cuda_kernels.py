@@ -14,7 +14,7 @@ from iree.compiler import ir
 
 from edgec import toolchain
 from edgec.targets import Backend, catalogue, find
-from edgec.toolchain.kernels.cuda.choice import choose
+from edgec.toolchain.kernels.cuda.choice import choose, ranked
 from edgec.toolchain.kernels.cuda.library import Launch, Library, variant_of
 from edgec.toolchain.kernels.cuda.placing import place_kernels
 from edgec.toolchain.kernels.cuda.prebuilt import Prebuilt
@@ -399,6 +399,18 @@ def test_the_parts_of_a_choice_cover_the_inside_once(size) -> None:
     choice = choose(H200, size)
     assert choice.parts * choice.steps * choice.inner >= k
     assert (choice.parts - 1) * choice.steps * choice.inner < k
+
+
+@pytest.mark.parametrize("target", ["cuda", "cuda:sm_90", "cuda:orin"])
+def test_loops_copy_as_far_ahead_as_there_is_shared_memory_for(target) -> None:
+    gpu = find(target).gpu
+    for size in ((128, 768, 768), (197, 768, 3072), (8, 64, 64)):
+        for choice in ranked(gpu, size):
+            bytes_ = (choice.rows + choice.columns) * choice.inner * 2 * (choice.stages - 1)
+            assert bytes_ <= gpu.shared_memory
+    (few, *_), (many, *_) = (ranked(H200, size) for size in ((64, 64, 768), (512, 4096, 768)))
+    assert few.stages > 4
+    assert many.stages <= few.stages
 
 
 def test_only_many_tiles_take_the_kernel_that_stays() -> None:

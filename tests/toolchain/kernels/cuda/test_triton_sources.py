@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,16 @@ def test_a_kernel_is_compiled_once(tmp_path) -> None:
     count, _ = cache.usage()
     assert count == 1
     assert TritonCompiler(cache).find(variant) == first
+
+
+def test_the_entry_of_a_kernel_is_called_as_its_binary_whatever_is_in_the_cache(tmp_path) -> None:
+    compiler = TritonCompiler(Cache(folder=tmp_path))
+    (variant,) = variants(product(64, 256, 64, "f16"), "cuda", folds=True)
+    for each in (variant, replace(variant, name="product_of_another_name")):
+        binary = compiler.find(each)
+        assert isinstance(binary, Binary)
+        entries = re.findall(r"\.entry (\w+)\(", binary.data.decode())
+        assert entries == [f"edgec_{binary.name}"] == [f"edgec_{each.symbol}"]
 
 
 def test_an_archive_serves_without_triton_as_long_as_the_sources_are_its_own(

@@ -20,6 +20,7 @@ from edgec.toolchain.ir.weights import Weights
 __all__ = ["Affine", "find_affine"]
 
 _STEPS = ("add", "subtract", "multiply", "divide")
+_MOVES = ("stablehlo.transpose", "stablehlo.reshape", "stablehlo.convert")
 _FLOATS = (ir.F16Type, ir.BF16Type, ir.F32Type)
 _DTYPES = {"f16": np.float16, "f32": np.float32}
 
@@ -131,8 +132,8 @@ def find_affine(op: Any, weights: Weights) -> Affine | None:
         if isinstance(step, _Step):
             steps.append(step)
             last, last_channels, kept = value, channels, len(moves)
-        elif step is not None and isinstance(graph.element(op.operands[1]), ir.F16Type):
-            break  # Behind a move is a layer's scale, at times too small for weights of halves.
+        elif step is not None and not _takes_scale(op.operands[1]):
+            break
         elif step is not None:
             channels = step
             moves.append(value.owner.operation)
@@ -195,6 +196,20 @@ def _following(
     if vector is None:
         return None
     return op.results[0], _Step(name=name, vector=vector, turned=turned)
+
+
+def _takes_scale(weights: Any) -> bool:
+    """Whether weights take the scale of a layer, which stands behind a move.
+
+    At times it is too small for halves. Weights that are kept outside would be multiplied when the
+    module is loaded, and be there twice.
+    """
+    op = None if isinstance(weights.owner, ir.Block) else weights.owner.operation
+    while op is not None and op.name in _MOVES:
+        source = op.operands[0]
+        op = None if isinstance(source.owner, ir.Block) else source.owner.operation
+    is_constant = op is not None and op.name == "stablehlo.constant"
+    return is_constant and not isinstance(graph.element(weights), ir.F16Type)
 
 
 def _axis_after(op: Any, channels: int) -> int | None:

@@ -10,6 +10,9 @@ from edgec.toolchain.kernels.gpu.tiles import Tile
 __all__ = ["Choice", "choose", "ranked"]
 
 _COUNTED_TILES = 128
+_STAGES = (6, 12)
+_OTHER_SHARED = 2048
+"""Bytes of shared memory that a program needs beside its tiles."""
 _CLOCK = 1980
 """MHz of the H200 that the times were taken on."""
 _RATE = 0.85
@@ -60,8 +63,9 @@ def _form(
 
 
 _PRODUCTS: dict[str, _Form] = {
-    "narrow": _form(64, 32, 128, 4, 4, start=2.4, step=0.209, load=1.5, whole=False),
+    "narrow": _form(64, 32, 128, 4, 4, start=2.4, step=0.26, load=1.5, whole=False),
     "middle": _form(64, 64, 64, 4, 4, start=2.25, step=0.184, load=0.9, whole=False),
+    "broad": _form(64, 128, 64, 4, 6, start=2.25, step=0.26, load=1.0, whole=True),
     "deep": _form(64, 64, 128, 4, 3, start=2.5, step=0.256, load=1.45, whole=False),
     "square": _form(128, 128, 64, 4, 4, start=3.0, step=0.44, load=1.0, whole=True),
     "wide": _form(128, 256, 64, 8, 3, start=3.0, step=0.775, load=1.0, whole=True),
@@ -78,6 +82,21 @@ _JOIN = 1.0
 _JOIN_PART = 0.36
 _F32 = 2.2
 """How much longer a step takes in f32: as many bytes, three products."""
+
+
+def _stages(gpu: Gpu, form: _Form, programs: float, steps: int, element: int, inner: int) -> int:
+    """How many steps ahead a loop copies: as many as there is shared memory for.
+
+    Weights come from memory, which answers after as long as several steps take; what is asked for
+    at once is there soonest. Where there are more programs than multiprocessors, two share one. The
+    numbers are few, so that a kernel that is built beforehand serves many sizes.
+    """
+    if form.whole:
+        return form.stages  # Their steps take longer than memory needs to answer.
+    room = gpu.shared_memory // (1 if programs <= 1 else 2) - _OTHER_SHARED
+    fitting = room // ((form.rows + form.columns) * inner * element)
+    found = [n for n in (form.stages, *_STAGES) if n == form.stages or n <= fitting]
+    return next((n for n in found if n >= steps), max(found))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,8 +180,10 @@ def ranked(
     for word, form in forms.items():
         if word == "large" and (not large or batch > 1):
             continue
-        if f32 and form.rows > 64:
+        if f32 and form.rows * form.columns > 64 * 64:
             continue  # Three products of such a tile do not fit into the registers.
+        if (form.rows + form.columns) * form.inner * 2 * (form.stages - 1) > gpu.shared_memory:
+            continue
         tiles = math.ceil(m / form.rows) * math.ceil(n / form.columns)
         inner = form.inner // 2 if f32 else form.inner
         pace = form.step * (_F32 if f32 else 1.0) * _CLOCK / gpu.clock
@@ -181,6 +202,9 @@ def ranked(
                 continue
             programs = tiles * parts * batch / gpu.multiprocessors
             load = math.ceil(programs) if form.whole else max(1.0, programs * form.load)
+            if not taps and not form.whole and programs > 1:
+                # With weights that come from memory, a few programs more cost as much as a wave.
+                load = math.ceil(programs) * form.load
             time = form.start + each * pace * load
             time += (_JOIN + _JOIN_PART * parts) if parts > 1 else 0.0
             found.append(
@@ -190,7 +214,7 @@ def ranked(
                     columns=form.columns,
                     inner=inner,
                     warps=form.warps,
-                    stages=form.stages,
+                    stages=_stages(gpu, form, programs, each, 4 if f32 else 2, inner),
                     tiles=tiles,
                     parts=parts,
                     steps=each,

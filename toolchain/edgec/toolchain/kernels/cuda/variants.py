@@ -80,7 +80,8 @@ class Variant:
     def key(self) -> str:
         """What tells this variant from all others of the same sources."""
         facts = (
-            *(self.source, self.family, self.types, sorted(self.multiples)),
+            # The name is a part of the code: the entry point is called so.
+            *(self.name, self.source, self.family, self.types, sorted(self.multiples)),
             *(sorted(self.constants), self.warps, self.stages),
         )
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
