@@ -47,7 +47,9 @@ def _clang(folder: Path, options: Sequence[str]) -> None:
 def test_no_choice_of_options_is_warned_of(
     check: Callable[[Path, Sequence[str]], None], folder: Path
 ) -> None:
-    for values in itertools.product((0, 1), repeat=len(OPTIONS)):
+    """Half of all choices: among them each three options have every value beside each other."""
+    for some in itertools.product((0, 1), repeat=len(OPTIONS) - 1):
+        values = (*some, sum(some) % 2)
         check(folder, [f"-DEDGERT_{o}={v}" for o, v in zip(OPTIONS, values, strict=True)])
 
 
