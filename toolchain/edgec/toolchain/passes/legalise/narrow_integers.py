@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from edgec.toolchain.ir.functions import entry_block, functions, inside, returns
-from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.program import STATE_FUNCTION
@@ -154,6 +153,8 @@ def _fits(values: np.ndarray) -> bool:
 def _narrow_body(function: Any) -> int:
     """Change the type of every i64 value in a function; casts that do nothing then go."""
     from iree.compiler import ir
+
+    from edgec.toolchain.ir.read import element_type
 
     count = 0
     for value in _values(function):
