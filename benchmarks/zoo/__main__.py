@@ -144,7 +144,7 @@ def _write(rows: list[Row]) -> None:
     kept = Store(docs / "zoo.jsonl")
     for row in rows:
         kept.put(row)
-    rows = sorted(kept.rows.values(), key=lambda row: row.key)
+    rows = sorted(Store(kept.path).rows.values(), key=lambda row: row.key)
     drawn_one = draw(rows, docs / "zoo.png")
     text = page(
         rows,

@@ -1,6 +1,7 @@
 """What one model of the zoo came to, and the file that keeps a line for each."""
 
 import json
+import re
 import threading
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -11,6 +12,9 @@ __all__ = ["OUT", "Row", "Store"]
 
 OUT = "out"
 """The state of a model that is no subject: its library cannot build it, or it is too large."""
+
+_FOLDERS = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)+(?=[\w.+-])")
+"""Of a file in an error's text its name is kept: folders are this machine's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,4 +96,4 @@ class Store:
 
 def _lines(rows: Iterable[Row]) -> str:
     ordered = sorted(rows, key=lambda row: row.key)
-    return "".join(json.dumps(asdict(row)) + "\n" for row in ordered)
+    return "".join(_FOLDERS.sub("", json.dumps(asdict(row))) + "\n" for row in ordered)

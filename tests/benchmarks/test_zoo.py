@@ -33,10 +33,11 @@ def test_a_row_is_kept_and_replaced(tmp_path: Path) -> None:
     store = Store(tmp_path / "zoo.jsonl")
     store.put(row(export={"error": "Crash", "what": "it died"}))
     store.put(row("n", results={"cpu": {"ok": True}}))
-    store.put(row(results={"cpu": {"ok": False, "problem": "off"}}))
+    store.put(row(results={"cpu": {"ok": False, "problem": "off", "where": "/a/b/m.py:3"}}))
     found = Store(tmp_path / "zoo.jsonl").rows
     assert {key: r.state("cpu") for key, r in found.items()} == {"k/m": "wrong", "k/n": "right"}
     assert found["k/m"].reason("cpu") == "off"
+    assert found["k/m"].results["cpu"]["where"] == "m.py:3"  # folders are this machine's
 
 
 def test_a_ratio_is_of_the_best_peer() -> None:
