@@ -16,10 +16,10 @@ def names() -> list[str]:
 
 
 def build(name: str) -> Built:
+    declare_torchvision()  # before timm, which imports it
     import timm
     import torch
 
-    declare_torchvision()
     with torch.device("meta"):
         sizes = {n: _parameters(n) for n in timm.list_models(module=name)}
     smallest = min(sizes, key=lambda n: sizes[n])
