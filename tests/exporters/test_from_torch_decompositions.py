@@ -3,15 +3,20 @@
 import functools
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
+from iree.compiler import ir
 from torch import nn
 
 from edgec.exporters import export
 from edgec.exporters.from_torch.lower import to_stablehlo
 from edgec.runtime.errors import UnsupportedOp
 from edgec.toolchain import run_passes
+from edgec.toolchain.ir.evaluate import evaluate
+from edgec.toolchain.ir.functions import entry_block, find_function
 from edgec.toolchain.program import Program
+from edgec.toolchain.stablehlo import parse_stablehlo
 
 Replay = Callable[[Program], float]
 
@@ -60,6 +65,16 @@ def test_the_largest_of_windows_that_differ_and_their_places(replay: Replay) -> 
 
     torch.manual_seed(0)
     assert replay(export(Of(forward), (torch.randn(2, 3, 8, 12),))) < 1e-3
+
+
+def test_a_row_of_zeros_is_normalised_to_zeros() -> None:
+    program = export(nn.RMSNorm(24).eval(), (torch.randn(3, 24),))
+    with ir.Context() as context:
+        module = parse_stablehlo(program.bytecode, context)
+        block = entry_block(find_function(module, "main"))
+        known = {argument: np.zeros((3, 24)) for argument in block.arguments}
+        (answer,) = evaluate(list(block.operations)[-1].operands, known)
+    np.testing.assert_array_equal(answer, np.zeros((3, 24)))
 
 
 def test_images_resized_without_aliases(replay: Replay) -> None:
