@@ -237,7 +237,7 @@ def _with(finish: Finish, part: _Part, tail: Tail, element: Any) -> Finish | Dec
             return Declined(reason=f"a scale of {row.type.element_type}")
         if any(v is not None for v in (finish.scale, finish.other, finish.clip)):
             return Declined(reason="a scale after something else")
-        if row == finish.bias:
+        if finish.bias is not None and row == finish.bias:
             return Declined(reason="a scale that is the bias, too")
         return replace(finish, scale=row)
     if finish.clip is not None:
