@@ -240,15 +240,15 @@ def test_weights_that_are_not_beside_the_model_are_asked_for(tmp_path: Path) -> 
 
 
 def test_classical_machine_learning_is_refused_in_its_own_words() -> None:
-    node = helper.make_node("Scaler", ["x"], ["y"], domain="ai.onnx.ml", offset=[1.0], scale=[2.0])
+    node = helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml", threshold=1.0)
     graph = helper.make_graph(
         [node],
-        "scaler",
+        "binarizer",
         [helper.make_tensor_value_info("x", FLOAT, [1, 3])],
         [helper.make_tensor_value_info("y", FLOAT, [1, 3])],
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
-    with pytest.raises(UnsupportedOp, match="Scaler") as caught:
+    with pytest.raises(UnsupportedOp, match="Binarizer") as caught:
         export(model)
     assert "skl2onnx" in (caught.value.hint or "")
