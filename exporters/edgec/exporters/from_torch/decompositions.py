@@ -35,7 +35,9 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
 
     aten = torch.ops.aten
     table: dict[Any, Callable[..., Any]] = dict(get_decomposition_table())
-    table |= resampling()
+    table |= {
+        operator: _or_else(rule, table.get(operator)) for operator, rule in resampling().items()
+    }
     table |= antialiased()
     table |= {
         aten.addmm.default: _addmm,
@@ -60,6 +62,16 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
         aten.fft_fft2.default: _fft2,
     }
     return table
+
+
+def _or_else(rule: Callable[..., Any], usual: Callable[..., Any] | None) -> Callable[..., Any]:
+    """The rule, and the usual one where it does not apply."""
+
+    def chosen(*args: Any, **kwargs: Any) -> Any:
+        found = rule(*args, **kwargs)
+        return usual(*args, **kwargs) if found is NotImplemented and usual is not None else found
+
+    return chosen
 
 
 def _addmm(bias: Any, left: Any, right: Any, beta: Any = 1, alpha: Any = 1) -> Any:

@@ -1,7 +1,7 @@
 """Pooling to a given size and resizing, where torch-mlir has no form or a wrong one.
 
 With dynamic sizes a window begins and ends where the sizes say: masks and indices are computed
-from them. Each rule gives NotImplemented where torch-mlir's own form, or torch's, is right.
+from them. Each rule gives NotImplemented where the usual one, torch-mlir's or torch's, is right.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -65,7 +65,7 @@ def resampling() -> Mapping[Any, Callable[..., Any]]:
     from torch._decomp import get_decompositions
 
     aten = torch.ops.aten
-    # As gathers, with indices known in advance where sizes are.
+    # As gathers, with indices known in advance where sizes are; and torch-mlir has no other form.
     gathers: dict[Any, Callable[..., Any]] = dict(
         get_decompositions(
             [
@@ -79,7 +79,7 @@ def resampling() -> Mapping[Any, Callable[..., Any]]:
         )
     )
     table = {
-        operator: _repeated(rule) if "nearest" in str(operator) else _where_dynamic(rule)
+        operator: _repeated(rule) if "nearest" in str(operator) else rule
         for operator, rule in gathers.items()
     }
     table[aten._adaptive_avg_pool2d.default] = _adaptive_avg_pool2d
@@ -110,17 +110,6 @@ def _repeated(rule: Callable[..., Any]) -> Callable[..., Any]:
         return x
 
     return nearest
-
-
-def _where_dynamic(rule: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule where a size is dynamic; torch-mlir's own form elsewhere."""
-
-    def resized(x: Any, output_size: Any, *others: Any, **named: Any) -> Any:
-        if _is_known(*x.shape[2:], *(output_size or ())):
-            return NotImplemented
-        return rule(x, output_size, *others, **named)
-
-    return resized
 
 
 def _bounds(size: Any, count: int, like: Any) -> tuple[Any, Any]:
