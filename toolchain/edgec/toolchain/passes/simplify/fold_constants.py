@@ -14,6 +14,7 @@ __all__ = ["FoldConstants"]
 _ROUNDS = ("stablehlo.ceil", "stablehlo.floor", "stablehlo.round_nearest_even", "stablehlo.convert")
 _CONSTANT = "stablehlo.constant"
 _PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
+_TURNS = ("stablehlo.transpose", "stablehlo.reshape", "stablehlo.broadcast_in_dim")
 _MOST_WEIGHTS = 1 << 22
 """Elements of a matrix that is written as numbers; larger ones are worked out on the device."""
 
@@ -72,6 +73,8 @@ def _folded(module: Any) -> Iterator[Any]:
         plain = op.name.startswith("stablehlo.") and len(op.results) == 1 and not op.regions
         if not plain or not op.operands or not list(op.results[0].uses):
             continue
+        if op.name in _PRODUCTS:  # of a first state, zeros: to `roll-loops` a step like the others
+            continue
         (result,) = op.results
         chosen = _chosen(op, known)
         if chosen is not None:
@@ -95,6 +98,20 @@ def _folded(module: Any) -> Iterator[Any]:
         yield op
 
 
+def _is_weight_turned(value: Any) -> bool:
+    """Whether it is a constant in another order, which kernels read as it lies."""
+    from iree.compiler import ir
+
+    while not isinstance(value.owner, ir.Block):
+        owner = value.owner.operation
+        if owner.name == _CONSTANT:
+            return True
+        if owner.name not in _TURNS:
+            return False
+        value = owner.operands[0]
+    return False
+
+
 def _matrices(op: Any, known: Any) -> Iterator[Any]:
     """A product or convolution whose weights were written as numbers; once for each."""
     from iree.compiler import ir
@@ -103,8 +120,10 @@ def _matrices(op: Any, known: Any) -> Iterator[Any]:
         return
     for place, value in enumerate(op.operands):
         owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
-        numbers = None if owner is None or owner.name == _CONSTANT else known.of(value)
-        if owner is None or numbers is None or not 1 < numbers.size <= _MOST_WEIGHTS:
+        if owner is None or _is_weight_turned(value):
+            continue
+        numbers = known.of(value)
+        if numbers is None or not 1 < numbers.size <= _MOST_WEIGHTS:
             continue
         with ir.InsertionPoint(op), owner.location:
             op.operands[place] = _written(numbers, value)
