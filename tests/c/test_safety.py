@@ -15,20 +15,22 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.edgert import EdgertDevice, EdgertModule, EdgertSession, EdgertTensor
 from edgec.runtime.edgert_native import DeviceOptions, Error, SessionOptions
 from edgec.runtime.errors import DeviceError, ModuleError
-from tests.c.bytecode import Function, Import, Program, ref
+from tests.c.bytecode import Function, Program, ref
+from tests.c.hal_imports import (
+    ALLOCATE,
+    ALLOCATOR,
+    CREATE,
+    DEVICE,
+    DISPATCH,
+    EXECUTE,
+    FINISH,
+    JOIN,
+    LOAD,
+    RECORD,
+    STORE,
+)
 from tests.c.programs import PROGRAMS
 
-DEVICE = Import(name="hal.devices.get", convention="0i_r")
-ALLOCATOR = Import(name="hal.device.allocator", convention="0r_r")
-ALLOCATE = Import(name="hal.allocator.allocate", convention="0rIiiI_r")
-STORE = Import(name="hal.buffer.store", convention="0irIi_v")
-LOAD = Import(name="hal.buffer.load", convention="0rIi_i")
-CREATE = Import(name="hal.executable.create", convention="0rIrrr_r")
-RECORD = Import(name="hal.command_buffer.create", convention="0riiIi_r")
-DISPATCH = Import(name="hal.command_buffer.dispatch", convention="0rrIiiiICiDCiirIID_v")
-FINISH = Import(name="hal.command_buffer.finalize", convention="0r_v")
-EXECUTE = Import(name="hal.device.queue.execute", convention="0rIrrrI_v")
-JOIN = Import(name="hal.fence.join", convention="0ICrD_r")
 FORMAT = b"embedded-elf-x86_64"
 
 Open = Callable[..., EdgertSession]

@@ -8,6 +8,7 @@ from iree.runtime import VmContext, VmInstance, VmModule, VmVariantList
 from edgec.runtime.edgert import EdgertDevice, EdgertModule, EdgertSession
 from edgec.runtime.errors import DeviceError, ModuleError
 from tests.c.bytecode import OPCODES, Function, Import, Program, ref
+from tests.c.hal_imports import AWAIT, DEVICE, FENCE, JOIN, SIGNAL
 from tests.c.vm_programs import HAND_MADE, Case, agree, pure_cases
 
 PURE = tuple(pure_cases())
@@ -179,11 +180,6 @@ def test_a_required_import_must_be_there(session_of) -> None:
 
 def test_variadic_calls_gather_their_spans(session_of) -> None:
     """Fences are joined by a call with a span, and awaited by one that may yield."""
-    create = Import(name="hal.fence.create", convention="0rI_r")
-    signal = Import(name="hal.fence.signal", convention="0r_v")
-    join = Import(name="hal.fence.join", convention="0ICrD_r")
-    wait = Import(name="hal.fence.await", convention="0iICrD_i")
-    device = Import(name="hal.devices.get", convention="0i_r")
     plain = 0xFFFF
     function = Function(
         name="f",
@@ -192,18 +188,18 @@ def test_variadic_calls_gather_their_spans(session_of) -> None:
             ("block", "start"),
             ("const.i32.zero", 1),
             ("const.i64.zero", 2),
-            ("call", device, [1], [ref(0)]),
-            ("call", create, [ref(0), 2], [ref(1)]),
-            ("call", create, [ref(0), 2], [ref(2)]),
-            ("call", signal, [ref(1)], []),
+            ("call", DEVICE, [1], [ref(0)]),
+            ("call", FENCE, [ref(0), 2], [ref(1)]),
+            ("call", FENCE, [ref(0), 2], [ref(2)]),
+            ("call", SIGNAL, [ref(1)], []),
             ("cond_br", 0, "both", [], "join", []),
             ("block", "both"),
-            ("call", signal, [ref(2)], []),
+            ("call", SIGNAL, [ref(2)], []),
             ("br", "join", []),
             ("block", "join"),
-            ("call.variadic", join, [plain, 2], [2, ref(1), ref(2)], [ref(3)]),
+            ("call.variadic", JOIN, [plain, 2], [2, ref(1), ref(2)], [ref(3)]),
             (
-                *("call.variadic.yieldable", wait, [plain, plain, 1]),
+                *("call.variadic.yieldable", AWAIT, [plain, plain, 1]),
                 *([1, 2, ref(3)], "end", [4]),
             ),
             ("block", "end"),

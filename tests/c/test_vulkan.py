@@ -24,9 +24,10 @@ from edgec.runtime.edgert import (
     open_library,
 )
 from edgec.runtime.errors import DeviceError, DeviceMissing, ModuleError, ModuleMismatch
-from tests.c.bytecode import Function, Import, ref
+from tests.c.bytecode import Function, ref
 from tests.c.bytecode import Program as Module
 from tests.c.conftest import SOURCE, run
+from tests.c.hal_imports import ALLOCATE, ALLOCATOR, COPY, DEVICE, FILL, LOAD, UPDATE
 from tests.c.programs import PROGRAMS, Program
 
 HERE = Path(__file__).parent
@@ -106,13 +107,6 @@ def test_control_flow_and_empty_tensors_are_as_on_the_cpu(
 
 # --- transfers ------------------------------------------------------------------------------------
 
-DEVICE = Import(name="hal.devices.get", convention="0i_r")
-ALLOCATOR = Import(name="hal.device.allocator", convention="0r_r")
-ALLOCATE = Import(name="hal.allocator.allocate", convention="0rIiiI_r")
-LOAD = Import(name="hal.buffer.load", convention="0rIi_i")
-FILL = Import(name="hal.device.queue.fill", convention="0rIrrrIIIiI_v")
-COPY = Import(name="hal.device.queue.copy", convention="0rIrrrIrIII_v")
-UPDATE = Import(name="hal.device.queue.update", convention="0rIrrrIrIII_v")
 WORDS = 12
 
 
