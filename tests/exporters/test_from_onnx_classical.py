@@ -1,11 +1,13 @@
-"""Classical models of ONNX (`ai.onnx.ml`): trees and linear models, compared with onnxruntime."""
+"""Classical models of ONNX (`ai.onnx.ml`), compared with onnxruntime and with trees walked here."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from edgec.exporters import export
+from edgec.runtime import Golden
 from edgec.toolchain.program import Program
 
 Replay = Callable[[Program], float]
@@ -80,3 +82,90 @@ def test_trees_and_linear_models(replay: Replay) -> None:
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(domain, 3)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
     assert replay(export(model, (rows,))) < 1e-6
+
+
+def test_a_forest_whose_nodes_ask_in_all_ways_and_whose_rows_miss_numbers(replay: Replay) -> None:
+    random = np.random.default_rng(1)
+    leaves = random.standard_normal(8).astype(np.float32)
+    bounds = np.array([0.1, -0.3, 2, 0.25, 0.5, 0, 0], np.float32)
+    sets = np.array([1, 3, np.nan, np.nan], np.float32)  # of the last two nodes: {1, 3} and {}
+    modes = np.array([0, 1, 2, 3, 5, 6, 6], np.uint8)
+    tracks = [0, 1, 0, 1, 0, 0, 1]
+    features = [0, 1, 2, 0, 1, 2, 2]
+    # A whole tree of three levels: nodes 0; 1 2; 3 4 5 6; eight leaves.
+    below = {"true": [1, 3, 5, 0, 2, 4, 6], "false": [2, 4, 6, 1, 3, 5, 7]}
+    node = helper.make_node(
+        "TreeEnsemble",
+        ["x"],
+        ["y"],
+        domain="ai.onnx.ml",
+        n_targets=1,
+        tree_roots=[0],
+        nodes_splits=numpy_helper.from_array(bounds),
+        nodes_modes=numpy_helper.from_array(modes),
+        nodes_featureids=features,
+        nodes_missing_value_tracks_true=tracks,
+        membership_values=numpy_helper.from_array(sets),
+        leaf_targetids=[0] * 8,
+        leaf_weights=numpy_helper.from_array(leaves),
+        post_transform=2,
+        **{f"nodes_{way}nodeids": places for way, places in below.items()},
+        **{f"nodes_{way}leafs": [0] * 3 + [1] * 4 for way in below},
+    )
+    rows = random.uniform(-1, 1, (64, 3)).astype(np.float32)
+    rows[:, 2] = random.integers(0, 5, 64)
+    rows[random.random(rows.shape) < 0.1] = np.nan
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [node],
+        "forest",
+        [value("x", TensorProto.FLOAT, rows.shape)],
+        [value("y", TensorProto.FLOAT, [64, 1])],
+    )
+    model = helper.make_model(
+        graph, opset_imports=[helper.make_opsetid("ai.onnx.ml", 5)], ir_version=10
+    )
+    members = {5: (1, 3), 6: ()}
+    asks = [np.less_equal, np.less, np.greater_equal, np.greater, None, np.not_equal]
+
+    def walked(row: np.ndarray) -> float:
+        at = 0
+        for _ in range(3):
+            x = row[features[at]]
+            ask = asks[modes[at]] if modes[at] < 6 else None
+            yes = x in members[at] if ask is None else bool(ask(x, bounds[at]))
+            yes |= bool(np.isnan(x) and tracks[at])
+            at = below["true" if yes else "false"][at]
+        return 1 / (1 + np.exp(-leaves[at]))
+
+    program = export(model, (rows,))
+    assert program.golden is not None
+    program = replace(
+        program,
+        golden=Golden(
+            calls=(
+                replace(
+                    program.golden.calls[0],
+                    outputs=(np.array([[walked(row)] for row in rows], np.float32),),
+                ),
+            )
+        ),
+    )
+    assert replay(program) < 1e-6
+
+
+def test_a_binarizer(replay: Replay) -> None:
+    node = helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml", threshold=0.5)
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [node],
+        "binarizer",
+        [value("x", TensorProto.FLOAT, [4])],
+        [value("y", TensorProto.FLOAT, [4])],
+    )
+    opsets = [helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    program = export(model, (np.array([-1, 0.5, 0.75, np.nan], np.float32),))
+    assert program.golden is not None
+    np.testing.assert_array_equal(program.golden.calls[0].outputs[0], [0, 0, 1, 0])
+    assert replay(program) == 0

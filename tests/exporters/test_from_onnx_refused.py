@@ -106,6 +106,11 @@ def golden(program: Program) -> np.ndarray:
             {"x": normal(1, 8, 9)},
             {"image": np.array([6, 6]), "block": np.array([2, 2])},
         ),
+        (
+            helper.make_node("BitCast", ["x"], ["y"], to=FLOAT),
+            {"x": RANDOM.integers(0, 1 << 30, (3, 4), np.uint32)},
+            {},
+        ),
     ],
     ids=lambda value: value.op_type if hasattr(value, "op_type") else "",
 )
@@ -115,7 +120,8 @@ def test_what_the_importer_refuses_is_written_in_other_operations(
     constants: Mapping[str, np.ndarray],
     replay: Replay,
 ) -> None:
-    model = model_of([node], inputs, ["y"], constants, opset=23)
+    opset = max(23, onnx.defs.get_schema(node.op_type).since_version)
+    model = model_of([node], inputs, ["y"], constants, opset=opset)
     program = export(model, tuple(inputs.values()))
     (expected,) = ReferenceEvaluator(model).run(None, dict(inputs))
     np.testing.assert_allclose(golden(program), expected, rtol=1e-4, atol=1e-5)
@@ -240,15 +246,17 @@ def test_weights_that_are_not_beside_the_model_are_asked_for(tmp_path: Path) -> 
 
 
 def test_classical_machine_learning_is_refused_in_its_own_words() -> None:
-    node = helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml", threshold=1.0)
+    node = helper.make_node(
+        "FeatureVectorizer", ["x"], ["y"], domain="ai.onnx.ml", inputdimensions=[3]
+    )
     graph = helper.make_graph(
         [node],
-        "binarizer",
+        "vectorizer",
         [helper.make_tensor_value_info("x", FLOAT, [1, 3])],
         [helper.make_tensor_value_info("y", FLOAT, [1, 3])],
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
-    with pytest.raises(UnsupportedOp, match="Binarizer") as caught:
+    with pytest.raises(UnsupportedOp, match="FeatureVectorizer") as caught:
         export(model)
     assert "skl2onnx" in (caught.value.hint or "")

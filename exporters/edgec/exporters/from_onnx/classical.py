@@ -10,12 +10,19 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.from_onnx.rewriting import Rewriting
+from edgec.exporters.from_onnx.trees import (
+    Forest,
+    aggregated,
+    forest_of_keys,
+    forest_of_places,
+    transformed,
+)
 
 __all__ = ["DOMAIN", "without_classical"]
 
 DOMAIN = "ai.onnx.ml"
-_STEPS = 64
-"""Levels of a tree; a deeper one is left as it is."""
+_OPSET = 17
+"""Of ONNX' usual operations, for a model that has none."""
 
 
 def without_classical(model: Any) -> Any:
@@ -24,6 +31,10 @@ def without_classical(model: Any) -> Any:
     Args:
         model: an `onnx.ModelProto`, its shapes inferred.
     """
+    if not any(opset.domain in ("", "ai.onnx") for opset in model.opset_import):
+        from onnx import helper
+
+        model.opset_import.append(helper.make_opsetid("", _OPSET))
     work = Rewriting(model)
     for node in model.graph.node:
         rule = _RULES.get(node.op_type) if node.domain == DOMAIN else None
@@ -55,6 +66,19 @@ def _scaler(work: Rewriting, node: Any) -> bool:
     ]
     moved = work.node("Sub", _single(work, node.input[0]), work.constant(numbers[0]))
     work.node("Mul", moved, work.constant(numbers[1]), output=node.output[0])
+    return True
+
+
+def _binarizer(work: Rewriting, node: Any) -> bool:
+    bound = work.number(work.attributes(node).get("threshold", 0.0))
+    value, kind = node.input[0], work.kinds.get(node.input[0])
+    if kind is None:
+        return False
+    from onnx import helper
+
+    above = work.node("Greater", _single(work, value), bound)
+    to = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    work.node("Cast", above, output=node.output[0], to=to)
     return True
 
 
@@ -100,29 +124,30 @@ def _classified(
     work: Rewriting, node: Any, score: str, labels: Sequence[int], transform: str
 ) -> bool:
     """The label of the largest score, and the scores as probabilities."""
-    label, probabilities = node.output[0], node.output[1]
     best = work.node("ArgMax", score, axis=1, keepdims=0)
-    work.node("Gather", work.constant(np.array(labels, np.int64)), best, output=label)
-    if transform == "SOFTMAX":
-        work.node("Softmax", score, output=probabilities, axis=1)
-    elif transform == "LOGISTIC":
-        work.node("Sigmoid", score, output=probabilities)
-    elif transform == "NONE":
-        work.node("Identity", score, output=probabilities)
-    return transform in ("SOFTMAX", "LOGISTIC", "NONE")
+    work.node("Gather", work.constant(np.array(labels, np.int64)), best, output=node.output[0])
+    return transformed(work, score, transform, node.output[1])
 
 
 def _tree_regressor(work: Rewriting, node: Any) -> bool:
     given = work.attributes(node)
-    count = int(given.get("n_targets", 1))
+    forest = forest_of_keys(given, "target", int(given.get("n_targets", 1)))
     how = given.get("aggregate_function", "SUM")
-    if given.get("post_transform", "NONE") != "NONE" or how not in ("SUM", "AVERAGE"):
-        return False
-    total = _trees(work, node.input[0], given, "target", count, mean=how == "AVERAGE")
+    total = _total(work, node.input[0], forest, given, how=how)
     if total is None:
         return False
-    work.node("Identity", total, output=node.output[0])
-    return True
+    return transformed(work, total, given.get("post_transform", "NONE"), node.output[0])
+
+
+def _tree_ensemble(work: Rewriting, node: Any) -> bool:
+    """The newer form of all of them; its enumerations are numbers."""
+    given = work.attributes(node)
+    how = ("AVERAGE", "SUM", "MIN", "MAX")[int(given.get("aggregate_function", 1))]
+    ways = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+    total = _total(work, node.input[0], forest_of_places(given), {}, how=how)
+    if total is None:
+        return False
+    return transformed(work, total, ways[int(given.get("post_transform", 0))], node.output[0])
 
 
 def _tree_classifier(work: Rewriting, node: Any) -> bool:
@@ -134,7 +159,8 @@ def _tree_classifier(work: Rewriting, node: Any) -> bool:
     one = len(labels) == 2 and len(set(given["class_ids"])) == 1
     if not one and min(given["class_weights"]) < 0 and not _all_told(given, len(labels)):
         return False  # a class that no leaf speaks of is not the largest, be the others negative
-    total = _trees(work, node.input[0], given, "class", len(labels), mean=False)
+    forest = forest_of_keys(given, "class", len(labels))
+    total = _total(work, node.input[0], forest, given)
     if total is None:
         return False
     if one:  # of two classes only the weights of one are told
@@ -159,64 +185,18 @@ def _all_told(given: Mapping[str, Any], count: int) -> bool:
     return len(found) == count
 
 
-def _trees(
-    work: Rewriting, value: str, given: Mapping[str, Any], kind: str, count: int, *, mean: bool
+def _total(
+    work: Rewriting, value: str, forest: Forest, given: Mapping[str, Any], *, how: str = "SUM"
 ) -> str | None:
-    """The sum over all trees of the weights in the leaf that each row comes to."""
-    shape = work.shapes.get(value)
-    keys = list(zip(given["nodes_treeids"], given["nodes_nodeids"], strict=True))
-    place = {key: number for number, key in enumerate(keys)}
-    modes = [m.decode() if isinstance(m, bytes) else m for m in given["nodes_modes"]]
-    leaf = np.array([mode == "LEAF" for mode in modes])
-    tests = {mode for mode in modes if mode != "LEAF"}
-    test = {"BRANCH_LEQ": "LessOrEqual", "BRANCH_LT": "Less"}.get(next(iter(tests), "BRANCH_LEQ"))
-    misses = any(given.get("nodes_missing_value_tracks_true", []))
-    if shape is None or len(shape) != 2 or len(tests) > 1 or test is None or misses:
-        return None
-    following = [
-        np.array(
-            [
-                number if leaf[number] else place[keys[number][0], target]
-                for number, target in enumerate(given[f"nodes_{way}nodeids"])
-            ],
-            np.int64,
-        )
-        for way in ("true", "false")
-    ]
-    targets = {
-        number for way in following for at, number in enumerate(way.tolist()) if at != number
-    }
-    roots = [number for number in range(len(keys)) if number not in targets]
-    depth, level = 0, set(roots)
-    while any(not leaf[number] for number in level):
-        level = {int(way[number]) for number in level for way in following}
-        depth += 1
-    if depth > _STEPS:
-        return None
-    weights = np.zeros((len(keys), count), np.float32)
-    of = zip(
-        *(given[f"{kind}_{what}"] for what in ("treeids", "nodeids", "ids", "weights")), strict=True
-    )
-    for tree, inner, column, weight in of:
-        weights[place[tree, inner], column] += weight / (len(roots) if mean else 1)
-    feature, bound, *ways = (
-        work.constant(np.asarray(table))
-        for table in (
-            np.array(given["nodes_featureids"], np.int64),
-            np.array(given["nodes_values"], np.float32),
-            *following,
-        )
-    )
-    at = work.constant(np.tile(np.array(roots, np.int64), (shape[0], 1)))
-    rows = _single(work, value)
-    for _ in range(depth):
-        found = work.node("GatherElements", rows, work.node("Gather", feature, at), axis=1)
-        goes = work.node(test, found, work.node("Gather", bound, at))
-        at = work.node("Where", goes, *(work.node("Gather", way, at) for way in ways))
-    reached = work.node("Gather", work.constant(weights), at, axis=0)
-    total = work.node("ReduceSum", reached, work.numbers(1), keepdims=0)
+    """What the trees say together, on top of what is said without any."""
+    wide = forest.bounds.dtype == np.float64 and work.kinds.get(value) == np.float64
+    rows = value if wide else _single(work, value)
+    work.shapes.setdefault(rows, work.shapes.get(value, ()))
+    total = aggregated(work, rows, forest, how=how)
     base = given.get("base_values")
-    return work.node("Add", total, work.constant(np.array(base, np.float32))) if base else total
+    if total is None or not base:
+        return total
+    return work.node("Add", total, work.constant(np.array(base, np.float32)))
 
 
 def _single(work: Rewriting, value: str) -> str:
@@ -230,10 +210,12 @@ def _single(work: Rewriting, value: str) -> str:
 
 _RULES: Mapping[str, Callable[[Rewriting, Any], bool]] = {
     "ArrayFeatureExtractor": _extract,
+    "Binarizer": _binarizer,
     "LinearClassifier": _linear_classifier,
     "LinearRegressor": _linear_regressor,
     "Normalizer": _normalizer,
     "Scaler": _scaler,
+    "TreeEnsemble": _tree_ensemble,
     "TreeEnsembleClassifier": _tree_classifier,
     "TreeEnsembleRegressor": _tree_regressor,
 }

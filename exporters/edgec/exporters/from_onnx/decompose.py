@@ -94,6 +94,14 @@ def _mod(work: Rewriting, node: Any) -> bool:
     return True
 
 
+def _bit_cast(work: Rewriting, node: Any) -> bool:
+    """From bool as a cast, whose bits are 0 and 1."""
+    if work.kinds.get(node.input[0]) != np.bool_:
+        return False
+    work.node("Cast", node.input[0], output=node.output[0], to=work.attributes(node)["to"])
+    return True
+
+
 def _tensor_scatter(work: Rewriting, node: Any) -> bool:
     """Each place of the cache takes the row of the update that is for it, if there is one."""
     cache, update = (work.shapes.get(name) for name in node.input[:2])
@@ -122,6 +130,7 @@ def _tensor_scatter(work: Rewriting, node: Any) -> bool:
 
 
 _RULES: Mapping[str, Callable[[Rewriting, Any], bool]] = {
+    "BitCast": _bit_cast,
     "Col2Im": col2im,
     "CumProd": _cum_prod,
     "DFT": dft,

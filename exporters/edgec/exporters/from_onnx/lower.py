@@ -117,6 +117,7 @@ def _lowered(package: str, model: Any, pipelines: Sequence[str]) -> bytes | list
         handler = context.attach_diagnostic_handler(keep)
         try:
             importer.NodeImporter.define_function(info.main_graph, module.operation).import_all()
+            _reinterpret(module, ir)
             for pipeline in pipelines:
                 passes.PassManager.parse(pipeline).run(module.operation)
         except importer.OnnxImportError as error:
@@ -134,18 +135,55 @@ def _lowered(package: str, model: Any, pipelines: Sequence[str]) -> bytes | list
     return buffer.getvalue()
 
 
-def _left_over(module: Any, ir: Any) -> tuple[str, str] | None:
-    """Where and what an operation of ONNX is that no pass took, or None."""
-    found: list[tuple[str, str]] = []
+_SCALARS = {
+    "ui8": 0, "si8": 1, "si16": 2, "si32": 3, "si64": 4, "f16": 5, "f32": 6, "f64": 7, "bf16": 15,
+    "ui16": 27, "ui32": 28, "ui64": 29,
+}  # fmt: skip
+"""PyTorch's numbers of element types."""
 
-    def look(operation: Any) -> Any:
-        if operation.name == "torch.operator":
-            name = ir.StringAttr(operation.attributes["name"]).value
-            found.append((str(operation.location), name))
+
+def _reinterpret(module: Any, ir: Any) -> None:
+    """Bit casts, for which the importer has no pattern, as PyTorch's views of another type."""
+    for operation in _operations(module, ir, "torch.operator"):
+        result = operation.results[0] if len(operation.results) == 1 else None
+        if ir.StringAttr(operation.attributes["name"]).value != "onnx.BitCast" or result is None:
+            continue
+        kind = _SCALARS.get(str(result.type).rpartition(",")[2].rstrip(">"))
+        if kind is None:
+            continue
+        with ir.InsertionPoint(operation), operation.location:
+            number = ir.Operation.create(
+                "torch.constant.int",
+                results=[ir.Type.parse("!torch.int")],
+                attributes={"value": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), kind)},
+            )
+            view = ir.Operation.create(
+                "torch.aten.view.dtype",
+                results=[result.type],
+                operands=[operation.operands[0], number.result],
+            )
+        result.replace_all_uses_with(view.result)
+        operation.erase()
+
+
+def _operations(module: Any, ir: Any, name: str) -> list[Any]:
+    """All operations of a name; a list, for they may be replaced."""
+    found: list[Any] = []
+
+    def collect(operation: Any) -> Any:
+        if operation.name == name:
+            found.append(operation)
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(look)
-    return found[0] if found else None
+    module.operation.walk(collect)
+    return found
+
+
+def _left_over(module: Any, ir: Any) -> tuple[str, str] | None:
+    """Where and what an operation of ONNX is that no pass took, or None."""
+    for operation in _operations(module, ir, "torch.operator"):
+        return str(operation.location), ir.StringAttr(operation.attributes["name"]).value
+    return None
 
 
 def _tidy(module: Any, ir: Any) -> None:
@@ -157,15 +195,7 @@ def _tidy(module: Any, ir: Any) -> None:
         ir.SymbolTable.set_symbol_name(function, "main")
         for attribute in [a for a in function.attributes if a.startswith("torch.")]:
             del function.attributes[attribute]
-    found: list[Any] = []
-
-    def collect(operation: Any) -> Any:
-        if operation.name == "arith.constant":
-            found.append(operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(collect)
-    for operation in found:
+    for operation in _operations(module, ir, "arith.constant"):
         if any(True for _ in operation.result.uses):
             with ir.InsertionPoint(operation), operation.location:
                 constant = ir.Operation.create(

@@ -24,6 +24,9 @@ __all__ = ["OPSET", "initializers", "prepare"]
 OPSET = 17
 """The version of ONNX' operations that the importer knows best."""
 
+_CONSTANTS_ALONE = 4
+"""The version of ONNX' format since which a constant need not be an input."""
+
 _OWN_DOMAINS = ("", "ai.onnx")
 _FUSED = "export the model again without quantisation or fusion for one runtime"
 _ELSEWHERE: Mapping[str, str] = {
@@ -49,6 +52,7 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     """
     copy = type(model)()
     copy.CopyFrom(model)
+    _free_constants(copy)
     copy = _with_shapes(inlined(copy), shapes)
     if any(node.domain == DOMAIN for node in copy.graph.node):
         copy = without_classical(_inferred(copy))
@@ -58,8 +62,8 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     copy = folded(_inferred(copy))
     copy = _inferred(plain_quantised(_inferred(copy)))
     # The importer's own Fourier transforms are complex ones, which the compiler often refuses, and
-    # its remainders have the wrong sign.
-    decomposed(copy, {"DFT", "Mod", "STFT"})
+    # its remainders have the wrong sign; bools have no bits there.
+    decomposed(copy, {"BitCast", "DFT", "Mod", "STFT"})
     for rewrite in (_gather_reflections, _gather_nearest, _trim_unread, _select_for_bool):
         copy = _rewritten(copy, rewrite)
     copy = _inferred(copy)
@@ -96,6 +100,16 @@ def _with_shapes(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
                 dim.dim_value = size
     _forget_shapes(model)
     return model
+
+
+def _free_constants(model: Any) -> None:
+    """Constants of old files are inputs, too; those that are added here are not."""
+    if model.ir_version >= _CONSTANTS_ALONE:
+        return
+    model.ir_version = _CONSTANTS_ALONE
+    constant = {tensor.name for tensor in model.graph.initializer}
+    for value in [v for v in model.graph.input if v.name in constant]:
+        model.graph.input.remove(value)
 
 
 def _forget_shapes(model: Any) -> None:
