@@ -6,11 +6,14 @@ import pytest
 
 from edgec.cli.expected import Checked, check_outputs, failure, grid
 from edgec.cli.session import Session
+from edgec.runtime import GoldenCall
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import UsageError
 from edgec.runtime.signature import TensorSpec
 
 SCORES = np.array([[1, 3, 2], [9, 0, 0], [0, 0, 1], [5, 4, 3]], np.float32)
+
+GOLDEN = np.array([0.5, 0.25, 1], np.float32)
 
 
 def checked(
@@ -40,6 +43,30 @@ def test_labels_are_compared_with_the_largest_score_and_that_is_said() -> None:
     assert one.labels
     assert "taken as labels" in session.notes[0]
     assert one.to_json()["compared"] == "labels"
+
+
+def test_a_label_whose_score_is_as_large_as_the_largest_is_right() -> None:
+    scores = np.array([[2, 5, 5], [1, 0, 1.1]], np.float32)
+    assert checked(scores, np.array([2, 2])).ok
+    assert not checked(scores, np.array([2, 0])).ok
+    assert not checked(scores, np.array([2, 9])).ok
+
+
+def test_answers_of_a_golden_file_may_be_off_by_what_it_says() -> None:
+    for answers, actual in (
+        (GOLDEN, GOLDEN + 0.01),
+        (np.array([3, 1, 2]), np.array([3, 2, 2])),
+    ):
+        call = GoldenCall(
+            signature="main",
+            inputs=(),
+            outputs=(answers,),
+            within=(0.02,) if answers.dtype.kind == "f" else (),
+            open=() if answers.dtype.kind == "f" else (np.array([False, True, False]),),
+        )
+        assert not checked(actual, answers).ok
+        assert checked(actual, answers, golden=call).ok
+        assert not checked(actual + 1, answers, golden=call).ok
 
 
 def test_every_label_must_agree_unless_a_share_is_enough() -> None:

@@ -17,7 +17,7 @@ from safetensors.numpy import save_file
 
 from edgec.ondevice.edgert_command import edgert_command
 from edgec.ondevice.machines import by_kernel
-from edgec.runtime import load
+from edgec.runtime import Golden, GoldenCall, Module, load
 from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.cache import CACHE_VARIABLE
 from tests.ondevice.fakes import Phone, make_phone
@@ -222,6 +222,26 @@ def test_weights_go_along(edgec, compiled: Compiled, on: str) -> None:
     if on.startswith("qemu"):
         assert edgec(*line, "--weights=none.safetensors").code == 4
         assert edgec(*line, "--weights=model.gguf").code == 2
+
+
+def test_compile_proves_a_module_for_another_processor_in_the_emulator(
+    edgec, tmp_path: Path
+) -> None:
+    program, module = tmp_path / "own.mlir", tmp_path / "own.vmfb"
+    program.write_text(
+        "func.func public @main(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {\n"
+        "%0 = stablehlo.tanh %x : tensor<2x4xf32>\nreturn %0 : tensor<2x4xf32>\n}\n"
+    )
+    line = ("compile", program, "--target=cpu:arm64", "-o", module)
+    for answer, code in ((np.tanh(X), 0), (np.tanh(X) + np.eye(2, 4, dtype=np.float32), 23)):
+        module.unlink(missing_ok=True)
+        call = GoldenCall(signature="main", inputs=(X,), outputs=(answer,))
+        Golden(calls=(call,)).save(Golden.path_for(program))
+        assert edgec(*line).code == code
+        assert module.exists() == (code == 0)
+        if module.exists():
+            check = Module.read(module).facts.check
+            assert check.startswith("checked on qemu-aarch64: max abs err ")
 
 
 @pytest.mark.slow

@@ -129,6 +129,22 @@ def test_on_vulkan_the_proof_runs_on_the_device(matmul: Path):
     assert module.facts.check.startswith("checked on ")
 
 
+@pytest.mark.vulkan
+def test_another_gpu_stands_in_where_nothing_is_asked_of_subgroups(tmp_path: Path):
+    path = tmp_path / "tanh.mlir"
+    path.write_text(
+        "func.func public @main(%x: tensor<4x16xf32>) -> tensor<4x16xf32> {\n"
+        "%0 = stablehlo.tanh %x : tensor<4x16xf32>\nreturn %0 : tensor<4x16xf32>\n}\n"
+    )
+    call = GoldenCall(signature="main", inputs=(X,), outputs=(np.tanh(X),))
+    Golden(calls=(call,)).save(Golden.path_for(path))
+    assert compile(path, "vulkan:nvidia-ada").facts.check.startswith("checked on ")
+    wrong = GoldenCall(signature="main", inputs=(X,), outputs=(np.tanh(X) + 1,))
+    Golden(calls=(wrong,)).save(Golden.path_for(path))
+    with pytest.raises(WrongAnswer):
+        compile(path, "vulkan:nvidia-ada")
+
+
 def test_a_device_that_is_not_here_leaves_the_module_unchecked(matmul: Path):
     with_golden(matmul)
     module = compile(matmul, "cpu:arm64-v8.2")

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from edgec.runtime.array import DeviceArray
     from edgec.runtime.benchmark import BenchResult, bench
-    from edgec.runtime.comparison import Comparison, GoldenResult, Tolerance, check_golden, compare
+    from edgec.runtime.comparison import (
+        Comparison,
+        GoldenResult,
+        Tolerance,
+        check_golden,
+        compare,
+        compare_call,
+    )
     from edgec.runtime.device import Device, devices
     from edgec.runtime.driver import DeviceStatus
     from edgec.runtime.dtypes import DType
@@ -61,6 +68,7 @@ __all__ = [
     "bench",
     "check_golden",
     "compare",
+    "compare_call",
     "devices",
     "load",
     "mark_checked",
@@ -100,6 +108,7 @@ _HOMES = {
     "bench": "benchmark",
     "check_golden": "comparison",
     "compare": "comparison",
+    "compare_call": "comparison",
     "devices": "device",
     "load": "loaded",
     "mark_checked": "module",

@@ -1,5 +1,6 @@
 """Two arrays, or a module and its golden answers, compared number by number."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ __all__ = [
     "Tolerance",
     "check_golden",
     "compare",
+    "compare_call",
 ]
 
 
@@ -372,20 +374,31 @@ def _check(loaded: LoadedModule, golden: Golden, tolerance: Tolerance | None) ->
             CallResult(
                 signature=call.signature,
                 names=tuple(spec.name for spec in function.signature.outputs),
-                outputs=tuple(
-                    compare(
-                        output.numpy(),
-                        expected,
-                        tolerance or _allowed(call, number),
-                        open_=call.open[number] if call.open else None,
-                    )
-                    for number, (output, expected) in enumerate(
-                        zip(outputs, call.outputs, strict=True)
-                    )
-                ),
+                outputs=compare_call(call, [output.numpy() for output in outputs], tolerance),
             )
         )
     return GoldenResult(calls=tuple(calls))
+
+
+def compare_call(
+    call: GoldenCall, answers: Sequence[np.ndarray], tolerance: Tolerance | None = None
+) -> tuple[Comparison, ...]:
+    """How answers to a golden call compare with the framework's, ties and loose ones known.
+
+    Args:
+        call: with as many outputs as there are answers.
+        answers: what computed them does not matter.
+        tolerance: how far they may be off; None for what the call and each type allow.
+    """
+    return tuple(
+        compare(
+            answer,
+            expected,
+            tolerance or _allowed(call, number),
+            open_=call.open[number] if call.open else None,
+        )
+        for number, (answer, expected) in enumerate(zip(answers, call.outputs, strict=True))
+    )
 
 
 def _allowed(call: GoldenCall, number: int) -> Tolerance | None:

@@ -16,7 +16,7 @@ from edgec.cli.input_spec import FORMS, FileValue, InputSpec, TypedShape
 from edgec.cli.literals import parse_values
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import InputError, UsageError
-from edgec.runtime.golden import Golden
+from edgec.runtime.golden import Golden, GoldenCall
 from edgec.runtime.signature import Signature, TensorSpec
 
 __all__ = ["Slots", "bind", "golden_call"]
@@ -92,8 +92,8 @@ def bind(specs: Sequence[InputSpec], slots: Slots) -> dict[int, np.ndarray]:
     return found
 
 
-def golden_call(spec: InputSpec, slots: Slots) -> dict[int, np.ndarray] | None:
-    """The arrays of a golden file's first call of this signature; None if it is no golden file."""
+def golden_call(spec: InputSpec, slots: Slots) -> GoldenCall | None:
+    """A golden file's first call of this signature; None if it is no golden file."""
     value = spec.value
     if not isinstance(value, FileValue) or not value.path.name.endswith(".golden.npz"):
         return None
@@ -106,19 +106,23 @@ def golden_call(spec: InputSpec, slots: Slots) -> dict[int, np.ndarray] | None:
             f"{value.path} has no call of {slots.signature.name}",
             hint=f"it has {', '.join(sorted({c.signature for c in calls})) or 'none'}",
         )
-    arrays = call.inputs if slots.flag == "--input" else call.outputs
+    arrays = _side(call, slots)
     if len(arrays) != len(slots.specs):
         raise InputError(
             f"{value.path} is of another program: it has {len(arrays)} arrays for {slots.flag}",
             hint=f"call {slots.signature}",
         )
-    return dict(enumerate(arrays))
+    return call
+
+
+def _side(call: GoldenCall, slots: Slots) -> tuple[np.ndarray, ...]:
+    return call.inputs if slots.flag == "--input" else call.outputs
 
 
 def _unnamed(spec: InputSpec, slots: Slots, position: int) -> dict[int, np.ndarray]:
     golden = golden_call(spec, slots)
     if golden is not None:
-        return golden
+        return dict(enumerate(_side(golden, slots)))
     value = spec.value
     if isinstance(value, FileValue) and value.path.suffix == ".npz" and value.key is None:
         return _whole_archive(value, slots, position)

@@ -1,19 +1,19 @@
 """A call's outputs against `--expected`: number by number, or a score's largest against labels.
 
 Where an output holds scores (floats) and what is expected holds integers of the same shape without
-the last dimension, the integers are labels: the index of the largest score must be the label. That
-is said aloud, never silently done.
+the last dimension, the integers are labels: the index of the largest score must be the label, or of
+one as large up to rounding. That is said aloud, never silently done.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from edgec.cli.report import Grid
 from edgec.cli.session import Session
-from edgec.runtime import Comparison, Tolerance, compare
+from edgec.runtime import Comparison, GoldenCall, Tolerance, compare
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import UsageError, WrongAnswer
 from edgec.runtime.signature import TensorSpec
@@ -66,8 +66,21 @@ def check_outputs(
     absolute: float | None,
     relative: float | None,
     share: float,
+    golden: GoldenCall | None = None,
 ) -> list[Checked]:
-    """Compare each output for which something is expected."""
+    """Compare each output for which something is expected.
+
+    Args:
+        session: is told what is compared.
+        specs: of all outputs.
+        outputs: all of them.
+        expected: by output.
+        absolute, relative: what was asked for; None for the types' defaults.
+        share: the part of the labels that must agree.
+        golden: the call that all of `expected` is of, if it is a golden file's: its answers may be
+            off by what the file says, as the framework's own ways of computing them are, and of
+            indices some are ties.
+    """
     if not 0 <= share <= 1:
         raise UsageError("the share of labels that must agree is a number from 0 to 1")
     checked = []
@@ -79,17 +92,34 @@ def check_outputs(
                 f"{spec.name} holds scores and the expected integers are taken as labels: "
                 "the index of the largest score is compared"
             )
-            got = np.argmax(got, axis=-1)
+            got = _labelled(got, want)
         tolerance = Tolerance() if labels else _tolerance(spec.dtype, want, absolute, relative)
+        if golden is not None and golden.within and absolute is None and relative is None:
+            tolerance = replace(tolerance, absolute=golden.within[index])
         checked.append(
             Checked(
                 name=spec.name,
-                comparison=compare(got, want, tolerance),
+                comparison=compare(
+                    got,
+                    want,
+                    tolerance,
+                    open_=golden.open[index] if golden is not None and golden.open else None,
+                ),
                 labels=labels,
                 share=share,
             )
         )
     return checked
+
+
+def _labelled(scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The index of each largest score; of those as large up to rounding, the label if it is one."""
+    largest = scores.max(axis=-1)
+    inside = np.clip(labels, 0, scores.shape[-1] - 1).astype(np.int64)
+    of_label = np.take_along_axis(scores, inside[..., None], axis=-1)[..., 0]
+    rounding = Tolerance.of(DType.of(scores.dtype)).relative * np.abs(largest)
+    tied = (inside == labels) & (of_label >= largest - rounding)
+    return np.where(tied, labels, np.argmax(scores, axis=-1))
 
 
 def grid(checked: Sequence[Checked]) -> Grid:

@@ -22,21 +22,27 @@ __all__ = ["Qemu"]
 class Qemu(Scripted):
     """An emulated machine: `aarch64`, `armv7`, `riscv64` or `x86_64`.
 
+    Args:
+        machine: its name.
+        seconds: how long a program may run there; for ever without.
+
     Raises:
         DeviceMissing: qemu for it is not here.
         UsageError: there is no machine of that name.
     """
 
-    def __init__(self, machine: str) -> None:
+    def __init__(self, machine: str, *, seconds: float | None = None) -> None:
         found = by_emulator(machine)
         if found is None:
             known = ", ".join(m.emulator.removeprefix("qemu-") for m in MACHINES)
             raise UsageError(f"qemu:{machine} is no machine", hint=f"there are {known}")
         self._machine = found
         self.name = f"qemu:{machine}"
-        self.launcher: tuple[str, ...] = (
-            find_program(found.emulator, hint="install qemu's user mode (apt install qemu-user)"),
+        emulator = find_program(
+            found.emulator, hint="install qemu's user mode (apt install qemu-user)"
         )
+        ending = () if seconds is None else ("timeout", f"{seconds:.0f}")
+        self.launcher: tuple[str, ...] = (*ending, emulator)
 
     def facts(self) -> Facts:
         """What is emulated."""

@@ -2,22 +2,30 @@
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from edgec.runtime import Device, Tolerance, check_golden, mark_checked
+from edgec.runtime import Device, GoldenResult, Tolerance, check_golden, mark_checked
 from edgec.runtime.device import device_choices
 from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, ModuleMismatch, WrongAnswer
 from edgec.runtime.fitness import driver_uri
 from edgec.runtime.golden import Golden
 from edgec.runtime.module import CHECK_WIDTH
+from edgec.runtime.spirv import asks_of_subgroups, capabilities
 from edgec.targets import Target
 from edgec.toolchain import isolate
 from edgec.toolchain.cache import key_of
 
-__all__ = ["Outcome", "check_module", "run_check", "unchecked"]
+__all__ = ["Elsewhere", "Outcome", "check_module", "run_check", "unchecked"]
+
+Elsewhere = Callable[[Path, Golden, Path | None, Tolerance | None], tuple[str, GoldenResult] | None]
+"""Makes golden calls of a module, with its weights file, where the target's device is not here:
+what computed the answers and how they compare, or None where nothing could."""
+
+_LOOK = 60.0
+"""Seconds in which a driver says what device there is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +58,7 @@ def check_module(
     known: Mapping[str, Any],
     advice: str,
     timeout: float,
+    elsewhere: Elsewhere | None = None,
 ) -> Outcome:
     """Run the golden calls on the target's device and write the outcome into the module.
 
@@ -62,6 +71,7 @@ def check_module(
         known: the note of a cached module; a proof of the same answers is not repeated.
         advice: what to do where an answer is wrong.
         timeout: seconds the calls may take in all.
+        elsewhere: what computes the answers where the target's device is not here.
 
     Raises:
         WrongAnswer: an answer is off by more than the tolerance.
@@ -75,23 +85,28 @@ def check_module(
             return Outcome(
                 text=str(known["check"]), proof=proof, error=float(known.get("error", 0.0))
             )
-        reply = isolate.call(
-            "check",
-            {
-                "module": str(module),
-                "golden": str(answers),
-                "weights": None if weights is None else str(weights),
-                "device": driver_uri(target.driver),
-                "devices": list(target.gpu.devices) if target.gpu else [],
-                "tolerance": None if tolerance is None else asdict(tolerance),
-            },
-            subject=str(module),
-            timeout=timeout,
-            died=lambda how: DeviceError(
-                f"running the golden inputs on {target.driver} {how}",
-                hint="try another target or -O1; --no-check keeps the module unproved",
-            ),
-        )
+        request = {
+            "module": str(module),
+            "golden": str(answers),
+            "weights": None if weights is None else str(weights),
+            "device": driver_uri(target.driver),
+            "devices": list(target.gpu.devices) if target.gpu else [],
+            "only_look": False,
+            "tolerance": None if tolerance is None else asdict(tolerance),
+        }
+        try:
+            reply = _asked(request, target, timeout)
+        except DeviceError:
+            # If another device stood in for the target's own, its failures prove nothing.
+            if not request["devices"]:
+                raise
+            found = _asked({**request, "only_look": True}, target, _LOOK)
+            if found["own"]:
+                raise
+            reply = {"unchecked": f"{found['device']} here does not run it"}
+    if "unchecked" in reply and elsewhere is not None:
+        stood_in = elsewhere(module, golden, weights, tolerance)
+        reply = reply if stood_in is None else _reply(*stood_in)
     if "unchecked" in reply:
         outcome = unchecked(reply["unchecked"])
     elif reply["problem"]:
@@ -107,6 +122,20 @@ def check_module(
     return outcome
 
 
+def _asked(request: Mapping[str, Any], target: Target, timeout: float) -> Any:
+    """What the child says."""
+    return isolate.call(
+        "check",
+        request,
+        subject=str(request["module"]),
+        timeout=timeout,
+        died=lambda how: DeviceError(
+            f"running the golden inputs on {target.driver} {how}",
+            hint="try another target or -O1; --no-check keeps the module unproved",
+        ),
+    )
+
+
 def run_check(arguments: Mapping[str, Any]) -> Any:
     """The child's part: make the calls, and give back what differs or why nothing ran."""
     tolerance = arguments["tolerance"]
@@ -118,8 +147,11 @@ def run_check(arguments: Mapping[str, Any]) -> Any:
         return {"unchecked": error.what}
     words = arguments["devices"]
     name = _short_name(device)
-    if words and not any(word in name.lower() for word in words):
-        return {"unchecked": f"the device here is {name}"}
+    own = not words or any(word in name.lower() for word in words)
+    if arguments["only_look"]:
+        return {"device": name, "own": own}
+    if not own and (reason := _no_stand_in(name, Path(arguments["module"]))):
+        return {"unchecked": reason}
     try:
         result = check_golden(
             Path(arguments["module"]),
@@ -131,6 +163,11 @@ def run_check(arguments: Mapping[str, Any]) -> Any:
     except ModuleMismatch as error:
         # Not the name of a file that lives as long as the compile.
         return {"unchecked": error.what.replace(arguments["module"], "the module")}
+    return _reply(name, result)
+
+
+def _reply(device: str, result: GoldenResult) -> dict[str, Any]:
+    """What compared how, as JSON."""
     problem = ""
     if not result.ok and result.worst is not None:
         function, output, comparison = result.worst
@@ -139,11 +176,21 @@ def run_check(arguments: Mapping[str, Any]) -> Any:
             f"(max abs err {comparison.max_abs:.1e}, max rel err {comparison.max_rel:.1e})"
         )
     return {
-        "device": name,
+        "device": device,
         "max_abs": result.max_abs,
         "error": max((o.error for call in result.calls for o in call.outputs), default=0.0),
         "problem": problem,
     }
+
+
+def _no_stand_in(name: str, module: Path) -> str:
+    """Why a device that is not the target's own proves nothing; empty where it does.
+
+    SPIR-V means the same on every device that takes it, but for what it asks of subgroups.
+    """
+    if not capabilities(module):
+        return f"the device here is {name}"
+    return f"{name} here has other subgroups" if asks_of_subgroups(module) else ""
 
 
 def _proof(golden: Golden, target: Target, tolerance: Tolerance | None) -> str:

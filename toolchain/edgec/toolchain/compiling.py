@@ -24,7 +24,7 @@ from edgec.runtime.kernel_share import KernelShare
 from edgec.targets import Backend, Target, find
 from edgec.toolchain import diagnostics, isolate
 from edgec.toolchain.cache import Cache, Entry, key_of
-from edgec.toolchain.check import Outcome, check_module, unchecked
+from edgec.toolchain.check import Elsewhere, Outcome, check_module, unchecked
 from edgec.toolchain.early_refusals import TEXT
 from edgec.toolchain.fingerprint import fingerprint
 from edgec.toolchain.flags import command_line, compile_flags, without_tiling
@@ -124,6 +124,7 @@ class CompileOptions:
         timeout: seconds the compiler may take.
         memory: bytes of address space the compiler may take (Linux only).
         check_timeout: seconds the check may take.
+        elsewhere: what makes the golden calls where the target's device is not here.
         tolerance: how far answers may be off in the check; None for each type's default.
         f32: how products of f32 are computed, where the device has a choice.
         precision: what f32 is computed in; arguments and results stay as they are declared.
@@ -146,6 +147,7 @@ class CompileOptions:
     timeout: float | None = None
     memory: int | None = None
     check_timeout: float = 300.0
+    elsewhere: Elsewhere | None = None
     tolerance: Tolerance | None = None
     f32: F32 = F32.FULL
     precision: Precision = Precision.DECLARED
@@ -696,6 +698,7 @@ class _Job:
                     known=known,
                     advice=advice,
                     timeout=self.options.check_timeout,
+                    elsewhere=self.options.elsewhere,
                 )
         outcome = unchecked("no golden answers" if self.options.check else "not asked for")
         mark_checked(module, outcome.text)

@@ -177,7 +177,10 @@ def compile(
     external_weights: ExternalWeightsOption = None,
 ) -> Report:
     """Compile a program or model for one device or several, and prove the modules."""
+    from functools import partial
+
     from edgec.cli.folders import make_folder
+    from edgec.ondevice.standing_in import emulated
     from edgec.runtime import Tolerance
     from edgec.targets import expand
     from edgec.toolchain import CompileOptions
@@ -196,6 +199,7 @@ def compile(
         cache=cache,
         keep_temps=keep_temps,
         tolerance=tolerance,
+        elsewhere=partial(emulated, tell=session.detail),
         f32=_f32(f32),
         precision=_precision(precision),
         validate=validate,

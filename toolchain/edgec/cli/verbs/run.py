@@ -83,7 +83,7 @@ def run(
     on: OnOption = None,
 ) -> Report:
     """Call a function of a module, print what it gives, and compare it with what is expected."""
-    from edgec.cli.bind_inputs import bind
+    from edgec.cli.bind_inputs import bind, golden_call
     from edgec.cli.calling import call_here, call_there
     from edgec.cli.calls import input_slots, join, output_slots, split
     from edgec.cli.expected import check_outputs
@@ -108,7 +108,9 @@ def run(
         make_folder(output.parent)
     arrays = bind(inputs, input_slots(signature, each=each))
     calls = split(session, signature, arrays, each=each)
-    wanted = bind(answers, output_slots(signature, rows=calls.rows))
+    slots = output_slots(signature, rows=calls.rows)
+    wanted = bind(answers, slots)
+    golden = next((call for text in answers if (call := golden_call(text, slots))), None)
     if on is None:
         called = call_here(session, read, signature, calls, device=device, weights=weights)
     else:
@@ -128,6 +130,7 @@ def run(
         absolute=atol,
         relative=rtol,
         share=share,
+        golden=golden,
     )
     session.detail(f"{len(called.results)} calls in {called.seconds:.6f} s, the first included")
     return _report(read, signature, calls, called, outputs, checked)
