@@ -48,6 +48,7 @@ from edgec.toolchain.passes.simplify.pointwise_products import PointwiseProducts
 from edgec.toolchain.passes.simplify.resample_sums import ResampleSums
 from edgec.toolchain.passes.simplify.roll_loops import RollLoops
 from edgec.toolchain.passes.simplify.separable_gathers import SeparableGathers
+from edgec.toolchain.passes.simplify.separable_windows import SeparableWindows
 from edgec.toolchain.passes.simplify.shared_matrices import SharedMatrices
 from edgec.toolchain.passes.simplify.split_phases import SplitPhases
 from edgec.toolchain.passes.simplify.spread_products import SpreadProducts
@@ -130,6 +131,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     CpuKernels,
     CudaKernels,
     VulkanKernels,
+    SeparableWindows,
     WideSums,
     SeparateGroups,
     PlainDepthwise,
