@@ -10,6 +10,7 @@ __all__ = ["KINDS", "kind_of"]
 # Name → module; each has `names()` and `build(name)`.
 KINDS = {
     "users": "users",
+    "known": "known",
     "transformers": "hugging_face",
     "causal": "causal_models",
     "timm": "timm_models",

@@ -23,6 +23,9 @@ from edgec.runtime.errors import EdgecError
 
 PROGRAM = Path("model.mlirbc")
 ONNX = Path("model.onnx")
+BUILT = Path("built")
+"""There once its library has built the model; what fails before is not edgec's doing."""
+
 DEVICES = {"cpu": "local-task", "vulkan": "vulkan"}
 
 
@@ -39,6 +42,7 @@ def exported(kind: str, name: str) -> dict[str, Any]:
     from edgec.exporters import export, export_source
 
     built = kind_of(kind).build(name)
+    BUILT.touch()
     begin = time.monotonic()
     if isinstance(built.model, str):
         program = export_source(built.model, folder=Path.cwd())

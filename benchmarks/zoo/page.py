@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from benchmarks.standing import sentence
 from benchmarks.zoo.catalogue import KINDS
 from benchmarks.zoo.row import OUT, Row
+from benchmarks.zoo.subject import KNOWN
 
 __all__ = ["page"]
 
 _TARGETS = ("cpu", "vulkan")
 _KINDS: Mapping[str, str] = {
     "users": "Ten models at real size, as their users export them",
+    "known": "What was known to fail, and its fate",
     "transformers": "`transformers`: one small model of each family",
     "causal": "`transformers`: small causal language models with their cache as state",
     "timm": "`timm`: the smallest model of each module",
@@ -37,7 +39,7 @@ def page(rows: Sequence[Row], *, picture: str | None, commits: Iterable[str]) ->
         commits: short names of the commits that the rows were measured at.
     """
     parts = [_HEAD.format(commits=sentence(sorted(commits)) if commits else "")]
-    parts.append(_totals(rows))
+    parts.append(_totals([row for row in rows if row.kind != KNOWN]))
     if picture is not None:
         parts.append(_speeds([row for row in rows if row.times], picture))
     for kind in KINDS:
@@ -139,8 +141,19 @@ def _time(row: Row, threads: int) -> str:
     return f"{ours:.2f} ms, **{ratio:.2f}** ({peer})"
 
 
+def _fates(rows: Sequence[Row]) -> list[str]:
+    lines = ["| what | cpu | vulkan | |", "|---|---|---|---|"]
+    for row in rows:
+        failing = [t for t in _TARGETS if row.state(t) not in ("right", "")]
+        why = row.reason(failing[0]).replace("|", "\\|")[:240] if failing else ""
+        lines.append(f"| {row.name} | {' | '.join(row.state(t) for t in _TARGETS)} | {why} |")
+    return lines
+
+
 def _kind(kind: str, rows: Sequence[Row]) -> str:
     lines = [f"## {_KINDS[kind]}", ""]
+    if kind == KNOWN:
+        return "\n".join([*lines, *_fates(rows), ""])
     right = [row for row in rows if all(row.state(t) in ("right", "") for t in _TARGETS)]
     lines += [f"Right where they ran: {_names(right)}.", ""] if right else []
     out = [row for row in rows if row.state("cpu") == OUT]

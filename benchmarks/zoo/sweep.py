@@ -8,7 +8,8 @@ from typing import Any
 
 from benchmarks.coverage.process import ROOT, in_child
 from benchmarks.standing import measured_at
-from benchmarks.zoo.row import Row, Store
+from benchmarks.zoo.child import BUILT
+from benchmarks.zoo.row import OUT, Row, Store
 from benchmarks.zoo.speed import take_turns
 from benchmarks.zoo.subject import Subject
 
@@ -87,13 +88,20 @@ class Sweep:
         if not (made_by.exists() and made_by.read_text() == self.code):
             for module in folder.glob("*.vmfb"):
                 module.unlink()
-            row = replace(row, export=self._step("export", row.kind, row.name, folder=folder))
+            row = replace(row, export=self._exported(row, folder))
             if "error" not in row.export:
                 made_by.write_text(self.code)
         results = dict(row.results)
         for target in targets if "error" not in row.export else ():
             results[target] = self._step("run", target, folder=folder)
         return replace(row, results=results)
+
+    def _exported(self, row: Row, folder: Path) -> dict[str, Any]:
+        (folder / BUILT).unlink(missing_ok=True)
+        found = self._step("export", row.kind, row.name, folder=folder)
+        if found.get("error", OUT) != OUT and not (folder / BUILT).exists():
+            return {"error": OUT, "what": f"its library does not build it: {found['what']}"}
+        return found
 
     def _timed(self, row: Row, folder: Path) -> Row:
         if not (folder / "model.cpu.vmfb").exists():

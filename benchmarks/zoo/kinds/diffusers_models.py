@@ -1,18 +1,21 @@
-"""Every model of `diffusers` that can be made small and called by the names of its arguments."""
+"""Every model of `diffusers` that can be made small, with inputs found by asking it."""
 
 import importlib
 import inspect
+import itertools
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from benchmarks.zoo.kinds.probing import inputs_for
 from benchmarks.zoo.kinds.torch_models import declare_torchvision, subject
 from benchmarks.zoo.subject import Built, Left
 
 __all__ = ["build", "names"]
 
 _MOST = 40_000_000  # parameters
-_TOKENS, _SIDE = 16, 16
+_WIDTH, _SIDE = 32, 16
 
 
 def names() -> list[str]:
@@ -29,32 +32,86 @@ def names() -> list[str]:
 
 
 def build(name: str) -> Built:
-    import torch
-
     declare_torchvision()
     kind = _kind(name)
     problems: list[str] = []
-    for sizes in (_SMALL, _LAYERS, {}):
+    for sizes, filled in itertools.product((_SMALL, _LAYERS, {}), (False, True)):
         try:
-            torch.manual_seed(0)
-            plain = {**_cut(kind, sizes)}
-            with torch.device("meta"):
-                count = sum(p.numel() for p in kind(**plain).parameters())
-            if count > _MOST:
-                raise ValueError(f"{count // 1_000_000} million parameters")
-            model = kind(**plain).eval()
+            model = _small(kind, {**_required(kind, filled=filled), **_cut(kind, sizes)})
+            inputs = inputs_for(model)
         except Exception as error:  # noqa: BLE001 - sizes that do not go together; others may
             problems.append(_shortly(error))
             continue
-        for inputs in _inputs(model):
-            try:
-                with torch.no_grad():
-                    model(**inputs)
-            except Exception as error:  # noqa: BLE001 - a shape that does not fit; another may
-                problems.append(_shortly(error))
-                continue
-            return subject(model, kwargs=inputs)
+        return subject(model, kwargs=inputs)
     raise Left(f"no small {name}: {'; '.join(dict.fromkeys(problems))[:300]}")
+
+
+def _small(kind: Any, values: Mapping[str, Any]) -> Any:
+    """The model with these values, or with the smaller ones that it needs to be small."""
+    import torch
+
+    values = dict(values)
+    if math.isinf(_parameters(kind, values)):
+        with torch.device("meta"):
+            kind(**values)  # says why
+    while (count := _parameters(kind, values)) > _MOST:
+        smaller = {
+            name: half
+            for name, value in _numbers(kind, values).items()
+            if (half := _half(value)) != value
+        }
+        counts = {
+            name: size
+            for name, half in smaller.items()
+            if (size := _parameters(kind, {**values, name: half})) < count
+        }
+        if not counts:
+            raise ValueError(f"{count // 1_000_000} million parameters")
+        best = min(counts, key=lambda name: counts[name])
+        values[best] = smaller[best]
+    torch.manual_seed(0)
+    return kind(**values).eval()
+
+
+def _parameters(kind: Any, values: Mapping[str, Any]) -> float:
+    """How many there are; infinite if the values do not go together."""
+    import torch
+
+    try:
+        with torch.device("meta"):
+            return sum(p.numel() for p in kind(**values).parameters())
+    except Exception:  # noqa: BLE001 - whatever its constructor says
+        return math.inf
+
+
+def _numbers(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """All that is counted by the constructor's arguments."""
+    defaults = {n: p.default for n, p in inspect.signature(kind.__init__).parameters.items()}
+    return {
+        name: value
+        for name, value in {**defaults, **values}.items()
+        if (isinstance(value, int) and not isinstance(value, bool) and value > 1)
+        or (isinstance(value, tuple | list) and value and all(type(v) is int for v in value))
+    }
+
+
+def _half(value: Any) -> Any:
+    if isinstance(value, int):
+        return value // 2
+    return type(value)(max(1, item // 2) for item in value)
+
+
+def _required(kind: Any, *, filled: bool) -> dict[str, Any]:
+    """Values for what has no default, by its annotation; `filled` for those that are None, too."""
+    found: dict[str, Any] = {}
+    for name, parameter in list(inspect.signature(kind.__init__).parameters.items())[1:]:
+        if parameter.default is parameter.empty or (filled and parameter.default is None):
+            said = str(parameter.annotation).lower()
+            if "tuple[int" in said or "list[int" in said:
+                found[name] = (_WIDTH, 2 * _WIDTH)
+            elif "int" in said:
+                found[name] = 4 if parameter.default is parameter.empty else _SIDE
+    return found
 
 
 # What a parameter's name counts → how many there shall be.
@@ -92,62 +149,6 @@ def _cut(kind: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
             elif isinstance(value, tuple | list) and value and isinstance(value[0], int):
                 found[name] = type(value)(min(size, item) for item in value)
     return found
-
-
-def _inputs(model: Any) -> Iterator[dict[str, Any]]:
-    """Arguments for the names in `forward`, with pictures, films, sounds or tokens in turn."""
-    import torch
-
-    config = model.config
-    channels = config.get("in_channels") or config.get("in_chans") or 3
-    width = next(
-        (
-            config[name]
-            for name in (
-                "cross_attention_dim",
-                "joint_attention_dim",
-                "caption_channels",
-                "text_embed_dim",
-                "text_dim",
-                "encoder_hidden_dim",
-            )
-            if isinstance(config.get(name), int)
-        ),
-        32,
-    )
-    for shape in (
-        (1, channels, _SIDE, _SIDE),
-        (1, channels, 1, _SIDE, _SIDE),
-        (1, 1, channels, _SIDE, _SIDE),
-        (1, _TOKENS, channels),
-        (1, channels, 64),
-        (1, channels, 2048),
-    ):
-        known = {
-            "sample": torch.randn(*shape),
-            "hidden_states": torch.randn(*shape),
-            "x": torch.randn(*shape),
-            "timestep": torch.tensor([7.0]),
-            "timesteps": torch.tensor([7.0]),
-            "class_labels": torch.tensor([1]),
-            "encoder_hidden_states": torch.randn(1, _TOKENS, width),
-            "encoder_attention_mask": torch.ones(1, _TOKENS),
-            "encoder_hidden_states_mask": torch.ones(1, _TOKENS, dtype=torch.bool),
-            "pooled_projections": torch.randn(1, config.get("pooled_projection_dim") or 32),
-            "proj_embedding": torch.randn(1, config.get("embedding_dim") or 32),
-            "guidance": torch.tensor([3.5]),
-            "img_ids": torch.zeros(_TOKENS, 3),
-            "txt_ids": torch.zeros(_TOKENS, 3),
-            "controlnet_cond": torch.randn(1, 3, 8 * _SIDE, 8 * _SIDE),
-        }
-        wanted = {
-            name: known.get(name)
-            for name, parameter in inspect.signature(model.forward).parameters.items()
-            if parameter.default is parameter.empty or name in ("encoder_hidden_states", "timestep")
-            if parameter.kind is not parameter.VAR_KEYWORD
-        }
-        if all(value is not None for value in wanted.values()):
-            yield wanted
 
 
 def _shortly(error: Exception) -> str:

@@ -6,7 +6,7 @@ from benchmarks.zoo.subject import Built, Left
 
 __all__ = ["build", "names"]
 
-_SIZE = 128
+_SIDES = (128, 224)
 _MOST = 30_000_000  # parameters
 
 
@@ -22,13 +22,21 @@ def build(name: str) -> Built:
     import numpy as np
 
     module = getattr(flaxmodels, name)(output="logits", pretrained=None)
-    image = np.random.default_rng(0).random((1, _SIZE, _SIZE, 3), np.float32)
+    problem = ""
+    for side in _SIDES:
+        image = np.random.default_rng(0).random((1, side, side, 3), np.float32)
 
-    def made(key: Any) -> Any:
-        return module.init(key, image, train=False)
+        def made(key: Any, image: Any = image) -> Any:
+            return module.init(key, image, train=False)
 
-    size = sum(leaf.size for leaf in jax.tree.leaves(jax.eval_shape(made, jax.random.key(0))))
-    if size > _MOST:
-        raise Left(f"{size // 1_000_000} million parameters")
-    variables = made(jax.random.key(0))
-    return Built(model=(module, variables), inputs=(image,), kwargs={"train": False})
+        try:
+            shapes = jax.eval_shape(made, jax.random.key(0))
+        except ValueError as error:  # it takes pictures of one size
+            problem = str(error)
+            continue
+        size = sum(leaf.size for leaf in jax.tree.leaves(shapes))
+        if size > _MOST:
+            raise Left(f"{size // 1_000_000} million parameters")
+        variables = made(jax.random.key(0))
+        return Built(model=(module, variables), inputs=(image,), kwargs={"train": False})
+    raise Left(problem)

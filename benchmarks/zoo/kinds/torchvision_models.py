@@ -8,11 +8,12 @@ import itertools
 from typing import Any
 
 from benchmarks.zoo.kinds.torch_models import declare_torchvision, subject
-from benchmarks.zoo.subject import Built
+from benchmarks.zoo.subject import Built, Left
 
 __all__ = ["build", "names"]
 
-_SIZE, _FRAMES = 128, 8
+_SIZE = 128
+_FILMS = ((8, 112), (16, 224))
 
 
 def names() -> list[str]:
@@ -39,11 +40,28 @@ def build(name: str) -> Built:
     if ".detection" in builder:
         return subject(_scores(model), torch.randn(1, 3, _SIZE, _SIZE))
     if ".video" in builder:
-        return subject(model, torch.randn(1, 3, _FRAMES, 112, 112))
+        return subject(model, _film(model))
     if ".optical_flow" in builder:
         return subject(model, *(torch.randn(1, 3, _SIZE, _SIZE) for _ in range(2)))
     size = 224 if "vit" in name or "maxvit" in name else _SIZE
     return subject(model, torch.randn(1, 3, size, size))
+
+
+def _film(model: Any) -> Any:
+    """The smallest film that the model takes."""
+    import torch
+
+    problem = ""
+    for frames, side in _FILMS:
+        film = torch.randn(1, 3, frames, side, side)
+        try:
+            with torch.no_grad():
+                model.eval()(film)
+        except RuntimeError as error:  # it knows one size alone
+            problem = str(error)
+            continue
+        return film
+    raise Left(problem)
 
 
 def _scores(detector: Any) -> Any:
