@@ -10,6 +10,7 @@ from typing import Any
 
 from edgec.exporters.from_torch.antialias import antialiased
 from edgec.exporters.from_torch.parts import as_strided, index_put, select_scatter, slice_scatter
+from edgec.exporters.from_torch.pooling import pooling
 from edgec.exporters.from_torch.resampling import resampling
 
 __all__ = ["decompositions"]
@@ -36,7 +37,8 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
     aten = torch.ops.aten
     table: dict[Any, Callable[..., Any]] = dict(get_decomposition_table())
     table |= {
-        operator: _or_else(rule, table.get(operator)) for operator, rule in resampling().items()
+        operator: _or_else(rule, table.get(operator))
+        for operator, rule in {**resampling(), **pooling()}.items()
     }
     table |= antialiased()
     table |= {
