@@ -29,6 +29,7 @@ from edgec.toolchain import diagnostics
 from edgec.toolchain.flags import command_line, compile_flags, without_tiling
 from edgec.toolchain.prepare import describe_file, prepare_file
 from edgec.toolchain.process import Finished, compiler_path, compiler_version, run_compiler
+from edgec.toolchain.settings import Settings
 
 __all__ = ["Outcome"]
 
@@ -113,11 +114,10 @@ def _prepared(
         "weights": None,
         "states": [],
     }
+    settings = Settings(disabled=tuple(disabled))
     try:
         info = describe_file(made.program)
-        done = prepare_file(
-            made.program, source, info, facts, target, narrow=narrow, disabled=disabled
-        )
+        done = prepare_file(made.program, source, info, facts, target, settings, narrow=narrow)
     except EdgecError as error:
         raise _Stop(outcome=Outcome.REFUSED, reason=error.what) from error
     if narrow and not done.changes.get("narrow-integers"):
@@ -130,10 +130,10 @@ def _prepared(
 def _compile(source: Path, module: Path, target: Target, flags: Sequence[str]) -> None:
     module.unlink(missing_ok=True)
     line = command_line(compiler_path(), source, module, flags)
-    finished = run_compiler(line, folder=module.parent, timeout=_COMPILE_LIMIT)
+    finished = run_compiler(line, timeout=_COMPILE_LIMIT)
     plainer = without_tiling(line)
     if plainer is not None and _died(finished):
-        finished = run_compiler(plainer, folder=module.parent, timeout=_COMPILE_LIMIT)
+        finished = run_compiler(plainer, timeout=_COMPILE_LIMIT)
     if finished.timed_out:
         raise _Stop(outcome=Outcome.TIMEOUT, reason=f"compiler: over {_COMPILE_LIMIT:.0f} s")
     if _died(finished):

@@ -17,6 +17,7 @@ from edgec.runtime.errors import EdgecError
 from edgec.targets import find
 from edgec.toolchain.passes import CATALOGUE, ESSENTIAL
 from edgec.toolchain.prepare import describe_file, prepare_file
+from edgec.toolchain.settings import Settings
 
 FOLDER = Path("build/operators")
 _FACTS = {"weights": None, "states": []}
@@ -34,7 +35,7 @@ def _changed(target: str, keys: list[str], folder: Path) -> Mapping[str, list[st
         if not program.exists():
             continue
         try:
-            done = prepare_file(program, output, describe_file(program), _FACTS, chosen)
+            done = prepare_file(program, output, describe_file(program), _FACTS, chosen, Settings())
         except EdgecError:
             continue
         for name, count in done.changes.items():

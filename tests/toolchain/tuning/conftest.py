@@ -12,10 +12,10 @@ from edgec.runtime.golden import Golden, GoldenCall
 from edgec.targets import find
 from edgec.toolchain import Program, load_program
 from edgec.toolchain.kernels.gpu.tiles import Tile
+from edgec.toolchain.settings import Settings
 from edgec.toolchain.tuning.evaluate import Subject
 from edgec.toolchain.tuning.measure import Measured
 from edgec.toolchain.tuning.profile import Outcome, Trial
-from edgec.toolchain.tuning.settings import Settings
 
 PRODUCT = """
 func.func public @main(%x: tensor<12x64xf32>) -> tensor<12x96xf32> {

@@ -9,8 +9,8 @@ import pytest
 from edgec.targets import Backend, catalogue, find
 from edgec.toolchain.passes import CATALOGUE, Purpose
 from edgec.toolchain.process import compiler_path
+from edgec.toolchain.settings import Settings
 from edgec.toolchain.tuning.candidates import FLAGS, OPTIONAL_PASSES, Move, moves_for
-from edgec.toolchain.tuning.settings import Settings
 
 
 @pytest.fixture(scope="module")

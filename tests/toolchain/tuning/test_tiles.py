@@ -13,10 +13,10 @@ from edgec.toolchain.kernels.cuda import choice as cuda
 from edgec.toolchain.kernels.gpu.tiles import ConvolutionKey, ProductKey, Tile, parse_key
 from edgec.toolchain.kernels.vulkan import choice as vulkan
 from edgec.toolchain.load import load_program
+from edgec.toolchain.settings import Settings
 from edgec.toolchain.tuning.evaluate import Evaluator, Subject
 from edgec.toolchain.tuning.profile import Outcome, Profile
 from edgec.toolchain.tuning.search import tune
-from edgec.toolchain.tuning.settings import Settings
 from edgec.toolchain.tuning.tiles import expected, tiles_for
 
 ADA, H200 = find("vulkan:nvidia-ada"), find("cuda:sm_90")

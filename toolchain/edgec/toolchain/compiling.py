@@ -38,8 +38,8 @@ from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
 from edgec.toolchain.precision import F32, Precision
 from edgec.toolchain.process import compiler_path, compiler_version, keep_log, run_compiler
 from edgec.toolchain.program import Dialect, Program, ProgramInfo
+from edgec.toolchain.settings import Settings
 from edgec.toolchain.tuning.profile import Profile, program_key
-from edgec.toolchain.tuning.settings import Settings
 
 __all__ = [
     "VALIDATE_VARIABLE",
@@ -592,7 +592,6 @@ class _Job:
 
     def _prepare(self, files: _Files, scratch: Path, *, narrow: bool) -> "PassReport":
         """Run edgec's passes into `files.source`."""
-        settings = self.options.settings
         with self.clock.step(Step.PASSES):
             source = scratch / "program.mlirbc"
             source.write_bytes(self.program.bytecode)
@@ -605,11 +604,8 @@ class _Job:
                         "info": self.program.info.to_json(),
                         "facts": self._facts(),
                         "target": self.target.to_json(),
-                        "level": settings.level,
+                        "settings": self.options.settings.to_json(),
                         "narrow": narrow,
-                        "disabled": list(settings.disabled),
-                        "cuts": settings.to_json()["cuts"],
-                        "tiles": settings.to_json()["tiles"],
                         "validate": self.options.validate,
                         "f32": self.options.f32.value,
                         "precision": self.options.precision.value,
@@ -717,20 +713,18 @@ class _Job:
         return Tolerance.of(DType(halves)) if halves else None
 
     def _key(self) -> str:
-        settings = self.options.settings
         flags = _flags(self.target, self.options, self.program.info)
         return key_of(
             "module",
             self.program.bytecode,
             self.program.info.to_json(),
-            json.dumps([*flags, *settings.iree_args]),
+            json.dumps(flags),
+            self.options.settings.key,
             json.dumps(self._facts(), sort_keys=True),
             json.dumps(self.target.to_json(), sort_keys=True),
-            json.dumps([fingerprint(), settings.level, settings.disabled, self.options.validate]),
+            json.dumps([fingerprint(), self.options.validate]),
             self.options.f32.value,
             self.options.precision.value,
-            json.dumps(settings.to_json()["cuts"]),
-            json.dumps(settings.to_json()["tiles"]),
             *self._outside_key(),
         )
 

@@ -23,11 +23,10 @@ def _describe(arguments: Mapping[str, Any]) -> Any:
 
 def _prepare(arguments: Mapping[str, Any]) -> Any:
     from edgec.targets import Target
-    from edgec.toolchain.kernels.cpu.source import Cut
-    from edgec.toolchain.kernels.gpu.tiles import Tile
     from edgec.toolchain.precision import F32, Precision
     from edgec.toolchain.prepare import prepare_file
     from edgec.toolchain.program import ProgramInfo
+    from edgec.toolchain.settings import Settings
 
     prepared = prepare_file(
         Path(arguments["source"]),
@@ -35,11 +34,8 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         ProgramInfo.from_json(arguments["info"]),
         arguments["facts"],
         Target.from_json(arguments["target"]),
-        level=int(arguments["level"]),
+        Settings.from_json(arguments["settings"]),
         narrow=bool(arguments["narrow"]),
-        disabled=tuple(arguments["disabled"]),
-        cuts={key: Cut.from_json(value) for key, value in arguments["cuts"].items()},
-        tiles={key: Tile.from_json(value) for key, value in arguments["tiles"].items()},
         validate=bool(arguments["validate"]),
         f32=F32(arguments["f32"]),
         precision=Precision(arguments["precision"]),

@@ -7,7 +7,7 @@ import contextlib
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,13 @@ from edgec.targets import Target
 from edgec.toolchain.describe import describe
 from edgec.toolchain.diagnostics import explain_unreadable, messages, shorten
 from edgec.toolchain.early_refusals import refuse_calls, refuse_doubles, refuse_operations
-from edgec.toolchain.kernels.cpu.source.cut import Cut
-from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Kernel
 from edgec.toolchain.match.validation import Validation, validating
 from edgec.toolchain.passes import Pass, Situation, passes_for
 from edgec.toolchain.passes.simplify.half_precision import HalfPrecision
 from edgec.toolchain.precision import F32, Precision
 from edgec.toolchain.program import ProgramInfo
+from edgec.toolchain.settings import Settings
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 __all__ = ["Prepared", "describe_file", "prepare_file"]
@@ -78,12 +77,9 @@ def prepare_file(
     info: ProgramInfo,
     facts: Mapping[str, Any],
     target: Target,
+    settings: Settings,
     *,
-    level: int = 2,
     narrow: bool = False,
-    disabled: Collection[str] = (),
-    cuts: Mapping[str, Cut] | None = None,
-    tiles: Mapping[str, Tile] | None = None,
     validate: bool = False,
     f32: F32 = F32.FULL,
     precision: Precision = Precision.DECLARED,
@@ -96,11 +92,8 @@ def prepare_file(
         info: the program's description.
         facts: the JSON of the module's facts, without its check.
         target: the device it is for.
-        level: 0 to 3, as in `-O2`.
+        settings: its level, the passes to leave out, and how kernels are cut.
         narrow: compute 64-bit integers in 32 bits.
-        disabled: names of passes to leave out.
-        cuts: tiles for edgec's own kernels that were measured to be best, by kernel.
-        tiles: the same for kernels of GPUs, by key.
         f32: how products of f32 are computed, where the device has a choice.
         precision: what the program computes in.
         validate: compare each match with the operations it was read from (`match.description`).
@@ -109,7 +102,7 @@ def prepare_file(
         FileError: a file cannot be read or written.
         ProgramError: the code is damaged or does not fit its description.
         CompileError: no target runs one of its operations, or a match means something else.
-        UsageError: `disabled` names no pass, or one that cannot be left out.
+        UsageError: `settings.disabled` names no pass, or one that cannot be left out.
     """
     from iree.compiler import ir
 
@@ -128,12 +121,10 @@ def prepare_file(
         facts=facts,
         module=module,
         target=target,
-        level=level,
+        settings=settings,
         narrow=narrow,
         f32=f32,
         precision=precision,
-        cuts=cuts or {},
-        tiles=tiles or {},
     )
     if situation.is_stablehlo:
         refuse_operations(module)
@@ -143,7 +134,7 @@ def prepare_file(
         compared = Validation()
         if validate:
             stack.enter_context(validating(compared))
-        for step in passes_for(situation, disabled):
+        for step in passes_for(situation, settings.disabled):
             changes[step.name] = timed(step.name, functools.partial(run_pass, step, module))
             situation.changed()
     if changes.get(HalfPrecision.name):

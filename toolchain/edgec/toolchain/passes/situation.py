@@ -8,11 +8,10 @@ from typing import Any
 from edgec.runtime.kernel_share import KernelShare
 from edgec.targets import Target
 from edgec.toolchain.ir.functions import entry_block, functions, inside
-from edgec.toolchain.kernels.cpu.source.cut import Cut
-from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.precision import F32, Precision
 from edgec.toolchain.program import Dialect, ProgramInfo
+from edgec.toolchain.settings import Settings
 
 __all__ = ["Situation"]
 
@@ -26,12 +25,10 @@ class Situation:
         facts: what the module will say of itself.
         module: the `ir.Module`, which the passes rewrite in place.
         target: the device it is compiled for.
-        level: 0 to 3, as in `-O2`.
+        settings: its level, what is left out, and how kernels are cut.
         narrow: compute 64-bit integers in 32 bits.
         f32: how products of f32 are computed, where the device has a choice.
         precision: what the program computes in.
-        cuts: tiles for edgec's own kernels that were measured to be best, by kernel.
-        tiles: the same for kernels of GPUs, by key.
         answers: what the device's kernels said to each description that was found so far.
     """
 
@@ -39,13 +36,16 @@ class Situation:
     facts: Mapping[str, Any]
     module: Any
     target: Target
-    level: int = 2
+    settings: Settings = field(default_factory=Settings)
     narrow: bool = False
     f32: F32 = F32.FULL
     precision: Precision = Precision.DECLARED
-    cuts: Mapping[str, Cut] = field(default_factory=dict)
-    tiles: Mapping[str, Tile] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
+
+    @property
+    def level(self) -> int:
+        """0 to 3, as in `-O2`."""
+        return self.settings.level
 
     @property
     def is_stablehlo(self) -> bool:

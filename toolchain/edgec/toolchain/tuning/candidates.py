@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from edgec.targets import Backend, Target
 from edgec.toolchain.passes import CATALOGUE, Purpose
-from edgec.toolchain.tuning.settings import Settings
+from edgec.toolchain.settings import Settings
 
 __all__ = ["FLAGS", "LEVELS", "OPTIONAL_PASSES", "Move", "moves_for"]
 

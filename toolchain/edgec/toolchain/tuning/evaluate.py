@@ -31,6 +31,7 @@ from edgec.toolchain.compiling import (
 from edgec.toolchain.kernels.cpu.source import KernelKey
 from edgec.toolchain.kernels.gpu.tiles import Tile, parse_key
 from edgec.toolchain.program import Program
+from edgec.toolchain.settings import Settings
 from edgec.toolchain.tuning.measure import (
     Measured,
     compare_modules,
@@ -38,7 +39,6 @@ from edgec.toolchain.tuning.measure import (
     record_answers,
 )
 from edgec.toolchain.tuning.profile import Outcome, Trial
-from edgec.toolchain.tuning.settings import Settings
 
 __all__ = ["Evaluator", "OutOfTime", "Subject"]
 

@@ -12,7 +12,7 @@ from edgec.runtime.errors import ProfileError
 from edgec.runtime.files import read_bytes, write_atomically
 from edgec.toolchain.cache import key_of
 from edgec.toolchain.program import Program
-from edgec.toolchain.tuning.settings import Settings
+from edgec.toolchain.settings import Settings
 
 __all__ = ["Outcome", "Profile", "Trial", "program_key"]
 

@@ -25,13 +25,13 @@ from edgec.runtime.errors import DeviceMissing, EdgecError, UsageError
 from edgec.toolchain.compiling import versions
 from edgec.toolchain.kernels.cpu.source import Cut, KernelKey, VectorUnit, vector_unit
 from edgec.toolchain.kernels.gpu.tiles import Tile, parse_key
+from edgec.toolchain.settings import Settings
 from edgec.toolchain.tuning.candidates import Move, moves_for
 from edgec.toolchain.tuning.cuts import cuts_for, split_cuts
 from edgec.toolchain.tuning.evaluate import Subject
 from edgec.toolchain.tuning.measure import Measured
 from edgec.toolchain.tuning.pools import Pool
 from edgec.toolchain.tuning.profile import Outcome, Profile, Trial, program_key
-from edgec.toolchain.tuning.settings import Settings
 from edgec.toolchain.tuning.tiles import expected, tiles_for
 
 __all__ = ["News", "Tuned", "tune"]

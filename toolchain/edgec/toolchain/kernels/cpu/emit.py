@@ -14,7 +14,6 @@ from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.plans import Pad, Plan
 from edgec.toolchain.kernels.cpu.source import (
     Convolution,
-    Cut,
     KernelKey,
     Result,
     VectorUnit,
@@ -33,14 +32,9 @@ __all__ = ["emit"]
 _NONE: Pad = ((0, 0), (0, 0))
 
 
-def emit(
-    plans: Sequence[Plan], library: Library, unit: VectorUnit, cuts: Mapping[str, Cut]
-) -> None:
-    """Replace every plan's operations by a dispatch, in place.
-
-    `cuts` has the tiles that were measured to be best, by kernel (`KernelKey`).
-    """
-    work = _Emission(library, unit, _borders_written(plans), cuts)
+def emit(plans: Sequence[Plan], library: Library, unit: VectorUnit) -> None:
+    """Replace every plan's operations by a dispatch, in place."""
+    work = _Emission(library, unit, _borders_written(plans))
     for plan in plans:
         work.replace(plan)
     # Only now: until here a plan may hold a value of an operation that another one replaced.
@@ -76,13 +70,10 @@ def _border(use: Any, of_op: Mapping[Any, Plan]) -> Border:
 class _Emission:
     """What was written so far: values with zeros around them, and what took whose place."""
 
-    def __init__(
-        self, library: Library, unit: VectorUnit, wanted: dict[Any, Border], cuts: Mapping[str, Cut]
-    ) -> None:
+    def __init__(self, library: Library, unit: VectorUnit, wanted: dict[Any, Border]) -> None:
         self.library = library
         self.unit = unit
         self.wanted = wanted
-        self.cuts = cuts
         self.padded: set[Any] = set()
         self.turned: dict[Any, Any] = {}  # what was turned and bordered at once, by value and pad
         self.now: dict[Any, Any] = {}
@@ -158,10 +149,11 @@ class _Emission:
             dilation=plan.dilation,
             frames=plan.frames,
         )
-        narrow = grouped_tiling(conv, self.unit, self.cuts.get(key))
+        wanted = self.library.cuts.get(key)
+        narrow = grouped_tiling(conv, self.unit, wanted)
         if narrow is not None:
             return key, grouped_kernel("NAME", conv, narrow, self.unit), weights
-        fast = winograd_tiling(conv, self.unit) if key not in self.cuts else None
+        fast = winograd_tiling(conv, self.unit) if wanted is None else None
         turned = (
             None
             if fast is None
@@ -170,7 +162,7 @@ class _Emission:
         if fast is not None and turned is not None:
             text = winograd_kernel("NAME", conv, fast, self.unit)
             return key.replace("convolution_3x3", "winograd"), text, turned
-        tiles = tiling(conv, self.unit, self.cuts.get(key))
+        tiles = tiling(conv, self.unit, wanted)
         text = convolution_kernel("NAME", conv, tiles, self.unit)
         return key, text, self.weights.pack(plan.op, tiles.starts, tiles.panel)
 

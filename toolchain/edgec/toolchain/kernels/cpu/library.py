@@ -3,19 +3,27 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iree.compiler import ir
+
+from edgec.toolchain.kernels.cpu.source.cut import Cut
 
 __all__ = ["Library"]
 
 
 class Library:
-    """Kernels by their text, in a module."""
+    """Kernels by their text, in a module.
 
-    def __init__(self, module: Any) -> None:
+    Attributes:
+        count: how many calls there are.
+        cuts: tiles that were measured to be best, by kernel (`KernelKey`).
+    """
+
+    def __init__(self, module: Any, cuts: Mapping[str, Cut] | None = None) -> None:
         self.module = module
+        self.cuts = cuts or {}
         self.count = 0
         self._names: dict[str, str] = {}
 

@@ -4,7 +4,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from edgec.toolchain.kernels.cpu.source.byte_convolution import (
 from edgec.toolchain.kernels.cpu.source.byte_depthwise import byte_depthwise_kernel
 from edgec.toolchain.kernels.cpu.source.byte_result import ByteResult
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution, Tiling, tiling
-from edgec.toolchain.kernels.cpu.source.cut import Cut, KernelKey
+from edgec.toolchain.kernels.cpu.source.cut import KernelKey
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
 from edgec.toolchain.kernels.cpu.source.epilogue import Epilogue, Operand
 from edgec.toolchain.kernels.cpu.source.grouped import grouped_tiling
@@ -51,10 +51,9 @@ def emit_bytes(
     library: Library,
     unit: DotUnit,
     known: Constants,
-    cuts: Mapping[str, Cut],
 ) -> None:
     """Replace every plan's operations by a dispatch, in place."""
-    work = _Emission(plans, library, unit, known, cuts)
+    work = _Emission(plans, library, unit, known)
     for plan in plans:
         work.replace(plan)
     for plan in reversed(plans):
@@ -74,12 +73,10 @@ class _Emission:
         library: Library,
         unit: DotUnit,
         known: Constants,
-        cuts: Mapping[str, Cut],
     ) -> None:
         self.library = library
         self.unit = unit
         self.known = known
-        self.cuts = cuts
         self.of_op = {plan.plan.op: plan for plan in plans}
         self.wanted = {
             plan.result.value: self._wanted(plan.result) for plan in plans if plan.result
@@ -277,7 +274,7 @@ class _Emission:
             stride=sizes.stride,
             dilation=sizes.dilation,
         )
-        cut = grouped_tiling(light, self.unit.vectors, self.cuts.get(name))
+        cut = grouped_tiling(light, self.unit.vectors, self.library.cuts.get(name))
         if cut is not None:
             text = byte_depthwise_kernel("NAME", light, result, cut, self.unit)
             whole = plan.weights.bytes.reshape(-1, result.channels).astype(np.float32)
@@ -291,7 +288,7 @@ class _Emission:
             stride=sizes.stride,
             dilation=sizes.dilation,
         )
-        tiles = tiling(conv.steps, self.unit.vectors, self.cuts.get(name))
+        tiles = tiling(conv.steps, self.unit.vectors, self.library.cuts.get(name))
         text = byte_convolution_kernel("NAME", conv, tiles, self.unit)
         packed = _packed(plan.weights, sizes.window, tiles, result.channels)
         return name, text, _constant(packed), _constant(begin.astype(np.int32))

@@ -75,7 +75,7 @@ class CpuKernels:
         return cls(
             unit=unit,
             scratch=stack // _SCRATCH_SHARE,
-            cuts=situation.cuts,
+            cuts=situation.settings.cuts,
             answers=situation.answers,
         )
 
@@ -91,14 +91,14 @@ class CpuKernels:
         from edgec.toolchain.kernels.cpu.turns import place_turns
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            library = Library(module)
+            library = Library(module, self.cuts)
             erase_unused(module)  # What nobody uses would count as a use of attention's weights.
             for op in list(inside(module.operation)):
                 if op.name == "stablehlo.dot_general":
                     place_attention(op, library, self.unit, self.scratch, self.answers)
             if library.count:
                 erase_unused(module)
-            emit(find_plans(module, self.answers), library, self.unit, self.cuts)
+            emit(find_plans(module, self.answers), library, self.unit)
             if library.count:
                 erase_unused(module)  # weights that are packed now, above all
                 place_turns(module, library, self.unit)

@@ -48,7 +48,9 @@ class CudaKernels:
         gpu = target.gpu
         if not fits or gpu is None or not gpu.kernels:
             return None
-        return cls(gpu=gpu, answers=situation.answers, f32=situation.f32, tiles=situation.tiles)
+        return cls(
+            gpu=gpu, answers=situation.answers, f32=situation.f32, tiles=situation.settings.tiles
+        )
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""

@@ -53,7 +53,7 @@ class QuantisedKernels:
             return None
         if not found & {"stablehlo.round_nearest_even", "stablehlo.convert"}:
             return None
-        return cls(unit=unit, cuts=situation.cuts, answers=situation.answers)
+        return cls(unit=unit, cuts=situation.settings.cuts, answers=situation.answers)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
@@ -67,7 +67,7 @@ class QuantisedKernels:
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             known = Constants()
             plans = find_byte_plans(module, self.unit, known, self.answers)
-            library = Library(module)
+            library = Library(module, self.cuts)
             if plans:
-                emit_bytes(plans, module, library, self.unit, known, self.cuts)
+                emit_bytes(plans, module, library, self.unit, known)
             return library.count

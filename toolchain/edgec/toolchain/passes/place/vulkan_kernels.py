@@ -50,7 +50,7 @@ class VulkanKernels:
         needed = {"stablehlo.dot_general", "stablehlo.convolution"} & situation.operations
         if not fits or gpu is None or not gpu.kernels or not needed:
             return None
-        return cls(gpu=gpu, answers=situation.answers, tiles=situation.tiles)
+        return cls(gpu=gpu, answers=situation.answers, tiles=situation.settings.tiles)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
