@@ -253,8 +253,8 @@ _ENDLESS = """
 import sys
 from pathlib import Path
 from edgec.cli.main import main
-from edgec.toolchain import compiling
-compiling.compiler_path = lambda: Path("compiler").absolute()
+from edgec.toolchain.compiling import command_lines
+command_lines.compiler_path = lambda: Path("compiler").absolute()
 main()
 """
 

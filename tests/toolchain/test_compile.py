@@ -88,7 +88,7 @@ def test_the_second_identical_compile_comes_from_the_cache_with_its_proof(
     with_golden(matmul)
     first = compile_with_report(matmul, "cpu", CompileOptions(output=matmul.with_name("a.vmfb")))
     monkeypatch.setattr("edgec.toolchain.isolate.call", None)
-    monkeypatch.setattr("edgec.toolchain.compiling.run_compiler", None)
+    monkeypatch.setattr("edgec.toolchain.compiling.steps.run_compiler", None)
     second = compile_with_report(matmul, "cpu", CompileOptions(output=matmul.with_name("b.vmfb")))
     assert not first.report.cached
     assert second.report.cached

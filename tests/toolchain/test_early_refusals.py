@@ -58,7 +58,7 @@ def test_it_is_refused_by_name_with_its_line_before_the_compiler_runs(
         "  return %0 : tensor<4x4xf32>\n}"
     )
     monkeypatch.setattr(
-        "edgec.toolchain.compiling.run_compiler", lambda *_, **__: pytest.fail("it ran")
+        "edgec.toolchain.compiling.steps.run_compiler", lambda *_, **__: pytest.fail("it ran")
     )
     with pytest.raises(CompileError, match=said) as caught:
         toolchain.compile(program, "cpu")

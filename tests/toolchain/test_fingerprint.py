@@ -81,7 +81,7 @@ def test_a_changed_pass_makes_the_module_anew(matmul: Path, monkeypatch: pytest.
 
     assert not cached()
     assert cached()
-    monkeypatch.setattr("edgec.toolchain.compiling.fingerprint", lambda: "another")
+    monkeypatch.setattr("edgec.toolchain.compiling.task.fingerprint", lambda: "another")
     assert not cached()
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from edgec import runtime, toolchain
-from edgec.toolchain import compiling
+from edgec.toolchain.compiling import steps
 from edgec.toolchain.flags import without_tiling
 from edgec.toolchain.process import Finished, run_compiler
 
@@ -46,7 +46,7 @@ def test_a_compiler_that_dies_in_it_runs_again(
             return Finished(code=-11, stderr="Stack dump:", seconds=0.1)
         return run_compiler(command, **how)
 
-    monkeypatch.setattr(compiling, "run_compiler", dies_with_tiling)
+    monkeypatch.setattr(steps, "run_compiler", dies_with_tiling)
     (tmp_path / "case.mlir").write_text(SUM)
     module = toolchain.compile(tmp_path / "case.mlir", "cpu")
     x = np.random.default_rng(9).standard_normal((5, 5)).astype(np.float32)

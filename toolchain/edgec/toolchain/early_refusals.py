@@ -1,4 +1,4 @@
-"""Operations that no target runs, found in the program before the compiler is asked.
+"""What a target does not run, found in the program before the compiler is asked.
 
 The compiler takes some of them in silence and fails on the device, refuses others in words of its
 own, and dies of a few.
@@ -8,14 +8,24 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import CompileError
-from edgec.targets import Target
+from edgec.targets import Backend, Target
 from edgec.toolchain.diagnostics import explain_lapack
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.places import source_line
+from edgec.toolchain.program import Dialect, ProgramInfo
 from edgec.toolchain.refusals import KNOWN
 
-__all__ = ["OPERATIONS", "TEXT", "refuse_calls", "refuse_doubles", "refuse_operations"]
+__all__ = [
+    "OPERATIONS",
+    "TEXT",
+    "refuse_calls",
+    "refuse_doubles",
+    "refuse_halves",
+    "refuse_missing_types",
+    "refuse_operations",
+]
 
 TEXT = "-"
 """The file that a location names where the program was text."""
@@ -133,6 +143,44 @@ def refuse_doubles(module: Any, target: Target) -> None:
                 where=source_line(op),
                 hint="compute it in 32-bit floats",
             )
+
+
+def refuse_halves(info: ProgramInfo, target: Target) -> None:
+    """Refuse to compute in f16 where that gains nothing, or where edgec does not rewrite.
+
+    Raises:
+        CompileError: saying which, and what to do.
+    """
+    if target.backend is Backend.CPU:
+        raise CompileError(
+            f"{target.name} computes f16 as f32 and keeps its weights so: --precision=f16 would "
+            "only make the answers worse",
+            hint="leave it out for CPUs; it is for GPUs (vulkan, cuda, rocm, metal)",
+        )
+    if info.dialect is not Dialect.STABLEHLO:
+        raise CompileError(
+            f"--precision=f16 is for StableHLO, and this program is {info.dialect.value}",
+            hint="export the model again; what is left in another dialect is computed as declared",
+        )
+
+
+def refuse_missing_types(info: ProgramInfo, target: Target) -> None:
+    """Refuse 64-bit floats at the surface of a program for a device that has none.
+
+    Raises:
+        CompileError: naming the argument or result, and what to do.
+    """
+    if target.limits.f64:
+        return
+    for function in info.functions:
+        signature = function.signature
+        for spec in (*signature.inputs, *signature.outputs, *info.states):
+            if spec.dtype in (DType.F64, DType.C128):
+                raise CompileError(
+                    f"{signature.name} has {spec}, and {target.name} has no 64-bit floats",
+                    hint="convert the model to 32-bit floats and export again, "
+                    "or choose another target",
+                )
 
 
 def _element(op: Any) -> Any:

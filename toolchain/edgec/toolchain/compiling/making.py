@@ -1,0 +1,187 @@
+"""A task to its module: from the cache, or prepared, compiled, checked, kept and written."""
+
+import atexit
+import dataclasses
+import functools
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgec.runtime import Module
+from edgec.runtime.errors import CompileError, FileError, WrongAnswer
+from edgec.runtime.files import write_atomically
+from edgec.runtime.kernel_share import KernelShare
+from edgec.toolchain.cache import Cache, Entry, key_of
+from edgec.toolchain.check import Outcome
+from edgec.toolchain.compiling.command_lines import Files, line_for
+from edgec.toolchain.compiling.notes import asked_notes, half_notes
+from edgec.toolchain.compiling.progress import Step
+from edgec.toolchain.compiling.report import Compiled, CompileReport, PassReport
+from edgec.toolchain.compiling.steps import check, compile_files, fold, prepare
+from edgec.toolchain.compiling.task import Task
+from edgec.toolchain.outside import Constant, unpack
+from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
+
+__all__ = ["constants_of", "make", "prepare_only"]
+
+_NARROWED = (
+    "64-bit integers are computed in 32 bits, since the compiler does not take them as they are: "
+    "values beyond 2^31 would wrap"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Built:
+    """How a module was made: its check, what to tell the user, and what its cache entry keeps."""
+
+    outcome: Outcome
+    notes: tuple[str, ...]
+    halves: str
+    kernels: KernelShare | None
+
+    def note(self) -> dict[str, Any]:
+        """What the cache remembers beside the module."""
+        return {
+            "check": self.outcome.text,
+            "proof": self.outcome.proof,
+            "error": self.outcome.error,
+            "notes": list(self.notes),
+            "least_precise": self.halves,
+            "kernels": None if self.kernels is None else self.kernels.to_json(),
+        }
+
+
+def make(task: Task) -> Compiled:
+    """Make, check and write the module."""
+    store = Cache.default() if task.options.cache else None
+    key = task.key
+    entry = store.get(key) if store and task.options.keep_temps is None else None
+    with tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
+        files = _files(task, Path(scratch))
+        built = _build(task, files, Path(scratch)) if entry is None else _kept(task, files, entry)
+        with task.clock.step(Step.WRITE):
+            made = Module.read(files.module)
+            data = files.module.read_bytes()
+            note = built.note()
+            if store and (entry is None or dict(entry.note) != note):
+                store.put(key, data, note)
+            output = _output(task)
+            with write_atomically(output) as stream:
+                stream.write(data)
+    return Compiled(
+        module=dataclasses.replace(made, path=output),
+        report=CompileReport(
+            target=task.target.name,
+            command=tuple(line_for(files, task.target, task.options, task.program.info)),
+            seconds=task.clock.seconds,
+            cached=entry is not None,
+            check=built.outcome.text,
+            notes=(
+                *task.program.doubts,
+                *asked_notes(task),
+                *half_notes(task, built.halves, built.outcome),
+                *built.notes,
+            ),
+            kernels=built.kernels,
+            tolerance=task.tolerance(built.halves),
+        ),
+    )
+
+
+def prepare_only(task: Task, scratch: Path) -> PassReport:
+    """Run edgec's passes, and nothing after them."""
+    return prepare(task, _files(task, scratch), scratch, narrow=False)
+
+
+def constants_of(task: Task, pool: Path) -> dict[str, Constant]:
+    """Run the compiler's first half, and write the large constants into a pool."""
+    store = Cache.default() if task.options.cache else None
+    key = key_of("constants", task.key)
+    entry = store.get(key) if store else None
+    if store and entry:
+        known = {name: Constant.from_json(value) for name, value in entry.note.items()}
+        kept = store.get(key_of("pool", *known))
+        if kept is not None:
+            unpack(kept.payload, known, pool)
+            return known
+    with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
+        scratch = Path(folder)
+        files = _files(task, scratch)
+        prepare(task, files, scratch, narrow=False)
+        found = fold(task, files, scratch, pool)
+    if store:
+        store.put(key, b"", {name: found[name].to_json() for name in found})
+        store.put(key_of("pool", *found), b"".join((pool / n).read_bytes() for n in found), {})
+    return found
+
+
+def _kept(task: Task, files: Files, entry: Entry) -> _Built:
+    """The module as the cache has it, checked again where that was not done here."""
+    shutil.copyfile(entry.payload, files.module)
+    halves = str(entry.note.get("least_precise", ""))
+    share = entry.note.get("kernels")
+    return _Built(
+        outcome=check(task, files.module, entry, halves),
+        notes=tuple(entry.note["notes"]),
+        halves=halves,
+        kernels=None if share is None else KernelShare.from_json(share),
+    )
+
+
+def _build(task: Task, files: Files, scratch: Path) -> _Built:
+    """Make and check the module; on a device without 64-bit integers, in two ways.
+
+    Computing them in 32 bits wraps what does not fit, so it is done only where the compiler
+    refuses to emulate them, or does so wrongly.
+    """
+    try:
+        return _made(task, files, scratch, prepare(task, files, scratch, narrow=False))
+    except (CompileError, WrongAnswer) as error:
+        if task.target.limits.i64:
+            raise
+        prepared = prepare(task, files, scratch, narrow=True)
+        if not prepared.changes.get(NarrowIntegers.name):
+            raise
+        refused = error
+    try:
+        return _made(task, files, scratch, prepared, (_NARROWED,))
+    except (CompileError, WrongAnswer):
+        raise refused from None
+
+
+def _made(
+    task: Task, files: Files, scratch: Path, prepared: PassReport, notes: tuple[str, ...] = ()
+) -> _Built:
+    """Compile what was prepared into `files.module`, and check it."""
+    retried = compile_files(task, files, scratch)
+    return _Built(
+        outcome=check(task, files.module, None, prepared.least_precise),
+        notes=(*notes, *prepared.comparisons, *retried),
+        halves=prepared.least_precise,
+        kernels=prepared.kernels,
+    )
+
+
+def _files(task: Task, scratch: Path) -> Files:
+    folder = Path(task.options.keep_temps or scratch)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make {folder}: {error.strerror}") from error
+    return Files.in_folder(folder, task.name, task.target)
+
+
+def _output(task: Task) -> Path:
+    if task.options.output is not None:
+        return Path(task.options.output)
+    return Path(tempfile.mkdtemp(dir=_process_folder())) / f"{task.name}.vmfb"
+
+
+@functools.cache
+def _process_folder() -> Path:
+    """A folder for modules without a place of their own, removed when this process ends."""
+    folder = Path(tempfile.mkdtemp(prefix="edgec-modules-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

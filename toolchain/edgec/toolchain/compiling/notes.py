@@ -1,0 +1,61 @@
+"""How a module was made, in sentences for whoever asked for it."""
+
+from edgec.runtime import Tolerance
+from edgec.runtime.dtypes import DType
+from edgec.toolchain.check import Outcome
+from edgec.toolchain.compiling.options import CompileOptions
+from edgec.toolchain.compiling.task import Task, versions
+from edgec.toolchain.precision import F32, Precision
+
+__all__ = ["asked_notes", "half_notes"]
+
+_ROUNDED = (
+    "products of f32 are rounded to TF32, as asked: 11 bits of each number, so that a product is "
+    "off by about 3e-4"
+)
+
+
+def asked_notes(task: Task) -> tuple[str, ...]:
+    """What came of a profile, of passes left out, and of a choice for f32."""
+    return (*_tuned(task.options), *_disabled(task.options), *_f32(task))
+
+
+def half_notes(task: Task, halves: str, outcome: Outcome) -> tuple[str, ...]:
+    """What came of `--precision=f16`; `halves` is the type that products are in."""
+    if task.options.precision is not Precision.F16:
+        return ()
+    if halves != "f16":
+        return ("--precision=f16 changes nothing: there is no product of f32 in the program",)
+    said = "how far its answers are off was not checked"
+    if outcome.proof:
+        most = Tolerance.of(DType.F16).spread / 3
+        said = (
+            f"answers are off by {outcome.error:.1e} of their spread from the "
+            f"framework's in f32, where {most:.1e} is allowed"
+        )
+    return (f"computed in f16, as asked: {said}",)
+
+
+def _tuned(options: CompileOptions) -> tuple[str, ...]:
+    profile = options.tuned
+    if profile is None:
+        return ()
+    words = ", ".join(profile.winner.words()) or "the default settings, which were the fastest"
+    note = f"tuned on {profile.device} ({profile.gain:.2f} times as fast there): {words}"
+    stale = profile.stale(versions())
+    if not stale:
+        return (note,)
+    return (note, f"the profile is of other versions ({stale}): `edgec tune` again may find more")
+
+
+def _disabled(options: CompileOptions) -> tuple[str, ...]:
+    left_out = options.disabled  # what a profile leaves out stands in its own note
+    return (f"left out, as asked: {', '.join(left_out)}",) if left_out else ()
+
+
+def _f32(task: Task) -> tuple[str, ...]:
+    if task.options.f32 is F32.FULL:
+        return ()
+    if not task.rounds_f32:
+        return (f"--f32={task.options.f32.value} changes nothing for {task.target.name}",)
+    return (_ROUNDED,)

@@ -1,0 +1,96 @@
+"""What a compile did: the passes' report, and that of the whole with its module."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from edgec.runtime import Module, Tolerance
+from edgec.runtime.kernel_share import KernelShare
+from edgec.toolchain.compiling.progress import Step
+
+__all__ = ["CompileReport", "Compiled", "PassReport"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassReport:
+    """What edgec's passes did to a program.
+
+    Attributes:
+        changes: in how many places each pass changed it, by name; only those that ran, in order.
+        seconds: how long each took, by name, and `parse` and `write`.
+        least_precise: `bf16` or `f16` if the program multiplies matrices in it; else empty.
+        validated: how many matches of each kind agree with their operations, if that was asked for.
+        unvalidated: why other matches were not compared.
+        kernels: what share of the work edgec's own kernels do; None for another dialect.
+        tiled: how many kernels of a GPU there are of each key that a tile is chosen by.
+    """
+
+    changes: Mapping[str, int]
+    seconds: Mapping[str, float]
+    least_precise: str = ""
+    validated: Mapping[str, int] = field(default_factory=dict)
+    unvalidated: Sequence[str] = ()
+    kernels: KernelShare | None = None
+    tiled: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def comparisons(self) -> tuple[str, ...]:
+        """What a person should know of `validated` and `unvalidated`."""
+        agree = ", ".join(f"{count} {what}" for what, count in self.validated.items())
+        return (
+            *((f"matches that agree with their operations: {agree}",) if agree else ()),
+            *(f"not compared: {why}" for why in self.unvalidated),
+        )
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "PassReport":
+        """From the reply of the process that ran them."""
+        share = value["kernels"]
+        return cls(
+            changes=value["changes"],
+            seconds=value["seconds"],
+            least_precise=value["least_precise"],
+            validated=value["validated"],
+            unvalidated=value["unvalidated"],
+            kernels=None if share is None else KernelShare.from_json(share),
+            tiled=value["tiled"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileReport:
+    """What a compile did.
+
+    Attributes:
+        target: the target's name.
+        command: the compiler's command line.
+        seconds: wall time of each step that ran.
+        cached: whether the module came from the cache.
+        check: `checked on …` or `unchecked: …`, as the module says.
+        notes: what the user should know of how the module was made.
+        kernels: what share of the work edgec's own kernels do, and all that was left to the
+            compiler, with the reason; None for a program that is not StableHLO.
+        tolerance: how far answers may be off; None for each type's default.
+    """
+
+    target: str
+    command: tuple[str, ...]
+    seconds: dict[Step, float]
+    cached: bool
+    check: str
+    notes: tuple[str, ...] = ()
+    kernels: KernelShare | None = None
+    tolerance: Tolerance | None = None
+
+    @property
+    def total(self) -> float:
+        """Seconds of all steps."""
+        return sum(self.seconds.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """A module with the report of its making."""
+
+    module: Module
+    report: CompileReport

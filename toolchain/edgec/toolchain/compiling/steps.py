@@ -1,0 +1,152 @@
+"""The steps of a compile, each in a process of its own: edgec's passes, the compiler, the check."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from edgec.runtime import mark_checked
+from edgec.runtime.errors import CompileError, EdgecError
+from edgec.toolchain import diagnostics, isolate
+from edgec.toolchain.cache import Entry
+from edgec.toolchain.check import Outcome, check_module, unchecked
+from edgec.toolchain.compiling.command_lines import Files, first_half, line_for, second_half
+from edgec.toolchain.compiling.progress import Step
+from edgec.toolchain.compiling.report import PassReport
+from edgec.toolchain.compiling.task import Task
+from edgec.toolchain.flags import without_tiling
+from edgec.toolchain.linker import write_linker
+from edgec.toolchain.outside import Constant
+from edgec.toolchain.precision import Precision
+from edgec.toolchain.process import keep_log, run_compiler
+
+__all__ = ["check", "compile_files", "fold", "prepare"]
+
+_PREPARE_TIMEOUT = 1800.0
+_HALF = "half.mlirbc"
+"""The program between the two halves of the compiler, where constants go outside."""
+
+_WITHOUT_TILING = (
+    "compiled without data tiling, which makes products outside of edgec's own kernels slower, "
+    "because the compiler failed with it"
+)
+_ADVICE = {
+    Precision.DECLARED: "the compiler's code for this target is at fault: try another target or "
+    "-O1; --no-check keeps the module unproved",
+    Precision.F16: "f16 is too coarse for this model: leave out --precision=f16, or say with "
+    "--atol how far off its answers may be",
+}
+
+
+def prepare(task: Task, files: Files, scratch: Path, *, narrow: bool) -> PassReport:
+    """Run edgec's passes into `files.source`."""
+    with task.clock.step(Step.PASSES):
+        source = scratch / "program.mlirbc"
+        source.write_bytes(task.program.bytecode)
+        request = {
+            "source": str(source),
+            "output": str(files.source),
+            "info": task.program.info.to_json(),
+            "facts": task.facts,
+            "target": task.target.to_json(),
+            "settings": task.options.settings.to_json(),
+            "narrow": narrow,
+            "validate": task.options.validate,
+            "f32": task.options.f32.value,
+            "precision": task.options.precision.value,
+        }
+        try:
+            return PassReport.from_json(_isolated(task, "prepare", request))
+        except EdgecError as error:
+            error.where = task.place(error.where)
+            raise
+
+
+def compile_files(task: Task, files: Files, scratch: Path) -> tuple[str, ...]:
+    """Run the compiler on `files.source`, in two halves where constants go outside.
+
+    Returns:
+        What the user should know of that.
+    """
+    outside = task.options.outside
+
+    def work(line: list[str]) -> None:
+        if outside is None:
+            _run(task, line, files.module)
+            return
+        half, moved = scratch / _HALF, scratch / f"moved-{_HALF}"
+        _run(task, first_half(line, half), half)
+        arguments = {"source": str(half), "output": str(moved), "file": outside.file}
+        _isolated(task, "move_out", {**arguments, "keys": sorted(outside.keys)})
+        _run(task, second_half(line, moved), files.module)
+
+    return _tried(task, files, work)
+
+
+def fold(task: Task, files: Files, scratch: Path, pool: Path) -> dict[str, Constant]:
+    """Run the compiler's first half on `files.source`; the large constants, written into a pool."""
+    half = scratch / _HALF
+    _tried(task, files, lambda line: _run(task, first_half(line, half), half))
+    found = _isolated(task, "collect", {"source": str(half), "pool": str(pool)})
+    return {key: Constant.from_json(found[key]) for key in sorted(found)}
+
+
+def check(task: Task, module: Path, entry: Entry | None, halves: str) -> Outcome:
+    """Prove the module, or say why it is not proved; the module itself says it, too."""
+    known = entry.note if entry is not None else {}
+    options, golden = task.options, task.program.golden
+    if not options.check and known.get("proof"):
+        return Outcome(text=known["check"], proof=known["proof"])
+    if options.check and golden is not None and golden.calls:
+        with task.clock.step(Step.CHECK):
+            return check_module(
+                module,
+                golden,
+                task.target,
+                weights=task.weights_of(module),
+                tolerance=task.tolerance(halves),
+                known=known,
+                advice=_ADVICE[options.precision],
+                timeout=options.check_timeout,
+                elsewhere=options.elsewhere,
+            )
+    outcome = unchecked("no golden answers" if options.check else "not asked for")
+    mark_checked(module, outcome.text)
+    return outcome
+
+
+def _isolated(task: Task, name: str, arguments: Mapping[str, Any]) -> Any:
+    return isolate.call(name, arguments, subject=task.name, timeout=_PREPARE_TIMEOUT)
+
+
+def _tried(task: Task, files: Files, work: Callable[[list[str]], None]) -> tuple[str, ...]:
+    """Give the compiler's command to `work`; where it fails with data tiling, again without."""
+    line = line_for(files, task.target, task.options, task.program.info)
+    write_linker(task.target, files.module)
+    try:
+        work(line)
+    except CompileError as refusal:
+        plainer = without_tiling(line)
+        if plainer is None:
+            raise
+        try:
+            work(plainer)
+        except CompileError:
+            raise refusal from None
+        at = f" (at {refusal.where})" if refusal.where else ""
+        return (f"{_WITHOUT_TILING}: {refusal.what}{at}",)
+    return ()
+
+
+def _run(task: Task, line: list[str], output: Path) -> None:
+    """Run one command line of the compiler, which writes `output`."""
+    output.unlink(missing_ok=True)
+    with task.clock.step(Step.COMPILE):
+        finished = run_compiler(
+            line,
+            timeout=task.options.timeout,
+            memory=task.options.memory,
+            tick=lambda seconds: task.clock.tell(Step.COMPILE, seconds),
+        )
+    if finished.code != 0 or not output.exists():
+        log = keep_log(f"{task.name}-{task.target.file_name}", line, finished)
+        raise diagnostics.explain(finished, task.target, log, task.program.path)

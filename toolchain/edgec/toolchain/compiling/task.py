@@ -1,0 +1,132 @@
+"""One program for one target: what it is called, what its module says, and its key in the cache."""
+
+import json
+import os
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from edgec.runtime import Module, Tolerance
+from edgec.runtime.dtypes import DType
+from edgec.targets import Backend, Target
+from edgec.toolchain.cache import key_of
+from edgec.toolchain.compiling.command_lines import flags_for
+from edgec.toolchain.compiling.options import CompileOptions
+from edgec.toolchain.compiling.progress import Clock
+from edgec.toolchain.early_refusals import TEXT
+from edgec.toolchain.fingerprint import fingerprint
+from edgec.toolchain.precision import F32
+from edgec.toolchain.process import compiler_version
+from edgec.toolchain.program import Program
+
+__all__ = ["Task", "versions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One program for one target."""
+
+    program: Program
+    target: Target
+    options: CompileOptions
+    clock: Clock
+
+    @property
+    def name(self) -> str:
+        """The program's name."""
+        return self.program.name
+
+    @property
+    def rounds_f32(self) -> bool:
+        """Whether products of f32 are rounded to TF32."""
+        return self.options.f32 is F32.TF32 and self.target.backend is Backend.CUDA
+
+    @property
+    def key(self) -> str:
+        """What the module depends on, as one word for the cache."""
+        options, outside = self.options, self.options.outside
+        return key_of(
+            "module",
+            self.program.bytecode,
+            self.program.info.to_json(),
+            json.dumps(flags_for(self.target, options.settings.level, self.program.info)),
+            options.settings.key,
+            json.dumps(self.facts, sort_keys=True),
+            json.dumps(self.target.to_json(), sort_keys=True),
+            json.dumps([fingerprint(), options.validate]),
+            options.f32.value,
+            options.precision.value,
+            *(() if outside is None else (outside.file, *sorted(outside.keys))),
+        )
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the module says of itself; see `edgec.runtime.ModuleFacts`."""
+        weights = self.program.info.weights
+        return {
+            "target": self.target.name,
+            "driver": self.target.driver,
+            "edgec": metadata.version("edgec"),
+            "compiler": compiler_version(),
+            "cpu_features": list(self.target.required_features),
+            "weights": None
+            if weights is None
+            else {
+                "scope": weights.scope,
+                "file": self._weights_reference(),
+                "names": list(weights.names),
+            },
+            "states": [state.to_json() for state in self.program.info.states],
+        }
+
+    def place(self, where: str | None) -> str | None:
+        """A place with the user's file where it is in the program's text."""
+        if where and where.startswith(f"{TEXT}:") and self.program.path:
+            return f"{self.program.path}{where.removeprefix(TEXT)}"
+        return where
+
+    def tolerance(self, halves: str) -> Tolerance | None:
+        """How far answers may be off; None for each type's default.
+
+        A program that multiplies in 16-bit floats (`halves` is their type) is no more precise than
+        they are, whatever the type of its results.
+        """
+        if self.options.tolerance is not None:
+            return self.options.tolerance
+        if self.rounds_f32 and not halves:
+            halves = "f16"  # TF32 has as many bits after the point.
+        return Tolerance.of(DType(halves)) if halves else None
+
+    def weights_of(self, module: Path) -> Path | None:
+        """The weights file of the module as it is before it has its place."""
+        outside = self.options.outside
+        if outside is not None and Module.read(module).facts.weights is not None:
+            return outside.path
+        return self._weights
+
+    @property
+    def _weights(self) -> Path | None:
+        """Where the program's weights file is."""
+        weights = self.program.info.weights
+        if weights is None:
+            return None
+        base = self.program.path.parent if self.program.path is not None else Path()
+        return (base / weights.file).resolve()
+
+    def _weights_reference(self) -> str:
+        """How the module names its weights file: relative to the module where it can be."""
+        path = self._weights
+        output = self.options.output
+        if path is None or output is None:
+            return str(path)
+        return os.path.relpath(path, Path(output).parent.resolve())
+
+
+def versions() -> dict[str, str]:
+    """What a module depends on besides its program and settings."""
+    return {
+        "edgec": metadata.version("edgec"),
+        "compiler": compiler_version(),
+        "passes": fingerprint(),
+    }
