@@ -12,10 +12,12 @@ from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.attention import (
     Attention,
-    Term,
     heads_of_workgroup,
     start_of_head,
 )
+from edgec.toolchain.kernels.cpu.source.attention_key_products import Loop, Product, Read
+from edgec.toolchain.kernels.cpu.source.attention_key_terms import KeyTerms
+from edgec.toolchain.kernels.cpu.source.attention_key_tiling import keys_of_block, rows_of_tile
 from edgec.toolchain.kernels.cpu.source.attention_keys import KeyCut, packed_keys
 from edgec.toolchain.kernels.cpu.source.literals import literal
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
@@ -24,38 +26,11 @@ from edgec.toolchain.kernels.cpu.source.writer import Writer
 
 __all__ = ["by_key_kernel"]
 
-_LEAST_PANELS = 4
-
-
-def _rows(unit: VectorUnit, attention: Attention) -> int:
-    """Queries of a tile: as many as registers hold sums for, over-lapping little."""
-    vectors = max(KeyCut.of(unit, n).vectors for n in (attention.keys, attention.depth))
-    most = min(attention.queries, (unit.registers - vectors - 1) // vectors)
-    return min(
-        range(max(1, most // 2), most + 1), key=lambda n: (-(-attention.queries // n)) * (n + 2)
-    )
-
-
-def _block(attention: Attention, unit: VectorUnit) -> int:
-    """Keys of a block: whole panels that the stack has room for, the last block a panel or more.
-
-    The last panel of all begins so that it ends with the last key; it must lie in one block.
-    """
-    panel = KeyCut.of(unit, attention.keys).panel
-    room = attention.stack // (4 * _rows(unit, attention) * panel)
-    if room * panel >= attention.keys:
-        return -(-attention.keys // panel) * panel
-    for panels in range(max(room, _LEAST_PANELS), 0, -1):
-        rest = attention.keys % (panels * panel)
-        if rest == 0 or rest >= panel:
-            return panels * panel
-    return -(-attention.keys // panel) * panel
-
 
 def by_key_kernel(name: str, attention: Attention, unit: VectorUnit) -> str:
     """The text of the kernel; its bindings are queries, packed keys, values, terms, result."""
     heads, panels, width, panel = packed_keys(attention, unit)
-    tiles = -(-attention.queries // _rows(unit, attention))
+    tiles = -(-attention.queries // rows_of_tile(unit, attention))
     wanted = workgroups(attention.flops, 8 * attention.keys * attention.count * attention.width)
     kinds = ("f32" if term.keep is None else "i8" for term in attention.terms)
     writer = Writer(
@@ -88,13 +63,26 @@ class _Body:
         return KeyCut.of(self.unit, self.attention.depth)
 
     @property
+    def terms(self) -> KeyTerms:
+        return KeyTerms(
+            terms=self.attention.terms,
+            first=3,
+            lanes=self.by_key.lanes,
+            fused=self.unit.fused,
+            w=self.w,
+        )
+
+    def product(self, cut: KeyCut) -> Product:
+        return Product(rows=self.rows, cut=cut, fused=self.unit.fused, w=self.w)
+
+    @property
     def rows(self) -> int:
-        return _rows(self.unit, self.attention)
+        return rows_of_tile(self.unit, self.attention)
 
     @property
     def block(self) -> int:
         """Keys of a block, which a row of scores holds."""
-        return _block(self.attention, self.unit)
+        return keys_of_block(self.attention, self.unit)
 
     @property
     def blocks(self) -> int:
@@ -189,7 +177,6 @@ class _Body:
         a, w, cut = self.attention, self.w, self.by_key
         kind = f"vector<{cut.lanes}xf32>"
         count = self.rows * cut.vectors
-        kinds = ", ".join([kind] * count)
         yield from w.start("%n0", "%panel", cut.panel, a.keys - cut.panel)
         yield "%n1 = arith.subi %n0, %from : index"
         yield f"%s_zero = arith.constant dense<0.0> : {kind}"
@@ -198,31 +185,19 @@ class _Body:
         yield f"%s_keys = arith.muli %s_b, {w.index(a.width * cut.panel)} : index"
         yield f"%s_c = arith.muli %r0, {w.index(a.q.row)} : index"
         yield "%s_q = arith.addi %q, %s_c : index"
-        pairs = ", ".join(f"%s_t{i} = %s_zero" for i in range(count))
-        yield (
-            f"%s:{count} = scf.for %i = {w.index(0)} to {w.index(a.width)} step {w.index(1)} "
-            f"iter_args({pairs}) -> ({kinds}) {{"
+        yield from self.product(cut).lines(
+            Loop(name="%s", index="%i", end=w.index(a.width), first=("%s_zero",) * count),
+            [
+                f"%s_d = arith.muli %i, {w.index(cut.panel)} : index",
+                "%s_e = arith.addi %s_keys, %s_d : index",
+            ],
+            Read(at="%s_e", memory="%m1", kind=w.memory(1), step=cut.lanes),
+            [
+                f"%s_g = arith.muli %i, {w.index(a.q.column)} : index",
+                "%s_h = arith.addi %s_q, %s_g : index",
+            ],
+            Read(at="%s_h", memory="%m0", kind=w.memory(0), step=a.q.row),
         )
-        yield f"%s_d = arith.muli %i, {w.index(cut.panel)} : index"
-        yield "%s_e = arith.addi %s_keys, %s_d : index"
-        for v in range(cut.vectors):
-            yield f"%s_f{v} = arith.addi %s_e, {w.index(v * cut.lanes)} : index"
-            yield f"%s_k{v} = vector.load %m1[%s_f{v}] : {w.memory(1)}, {kind}"
-        yield f"%s_g = arith.muli %i, {w.index(a.q.column)} : index"
-        yield "%s_h = arith.addi %s_q, %s_g : index"
-        done = []
-        for row in range(self.rows):
-            yield f"%s_p{row} = arith.addi %s_h, {w.index(row * a.q.row)} : index"
-            yield f"%s_x{row} = memref.load %m0[%s_p{row}] : {w.memory(0)}"
-            yield f"%s_y{row} = vector.broadcast %s_x{row} : f32 to {kind}"
-            for v in range(cut.vectors):
-                done.append(w.fresh())
-                total = f"%s_t{row * cut.vectors + v}"
-                yield from w.multiply_add(
-                    done[-1], f"%s_y{row}", f"%s_k{v}", total, kind, self.unit.fused
-                )
-        yield f"scf.yield {', '.join(done)} : {kinds}"
-        yield "}"
         yield f"%s_scale = arith.constant dense<{literal(a.scale)}> : {kind}"
         for row in range(self.rows):
             for v in range(cut.vectors):
@@ -239,54 +214,11 @@ class _Body:
             yield f"{cap} = arith.constant dense<{literal(a.cap)}> : {kind}"
             yield f"{capped} = arith.mulf {bent}, {cap} : {kind}"
             value = capped
-        for number, term in enumerate(a.terms):
-            after, seen = w.fresh(), w.fresh()
-            yield from self.load(number, row, v * cut.lanes, cut.lanes, seen)
-            if term.keep is None:
-                yield from self.add(term, seen, value, after, kind)
-            else:
-                yield from self.choose(term, seen, value, after, cut.lanes)
-            value = after
+        value = yield from self.terms.applied(value, row, v * cut.lanes)
         place = w.fresh()
         offset = row * self.block + v * cut.lanes
         yield f"{place} = arith.addi %n1, {w.index(offset)} : index"
         yield f"vector.store {value}, %scores[{place}] : {self.scores}, {kind}"
-
-    def load(self, number: int, row: int, column: int, lanes: int, name: str) -> Iterator[str]:
-        """`name`: what a term says of neighbouring keys of a query."""
-        w, view = self.w, self.attention.terms[number].view
-        memory = w.memory(3 + number)
-        element = memory.rsplit("x", 1)[1].rstrip(">")
-        kind = f"vector<{lanes}x{element}>"
-        names = [w.fresh() for _ in range(5)]
-        yield f"{names[0]} = arith.muli %r0, {w.index(view.row)} : index"
-        yield f"{names[1]} = arith.addi %term{number}, {names[0]} : index"
-        offset = w.index(row * view.row + column * view.column)
-        yield f"{names[2]} = arith.addi {names[1]}, {offset} : index"
-        if not view.column:
-            yield f"{names[3]} = memref.load %m{3 + number}[{names[2]}] : {memory}"
-            yield f"{name} = vector.broadcast {names[3]} : {element} to {kind}"
-            return
-        yield f"{names[4]} = arith.addi {names[2]}, %n0 : index"
-        yield f"{name} = vector.load %m{3 + number}[{names[4]}] : {memory}, {kind}"
-
-    def add(self, term: Term, seen: str, value: str, after: str, kind: str) -> Iterator[str]:
-        """`after`: a score and what is added to it."""
-        if term.factor == 1:
-            yield f"{after} = arith.addf {value}, {seen} : {kind}"
-            return
-        factor = self.w.fresh()
-        yield f"{factor} = arith.constant dense<{literal(term.factor)}> : {kind}"
-        yield from self.w.multiply_add(after, seen, factor, value, kind, self.unit.fused)
-
-    def choose(self, term: Term, seen: str, value: str, after: str, lanes: int) -> Iterator[str]:
-        """`after`: a score where it is kept."""
-        none, truth, low = (self.w.fresh() for _ in range(3))
-        bytes_, kind = f"vector<{lanes}xi8>", f"vector<{lanes}xf32>"
-        yield f"{none} = arith.constant dense<0> : {bytes_}"
-        yield f"{truth} = arith.cmpi {'ne' if term.keep else 'eq'}, {seen}, {none} : {bytes_}"
-        yield f"{low} = arith.constant dense<{literal(term.otherwise)}> : {kind}"
-        yield f"{after} = arith.select {truth}, {value}, {low} : vector<{lanes}xi1>, {kind}"
 
     def soften(self) -> Iterator[str]:
         """Every row of scores to powers of e, and one over their sum to `%parts`.
@@ -373,7 +305,6 @@ class _Body:
         a, w, cut = self.attention, self.w, self.by_value
         kind = f"vector<{cut.lanes}xf32>"
         count = self.rows * cut.vectors
-        kinds = ", ".join([kind] * count)
         yield from w.start("%o0", "%part", cut.panel, a.depth - cut.panel)
         yield "%o_v = arith.addi %v, %o0 : index"
         first = ["%o_zero"] * count
@@ -388,30 +319,17 @@ class _Body:
                     place = yield from self.sum_place(row, v)
                     yield f"{before} = vector.load %sums[{place}] : {self.sums}, {kind}"
                     yield f"{name} = arith.mulf {before}, {fade} : {kind}"
-        pairs = ", ".join(f"%o_t{i} = {name}" for i, name in enumerate(first))
-        yield (
-            f"%o:{count} = scf.for %j = {w.index(0)} to %here step {w.index(1)} "
-            f"iter_args({pairs}) -> ({kinds}) {{"
+        yield from self.product(cut).lines(
+            Loop(name="%o", index="%j", end="%here", first=tuple(first)),
+            [
+                "%o_j = arith.addi %j, %from : index",
+                f"%o_a = arith.muli %o_j, {w.index(a.v.row)} : index",
+                "%o_b = arith.addi %o_v, %o_a : index",
+            ],
+            Read(at="%o_b", memory="%m2", kind=w.memory(2), step=cut.lanes),
+            [],
+            Read(at="%j", memory="%scores", kind=self.scores, step=self.block),
         )
-        yield "%o_j = arith.addi %j, %from : index"
-        yield f"%o_a = arith.muli %o_j, {w.index(a.v.row)} : index"
-        yield "%o_b = arith.addi %o_v, %o_a : index"
-        for v in range(cut.vectors):
-            yield f"%o_c{v} = arith.addi %o_b, {w.index(v * cut.lanes)} : index"
-            yield f"%o_d{v} = vector.load %m2[%o_c{v}] : {w.memory(2)}, {kind}"
-        done = []
-        for row in range(self.rows):
-            yield f"%o_p{row} = arith.addi %j, {w.index(row * self.block)} : index"
-            yield f"%o_x{row} = memref.load %scores[%o_p{row}] : {self.scores}"
-            yield f"%o_y{row} = vector.broadcast %o_x{row} : f32 to {kind}"
-            for v in range(cut.vectors):
-                done.append(w.fresh())
-                total = f"%o_t{row * cut.vectors + v}"
-                yield from w.multiply_add(
-                    done[-1], f"%o_y{row}", f"%o_d{v}", total, kind, self.unit.fused
-                )
-        yield f"scf.yield {', '.join(done)} : {kinds}"
-        yield "}"
         if self.blocks == 1:
             yield from self.store([f"%o#{i}" for i in range(count)])
             return

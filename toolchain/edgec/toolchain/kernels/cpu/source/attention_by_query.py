@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from edgec.toolchain.kernels.cpu.source.attention import (
     Attention,
-    Term,
     heads_of_workgroup,
     start_of_head,
 )
+from edgec.toolchain.kernels.cpu.source.attention_query_terms import Memory, QueryTerms
 from edgec.toolchain.kernels.cpu.source.attention_tiling import QueryTiling, by_query
 from edgec.toolchain.kernels.cpu.source.body import Body
 from edgec.toolchain.kernels.cpu.source.exponential import powers_of_e
@@ -25,8 +25,6 @@ from edgec.toolchain.kernels.cpu.source.writer import Writer
 __all__ = ["by_query_kernel"]
 
 _LOWEST = -3.4028234e38
-_Memory = tuple[str, str]
-"""The name of memory, and its type."""
 
 
 def by_query_kernel(name: str, attention: Attention, cut: QueryTiling, unit: VectorUnit) -> str:
@@ -62,27 +60,28 @@ class _Kernel:
             self.before = self.stack(cut.tile)
             self.fades = self.stack(cut.tile)
             self.sums = self.stack(cut.tile * self.depth)
-        self.bends = {
+        bends = {
             number: self.stack(cut.bends * cut.tile)
             for number, term in enumerate(attention.terms)
             if by_query(term)
         }
+        self.terms = QueryTerms(attention=attention, cut=cut, body=body, bends=bends)
 
-    def stack(self, size: int) -> _Memory:
+    def stack(self, size: int) -> Memory:
         """Memory of f32 on the stack."""
         kind = f"memref<{size}xf32>"
         name = self.b.writer.fresh()
         self.b.lines.append(f"{name} = memref.alloca() : {kind}")
         return name, kind
 
-    def memory(self, binding: int) -> _Memory:
+    def memory(self, binding: int) -> Memory:
         """A binding's."""
         return f"%m{binding}", self.b.writer.memory(binding)
 
-    def load(self, memory: _Memory, place: int | str, kind: str) -> str:
+    def load(self, memory: Memory, place: int | str, kind: str) -> str:
         return self.b.load(memory[0], self.b.index(place), memory[1], kind)
 
-    def store(self, what: str, memory: _Memory, place: int | str) -> None:
+    def store(self, what: str, memory: Memory, place: int | str) -> None:
         self.b.store(what, memory[0], self.b.index(place), memory[1], self.kind)
 
     @property
@@ -193,11 +192,11 @@ class _Kernel:
             return done
 
         sums = b.fold(a.width, [none] * (cut.keys * cut.vectors), self.kind, step)
-        turned_to = {number: self.bend(number, first, key) for number in self.bends}
+        bent = self.terms.bend(first, key)
         scores: list[list[str]] = [[] for _ in self.vectors]
         for i in range(cut.keys):
             for v, at in enumerate(self.vectors):
-                value = self.bent(sums[i * cut.vectors + v], i, at, key, turned_to)
+                value = self.terms.applied(sums[i * cut.vectors + v], i, at, key, bent)
                 scores[v].append(value)
                 place = b.plus(b.times(b.plus(within, i), cut.tile), at)
                 self.store(value, self.scores, place)
@@ -208,81 +207,6 @@ class _Kernel:
                 values = [b.larger(one, other, self.kind) for one, other in pairs] + odd
             most = self.load(self.most, at, self.kind)
             self.store(b.larger(values[0], most, self.kind), self.most, at)
-
-    def bend(self, number: int, first: str, key: str) -> str:
-        """A term by key, onto the stack; how far into it the key lies."""
-        cut, b, view = self.cut, self.b, self.a.terms[number].view
-        start = b.least(key, self.a.keys - cut.bends)
-        rows = b.place(f"%term{number}", (first, view.row), (start, view.column))
-        for far in range(0, cut.bends, cut.lanes):
-            for at in self.vectors:
-                loaded = [
-                    self.said(
-                        number, b.plus(rows, (at + i) * view.row + far * view.column), cut.lanes
-                    )
-                    for i in range(cut.lanes)
-                ]
-                for i, value in enumerate(turned(b, loaded, self.kind)):
-                    self.store(value, self.bends[number], (far + i) * cut.tile + at)
-        return b.times(b.less(key, start), cut.tile)
-
-    def said(self, number: int, place: str, lanes: int) -> str:
-        """What a term says of neighbouring keys as f32, where bytes are numbers."""
-        term, b = self.a.terms[number], self.b
-        memory = self.memory(3 + number)
-        element = "f32" if term.keep is None else "i8"
-        kind = f"vector<{lanes}x{element}>"
-        if term.view.column:
-            value = self.load(memory, place, kind)
-        else:
-            value = b.spread(self.load(memory, place, element), kind)
-        return (
-            value
-            if element == "f32"
-            else b.value(f"arith.uitofp {value}", f"{kind} to {self.kind}")
-        )
-
-    def bent(self, score: str, i: int, at: int, key: str, turned_to: dict[int, str]) -> str:
-        """What becomes of the products of the tile's queries with a key."""
-        b = self.b
-        if self.a.cap:
-            cap = b.number(self.a.cap, self.kind)
-            score = b.value(f"math.tanh {score}", self.kind)
-            score = b.value(f"arith.mulf {score}, {cap}", self.kind)
-        for number, term in enumerate(self.a.terms):
-            if number in turned_to:
-                place = b.plus(turned_to[number], i * self.cut.tile + at)
-                seen = self.load(self.bends[number], place, self.kind)
-            else:
-                place = b.place(f"%term{number}", (b.plus(key, i), term.view.column))
-                seen = self.said_of_all(number, place)
-            score = (
-                self.add(term, seen, score) if term.keep is None else self.choose(term, seen, score)
-            )
-        return score
-
-    def said_of_all(self, number: int, place: str) -> str:
-        """What a term says of a key, whatever the query."""
-        element = "f32" if self.a.terms[number].keep is None else "i8"
-        one = self.load(self.memory(3 + number), place, element)
-        if element == "i8":
-            one = self.b.value(f"arith.uitofp {one}", "i8 to f32")
-        return self.b.spread(one, self.kind)
-
-    def add(self, term: Term, seen: str, score: str) -> str:
-        """A score and what is added to it."""
-        if term.factor == 1:
-            return self.b.value(f"arith.addf {score}, {seen}", self.kind)
-        factor = self.b.number(term.factor, self.kind)
-        return self.b.multiply_add(seen, factor, score, self.kind)
-
-    def choose(self, term: Term, seen: str, score: str) -> str:
-        """A score where it is kept."""
-        b = self.b
-        none, other = b.number(0.0, self.kind), b.number(term.otherwise, self.kind)
-        kept = b.value(f"arith.cmpf {'une' if term.keep else 'oeq'}, {seen}, {none}", self.kind)
-        truth = self.kind.replace("f32", "i1")
-        return b.value(f"arith.select {kept}, {score}, {other}", f"{truth}, {self.kind}")
 
     def soften(self, count: str) -> None:
         """Scores of a block to powers of e, and their sums."""
@@ -403,6 +327,6 @@ class _Kernel:
                 place = b.plus(out, i * a.out.row + c * cut.lanes)
                 self.store(value, self.memory(3 + len(a.terms)), place)
 
-    def of_query(self, memory: _Memory, query: str) -> str:
+    def of_query(self, memory: Memory, query: str) -> str:
         """A vector of what is kept for a query."""
         return self.b.spread(self.load(memory, query, "f32"), self.kind)
