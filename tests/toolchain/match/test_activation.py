@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from iree.compiler import ir
 
-from edgec.toolchain.match.activation import Clip, Gate, activation, bounds, is_identity
+from edgec.toolchain.match.activation import (
+    Clip,
+    Gate,
+    activation,
+    agrees,
+    bounds,
+    gelu,
+    is_identity,
+)
 from edgec.toolchain.match.expression import Step, evaluate_steps
 from edgec.toolchain.match.piecewise import piecewise
 from edgec.toolchain.match.tail import find_tails
@@ -148,3 +156,26 @@ def test_pieces_compute_what_the_steps_do(function) -> None:
     wanted = evaluate_steps(steps, x)
     got = [sum(c * place**power for power, c in enumerate(found.at(place))) for place in x]
     np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-12)
+
+
+def _forms(y):
+    """GELU in one form below 1.5 and in another above."""
+    below = 0.5 * y * jax.scipy.special.erfc(-y * math.sqrt(0.5))
+    return jnp.where(y < 1.5, below, 0.5 * y * (1 + jax.lax.erf(y * math.sqrt(0.5))))
+
+
+@pytest.mark.parametrize(
+    ("function", "same"),
+    [
+        (_forms, True),
+        (lambda y: jnp.where(y != y, jnp.nan, _forms(y)), True),
+        (lambda y: jnp.where(y == 1.2345, 7.0, _forms(y)), False),
+        (lambda y: jnp.where((y > 0.50001) & (y < 0.50002), 7.0, _forms(y)), False),
+        (lambda y: jnp.minimum(_forms(y), 1e30), False),
+        (lambda y: jnp.where(jnp.sin(1e9 * y) < 1.5, _forms(y), 7.0), False),
+        (lambda y: 1.00001 * _forms(y), False),
+    ],
+    ids=["two forms", "no number", "one number", "a bump", "a bound", "unknown corners", "off"],
+)
+def test_forms_of_a_smooth_function_are_it_where_their_corners_are_known(function, same) -> None:
+    assert agrees(steps_of(function), gelu) is same

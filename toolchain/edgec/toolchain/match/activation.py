@@ -13,11 +13,23 @@ import numpy as np
 
 from edgec.toolchain.match.description import Array
 from edgec.toolchain.match.expression import Source, Step, evaluate_steps
-from edgec.toolchain.match.piecewise import IDENTITY, Piecewise, clip, piecewise
+from edgec.toolchain.match.piecewise import IDENTITY, Piecewise, clip, corners, piecewise
 
-__all__ = ["Clip", "Gate", "activation", "bounds", "gate_value", "is_identity"]
+__all__ = [
+    "Clip",
+    "Gate",
+    "activation",
+    "agrees",
+    "bounds",
+    "erf",
+    "gate_value",
+    "gelu",
+    "is_identity",
+]
 
 _CLOSE = 1e-6
+_BETWEEN = np.linspace(0, 1, 34)[1:-1]
+"""Where a function is looked at between two of its corners."""
 
 
 class Gate(Enum):
@@ -48,9 +60,21 @@ class Clip:
 
 
 _ERF = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def erf(x: Array) -> Array:
+    """The error function."""
+    return np.asarray(_ERF(x))
+
+
+def gelu(x: Array, root: float = math.sqrt(0.5)) -> Array:
+    """x / 2 * (1 + erf(x * root)); the root is that of a half, as the program's type rounds it."""
+    return np.asarray(0.5 * x * (1 + _ERF(x * root)))
+
+
 _VALUES: Mapping[Gate, Callable[[Array], Array]] = {
     Gate.GELU_TANH: lambda x: _gelu_tanh(x, math.sqrt(2 / math.pi), 0.044715),
-    Gate.GELU: lambda x: _gelu(x, math.sqrt(0.5)),
+    Gate.GELU: gelu,
     Gate.SILU: lambda x: x / (1 + np.exp(-x)),
     Gate.SIGMOID: lambda x: 1 / (1 + np.exp(-x)),
     Gate.TANH: np.tanh,
@@ -103,9 +127,7 @@ def activation(steps: Sequence[Step]) -> Gate | None:
         return None
     from edgec.toolchain.ir.elementwise import has_corner
 
-    if any(has_corner(step.name) for step in steps):
-        return None
-    if any(operand.source in (Source.ROW, Source.TENSOR) for s in steps for operand in s.operands):
+    if any(has_corner(step.name) for step in steps) or not _is_of_one_number(steps):
         return None
     got = evaluate_steps(steps, _points())
     size = _CLOSE * (1 + np.abs(_points()))
@@ -114,6 +136,29 @@ def activation(steps: Sequence[Step]) -> Gate | None:
             if bool((np.abs(got - wanted) <= size).all()):
                 return gate
     return None
+
+
+def agrees(steps: Sequence[Step], wanted: Callable[[Array], Array]) -> bool:
+    """Whether steps over one number are a smooth function, to 1e-6 over all of f32.
+
+    They may choose between forms of it. Where a choice falls otherwise is worked out, and the
+    function looked at between each two such places, however near they are.
+    """
+    found = corners(steps) if _is_of_one_number(steps) else None
+    if found is None:
+        return False
+    ends = np.array([-12.0, *found, 12.0])
+    near = (ends[:-1, None] + (ends[1:] - ends[:-1])[:, None] * _BETWEEN).ravel()
+    points = np.concatenate([_points(), near, found])
+    with np.errstate(all="ignore"):
+        error = np.abs(evaluate_steps(steps, points) - wanted(points))
+        return bool((error <= _CLOSE * (1 + np.abs(points))).all())
+
+
+def _is_of_one_number(steps: Sequence[Step]) -> bool:
+    """Whether nothing is read but the sum and constants."""
+    others = (Source.ROW, Source.TENSOR)
+    return not any(operand.source in others for step in steps for operand in step.operands)
 
 
 @cache
@@ -132,17 +177,13 @@ def _smooth() -> list[tuple[Gate, Array]]:
     for rounded in (float, _half, _brain):
         factor, root = rounded(math.sqrt(2 / math.pi)), rounded(math.sqrt(2))
         found.append((Gate.GELU_TANH, _gelu_tanh(x, factor, rounded(0.044715))))
-        found.append((Gate.GELU, _gelu(x, rounded(math.sqrt(0.5)))))
-        found.append((Gate.GELU, _gelu(x, 1 / root)))
+        found.append((Gate.GELU, gelu(x, rounded(math.sqrt(0.5)))))
+        found.append((Gate.GELU, gelu(x, 1 / root)))
     return found
 
 
 def _gelu_tanh(x: Array, factor: float, cubic: float) -> Array:
     return np.asarray(0.5 * x * (1 + np.tanh(factor * (x + cubic * x**3))))
-
-
-def _gelu(x: Array, root: float) -> Array:
-    return np.asarray(0.5 * x * (1 + _ERF(x * root)))
 
 
 def _half(number: float) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from edgec.toolchain.match.expression import Operand, Source, Step
 
-__all__ = ["IDENTITY", "Piecewise", "clip", "piecewise"]
+__all__ = ["IDENTITY", "Piecewise", "clip", "corners", "piecewise"]
 
 _MOST_DEGREE = 2
 _CLOSE = 1e-6
@@ -79,23 +79,50 @@ def clip(slope: float = 1.0, low: float = -math.inf, high: float = math.inf) -> 
 
 def piecewise(steps: Sequence[Step]) -> Piecewise | None:
     """What steps over the sum and constants alone compute, if it is made of polynomials."""
+    return _each(steps)[-1] if steps else IDENTITY
+
+
+def corners(steps: Sequence[Step]) -> list[float] | None:
+    """Where what steps over one number compute may have a corner or a jump; smooth between them.
+
+    None if a choice depends on what is not made of polynomials, so that its corners are not known.
+    """
+    from edgec.toolchain.ir.elementwise import has_corner
+
+    done = _each(steps)
+    found: set[float] = set()
+    for number, step in enumerate(map(_without_infinity, steps)):
+        if not has_corner(step.name):
+            continue
+        chosen = _value(step.operands[0], done) if step.name == "select" else done[number]
+        if chosen is None:
+            return None
+        found.update(chosen.corners)
+        if step.word in ("EQ", "NE"):  # A single number may be another, without a corner.
+            one, other = (_value(operand, done) for operand in step.operands)
+            found.update((_crossings(one, other) or ()) if one and other else ())
+    return sorted(found)
+
+
+def _each(steps: Sequence[Step]) -> list[Piecewise | None]:
+    """Each step's value, where it is made of polynomials."""
     done: list[Piecewise | None] = []
-
-    def value(operand: Operand) -> Piecewise | None:
-        match operand.source:
-            case Source.SUM:
-                return IDENTITY
-            case Source.STEP:
-                return done[int(operand.number)]
-            case Source.SCALAR if math.isfinite(operand.number):
-                return _constant(operand.number)
-        return None
-
     for step in map(_without_infinity, steps):
-        operands = [value(operand) for operand in step.operands]
+        operands = [_value(operand, done) for operand in step.operands]
         known = [operand for operand in operands if operand is not None]
         done.append(_apply(step, known) if len(known) == len(operands) else None)
-    return done[-1] if done else IDENTITY
+    return done
+
+
+def _value(operand: Operand, done: Sequence[Piecewise | None]) -> Piecewise | None:
+    match operand.source:
+        case Source.SUM:
+            return IDENTITY
+        case Source.STEP:
+            return done[int(operand.number)]
+        case Source.SCALAR if math.isfinite(operand.number):
+            return _constant(operand.number)
+    return None
 
 
 def _without_infinity(step: Step) -> Step:
@@ -137,6 +164,11 @@ def _apply(step: Step, values: Sequence[Piecewise]) -> Piecewise | None:
             return _extreme(values[0], values[1], step.name == "maximum")
         case "abs":
             return _extreme(values[0], _scaled(values[0], -1.0), True)
+        case "sign":
+            above, below = (_compared(word, values[0], _constant(0.0)) for word in ("GT", "LT"))
+            if above is None or below is None:
+                return None
+            return _joined(lambda a, b: _sum(a, b, -1.0), above, below)
         case "clamp":
             low, found, high = values
             raised = _extreme(found, low, True)
