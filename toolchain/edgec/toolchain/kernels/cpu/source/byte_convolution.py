@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from edgec.toolchain.kernels.cpu.source.byte_result import ByteResult
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution, Tiling
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
+from edgec.toolchain.kernels.cpu.source.first_pixel import first_pixel
 from edgec.toolchain.kernels.cpu.source.nest import summed_loops
+from edgec.toolchain.kernels.cpu.source.result import Tile
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
 __all__ = ["DEPTH", "ByteConvolution", "byte_convolution_kernel"]
@@ -96,6 +98,11 @@ class _Body:
     def many(self) -> str:
         return f"vector<{4 * self.cut.lanes}xi8>"
 
+    @property
+    def pixels(self) -> Tile:
+        cut = self.cut
+        return Tile(rows=cut.rows, columns=cut.columns, vectors=cut.vectors, lanes=cut.lanes)
+
     def lines(self) -> Iterator[str]:
         conv, cut, w = self.conv, self.cut, self.w
         result = conv.result
@@ -110,10 +117,7 @@ class _Body:
         for v in range(cut.vectors):
             yield f"%at{v} = arith.addi %n0, {w.index(v * cut.lanes)} : index"
             yield f"%begin{v} = vector.load %m2[%at{v}] : {w.memory(2)}, {self.sums}"
-            for c in range(result.epilogue.channels):
-                yield (
-                    f"%ch{c}_{v} = vector.load %m{3 + c}[%at{v}] : {w.memory(3 + c)}, {self.floats}"
-                )
+        yield from result.channel_values(w, self.pixels, 3)
         yield f"scf.for %tile = %tile_from to %tile_to step {one} {{"
         yield from self.tile()
         yield "}"
@@ -128,32 +132,13 @@ class _Body:
         yield from w.start("%y0", "%ty", cut.rows, result.height - cut.rows)
         yield from w.start("%x0", "%tx", cut.columns, result.width - cut.columns)
         # the first input value: ((z * height + y * stride) * width + x * stride) * channels
-        yield f"%i0 = arith.muli %wz, {w.index(conv.height)} : index"
-        yield f"%i1 = arith.muli %y0, {w.index(conv.stride[0])} : index"
-        yield "%i2 = arith.addi %i0, %i1 : index"
-        yield f"%i3 = arith.muli %i2, {w.index(conv.width)} : index"
-        yield f"%i4 = arith.muli %x0, {w.index(conv.stride[1])} : index"
-        yield "%i5 = arith.addi %i3, %i4 : index"
+        yield from first_pixel(w, "%wz", (conv.height, conv.width), conv.stride)
         yield f"%input = arith.muli %i5, {w.index(conv.channels)} : index"
         yield from self.walk()
-        yield from result.places(w.index)
-        for pixel in range(cut.rows * cut.columns):
-            for v in range(cut.vectors):
-                total = w.fresh()
-                yield (
-                    f"{total} = arith.sitofp %sum#{pixel * cut.vectors + v} : "
-                    f"{self.sums} to {self.floats}"
-                )
-                yield from result.write(
-                    w,
-                    total,
-                    divmod(pixel, cut.columns),
-                    v * cut.lanes,
-                    cut.lanes,
-                    [f"%ch{c}_{v}" for c in range(result.epilogue.channels)],
-                    3,
-                )
-        yield from result.border(cut.rows, cut.columns, cut.vectors, cut.lanes, 3, w.index, w.fresh)
+        totals = [w.fresh() for _ in range(cut.rows * cut.columns * cut.vectors)]
+        for i, total in enumerate(totals):
+            yield f"{total} = arith.sitofp %sum#{i} : {self.sums} to {self.floats}"
+        yield from result.finish(w, totals, self.pixels, 3)
 
     def walk(self) -> Iterator[str]:
         """Go over window rows, window columns and channels; the sums become `%sum#…`."""

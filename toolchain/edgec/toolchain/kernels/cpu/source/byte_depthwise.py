@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from edgec.toolchain.kernels.cpu.source.byte_result import ByteResult
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
+from edgec.toolchain.kernels.cpu.source.first_pixel import first_pixel
 from edgec.toolchain.kernels.cpu.source.grouped import GroupedTiling
+from edgec.toolchain.kernels.cpu.source.result import Tile
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
 __all__ = ["byte_depthwise_kernel"]
@@ -51,6 +53,7 @@ class _Body:
     def lines(self) -> Iterator[str]:
         conv, cut, w, result = self.conv, self.cut, self.w, self.result
         kind = f"vector<{cut.lanes}xf32>"
+        tile = Tile(columns=cut.columns, lanes=cut.lanes)
         one = w.index(1)
         yield from result.opening(cut.lanes)
         yield from w.share("row", "%wx", result.height, cut.split[0])
@@ -61,25 +64,16 @@ class _Body:
             yield f"%wa{tap} = arith.addi %n0, {w.index(tap * result.channels)} : index"
             yield f"%wt{tap} = vector.load %m1[%wa{tap}] : {w.memory(1)}, {kind}"
         yield f"%begin = vector.load %m2[%n0] : {w.memory(2)}, {kind}"
-        for c in range(result.epilogue.channels):
-            yield f"%ch{c} = vector.load %m{3 + c}[%n0] : {w.memory(3 + c)}, {kind}"
+        yield from result.channel_values(w, tile, 3)
         yield f"scf.for %y0 = %row_from to %row_to step {one} {{"
         yield f"scf.for %tx = {w.index(0)} to {w.index(cut.across)} step {one} {{"
         yield from w.start("%x0", "%tx", cut.columns, result.width - cut.columns)
-        yield f"%i0 = arith.muli %wz, {w.index(conv.height)} : index"
-        yield f"%i1 = arith.muli %y0, {w.index(conv.stride[0])} : index"
-        yield "%i2 = arith.addi %i0, %i1 : index"
-        yield f"%i3 = arith.muli %i2, {w.index(conv.width)} : index"
-        yield f"%i4 = arith.muli %x0, {w.index(conv.stride[1])} : index"
-        yield "%i5 = arith.addi %i3, %i4 : index"
+        yield from first_pixel(w, "%wz", (conv.height, conv.width), conv.stride)
         yield f"%i6 = arith.muli %i5, {w.index(result.channels)} : index"
         yield "%input = arith.addi %i6, %n0 : index"
         yield from self.multiply(kind)
-        yield from result.places(w.index)
-        for column in range(cut.columns):
-            channel = [f"%ch{c}" for c in range(result.epilogue.channels)]
-            yield from result.write(w, f"%s{column}", (0, column), 0, cut.lanes, channel, 3)
-        yield from result.border(1, cut.columns, 1, cut.lanes, 3, w.index, w.fresh)
+        sums = [f"%s{column}" for column in range(cut.columns)]
+        yield from result.finish(w, sums, tile, 3)
         yield "}"
         yield "}"
         yield "}"

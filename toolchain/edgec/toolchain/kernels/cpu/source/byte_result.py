@@ -1,10 +1,10 @@
 """How a kernel of bytes writes: its sums through an epilogue in f32, rounded to bytes again."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.literals import literal
-from edgec.toolchain.kernels.cpu.source.result import Result
+from edgec.toolchain.kernels.cpu.source.result import Result, Tile
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
 __all__ = ["ByteResult"]
@@ -49,63 +49,40 @@ class ByteResult(Result):
         value = str(self.surround - 256 * (self.surround > 127)) if self.bytes else "0.0"
         yield f"%zero = arith.constant dense<{value}> : vector<{lanes}x{self.kind}>"
 
-    def write(
-        self,
-        w: Writer,
-        total: str,
-        pixel: tuple[int, int],
-        lane: int,
-        lanes: int,
-        channel: list[str],
-        first: int,
-    ) -> Iterator[str]:
-        """Store one vector of sums.
+    def other(
+        self, w: Writer, number: int, binding: int, at: str, tile: Tile
+    ) -> Generator[str, None, str]:
+        """A vector of the epilogue's tensor `number`, as f32."""
+        if self.extra_kinds[number] == "f32":
+            return (yield from super().other(w, number, binding, at, tile))
+        read, wide, value = w.fresh(), w.fresh(), w.fresh()
+        floats, words, few = _kinds(tile)
+        yield f"{read} = vector.load %m{binding}[{at}] : {w.memory(binding)}, {few}"
+        extend = "arith.extsi" if self.signed else "arith.extui"
+        yield f"{wide} = {extend} {read} : {few} to {words}"
+        yield f"{value} = arith.sitofp {wide} : {words} to {floats}"
+        return value
 
-        Args:
-            w: the kernel's writer.
-            total: the SSA name of the sums, in f32.
-            pixel: row and column within the tile.
-            lane: the first channel within the panel.
-            lanes: channels of the vector.
-            channel: the loaded values of the epilogue's channel tensors.
-            first: the number of the epilogue's first binding.
-        """
-        row, column = pixel
-        floats, words, few = (f"vector<{lanes}x{kind}>" for kind in ("f32", "i32", "i8"))
-        loaded = []
-        if self.epilogue.tensors:
-            at = w.fresh()
-            offset = (row * self.width + column) * self.channels + lane
-            yield f"{at} = arith.addi %dense, {w.index(offset)} : index"
-            for number in range(self.epilogue.channels, len(self.extra_sizes)):
-                read, wide, value = w.fresh(), w.fresh(), w.fresh()
-                memory = w.memory(first + number)
-                if self.extra_kinds[number] == "f32":
-                    yield f"{value} = vector.load %m{first + number}[{at}] : {memory}, {floats}"
-                    loaded.append(value)
-                    continue
-                yield f"{read} = vector.load %m{first + number}[{at}] : {memory}, {few}"
-                extend = "arith.extsi" if self.signed else "arith.extui"
-                yield f"{wide} = {extend} {read} : {few} to {words}"
-                yield f"{value} = arith.sitofp {wide} : {words} to {floats}"
-                loaded.append(value)
-        lines, final = self.epilogue.emit(total, floats, w.fresh, channel, loaded)
-        yield from lines
-        kind = floats
-        if self.bytes:
-            large, near, bits, narrow = (w.fresh() for _ in range(4))
-            yield f"{large} = arith.constant dense<{literal(_ROUNDING)}> : {floats}"
-            yield f"{near} = arith.addf {final}, {large} : {floats}"
-            yield f"{bits} = arith.bitcast {near} : {floats} to {words}"
-            yield f"{narrow} = arith.trunci {bits} : {words} to {few}"
-            final, kind = narrow, few
-            if self.shift:
-                added, final = w.fresh(), w.fresh()
-                byte = (self.shift + 128) % 256 - 128
-                yield f"{added} = arith.constant dense<{byte}> : {few}"
-                yield f"{final} = arith.addi {narrow}, {added} : {few}"
-        place = w.fresh()
-        offset = (row * self.shape[2] + column) * self.channels + lane
-        yield f"{place} = arith.addi %place, {w.index(offset)} : index"
-        out = first + len(self.extra_sizes)
-        yield f"vector.store {final}, %m{out}[{place}] : {w.memory(out)}, {kind}"
+    def rounded(self, w: Writer, value: str, tile: Tile) -> Generator[str, None, tuple[str, str]]:
+        """A vector as it is written, with its type."""
+        floats, words, few = _kinds(tile)
+        if not self.bytes:
+            return value, floats
+        large, near, bits, narrow = (w.fresh() for _ in range(4))
+        yield f"{large} = arith.constant dense<{literal(_ROUNDING)}> : {floats}"
+        yield f"{near} = arith.addf {value}, {large} : {floats}"
+        yield f"{bits} = arith.bitcast {near} : {floats} to {words}"
+        yield f"{narrow} = arith.trunci {bits} : {words} to {few}"
+        if not self.shift:
+            return narrow, few
+        added, final = w.fresh(), w.fresh()
+        byte = (self.shift + 128) % 256 - 128
+        yield f"{added} = arith.constant dense<{byte}> : {few}"
+        yield f"{final} = arith.addi {narrow}, {added} : {few}"
+        return final, few
+
+
+def _kinds(tile: Tile) -> tuple[str, str, str]:
+    """Vectors of f32, of words and of bytes."""
+    floats, words, few = (f"vector<{tile.lanes}x{kind}>" for kind in ("f32", "i32", "i8"))
+    return floats, words, few

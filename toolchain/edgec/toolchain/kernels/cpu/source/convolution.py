@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from edgec.toolchain.kernels.cpu.source.cut import Cut
+from edgec.toolchain.kernels.cpu.source.first_pixel import first_pixel
 from edgec.toolchain.kernels.cpu.source.frames import Frames
 from edgec.toolchain.kernels.cpu.source.nest import summed_loops
-from edgec.toolchain.kernels.cpu.source.result import Result
+from edgec.toolchain.kernels.cpu.source.result import Result, Tile
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
 from edgec.toolchain.kernels.cpu.source.writer import Writer
@@ -244,6 +245,11 @@ class _Body:
     def vector(self) -> str:
         return f"vector<{self.cut.lanes}xf32>"
 
+    @property
+    def pixels(self) -> Tile:
+        cut = self.cut
+        return Tile(rows=cut.rows, columns=cut.columns, vectors=cut.vectors, lanes=cut.lanes)
+
     def lines(self) -> Iterator[str]:
         conv, cut, w = self.conv, self.cut, self.w
         result = conv.result
@@ -255,13 +261,7 @@ class _Body:
         yield from self.channels()
         elements = conv.taps * conv.inputs * cut.panel
         yield f"%weights = arith.muli %panel, {w.index(elements)} : index"
-        for c in range(result.epilogue.channels):
-            for v in range(cut.vectors):
-                yield f"%at{c}_{v} = arith.addi %n0, {w.index(v * cut.lanes)} : index"
-                yield (
-                    f"%ch{c}_{v} = vector.load %m{2 + c}[%at{c}_{v}] : "
-                    f"{w.memory(2 + c)}, {self.vector}"
-                )
+        yield from result.channel_values(w, self.pixels, 2)
         yield f"scf.for %tile = %tile_from to %tile_to step {one} {{"
         yield from self.tile()
         yield "}"
@@ -291,29 +291,12 @@ class _Body:
         yield from w.start("%x0", "%tx", cut.columns, result.width - cut.columns)
         # the first input value: ((frame * height + y * stride) * width + x * stride) * channels
         yield from conv.frames.first(w)
-        yield f"%i0 = arith.muli %frame, {w.index(conv.height)} : index"
-        yield f"%i1 = arith.muli %y0, {w.index(conv.stride[0])} : index"
-        yield "%i2 = arith.addi %i0, %i1 : index"
-        yield f"%i3 = arith.muli %i2, {w.index(conv.width)} : index"
-        yield f"%i4 = arith.muli %x0, {w.index(conv.stride[1])} : index"
-        yield "%i5 = arith.addi %i3, %i4 : index"
+        yield from first_pixel(w, "%frame", (conv.height, conv.width), conv.stride)
         yield f"%i6 = arith.muli %i5, {w.index(conv.channels)} : index"
         yield "%input = arith.addi %i6, %first_in : index"
         yield from self.walk()
-        yield from result.places(w.index)
-        for pixel in range(cut.rows * cut.columns):
-            for v in range(cut.vectors):
-                yield from result.store(
-                    f"%sum#{pixel * cut.vectors + v}",
-                    divmod(pixel, cut.columns),
-                    v * cut.lanes,
-                    [f"%ch{c}_{v}" for c in range(result.epilogue.channels)],
-                    2,
-                    self.vector,
-                    w.index,
-                    w.fresh,
-                )
-        yield from result.border(cut.rows, cut.columns, cut.vectors, cut.lanes, 2, w.index, w.fresh)
+        count = cut.rows * cut.columns * cut.vectors
+        yield from result.finish(w, [f"%sum#{i}" for i in range(count)], self.pixels, 2)
 
     def walk(self) -> Iterator[str]:
         """Go over window rows, window columns and channels; the sums become `%sum#…`."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution
 from edgec.toolchain.kernels.cpu.source.cut import Cut
+from edgec.toolchain.kernels.cpu.source.first_pixel import first_pixel
+from edgec.toolchain.kernels.cpu.source.result import Tile
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
 from edgec.toolchain.kernels.cpu.source.writer import Writer
@@ -175,6 +177,11 @@ class _Body:
         narrow = self.conv.inputs == self.cut.vectors == 1
         return all(self.unrolled) and narrow and not self.cut.near
 
+    @property
+    def pixels(self) -> Tile:
+        cut = self.cut
+        return Tile(columns=cut.columns, vectors=cut.vectors, lanes=cut.lanes)
+
     def lines(self) -> Iterator[str]:
         conv, cut, w = self.conv, self.cut, self.w
         result = conv.result
@@ -185,30 +192,12 @@ class _Body:
         for loop in (*loops[1:], loops[0]) if cut.near else loops:
             yield from loop
         yield from conv.frames.first(w)
-        yield f"%i0 = arith.muli %frame, {w.index(conv.height)} : index"
-        yield f"%i1 = arith.muli %y0, {w.index(conv.stride[0])} : index"
-        yield "%i2 = arith.addi %i0, %i1 : index"
-        yield f"%i3 = arith.muli %i2, {w.index(conv.width)} : index"
-        yield f"%i4 = arith.muli %x0, {w.index(conv.stride[1])} : index"
-        yield "%i5 = arith.addi %i3, %i4 : index"
+        yield from first_pixel(w, "%frame", (conv.height, conv.width), conv.stride)
         yield f"%i6 = arith.muli %i5, {w.index(conv.channels)} : index"
         yield "%input = arith.addi %i6, %first_in : index"
         steps, sums = self.walk(["%zero"] * self.count)
         yield from steps
-        yield from result.places(w.index)
-        for column in range(cut.columns):
-            for v in range(cut.vectors):
-                yield from result.store(
-                    sums[column * cut.vectors + v],
-                    (0, column),
-                    v * cut.lanes,
-                    [f"%ch{c}_{v}" for c in range(result.epilogue.channels)],
-                    2,
-                    self.kind,
-                    w.index,
-                    w.fresh,
-                )
-        yield from result.border(1, cut.columns, cut.vectors, cut.lanes, 2, w.index, w.fresh)
+        yield from result.finish(w, sums, self.pixels, 2)
         yield "}"
         yield "}"
         yield "}"
@@ -223,11 +212,7 @@ class _Body:
         if self.keeps:
             for tap in range(conv.taps):
                 yield from self.weights(f"%wt{tap}", "%n0", tap, 0)
-        for c in range(conv.result.epilogue.channels):
-            for v in range(cut.vectors):
-                yield f"%at{c}_{v} = arith.addi %n0, {w.index(v * cut.lanes)} : index"
-                memory = w.memory(2 + c)
-                yield f"%ch{c}_{v} = vector.load %m{2 + c}[%at{c}_{v}] : {memory}, {self.kind}"
+        yield from conv.result.channel_values(w, self.pixels, 2)
 
     def row_loop(self) -> Iterator[str]:
         """Begin the loop over rows."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution
+from edgec.toolchain.kernels.cpu.source.result import Tile
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
 from edgec.toolchain.kernels.cpu.source.writer import Writer
@@ -135,6 +136,11 @@ class _Body:
     def summed(self) -> str:
         return f"memref<{16 * self.cut.tiles * self.cut.panel}xf32>"
 
+    @property
+    def pixels(self) -> Tile:
+        cut = self.cut
+        return Tile(rows=2, columns=2, vectors=cut.vectors, lanes=cut.lanes)
+
     def lines(self) -> Iterator[str]:
         conv, cut, w = self.conv, self.cut, self.w
         result = conv.result
@@ -152,22 +158,16 @@ class _Body:
         yield "}"
         yield f"scf.for %panel = {zero} to {w.index(cut.panels)} step {one} {{"
         yield from w.start("%n0", "%panel", cut.panel, result.channels - cut.panel)
-        for c in range(result.epilogue.channels):
-            for v in range(cut.vectors):
-                yield f"%at{c}_{v} = arith.addi %n0, {w.index(v * cut.lanes)} : index"
-                yield (
-                    f"%ch{c}_{v} = vector.load %m{2 + c}[%at{c}_{v}] : "
-                    f"{w.memory(2 + c)}, {self.vector}"
-                )
+        yield from result.channel_values(w, self.pixels, 2)
         yield f"scf.for %point = {zero} to {w.index(16)} step {one} {{"
         yield from self.multiply()
         yield "}"
         yield f"scf.for %tile = {zero} to {w.index(cut.tiles)} step {one} {{"
         yield from self.place()
-        yield from result.places(w.index)
+        yield from result.places(w)
         for v in range(cut.vectors):
             yield from self.back(v)
-        yield from result.border(2, 2, cut.vectors, cut.lanes, 2, w.index, w.fresh)
+        yield from result.border(w, self.pixels, 2)
         yield "}"
         yield "}"
         yield "}"
@@ -293,16 +293,7 @@ class _Body:
             lines, two = self.outputs([columns[x][y] for x in range(4)])
             yield from lines
             for x in range(2):
-                yield from result.store(
-                    two[x],
-                    (y, x),
-                    v * cut.lanes,
-                    [f"%ch{c}_{v}" for c in range(result.epilogue.channels)],
-                    2,
-                    self.vector,
-                    w.index,
-                    w.fresh,
-                )
+                yield from result.store(w, two[x], (y, x), v, self.pixels, 2)
 
     def outputs(self, m: list[str]) -> tuple[list[str], list[str]]:
         """m0 + m1 + m2 and m1 - m2 - m3."""
