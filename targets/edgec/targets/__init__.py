@@ -1,12 +1,23 @@
 """What a device is: names to facts, one TOML file a target."""
 
 from edgec.targets.catalogue import PRESETS, catalogue, expand, find
-from edgec.targets.target import Backend, ByteProducts, Cpu, Gpu, Limits, Note, Target, Vectors
+from edgec.targets.target import (
+    Backend,
+    ByteProducts,
+    Cache,
+    Cpu,
+    Gpu,
+    Limits,
+    Note,
+    Target,
+    Vectors,
+)
 
 __all__ = [
     "PRESETS",
     "Backend",
     "ByteProducts",
+    "Cache",
     "Cpu",
     "Gpu",
     "Limits",

@@ -9,7 +9,17 @@ from typing import Any, TypeVar
 from edgec.runtime.cpu import architecture
 from edgec.runtime.errors import TargetError
 
-__all__ = ["Backend", "ByteProducts", "Cpu", "Gpu", "Limits", "Note", "Target", "Vectors"]
+__all__ = [
+    "Backend",
+    "ByteProducts",
+    "Cache",
+    "Cpu",
+    "Gpu",
+    "Limits",
+    "Note",
+    "Target",
+    "Vectors",
+]
 
 T = TypeVar("T")
 
@@ -76,6 +86,30 @@ class ByteProducts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cache:
+    """The second cache of a core; without a word of a target's own, 1 MiB as servers have it.
+
+    Attributes:
+        line: bytes of a line.
+        sets: how many sets of lines there are.
+        ways: lines of a set.
+    """
+
+    line: int = 64
+    sets: int = 1024
+    ways: int = 16
+
+    def __post_init__(self) -> None:
+        if min(self.line, self.sets, self.ways) < 1:
+            raise TargetError(f"a cache has no {self.sets} sets of {self.ways} lines")
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return self.line * self.sets * self.ways
+
+
+@dataclass(frozen=True, kw_only=True)
 class Cpu:
     """A processor as LLVM names it.
 
@@ -88,6 +122,7 @@ class Cpu:
             triple itself guarantees (SSE2, NEON on arm64) is left out.
         vectors: its vector registers; of several, the first whose processor it is.
         byte_products: its instruction for products of bytes, likewise.
+        cache: the second cache of its cores.
     """
 
     triple: str = ""
@@ -97,6 +132,7 @@ class Cpu:
     requires: tuple[str, ...] = ()
     vectors: tuple[Vectors, ...] = ()
     byte_products: tuple[ByteProducts, ...] = ()
+    cache: Cache = field(default_factory=Cache)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -265,7 +301,8 @@ def _cpu(table: Mapping[str, Any]) -> Cpu:
     known = dict(table)
     vectors = tuple(_table(Vectors, each) for each in known.pop("vectors", ()))
     products = tuple(_table(ByteProducts, each) for each in known.pop("byte_products", ()))
-    return replace(_table(Cpu, known), vectors=vectors, byte_products=products)
+    cache = _table(Cache, known.pop("cache", {}))
+    return replace(_table(Cpu, known), vectors=vectors, byte_products=products, cache=cache)
 
 
 def _table(kind: type[T], table: Mapping[str, Any]) -> T:

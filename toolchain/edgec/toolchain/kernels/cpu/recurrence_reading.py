@@ -34,12 +34,12 @@ from edgec.toolchain.kernels.cpu.source.recurrence import (
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.match.loop import blocks, counted
 
-__all__ = ["MOST_WEIGHTS", "PRODUCTS_A_LANE", "Plan", "Weights", "read_loop"]
+__all__ = ["Plan", "Weights", "is_small", "read_loop"]
 
-_MOST_SCRATCH = 80 * 1024  # of the 128 KiB that IREE gives its worker threads
+_SHARE_OF_STACK = 5 / 16  # for what a step computes
 _MOST_ELEMENTS = 32 * 1024  # that one step computes
-MOST_WEIGHTS = 1024 * 1024
-PRODUCTS_A_LANE = 128 * 1024  # multiplications of one step, by the lanes of a vector
+_CACHES_OF_WEIGHTS = 4
+_PRODUCTS_A_LANE = 128 * 1024  # multiplications of one step, by the lanes of a vector
 _MOVES = (
     "stablehlo.broadcast_in_dim",
     "stablehlo.reshape",
@@ -82,6 +82,12 @@ class Plan:
     inputs: tuple[Any | Weights, ...]
     outputs: tuple[int, ...]
     counts: dict[int, int]
+
+
+def is_small(weights: int, products: int, unit: VectorUnit) -> bool:
+    """Whether a step with so many weights and multiplications is worth one core and no more."""
+    room = _CACHES_OF_WEIGHTS * unit.cache.size
+    return 4 * weights <= room and products <= _PRODUCTS_A_LANE * unit.lanes
 
 
 def read_loop(loop: Any, unit: VectorUnit) -> Plan | None:
@@ -149,7 +155,7 @@ class _Reader:
 
     def own(self, size: int) -> int:
         self.scratch.append(size)
-        if 4 * sum(self.scratch) > _MOST_SCRATCH:
+        if 4 * sum(self.scratch) > _SHARE_OF_STACK * self.unit.stack:
             raise NoMatch
         return -len(self.scratch)
 
@@ -489,11 +495,7 @@ class _Reader:
     def refuse_large(self) -> None:
         """Leave loops whose steps are worth more than one core, or whose weights outgrow it."""
         elements = sum(math.prod(s.sizes) for s in self.stages if isinstance(s, Fill))
-        if (
-            self.weights > MOST_WEIGHTS
-            or self.multiplied > PRODUCTS_A_LANE * self.unit.lanes
-            or elements > _MOST_ELEMENTS
-        ):
+        if not is_small(self.weights, self.multiplied, self.unit) or elements > _MOST_ELEMENTS:
             raise NoMatch
 
     def numbered(self, before: list[Fill], after: list[Fill]) -> Recurrence:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from edgec.targets import Cache
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution
 from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.cpu.source.first_pixel import first_pixel
@@ -28,8 +29,6 @@ _ENOUGH_SUMS = 8
 _MOST_COLUMNS = 32
 _MOST_VECTORS = 3
 _LONGEST_LOAD = 8  # vectors
-_LINE, _SETS, _WAYS = 64, 1024, 16
-"""Bytes of a line, sets and lines of a set: a core's second cache of 1 MB."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,21 +94,21 @@ def grouped_tiling(
         vectors=vectors,
         blocks=blocks,
         across=-(-result.width // columns),
-        near=_is_far(conv),
+        near=_is_far(conv, unit.cache),
         split=split,
     )
 
 
-def _is_far(conv: Convolution) -> bool:
+def _is_far(conv: Convolution, cache: Cache) -> bool:
     """Whether a block's pixels push each other out of a core's second cache.
 
     They are as far apart as all channels are wide: where that is a multiple of a power of two, they
     share as few of the cache's sets.
     """
     result = conv.result
-    apart = max(1, 4 * conv.channels // _LINE)
-    lines = (conv.height * conv.width + result.height * result.width) * math.gcd(apart, _SETS)
-    return lines > _SETS * _WAYS
+    apart = max(1, 4 * conv.channels // cache.line)
+    lines = (conv.height * conv.width + result.height * result.width) * math.gcd(apart, cache.sets)
+    return lines > cache.sets * cache.ways
 
 
 def _room(conv: Convolution, unit: VectorUnit, vectors: int) -> int:

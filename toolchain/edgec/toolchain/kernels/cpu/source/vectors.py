@@ -3,12 +3,12 @@
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from edgec.targets import Backend, ByteProducts, Target, Vectors
+from edgec.targets import Backend, ByteProducts, Cache, Target, Vectors
 
 __all__ = ["VectorUnit", "first_of", "vector_unit"]
 
@@ -17,31 +17,37 @@ _Facts = TypeVar("_Facts", Vectors, ByteProducts)
 
 @dataclass(frozen=True, kw_only=True)
 class VectorUnit:
-    """The vector registers of a processor.
+    """The vector registers of a processor, and the memory next to them.
 
     Attributes:
         lanes: f32 values in one register.
         registers: how many registers there are.
         fused: whether multiply and add are one instruction.
         broadcasts: whether an arithmetic instruction can take one f32 in memory for all lanes.
+        stack: bytes that a kernel may use of its thread's.
+        cache: the second cache of a core.
     """
 
     lanes: int
     registers: int
     fused: bool = True
     broadcasts: bool = False
+    stack: int = 262144
+    cache: Cache = field(default_factory=Cache)
 
 
 def vector_unit(target: Target) -> VectorUnit | None:
     """What the target's code may use; None where it has no vectors, or they are not known."""
     found = first_of(target.cpu.vectors, target) if target.cpu else None
-    if found is None:
+    if found is None or target.cpu is None:
         return None
     return VectorUnit(
         lanes=found.lanes,
         registers=found.registers,
         fused=found.fused,
         broadcasts=found.broadcasts,
+        stack=target.limits.stack,
+        cache=target.cpu.cache,
     )
 
 

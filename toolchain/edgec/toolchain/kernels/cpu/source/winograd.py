@@ -22,9 +22,9 @@ WEIGHTS = ((1.0, 0.0, 0.0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0.0, 0.0, 1.0))
 """The matrix that weights are multiplied with on both sides, G of the literature."""
 
 _LEAST_TILES = 4
-_MOST_STACK = 96 * 1024  # of the 128 KiB that IREE gives its worker threads
+_SHARE_OF_STACK = 3 / 8
 _LEAST_CHANNELS = 24
-_MOST_WEIGHTS = 1_100_000
+_CACHES_OF_WEIGHTS = 4
 _PACE = 2.0
 """A third to a half of the products are left, so that the same work is done in less time."""
 
@@ -74,11 +74,11 @@ def winograd_tiling(conv: Convolution, unit: VectorUnit) -> WinogradTiling | Non
         return None
     if min(result.height, result.width) < 4 or unit.lanes < 4:
         return None
-    if 16 * conv.channels * result.channels > _MOST_WEIGHTS:
+    if 4 * 16 * conv.channels * result.channels > _CACHES_OF_WEIGHTS * unit.cache.size:
         return None  # the weights, nearly twice as many, would be fetched for every group
     vectors = 2 if result.channels >= 2 * lanes else 1
     down, across = -(-result.height // 2), -(-result.width // 2)
-    room = _MOST_STACK // (4 * 16 * (conv.channels + vectors * lanes))
+    room = int(_SHARE_OF_STACK * unit.stack) // (4 * 16 * (conv.channels + vectors * lanes))
     tiles = min(down * across, (unit.registers - vectors - 1) // vectors, room)
     if tiles < _LEAST_TILES:
         return None

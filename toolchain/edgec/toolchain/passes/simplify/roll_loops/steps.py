@@ -13,7 +13,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir import write as graph
 from edgec.toolchain.kernels.cpu.recurrence_hoist import is_known
-from edgec.toolchain.kernels.cpu.recurrence_reading import MOST_WEIGHTS, PRODUCTS_A_LANE
+from edgec.toolchain.kernels.cpu.recurrence_reading import is_small
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 
 __all__ = ["Steps", "attributes_of", "chains", "made_by", "read_steps"]
@@ -90,7 +90,7 @@ def _is_small(op: Any, unit: VectorUnit) -> bool:
     )
     products = depth * math.prod(graph.shape(op.results[0]))
     weights = math.prod(graph.shape(op.operands[1]))
-    return weights <= MOST_WEIGHTS and products <= PRODUCTS_A_LANE * unit.lanes
+    return is_small(weights, products, unit)
 
 
 def read_steps(block: Any, chain: Sequence[Any]) -> Steps | None:
