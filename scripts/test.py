@@ -1,31 +1,35 @@
 """Run the quality checks and the tests, and end with one line that sums up: `N passed, N failed`.
 
-Each file of tests runs in a process of its own, two at a time: frameworks and GPU drivers do not
-all live in one process (TensorFlow and IREE's Vulkan driver crash each other, in either order), and
-a crash costs one file, not the run. A file with tests marked `tensorflow` runs twice: once for
-those, once for the others.
+Each file of tests runs in a process of its own, two at a time (`test_processes`): frameworks and
+GPU drivers do not all live in one process (TensorFlow and IREE's Vulkan driver crash each other, in
+either order), and a crash costs one file, not the run. A file with tests marked `tensorflow` runs
+twice: once for those, once for the others. What each printed stays in build/tests.
 """
 
 import argparse
+import os
 import subprocess
 import sys
-import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+from test_processes import Ended, Job, warm
+from test_processes import run as run_jobs
+
 ROOT = Path(__file__).resolve().parent.parent
+LOGS = ROOT / "build" / "tests"
 WORKERS = 2
 FILE_TIMEOUT = 900.0  # seconds; several times what the slowest file takes
 SLOW_TIMEOUT = 5400.0
 NO_TESTS = 5  # pytest's exit code for an empty selection
+TENSORFLOW = "tensorflow"  # the mark
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What one step came to; a step without tests counts none."""
+    """What one step came to; a step without tests counts none. `work` is seconds of a core."""
 
     name: str
     ok: bool
@@ -33,16 +37,18 @@ class Outcome:
     failed: int = 0
     skipped: int = 0
     seconds: float = 0.0
+    work: float = 0.0
     output: str = ""
 
     @property
     def line(self) -> str:
-        """`ok      12.3 s    41 passed  tests/cli/test_run.py`."""
+        """`ok      12.3 s    10.9 s of a core    41 passed  tests/cli/test_run.py`."""
         state = "ok    " if self.ok else "FAILED"
         counts = f"{self.passed:5} passed"
         counts += f", {self.failed} failed" if self.failed else ""
         counts += f", {self.skipped} skipped" if self.skipped else ""
-        return f"{state} {self.seconds:6.1f} s {counts}  {self.name}"
+        times = f"{self.seconds:6.1f} s {self.work:6.1f} s of a core"
+        return f"{state} {times} {counts}  {self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,55 +58,59 @@ class Run:
     file: Path
     selection: str
 
-    def outcome(self, *, slow: bool) -> Outcome:
-        """Run it, and count."""
-        name = f"{self.file.relative_to(ROOT)} ({self.selection})"
+    @property
+    def name(self) -> str:
+        """`tests/cli/test_run.py (not tensorflow)`."""
+        return f"{self.file.relative_to(ROOT)} ({self.selection})"
+
+    @property
+    def report(self) -> Path:
+        """Where pytest writes what became of each test."""
+        stem = self.file.relative_to(ROOT).with_suffix("")
+        return LOGS / stem.with_name(f"{stem.name}-{self.selection.replace(' ', '-')}.xml")
+
+    def job(self, *, slow: bool) -> Job:
+        """The call of pytest."""
+        self.report.unlink(missing_ok=True)
         selection = self.selection if slow else f"{self.selection} and not slow"
-        begin = time.monotonic()
-        with tempfile.TemporaryDirectory() as folder:
-            report = Path(folder) / "report.xml"
-            command = [
-                *(sys.executable, "-m", "pytest", "-q", "-m", selection, "--color=no"),
-                *(f"--junitxml={report}", "-p", "no:cacheprovider", str(self.file)),
-            ]
-            try:
-                done = subprocess.run(
-                    command,
-                    cwd=ROOT,
-                    check=False,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    stdin=subprocess.DEVNULL,
-                    text=True,
-                    errors="replace",
-                    timeout=SLOW_TIMEOUT if slow else FILE_TIMEOUT,
-                )
-            except subprocess.TimeoutExpired as late:
-                output = (late.stdout or b"").decode(errors="replace")
-                return Outcome(name=name, ok=False, failed=1, output=f"{output}\ntimed out")
-            seconds = time.monotonic() - begin
-            if not report.exists():
-                return Outcome(
-                    name=name,
-                    ok=False,
-                    failed=1,
-                    seconds=seconds,
-                    output=f"{done.stdout}\nexit status {done.returncode}",
-                )
-            suites = list(ElementTree.parse(report).iter("testsuite"))
+        return Job(
+            arguments=(
+                *("-q", "-m", selection, "--color=no", f"--junitxml={self.report}"),
+                *("-p", "no:cacheprovider", str(self.file)),
+            ),
+            output=self.report.with_suffix(".txt"),
+            timeout=SLOW_TIMEOUT if slow else FILE_TIMEOUT,
+            alone=self.selection == TENSORFLOW,
+        )
+
+    def outcome(self, ended: Ended) -> Outcome:
+        """Count what became of the tests."""
+        output = self.report.with_suffix(".txt").read_text(encoding="utf-8", errors="replace")
+        if ended.late or not self.report.exists():
+            how = "timed out" if ended.late else f"exit status {ended.code}"
+            return Outcome(
+                name=self.name,
+                ok=False,
+                failed=1,
+                seconds=ended.seconds,
+                work=ended.work,
+                output=f"{output}\n{how}",
+            )
+        suites = list(ElementTree.parse(self.report).iter("testsuite"))
 
         def count(kind: str) -> int:
             return sum(int(suite.get(kind, 0)) for suite in suites)
 
         failed = count("failures") + count("errors")
         return Outcome(
-            name=name,
-            ok=done.returncode in (0, NO_TESTS),
+            name=self.name,
+            ok=ended.code in (0, NO_TESTS),
             passed=count("tests") - failed - count("skipped"),
             failed=failed,
             skipped=count("skipped"),
-            seconds=seconds,
-            output=done.stdout,
+            seconds=ended.seconds,
+            work=ended.work,
+            output=output,
         )
 
 
@@ -109,9 +119,9 @@ def _runs(paths: list[str]) -> list[Run]:
     files = [f for place in places for f in ([place] if place.is_file() else _files(place))]
     runs = []
     for file in files:
-        runs.append(Run(file=file, selection="not tensorflow"))
-        if "mark.tensorflow" in file.read_text(encoding="utf-8"):
-            runs.append(Run(file=file, selection="tensorflow"))
+        runs.append(Run(file=file, selection=f"not {TENSORFLOW}"))
+        if f"mark.{TENSORFLOW}" in file.read_text(encoding="utf-8"):
+            runs.append(Run(file=file, selection=TENSORFLOW))
     return runs
 
 
@@ -132,13 +142,15 @@ def tests(*, slow: bool, paths: list[str]) -> list[Outcome]:
     """Every file of tests, the largest first."""
     begin = time.monotonic()
     runs = sorted(_runs(paths), key=lambda run: -run.file.stat().st_size)
+    named = {run.name: run for run in runs}
     print(f"\n== {len(runs)} files of tests, {WORKERS} at a time", flush=True)
+    warm()
     outcomes = []
-    with ThreadPoolExecutor(WORKERS) as pool:
-        for finished in as_completed([pool.submit(run.outcome, slow=slow) for run in runs]):
-            outcomes.append(finished.result())
-            print(outcomes[-1].line, flush=True)
-    print(f"{time.monotonic() - begin:.0f} s for the tests")
+    for name, ended in run_jobs([(run.name, run.job(slow=slow)) for run in runs], WORKERS):
+        outcomes.append(named[name].outcome(ended))
+        print(outcomes[-1].line, flush=True)
+    work = sum(outcome.work for outcome in outcomes) + time.process_time()
+    print(f"{time.monotonic() - begin:.0f} s for the tests, {work:.0f} s of a core")
     return outcomes
 
 
@@ -148,6 +160,8 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="the slow sweeps too")
     parser.add_argument("--lint-only", action="store_true", help="style and types, no tests")
     chosen = parser.parse_args()
+    os.chdir(ROOT)
+    sys.path[0] = str(ROOT)  # as `python -m pytest` has it
     begin = time.monotonic()
     outcomes = lint()
     if not chosen.lint_only:

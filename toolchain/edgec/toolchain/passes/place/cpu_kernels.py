@@ -50,13 +50,11 @@ class CpuKernels:
 
     Attributes:
         unit: the vector registers of the target.
-        scratch: bytes of stack for the scores of attention.
         cuts: tiles that were measured to be best, by kernel (`edgec tune`).
         answers: where the answer to each description is kept.
     """
 
     unit: VectorUnit
-    scratch: int = 32768
     cuts: Mapping[str, Cut] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
 
@@ -71,13 +69,7 @@ class CpuKernels:
             return None
         if not situation.operations & {"stablehlo.convolution", "stablehlo.dot_general"}:
             return None
-        stack = situation.target.limits.stack
-        return cls(
-            unit=unit,
-            scratch=stack // _SCRATCH_SHARE,
-            cuts=situation.settings.cuts,
-            answers=situation.answers,
-        )
+        return cls(unit=unit, cuts=situation.settings.cuts, answers=situation.answers)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
@@ -92,10 +84,11 @@ class CpuKernels:
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             library = Library(module, self.cuts)
+            scratch = self.unit.stack // _SCRATCH_SHARE
             erase_unused(module)  # What nobody uses would count as a use of attention's weights.
             for op in list(inside(module.operation)):
                 if op.name == "stablehlo.dot_general":
-                    place_attention(op, library, self.unit, self.scratch, self.answers)
+                    place_attention(op, library, self.unit, scratch, self.answers)
             if library.count:
                 erase_unused(module)
             emit(find_plans(module, self.answers), library, self.unit)
