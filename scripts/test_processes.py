@@ -1,0 +1,143 @@
+"""Files of tests to what became of them: a process for each, a few at a time.
+
+Importing pytest, JAX, PyTorch and the compiler's bindings takes a core five seconds, and there are
+hundreds of files. So this process imports them once (`warm`) and forks itself for each file, before
+anything has started a thread that counts: no framework has a device yet, the compiler no context. A
+job that asks for it, and each where the system is not Linux, gets an interpreter of its own.
+"""
+
+import contextlib
+import gc
+import importlib
+import io
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+__all__ = ["Ended", "Job", "run", "warm"]
+
+FORKS = sys.platform == "linux"
+WARM = (
+    *("numpy", "ml_dtypes", "jax", "jax.numpy", "jax.export", "torch", "torch.export"),
+    *("torch._dynamo", "torch._export.utils", "torch.export._trace", "iree.compiler.ir"),
+    *("iree.compiler.dialects.stablehlo", "iree.compiler.dialects.func", "iree.runtime"),
+    *("edgec.cli.main", "edgec.exporters", "edgec.packaging", "edgec.toolchain.check"),
+    *("edgec.toolchain.prepare", "edgec.toolchain.tuning"),
+)
+"""Not TensorFlow, which may not be where IREE's Vulkan driver is; not what reads the environment
+when it is imported (Keras)."""
+_POLL = 0.02
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One call of pytest.
+
+    Attributes:
+        arguments: what pytest is given.
+        output: the file for what it prints on both streams.
+        timeout: seconds after which it is killed.
+        alone: whether it has an interpreter of its own.
+    """
+
+    arguments: tuple[str, ...]
+    output: Path
+    timeout: float
+    alone: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a job ended.
+
+    Attributes:
+        code: its exit code, negative for a signal.
+        late: it was killed for taking too long.
+        seconds: wall time.
+        work: seconds of a core that it and its children took.
+    """
+
+    code: int
+    late: bool
+    seconds: float
+    work: float
+
+
+def warm() -> None:
+    """Import what most tests need; pytest's plugins through pytest, which rewrites them."""
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", "tests/conftest.py"])
+        for name in WARM:
+            with contextlib.suppress(ModuleNotFoundError):
+                importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # Else each child's collector would write to, and so copy, what it shares.
+
+
+def run(jobs: Iterable[tuple[str, Job]], workers: int) -> Iterator[tuple[str, Ended]]:
+    """Run jobs by name, `workers` at a time; each as it ends."""
+    waiting, running = list(jobs)[::-1], dict[int, tuple[str, Job, float]]()
+    late: set[int] = set()
+    while waiting or running:
+        while waiting and len(running) < workers:
+            name, job = waiting.pop()
+            running[_begin(job)] = (name, job, time.monotonic())
+        child, status, usage = os.wait4(-1, os.WNOHANG)
+        if child in running:
+            name, job, start = running.pop(child)
+            yield (
+                name,
+                Ended(
+                    code=os.waitstatus_to_exitcode(status),
+                    late=child in late,
+                    seconds=time.monotonic() - start,
+                    work=usage.ru_utime + usage.ru_stime,
+                ),
+            )
+            continue
+        for child, (_, job, start) in running.items():
+            if time.monotonic() - start > job.timeout and child not in late:
+                late.add(child)
+                os.kill(child, signal.SIGKILL)
+        time.sleep(_POLL)
+
+
+def _begin(job: Job) -> int:
+    """Start a job, and give its process."""
+    job.output.parent.mkdir(parents=True, exist_ok=True)
+    if job.alone or not FORKS:
+        write = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        return os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-m", "pytest", *job.arguments],
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(job.output), write, 0o644),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+        )
+    sys.stdout.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Of a fork beside NumPy's idle threads.
+        child = os.fork()
+    if not child:
+        _work(job.arguments, job.output)
+    return child
+
+
+def _work(arguments: Sequence[str], output: Path) -> None:
+    """Be the child: what ends it leaves as from a process of its own."""
+    with output.open("wb") as stream, Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+    sys.argv = ["pytest", *arguments]
+    sys.exit(pytest.main([*arguments]))
