@@ -4,7 +4,6 @@ import fcntl
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from edgec import toolchain
 from edgec.runtime import edgert
+from edgec.toolchain.process import compiler_path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "runtime" / "c"
@@ -93,7 +93,7 @@ def compile_vm(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], byte
     def make(text: str) -> bytes:
         source = folder / "module.mlir"
         source.write_text(text)
-        tool = Path(sys.executable).with_name("iree-compile")
+        tool = compiler_path()
         run(tool, "--compile-mode=vm", source, "-o", folder / "module.vmfb")
         return (folder / "module.vmfb").read_bytes()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edgec.toolchain.process import compiler_path
 from tests.c.conftest import BUILD, SOURCE, run
 
 HERE = Path(__file__).parent
@@ -85,7 +86,7 @@ def test_kernels_that_are_linked_in_run_without_loading_code(
     source = tmp_path / "wide.mlir"
     source.write_text(WIDE)
     run(
-        *(Path(sys.executable).with_name("iree-compile"), source, "-o", tmp_path / "wide.vmfb"),
+        *(compiler_path(), source, "-o", tmp_path / "wide.vmfb"),
         *("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"),
         *("--iree-llvmcpu-target-cpu=generic", "--iree-llvmcpu-link-embedded=false"),
         *("--iree-llvmcpu-link-static", "--iree-input-type=stablehlo"),

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from edgec.runtime import Device, DType, Signature
 from edgec.runtime.errors import DeviceMissing
+from edgec.toolchain.process import compiler_path
 
 CPU = (
     "--iree-hal-target-device=local",
@@ -51,7 +51,7 @@ def compile_mlir(tmp_path_factory: pytest.TempPathFactory) -> Compile:
             source = folder / f"{len(made)}.mlir"
             source.write_text(text)
             output = source.with_suffix(".vmfb")
-            tool = Path(sys.executable).with_name("iree-compile")
+            tool = compiler_path()
             command = [str(tool), str(source), *FLAGS[driver], *flags, "-o", str(output)]
             done = subprocess.run(command, capture_output=True, text=True, timeout=120)
             assert done.returncode == 0, done.stderr[:2000]

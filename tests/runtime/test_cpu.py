@@ -14,6 +14,7 @@ from edgec.runtime import Device, bench, devices, load
 from edgec.runtime.device import device_choices
 from edgec.runtime.errors import DeviceMissing, ModuleMismatch
 from edgec.runtime.lite import Interpreter
+from edgec.toolchain.process import compiler_path
 
 Make = Callable[..., Path]
 
@@ -32,7 +33,7 @@ def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("foreign")
     (folder / "double.mlir").write_text(DOUBLE)
     device = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=vmvx")
-    tool = Path(sys.executable).with_name("iree-compile")
+    tool = compiler_path()
     command = [tool, *device, folder / "double.mlir", "-o", folder / "double.vmfb"]
     subprocess.run(command, check=True, timeout=120)
     return folder / "double.vmfb"

@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 from edgec.runtime.errors import CompileError
-from edgec.toolchain.process import Finished, keep_log, run_compiler
+from edgec.toolchain.process import (
+    Finished,
+    compiler_path,
+    compiler_version,
+    keep_log,
+    run_compiler,
+)
 
 
 def python(code: str) -> list[str]:
@@ -134,3 +140,14 @@ def test_a_full_temporary_folder_is_said(tmp_path: Path, size: str) -> None:
     assert re.search(r"error: .*no space (is )?left", done.stderr, re.IGNORECASE)
     assert str(scratch) in done.stderr
     assert not (tmp_path / "x.vmfb").exists()
+
+
+def test_the_compiler_is_the_program_and_not_a_script_around_it():
+    assert compiler_path().read_bytes()[:2] != b"#!"
+    printed = subprocess.run([compiler_path(), "--version"], capture_output=True, text=True)
+    assert f"IREE compiler version {compiler_version()}" in printed.stdout
+
+
+def test_the_script_is_asked_where_its_program_is_elsewhere(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("IREE_TOOL_PATH", "/elsewhere")
+    assert compiler_path() == Path(sys.executable).with_name("iree-compile")

@@ -22,6 +22,7 @@ from iree.compiler import ir
 from jax import export, lax
 
 from edgec.toolchain.passes.legalise.dynamic_shapes import DynamicShapes
+from edgec.toolchain.process import compiler_path
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 SIZES = ({"b": 1, "s": 5, "t": 6}, {"b": 4, "s": 8, "t": 5})
@@ -397,7 +398,7 @@ def compiled(cases: Sequence[Case], device: str, path: Path) -> tuple[int, ...]:
         module.operation.write_bytecode(stream)
     source = path.with_suffix(".mlirbc")
     source.write_bytes(stream.getvalue())
-    compiler = Path(sys.executable).with_name("iree-compile")
+    compiler = compiler_path()
     done = subprocess.run(
         [compiler, source, "-o", path, "--iree-input-type=stablehlo", *FLAGS[device]],
         capture_output=True, text=True, check=False,

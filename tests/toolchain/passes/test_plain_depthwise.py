@@ -1,7 +1,6 @@
 """Depthwise convolutions that sum in a wider type compile, and are right."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ from iree.compiler import ir
 
 from edgec import runtime, toolchain
 from edgec.toolchain.passes.legalise.plain_depthwise import PlainDepthwise
+from edgec.toolchain.process import compiler_path
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 DEPTHWISE = """
@@ -35,7 +35,7 @@ def test_the_operands_get_the_type_of_the_result() -> None:
 
 
 def test_the_compiler_still_refuses_it_as_it_was() -> None:
-    compiler = Path(sys.executable).with_name("iree-compile")
+    compiler = compiler_path()
     found = subprocess.run(
         [compiler, "-", "--iree-input-type=stablehlo", "--compile-to=input"],
         input=of("f16", "f32"),

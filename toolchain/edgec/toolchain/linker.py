@@ -7,12 +7,12 @@ Arm, which has no instructions for divisions and roundings, they are linked in (
 Everything else stays an error.
 """
 
-import importlib.util
 import os
 import shlex
 from pathlib import Path
 
 from edgec.targets import Target
+from edgec.toolchain.process import package_tool
 
 __all__ = ["LIBRARY", "linker_flag", "write_linker"]
 
@@ -44,11 +44,9 @@ def write_linker(target: Target, module: Path) -> None:
     """Write the linker that `linker_flag` names, a script around the compiler's own."""
     if not linker_flag(target, module):
         return
-    found = importlib.util.find_spec("iree.compiler")
-    places = found.submodule_search_locations if found else None
-    if not places:
+    lld = package_tool("iree-lld")
+    if lld is None:
         return  # the compiler will be missed before its linker is
-    lld = Path(next(iter(places))) / "_mlir_libs" / "iree-lld"
     linker = _linker(module)
     if _flag(target) == _WASM:
         allowed = linker.with_suffix(".names")

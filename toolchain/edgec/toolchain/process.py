@@ -1,5 +1,6 @@
 """The one place where the compiler runs: a child process that is watched, logged and killed."""
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -17,11 +18,20 @@ import platformdirs
 
 from edgec.runtime.errors import CompileError, MissingExtra
 
-__all__ = ["Finished", "compiler_path", "compiler_version", "keep_log", "run_compiler"]
+__all__ = [
+    "Finished",
+    "compiler_path",
+    "compiler_version",
+    "keep_log",
+    "package_tool",
+    "run_compiler",
+]
 
 _POLL = 0.2
 _READ = 10.0
 _KEPT_LOGS = 30
+_TOOLS_VARIABLE = "IREE_TOOL_PATH"
+"""Where the package's script looks for its program first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +52,14 @@ class Finished:
 
 
 def compiler_path() -> Path:
-    """The `iree-compile` that belongs to this Python.
+    """The `iree-compile` that belongs to this Python: the program, not its script where it can be.
 
     Raises:
         MissingExtra: iree-base-compiler is not installed.
     """
+    inside = None if os.environ.get(_TOOLS_VARIABLE) else package_tool("iree-compile")
+    if inside is not None:
+        return inside
     beside = Path(sys.executable).with_name("iree-compile")
     found = str(beside) if beside.exists() else shutil.which("iree-compile")
     if not found:
@@ -54,6 +67,18 @@ def compiler_path() -> Path:
             "the compiler is not installed", hint="pip install 'iree-base-compiler==3.13.*'"
         )
     return Path(found)
+
+
+def package_tool(name: str) -> Path | None:
+    """A program in the compiler's package, which its script starts after a Python of its own."""
+    try:
+        spec = importlib.util.find_spec("iree.compiler")
+    except ModuleNotFoundError:  # not even iree
+        return None
+    folders = spec.submodule_search_locations if spec is not None else None
+    names = (name, f"{name}.exe")
+    paths = (Path(folder, "_mlir_libs", name) for folder in folders or () for name in names)
+    return next((path for path in paths if path.exists()), None)
 
 
 def compiler_version() -> str:
