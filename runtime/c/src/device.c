@@ -81,6 +81,8 @@ edgert_status edgert_device_create(const char *driver, const edgert_device_optio
 
 const char *edgert_device_name(const edgert_device *device) { return device->name; }
 
+uint64_t edgert_device_identity(const edgert_device *device) { return device->identity; }
+
 edgert_device *edgert_device_retain(edgert_device *device) { return edgert_retain(device); }
 void edgert_device_release(edgert_device *device) { edgert_release(device); }
 

@@ -23,6 +23,7 @@ struct edgert_device {
   edgert_object object;
   const edgert_driver *driver;
   const char *name; /* the driver's, unless it says better */
+  uint64_t identity; /* of what answers may depend on: kind, driver version, features; or 0 */
   edgert_log log;
   void *log_user;
   atomic_uint_least64_t sessions; /* so far: the number of the last */

@@ -32,7 +32,8 @@ static int json_next(edgert_json *self, edgert_json_scope *scope, char open, cha
     return 0;
   }
   if (scope->count++ && !json_take(self, ',')) return 0;
-  return !self->broken && edgert_json_peek(self) != 0;
+  if (edgert_json_peek(self) == 0) self->broken = 1;
+  return !self->broken;
 }
 
 int edgert_json_member(edgert_json *self, edgert_json_scope *scope, edgert_text *out_key) {

@@ -50,6 +50,7 @@ struct edgert_module {
   void *user;
   uint32_t check; /* as in the options */
   uint64_t max_bytes;
+  uint64_t checksums; /* of those in the file: another file has other ones; 0 where it has none */
   edgert_flatbuffer flatbuffer;
   const char *name;
   edgert_type *types;

@@ -34,6 +34,8 @@ const char *edgert_status_name(edgert_status status) {
       return "cancelled";
     case EDGERT_TIMED_OUT:
       return "timed out";
+    case EDGERT_WRONG_ANSWER:
+      return "wrong answer";
   }
   return "unknown status";
 }

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from edgec.runtime.comparison import (
         Comparison,
         GoldenResult,
-        Tolerance,
         check_golden,
         compare,
         compare_call,
@@ -32,7 +31,9 @@ if TYPE_CHECKING:
     from edgec.runtime.manifest import Manifest
     from edgec.runtime.module import Module, ModuleFacts, WeightsFacts, mark_checked
     from edgec.runtime.profiling import Dispatch, Profile, profile
+    from edgec.runtime.proving import Proof
     from edgec.runtime.signature import Argument, Dim, Quantization, Signature, TensorSpec
+    from edgec.runtime.tolerance import Tolerance
     from edgec.runtime.vmfb import Import
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "ModuleFacts",
     "Part",
     "Profile",
+    "Proof",
     "Quantization",
     "Signature",
     "SizeLedger",
@@ -98,11 +100,12 @@ _HOMES = {
     "ModuleFacts": "module",
     "Part": "ledger",
     "Profile": "profiling",
+    "Proof": "proving",
     "Quantization": "signature",
     "Signature": "signature",
     "SizeLedger": "ledger",
     "TensorSpec": "signature",
-    "Tolerance": "comparison",
+    "Tolerance": "tolerance",
     "WeightsFacts": "module",
     "aligned_empty": "host_memory",
     "bench": "benchmark",

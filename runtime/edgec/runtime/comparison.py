@@ -9,69 +9,22 @@ import numpy as np
 
 from edgec.runtime.device import Device
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import InputError, ModuleError, UsageError
+from edgec.runtime.errors import InputError, ModuleError
 from edgec.runtime.golden import Golden, GoldenCall
 from edgec.runtime.loaded import LoadedModule, load
 from edgec.runtime.module import Module
+from edgec.runtime.tolerance import Tolerance, root_mean_square, spread_of, widened
 
 __all__ = [
     "CallResult",
     "Comparison",
     "GoldenResult",
-    "Tolerance",
     "check_golden",
     "compare",
     "compare_call",
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tolerance:
-    """How far an answer may be off.
-
-    `|actual - expected| <= absolute + relative * |expected| + spread * S`, where S is how far the
-    expected values of the output lie apart: their standard deviation, and at least a tenth of
-    their root mean square. Where `spread` counts, all differences together (their root mean
-    square) may be a third of that.
-    """
-
-    absolute: float = 0.0
-    relative: float = 0.0
-    spread: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not (self.absolute >= 0 and self.relative >= 0 and self.spread >= 0):
-            raise UsageError(f"a tolerance cannot be negative: {self}")
-
-    @classmethod
-    def of(cls, dtype: DType) -> "Tolerance":
-        """The default for an element type: exact for integers and bool.
-
-        Floats get about ten times the error that another order of summation makes in a network of
-        some dozen layers, as a part of the output's own spread: a probability of 0.001 is not
-        right because it is near 0. 16-bit floats have 11 (f16) and 8 (bf16) significant bits.
-        """
-        return _DEFAULTS.get(dtype, cls())
-
-    def limits(self, expected: np.ndarray) -> tuple[float, float]:
-        """What a value of `expected` may be off by, and by what part of its size on top of that."""
-        if expected.dtype.kind in "biu" or not expected.size:
-            return self.absolute, self.relative
-        return self.absolute + self.spread * _spread(_wide(expected)), self.relative
-
-
-_SINGLE = Tolerance(relative=1e-5, spread=5e-4)
-_DOUBLE = Tolerance(relative=1e-9, spread=5e-8)
-_DEFAULTS = {
-    DType.F16: Tolerance(relative=5e-3, spread=2e-2),
-    DType.BF16: Tolerance(relative=4e-2, spread=1e-1),
-    DType.F32: _SINGLE,
-    DType.F64: _DOUBLE,
-    DType.C64: _SINGLE,
-    DType.C128: _DOUBLE,
-}
-_LEAST_SPREAD = 0.1
-"""Of the root mean square; and of 1 for an output of zeros, which has no size of its own."""
 _TOGETHER = 1 / 3
 _MANY = 16
 """So many values have a root mean square worth looking at."""
@@ -182,15 +135,15 @@ def compare(
 
 def _compare_elements(actual: np.ndarray, expected: np.ndarray, allowed: Tolerance) -> Comparison:
     exact = expected.dtype.kind in "biu" and actual.dtype.kind in "biu"
-    a, e = (actual, expected) if exact else (_wide(actual), _wide(expected))
+    a, e = (actual, expected) if exact else (widened(actual), widened(expected))
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         same = a == e
         if not exact:
             same |= np.isnan(a) & np.isnan(e)
         difference = np.where(same, 0.0, _distance(a, e))
-        size = np.abs(_wide(expected))
+        size = np.abs(widened(expected))
         relative = np.where(same, 0.0, difference / np.maximum(size, _TINY))
-        scale = 0.0 if exact else _spread(e)
+        scale = 0.0 if exact else spread_of(e)
         limit = allowed.absolute + allowed.relative * size + allowed.spread * scale
         # How far outside, in units of the limit; whatever is not finite on one side only is worst.
         excess = np.where(same, 0.0, difference / np.maximum(limit, _TINY))
@@ -201,10 +154,10 @@ def _compare_elements(actual: np.ndarray, expected: np.ndarray, allowed: Toleran
     at = tuple(int(i) for i in np.unravel_index(int(np.argmax(excess)), expected.shape))
     count = int(wrong.sum())
     problem = ""
-    together = _rms(difference[finite])
+    together = root_mean_square(difference[finite])
     error = together / scale if scale else 0.0
     if not count and allowed.spread and expected.size >= _MANY:
-        most = _rms(limit[finite]) * _TOGETHER
+        most = root_mean_square(limit[finite]) * _TOGETHER
         if together > most:
             problem = (
                 f"the values are off by {error:.1e} of their spread in the root mean square, "
@@ -231,27 +184,7 @@ def _compare_elements(actual: np.ndarray, expected: np.ndarray, allowed: Toleran
     )
 
 
-def _spread(expected: np.ndarray) -> float:
-    """How far the finite values of an array lie apart."""
-    values = expected[np.isfinite(expected)]
-    size = _rms(values)
-    if not size:
-        return _LEAST_SPREAD
-    return max(_rms(values - values.mean()), _LEAST_SPREAD * size)
-
-
-def _rms(values: np.ndarray) -> float:
-    """The root mean square, of numbers of any size."""
-    sizes = np.abs(values)
-    most = float(sizes.max(initial=0.0))
-    return most * float(np.sqrt(np.mean((sizes / most) ** 2))) if most else 0.0
-
-
 _TINY = float(np.finfo(np.float64).tiny)
-
-
-def _wide(array: np.ndarray) -> np.ndarray:
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def _distance(a: np.ndarray, e: np.ndarray) -> np.ndarray:

@@ -29,6 +29,7 @@ class Device:
         runs: whose modules it runs: `vulkan` for `edgert://vulkan`, else the driver.
         name: what the driver calls it.
         runtime: the runtime behind it and its version, such as `edgert 0.1.0`.
+        identity: of device and driver version, where the runtime tells.
         backend: the runtime behind it.
         hal: IREE's `HalDevice`, for use with `iree.runtime`; None with edgert.
         native_uri: what IREE's own tools (`iree-run-module --device=`) call it; empty with edgert.
@@ -44,6 +45,7 @@ class Device:
         self.runs = opened.runs or driver
         self.name = opened.name
         self.runtime = opened.runtime
+        self.identity = opened.identity
         self.backend = opened.backend
         self.hal: Any = getattr(opened.backend, "hal", None)
         self.native_uri = opened.native_uri

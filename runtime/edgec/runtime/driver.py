@@ -54,6 +54,8 @@ class Opened:
         native_uri: its URI for IREE's own tools; empty where they do not know it.
         native_flags: the flags with which IREE's own tools treat it as edgec does.
         runs: the driver that modules for it name; empty: the one that opened it.
+        identity: of device and driver version, where the runtime tells; what was found out on one
+            says nothing of another.
     """
 
     backend: Backend
@@ -62,6 +64,7 @@ class Opened:
     native_uri: str = ""
     native_flags: tuple[str, ...] = ()
     runs: str = ""
+    identity: str = ""
 
 
 class Driver(Protocol):

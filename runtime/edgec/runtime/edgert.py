@@ -125,6 +125,11 @@ class EdgertDevice(_Handle):
         return str(self.library.device_name(self.pointer).decode(errors="replace"))
 
     @property
+    def identity(self) -> int:
+        """A number for the device, its driver's version and its features."""
+        return int(self.library.device_identity(self.pointer))
+
+    @property
     def maps_memory(self) -> bool:
         """Whether it computes in the host's memory."""
         return self.driver != "vulkan"
@@ -404,6 +409,27 @@ class EdgertSession(_Handle):
         current, peak = ctypes.c_uint64(), ctypes.c_uint64()
         self.library.session_memory(self.pointer, ctypes.byref(current), ctypes.byref(peak))
         return current.value, peak.value
+
+    def prove(self, verdicts: Path | str | None = None) -> None:
+        """Make the golden calls that the module brings, and compare; state stays as it is.
+
+        Args:
+            verdicts: a file that keeps what came of it, so that it is done once for a module, a
+                device and a driver's version.
+
+        Raises:
+            WrongAnswer: an answer is off; it says which, and by how much.
+            ModuleError: the module brings no golden calls, damaged ones, or does not run.
+        """
+        error = Error()
+        path = None if verdicts is None else os.fsencode(verdicts)
+        status = self.library.session_prove(self.pointer, path, ctypes.byref(error))
+        self.library.check(status, error, ModuleError)
+
+    @property
+    def identity(self) -> int:
+        """A number for the module, the device and its driver's version."""
+        return int(self.library.session_identity(self.pointer))
 
     def run(self, function: str, arguments: Sequence[EdgertTensor]) -> list[Result]:
         """Call a function on tensors; its results as they are.

@@ -57,7 +57,12 @@ class EdgertDriver:
         if kind in ("", "cpu") and not number:
             cpu = EdgertDevice("cpu", threads=threads or 0)
             backend = EdgertBackend(device=cpu, uri=uri)
-            return Opened(backend=backend, name=_named(threads), runtime=_RUNTIME)
+            return Opened(
+                backend=backend,
+                name=_named(threads),
+                runtime=_RUNTIME,
+                identity=f"{cpu.identity:016x}",
+            )
         if kind != "vulkan" or not (number or "0").isdecimal():
             raise DeviceMissing(f"{uri} is not here", hint=f"use {_CPU} or {_GPU}")
         if threads is not None:
@@ -71,6 +76,7 @@ class EdgertDriver:
             name=gpu.name,
             runtime=_RUNTIME,
             runs="vulkan",
+            identity=f"{gpu.identity:016x}",
         )
 
 

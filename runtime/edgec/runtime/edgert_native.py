@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from edgec.runtime.edgert_library import EDGERT_VARIABLE, find_library
-from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, ModuleError, ModuleMismatch
+from edgec.runtime.errors import (
+    DeviceError,
+    DeviceMissing,
+    EdgecError,
+    ModuleError,
+    ModuleMismatch,
+    WrongAnswer,
+)
 
 __all__ = [
     "DONE",
@@ -34,7 +41,7 @@ _ABI = 1
 # Kinds of values as edgert.h numbers them.
 TENSOR, I32, I64, F32, F64 = 1, 2, 3, 4, 5
 # Kinds of failure that ask for a step of their own, as edgert.h numbers them.
-_OUT_OF_MEMORY, _UNSUPPORTED = -1, -5
+_OUT_OF_MEMORY, _UNSUPPORTED, _WRONG_ANSWER = -1, -5, -13
 _MAX_RANK = 16
 
 
@@ -146,6 +153,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "device_create": (_STATUS, (ctypes.c_char_p, _POINTER, _OUT, _ERROR)),
     "device_release": (None, (_POINTER,)),
     "device_name": (ctypes.c_char_p, (_POINTER,)),
+    "device_identity": (ctypes.c_uint64, (_POINTER,)),
     "driver_name": (ctypes.c_char_p, (_SIZE,)),
     "driver_device": (
         _STATUS,
@@ -183,6 +191,8 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "session_create": (_STATUS, (_POINTER, _POINTER, _POINTER, _OUT, _ERROR)),
     "session_release": (None, (_POINTER,)),
     "session_interrupt": (None, (_POINTER,)),
+    "session_identity": (ctypes.c_uint64, (_POINTER,)),
+    "session_prove": (_STATUS, (_POINTER, ctypes.c_char_p, _ERROR)),
     "session_memory": (None, (_POINTER, *[ctypes.POINTER(ctypes.c_uint64)] * 2)),
     "session_call": (
         _STATUS,
@@ -242,6 +252,8 @@ class Library:
             raise DeviceError(text, hint="free memory on the device, or use a smaller batch")
         if status == _UNSUPPORTED and kind is ModuleError:
             raise ModuleMismatch(text, hint="compile the program for this device (--target)")
+        if status == _WRONG_ANSWER:
+            raise WrongAnswer(text, hint="use another variant of the module, or another device")
         raise kind(text)
 
 

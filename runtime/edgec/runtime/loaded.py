@@ -22,10 +22,13 @@ from edgec.runtime.errors import (
     InputError,
     ModuleError,
     ModuleMismatch,
+    WrongAnswer,
 )
 from edgec.runtime.fitness import check_fits, default_device
 from edgec.runtime.module import GET_STATE, SET_STATE, Module
 from edgec.runtime.parameters import WeightsFile, weights_path
+from edgec.runtime.proving import Proof
+from edgec.runtime.proving import prove as prove_loaded
 from edgec.runtime.signature import Signature, TensorSpec
 
 __all__ = ["Function", "LoadedModule", "load"]
@@ -38,6 +41,8 @@ def load(
     *,
     device: str | Device | None = None,
     weights: Path | str | None = None,
+    prove: bool = False,
+    verdicts: Path | str | None = None,
 ) -> "LoadedModule":
     """Load a module onto a device.
 
@@ -51,18 +56,55 @@ def load(
         device: a URI or a device; without it the one that the module was compiled for.
         weights: the weights file, for modules that keep theirs outside; without it the file that
             the module names, beside it.
+        prove: make the golden calls that the module brings, here and now (`LoadedModule.prove`);
+            of a package, a variant that fails is passed over for the next one.
+        verdicts: a file that keeps what came of that, by module, device and driver version.
 
     Raises:
+        WrongAnswer: the module does not prove itself.
         FileError: a file cannot be read.
         ModuleError: the module is damaged.
         ModuleMismatch: it was made for another device, CPU or version.
         DeviceMissing: the device is not here.
     """
     if not isinstance(path, Module) and _is_package(path):
-        from edgec.runtime.manifest import first_that_fits
-
-        path, device = first_that_fits(Path(path), device)
+        return _load_variant(Path(path), device, weights, prove=prove, verdicts=verdicts)
     module = path if isinstance(path, Module) else Module.read(path)
+    loaded = _load_module(module, device, weights)
+    if prove:
+        loaded.prove(verdicts)
+    return loaded
+
+
+def _load_variant(
+    path: Path,
+    device: str | Device | None,
+    weights: Path | str | None,
+    *,
+    prove: bool,
+    verdicts: Path | str | None,
+) -> "LoadedModule":
+    """The first variant of a package that runs here and, if asked, proves itself."""
+    from edgec.runtime.manifest import none_fits, variants_that_fit
+
+    refused: list[str] = []
+    for variant, module, wanted in variants_that_fit(path, device, refused):
+        loaded = _load_module(module, wanted, weights)
+        try:
+            if prove:
+                loaded.prove(verdicts)
+        except (WrongAnswer, DeviceError) as error:
+            loaded.close()
+            refused.append(f"{variant.target}: {error.what}")
+            _LOG.warning("%s is passed over: %s", variant.target, error.what)
+        else:
+            return loaded
+    raise none_fits(path, refused)
+
+
+def _load_module(
+    module: Module, device: str | Device | None, weights: Path | str | None
+) -> "LoadedModule":
     file = weights_path(module, weights)
     mapped = None if file is None else WeightsFile.open(file)
     wanted = default_device(module) if device is None else device
@@ -304,6 +346,23 @@ class LoadedModule:
         getter, setter = self._states
         current = getter.call_flat([]) if len(values) < len(names) else (None,) * len(names)
         setter.call_flat([values.get(name, old) for name, old in zip(names, current, strict=True)])
+
+    def prove(self, verdicts: Path | str | None = None) -> Proof:
+        """Make the golden calls that the module brings on this device, and compare the answers.
+
+        State is fresh before and after.
+
+        Args:
+            verdicts: a file to keep what came of it in, by module, device and driver version: one
+                call after an update of any of them, and none else.
+
+        Raises:
+            WrongAnswer: an answer is off; it says which, and by how much.
+            ModuleError: the module brings no golden calls, or damaged ones.
+            FileError: the file of verdicts cannot be read or written.
+            DeviceError: the device failed.
+        """
+        return prove_loaded(self, verdicts)
 
     def close(self) -> None:
         """Let go of the module; arrays it gave stay valid, calls raise. Closing twice is fine."""

@@ -6,7 +6,7 @@ where none does, says for each why not.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -72,7 +72,7 @@ class Needs:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedFile:
-    """A file of weights that the variants of a package share.
+    """A file of a package: the weights that its variants share, or a variant's own.
 
     Attributes:
         file: where it is, relative to the manifest, with `/`; in the folder of the modules.
@@ -83,6 +83,9 @@ class SharedFile:
     file: str
     sha256: str
     size: int
+
+    def __post_init__(self) -> None:
+        _refuse_outside(self.file)
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
@@ -95,40 +98,24 @@ class SharedFile:
         Raises:
             ModuleError: the file lies outside the package.
         """
-        return cls(
-            file=_inside(str(value["file"])),
-            sha256=str(value["sha256"]),
-            size=int(value["size"]),
-        )
+        return cls(file=str(value["file"]), sha256=str(value["sha256"]), size=int(value["size"]))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Variant:
+class Variant(SharedFile):
     """One module of a package.
 
     Attributes:
-        file: where it is, relative to the manifest, with `/`.
         target: the target it was compiled for.
-        sha256: of the file, in hexadecimal.
-        size: bytes of the file.
         needs: what a machine must have.
     """
 
-    file: str
     target: str
-    sha256: str
-    size: int
     needs: Needs
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
-        return {
-            "file": self.file,
-            "target": self.target,
-            "sha256": self.sha256,
-            "size": self.size,
-            "needs": self.needs.to_json(),
-        }
+        return {**super().to_json(), "target": self.target, "needs": self.needs.to_json()}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "Variant":
@@ -138,10 +125,8 @@ class Variant:
             ModuleError: the file lies outside the package.
         """
         return cls(
-            file=_inside(str(value["file"])),
+            **vars(SharedFile.from_json(value)),
             target=str(value["target"]),
-            sha256=str(value["sha256"]),
-            size=int(value["size"]),
             needs=Needs.from_json(value["needs"]),
         )
 
@@ -228,18 +213,13 @@ def variant_of(module: Module, file: str) -> Variant:
     Raises:
         FileError: the module cannot be read.
     """
-    data = read_bytes(module.path)
     return Variant(
-        file=file,
-        target=module.facts.target,
-        sha256=hashlib.sha256(data).hexdigest(),
-        size=len(data),
-        needs=needs_of(module),
+        **vars(shared_file(module.path, file)), target=module.facts.target, needs=needs_of(module)
     )
 
 
 def shared_file(path: Path, file: str) -> SharedFile:
-    """How a manifest lists a weights file that lies at `file` in the package.
+    """How a manifest lists a file that lies at `file` in the package.
 
     Raises:
         FileError: it cannot be read.
@@ -273,21 +253,22 @@ def needs_of(module: Module) -> Needs:
     )
 
 
-def first_that_fits(path: Path, device: str | Device | None = None) -> tuple[Module, str | Device]:
-    """The first variant of a package that runs here, and the device, or its URI, to run it on.
+def variants_that_fit(
+    path: Path, device: str | Device | None, refused: list[str]
+) -> Iterator[tuple[Variant, Module, str | Device]]:
+    """The variants of a package that run here, best first, each with where to run it.
 
     Args:
         path: a manifest, or the folder that holds it.
         device: a URI or a device; without it each variant's own is tried.
+        refused: of each variant that does not fit, why not, is added here as it is met.
 
     Raises:
         FileError: the package cannot be read.
-        ModuleError: the manifest or the variant chosen is damaged.
-        ModuleMismatch: no variant fits; the message says of each why not.
+        ModuleError: the manifest or the variant is damaged.
     """
     manifest = Manifest.read(path)
     folder = path if path.is_dir() else path.parent
-    refused: list[str] = []
     for variant in manifest.variants:
         module = Module.read(folder / variant.file)
         wanted = default_device(module) if device is None else device
@@ -298,8 +279,12 @@ def first_that_fits(path: Path, device: str | Device | None = None) -> tuple[Mod
             continue
         _check_whole(variant, module.path)
         _check_weights(manifest.weights, folder)
-        return module, wanted
-    raise ModuleMismatch(
+        yield variant, module, wanted
+
+
+def none_fits(path: Path, refused: Sequence[str]) -> ModuleMismatch:
+    """The error where no variant of a package is left, which says of each why not."""
+    return ModuleMismatch(
         f"{path} has no variant for this machine: {'; '.join(refused) or 'it is empty'}",
         hint="make the package again with a --target for this machine",
     )
@@ -345,16 +330,15 @@ def _check_weights(weights: SharedFile | None, folder: Path) -> None:
         )
 
 
-def _inside(file: str) -> str:
-    """The path of a file of the package.
+def _refuse_outside(file: str) -> None:
+    """Refuse the path of a file outside the package.
 
     Raises:
-        ModuleError: it lies outside.
+        ModuleError: it lies there.
     """
     path = PurePosixPath(file)
     if path.is_absolute() or ".." in path.parts or "\\" in file:
         raise ModuleError(f"the manifest names a file outside the package: {file}")
-    return file
 
 
 def _check_whole(variant: Variant, path: Path) -> None:

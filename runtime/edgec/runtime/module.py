@@ -1,5 +1,6 @@
 """A `.vmfb` file to what is known of it before it runs: signatures, facts, sizes, imports."""
 
+import hashlib
 import json
 import mmap
 import os
@@ -23,6 +24,7 @@ __all__ = [
     "CHECK_ATTRIBUTE",
     "CHECK_WIDTH",
     "GET_STATE",
+    "GOLDEN_ATTRIBUTE",
     "MODULE_ATTRIBUTE",
     "SET_STATE",
     "SIGNATURE_ATTRIBUTE",
@@ -40,6 +42,9 @@ MODULE_ATTRIBUTE = "edgec.module"
 
 CHECK_ATTRIBUTE = "edgec.check"
 """On the first public function: whether the module proved itself, in a field of fixed width."""
+
+GOLDEN_ATTRIBUTE = "edgec.golden"
+"""On the first public function: golden calls as `seeded_calls` has them, where there are some."""
 
 CHECK_WIDTH = 64
 """Bytes of the check field, padded with spaces."""
@@ -139,6 +144,8 @@ class Module:
         formats: the executable formats in it (`embedded-elf-x86_64`, `vulkan-spirv-fb`).
         code_features: the CPU features that the compiler was allowed to use, as LLVM spells them.
         bytecode_version: major and minor.
+        digest: of the file's checksums, or where it has none of its bytes.
+        golden: the golden calls in it, as `seeded_calls` reads them; empty where there are none.
     """
 
     path: Path
@@ -151,6 +158,8 @@ class Module:
     formats: tuple[str, ...]
     code_features: tuple[str, ...]
     bytecode_version: tuple[int, int]
+    digest: str
+    golden: str = ""
 
     def __repr__(self) -> str:
         functions = ", ".join(map(str, self.signatures.values()))
@@ -166,10 +175,11 @@ class Module:
         """
         path = Path(path)
         with _mapped(path) as data:
-            return cls._from(path, parse(data, str(path)))
+            file = parse(data, str(path))
+            return cls._from(path, file, _digest(file, data))
 
     @classmethod
-    def _from(cls, path: Path, file: Vmfb) -> "Module":
+    def _from(cls, path: Path, file: Vmfb, digest: str) -> "Module":
         signatures: dict[str, Signature] = {}
         refused: dict[str, str] = {}
         for export in file.exports:
@@ -192,6 +202,8 @@ class Module:
             formats=_formats(file),
             code_features=_code_features(file),
             bytecode_version=file.bytecode_version,
+            digest=digest,
+            golden=_attribute(file, GOLDEN_ATTRIBUTE),
         )
 
 
@@ -245,6 +257,19 @@ def _mapped(path: Path) -> Iterator[memoryview]:
         raise FileError(f"cannot read {path}: {error.strerror}") from error
 
 
+def _digest(file: Vmfb, data: memoryview) -> str:
+    """What another file would have otherwise; checksums were compared when it was read."""
+    if not file.archive:
+        return hashlib.sha256(data).hexdigest()
+    sums = [bytes(data[at : at + 4]).hex() for e in file.archive for at in e.checksum_offsets]
+    return hashlib.sha256(repr((file.size, sums)).encode()).hexdigest()
+
+
+def _attribute(file: Vmfb, key: str) -> str:
+    """What the first function that says something under this key says."""
+    return next((e.attributes[key] for e in file.exports if key in e.attributes), "")
+
+
 def _signature(export: Export) -> Signature:
     text = export.attributes.get(SIGNATURE_ATTRIBUTE)
     if text is not None:
@@ -269,14 +294,9 @@ def _code_features(file: Vmfb) -> tuple[str, ...]:
 
 
 def _facts(path: Path, file: Vmfb) -> ModuleFacts:
-    texts = [
-        e.attributes[MODULE_ATTRIBUTE] for e in file.exports if MODULE_ATTRIBUTE in e.attributes
-    ]
-    checks = [
-        e.attributes[CHECK_ATTRIBUTE] for e in file.exports if CHECK_ATTRIBUTE in e.attributes
-    ]
-    check = checks[0].strip() if checks else _UNCHECKED
-    if not texts:
+    text = _attribute(file, MODULE_ATTRIBUTE)
+    check = _attribute(file, CHECK_ATTRIBUTE).strip() or _UNCHECKED
+    if not text:
         drivers = [d for f in _formats(file) for p, d in _DRIVERS.items() if f.startswith(p)]
         return ModuleFacts(
             target="",
@@ -287,7 +307,7 @@ def _facts(path: Path, file: Vmfb) -> ModuleFacts:
             check=check,
         )
     try:
-        value = json.loads(texts[0])
+        value = json.loads(text)
         weights = value.get("weights")
         kernels = value.get("kernels")
         return ModuleFacts(

@@ -100,6 +100,12 @@ export class Session {
     return found;
   }
 
+  /** The golden calls that the module brings, as text; undefined where there are none. */
+  get golden() {
+    const text = this.#c.edgert_module_attribute(this.#module, NONE, this.#put('edgec.golden'));
+    return text ? this.#text(text) : undefined;
+  }
+
   /** Call a function with `{ dtype, shape, data }` for each input; the same for each output. */
   call(index, inputs, outputs) {
     if (this.#broken) throw new EdgeError('DEVICE_FAILED', DAMAGED);

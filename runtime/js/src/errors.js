@@ -3,7 +3,8 @@
 /** edgert's statuses by their number, from -1 down. */
 const STATUSES = [
   'OUT_OF_MEMORY', 'INVALID_ARGUMENT', 'NOT_FOUND', 'DAMAGED', 'UNSUPPORTED',
-  'PROGRAM_FAILED', 'OUT_OF_RANGE', 'IO', 'DEVICE_FAILED', 'LIMIT',
+  'PROGRAM_FAILED', 'OUT_OF_RANGE', 'IO', 'DEVICE_FAILED', 'LIMIT', 'CANCELLED', 'TIMED_OUT',
+  'WRONG_ANSWER',
 ];
 
 export class EdgeError extends Error {

@@ -58,9 +58,30 @@ export interface ModelBase {
   readonly threads: number;
   /** Bytes of WebAssembly memory in use. */
   memory(): Promise<number>;
+  /**
+   * Make the golden calls that the module brings here, and compare; fails with `WRONG_ANSWER`. State
+   * stays as it is. A `store` keeps what came of it by module (one with an `integrity`) and engine.
+   */
+  prove(options?: ProveOptions): Promise<Proof>;
   /** Give all memory back; calls that wait fail. Without it the garbage collector will. */
   close(): void;
   readonly closed: boolean;
+}
+
+export interface ProveOptions {
+  readonly store?: {
+    get(key: string): string | null | undefined | Promise<string | null | undefined>;
+    set(key: string, value: string): void | Promise<void>;
+  };
+}
+
+/** What a module that gave right answers proved; `share` is how much of what rounding may do was needed. */
+export interface Proof {
+  readonly kept: boolean;
+  readonly calls?: number;
+  readonly outputs?: number;
+  readonly share?: number;
+  readonly source?: string;
 }
 
 /** A loaded module with its functions: `await model.main({ image })`. */
@@ -103,6 +124,8 @@ export interface LoadOptions {
    * Who names a number gets an error where so many cannot be started.
    */
   readonly threads?: number;
+  /** Prove the module before it is given; of several variants, one that fails is passed over. */
+  readonly prove?: boolean | ProveOptions;
   /** Told of the download, often. */
   readonly progress?: (state: Progress) => void;
   /**
@@ -146,7 +169,7 @@ export function features(): Set<string>;
 export type ErrorCode =
   | 'OUT_OF_MEMORY' | 'INVALID_ARGUMENT' | 'NOT_FOUND' | 'DAMAGED' | 'UNSUPPORTED'
   | 'PROGRAM_FAILED' | 'OUT_OF_RANGE' | 'IO' | 'DEVICE_FAILED' | 'LIMIT'
-  | 'DOWNLOAD' | 'INTEGRITY' | 'CLOSED';
+  | 'CANCELLED' | 'TIMED_OUT' | 'WRONG_ANSWER' | 'DOWNLOAD' | 'INTEGRITY' | 'CLOSED';
 
 /** What goes wrong, with a sentence that says what and a code to tell the causes apart. */
 export class EdgeError extends Error {

@@ -1,17 +1,23 @@
 // Functions of a module as functions of JavaScript, wherever it runs.
 import { EdgeError } from './errors.js';
 import { Session } from './edgert.js';
+import { prove, read } from './prove.js';
 import { fromTensor, toTensor } from './tensors.js';
 import { threadCount } from './threads.js';
 import { forgotten } from './workers.js';
 
 /** What a model has of its own; functions by these names are called through `functions`. */
-const OWN = ['constructor', 'functions', 'call', 'close', 'closed', 'variant', 'threads', 'memory', 'then'];
+const OWN = ['constructor', 'functions', 'call', 'close', 'closed', 'variant', 'threads', 'memory', 'prove', 'then'];
+
+const RIGHT = 'right';
+
+/** What computes: another version may compute otherwise. */
+const agent = () => globalThis.navigator?.userAgent ?? globalThis.process?.version;
 
 export class Model {
   #backend;
 
-  /** A `backend` has `functions`, `variant`, `threads`, `call(index, inputs)`, `memory()` and `close()`. */
+  /** A `backend` has `functions`, `variant`, `threads`, `call(index, inputs)`, `memory()`, `prove()` and `close()`. */
   constructor(backend) {
     this.#backend = backend;
     this.variant = backend.variant;
@@ -48,6 +54,27 @@ export class Model {
   /** Bytes of WebAssembly memory in use. */
   async memory() {
     return this.#open().memory();
+  }
+
+  /**
+   * Make the golden calls that the module brings here, and compare; fails with `WRONG_ANSWER`. `store`
+   * has `get(key)` and `set(key, value)`, of strings, for what came of it.
+   */
+  async prove({ store } = {}) {
+    const backend = this.#open();
+    const key = store && backend.identity && `edgec-proof ${backend.identity} ${backend.threads} ${agent()}`;
+    const found = key ? await store.get(key) : undefined;
+    if (found === RIGHT) return { kept: true };
+    if (found) throw new EdgeError('WRONG_ANSWER', `${found} (found before)`);
+    const keep = (said) => (key ? store.set(key, said) : undefined);
+    try {
+      const proof = await backend.prove();
+      await keep(RIGHT);
+      return { ...proof, kept: false };
+    } catch (error) {
+      if (error.code === 'WRONG_ANSWER') await keep(error.message);
+      throw error;
+    }
   }
 
   #open() {
@@ -95,9 +122,10 @@ function positions(name, inputs, given) {
 }
 
 /** A module that runs where it was loaded; nothing else runs there meanwhile. */
-export async function local(files, variant, options) {
+export async function local(files, { name: variant, integrity: identity }, options) {
   let session = await open(files, options);
-  const { functions, threads, stop } = session;
+  const { functions, threads, stop, golden } = session;
+  const fresh = golden && isStateful(golden) ? again(files, options) : undefined;
   const outputs = new Map(functions.map((signature) => [signature.index, signature.outputs]));
   const backend = {
     functions,
@@ -109,6 +137,19 @@ export async function local(files, variant, options) {
     async memory() {
       return session.memory;
     },
+    identity,
+    async prove() {
+      if (!golden) throw new EdgeError('NOT_FOUND', 'the module brings no golden calls: package it again');
+      const proved = fresh ? await fresh() : session;
+      try {
+        return await prove(read(golden), (name, inputs) => {
+          const called = functions.find((signature) => signature.name === name);
+          return { outputs: called.outputs, results: proved.call(called.index, inputs, called.outputs) };
+        });
+      } finally {
+        if (fresh) proved.stop();
+      }
+    },
     close() {
       session = undefined; // and with it the instance, its memory and its kernels
       forgotten.unregister(backend);
@@ -117,6 +158,18 @@ export async function local(files, variant, options) {
   };
   forgotten.register(backend, stop, backend);
   return backend;
+}
+
+/** Opens the same once more; keeps the files. */
+const again = (files, options) => () => open(files, options);
+
+/** Damaged texts are refused when they are needed. */
+function isStateful(golden) {
+  try {
+    return read(golden).state === 1;
+  } catch {
+    return false;
+  }
 }
 
 /** With as many threads as were asked for; who did not ask gets one where more cannot be had. */

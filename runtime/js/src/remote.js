@@ -51,6 +51,8 @@ export async function remote(variant, { progress, signal, ...options }) {
       variant: variant.name,
       call: (index, inputs) => ask('call', { index, inputs }, backend),
       memory: () => ask('memory', {}, backend),
+      identity: variant.integrity,
+      prove: () => ask('prove', {}, backend),
       close() {
         forgotten.unregister(backend);
         stop();

@@ -73,16 +73,17 @@ function fromManifest(bytes, url) {
   }));
 }
 
-/** The first variant that runs here. */
-export function choose(variants, have = features()) {
-  const reasons = [];
+export const nameOf = (variant) => variant.name ?? variant.url ?? 'the module';
+
+/** The variants that run here, best first; why others do not is added to `refused` as they come. */
+export function* choices(variants, refused, have = features()) {
   for (const variant of variants) {
-    const name = variant.name ?? variant.url ?? 'the module';
     const missing = (variant.needs ?? []).filter((feature) => !have.has(feature));
-    if ((variant.device ?? 'wasm') !== 'wasm') reasons.push(`${name} is for ${variant.device}`);
-    else if (missing.length) reasons.push(`${name} needs ${missing.join(', ')}`);
-    else return variant;
+    if ((variant.device ?? 'wasm') !== 'wasm') refused.push(`${nameOf(variant)} is for ${variant.device}`);
+    else if (missing.length) refused.push(`${nameOf(variant)} needs ${missing.join(', ')}`);
+    else yield variant;
   }
-  throw new EdgeError('UNSUPPORTED',
-    `no variant of the module runs here: ${reasons.join('; ') || 'there is none'}`);
 }
+
+export const noneRuns = (refused) => new EdgeError('UNSUPPORTED',
+  `no variant of the module runs here: ${refused.join('; ') || 'there is none'}`);

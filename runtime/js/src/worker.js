@@ -9,11 +9,12 @@ const actions = {
   async load({ variant, options }) {
     const progress = options.progress ? (state) => post({ progress: state }) : undefined;
     const files = await fetchVariant(variant, { ...options, progress });
-    model = await local(files, variant.name, options);
+    model = await local(files, variant, options);
     return { functions: model.functions, threads: model.threads };
   },
   call: ({ index, inputs }) => model.call(index, inputs),
   memory: () => model.memory(),
+  prove: () => model.prove(),
 };
 
 async function answer({ id, action, ...words }) {

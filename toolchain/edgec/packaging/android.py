@@ -7,7 +7,7 @@ from edgec.packaging.edgert_sources import write_edgert
 from edgec.packaging.java import java_binding, kotlin_binding, kotlin_example
 from edgec.packaging.names import pascal
 from edgec.packaging.plan import Plan
-from edgec.packaging.selftest import write_self_test
+from edgec.packaging.selftest import FOLDER, proves_itself
 from edgec.packaging.templates import render
 from edgec.runtime.manifest import MANIFEST
 from edgec.toolchain.sources import runtime_sources
@@ -44,7 +44,8 @@ def build(plan: Plan) -> None:
         ("EdgeAssets.java", "src/main/java/dev/edgec/android/EdgeAssets.java"),
     ):
         plan.write(path, render(f"android/{template}", values))
-    write_self_test(plan)
+    if proves_itself(plan):
+        plan.write(f"{FOLDER}/SelfTest.java", render("android/SelfTest.java", values))
     home = f"src/main/java/dev/edgec/models/{plan.name}"
     plan.write(f"{home}/{values['Type']}.java", java_binding(values, functions))
     plan.write(

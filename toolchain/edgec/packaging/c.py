@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from edgec.packaging.bindings import BoundFunction, BoundTensor, bind
-from edgec.packaging.c_selftest import write_c_self_test
 from edgec.packaging.c_types import C_TYPES
 from edgec.packaging.edgert_sources import write_edgert
 from edgec.packaging.examples import example_values
 from edgec.packaging.linked import own_symbol
 from edgec.packaging.plan import Plan
-from edgec.packaging.selftest import write_self_test
+from edgec.packaging.selftest import proves_itself, write_c_self_test
 from edgec.packaging.templates import render
 from edgec.runtime import Dim, DType
 
@@ -47,7 +46,7 @@ _SELF_TEST = """\
   add_test(NAME {name}_selftest COMMAND {name}_selftest
     WORKING_DIRECTORY ${{CMAKE_CURRENT_SOURCE_DIR}})
 """
-_TAKEN = ("open", "close", "variant", "size")
+_TAKEN = ("open", "open_proved", "prove", "close", "variant", "size")
 
 
 def build(plan: Plan) -> None:
@@ -72,20 +71,19 @@ def build(plan: Plan) -> None:
         render("c/modules.S", values | {"modules": "modules/", "modules_in": _embedded(plan)}),
     )
     plan.write("main.c", _main(plan, functions[0], values))
-    calls = write_self_test(plan)
-    if calls:
-        opening = f"{name}_open(NULL, &model, &error)"
-        write_c_self_test(plan, functions, calls, opening=opening, default="")
-    test = _SELF_TEST.format(name=name) if calls else ""
+    is_proved = proves_itself(plan)
+    if is_proved:
+        write_c_self_test(plan, opening=f"{name}_open(NULL, &model, &error)")
+    test = _SELF_TEST.format(name=name) if is_proved else ""
     plan.write("CMakeLists.txt", render("c/CMakeLists.txt", values | _cmake(plan) | {"test": test}))
     words = {
         "functions": ", ".join(f"`{name}_{f.name}`" for f in functions),
         "code": "The kernels are linked in: no code is loaded at run time."
         if symbols
         else "The modules are embedded; their machine code is loaded at run time.",
-        "test": f"\n- `build/{name}_selftest` makes the calls of the model's own framework and "
-        "compares (`ctest --test-dir build`)."
-        if calls
+        "test": f"\n- `{name}_open_proved` takes the first that computes rightly on this machine; "
+        f"`build/{name}_selftest` (`ctest --test-dir build`) says whether one does."
+        if is_proved
         else "",
     }
     plan.write("README.md", render("c/README.md", values | words))

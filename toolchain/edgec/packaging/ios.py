@@ -9,12 +9,11 @@ from pathlib import Path
 
 from edgec.packaging.apple_archive import framework_plist, static_library
 from edgec.packaging.c import bind_c, c_values, code, header, weights_code
-from edgec.packaging.c_selftest import write_c_self_test
 from edgec.packaging.edgert_sources import write_edgert
 from edgec.packaging.linked import own_symbol
 from edgec.packaging.names import pascal
 from edgec.packaging.plan import BuiltVariant, Plan
-from edgec.packaging.selftest import write_self_test
+from edgec.packaging.selftest import proves_itself, write_c_self_test
 from edgec.packaging.swift import swift_binding, swift_example
 from edgec.packaging.templates import render
 from edgec.runtime.errors import CompileError
@@ -32,8 +31,7 @@ _SELF_TEST = """\
         .executableTarget(
             name: "{type}SelfTest",
             dependencies: ["C{type}"],
-            path: "selftest",
-            exclude: ["selftest.json", "selftest.bin"]
+            path: "selftest"
         ),
 """
 
@@ -84,19 +82,17 @@ def build(plan: Plan) -> None:
     plan.write(f"{home}/include/module.modulemap", render("ios/module.modulemap", values))
     plan.write(f"{home}/{plan.name}.c", code(functions, values))
     plan.write(f"Sources/{type_name}/{type_name}.swift", swift_binding(values, functions, files))
-    calls = write_self_test(plan)
-    if calls:
+    is_proved = proves_itself(plan)
+    if is_proved:
         opening = f"{plan.name}_open_file(path, NULL, &model, &error)"
-        write_c_self_test(
-            plan, functions, calls, opening=opening, default=plan.variants[-1].entry.file
-        )
-    test = _SELF_TEST.format(type=type_name) if calls else ""
+        write_c_self_test(plan, opening=opening, module=plan.variants[-1].entry.file)
+    test = _SELF_TEST.format(type=type_name) if is_proved else ""
     plan.write("Package.swift", render("ios/Package.swift", values | {"test": test}))
     words = {
         "swift": swift_example(functions[0]),
-        "test": f"\n- `swift run {type_name}SelfTest` on a Mac makes the calls of the model's own "
-        "framework and compares."
-        if calls
+        "test": "\n- `try model.prove()` says whether this device computes rightly; so does "
+        f"`swift run {type_name}SelfTest` on a Mac."
+        if is_proved
         else "",
     }
     plan.write("README.md", render("ios/README.md", values | words))

@@ -12,12 +12,23 @@ from edgec.packaging.names import identifier, pascal
 from edgec.packaging.plan import BuiltVariant, Made, Plan
 from edgec.packaging.proving import prove
 from edgec.packaging.shared_weights import share_weights
-from edgec.runtime.errors import CompileError, FileError, TargetError, UsageError
+from edgec.runtime.errors import (
+    CompileError,
+    EdgecError,
+    FileError,
+    TargetError,
+    UsageError,
+    WrongAnswer,
+)
 from edgec.runtime.manifest import MANIFEST, Manifest, shared_file, variant_of
 from edgec.targets import Backend, Target, expand
 from edgec.toolchain import CompileOptions, Program, compile_with_report, load_program
+from edgec.toolchain.seeding import answer_seeds
 
 __all__ = ["PackageOptions", "check_package", "make_package", "targets_of"]
+
+
+_WITHOUT = "the modules bring no golden calls, and cannot prove themselves"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +40,7 @@ class PackageOptions:
         name: the model's name; empty for the program file's.
         compiling: how to compile; `output` is the package's own affair.
         replace: take the place of a package that is in the folder.
+        embed: put golden calls into the modules, with which they prove themselves where they land.
         prove: run the package's own test on this machine, as far as that is possible.
         link: compile kernels into object files that the app links, instead of code that is loaded
             at run time; None for what the kind does.
@@ -39,6 +51,7 @@ class PackageOptions:
     name: str = ""
     compiling: CompileOptions = field(default_factory=CompileOptions)
     replace: bool = False
+    embed: bool = True
     prove: bool = False
     link: bool | None = None
     options: Mapping[str, str] = field(default_factory=dict)
@@ -202,11 +215,12 @@ def _plan(
     except OSError as error:
         raise FileError(f"cannot make {modules}: {error.strerror}") from error
     weights = modules / f"{name}.safetensors"
-    shared = share_weights(program, targets, options.compiling, weights)
+    base, without = _seeded(program, options)
+    shared = share_weights(program, targets, base, weights)
     variants, refused = [], {}
     for target in targets:
         path = modules / f"{name}.{target.file_name}.vmfb"
-        compiling = replace(options.compiling, output=path, outside=shared.outside.get(target.name))
+        compiling = replace(base, output=path, outside=shared.outside.get(target.name))
         try:
             made = _variant(program, target, path, folder, link=link, compiling=compiling)
         except CompileError as error:
@@ -242,11 +256,31 @@ def _plan(
             if shared.outside
             else None,
         ),
-        notes=(*shared.notes(), *(_left_out(name, error) for name, error in refused.items())),
+        notes=(
+            *without,
+            *shared.notes(),
+            *(_left_out(name, error) for name, error in refused.items()),
+        ),
         tolerance=variants[0].compiled.report.tolerance,
         golden=program.golden,
         options=options.options,
     )
+
+
+def _seeded(program: Program, options: PackageOptions) -> tuple[CompileOptions, tuple[str, ...]]:
+    """How to compile, with golden calls for the modules; or a note that says why there are none."""
+    if not options.embed:
+        return options.compiling, ()
+    try:
+        seeded = answer_seeds(program, options.compiling)
+    except WrongAnswer:
+        if options.prove:
+            raise
+        return options.compiling, (f"{_WITHOUT}: the golden answers are not those of a CPU",)
+    except EdgecError as error:
+        note = f"{_WITHOUT}: {error.what}"
+        return options.compiling, (note,)
+    return replace(options.compiling, seeded=seeded), ()
 
 
 def _left_out(target: str, error: CompileError) -> str:

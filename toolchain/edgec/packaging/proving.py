@@ -7,14 +7,15 @@ for other processors run in qemu.
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgec.ondevice import connect, deploy
 from edgec.packaging.plan import BuiltVariant, Plan
-from edgec.packaging.selftest import FOLDER, TestCall, self_test
-from edgec.runtime import Tolerance, compare
+from edgec.packaging.selftest import FOLDER, proves_itself
+from edgec.runtime import Golden
+from edgec.runtime.comparison import compare_call
 from edgec.runtime.cpu import architecture
 from edgec.runtime.errors import DeviceMissing, MissingExtra, ModuleMismatch, WrongAnswer
 
@@ -22,6 +23,7 @@ __all__ = ["Proof", "prove"]
 
 _EMULATORS = {"arm_64": "aarch64", "arm_32": "armv7", "riscv_64": "riscv64", "x86_64": "x86_64"}
 _TIMEOUT = 600.0
+_PASSED = "passed here"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,15 +48,14 @@ def prove(plan: Plan) -> tuple[Proof, ...]:
     Raises:
         WrongAnswer: an answer is off by more than rounding explains, or a program fails.
     """
-    calls = self_test(plan)
-    if not calls:
-        return (Proof(what="the package", outcome="not run: there are no golden answers"),)
-    return tuple(_KINDS[plan.kind.name](plan, calls))
+    if not proves_itself(plan):
+        return (Proof(what="the package", outcome="not run: its modules bring no golden calls"),)
+    return tuple(_KINDS[plan.kind.name](plan))
 
 
-def _prove_c(plan: Plan, calls: Sequence[TestCall]) -> Iterator[Proof]:
+def _prove_c(plan: Plan) -> Iterator[Proof]:
     yield _c_program(plan)
-    yield from _emulated(plan, calls)
+    yield from _emulated(plan)
 
 
 def _c_program(plan: Plan) -> Proof:
@@ -77,12 +78,13 @@ def _c_program(plan: Plan) -> Proof:
             folder=plan.folder,
             what=what,
         )
-        return _passed(what, _run(str(program), folder=plan.folder, what=what))
+        _run(str(program), folder=plan.folder, what=what)
+    return Proof(what=what, outcome=_PASSED)
 
 
-def _prove_android(plan: Plan, calls: Sequence[TestCall]) -> Iterator[Proof]:
+def _prove_android(plan: Plan) -> Iterator[Proof]:
     yield _java_program(plan)
-    yield from _emulated(plan, calls)
+    yield from _emulated(plan)
 
 
 def _java_program(plan: Plan) -> Proof:
@@ -105,18 +107,19 @@ def _java_program(plan: Plan) -> Proof:
             folder=native,
             what=what,
         )
-        sources = [*java.glob("*.java"), *(java / "models").rglob("*.java")]
+        own = plan.folder / FOLDER / "SelfTest.java"
+        sources = [*java.glob("*.java"), *(java / "models").rglob("*.java"), own]
         _run("javac", "-nowarn", "-d", scratch, *map(str, sources), folder=java, what=what)
-        said = _run(
-            *("java", f"-Ddev.edgec.library={library}", "-cp", scratch, "dev.edgec.EdgeSelfTest"),
-            *(str(plan.modules), str(plan.folder / FOLDER)),
+        _run(
+            *("java", f"-Ddev.edgec.library={library}", "-cp", scratch, "SelfTest"),
+            str(plan.modules),
             folder=plan.folder,
             what=what,
         )
-        return _passed(what, said)
+    return Proof(what=what, outcome=_PASSED)
 
 
-def _prove_web(plan: Plan, _: Sequence[TestCall]) -> Iterator[Proof]:
+def _prove_web(plan: Plan) -> Iterator[Proof]:
     for variant in plan.variants:
         name = variant.target.name
         if shutil.which("node") is None:
@@ -126,12 +129,12 @@ def _prove_web(plan: Plan, _: Sequence[TestCall]) -> Iterator[Proof]:
         yield Proof(what=name, outcome=f"{said.strip().partition(': ')[2]} in node")
 
 
-def _prove_ios(plan: Plan, _: Sequence[TestCall]) -> Iterator[Proof]:
+def _prove_ios(plan: Plan) -> Iterator[Proof]:
     command = f"`swift run` in {plan.destination.name}"
     yield Proof(what="the Swift package", outcome=f"not run: that takes a Mac, and there {command}")
 
 
-_KINDS: Mapping[str, Callable[[Plan, Sequence[TestCall]], Iterator[Proof]]] = {
+_KINDS: Mapping[str, Callable[[Plan], Iterator[Proof]]] = {
     "c": _prove_c,
     "android": _prove_android,
     "web": _prove_web,
@@ -139,17 +142,19 @@ _KINDS: Mapping[str, Callable[[Plan, Sequence[TestCall]], Iterator[Proof]]] = {
 }
 
 
-def _emulated(plan: Plan, calls: Sequence[TestCall]) -> Iterator[Proof]:
-    """Variants for other processors than this one, in qemu."""
+def _emulated(plan: Plan) -> Iterator[Proof]:
+    """Variants for other processors than this one, in qemu: the framework's own golden calls."""
     for variant in plan.variants:
-        if variant.library is None and variant.entry.needs.isa != architecture():
-            yield Proof(what=variant.target.name, outcome=_in_qemu(variant, calls))
+        isa = variant.entry.needs.isa
+        if variant.library is None and isa != architecture() and plan.golden is not None:
+            yield Proof(what=variant.target.name, outcome=_in_qemu(plan, variant, plan.golden))
 
 
-def _in_qemu(variant: BuiltVariant, calls: Sequence[TestCall]) -> str:
+def _in_qemu(plan: Plan, variant: BuiltVariant, golden: Golden) -> str:
     name = f"qemu:{_EMULATORS[variant.entry.needs.isa]}"
-    if len({call.signature.name for call in calls}) > 1:
+    if len({call.signature for call in golden.calls}) > 1:
         return "not run: golden answers are of several functions"
+    signature = plan.signatures[golden.calls[0].signature]
     try:
         with deploy(
             variant.compiled.module,
@@ -159,31 +164,21 @@ def _in_qemu(variant: BuiltVariant, calls: Sequence[TestCall]) -> str:
             tell=lambda _: None,
             warn=lambda _: None,
         ) as there:
-            inputs = [[tensor.value for tensor in call.inputs] for call in calls]
-            called = there.call(calls[0].signature, inputs)
+            called = there.call(signature, [call.inputs for call in golden.calls])
     except (DeviceMissing, MissingExtra, ModuleMismatch) as error:
         return f"not run: {error.what}"
     most = 0.0
-    for call, results in zip(calls, called.results, strict=True):
-        for expected, actual in zip(call.outputs, results, strict=True):
-            allowed = Tolerance(absolute=expected.absolute, relative=expected.relative)
-            result = compare(actual, expected.value, allowed)
+    for call, results in zip(golden.calls, called.results, strict=True):
+        found = compare_call(call, results, plan.tolerance)
+        for spec, result in zip(signature.outputs, found, strict=True):
             if not result.ok:
                 raise WrongAnswer(
                     f"the module for {variant.target.name} computes wrong answers in {name}: "
-                    f"{expected.spec.name} of {call.signature.name}: {result.problem}",
+                    f"{spec.name} of {signature.name}: {result.problem}",
                     hint="try another target or -O1; --no-check keeps the package unproved",
                 )
             most = max(most, result.max_abs)
     return f"passed, max abs err {most:.1e} in {name}"
-
-
-def _passed(what: str, said: str) -> Proof:
-    """What a program prints that passed, C's or Java's, in one sentence."""
-    lines = said.strip().splitlines()
-    found = [line.rpartition(" ")[2] for line in lines if "difference is" in line]
-    error = max(float(word) for word in found or [lines[-1].rpartition(" ")[2]])
-    return Proof(what=what, outcome=f"passed, max abs err {error:.1e} here")
 
 
 def _run(*command: str, folder: Path, what: str) -> str:

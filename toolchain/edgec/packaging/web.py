@@ -8,7 +8,7 @@ from edgec.packaging.bindings import BoundFunction, bind
 from edgec.packaging.examples import example_values
 from edgec.packaging.names import camel, pascal, unique
 from edgec.packaging.plan import BuiltVariant, Plan
-from edgec.packaging.selftest import FOLDER, write_self_test
+from edgec.packaging.selftest import FOLDER, proves_itself
 from edgec.packaging.templates import render
 from edgec.packaging.web_runtime import write_runtime
 from edgec.runtime import DType, Signature, TensorSpec
@@ -38,7 +38,7 @@ ARRAYS = {
 _RUNTIME = "edgec-runtime"
 # What a model has of its own in edgec-runtime: functions by these names are reached otherwise.
 _OWN = (
-    *("functions", "call", "close", "closed", "variant", "threads", "memory", "then"),
+    *("functions", "call", "close", "closed", "variant", "threads", "memory", "prove", "then"),
     "constructor",
 )
 
@@ -68,13 +68,13 @@ def build(plan: Plan) -> None:
         "functions": "".join(_interfaces(f) for f in _named(functions)),
         "members": "\n".join(_member(f) for f in _named(functions)),
     }
-    calls = write_self_test(plan)
-    if calls:
+    is_proved = proves_itself(plan)
+    if is_proved:
         plan.write(f"{FOLDER}/selftest.mjs", render("web/selftest.mjs", values))
     values["test"] = (
-        f"\n- `node {FOLDER}/selftest.mjs` makes the calls of the model's own framework, and "
-        "compares."
-        if calls
+        "\n- `load({ prove: true })` takes the first that computes rightly here; "
+        f"`node {FOLDER}/selftest.mjs` says whether they do in node."
+        if is_proved
         else ""
     )
     for file, template in (

@@ -39,6 +39,7 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         validate=bool(arguments["validate"]),
         f32=F32(arguments["f32"]),
         precision=Precision(arguments["precision"]),
+        golden=arguments["golden"],
     )
     return {
         "seconds": dict(prepared.seconds),
@@ -75,6 +76,12 @@ def _compare(arguments: Mapping[str, Any]) -> Any:
     return run_compare(arguments)
 
 
+def _seeded(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.seeding import run_seeded
+
+    return run_seeded(arguments)
+
+
 def _collect(arguments: Mapping[str, Any]) -> Any:
     from edgec.toolchain.outside import collect
 
@@ -100,6 +107,7 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "device": _device,
     "answers": _answers,
     "compare": _compare,
+    "seeded": _seeded,
     "collect": _collect,
     "move_out": _move_out,
 }

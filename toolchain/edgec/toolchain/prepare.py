@@ -83,6 +83,7 @@ def prepare_file(
     validate: bool = False,
     f32: F32 = F32.FULL,
     precision: Precision = Precision.DECLARED,
+    golden: Mapping[str, str] | None = None,
 ) -> Prepared:
     """Run edgec's passes on `source` and write `output`, MLIR bytecode with its locations.
 
@@ -96,6 +97,8 @@ def prepare_file(
         narrow: compute 64-bit integers in 32 bits.
         f32: how products of f32 are computed, where the device has a choice.
         precision: what the program computes in.
+        golden: the golden calls that the module brings, by the coarsest type that its products
+            may be computed in (empty: none coarser than declared); without it it brings none.
         validate: compare each match with the operations it was read from (`match.description`).
 
     Raises:
@@ -125,10 +128,11 @@ def prepare_file(
         narrow=narrow,
         f32=f32,
         precision=precision,
+        golden=golden or {},
     )
     if situation.is_stablehlo:
         refuse_operations(module)
-    least_precise = situation.least_precise if situation.is_stablehlo else ""
+    least_precise = situation.declared_precision
     changes: dict[str, int] = {}
     with contextlib.ExitStack() as stack:
         compared = Validation()

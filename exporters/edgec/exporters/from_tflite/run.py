@@ -22,9 +22,9 @@ from edgec.exporters.conditioning import conditioned, nearby
 from edgec.exporters.from_tflite.call import dequantized
 from edgec.exporters.from_tflite.model import TfliteModel, TfliteSubgraph, TfliteTensor
 from edgec.exporters.traced import TracedCall
-from edgec.runtime.comparison import Tolerance
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError
+from edgec.runtime.tolerance import Tolerance
 
 __all__ = ["LiteRt"]
 

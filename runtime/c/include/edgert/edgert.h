@@ -95,7 +95,8 @@ typedef enum edgert_status {
   EDGERT_DEVICE_FAILED = -9,    /* the device or its code reported failure */
   EDGERT_LIMIT = -10,           /* calls nested too deep, `max_steps` or `max_milliseconds` reached */
   EDGERT_CANCELLED = -11,       /* `edgert_call_cancel` or `edgert_session_interrupt` came in time */
-  EDGERT_TIMED_OUT = -12        /* `edgert_call_wait_for`: not ended yet */
+  EDGERT_TIMED_OUT = -12,       /* `edgert_call_wait_for`: not ended yet */
+  EDGERT_WRONG_ANSWER = -13     /* `edgert_session_prove`: an answer is off */
 } edgert_status;
 
 /* What failed, in one sentence; always terminated, cut where it is longer. */
@@ -155,6 +156,9 @@ EDGERT_API void edgert_device_release(edgert_device *device);
 
 /* What the device calls itself ("llvmpipe (LLVM 15.0.6, 256 bits)"), or its driver's name. */
 EDGERT_API const char *edgert_device_name(const edgert_device *device);
+
+/* A number for what answers may depend on: the device, its driver's version, its features. */
+EDGERT_API uint64_t edgert_device_identity(const edgert_device *device);
 
 /* What a device answers to programs: "hal.cpu" and a feature of the processor as LLVM names it (1:
  * it has it), "hal.executable.format" and a format ("embedded-elf-arm_64", 1: it runs), or
@@ -400,6 +404,22 @@ typedef struct edgert_value {
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_call(
     edgert_session *session, size_t function, const edgert_value *arguments, size_t argument_count,
     edgert_value *results, size_t result_count, edgert_error *error);
+
+/* Make the golden calls that the module brings (`edgec package`, `edgec compile --embed-golden`) on
+ * this session's device, and compare their answers with those of another device: EDGERT_OK, or
+ * EDGERT_WRONG_ANSWER with which output is off and by how much; then take another variant of the
+ * module, or another device. EDGERT_NOT_FOUND: it brings none. State stays as it is, since a module
+ * that has some is proved in a session of its own.
+ *
+ * `verdicts`, or NULL, is a file that keeps what came of it by `edgert_session_identity`, so that this
+ * calls nothing until the module, the device or its driver's version is another one. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_prove(edgert_session *session,
+                                                              const char *verdicts,
+                                                              edgert_error *error);
+
+/* A number for the module (without weights outside of it), the device and its driver's version: what
+ * was found out of one says nothing of another. For apps that keep verdicts themselves. */
+EDGERT_API uint64_t edgert_session_identity(const edgert_session *session);
 
 /* --- Calls in the background ------------------------------------------------------------------ */
 

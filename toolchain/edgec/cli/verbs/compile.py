@@ -129,6 +129,14 @@ def compile(
             "refuse a wrong one.",
         ),
     ] = False,
+    embed_golden: Annotated[
+        bool,
+        typer.Option(
+            "--embed-golden",
+            help="Put golden calls into the module (inputs from a seed, sampled answers; a few "
+            "KB), with which it proves itself where it lands: `edgec run --prove`.",
+        ),
+    ] = False,
     cache: Annotated[
         bool, typer.Option("--cache/--no-cache", help="Take finished modules from the cache.")
     ] = True,
@@ -177,6 +185,7 @@ def compile(
     external_weights: ExternalWeightsOption = None,
 ) -> Report:
     """Compile a program or model for one device or several, and prove the modules."""
+    from dataclasses import replace
     from functools import partial
 
     from edgec.cli.folders import make_folder
@@ -184,6 +193,7 @@ def compile(
     from edgec.runtime import Tolerance
     from edgec.targets import expand
     from edgec.toolchain import CompileOptions
+    from edgec.toolchain.seeding import answer_seeds
     from edgec.toolchain.tuning.profile import Profile
 
     targets = expand(target or ["cpu"])
@@ -225,6 +235,8 @@ def compile(
         return _passes(session, source, program, targets, options)
     if dry_run:
         return _commands(source, program, targets, options)
+    if embed_golden:
+        options = replace(options, seeded=answer_seeds(program, options))
     return _compile(session, source, program, list(zip(targets, outputs, strict=True)), options)
 
 

@@ -130,6 +130,14 @@ def package(
             "test: the C program, Java on the JVM, WebAssembly in node, other processors in qemu.",
         ),
     ] = True,
+    embed_golden: Annotated[
+        bool,
+        typer.Option(
+            "--embed-golden/--no-embed-golden",
+            help="Put golden calls into the modules, with which they prove themselves where they "
+            "land.",
+        ),
+    ] = True,
     cache: Annotated[
         bool, typer.Option("--cache/--no-cache", help="Take finished modules from the cache.")
     ] = True,
@@ -178,6 +186,7 @@ def package(
         name=name or "",
         replace=force,
         prove=check,
+        embed=embed_golden,
         compiling=CompileOptions(
             level=level,
             disabled=tuple(disable_pass or ()),

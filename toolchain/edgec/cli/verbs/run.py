@@ -81,6 +81,23 @@ def run(
     ] = None,
     weights: WeightsOption = None,
     on: OnOption = None,
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove",
+            help="Make the golden calls that the module brings (`compile --embed-golden`), and "
+            "compare; a package's folder will do, too.",
+        ),
+    ] = False,
+    verdicts: Annotated[
+        Path | None,
+        typer.Option(
+            "--verdicts",
+            metavar="FILE",
+            help="With --prove: keep what came of it here, and call only where it is not known.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> Report:
     """Call a function of a module, print what it gives, and compare it with what is expected."""
     from edgec.cli.bind_inputs import bind, golden_call
@@ -89,10 +106,23 @@ def run(
     from edgec.cli.expected import check_outputs
     from edgec.cli.folders import make_folder
     from edgec.cli.input_spec import parse_input
+    from edgec.cli.proved import prove_here, refuse_others
     from edgec.cli.results import check_results_path, save_results
     from edgec.cli.signatures import choose, example_command
     from edgec.runtime import Module
 
+    if prove:
+        refuse_others(
+            function=function is not None,
+            input=bool(input),
+            expected=bool(expected),
+            each=each,
+            output=output is not None,
+            on=on is not None,
+        )
+        return prove_here(session, module, device=device, weights=weights, verdicts=verdicts)
+    if verdicts is not None:
+        raise UsageError("--verdicts is for --prove", hint="add --prove, or leave it out")
     read = Module.read(module)
     signature = choose(read, function)
     inputs = [parse_input(text) for text in input or ()]

@@ -12,6 +12,7 @@ from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.outside import Outside
 from edgec.toolchain.precision import F32, Precision
+from edgec.toolchain.seeded import Seeded
 from edgec.toolchain.settings import Settings
 from edgec.toolchain.tuning.profile import Profile
 
@@ -48,6 +49,8 @@ class CompileOptions:
         validate: compare each match of operations with what these compute, and refuse a wrong one;
             `EDGEC_VALIDATE=1` in the environment asks for it, too.
         outside: constants that the module reads from a weights file (`large_constants`).
+        seeded: golden calls that the module brings (`answer_seeds`), so that it can prove itself
+            where it lands.
     """
 
     output: Path | str | None = None
@@ -70,6 +73,7 @@ class CompileOptions:
     precision: Precision = Precision.DECLARED
     validate: bool = field(default_factory=lambda: os.environ.get(VALIDATE_VARIABLE) == "1")
     outside: Outside | None = None
+    seeded: Seeded | None = None
 
     @property
     def settings(self) -> Settings:

@@ -53,6 +53,7 @@ def prepare(task: Task, files: Files, scratch: Path, *, narrow: bool) -> PassRep
             "validate": task.options.validate,
             "f32": task.options.f32.value,
             "precision": task.options.precision.value,
+            "golden": task.golden,
         }
         try:
             return PassReport.from_json(_isolated(task, "prepare", request))

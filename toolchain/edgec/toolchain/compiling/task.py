@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ class Task:
             json.dumps([fingerprint(), options.validate]),
             options.f32.value,
             options.precision.value,
+            json.dumps(self.golden),
             *(() if outside is None else (outside.file, *sorted(outside.keys))),
         )
 
@@ -79,6 +81,14 @@ class Task:
             },
             "states": [state.to_json() for state in self.program.info.states],
         }
+
+    @cached_property
+    def golden(self) -> dict[str, str]:
+        """The golden calls that the module brings, by what its products are computed in."""
+        seeded = self.options.seeded
+        if seeded is None:
+            return {}
+        return {halves: seeded.text(self.tolerance(halves)) for halves in ("", "f16", "bf16")}
 
     def place(self, where: str | None) -> str | None:
         """A place with the user's file where it is in the program's text."""

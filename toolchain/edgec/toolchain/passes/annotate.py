@@ -9,6 +9,7 @@ from edgec.runtime.module import (
     CHECK_ATTRIBUTE,
     CHECK_WIDTH,
     GET_STATE,
+    GOLDEN_ATTRIBUTE,
     MODULE_ATTRIBUTE,
     SET_STATE,
     SIGNATURE_ATTRIBUTE,
@@ -17,6 +18,7 @@ from edgec.runtime.signature import Signature
 from edgec.toolchain.ir.functions import find_function, functions
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
+from edgec.toolchain.precision import Precision
 
 __all__ = ["Annotate"]
 
@@ -33,7 +35,7 @@ class Annotate:
     the target or the CPU features its code needs. The compiler copies the reflection dictionary of
     each public function into the file, where any reader finds it, so the facts cannot get lost as
     a file beside it would. `edgec.check` has a fixed width because the answer is known only after
-    the file is written.
+    the file is written. Golden calls (`edgec.golden`) ride along where they are asked for.
 
     Measured: reflection attributes of `func.func` survive on every target, and on the torch road
     with `--iree-torch-emit-async-entry-points=false`; about 500 bytes a signature.
@@ -42,6 +44,7 @@ class Annotate:
     signatures: tuple[Signature, ...]
     facts: Mapping[str, Any]
     internal: tuple[str, ...] = ()
+    golden: str = ""
 
     name = "annotate"
     purpose = Purpose.MODULE
@@ -49,7 +52,9 @@ class Annotate:
     @classmethod
     def plan(cls, situation: Situation) -> "Annotate | None":
         """For every program."""
+        halves = "f16" if situation.precision is Precision.F16 else ""
         return cls(
+            golden=situation.golden.get(situation.declared_precision or halves, ""),
             signatures=tuple(function.signature for function in situation.info.functions),
             facts={
                 **situation.facts,
@@ -80,6 +85,8 @@ class Annotate:
                 if index == 0:
                     entries[MODULE_ATTRIBUTE] = json.dumps(self.facts)
                     entries[CHECK_ATTRIBUTE] = _UNCHECKED.ljust(CHECK_WIDTH)
+                    if self.golden:
+                        entries[GOLDEN_ATTRIBUTE] = self.golden
                 function = find_function(module, signature.name)
                 function.attributes["iree.reflection"] = ir.DictAttr.get(
                     {key: ir.StringAttr.get(text) for key, text in entries.items()}

@@ -29,6 +29,8 @@ class Situation:
         narrow: compute 64-bit integers in 32 bits.
         f32: how products of f32 are computed, where the device has a choice.
         precision: what the program computes in.
+        golden: the golden calls that the module brings, by what its products are computed in; empty
+            where it brings none.
         answers: what the device's kernels said to each description that was found so far.
     """
 
@@ -40,6 +42,7 @@ class Situation:
     narrow: bool = False
     f32: F32 = F32.FULL
     precision: Precision = Precision.DECLARED
+    golden: Mapping[str, str] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
 
     @property
@@ -97,6 +100,11 @@ class Situation:
 
         self.module.operation.walk(look)
         return frozenset(names)
+
+    @cached_property
+    def declared_precision(self) -> str:
+        """`least_precise` of the program as it came; to be asked before it is rewritten."""
+        return self.least_precise if self.is_stablehlo else ""
 
     @cached_property
     def least_precise(self) -> str:

@@ -1,6 +1,7 @@
 /* The `cpu` driver: kernels as machine code in this process, on one thread or several. */
 #include "cpu.h"
 
+#include "../../bytes.h"
 #include "../../drivers.h"
 
 #define CPU_PAGE 4096u
@@ -75,6 +76,8 @@ static edgert_status cpu_create(const edgert_device_options *options, edgert_dev
                       options->cache_bytes ? options->cache_bytes : CPU_DEFAULT_CACHE);
   edgert_mutex_create(&self->lock);
   edgert_cpu_read_features(&self->features);
+  self->device.identity =
+      edgert_bytes_hash((const uint8_t *)&self->features, sizeof self->features);
   void *libraries;
   status = edgert_allocate_array(&options->allocator, options->library_count,
                                  sizeof *self->libraries, &libraries, error);

@@ -6,9 +6,8 @@
 
 #if EDGERT_WITH_VULKAN
 
-#include <stdio.h>
-
 #include "../../bytes.h"
+#include "../../file.h"
 #include "vulkan.h"
 
 typedef struct cache_head {
@@ -66,41 +65,30 @@ edgert_status vulkan_cache_open(vulkan_device *self, const char *path, edgert_er
   return vulkan_fail(self, result, "making a cache of kernels", error);
 }
 
-/* Write beside it and put that in its place, so that others find a whole file or none. */
-static int cache_write(const vulkan_device *self, const char *beside, const uint8_t *data,
-                       size_t size) {
-  const cache_head head = cache_make_head(self, data, size);
-  FILE *file = fopen(beside, "wb");
-  if (!file) return 0;
-  int is_written = fwrite(&head, sizeof head, 1, file) == 1 && fwrite(data, 1, size, file) == size;
-  is_written &= fclose(file) == 0;
-#if defined(_WIN32)
-  if (is_written) (void)remove(self->cache_file); /* it renames over nothing */
-#endif
-  if (is_written && rename(beside, self->cache_file) == 0) return 1;
-  (void)remove(beside);
-  return 0;
-}
-
 void vulkan_cache_save(vulkan_device *self) {
   const edgert_allocator *allocator = &self->device.object.allocator;
   size_t size = 0;
-  void *data, *beside;
+  void *data;
   if (!self->is_cache_old || !self->cache_file || self->is_lost) return;
   self->is_cache_old = 0;
   if (self->GetPipelineCacheData(self->handle, self->cache, &size, NULL) != VK_SUCCESS || !size)
     return;
-  size_t length = strlen(self->cache_file);
   if (edgert_allocate(allocator, size, 16, &data, NULL) != EDGERT_OK) return;
-  if (edgert_allocate(allocator, length + 5, 1, &beside, NULL) == EDGERT_OK) {
-    memcpy(beside, self->cache_file, length);
-    memcpy((char *)beside + length, ".new", 5);
-    if (self->GetPipelineCacheData(self->handle, self->cache, &size, data) != VK_SUCCESS ||
-        !cache_write(self, beside, data, size))
-      edgert_device_remark(&self->device, "the file for compiled kernels cannot be written");
-    edgert_deallocate(allocator, beside);
+  int is_written = 0;
+  if (self->GetPipelineCacheData(self->handle, self->cache, &size, data) == VK_SUCCESS) {
+    const cache_head head = cache_make_head(self, data, size);
+    is_written =
+        edgert_file_replace(self->cache_file, allocator, &head, sizeof head, data, size);
   }
+  if (!is_written)
+    edgert_device_remark(&self->device, "the file for compiled kernels cannot be written");
   edgert_deallocate(allocator, data);
+}
+
+/* Of the device and its driver's version; not of what is in the cache. */
+uint64_t vulkan_cache_identity(const vulkan_device *self) {
+  const cache_head head = cache_make_head(self, NULL, 0);
+  return edgert_bytes_hash((const uint8_t *)&head, sizeof head);
 }
 
 void vulkan_cache_close(vulkan_device *self) {

@@ -62,6 +62,7 @@ static edgert_status vulkan_open(vulkan_device *self, const edgert_device_option
     status = vulkan_facts_open(&self->instance, physical, &self->facts, &handle, error);
   if (status == EDGERT_OK) status = vulkan_find_all(self, handle, error);
   if (status == EDGERT_OK) status = vulkan_memory_open(self, options->cache_bytes, error);
+  self->device.identity = vulkan_cache_identity(self);
   if (status == EDGERT_OK) status = vulkan_cache_open(self, options->cache_file, error);
   return status;
 }

@@ -269,6 +269,7 @@ edgert_status vulkan_check(edgert_executable *executable, uint32_t kernel, size_
 edgert_status vulkan_cache_open(vulkan_device *self, const char *path, edgert_error *error);
 /* Write what is new, if anything is. */
 void vulkan_cache_save(vulkan_device *self);
+uint64_t vulkan_cache_identity(const vulkan_device *self);
 void vulkan_cache_close(vulkan_device *self);
 
 /* --- record.c --------------------------------------------------------------------------------- */

@@ -447,6 +447,15 @@ done:
   free(handles);
 }
 
+NATIVE(void, prove)(JNIEnv *env, jclass type, jlong session, jstring verdicts) {
+  (void)type;
+  const char *path = verdicts == NULL ? NULL : (*env)->GetStringUTFChars(env, verdicts, NULL);
+  if (verdicts != NULL && path == NULL) return;
+  edgert_error error = {EDGERT_OK, ""};
+  well(env, edgert_session_prove(AT(edgert_session, session), path, &error), &error);
+  if (path != NULL) (*env)->ReleaseStringUTFChars(env, verdicts, path);
+}
+
 NATIVE(void, release)(JNIEnv *env, jclass type, jint kind, jlong handle) {
   (void)env;
   (void)type;

@@ -13,6 +13,10 @@ public final class EdgeException extends RuntimeException {
   public static final int IO = -8;
   public static final int DEVICE_FAILED = -9;
   public static final int LIMIT = -10;
+  public static final int CANCELLED = -11;
+  public static final int TIMED_OUT = -12;
+  /** {@link EdgeModule#prove}: an answer is off. */
+  public static final int WRONG_ANSWER = -13;
 
   private static final long serialVersionUID = 1L;
 

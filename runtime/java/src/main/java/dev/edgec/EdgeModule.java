@@ -321,6 +321,22 @@ public final class EdgeModule implements AutoCloseable {
     }
   }
 
+  /**
+   * Makes the golden calls that the module brings on this device, and compares; state stays as it is.
+   *
+   * @param verdicts a file that keeps what came of it, so that it is done once for a module, a device
+   *     and a driver's version; or null
+   * @throws EdgeException with {@code WRONG_ANSWER} where an answer is off: which, and by how much
+   */
+  public void prove(File verdicts) {
+    long running = session.borrow("module");
+    try {
+      Native.prove(running, verdicts == null ? null : verdicts.getPath());
+    } finally {
+      session.giveBack();
+    }
+  }
+
   @Override
   public void close() {
     session.release();

@@ -67,6 +67,9 @@ final class Native {
   static native void call(
       long session, int function, long[] inputs, long[] outputs, Object[] kept);
 
+  /** Makes the golden calls that the module brings; `verdicts`, a file's path, may be null. */
+  static native void prove(long session, String verdicts);
+
   static native void release(int kind, long handle);
 
   /** Objects of edgert and buffers of Java that are held, and bytes that edgert has allocated. */
