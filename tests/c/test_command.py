@@ -147,3 +147,21 @@ def test_inspect_lists_what_there_is(edgert) -> None:
     assert "input 1: arg1: i32[3]" in printed
     assert "output 2: out2: bool[4]" in printed
     assert "output 3: out3: u8[2]" in printed
+
+
+def test_a_profile_names_the_kernels_and_adds_up(edgert) -> None:
+    words = ("--input=1", "--input=7", "--iterations=4")
+    value = json.loads(edgert("profile", *words, "--json"))
+    assert value["calls"] == 4
+    assert any("main_dispatch" in row["name"] for row in value["dispatches"])
+    for row in value["dispatches"]:
+        assert row["count"] % 4 == 0
+        assert 0 <= row["min"] <= row["total"] / row["count"] <= row["max"]
+    assert sum(row["total"] for row in value["dispatches"]) <= value["seconds"]
+    table = edgert("profile", *words)
+    assert "main_dispatch" in table
+    assert "outside of these" in table
+
+
+def test_a_device_that_times_nothing_says_so(edgert) -> None:
+    assert "'null' does not time" in edgert("profile", "--input=1", "--device=null", code=1)

@@ -42,10 +42,14 @@ def test_inputs_may_be_given(edgec, module: Path) -> None:
 
 def test_a_profile_names_the_dispatches(edgec, module: Path) -> None:
     line = ("bench", module, "--function=scores", "--iterations=3", "--profile")
-    (dispatch,) = edgec(*line, "--json").json["profile"]["dispatches"]
-    assert "scores" in dispatch["name"]
-    assert dispatch["count"] >= 1
-    assert dispatch["name"] in edgec(*line).out
+    profile = edgec(*line, "--json").json["profile"]
+    dispatch = next(d for d in profile["dispatches"] if "scores" in d["name"])
+    assert profile["device"] == "edgert://cpu"
+    assert dispatch["count"] == profile["calls"]
+    assert profile["total"] <= profile["elapsed"]
+    done = edgec(*line)
+    assert dispatch["name"] in done.out
+    assert "outside" in done.out
 
 
 @pytest.mark.parametrize("flag", ["--seconds=0", "--seconds=-1", "--iterations=0", "--threads=0"])

@@ -453,7 +453,6 @@ def test_what_is_not_here_is_named(
         ("run", ["--device=vulkan", "--input=2x3xf32=1"]),
         ("run", ["--device=edgert://cpu?threads=0", "--input=2x3xf32=1"]),
         ("bench", ["--threads=2"]),
-        ("bench", ["--profile"]),
         ("bench", ["--seconds=0"]),
     ],
 )
@@ -461,6 +460,16 @@ def test_flags_that_do_not_go_with_it_are_refused(
     edgec, compiled: Compiled, verb: str, flags: list[str]
 ) -> None:
     assert edgec(verb, compiled(), "--on=qemu:aarch64", "--function=add", *flags).code == 2
+
+
+def test_a_profile_of_another_machine_names_its_kernels(edgec, compiled: Compiled) -> None:
+    line = ("bench", compiled(), "--on=qemu:aarch64", "--function=add", "--iterations=3")
+    profile = edgec(*line, "--profile", "--json").json["profile"]
+    (dispatch,) = [d for d in profile["dispatches"] if "add_dispatch" in d["name"]]
+    assert dispatch["count"] == profile["calls"] == 10
+    assert 0 < dispatch["minimum"] <= dispatch["mean"] <= dispatch["maximum"]
+    assert profile["total"] <= profile["elapsed"]
+    assert dispatch["name"] in edgec(*line, "--profile").out
 
 
 def test_ctrl_c_leaves_nothing(

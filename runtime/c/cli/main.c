@@ -8,6 +8,7 @@
 static const char usage[] =
     "usage: edgert run MODULE [options]      call a function and print what it gives\n"
     "       edgert bench MODULE [options]    call it again and again, and print how long it takes\n"
+    "       edgert profile MODULE [options]  call it ten times, and list what takes the time\n"
     "       edgert inspect MODULE            list functions, their arguments and attributes\n"
     "       edgert query CATEGORY KEY...     ask the device, as in: query hal.cpu dotprod\n"
     "       edgert version\n"
@@ -23,7 +24,7 @@ static const char usage[] =
     "  --each              run: inputs with one dimension more hold a row for each call, state\n"
     "                      carried on, and so do the results\n"
     "  --seconds=S         bench: for so long (1)\n"
-    "  --iterations=N      bench: so many calls instead\n"
+    "  --iterations=N      bench: so many calls instead; profile: so many (10)\n"
     "  --max-steps=N       stop a program that takes more jumps and calls\n"
     "  --json              figures as JSON; run: results only to --output\n";
 
@@ -284,6 +285,8 @@ int main(int count, char **arguments) {
     result = verb_run(&state);
   else if (strcmp(verb, "bench") == 0)
     result = verb_bench(&state);
+  else if (strcmp(verb, "profile") == 0)
+    result = verb_profile(&state);
   else if (strcmp(verb, "inspect") == 0)
     result = verb_inspect(&state);
   else

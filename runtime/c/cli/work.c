@@ -196,7 +196,8 @@ static int fill_input(work *self, size_t index, int with_zeros) {
 int open_session(work *self) {
   options *options = &self->options;
   edgert_device_options device = {.size = sizeof device, .threads = (uint32_t)options->threads,
-                                  .log = remark};
+                                  .log = remark, .timed = self->timed,
+                                  .timed_user = self->timed_user};
   if (edgert_device_create(options->device, &device, &self->device, &self->error))
     return fail(self->error.message);
   if (edgert_module_open(options->module, NULL, &self->module, &self->error))

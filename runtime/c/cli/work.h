@@ -27,6 +27,8 @@ typedef struct options {
 /* What a verb holds while it works. */
 typedef struct work {
   options options;
+  edgert_timed timed; /* set before `open_session`, for what wants to know */
+  void *timed_user;
   edgert_device *device;
   edgert_module *module;
   edgert_weights *weights;
@@ -68,5 +70,6 @@ int call(work *self);
 void close_session(work *self);
 
 int verb_bench(work *self);
+int verb_profile(work *self);
 
 #endif

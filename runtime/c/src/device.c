@@ -24,6 +24,8 @@ void edgert_device_begin(edgert_device *self, const edgert_driver *driver,
   self->name = driver->name;
   self->log = options->log;
   self->log_user = options->log_user;
+  self->timed = options->timed;
+  self->timed_user = options->timed_user;
 }
 
 void edgert_device_remark(const edgert_device *self, const char *message) {
@@ -75,6 +77,8 @@ edgert_status edgert_device_create(const char *driver, const edgert_device_optio
   if (status != EDGERT_OK) return status;
   if (full.index && !found->list)
     return EDGERT_FAIL(error, EDGERT_NOT_FOUND, "'%s' has one device", driver);
+  if (full.timed && !found->is_timed)
+    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "'%s' does not time what it runs", driver);
   full.allocator = edgert_allocator_or_default(&full.allocator);
   return found->create(&full, out_device, error);
 }

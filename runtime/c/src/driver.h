@@ -26,6 +26,8 @@ struct edgert_device {
   uint64_t identity; /* of what answers may depend on: kind, driver version, features; or 0 */
   edgert_log log;
   void *log_user;
+  edgert_timed timed;
+  void *timed_user;
   atomic_uint_least64_t sessions; /* so far: the number of the last */
 };
 
@@ -81,6 +83,7 @@ typedef struct edgert_range {
 
 struct edgert_driver {
   const char *name;
+  int is_timed; /* it tells `timed` what has run */
 
   /* A device; `options` is never NULL and has its defaults filled in. */
   edgert_status (*create)(const edgert_device_options *options, edgert_device **out,

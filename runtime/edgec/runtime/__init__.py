@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         compare_call,
     )
     from edgec.runtime.device import Device, devices
+    from edgec.runtime.dispatch_times import Dispatch, Profile
     from edgec.runtime.driver import DeviceStatus
     from edgec.runtime.dtypes import DType
     from edgec.runtime.golden import Golden, GoldenCall
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from edgec.runtime.loaded import Function, LoadedModule, load
     from edgec.runtime.manifest import Manifest
     from edgec.runtime.module import Module, ModuleFacts, WeightsFacts, mark_checked
-    from edgec.runtime.profiling import Dispatch, Profile, profile
+    from edgec.runtime.profiling import profile
     from edgec.runtime.proving import Proof
     from edgec.runtime.signature import Argument, Dim, Quantization, Signature, TensorSpec
     from edgec.runtime.tolerance import Tolerance
@@ -87,7 +88,7 @@ _HOMES = {
     "DeviceArray": "array",
     "DeviceStatus": "driver",
     "Dim": "signature",
-    "Dispatch": "profiling",
+    "Dispatch": "dispatch_times",
     "Function": "loaded",
     "Golden": "golden",
     "GoldenCall": "golden",
@@ -99,7 +100,7 @@ _HOMES = {
     "Module": "module",
     "ModuleFacts": "module",
     "Part": "ledger",
-    "Profile": "profiling",
+    "Profile": "dispatch_times",
     "Proof": "proving",
     "Quantization": "signature",
     "Signature": "signature",

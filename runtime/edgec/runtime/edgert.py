@@ -25,6 +25,7 @@ from edgec.runtime.edgert_native import (
     I64,
     RELEASE,
     TENSOR,
+    TIMED,
     DeviceOptions,
     Error,
     ModuleOptions,
@@ -32,6 +33,7 @@ from edgec.runtime.edgert_native import (
     NativeValue,
     Scope,
     SessionOptions,
+    Timing,
     open_library,
 )
 from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, InputError, ModuleError
@@ -44,6 +46,7 @@ __all__ = [
     "EdgertSession",
     "EdgertTensor",
     "EdgertWeights",
+    "Ran",
     "device_names",
     "open_library",
 ]
@@ -74,6 +77,21 @@ class _Handle:
         self.close()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """A kernel that has run once, or what moved bytes between kernels.
+
+    Attributes:
+        kernel: its name in the module; `copy`, `fill` or `update` for moves.
+        where: `file:line` in the model's source, if the module knows.
+        seconds: on the clock, all threads together.
+    """
+
+    kernel: str
+    where: str | None
+    seconds: float
+
+
 class EdgertDevice(_Handle):
     """A device of edgert: `cpu`, `vulkan`, or `null`, which computes nothing.
 
@@ -90,6 +108,7 @@ class EdgertDevice(_Handle):
         threads: int = 0,
         index: int = 0,
         cache_file: Path | str | None = None,
+        timed: Callable[[Ran], None] | None = None,
         library: Any = None,
     ) -> None:
         """Open a device.
@@ -99,6 +118,7 @@ class EdgertDevice(_Handle):
             threads: that compute, with the caller's; 0 is one for each processor.
             index: which of the driver's devices, in the order of `device_names`.
             cache_file: where a driver that compiles kernels keeps them for the next time.
+            timed: told of each kernel that has run; they then run one after the other.
             library: from `open_library`; without it the one that it finds.
 
         Raises:
@@ -112,6 +132,8 @@ class EdgertDevice(_Handle):
             index=index,
             cache_file=None if cache_file is None else os.fsencode(cache_file),
         )
+        if timed is not None:
+            self._timed = options.timed = TIMED(lambda _, timing: timed(_ran(timing.contents)))
         out, error = ctypes.c_void_p(), Error()
         status = self.library.device_create(
             driver.encode(), ctypes.byref(options), ctypes.byref(out), ctypes.byref(error)
@@ -640,6 +662,18 @@ def _tell(token: int | None, _: int | None) -> None:
 _LET_GO_CALLBACK = RELEASE(_release_held)
 _LET_GO = ctypes.cast(_LET_GO_CALLBACK, ctypes.c_void_p)
 _TELL = DONE(_tell)
+
+
+def _ran(timing: Timing) -> Ran:
+    place = None
+    if timing.file and timing.line:
+        file = ctypes.string_at(timing.file, timing.file_size).decode(errors="replace")
+        place = f"{file}:{timing.line}"
+    return Ran(
+        kernel=timing.kernel.decode(errors="replace"),
+        where=place,
+        seconds=timing.nanoseconds * 1e-9,
+    )
 
 
 def _shape(array: np.ndarray) -> Any:

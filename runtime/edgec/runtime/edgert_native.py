@@ -26,6 +26,7 @@ __all__ = [
     "I64",
     "RELEASE",
     "TENSOR",
+    "TIMED",
     "DeviceOptions",
     "Error",
     "Library",
@@ -34,6 +35,7 @@ __all__ = [
     "NativeValue",
     "Scope",
     "SessionOptions",
+    "Timing",
     "open_library",
 ]
 
@@ -88,6 +90,23 @@ class _Allocator(ctypes.Structure):
     ]
 
 
+class Timing(ctypes.Structure):
+    """What ran, and for how long."""
+
+    _fields_ = [
+        ("kernel", ctypes.c_char_p),
+        ("file", ctypes.c_void_p),
+        ("file_size", ctypes.c_uint32),
+        ("line", ctypes.c_uint32),
+        ("workgroups", ctypes.c_uint64),
+        ("nanoseconds", ctypes.c_uint64),
+    ]
+
+
+TIMED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Timing))
+"""What is told of each kernel that has run."""
+
+
 class DeviceOptions(ctypes.Structure):
     """How a device is opened; zero is the default of each."""
 
@@ -103,6 +122,8 @@ class DeviceOptions(ctypes.Structure):
         ("index", ctypes.c_uint32),
         ("reserved", ctypes.c_uint32),
         ("cache_file", ctypes.c_char_p),
+        ("timed", TIMED),
+        ("timed_user", ctypes.c_void_p),
     ]
 
 

@@ -1,9 +1,10 @@
 """What was measured on another machine as a report of `edgec bench`."""
 
 from edgec.cli.amounts import bytes_text, seconds_text
-from edgec.cli.report import Grid, Report
+from edgec.cli.dispatch_grid import dispatch_grid
+from edgec.cli.report import Block, Grid, Report
 from edgec.ondevice import Deployment, Measured
-from edgec.runtime import BenchResult
+from edgec.runtime import BenchResult, Profile
 
 __all__ = ["report_there"]
 
@@ -11,7 +12,12 @@ _UNKNOWN = "not told"
 
 
 def report_there(
-    there: Deployment, function: str, measured: Measured, *, is_random: bool
+    there: Deployment,
+    function: str,
+    measured: Measured,
+    profile: Profile | None,
+    *,
+    is_random: bool,
 ) -> Report:
     """The same figures as of a measurement here, and the state that the device was in."""
     place = there.place
@@ -60,16 +66,19 @@ def report_there(
         "governors": list(measured.governors),
         "temperature": None if temperature is None else temperature.to_json(),
     }
+    blocks: list[Block] = [
+        f"{there.module.path}: {function} on {place.name} ({place.model}), by edgert, "
+        f"{measured.calls} calls",
+        Grid(columns=("what", "value"), rows=rows, right=frozenset({1})),
+    ]
+    if profile is not None:
+        blocks += ["", dispatch_grid(profile)]
     return Report(
         data={
             "result": result.to_json(),
             "inputs": "random" if is_random else "given",
-            "profile": None,
+            "profile": None if profile is None else profile.to_json(),
             "on": place.to_json() | state,
         },
-        blocks=(
-            f"{there.module.path}: {function} on {place.name} ({place.model}), by edgert, "
-            f"{measured.calls} calls",
-            Grid(columns=("what", "value"), rows=rows, right=frozenset({1})),
-        ),
+        blocks=tuple(blocks),
     )

@@ -18,6 +18,7 @@ from edgec.ondevice.fits import check_fits, choose_machine, features_to_ask
 from edgec.ondevice.machines import Machine
 from edgec.ondevice.surroundings import SCRIPT, Surroundings, Temperature, read_surroundings
 from edgec.ondevice.transport import Transport
+from edgec.runtime.dispatch_times import Dispatch, Profile
 from edgec.runtime.errors import DeviceError, FileError, UsageError
 from edgec.runtime.module import Module
 from edgec.runtime.parameters import weights_path
@@ -175,6 +176,26 @@ class Deployment:
             temperature=Temperature.between(before, after),
         )
 
+    def profile(
+        self, signature: Signature, inputs: Sequence[np.ndarray], *, calls: int = 10
+    ) -> Profile:
+        """Call a function, and say how long each of its kernels took there.
+
+        Raises:
+            DeviceError: the device or edgert on it failed.
+            ModuleMismatch: edgert refuses the module.
+            FileError: the inputs do not fit on this machine's disk.
+        """
+        words = self._push_inputs([inputs])
+        figures = self._edgert("profile", signature, [*words, f"--iterations={calls}"])
+        return Profile(
+            function=signature.name,
+            device=f"edgert://cpu?threads={int(figures['threads'])}",
+            calls=int(figures["calls"]),
+            elapsed=float(figures["seconds"]),
+            dispatches=tuple(_dispatch(row) for row in figures["dispatches"]),
+        )
+
     def _push_inputs(self, calls: Sequence[Sequence[np.ndarray]]) -> list[str]:
         files = write_inputs(calls, self._scratch)
         self._transport.push(files)
@@ -261,6 +282,19 @@ def deploy(
         finally:
             if not transport.close():
                 warn(f"{transport.folder} may still be on {transport.name}")
+
+
+def _dispatch(row: Mapping[str, Any]) -> Dispatch:
+    count, total = int(row["count"]), float(row["total"])
+    return Dispatch(
+        name=str(row["name"]),
+        where=f"{row['file']}:{row['line']}" if row["file"] else None,
+        count=count,
+        total=total,
+        mean=total / count,
+        minimum=float(row["min"]),
+        maximum=float(row["max"]),
+    )
 
 
 def _weights(module: Module, given: Path | str | None) -> dict[str, Path]:

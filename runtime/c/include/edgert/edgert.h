@@ -121,6 +121,20 @@ typedef struct edgert_allocator {
 /* Remarks that are no failures (a slow path taken, a hint ignored). Called by any thread. */
 typedef void (*edgert_log)(void *user, const char *message);
 
+/* What ran on a device, and for how long: a kernel, or "copy", "fill" or "update" for what moves
+ * bytes between them. Texts are the module's and live as long as it does. */
+typedef struct edgert_timing {
+  const char *kernel;  /* its name in the module, or "?" */
+  const char *file;    /* where the model's source has it, `file_size` letters without an end, or NULL */
+  uint32_t file_size;
+  uint32_t line;
+  uint64_t workgroups; /* 0: no kernel */
+  uint64_t nanoseconds;
+} edgert_timing;
+
+/* Told of each that has run, by the thread that calls. */
+typedef void (*edgert_timed)(void *user, const edgert_timing *timing);
+
 /* --- Devices ---------------------------------------------------------------------------------- */
 
 typedef struct edgert_device edgert_device;
@@ -142,11 +156,13 @@ typedef struct edgert_device_options {
   /* Where a driver that compiles kernels keeps them for the next time, or NULL. A file that is
    * missing, damaged, or another device's or driver version's, is written anew; copied. */
   const char *cache_file;
+  edgert_timed timed; /* profiles: what runs does so one after the other, and is told of; or NULL */
+  void *timed_user;
 } edgert_device_options;
 
 /* Open a device by its driver's name: "cpu"; "vulkan", in builds that have it; or "null", which
- * accepts everything and computes nothing. `options` may be NULL. `threads` and `libraries` are the
- * CPU's, `index` and `cache_file` those of GPUs. */
+ * accepts everything and computes nothing. `options` may be NULL. `threads`, `libraries` and `timed`
+ * are the CPU's (others refuse to be timed), `index` and `cache_file` those of GPUs. */
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_device_create(const char *driver,
                                                               const edgert_device_options *options,
                                                               edgert_device **out_device,

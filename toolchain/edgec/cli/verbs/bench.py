@@ -76,9 +76,9 @@ def bench(
     read = Module.read(module)
     signature = choose(read, function)
     is_random = not input and bool(signature.inputs)
-    if on is not None and (threads != 1 or profile):
+    if on is not None and threads != 1:
         raise UsageError(
-            "--on has one caller and no profile: --threads and --profile do not go with it",
+            "--on has one caller: --threads does not go with it",
             hint="for the threads that compute write --device=edgert://cpu?threads=N",
         )
     inputs = _inputs(session, signature, input or (), size or (), seed)
@@ -86,8 +86,9 @@ def bench(
         if seconds <= 0:
             raise UsageError("a benchmark needs a time above 0")
         with deployed(session, read, on=on, device=device, weights=weights) as there:
+            times = there.profile(signature, inputs) if profile else None
             measured = there.bench(signature, inputs, seconds=seconds, iterations=iterations)
-        return report_there(there, signature.name, measured, is_random=is_random)
+        return report_there(there, signature.name, measured, times, is_random=is_random)
     dispatches = None
     if profile:  # first: whatever refuses it costs nobody a measurement
         dispatches = measure_dispatches(
@@ -154,6 +155,7 @@ def _sizes(signature: "Signature", texts: Sequence[str]) -> dict[str, int]:
 
 def _report(result: "BenchResult", dispatches: "Profile | None", *, random: bool) -> Report:
     from edgec.cli.amounts import bytes_text, seconds_text
+    from edgec.cli.dispatch_grid import dispatch_grid
 
     rows = [
         ("load", seconds_text(result.load)),
@@ -174,7 +176,7 @@ def _report(result: "BenchResult", dispatches: "Profile | None", *, random: bool
         Grid(columns=("what", "value"), rows=tuple(rows), right=frozenset({1})),
     ]
     if dispatches is not None:
-        blocks += ["", _dispatches(dispatches)]
+        blocks += ["", dispatch_grid(dispatches)]
     return Report(
         data={
             "result": result.to_json(),
@@ -183,24 +185,4 @@ def _report(result: "BenchResult", dispatches: "Profile | None", *, random: bool
             "on": None,
         },
         blocks=tuple(blocks),
-    )
-
-
-def _dispatches(profile: "Profile") -> Grid:
-    from edgec.cli.amounts import seconds_text
-
-    total = profile.total or 1.0
-    return Grid(
-        columns=("dispatch", "count", "mean", "total", "share"),
-        rows=tuple(
-            (
-                d.name,
-                str(d.count),
-                seconds_text(d.mean),
-                seconds_text(d.total),
-                f"{d.total / total:.1%}",
-            )
-            for d in profile.dispatches
-        ),
-        right=frozenset({1, 2, 3, 4}),
     )

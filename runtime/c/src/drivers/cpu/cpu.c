@@ -420,6 +420,41 @@ static edgert_status cpu_reserve(cpu_device *self, cpu_run *run, const edgert_co
   return status;
 }
 
+/* Run one command by itself, and tell how long it took. */
+static edgert_status cpu_run_timed(cpu_device *self, cpu_run *run, const edgert_commands *commands,
+                                   const edgert_command *command, const edgert_range *slots,
+                                   size_t slot_count, const edgert_watch *watch,
+                                   edgert_error *error) {
+  static const char *const moves[] = {[EDGERT_COMMAND_FILL] = "fill",
+                                      [EDGERT_COMMAND_COPY] = "copy",
+                                      [EDGERT_COMMAND_UPDATE] = "update"};
+  edgert_timing timing = {.kernel = "?"};
+  edgert_status status = EDGERT_OK;
+  if (command->kind == EDGERT_COMMAND_DISPATCH) {
+    status = cpu_collect(self, run, commands, command, slots, slot_count, error);
+    if (status != EDGERT_OK || run->work_count == 0) return status;
+    const cpu_executable *executable = (cpu_executable *)command->as.dispatch.executable;
+    const edgert_library *library = executable->library;
+    uint32_t kernel = command->as.dispatch.kernel;
+    timing.workgroups = run->works[0].count;
+    if (library->exports.names) timing.kernel = library->exports.names[kernel];
+    if (library->exports.places) {
+      timing.file = library->exports.places[kernel].path;
+      timing.file_size = library->exports.places[kernel].path_size;
+      timing.line = library->exports.places[kernel].line;
+    }
+  } else {
+    timing.kernel = moves[command->kind];
+  }
+  uint64_t begin = edgert_nanoseconds();
+  status = timing.workgroups
+               ? cpu_flush(self, run, watch, error)
+               : edgert_commands_transfer(commands, command, slots, slot_count, error);
+  timing.nanoseconds = edgert_nanoseconds() - begin;
+  if (status == EDGERT_OK) self->device.timed(self->device.timed_user, &timing);
+  return status;
+}
+
 static edgert_status cpu_execute(edgert_device *device, edgert_commands *commands,
                                  const edgert_range *slots, size_t slot_count,
                                  const edgert_watch *watch, uint64_t *out_point,
@@ -434,6 +469,8 @@ static edgert_status cpu_execute(edgert_device *device, edgert_commands *command
     const edgert_command *command = &commands->commands[i];
     if (command->kind == EDGERT_COMMAND_BARRIER)
       status = cpu_flush(self, run, watch, error);
+    else if (device->timed)
+      status = cpu_run_timed(self, run, commands, command, slots, slot_count, watch, error);
     else if (command->kind == EDGERT_COMMAND_DISPATCH)
       status = cpu_collect(self, run, commands, command, slots, slot_count, error);
     else
@@ -446,6 +483,7 @@ static edgert_status cpu_execute(edgert_device *device, edgert_commands *command
 
 const edgert_driver edgert_cpu_driver = {
     .name = "cpu",
+    .is_timed = 1,
     .create = cpu_create,
     .destroy = cpu_destroy,
     .query = cpu_query,

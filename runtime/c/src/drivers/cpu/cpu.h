@@ -91,6 +91,13 @@ typedef struct edgert_library_header {
   uint32_t sanitizer;
 } edgert_library_header;
 
+/* Where a kernel comes from in the model's source. */
+typedef struct edgert_library_place {
+  uint32_t line;
+  uint32_t path_size;
+  const char *path;
+} edgert_library_place;
+
 typedef struct edgert_library {
   const edgert_library_header *header;
   struct {
@@ -104,7 +111,9 @@ typedef struct edgert_library {
     const void *parameters;
     const void *occupancy;
     const char *const *names;
-    const void *tags, *parameter_names, *source_locations, *stage_locations;
+    const void *tags, *parameter_names;
+    const edgert_library_place *places;
+    const void *stage_places;
   } exports;
   struct {
     uint32_t count;

@@ -1,0 +1,80 @@
+"""A function's dispatches, timed by edgert itself: each kernel alone, on all its threads."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from edgec.runtime.device import Device, parse_uri
+from edgec.runtime.dispatch_times import Dispatch, Profile
+from edgec.runtime.driver import Opened
+from edgec.runtime.edgert import EdgertDevice, Ran
+from edgec.runtime.edgert_backend import EdgertBackend
+from edgec.runtime.loaded import load
+from edgec.runtime.module import Module
+from edgec.runtime.signature import Signature
+
+__all__ = ["profile_by_edgert"]
+
+
+def profile_by_edgert(
+    module: Module,
+    signature: Signature,
+    inputs: Sequence[np.ndarray],
+    *,
+    device: Device,
+    weights: Path | None,
+    calls: int,
+) -> Profile:
+    """Call one function `calls` times on edgert's CPU, after a call that is not counted.
+
+    Raises:
+        EdgecError: the module does not load or run.
+    """
+    ran: dict[str, list[Ran]] = {}
+    with load(
+        module, device=_timed(device, lambda one: _note(ran, one)), weights=weights
+    ) as loaded:
+        function = loaded[signature.name]
+        leaves = [loaded.device.put(array) for array in inputs]
+        function.call_flat(leaves)  # the first one learns which kernels are worth a second thread
+        ran.clear()
+        start = time.perf_counter()
+        for _ in range(calls):
+            function.call_flat(leaves)
+        elapsed = time.perf_counter() - start
+    found = [_dispatch(times) for times in ran.values()]
+    return Profile(
+        function=signature.name,
+        device=device.uri,
+        calls=calls,
+        dispatches=tuple(sorted(found, key=lambda dispatch: -dispatch.total)),
+        elapsed=elapsed,
+    )
+
+
+def _note(ran: dict[str, list[Ran]], one: Ran) -> None:
+    ran.setdefault(one.kernel, []).append(one)
+
+
+def _timed(device: Device, note: Callable[[Ran], None]) -> Device:
+    """The device as one of its own, which tells what runs on it."""
+    _, _, threads = parse_uri(device.uri)
+    cpu = EdgertDevice("cpu", threads=threads or 0, timed=note)
+    backend = EdgertBackend(device=cpu, uri=device.uri)
+    opened = Opened(backend=backend, name=device.name, runtime=device.runtime)
+    return Device(uri=device.uri, driver=device.driver, opened=opened)
+
+
+def _dispatch(ran: Sequence[Ran]) -> Dispatch:
+    seconds = [one.seconds for one in ran]
+    return Dispatch(
+        name=ran[0].kernel,
+        where=ran[0].where,
+        count=len(ran),
+        total=sum(seconds),
+        mean=sum(seconds) / len(ran),
+        minimum=min(seconds),
+        maximum=max(seconds),
+    )
