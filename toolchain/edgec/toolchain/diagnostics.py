@@ -9,6 +9,7 @@ from pathlib import Path
 from edgec.runtime.errors import CompileError, CompilerCrash, EdgecError
 from edgec.runtime.files import FULL, no_space
 from edgec.targets import Target
+from edgec.toolchain.ir.places import is_edgecs, is_packages
 from edgec.toolchain.process import Finished
 from edgec.toolchain.refusals import KNOWN, LAPACK
 
@@ -22,8 +23,6 @@ _BARE = re.compile(
     r"^(?:[\w./-]*iree-compile: |(?:[\w./-]*(?:lld|wasm-ld): )?error: )(?P<text>.*)$"
 )
 _LONG = 240
-_PACKAGES = re.compile(r"[/\\](site|dist)-packages[/\\]")
-_EDGEC = re.compile(r"[/\\]edgec[/\\](cli|exporters|packaging|runtime|toolchain)[/\\]")
 _ISSUES = "https://github.com/iree-org/iree/issues"
 
 
@@ -125,8 +124,8 @@ def _place(file: str, line: int, program: Path | None) -> str | None:
 def _best_place(found: list[Message]) -> str | None:
     """The innermost place that is not inside a framework, else the innermost; never edgec's own."""
     places = [place for message in found for place in message.places]
-    rest = [place for place in places if not _EDGEC.search(place)]
-    own = [place for place in rest if not _PACKAGES.search(place)]
+    rest = [place for place in places if not is_edgecs(place.rpartition(":")[0])]
+    own = [place for place in rest if not is_packages(place)]
     if not own and len(rest) < len(places):
         return None  # edgec itself traced a file, which has no lines
     return next(iter(own or rest), None)

@@ -3,11 +3,27 @@
 import re
 from typing import Any
 
-__all__ = ["source_line"]
+__all__ = ["is_edgecs", "is_packages", "source_line"]
+
+_PACKAGES = re.compile(r"[/\\](site|dist)-packages[/\\]")
+_EDGEC = re.compile(
+    r"[/\\]edgec[/\\](cli|exporters|packaging|runtime|toolchain)[/\\]|[/\\]bin[/\\]edgec$"
+)
+
+
+def is_packages(file: str) -> bool:
+    """Whether a file is an installed package's."""
+    return _PACKAGES.search(file) is not None
+
+
+def is_edgecs(file: str) -> bool:
+    """Whether a file is edgec's own, installed or in a checkout; nobody's model is there."""
+    return _EDGEC.search(file) is not None
 
 
 def source_line(op: Any) -> str | None:
     """`file:line` of an operation: the innermost that is not inside a framework."""
-    places = re.findall(r'"([^"]+)":(\d+):\d+', str(op.location))
-    own = [p for p in places if not re.search(r"[/\\](site|dist)-packages[/\\]", p[0])]
+    found = re.findall(r'"([^"]+)":(\d+):\d+', str(op.location))
+    places = [place for place in found if not is_edgecs(place[0])]
+    own = [place for place in places if not is_packages(place[0])]
     return next((f"{file}:{line}" for file, line in own or places), None)

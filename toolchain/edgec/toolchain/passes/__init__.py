@@ -30,6 +30,7 @@ from edgec.toolchain.passes.legalise.split_conversions import SplitConversions
 from edgec.toolchain.passes.legalise.spread_selected import SpreadSelected
 from edgec.toolchain.passes.legalise.stable_sorts import StableSorts
 from edgec.toolchain.passes.legalise.wide_sums import WideSums
+from edgec.toolchain.passes.locate import Locate
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.place.norm_kernels import NormKernels
@@ -138,6 +139,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     PointwiseProducts,
     SeparateReductions,
     Annotate,
+    Locate,
 )
 """Every pass, in the order they run."""
 

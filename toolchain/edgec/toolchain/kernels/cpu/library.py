@@ -69,7 +69,14 @@ class Library:
             symbol = f"{name}_v{number}" if number else name
             self._names[text] = symbol
             kernel = ir.Module.parse(text.replace("@NAME", f"@{symbol}"))
-            kernel.body.operations[0].operation.clone(
+            made = kernel.body.operations[0].operation.clone(
                 ip=ir.InsertionPoint.at_block_begin(self.module.body)
             )
+            made.walk(_stand_here)
         return self._names[text]
+
+
+def _stand_here(op: Any) -> Any:
+    """Give an operation the place that is current: that of the first one the kernel stands for."""
+    op.location = ir.Location.current
+    return ir.WalkResult.ADVANCE

@@ -1,0 +1,53 @@
+"""Kernels know the user's own line: the innermost outside installed packages, first of all."""
+
+from pathlib import Path
+
+from edgec.runtime import profile
+from edgec.toolchain import CompileOptions, compile
+from edgec.toolchain.passes.locate import Locate
+from edgec.toolchain.stablehlo import parse_stablehlo
+
+TEXT = """
+func.func @main(%x: tensor<8x16xf32>) -> tensor<8x32xf32> {
+  %w = stablehlo.constant dense<0.5> : tensor<16x32xf32> loc(unknown)
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32> loc(#product)
+  %1 = stablehlo.sort_of_mine %0 : tensor<8x32xf32> loc(#wave)
+  return %1 : tensor<8x32xf32> loc(unknown)
+} loc(unknown)
+#library = loc("/x/site-packages/library/dense.py":70:4)
+#own = loc("/home/me/net.py":12:8)
+#main = loc("/usr/bin/edgec":6:1)
+#stack = loc(callsite(#own at #main))
+#product = loc("dot"(callsite(#library at #stack)))
+#wave = loc("sort"(callsite(#own at #main)))
+"""
+SORT = """"stablehlo.sort"(%0) <{dimension = 1 : i64}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %less = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %less : tensor<i1>
+  }) : (tensor<8x32xf32>) -> tensor<8x32xf32>"""
+TEXT = TEXT.replace("stablehlo.sort_of_mine %0 : tensor<8x32xf32>", SORT)
+
+
+def test_the_users_own_line_comes_first_and_the_stack_stays() -> None:
+    from iree.compiler import ir
+
+    module = parse_stablehlo(TEXT, ir.Context())
+    assert Locate().run(module) >= 2
+    (function,) = module.body.operations
+    constant, product, *_ = function.regions[0].blocks[0].operations
+    assert str(constant.location) == "loc(unknown)"
+    text = str(product.location)
+    assert text.startswith('loc(fused["/home/me/net.py":12')
+    assert '"/x/site-packages/library/dense.py":70:4' in text
+
+
+def test_a_profile_says_where_each_kernel_comes_from(tmp_path: Path) -> None:
+    (tmp_path / "net.mlir").write_text(TEXT)
+    module = compile(tmp_path / "net.mlir", options=CompileOptions(cache=False, check=False))
+    found = profile(module.path, device="edgert://cpu", calls=1)
+    places = {dispatch.name: dispatch.where for dispatch in found.dispatches}
+    kernels = {name for name in places if "sort" in name or "edgec_product" in name}
+    assert len(kernels) == 2, places
+    assert {places[name] for name in kernels} == {"/home/me/net.py:12"}
