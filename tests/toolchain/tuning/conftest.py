@@ -15,6 +15,7 @@ from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.settings import Settings
 from edgec.toolchain.tuning.evaluate import Subject
 from edgec.toolchain.tuning.measure import Measured
+from edgec.toolchain.tuning.outlook import KernelTimes
 from edgec.toolchain.tuning.profile import Outcome, Trial
 
 PRODUCT = """
@@ -109,9 +110,10 @@ class FakePool:
     def _tile_time(self, key: str, tile: Tile | None, left: float) -> float | None:
         return self.tile(key, tile)
 
-    def _kernel_times(self, settings: Settings, left: float) -> dict[str, float] | None:
+    def _kernel_times(self, settings: Settings, calls: int, left: float) -> KernelTimes | None:
         self.rounds += 1
-        return self.kernel(settings)
+        times = self.kernel(settings)
+        return None if times is None else KernelTimes(own=times, call=1.1 * sum(times.values()))
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The search on a device that is told what to say: who wins, what is kept, what is repeated."""
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +121,39 @@ def test_cuts_are_tried_in_rounds_and_the_best_together(subject: Subject, output
     rounds = pool.rounds
     tune(subject, pool, output, budget=60, resume=done.profile)
     assert pool.rounds == rounds + 1
+
+
+def test_where_kernels_take_most_of_a_call_their_cuts_come_first(
+    subject: Subject, output: Path
+) -> None:
+    order: list[str] = []
+
+    def kernel(settings: Settings) -> dict[str, float]:
+        order.append("cut" if settings.cuts else "model")
+        return {KEY: 1.0}
+
+    def verdict(name: str, settings: Settings) -> tuple[Outcome, float | None]:
+        order.append(name)
+        return SLOWER
+
+    news: list[News] = []
+    tune(subject, FakePool(verdict=verdict, kernel=kernel), output, budget=60, tell=news.append)
+    assert order[:2] == ["model", "cut"]
+    assert order.index("-O3") > max(i for i, what in enumerate(order) if what == "cut")
+    assert any(f"take 91% of a call ({KEY} 91%)" in n.doing.replace("takes", "take") for n in news)
+
+
+def test_what_there_was_no_time_for_is_said(subject: Subject, output: Path) -> None:
+    def kernel(settings: Settings) -> dict[str, float]:
+        time.sleep(0.5 if settings.cuts else 0)
+        return {KEY: 1.0}
+
+    pool = FakePool(verdict=lambda *_: SLOWER, kernel=kernel)
+    done = tune(subject, pool, output, budget=3.0)
+    (remark,) = done.remarks
+    assert KEY in remark
+    assert "give --budget=" in remark
+    assert not done.profile.finished
 
 
 def test_cuts_that_crash_are_not_tried_again(subject: Subject, output: Path) -> None:

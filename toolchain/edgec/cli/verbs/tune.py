@@ -198,13 +198,17 @@ def _report(session: Session, done: "Tuned", program: Path, path: Path) -> Repor
             "and tuning goes on"
         )
     elif profile.gain == 1.0 and not profile.winner.words():
+        cuts = sum(len(times) - 1 for times in profile.cut_times.values())
+        others = f" and {cuts} other cuts of single kernels" if cuts else ""
         session.note(
-            f"none of {len(profile.trials)} candidates was clearly faster than the default: "
-            "it stays as it is"
+            f"none of {len(profile.trials)} candidates{others} was clearly faster than the "
+            "default: it stays as it is"
             + ("" if profile.finished else "; the same command tries the others")
         )
     elif not profile.finished:
         session.note("the budget ended before all was tried; the same command goes on")
+    for remark in done.remarks:
+        session.note(remark)
     return Report(
         data={
             "program": program,

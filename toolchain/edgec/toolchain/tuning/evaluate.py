@@ -38,11 +38,12 @@ from edgec.toolchain.tuning.measure import (
     device_name,
     record_answers,
 )
+from edgec.toolchain.tuning.outlook import KernelTimes
 from edgec.toolchain.tuning.profile import Outcome, Trial
 
 __all__ = ["Evaluator", "OutOfTime", "Subject"]
 
-_PROFILED_CALLS = 30
+_TILE_CALLS = 30
 _LOAD_TIMEOUT = 60.0
 # One mark for all, so that equal code makes equal files.
 _MARK = "unchecked: a candidate"
@@ -196,8 +197,8 @@ class Evaluator:
             seconds=found.candidate,
         )
 
-    def kernel_times(self, settings: Settings, left: float) -> dict[str, float] | None:
-        """Seconds a call spends in each kernel of edgec's own, by `KernelKey`.
+    def kernel_times(self, settings: Settings, calls: int, left: float) -> KernelTimes | None:
+        """Seconds a call spends in each kernel of edgec's own, of several calls the fastest.
 
         Kernels that differ only in what follows them in registers count together.
 
@@ -221,7 +222,7 @@ class Evaluator:
                 inputs=inputs,
                 device=self._subject.uri,
                 weights=self._subject.weights,
-                calls=_PROFILED_CALLS,
+                calls=calls,
             )
         return _by_kernel(found)
 
@@ -273,7 +274,7 @@ class Evaluator:
                 return None
             raise
         with self._device:
-            times = profile(path, device=self._subject.uri, calls=_PROFILED_CALLS)
+            times = profile(path, device=self._subject.uri, calls=_TILE_CALLS)
         return sum(each.minimum * each.count for each in times.dispatches) / times.calls
 
     def module(self, settings: Settings, end: float | None) -> Path:
@@ -389,11 +390,14 @@ def _outcome(error: EdgecError) -> Outcome:
     return Outcome.BROKEN
 
 
-def _by_kernel(found: DispatchTimes) -> dict[str, float]:
+def _by_kernel(found: DispatchTimes) -> KernelTimes:
     times: dict[str, float] = {}
+    whole = 0.0
     for dispatch in found.dispatches:
+        each = dispatch.minimum * dispatch.count / found.calls
+        whole += each
         key = KernelKey.parse(dispatch.name)
         if key is not None:
-            each = dispatch.minimum * dispatch.count / found.calls
             times[str(key)] = times.get(str(key), 0.0) + each
-    return times
+    outside = 0.0 if found.elapsed is None else max(0.0, found.elapsed - found.total)
+    return KernelTimes(own=times, call=whole + outside / found.calls)

@@ -23,6 +23,7 @@ from edgec.toolchain import isolate
 __all__ = [
     "FASTER",
     "Measured",
+    "alone",
     "compare_modules",
     "device_name",
     "record_answers",
@@ -207,6 +208,7 @@ def run_compare(arguments: Mapping[str, Any]) -> dict[str, Any]:
     tolerance = arguments["tolerance"]
     name = str(arguments["function"])
     weights = arguments["weights"]
+    seconds = float(arguments["seconds"])
     with (
         load(
             Path(arguments["candidate"]), device=str(arguments["device"]), weights=weights
@@ -222,18 +224,24 @@ def run_compare(arguments: Mapping[str, Any]) -> dict[str, Any]:
         if inputs is None:
             inputs = tuple(example_inputs(candidate.signatures[name]))
         leaves = [candidate.device.put(leaf) for leaf in inputs]
+        if arguments["base"] == arguments["candidate"]:
+            return asdict(alone(lambda: base[name].call_flat(leaves), seconds=seconds))
         measured = turns(
             lambda: base[name].call_flat(leaves),
             lambda: candidate[name].call_flat(leaves),
-            seconds=float(arguments["seconds"]),
+            seconds=seconds,
         )
-    return {
-        "ratio": measured.ratio,
-        "agreeing": measured.agreeing,
-        "base": measured.base,
-        "candidate": measured.candidate,
-        "turns": measured.turns,
-    }
+    return asdict(measured)
+
+
+def alone(
+    call: Callable[[], object], *, seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> Measured:
+    """How long something takes, beside itself: nothing is to be compared."""
+    first = min(_seconds_of(call, 3, clock))
+    count = max(3, min(_MOST_TURNS, int(seconds / max(first, 1e-9))))
+    median = statistics.median(_seconds_of(call, count, clock))
+    return Measured(ratio=1.0, agreeing=0.0, base=median, candidate=median, turns=count)
 
 
 def turns(

@@ -1,8 +1,9 @@
 """Candidates to the fastest settings, greedily.
 
-Levels, passes and the likeliest flags come first, then tiles of edgec's own kernels, the longest
-first, then the other flags. Each candidate is measured in turns with the best so far, and takes
-its place only if it is clearly faster and right.
+Where edgec's own kernels take most of a call, other cuts of them come first, and then levels,
+passes and flags; elsewhere levels, passes and the likeliest flags, then cuts, then the other flags.
+Each candidate is measured in turns with the best so far, and takes its place only if it is clearly
+faster and right.
 
 Tiles are tried for all kernels at once: a round gives each kernel another cut in one module, whose
 dispatches are timed apart; the cuts that won are then one candidate like any other, and if that
@@ -13,31 +14,35 @@ There each product and convolution is timed alone, the longest first by the mode
 """
 
 import json
+import math
 import platform
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from edgec.runtime.errors import DeviceMissing, EdgecError, UsageError
 from edgec.toolchain.compiling import versions
-from edgec.toolchain.kernels.cpu.source import Cut, KernelKey, VectorUnit, vector_unit
+from edgec.toolchain.kernels.cpu.source import Cut, vector_unit
 from edgec.toolchain.kernels.gpu.tiles import Tile, parse_key
 from edgec.toolchain.settings import Settings
 from edgec.toolchain.tuning.candidates import Move, moves_for
-from edgec.toolchain.tuning.cuts import cuts_for, split_cuts
+from edgec.toolchain.tuning.cuts import split_cuts
 from edgec.toolchain.tuning.evaluate import Subject
 from edgec.toolchain.tuning.measure import Measured
+from edgec.toolchain.tuning.outlook import KernelTimes, Outlook, outlook
 from edgec.toolchain.tuning.pools import Pool
 from edgec.toolchain.tuning.profile import Outcome, Profile, Trial, program_key
 from edgec.toolchain.tuning.tiles import expected, tiles_for
 
 __all__ = ["News", "Tuned", "tune"]
 
-_SHARE = 0.02
 _MOST_KERNELS = 16
+_PROFILED_SECONDS = 2.0
+_PROFILED_CALLS = (5, 30)
 _MOST_CUTS = 20
 _CUT_FASTER = 0.97
 _SINGLE_KERNELS = 4
@@ -69,11 +74,19 @@ class News:
 
 @dataclass(frozen=True, kw_only=True)
 class Tuned:
-    """What came of a run: the profile, how many candidates this run tried, and how it ended."""
+    """What came of a run.
+
+    Attributes:
+        profile: what was found.
+        tried: how many candidates this run tried.
+        interrupted: whether Ctrl-C ended it.
+        remarks: what there was to try, and what there was no time for.
+    """
 
     profile: Profile
     tried: int
     interrupted: bool
+    remarks: tuple[str, ...] = ()
 
 
 def tune(
@@ -118,7 +131,8 @@ class _Search:
     """One run. `_profile` is the state, and what is on disk."""
 
     _profile: Profile
-    _effective: list[str]
+    _outlook: Outlook | None = None
+    _looked_at = ""
 
     def __init__(
         self,
@@ -137,6 +151,7 @@ class _Search:
         self._tell = tell
         self._tried = 0
         self._spent = 0.0
+        self._remarks: list[str] = []
         self._seconds = min(3.0, max(0.4, budget / 50))
 
     def run(self, name: str, key: str, resume: Profile | None) -> Tuned:
@@ -144,14 +159,39 @@ class _Search:
         self._start(name, key, resume)
         interrupted = False
         try:
-            kernels = self._moves(first=True) and self._kernels() and self._tiles()
-            finished = kernels and self._moves(first=False)
+            finished = all(phase() for phase in self._phases())
             self._confirm()
             self._save(finished=finished)
         except KeyboardInterrupt:
             interrupted = True
             self._save()
-        return Tuned(profile=self._profile, tried=self._tried, interrupted=interrupted)
+        return Tuned(
+            profile=self._profile,
+            tried=self._tried,
+            interrupted=interrupted,
+            remarks=tuple(self._remarks),
+        )
+
+    def _phases(self) -> list[Callable[[], bool]]:
+        """What is tried in which order; each says whether it had the time for all of it."""
+        kernels = [self._kernels, self._tiles]
+        broad, rest = (partial(self._moves, first=first) for first in (True, False))
+        found = self._look()
+        if found is not None and found.is_mostly_kernels:
+            return [*kernels, broad, rest]
+        return [broad, *kernels, rest]
+
+    def _look(self) -> Outlook | None:
+        """Where the time of the best so far goes; None for GPUs, or without the time."""
+        unit = vector_unit(self._subject.target)
+        if unit is None:
+            return None
+        times = self._times({})
+        if times is None:
+            return None
+        self._outlook = outlook(times, unit)
+        self._say(self._outlook.text())
+        return self._outlook
 
     @property
     def _left(self) -> float:
@@ -166,7 +206,6 @@ class _Search:
         """Build and measure the default, or the winner of the run before."""
         self._say("compiling the program as it is")
         (device,) = self._pool.run([("prepare", ())])
-        (self._effective,) = self._pool.run([("effective_passes", ())])
         self._say("measuring the program as it is")
         best = resume.winner if resume is not None else Settings()
         stale = resume is not None and bool(resume.stale(versions()))
@@ -207,7 +246,10 @@ class _Search:
         """Try changes of the whole program, those of most promise or the rest; whether all were."""
         tried = {trial.name for trial in self._profile.trials}
         known = {trial.settings.key for trial in self._profile.trials} | {Settings().key}
-        moves = moves_for(self._subject.target, self._effective, first=first)
+        effective: list[str] = []
+        if first:
+            (effective,) = self._pool.run([("effective_passes", ())])
+        moves = moves_for(self._subject.target, effective, first=first)
         queue = deque(move for move in moves if move.name not in tried)
         while queue:
             if self._room <= 0:
@@ -233,29 +275,36 @@ class _Search:
 
     def _kernels(self) -> bool:
         """Try cuts of edgec's own kernels; whether all were tried."""
-        unit = vector_unit(self._subject.target)
-        if unit is None:
+        base = self._profile.winner.key
+        if vector_unit(self._subject.target) is None:
             return True
-        shares = self._times({})
-        if shares is None:
+        found = self._outlook
+        if found is None or base != self._looked_at:
+            found = self._look()
+        if found is None:
             return False
-        total = sum(shares.values())
-        keys = sorted(
-            (key for key, seconds in shares.items() if seconds > _SHARE * total),
-            key=lambda key: -shares[key],
-        )[:_MOST_KERNELS]
-        plan = {key: _cuts(key, unit) for key in keys}
-        complete, took = True, 0.0
-        while rounds := self._rounds(plan):
+        complete, took, timed = True, 0.0, 0
+        while rounds := self._rounds(found.cuts):
             # What won so far is measured as a whole, even where there is no time for all rounds.
             if self._room <= 2 * took:
+                self._remark_rounds(found, timed, took)
                 complete = False
                 break
             start = time.monotonic()
             if not self._time_rounds(rounds):
+                self._remark_rounds(found, timed, time.monotonic() - start)
                 return False
+            timed += len(rounds)
             took = time.monotonic() - start
-        return self._merge(keys) and complete
+        return self._merge(list(found.cuts)) and complete
+
+    def _remark_rounds(self, found: Outlook, timed: int, took: float) -> None:
+        """Note how far the rounds came, and what all of them would take."""
+        left = max(1, found.rounds - timed)
+        self._remarks.append(
+            f"{found.text()}; {timed} of them were tried here, each some {took:.0f} s: "
+            f"give --budget={_minutes(left * took / self._pool.width + self._budget)} for all"
+        )
 
     def _tiles(self) -> bool:
         """Try tiles of a GPU's kernels, each kernel alone in a module; whether all were tried."""
@@ -312,7 +361,7 @@ class _Search:
         (trial,) = self._try([("the best tiles of all kernels", settings)])
         return trial is not None
 
-    def _rounds(self, plan: dict[str, list[Cut]]) -> list[dict[str, Cut]]:
+    def _rounds(self, plan: Mapping[str, Sequence[Cut]]) -> list[dict[str, Cut]]:
         """As many rounds as candidates are tried side by side, each with another cut for every
         kernel that has one left; what won so far is tried with other numbers of workgroups, too.
         """
@@ -334,7 +383,7 @@ class _Search:
         works: list[tuple[str, tuple[Any, ...]]] = []
         for cuts in rounds:
             settings = replace(base, cuts={**base.cuts, **cuts})
-            works.append(("kernel_times", (settings, self._room)))
+            works.append(("kernel_times", (settings, self._profiled_calls, self._room)))
         many = "s" if len(rounds[0]) > 1 else ""
         self._say(f"other cuts of {len(rounds[0])} kernel{many}")
         try:
@@ -342,26 +391,33 @@ class _Search:
         except EdgecError as error:
             if isinstance(error, DeviceMissing):
                 raise
-            results = [{} for _ in rounds]
+            results = [KernelTimes(own={}, call=0.0) for _ in rounds]
         for cuts, times in zip(rounds, results, strict=True):
             if times is None:
                 return False
             for key, cut in cuts.items():
-                self._note_cut(key, _text(cut), times.get(key, float("inf")))
+                self._note_cut(key, _text(cut), times.own.get(key, float("inf")))
             self._tried += 1
         self._save()
         return True
 
-    def _times(self, cuts: dict[str, Cut]) -> dict[str, float] | None:
+    @property
+    def _profiled_calls(self) -> int:
+        """As many calls as take two seconds, within bounds: the fastest of them counts."""
+        least, most = _PROFILED_CALLS
+        return max(least, min(most, int(_PROFILED_SECONDS / max(self._profile.before, 1e-6))))
+
+    def _times(self, cuts: dict[str, Cut]) -> KernelTimes | None:
         """Time the kernels as the best so far has them; None without the time."""
         if self._room <= 0:
             return None
         base = self._profile.winner
         self._say("timing each kernel")
         settings = replace(base, cuts={**base.cuts, **cuts})
-        times: dict[str, float] | None
-        (times,) = self._pool.run([("kernel_times", (settings, self._room))])
-        for key, seconds in (times or {}).items():
+        times: KernelTimes | None
+        (times,) = self._pool.run([("kernel_times", (settings, self._profiled_calls, self._room))])
+        self._looked_at = settings.key
+        for key, seconds in (times.own if times is not None else {}).items():
             cut = settings.cuts.get(key)
             self._note_cut(key, _text(cut) if cut is not None else "", seconds)
         return times
@@ -490,9 +546,9 @@ class _Search:
         )
 
 
-def _cuts(key: str, unit: VectorUnit) -> list[Cut]:
-    parsed = KernelKey.parse(key)
-    return [] if parsed is None else cuts_for(parsed, unit)
+def _minutes(seconds: float) -> str:
+    """As `--budget` takes it, rounded up."""
+    return f"{math.ceil(seconds / 60)}m"
 
 
 def _text(cut: Cut | Tile) -> str:
