@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from edgec import runtime
+from edgec.exporters import export
 from edgec.packaging import KINDS, Kind, PackageOptions, Plan, making
 from edgec.packaging.making import make_package, targets_of
 from edgec.runtime.errors import CompileError, FileError, ModuleError, ModuleMismatch, TargetError
@@ -131,13 +132,33 @@ def test_a_target_that_the_runtime_has_no_driver_for_is_refused() -> None:
         targets_of(KIND, ["vulkan"])
 
 
-def test_weights_outside_are_refused_before_anything_is_compiled(
+@pytest.mark.parametrize("suffix", [".safetensors", ".irpa"])
+def test_weights_of_a_file_are_put_inside(tmp_path: Path, suffix: str) -> None:
+    random = np.random.default_rng(0)
+    weights = random.standard_normal((16, 40)).astype(np.float32)
+    table = random.integers(0, 9, (40, 32), np.int32)
+    x = random.standard_normal((2, 16)).astype(np.float32)
+    program = export(
+        lambda x: {"y": x @ weights, "z": (x @ weights) @ table.astype(np.float32)},
+        (x,),
+        external_weights=tmp_path / f"w{suffix}",
+    ).save(tmp_path / "net.mlirbc")
+    assert program.info.weights is not None
+    options = PackageOptions(targets=("cpu:x86-64",))
+    make_package(tmp_path / "net.mlirbc", "bare", tmp_path / "out", options)
+    with runtime.load(tmp_path / "out") as model:
+        found = model.main(x)
+    np.testing.assert_allclose(found["y"], x @ weights, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found["z"], x @ weights @ table, rtol=1e-4, atol=1e-3)
+
+
+def test_weights_that_are_not_there_are_named_before_anything_is_compiled(
     program: Path, tmp_path: Path
 ) -> None:
     plain = load_program(program)
     weights = Weights(scope="model", file="w.safetensors", names=("a",))
     outside = replace(plain, info=replace(plain.info, weights=weights))
-    with pytest.raises(CompileError, match="file of their own"):
+    with pytest.raises(FileError, match=r"cannot read the weights file .*w\.safetensors"):
         make_package(outside, "bare", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -23,6 +23,7 @@ from edgec.runtime.errors import (
 from edgec.runtime.manifest import MANIFEST, Manifest, shared_file, variant_of
 from edgec.targets import Backend, Target, expand
 from edgec.toolchain import CompileOptions, Program, compile_with_report, load_program
+from edgec.toolchain.embedding import embed_weights
 from edgec.toolchain.seeding import answer_seeds
 
 __all__ = ["PackageOptions", "check_package", "make_package", "targets_of"]
@@ -79,7 +80,7 @@ def make_package(
     chosen = KINDS[kind]
     if isinstance(program, (Path, str)):
         program = load_program(program, cache=options.compiling.cache)
-    _refuse_outside_weights(program)
+    program = embed_weights(program)
     title = options.name or program.name
     with new_folder(destination, replace=options.replace) as folder:
         plan = _plan(
@@ -185,15 +186,6 @@ def _one_each(targets: Sequence[Target], *, chosen_by_user: bool) -> tuple[Targe
             )
         last[triple] = target
     return tuple(last.values())
-
-
-def _refuse_outside_weights(program: Program) -> None:
-    if program.info.weights is not None:
-        raise CompileError(
-            f"the weights of {program.path or 'the program'} are in a file of their own "
-            f"({program.info.weights.file}), and packages hold them inside the module",
-            hint="export again without --external-weights",
-        )
 
 
 def _plan(

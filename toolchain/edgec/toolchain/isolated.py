@@ -100,6 +100,18 @@ def _move_out(arguments: Mapping[str, Any]) -> Any:
     )
 
 
+def _embed(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.embedding import embed_file
+    from edgec.toolchain.program import ProgramInfo
+
+    return embed_file(
+        Path(arguments["source"]),
+        Path(arguments["output"]),
+        Path(arguments["weights"]),
+        ProgramInfo.from_json(arguments["info"]),
+    ).to_json()
+
+
 _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "describe": _describe,
     "prepare": _prepare,
@@ -110,6 +122,7 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "seeded": _seeded,
     "collect": _collect,
     "move_out": _move_out,
+    "embed": _embed,
 }
 
 
