@@ -155,7 +155,8 @@ def refuse_halves(info: ProgramInfo, target: Target) -> None:
         raise CompileError(
             f"{target.name} computes f16 as f32 and keeps its weights so: --precision=f16 would "
             "only make the answers worse",
-            hint="leave it out for CPUs; it is for GPUs (vulkan, cuda, rocm, metal)",
+            hint="leave it out for CPUs, or quantise the model in its framework: a quarter of the "
+            "bytes, and computed in bytes; --precision=f16 is for GPUs (vulkan, cuda, rocm, metal)",
         )
     if info.dialect is not Dialect.STABLEHLO:
         raise CompileError(
