@@ -18,6 +18,7 @@ __all__ = ["CHECKS", "Finding", "Verdict"]
 
 _LITTLE_SPACE = 2 << 30
 _OLDEST_PYTHON = (3, 11)
+_LARGEST = 4
 
 
 class Verdict(Enum):
@@ -80,6 +81,20 @@ def core_packages() -> Iterator[Finding]:
             detail=f"compiler {compiler} and runtime {runtime} do not go together",
             mend=f"pip install iree-base-compiler=={compiler} iree-base-runtime=={compiler}",
         )
+
+
+def installed() -> Iterator[Finding]:
+    """How large edgec is, with all that it needs to compile and to run."""
+    from edgec.cli.installed_size import installed_sizes
+
+    sizes = installed_sizes("edgec")
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:_LARGEST]
+    named = ", ".join(f"{name} {bytes_text(sizes[name])}" for name in largest)
+    yield Finding(
+        name="size",
+        verdict=Verdict.OK,
+        detail=f"{bytes_text(sum(sizes.values()))} installed, without extras: {named}, …",
+    )
 
 
 def frameworks() -> Iterator[Finding]:
@@ -204,6 +219,7 @@ def scratch_folder() -> Iterator[Finding]:
 CHECKS: dict[str, Callable[[], Iterator[Finding]]] = {
     "python": python_version,
     "packages": core_packages,
+    "size": installed,
     "frameworks": frameworks,
     "compile and run": compile_and_run,
     "devices": devices,
