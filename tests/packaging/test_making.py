@@ -178,7 +178,7 @@ def test_a_file_that_was_changed_is_refused(program: Path, tmp_path: Path) -> No
     ("change", "message"),
     [
         ({"schema": 2}, "has format 2"),
-        ({"variants": [{"file": "../x"}]}, "outside the package"),
+        ({"variants": [{"file": "../x", "sha256": "0", "size": 1}]}, "outside the package"),
         ({"variants": 3}, "no manifest of a package"),
     ],
 )
