@@ -199,6 +199,10 @@ CASES = {
         lambda x, w, y: jnp.clip(jnp.tanh((x @ w) * 0.01 * 100.0) + y, -0.5, 1.5),
         [(100, 84), (84, 132), (100, 132)],
     ),
+    "a scale and a residual": (
+        lambda x, w, b, s, y: jax.nn.gelu(x @ w + b) * s + y,
+        [(100, 84), (84, 132), (132,), (132,), (100, 132)],
+    ),
     "sigmoid": (lambda x, w: jax.nn.sigmoid(x @ w), [(100, 84), (84, 132)]),
     "three channels": (
         lambda x, w, b: jax.nn.gelu(convolution(x, w, 1, 2) + b),
@@ -211,9 +215,17 @@ CASES = {
 @pytest.mark.parametrize(
     ("form", "parts", "names"),
     [
-        ("small", 1, ["bias and max", "turned, a batch", "strides and a residual"]),
+        (
+            "small",
+            1,
+            ["a scale and a residual", "bias and max", "turned, a batch", "strides and a residual"],
+        ),
         ("small", 1, ["a bound above", "a small slope", "a slope, then a residual", "sigmoid"]),
-        ("small", 3, ["tanh, a residual, bounds", "hard swish, then a bound"]),
+        (
+            "small",
+            3,
+            ["tanh, a residual, bounds", "hard swish, then a bound", "a scale and a residual"],
+        ),
         ("middle", 3, ["turned, an activation, a residual", "a long inside", "three channels"]),
     ],
 )
@@ -236,7 +248,7 @@ def test_the_kernels_are_right(form, parts, names, tmp_path: Path, monkeypatch) 
     after = rewrite(lower(every, *shapes), WITHOUT_MATRIX_UNITS, whole=True)
     assert len([name for name in called(after) if f"_{form}_" in name]) == len(cases)
     assert ("join_f32" in called(after)) == (parts > 1)
-    assert not re.search(r"stablehlo\.(maximum|minimum|tanh|add|select|divide)", after)
+    assert not re.search(r"stablehlo\.(maximum|minimum|tanh|add|select|divide|multiply)", after)
     tools.compile_str(
         after,
         output_file=str(path),

@@ -2,7 +2,10 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from edgec.targets import find
 from edgec.toolchain.cache import Cache
@@ -10,6 +13,7 @@ from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.kernels.vulkan import prebuilt
 from edgec.toolchain.kernels.vulkan.glsl_compiler import GlslCompiler, compile_variant, tools
+from edgec.toolchain.kernels.vulkan.packed_spirv import packed, unpacked
 from edgec.toolchain.kernels.vulkan.prebuilt import ARCHIVE, Prebuilt
 from edgec.toolchain.kernels.vulkan.shaders import grouped, join, shaders
 from edgec.toolchain.kernels.vulkan.usual import usual
@@ -25,6 +29,12 @@ def test_the_archive_is_of_the_sources_beside_it() -> None:
     assert about["sources"] == sources_digest(), again
     assert set(files) == {variant.key for variant in usual()}, again
     assert ARCHIVE.stat().st_size < 100_000
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), max_size=40))
+def test_any_words_come_back_as_they_were(words) -> None:
+    code = np.array([*range(5), *words], "<u4").tobytes()
+    assert unpacked(packed(code)) == code
 
 
 def test_every_kernel_is_in_the_archive_and_fits_every_target() -> None:
@@ -53,7 +63,7 @@ def test_what_is_compiled_now_is_what_the_archive_holds() -> None:
         pytest.skip("the archive was made by another glslang")
     for shader in (join("f16"), grouped("f32")):
         variant = shader.variant({}, folds=False)
-        assert compile_variant(variant, tools()) == files[variant.key]
+        assert compile_variant(variant, tools()) == unpacked(files[variant.key])
 
 
 @needs_glslang

@@ -41,7 +41,7 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
     if isinstance(found, Declined):
         return found
     validate(conv, "convolution")
-    tail = find_finish(found.value, element, found.outputs, library.answers, scales=True)
+    tail = find_finish(found.value, element, found.outputs, library.answers)
     with ir.InsertionPoint(tail.last.owner.operation):
         c = found.gathered(_MULTIPLE)
         sizes = (c.rows, c.outputs, c.inputs)

@@ -31,7 +31,7 @@ def place_grouped(conv: Convolution, op: Any, library: Library) -> Kernel | Decl
     if reason is not None:
         return Declined(reason=reason)
     validate(conv, "convolution")
-    tail = find_finish(conv.value, element, conv.outputs, library.answers, scales=True)
+    tail = find_finish(conv.value, element, conv.outputs, library.answers)
     down, across = conv.axes
     rows = conv.batch * down.out * across.out
     last = ir.RankedTensorType.get([rows, conv.outputs], tail.last.type.element_type)

@@ -40,7 +40,7 @@ def rewrite_product(op: Any, library: Library) -> None:
     if reason:
         library.answers.record(op, str(found), found.work, Declined(reason=reason))
         return
-    tail = find_finish(found.value, _element(found.element), found.n, library.answers, scales=True)
+    tail = find_finish(found.value, _element(found.element), found.n, library.answers)
     key = ProductKey(
         batch=found.count,
         m=found.m,

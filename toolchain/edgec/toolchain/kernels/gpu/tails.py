@@ -127,20 +127,15 @@ class Finish(Description):
         return (np.asarray(value).reshape(shape(self.last)),)
 
 
-def find_finish(
-    value: Any, element: Any, columns: int, answers: Answers, *, scales: bool = False
-) -> Finish:
+def find_finish(value: Any, element: Any, columns: int, answers: Answers) -> Finish:
     """The longest tail of a sum that a kernel of `element` type does.
 
     Rounding in between is left out: the kernel keeps f32 until it stores. Why it does no longer
-    one, is kept in `answers`. Whether it multiplies by a row, `scales` says.
+    one, is kept in `answers`.
     """
 
     def taken(tail: Tail) -> Finish | Declined:
-        finish = _finish(tail, element)
-        if isinstance(finish, Finish) and finish.scale is not None and not scales:
-            return Declined(reason="multiply with another tensor")
-        return finish
+        return _finish(tail, element)
 
     found, why = longest(find_tails(value, columns, narrow=True), taken)
     validate(found, "tail")

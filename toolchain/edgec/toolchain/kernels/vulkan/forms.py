@@ -2,7 +2,15 @@
 
 from dataclasses import dataclass
 
-__all__ = ["ATTENTION_FORMS", "MATRIX_FORMS", "SUM_FORMS", "AttentionForm", "ProductForm"]
+__all__ = [
+    "ATTENTION_FORMS",
+    "MATRIX_FORMS",
+    "NORM_FORMS",
+    "SUM_FORMS",
+    "AttentionForm",
+    "NormForm",
+    "ProductForm",
+]
 
 _SUBGROUP = 32
 _PATCH = 1024
@@ -116,3 +124,49 @@ ATTENTION_FORMS = (
     AttentionForm(width=256, queries=8, keys=16, each=1),
 )
 """By width."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormForm:
+    """How threads share the rows of a norm.
+
+    Attributes:
+        threads: of a workgroup.
+        lanes: threads that do a row together.
+        keep: rooms of memory that each holds in registers; 0 where a row may be of any length.
+        beside: whether the rows lie side by side.
+        most: rooms of a row, where that is less than it could do.
+    """
+
+    threads: int
+    lanes: int
+    keep: int
+    beside: bool = False
+    most: int = 0
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What the source calls them."""
+        return {"LANES": self.lanes, "KEEP": self.keep}
+
+    @property
+    def shared(self) -> int:
+        """Bytes that a workgroup shares, at most."""
+        return 4 * 4 * self.threads
+
+    def fits(self, rooms: int, *, beside: bool) -> bool:
+        """Whether rows of so many rooms are done."""
+        most = self.most or self.keep * self.lanes
+        return self.beside == beside and (not most or rooms <= most)
+
+
+NORM_FORMS: dict[str, NormForm] = {
+    "narrow": NormForm(threads=64, lanes=8, keep=4),
+    "row": NormForm(threads=64, lanes=32, keep=8),
+    "wide": NormForm(threads=256, lanes=256, keep=8),
+    "some": NormForm(threads=64, lanes=32, keep=0, most=2048),
+    "long": NormForm(threads=256, lanes=256, keep=0),
+    "columns": NormForm(threads=256, lanes=32, keep=8, beside=True),
+    "deep": NormForm(threads=256, lanes=32, keep=0, beside=True),
+}
+"""By their words, the quickest first."""

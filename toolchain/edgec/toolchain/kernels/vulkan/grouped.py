@@ -54,7 +54,7 @@ def place_grouped(conv: Convolution, op: Any, library: Library) -> Kernel | Decl
     }
     with ir.InsertionPoint(tail.last.owner.operation):
         last = ir.RankedTensorType.get([rows, conv.outputs], tail.last.type.element_type)
-        reads = [conv.image, conv.weight, tail.bias or conv.image, tail.other or conv.image]
+        reads = [conv.image, conv.weight, *tail.reads(conv.image).values()]
         total = library.call(shader, (groups, 1, 1), values, reads, last)
         if isinstance(total, Declined):
             return total

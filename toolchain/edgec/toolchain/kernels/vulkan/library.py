@@ -135,7 +135,7 @@ class Library(Dispatches):
         split = choice.parts > 1
         f32 = ir.F32Type.get()
         left, right = operands
-        bias, other = tail.bias or left, tail.other or left
+        after = list(tail.reads(left).values())
         last = ir.RankedTensorType.get([batch, m, n], tail.last.type.element_type)
         parts = ir.RankedTensorType.get([choice.parts, m, n], f32)
         values = {"m": m, "n": n, "k": k, "k_part": choice.inside, **tail.folded, **steps}
@@ -146,7 +146,7 @@ class Library(Dispatches):
             (choice.tiles, choice.parts, batch),
             values,
             # A tail in the kernel that joins is not read by those that make the parts.
-            [left, right, *((left, left) if split else (bias, other))],
+            [left, right, *([left] * len(after) if split else after)],
             parts if split else last,
         )
         if not split or isinstance(total, Declined):
@@ -154,7 +154,7 @@ class Library(Dispatches):
         shader = shaders.join(str(element))
         groups = math.ceil(m * n / _FOURS / shader.threads)
         values = {"m": m, "n": n, "parts": choice.parts, **tail.folded}
-        return self.call(shader, (groups, 1, 1), values, [total, bias, other], last)
+        return self.call(shader, (groups, 1, 1), values, [total, *after], last)
 
 
 def _binaries() -> Binaries:

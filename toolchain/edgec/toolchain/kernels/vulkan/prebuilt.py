@@ -17,6 +17,7 @@ from typing import Any
 from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.kernels.vulkan.glsl_compiler import Tools, compile_variant
+from edgec.toolchain.kernels.vulkan.packed_spirv import packed, unpacked
 from edgec.toolchain.kernels.vulkan.variants import Variant, sources_digest
 
 __all__ = ["ARCHIVE", "Prebuilt", "read", "write"]
@@ -44,7 +45,7 @@ class Prebuilt:
             return Declined(reason="a kernel that needs edgec[vulkan] to be compiled")
         return Binary(
             name=variant.symbol,
-            data=files[variant.key],
+            data=unpacked(files[variant.key]),
             threads=variant.threads,
             shared=variant.shared,
         )
@@ -65,12 +66,12 @@ def write(archive: Path, variants: Iterable[Variant], found: Tools) -> int:
     """Compile kernels into an archive, with the digest of their sources; how many."""
     names = {}
     with (
-        lzma.open(archive, "wb", preset=9 | lzma.PRESET_EXTREME) as packed,
-        tarfile.open(fileobj=packed, mode="w") as stream,
+        lzma.open(archive, "wb", preset=9 | lzma.PRESET_EXTREME) as compressed,
+        tarfile.open(fileobj=compressed, mode="w") as stream,
     ):
         for variant in sorted(variants, key=lambda each: each.name):
             names[variant.key] = variant.name
-            _add(stream, variant.key, compile_variant(variant, found))
+            _add(stream, variant.key, packed(compile_variant(variant, found)))
         about = {"sources": sources_digest(), "compiler": found.version, "kernels": names}
         _add(stream, _INDEX, json.dumps(about, indent=1).encode())
     return len(names)

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from edgec.toolchain.kernels.vulkan.forms import (
     ATTENTION_FORMS,
     MATRIX_FORMS,
+    NORM_FORMS,
     SUM_FORMS,
     AttentionForm,
+    NormForm,
     ProductForm,
 )
 from edgec.toolchain.kernels.vulkan.variants import Variant
 
-__all__ = ["Shader", "attention", "grouped", "join", "shaders", "summing"]
+__all__ = ["Shader", "attention", "grouped", "join", "norm", "shaders", "summing"]
 
 _TAIL = ("what", "clip_slope", "clip_low", "clip_high")
 _SUM = ("m", "n", "k", "k_part", *_TAIL)
@@ -24,9 +26,17 @@ _GROUPS = (
     *("inputs", "each", "taps_high", "taps_wide", "stride_high", "stride_wide"),
     *("dilation_high", "dilation_wide", "pad_high", "pad_wide"),
 )
+_COLUMN = ("row_far", "row_near", "room_far", "room_near", "each")
+_NORM = (
+    *("n", "what", "share_bits", "epsilon_bits", "beside", "row_far", "row_near"),
+    *("run", "room_far", "room_near"),
+    *(f"{which}_{step}" for which in "ab" for step in _COLUMN),
+)
 _KINDS = {"product_nn": (), "product_nt": ("TURNED",), "convolution": ("CONVOLUTION",)}
 _WITHOUT = (("product_nn", "thin"), ("product_nt", "thin"), ("product_nt", "deep"))
 """What a GPU was never asked, and what the source does not do."""
+_ANY_NORM = tuple(NORM_FORMS)
+"""Forms of norms that are compiled beforehand: others are quicker where all integers are known."""
 _ELEMENTS = ("f32", "f16")
 _THREADS = 64
 
@@ -131,8 +141,24 @@ def attention(form: AttentionForm, element: str) -> Shader:
     )
 
 
+def norm(word: str, form: NormForm, element: str, *, single: bool) -> Shader:
+    """A norm of a form by its word; `single` where elements do not lie in fours."""
+    words = (*(("BESIDE",) if form.beside else ()), *(("SINGLE",) if single else ()))
+    return Shader(
+        name=f"norm_{word}{'_single' if single else ''}_{element}",
+        source="norm",
+        element=element,
+        words=words,
+        sizes=form.sizes,
+        threads=form.threads,
+        shared=form.shared,
+        numbers=("m", *_NORM),
+        folds=_NORM,
+    )
+
+
 def shaders() -> Iterator[Shader]:
-    """Every kernel."""
+    """Every kernel that may be compiled without knowing its integers."""
     for kind in _KINDS:
         for element, forms in (("f32", SUM_FORMS), ("f16", MATRIX_FORMS)):
             for word, form in forms.items():
@@ -143,3 +169,5 @@ def shaders() -> Iterator[Shader]:
         yield grouped(element)
         for attention_form in ATTENTION_FORMS:
             yield attention(attention_form, element)
+        for word in _ANY_NORM:
+            yield norm(word, NORM_FORMS[word], element, single=False)

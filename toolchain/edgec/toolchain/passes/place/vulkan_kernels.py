@@ -1,4 +1,4 @@
-"""Products, convolutions and attention as kernels of edgec's own on GPUs through Vulkan."""
+"""Products, convolutions, attention and norms as kernels of edgec's own on GPUs through Vulkan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ __all__ = ["VulkanKernels"]
 
 @dataclass(frozen=True, kw_only=True)
 class VulkanKernels:
-    """Products and convolutions in f32, in f16 for matrix units, and attention become SPIR-V.
+    """Products and convolutions in f32, in f16 for matrix units, attention and norms become SPIR-V.
 
     The compiler's own code for them gives an image of batch 1 few workgroups, each with all of
     the inner dimension to sum. The kernels are written in GLSL (`kernels/vulkan/glsl`), compiled
@@ -25,8 +25,9 @@ class VulkanKernels:
     f32 and take along the bias, the activation and the residual that follow element by element.
     Attention keeps its scores in shared memory, a block of keys after the other, with all masks
     and biases; the compiler's code for it does not load on NVIDIA's driver at the sizes of a
-    ViT-B/16. Sizes along rows that are no multiple of 4 (8 in f16), products of f16 in batches or
-    with a turned matrix, heads wider than 256, and other types stay with the compiler.
+    ViT-B/16. A norm over any axes is one kernel, which holds its rows in registers. Sizes along
+    rows that are no multiple of 4 (8 in f16), products of f16 in batches or with a turned matrix,
+    heads wider than 256, and other types stay with the compiler.
 
     Measured on an H200 (`docs/benchmarks_vulkan.md`), without and with this: ResNet-50 in f32 17.6
     and 3.5 ms, in f16 17.4 and 3.3, BERT-base in f32 7.2 and 5.3; the first answers of ResNet-50
@@ -47,8 +48,9 @@ class VulkanKernels:
         target = situation.target
         fits = situation.is_stablehlo and target.backend is Backend.VULKAN and situation.level > 1
         gpu = target.gpu
-        needed = {"stablehlo.dot_general", "stablehlo.convolution"} & situation.operations
-        if not fits or gpu is None or not gpu.kernels or not needed:
+        found = situation.operations
+        sums = {"stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce"} & found
+        if not fits or gpu is None or not gpu.kernels or not sums:
             return None
         return cls(gpu=gpu, answers=situation.answers, tiles=situation.settings.tiles)
 
@@ -59,7 +61,7 @@ class VulkanKernels:
         from edgec.toolchain.kernels.vulkan.attentions import place_attention
         from edgec.toolchain.kernels.vulkan.convolutions import place_convolution
         from edgec.toolchain.kernels.vulkan.library import Library
-        from edgec.toolchain.kernels.vulkan.norms import answer_norm
+        from edgec.toolchain.kernels.vulkan.norms import place_norm
         from edgec.toolchain.kernels.vulkan.products import rewrite_product
         from edgec.toolchain.match.norm import ROOTS
         from edgec.toolchain.match.product import top_operations
@@ -70,7 +72,7 @@ class VulkanKernels:
                 place_attention(op, library)
             for name in ROOTS:
                 for op in top_operations(module, name):
-                    answer_norm(op, self.answers)
+                    place_norm(op, library)
             for op in top_operations(module, "stablehlo.convolution"):
                 place_convolution(op, library)
             for op in top_operations(module, "stablehlo.dot_general"):

@@ -1,8 +1,8 @@
 // What may follow a sum of products, before it is stored.
 //
-// By the bits of `what`, in this order: 1 adds `bias` [n], bits 8 to 11 are a gate, 2 adds `other`
-// [m, n], 8 takes max(x, 0), 16 clips by the numbers of the call (before `other` with 32, too), 4
-// stores f32.
+// By the bits of `what`, in this order: 1 adds `bias` [n], bits 8 to 11 are a gate, 64 multiplies by
+// `scale` [n], 2 adds `other` [m, n], 8 takes max(x, 0), 16 clips by the numbers of the call (before
+// `other` with 32, too), 4 stores f32.
 
 // 1 is GELU by tanh and 3 SiLU, as x / (1 + exp(-p(x))); 2 GELU by erf, 4 the sigmoid, 5 tanh, 6
 // hard swish, 7 hard sigmoid. All are right to 1e-6 of 1 + |x|.
@@ -42,6 +42,7 @@ void finish(vec4 total, int at, int column, int what) {
   if ((what & 1) != 0) total += WIDE(bias[column]);
   int kind = (what >> 8) & 15;
   if (kind != 0) total = gate(total, kind);
+  if ((what & 64) != 0) total *= WIDE(scale[column]);
   if ((what & 48) == 48) total = clipped(total);
   if ((what & 2) != 0) total += WIDE(other[at]);
   if ((what & 8) != 0) total = max(total, vec4(0.0));

@@ -14,9 +14,10 @@ layout(local_size_x = THREADS) in;
 layout(binding = 0) readonly buffer A { ROOM a[]; };
 layout(binding = 1) readonly buffer B { ROOM b[]; };
 layout(binding = 2) readonly buffer Bias { ROOM bias[]; };
-layout(binding = 3) readonly buffer Other { ROOM other[]; };
-layout(binding = 4) writeonly buffer C { ROOM c[]; };
-layout(binding = 4) writeonly buffer CWide { vec4 c_wide[]; };
+layout(binding = 3) readonly buffer Scale { ROOM scale[]; };
+layout(binding = 4) readonly buffer Other { ROOM other[]; };
+layout(binding = 5) writeonly buffer C { ROOM c[]; };
+layout(binding = 5) writeonly buffer CWide { vec4 c_wide[]; };
 
 #include "numbers.glsl"
 #include "finish.glsl"
