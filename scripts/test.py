@@ -19,7 +19,7 @@ from test_processes import Ended, Job, warm
 from test_processes import run as run_jobs
 
 ROOT = Path(__file__).resolve().parent.parent
-LOGS = ROOT / "build" / "tests"
+LOGS = ROOT / "build"
 WORKERS = 2
 FILE_TIMEOUT = 900.0  # seconds; several times what the slowest file takes
 SLOW_TIMEOUT = 5400.0
@@ -66,7 +66,7 @@ class Run:
     @property
     def report(self) -> Path:
         """Where pytest writes what became of each test."""
-        stem = self.file.relative_to(ROOT).with_suffix("")
+        stem = self.file.relative_to(ROOT).with_suffix("")  # tests/…
         return LOGS / stem.with_name(f"{stem.name}-{self.selection.replace(' ', '-')}.xml")
 
     def job(self, *, slow: bool) -> Job:
@@ -191,4 +191,4 @@ def _step(name: str, module: str, *arguments: str) -> Outcome:
 if __name__ == "__main__":
     status = main()
     sys.stdout.flush()
-    os._exit(status)  # What the bindings say of themselves at an end would follow the last line.
+    os._exit(status)  # The bindings' words on what is left of them would follow the last line.

@@ -6,6 +6,7 @@ anything has started a thread that counts: no framework has a device yet, the co
 job that asks for it, and each where the system is not Linux, gets an interpreter of its own.
 """
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -134,10 +135,14 @@ def _begin(job: Job) -> int:
 
 
 def _work(arguments: Sequence[str], output: Path) -> None:
-    """Be the child: what ends it leaves as from a process of its own."""
+    """Be the child, to its end."""
     with output.open("wb") as stream, Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
     sys.argv = ["pytest", *arguments]
-    sys.exit(pytest.main([*arguments]))
+    code = int(pytest.main([*arguments]))
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # To take apart all that was imported would take a second of a core.
