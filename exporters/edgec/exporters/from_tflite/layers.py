@@ -26,37 +26,30 @@ _NDHWC = ("NDHWC", "DHWIO", "NDHWC")
 
 def conv_2d(call: Call) -> Any:
     """CONV_2D of NHWC by OHWI, grouped where the weights have fewer channels."""
-    from jax import lax
-
     x, weights = call[0], call.xp.transpose(call[1], (1, 2, 3, 0))
-    strides, dilation = _strides(call)
-    value = lax.conv_general_dilated(
-        x,
-        weights,
-        strides,
-        _padding(call, weights.shape[:2], strides, dilation),
-        rhs_dilation=dilation,
-        dimension_numbers=_NHWC,
-        feature_group_count=x.shape[3] // weights.shape[2],
-    )
-    return call.activated(_biased(call, value, 2))
+    return _convolved(call, weights, x.shape[3] // weights.shape[2])
 
 
 def depthwise_conv_2d(call: Call) -> Any:
     """DEPTHWISE_CONV_2D of NHWC, a multiple of channels out."""
-    from jax import lax
-
     x = call[0]
     weights = call[1].reshape(*call[1].shape[1:3], 1, call[1].shape[3])  # 1HWC as HWIO
+    return _convolved(call, weights, x.shape[3])
+
+
+def _convolved(call: Call, weights: Any, groups: int) -> Any:
+    """The first operand by HWIO weights, with bias and activation."""
+    from jax import lax
+
     strides, dilation = _strides(call)
     value = lax.conv_general_dilated(
-        x,
+        call[0],
         weights,
         strides,
         _padding(call, weights.shape[:2], strides, dilation),
         rhs_dilation=dilation,
         dimension_numbers=_NHWC,
-        feature_group_count=x.shape[3],
+        feature_group_count=groups,
     )
     return call.activated(_biased(call, value, 2))
 

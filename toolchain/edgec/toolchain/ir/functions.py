@@ -5,7 +5,15 @@ from typing import Any
 
 from edgec.runtime.errors import ProgramError
 
-__all__ = ["entry_block", "find_function", "functions", "inside", "returns", "set_types"]
+__all__ = [
+    "blocks_inside",
+    "entry_block",
+    "find_function",
+    "functions",
+    "inside",
+    "returns",
+    "set_types",
+]
 
 
 def functions(module: Any) -> dict[str, Any]:
@@ -46,6 +54,17 @@ def inside(operation: Any) -> Iterator[Any]:
             for op in list(block.operations):
                 yield op.operation
                 yield from inside(op.operation)
+
+
+def blocks_inside(operation: Any) -> list[Any]:
+    """Every block in the regions of an operation, outer before inner."""
+    found = []
+    for region in operation.regions:
+        for block in region.blocks:
+            found.append(block)
+            for op in block.operations:
+                found += blocks_inside(op.operation)
+    return found
 
 
 def returns(function: Any) -> Iterator[Any]:

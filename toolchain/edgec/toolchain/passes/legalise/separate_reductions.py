@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.toolchain.ir.functions import blocks_inside
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
@@ -53,17 +54,7 @@ class SeparateReductions:
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many values were fenced."""
         with module.context:
-            return sum(_fence_block(block) for block in _blocks(module.operation))
-
-
-def _blocks(operation: Any) -> list[Any]:
-    found = []
-    for region in operation.regions:
-        for block in region.blocks:
-            found.append(block)
-            for op in block.operations:
-                found += _blocks(op.operation)
-    return found
+            return sum(_fence_block(block) for block in blocks_inside(module.operation))
 
 
 def _fence_block(block: Any) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from edgec.toolchain.ir.functions import blocks_inside
 from edgec.toolchain.match.separable import Separable
 from edgec.toolchain.match.taps import Pieces, Repeat, Scale, Taps, read_taps
 from edgec.toolchain.passes.purpose import Purpose
@@ -54,7 +55,7 @@ class SeparableGathers:
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             known = Constants()
             count = sum(_straightened(op, known) for op in list(inside(module.operation)))
-            for block in _blocks(module.operation):
+            for block in reversed(blocks_inside(module.operation)):
                 for resample in find_resamples(block, known):
                     count += _rewrite(resample)
             if count:
@@ -80,16 +81,6 @@ def _straightened(op: Any, known: Any) -> int:
         taken = graph.slice_(flat, [start], [start + count])
         result.replace_all_uses_with(graph.reshape(taken, graph.shape(result)))
     return 1
-
-
-def _blocks(operation: Any) -> list[Any]:
-    found = []
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                found += _blocks(op.operation)
-            found.append(block)
-    return found
 
 
 def _rewrite(resample: Any) -> int:

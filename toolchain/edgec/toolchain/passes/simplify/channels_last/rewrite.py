@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.targets import Backend
+from edgec.toolchain.ir.functions import blocks_inside
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
@@ -46,17 +47,7 @@ class ChannelsLast:
         from edgec.toolchain.passes.simplify.channels_last.turn import turn_block
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            count = sum(turn_block(block) for block in _blocks(module.operation))
+            count = sum(turn_block(block) for block in blocks_inside(module.operation))
             if count:
                 erase_unused(module)  # what norms were made of
             return count
-
-
-def _blocks(operation: Any) -> list[Any]:
-    found = []
-    for region in operation.regions:
-        for block in region.blocks:
-            found.append(block)
-            for op in block.operations:
-                found += _blocks(op.operation)
-    return found
