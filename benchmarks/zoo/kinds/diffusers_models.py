@@ -5,6 +5,7 @@ import inspect
 import itertools
 import math
 import re
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ __all__ = ["build", "names"]
 
 _MOST = 40_000_000  # parameters
 _WIDTH, _SIDE = 32, 16
+_SECONDS = 60.0
+"""After so long no other sizes are tried."""
 
 
 def names() -> list[str]:
@@ -35,7 +38,10 @@ def build(name: str) -> Built:
     declare_torchvision()
     kind = _kind(name)
     problems: list[str] = []
+    end = time.monotonic() + _SECONDS
     for sizes, filled in itertools.product((_SMALL, _LAYERS, {}), (False, True)):
+        if time.monotonic() > end:
+            break
         try:
             model = _small(kind, {**_required(kind, filled=filled), **_cut(kind, sizes)})
             inputs = inputs_for(model)

@@ -2,13 +2,14 @@
 
 The library's mapping of configurations to models is the list. Sizes are cut by what an attribute's
 name says it counts, in several ways from very small to nearly the default; the first that builds
-and runs is taken. Inputs are made for the model's main input.
+and runs is taken. Inputs are made for the model's main input, or found by asking it.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from benchmarks.zoo.kinds.probing import inputs_for
 from benchmarks.zoo.kinds.torch_models import declare_torchvision, subject
 from benchmarks.zoo.subject import Built, Left
 
@@ -34,15 +35,23 @@ def build(name: str) -> Built:
     declare_torchvision()
     torch.manual_seed(0)
     problems = []
+    models = []
     for cuts in CUTS:
         try:
-            model, inputs = _made(name, cuts)
+            model, config = _made(name, cuts)
+            models.append(model)
+            inputs = _inputs(model, config)
             with torch.no_grad():
                 model(**inputs)
         except Exception as error:  # noqa: BLE001 - a cut that does not fit; another may
             problems.append(shortly(error))
             continue
         return subject(model, kwargs=inputs)
+    for model in models[:1]:
+        try:
+            return subject(model, kwargs=inputs_for(model))
+        except ValueError as error:
+            problems.append(str(error))
     raise Left(f"no small {name} could be built: {'; '.join(dict.fromkeys(problems))}")
 
 
@@ -67,7 +76,7 @@ def shortly(error: Exception) -> str:
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:80]}"
 
 
-def _made(name: str, cuts: Cuts) -> tuple[Any, dict[str, Any]]:
+def _made(name: str, cuts: Cuts) -> tuple[Any, Any]:
     import torch
     from transformers import AutoModel
 
@@ -76,7 +85,7 @@ def _made(name: str, cuts: Cuts) -> tuple[Any, dict[str, Any]]:
     model = AutoModel.from_config(config).eval()
     if hasattr(model.config, "use_cache"):
         model.config.use_cache = False
-    return model, _inputs(model, config)
+    return model, config
 
 
 _SMALL = {

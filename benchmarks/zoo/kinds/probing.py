@@ -10,7 +10,7 @@ import inspect
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,7 +133,7 @@ def _choices(annotation: str, model: Any) -> Iterator[_Maker]:
     if holds_tensor and ("int" in plain.split("[")[0] or "float |" in plain or "| float" in plain):
         yield _floats((1,))  # a tensor or a number: a step
     if holds_tensor:
-        for maker in _tensors(model):
+        for maker in _tensors(plain, model):
             yield _in_list(maker) if listed else maker
     elif "tuple[int" in plain:
         yield lambda: [(1, 4, 4)] if listed else (1, 4, 4)
@@ -142,15 +142,23 @@ def _choices(annotation: str, model: Any) -> Iterator[_Maker]:
             yield (lambda n: lambda: [n] if listed else n)(number)
 
 
-def _tensors(model: Any) -> Iterator[_Maker]:
-    widths = _widths(model)
+def _tensors(annotation: str, model: Any) -> Iterator[_Maker]:
+    """Tensors of the kind that an annotation names; of any kind where it names none."""
+    named = [kind for kind in ("float", "long", "int", "bool") if f"{kind}tensor" in annotation]
+    if not named or "float" in named:
+        yield from _real(_widths(model))
+    if not named or {"long", "int"} & {*named}:
+        yield _whole((1,))
+        yield _whole((1, _TOKENS))
+    if not named or "bool" in named:
+        yield _truths((1, _TOKENS))
+
+
+def _real(widths: Sequence[int]) -> Iterator[_Maker]:
     yield _floats((1,))
     for rank_of in _SHAPES:
         for width in widths:
             yield _floats(rank_of(width))
-    yield _whole((1,))
-    yield _whole((1, _TOKENS))
-    yield _truths((1, _TOKENS))
     for width in (2, 3, 4):
         yield _floats((_TOKENS, width))
         yield _floats((1, width))
