@@ -1,9 +1,12 @@
 """Classical models of ONNX (`ai.onnx.ml`), compared with onnxruntime and with trees walked here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import onnxruntime
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from edgec.exporters import export
@@ -26,6 +29,8 @@ LEAVES = {
     "nodeids": [2, 3, 4, 1, 2],
     "weights": [0.5, 1.0, 2.0, 0.25, 0.75],
 }
+VECTORS = np.random.default_rng(3).uniform(-1, 1, (5, 3)).astype(np.float32)
+ROWS = np.random.default_rng(4).uniform(-1, 1, (6, 3)).astype(np.float32)
 
 
 def test_trees_and_linear_models(replay: Replay) -> None:
@@ -169,3 +174,63 @@ def test_a_binarizer(replay: Replay) -> None:
     assert program.golden is not None
     np.testing.assert_array_equal(program.golden.calls[0].outputs[0], [0, 0, 1, 0])
     assert replay(program) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "x"),
+    [
+        (
+            "Imputer",
+            {"imputed_value_floats": [1.0, 2.0, 3.0], "replaced_value_float": float("nan")},
+            np.array([[np.nan, 5, 6], [7, np.nan, np.nan]], np.float32),
+        ),
+        (
+            "OneHotEncoder",
+            {"cats_int64s": [3, 1, 7]},
+            np.array([1, 7, 5, 3], np.int64),
+        ),
+        (
+            "LabelEncoder",
+            {"keys_int64s": [3, 1, 7], "values_floats": [0.5, 2.5, -1], "default_float": 9.0},
+            np.array([[1, 7], [5, 3]], np.int64),
+        ),
+        *(
+            (
+                "SVMRegressor",
+                {
+                    "kernel_type": kernel,
+                    "kernel_params": [0.3, 0.2, 3.0],
+                    "support_vectors": VECTORS.ravel().tolist(),
+                    "n_supports": 5,
+                    "coefficients": [0.5, -1.0, 0.25, 1.0, -0.75],
+                    "rho": [0.1],
+                    "one_class": one_class,
+                },
+                ROWS,
+            )
+            for kernel, one_class in (
+                ("RBF", 0),
+                ("POLY", 0),
+                ("SIGMOID", 0),
+                ("LINEAR", 1),
+            )
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_encoders_and_support_vectors_give_what_onnxruntime_does(
+    kind: str, attributes: Mapping[str, Any], x: np.ndarray, replay: Replay
+) -> None:
+    node = helper.make_node(kind, ["x"], ["y"], domain="ai.onnx.ml", **attributes)
+    given = helper.make_tensor_value_info("x", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([node], "one", [given], [result])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 2)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    program = export(model, (x,))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    assert program.golden is not None
+    np.testing.assert_array_equal(
+        program.golden.calls[0].outputs[0], session.run(None, {"x": x})[0]
+    )
+    assert replay(program) < 1e-5

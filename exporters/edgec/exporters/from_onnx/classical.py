@@ -1,4 +1,4 @@
-"""ONNX' operations for classical models (`ai.onnx.ml`) in its usual ones: linear models and trees.
+"""ONNX' operations for classical models (`ai.onnx.ml`) in its usual ones: linear models above all.
 
 scikit-learn's, XGBoost's and LightGBM's models come as these.
 """
@@ -9,6 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from edgec.exporters.from_onnx.encoders import (
+    imputer,
+    label_encoder,
+    one_hot_encoder,
+    support_vectors,
+)
 from edgec.exporters.from_onnx.rewriting import Rewriting
 from edgec.exporters.from_onnx.trees import (
     Forest,
@@ -211,9 +217,13 @@ def _single(work: Rewriting, value: str) -> str:
 _RULES: Mapping[str, Callable[[Rewriting, Any], bool]] = {
     "ArrayFeatureExtractor": _extract,
     "Binarizer": _binarizer,
+    "Imputer": imputer,
+    "LabelEncoder": label_encoder,
     "LinearClassifier": _linear_classifier,
     "LinearRegressor": _linear_regressor,
     "Normalizer": _normalizer,
+    "OneHotEncoder": one_hot_encoder,
+    "SVMRegressor": support_vectors,
     "Scaler": _scaler,
     "TreeEnsemble": _tree_ensemble,
     "TreeEnsembleClassifier": _tree_classifier,
