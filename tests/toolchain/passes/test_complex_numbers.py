@@ -114,3 +114,21 @@ def test_constants_of_complex_numbers_are_no_hindrance(target):
 
     report = toolchain.run_passes(export(function, (jnp.ones(3),)), target)
     assert "fold-constants" in report.changes
+
+
+def test_a_constant_of_wide_complex_numbers_becomes_two(tmp_path: Path) -> None:
+    text = """
+func.func @main(%x: tensor<2xcomplex<f64>>) -> tensor<2xcomplex<f64>> {
+  %a = stablehlo.constant dense<[(1.5, -2.0), (0.25, 4.0)]> : tensor<2xcomplex<f64>>
+  %b = stablehlo.constant dense<(0.0, 1.0)> : tensor<2xcomplex<f64>>
+  %0 = stablehlo.multiply %x, %a : tensor<2xcomplex<f64>>
+  %1 = stablehlo.add %0, %b : tensor<2xcomplex<f64>>
+  return %1 : tensor<2xcomplex<f64>>
+}"""
+    count, after = rewrite(SplitComplex(), text)
+    assert count == 1
+    assert "dense<[1.500000e+00, 2.500000e-01]> : tensor<2xf64>" in after
+    assert after.count("stablehlo.complex") == 1
+    x = values(2).astype(np.complex128)
+    expected = x * np.array([1.5 - 2j, 0.25 + 4j]) + 1j
+    np.testing.assert_allclose(run(text, "cpu", tmp_path, x), expected, rtol=1e-12)

@@ -154,4 +154,4 @@ def _is_number(work: Rewriting, value: str) -> bool:
 def _number(dtype: np.dtype) -> int:
     from onnx import helper
 
-    return helper.np_dtype_to_tensor_dtype(dtype)
+    return int(helper.np_dtype_to_tensor_dtype(dtype))

@@ -16,6 +16,8 @@ _MOVES = (
     "stablehlo.gather",
 )
 _REGIONS = ("stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.sort")
+_CONSTANT = "stablehlo.constant"
+_WIDE = "complex<f64>"
 _FUNCTIONS = ("stablehlo.power", "stablehlo.sign")
 
 
@@ -27,7 +29,8 @@ class SplitComplex:
     legalize operation 'arith.select'"), and computes updates of complex constants to something
     that is no constant ("'value' failed to satisfy constraint: TypedAttr instance"). For SPIR-V
     sums, windows and sorts take the parts as two operands, too (the compiler dies in a running
-    sum), and powers and signs are written with what there is.
+    sum), and powers and signs are written with what there is. It dies of constants of complex128
+    that are not one number all over ("getStorageSize"), which are two constants here.
 
     Measured with `benchmarks.operators.passes` on the CPU: it changes 30 of 2,448 operator cases;
     of 6 tried, 6 are right with it and 6 without.
@@ -46,15 +49,40 @@ class SplitComplex:
         """For programs in StableHLO with such an operation, or one that becomes one."""
         spirv = situation.target.is_spirv
         names = {*_MOVES, "stablehlo.scatter", *((*_REGIONS, *_FUNCTIONS) if spirv else ())}
-        return cls(spirv=spirv) if situation.operations & names else None
+        needed = situation.operations & names or _wide_constants(situation.module)
+        return cls(spirv=spirv) if needed else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many operations."""
-        count = 0
+        count = rewrite_each(module, (_CONSTANT,), _split_constant)
         if self.spirv:
             count += rewrite_each(module, _FUNCTIONS, _computed)
             count += rewrite_each(module, _REGIONS, _split_region)
         return count + rewrite_each(module, _MOVES, _split)
+
+
+def _wide_constants(module: Any) -> bool:
+    """Whether there are constants of complex128."""
+    from edgec.toolchain.ir import write as graph
+
+    with module.context:
+        return any(
+            op.name == _CONSTANT and str(graph.element(op.results[0])) == _WIDE
+            for op in graph.inside(module.operation)
+        )
+
+
+def _split_constant(op: Any) -> Sequence[Any] | None:
+    """A constant of complex128 as its parts; one number all over is no hindrance."""
+    from edgec.toolchain.ir import write as graph
+    from edgec.toolchain.ir.literal import literal
+
+    kind = graph.element(op.results[0])
+    values = literal(op) if str(kind) == _WIDE else None
+    if values is None or not any(values.strides):
+        return None
+    parts = (graph.constant(part, kind.element_type) for part in (values.real, values.imag))
+    return [graph.complex_(*parts)]
 
 
 def _split(op: Any) -> Sequence[Any] | None:
