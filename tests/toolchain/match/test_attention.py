@@ -268,6 +268,14 @@ def test_weights_that_are_a_result_too_are_shared() -> None:
     assert only(export(function, tuple(numbers(2, 3, 16, 16) for _ in range(3)))).shared
 
 
+def test_a_softmax_over_keys_of_a_product_that_gives_values_too_is_no_attention() -> None:
+    def factorised(x, weights):
+        q, k, v = jnp.split((x @ weights).reshape(17, 3, 4, 8).transpose(1, 2, 0, 3), 3)
+        return q @ (jax.nn.softmax(k, axis=-2).swapaxes(-1, -2) @ v)
+
+    assert attentions(export(factorised, (numbers(17, 24), numbers(24, 96)))) == []
+
+
 def test_a_mask_that_keeps_all_is_none() -> None:
     mask = torch.ones(17, 1, dtype=torch.bool)
     assert only(export(Call(lambda q, k, v: sdpa(q, k, v, mask)), tensors(*HEADS))).terms == ()

@@ -42,6 +42,28 @@ class Larger(Description):
         return (np.maximum(x + y, x) if self.is_bounded else x + y,)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FromTheSum(Description):
+    """max(x + y, x), which names the sum beside what it is computed from."""
+
+    total: Any
+    left: Any
+    right: Any
+    value: Any
+
+    @property
+    def operands(self) -> tuple[Any, ...]:
+        return (self.total, self.left, self.right)
+
+    @property
+    def results(self) -> tuple[Any, ...]:
+        return (self.value,)
+
+    def reference(self, *inputs):
+        _, x, y = inputs
+        return (np.maximum(x + y, x),)
+
+
 def compare(*, is_bounded: bool = True, hidden: bool = False) -> Validation:
     with ir.Context(), validating() as found:
         module = ir.Module.parse(TEXT)
@@ -66,6 +88,16 @@ def test_one_that_means_something_else_is_refused_with_its_line() -> None:
 def test_one_that_does_not_name_all_it_reads_is_refused() -> None:
     with pytest.raises(CompileError, match="read a value that it is not said to read"):
         compare(hidden=True)
+
+
+def test_one_that_reads_what_follows_from_something_else_it_reads_is_taken() -> None:
+    with ir.Context(), validating() as found:
+        module = ir.Module.parse(TEXT)
+        block = module.body.operations[0].regions[0].blocks[0]
+        x, y = block.arguments
+        (total,), (value,) = (list(op.results) for op in list(block.operations)[:2])
+        validate(FromTheSum(total=total, left=x, right=y, value=value), "larger")
+    assert found.same == {"larger": 1}
 
 
 def test_nothing_is_compared_unless_it_was_asked_for() -> None:

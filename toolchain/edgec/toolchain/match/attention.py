@@ -216,7 +216,7 @@ def _read_side(second: Any, outer: _Product, side: int, *, narrow: bool) -> Atte
     count = len(shape_of(result))
     softmax = read_softmax(weights, count)
     scores = read_scores(softmax.scores) if softmax else None
-    if softmax is None or scores is None:
+    if softmax is None or scores is None or not _is_whole(scores):
         return None
     columns = [i for i, axis in enumerate(outer.axes(side)) if axis < 0]
     first = _first(scores, count, narrow=narrow)
@@ -346,6 +346,16 @@ def _is_row(runs: tuple[Digit, ...]) -> bool:
 
 def _is_flat(runs: tuple[Digit, ...]) -> bool:
     return not runs or (len(runs) == 1 and runs[0].step in (0, 1))
+
+
+def _is_whole(scores: Scores) -> bool:
+    """Whether scores are all that their product computes.
+
+    One that gives keys and values at once is there anyway: a softmax over its keys is no reason
+    to compute it again in an attention.
+    """
+    seen = math.prod(digit.size for axis in scores.view.axes for digit in axis if digit.step)
+    return seen >= math.prod(size or 0 for size in shape_of(scores.product.results[0]))
 
 
 def _is_shared(weights: Any) -> bool:

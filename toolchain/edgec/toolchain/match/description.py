@@ -128,7 +128,18 @@ def _compare(description: Description) -> str | None:
     if sum(_work(op) for op in piece) > _MOST_WORK:
         raise NotEvaluated("too much work to compare")
     inputs = description.inputs(np.random.default_rng(0))
-    wanted = evaluate(results, dict(zip(operands, inputs, strict=True)))
+    difference = _difference_on(description, inputs, values)
+    if difference is not None:
+        follows = _consistent(operands, inputs)
+        if follows is not None:
+            return _difference_on(description, follows, values)
+    return difference
+
+
+def _difference_on(
+    description: Description, inputs: Sequence[Array], values: Sequence[Any]
+) -> str | None:
+    wanted = evaluate(description.results, dict(zip(description.operands, inputs, strict=True)))
     with np.errstate(all="ignore"):
         got = description.reference(*inputs)
     kinds = [str(v.type.element_type) for v in values]
@@ -138,6 +149,28 @@ def _compare(description: Description) -> str | None:
         if difference is not None:
             return difference
     return None
+
+
+def _consistent(operands: Sequence[Any], inputs: Sequence[Array]) -> list[Array] | None:
+    """Numbers of operands of which some follow from the others; None where none does.
+
+    A description may read what is computed from something else that it reads: keys through
+    their product, values behind it. It has to hold for numbers that belong together.
+    """
+    known = dict(zip(operands, inputs, strict=True))
+    is_other = False
+    for operand in operands:
+        others = [value for value in operands if value != operand]
+        try:
+            piece = between((operand,), others)
+            if sum(_work(op) for op in piece) > _MOST_WORK:
+                continue
+            if any(value in others for op in piece for value in op.operands):
+                known[operand] = evaluate((operand,), {v: known[v] for v in others})[0]
+                is_other = True
+        except (NotEvaluated, NotNamed):
+            continue
+    return list(known.values()) if is_other else None
 
 
 def _difference(right: Array, found: Array, close: float) -> str | None:
