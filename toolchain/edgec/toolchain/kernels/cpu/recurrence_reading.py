@@ -17,6 +17,8 @@ from edgec.toolchain.ir.fold import splat
 from edgec.toolchain.ir.read import call_target, numbers_of
 from edgec.toolchain.kernels.cpu.recurrence_hoist import is_inside
 from edgec.toolchain.kernels.cpu.recurrence_indices import Turns
+from edgec.toolchain.kernels.cpu.recurrence_memories import Memories
+from edgec.toolchain.kernels.cpu.recurrence_plan import Plan, Weights, is_small
 from edgec.toolchain.kernels.cpu.recurrence_points import NoMatch, Point, dense, moved, whole
 from edgec.toolchain.kernels.cpu.source.epilogue import BINARY, COMPARISONS, UNARY
 from edgec.toolchain.kernels.cpu.source.recurrence import (
@@ -27,19 +29,15 @@ from edgec.toolchain.kernels.cpu.source.recurrence import (
     Number,
     Place,
     Product,
-    Recurrence,
     Stage,
     panels,
 )
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.match.loop import blocks, counted
 
-__all__ = ["Plan", "Weights", "is_small", "read_loop"]
+__all__ = ["read_loop"]
 
-_SHARE_OF_STACK = 5 / 16  # for what a step computes
 _MOST_ELEMENTS = 32 * 1024  # that one step computes
-_CACHES_OF_WEIGHTS = 4
-_PRODUCTS_A_LANE = 128 * 1024  # multiplications of one step, by the lanes of a vector
 _MOVES = (
     "stablehlo.broadcast_in_dim",
     "stablehlo.reshape",
@@ -47,47 +45,6 @@ _MOVES = (
     "stablehlo.transpose",
 )
 _KEPT = ("stablehlo.dot_general", "stablehlo.concatenate")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Weights:
-    """A matrix that the kernel reads in panels.
-
-    Attributes:
-        value: the matrix.
-        turned: whether its rows are what is summed over, or its columns.
-        starts, width: the panels' first columns, and how many each has.
-    """
-
-    value: Any
-    turned: bool
-    starts: tuple[int, ...]
-    width: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """A loop that becomes a kernel.
-
-    Attributes:
-        loop: the operation.
-        recurrence: the kernel.
-        inputs: what it reads, in the order of its bindings.
-        outputs: which of the loop's results it writes, in the order of the bindings after these.
-        counts: results that are whole numbers known when compiling.
-    """
-
-    loop: Any
-    recurrence: Recurrence
-    inputs: tuple[Any | Weights, ...]
-    outputs: tuple[int, ...]
-    counts: dict[int, int]
-
-
-def is_small(weights: int, products: int, unit: VectorUnit) -> bool:
-    """Whether a step with so many weights and multiplications is worth one core and no more."""
-    room = _CACHES_OF_WEIGHTS * unit.cache.size
-    return 4 * weights <= room and products <= _PRODUCTS_A_LANE * unit.lanes
 
 
 def read_loop(loop: Any, unit: VectorUnit) -> Plan | None:
@@ -125,39 +82,18 @@ class _Domain:
 
 
 class _Reader:
-    """Stages of one loop, as far as they were read.
-
-    Memories are numbered by what they hold: inputs and outputs first come as keys, since how many
-    there are is known at the end only.
-    """
+    """Stages of one loop, as far as they were read."""
 
     def __init__(self, loop: Any, count: int, unit: VectorUnit) -> None:
         self.loop = loop
         self.unit = unit
         self.turns = Turns.of(loop, count)
         _, self.body = blocks(loop)
-        self.inputs: list[Any | Weights] = []
-        self.outputs: list[int] = []
-        self.scratch: list[int] = []
+        self.memories = Memories(loop, unit)
         self.stages: list[Stage] = []
         self.made: dict[Any, int] = {}  # a value to its memory, where it lies dense
         self.multiplied = 0
         self.weights = 0
-
-    # Memories: inputs are 0, 1, …; scratch -1, -2, …; the output of result n is _OUTPUT + n.
-
-    def input(self, value: Any) -> int:
-        for number, known in enumerate(self.inputs):
-            if not isinstance(known, Weights) and known == value:
-                return number
-        self.inputs.append(value)
-        return len(self.inputs) - 1
-
-    def own(self, size: int) -> int:
-        self.scratch.append(size)
-        if 4 * sum(self.scratch) > _SHARE_OF_STACK * self.unit.stack:
-            raise NoMatch
-        return -len(self.scratch)
 
     def plan(self) -> Plan:
         """The whole loop.
@@ -186,28 +122,29 @@ class _Reader:
                     written[place] = results[place].owner.operation
                 continue
             carried[place] = results[place]
-            self.made[argument] = self.own(math.prod(graph.shape(argument)))
+            self.made[argument] = self.memories.own(math.prod(graph.shape(argument)))
             before.append(self.copy(self.loop.operands[place], self.made[argument]))
         if not written and not carried:
             raise NoMatch
         for place, op in written.items():
-            self.outputs.append(place)
+            self.memories.outputs.append(place)
             if not self.covers(op):
-                before.append(self.copy(self.loop.operands[place], _OUTPUT + place))
+                before.append(self.copy(self.loop.operands[place], self.memories.output(place)))
         ends = self.step(carried, written)
         for place in carried:
             size = math.prod(graph.shape(results[place]))
             argument = self.body.arguments[place]
             self.stages.append(_move(ends[place], self.made[argument], size))
             if list(self.loop.results[place].uses):
-                self.outputs.append(place)
-                after.append(_move(self.made[argument], _OUTPUT + place, size))
+                self.memories.outputs.append(place)
+                after.append(_move(self.made[argument], self.memories.output(place), size))
         self.refuse_large()
+        memories = self.memories
         return Plan(
             loop=self.loop,
-            recurrence=self.numbered(before, after),
-            inputs=tuple(self.inputs),
-            outputs=tuple(self.outputs),
+            recurrence=memories.kernel(self.turns.count, before, self.stages, after),
+            inputs=tuple(self.memories.inputs),
+            outputs=tuple(self.memories.outputs),
             counts=counts,
         )
 
@@ -238,10 +175,12 @@ class _Reader:
                     continue
             node = self.node(domain, value, point)
             if op is None:
-                ends[place] = news[value] = self.own(math.prod(graph.shape(value)))
+                ends[place] = news[value] = self.memories.own(math.prod(graph.shape(value)))
                 target = self.at(value, ends[place], point)
             else:
-                target = self.at(op.results[0], _OUTPUT + place, point, self.starts(op, 2, value))
+                target = self.at(
+                    op.results[0], self.memories.output(place), point, self.starts(op, 2, value)
+                )
             domain.stores.append((target, node))
         self.stages += [domain.fill() for domain in domains.values() if domain.stores]
         return ends
@@ -293,7 +232,7 @@ class _Reader:
             if is_inside(whole, self.loop):
                 raise NoMatch
             lines = self.starts(op, 1, value)
-            return domain.add(Load(place=self.at(whole, self.input(whole), point, lines)))
+            return domain.add(Load(place=self.at(whole, self.memories.input(whole), point, lines)))
         if op.name in _MOVES:
             there = moved(op, point, domain.sizes)
             if there is not None:
@@ -314,7 +253,7 @@ class _Reader:
             there = moved(owner.operation, point, domain.sizes)
             if there is not None:
                 return self.node(domain, owner.operation.operands[0], there)
-        return domain.add(Load(place=self.at(value, self.input(value), point)))
+        return domain.add(Load(place=self.at(value, self.memories.input(value), point)))
 
     def apply(self, domain: _Domain, op: Any, point: Point) -> int:
         """An element-wise operation."""
@@ -386,7 +325,7 @@ class _Reader:
         if name == "stablehlo.dot_general" and is_inside(value, self.loop):
             self.multiply(value)
             return
-        memory = self.own(math.prod(graph.shape(value)))
+        memory = self.memories.own(math.prod(graph.shape(value)))
         if name == "stablehlo.concatenate" and is_inside(value, self.loop):
             self.join(value, memory)
         else:
@@ -434,11 +373,11 @@ class _Reader:
         cut = panels(rows, columns, self.unit)
         self.multiplied += rows * depth * columns
         self.weights += depth * columns
-        self.inputs.append(
+        self.memories.inputs.append(
             Weights(value=right, turned=outer[0] == 1, starts=cut.starts, width=cut.width)
         )
-        weights = len(self.inputs) - 1
-        memory = self.own(rows * columns)
+        weights = len(self.memories.inputs) - 1
+        memory = self.memories.own(rows * columns)
         self.stages.append(
             Product(
                 rows=rows,
@@ -497,58 +436,6 @@ class _Reader:
         elements = sum(math.prod(s.sizes) for s in self.stages if isinstance(s, Fill))
         if not is_small(self.weights, self.multiplied, self.unit) or elements > _MOST_ELEMENTS:
             raise NoMatch
-
-    def numbered(self, before: list[Fill], after: list[Fill]) -> Recurrence:
-        """The kernel, its memories numbered as its bindings and scratch are."""
-        inputs, outputs = len(self.inputs), len(self.outputs)
-
-        def number(memory: int) -> int:
-            if memory < 0:
-                return inputs + outputs - memory - 1
-            return inputs + self.outputs.index(memory - _OUTPUT) if memory >= _OUTPUT else memory
-
-        def place(old: Place) -> Place:
-            return Place(memory=number(old.memory), start=old.start, turn=old.turn, steps=old.steps)
-
-        def fill(old: Fill) -> Fill:
-            return Fill(
-                sizes=old.sizes,
-                nodes=tuple(
-                    Load(place=place(n.place)) if isinstance(n, Load) else n for n in old.nodes
-                ),
-                stores=tuple((place(p), n) for p, n in old.stores),
-            )
-
-        def stage(old: Stage) -> Stage:
-            if isinstance(old, Fill):
-                return fill(old)
-            return Product(
-                rows=old.rows,
-                depth=old.depth,
-                columns=old.columns,
-                source=place(old.source),
-                weights=old.weights,
-                target=place(old.target),
-            )
-
-        sizes = [
-            len(v.starts) * v.width * graph.shape(v.value)[1 if v.turned else 0]
-            if isinstance(v, Weights)
-            else math.prod(graph.shape(v))
-            for v in self.inputs
-        ]
-        sizes += [math.prod(graph.shape(self.loop.results[p])) for p in self.outputs]
-        return Recurrence(
-            turns=self.turns.count,
-            bindings=tuple(sizes),
-            scratch=tuple(self.scratch),
-            before=tuple(fill(f) for f in before),
-            turn=tuple(stage(s) for s in self.stages),
-            after=tuple(fill(f) for f in after),
-        )
-
-
-_OUTPUT = 1 << 20
 
 
 def _move(source: int, target: int, size: int) -> Fill:

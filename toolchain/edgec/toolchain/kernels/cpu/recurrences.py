@@ -9,7 +9,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir import write as graph
 from edgec.toolchain.kernels.cpu.library import Library
-from edgec.toolchain.kernels.cpu.recurrence_reading import Plan, Weights
+from edgec.toolchain.kernels.cpu.recurrence_plan import Plan, Weights
 from edgec.toolchain.kernels.cpu.source.recurrence import Product, recurrence_kernel
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.weights import pack_matrix

@@ -13,7 +13,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir import write as graph
 from edgec.toolchain.kernels.cpu.recurrence_hoist import is_known
-from edgec.toolchain.kernels.cpu.recurrence_reading import is_small
+from edgec.toolchain.kernels.cpu.recurrence_plan import is_small
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 
 __all__ = ["Steps", "attributes_of", "chains", "made_by", "read_steps"]
