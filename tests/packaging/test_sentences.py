@@ -50,7 +50,7 @@ def test_the_modules_for_android_answer(program: Path, tmp_path: Path) -> None:
     """The variant for x86-64, which emulators take, runs here."""
     made = packaged(program, tmp_path / "made", "--android")
     (call,) = Golden.load(Golden.path_for(program)).calls
-    with runtime.load(made) as model:
+    with runtime.load(made, device="cpu") as model:
         (answer,) = model.main.call_flat(call.inputs)
         np.testing.assert_allclose(answer.numpy(), call.outputs[0], rtol=1e-4, atol=1e-4)
 

@@ -20,7 +20,9 @@ ABIS = {"arm_64": "arm64-v8a", "arm_32": "armeabi-v7a", "x86_64": "x86_64"}
 
 def build(plan: Plan) -> None:
     """Write the package around the modules."""
-    abis = list(dict.fromkeys(ABIS[variant.entry.needs.isa] for variant in plan.variants))
+    isas = [variant.entry.needs.isa for variant in plan.variants]
+    # A package for GPUs alone runs on whatever they are in.
+    abis = list(dict.fromkeys(ABIS[isa] for isa in isas if isa)) or list(ABIS.values())
     functions = bind(plan.signatures.values())
     values = {
         "name": plan.name,

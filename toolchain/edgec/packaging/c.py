@@ -8,7 +8,7 @@ from edgec.packaging.c_types import C_TYPES
 from edgec.packaging.edgert_sources import write_edgert
 from edgec.packaging.examples import example_values
 from edgec.packaging.linked import own_symbol
-from edgec.packaging.plan import Plan
+from edgec.packaging.plan import BuiltVariant, Plan
 from edgec.packaging.selftest import proves_itself, write_c_self_test
 from edgec.packaging.templates import render
 from edgec.runtime import Dim, DType
@@ -212,7 +212,7 @@ def _declarations(plan: Plan, symbols: dict[str, str]) -> str:
     for index, variant in enumerate(plan.variants):
         symbol = _symbol(plan, index)
         lines += [
-            f"#if {ISA_MACROS[variant.entry.needs.isa]}",
+            f"#if {_condition(variant)}",
             f"extern const unsigned char {symbol}_begin[], {symbol}_end[];",
         ]
         query = symbols.get(variant.target.name)
@@ -222,14 +222,24 @@ def _declarations(plan: Plan, symbols: dict[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _condition(variant: BuiltVariant) -> str:
+    """Where the C preprocessor lets a variant in: one for GPUs everywhere."""
+    isa = variant.entry.needs.isa
+    return ISA_MACROS[isa] if isa else "1"
+
+
+def _driver(variant: BuiltVariant) -> str:
+    return variant.entry.needs.device
+
+
 def _variants(plan: Plan, symbols: dict[str, str]) -> str:
     lines = []
     for index, variant in enumerate(plan.variants):
         symbol, name = _symbol(plan, index), variant.target.name
         query = symbols.get(name, "NULL")
         lines += [
-            f"#if {ISA_MACROS[variant.entry.needs.isa]}",
-            f'    {{"{name}", {symbol}_begin, {symbol}_end, {query}}},',
+            f"#if {_condition(variant)}",
+            f'    {{"{name}", "{_driver(variant)}", {symbol}_begin, {symbol}_end, {query}}},',
             "#endif",
         ]
     return "\n".join(lines) + "\n"
@@ -238,7 +248,7 @@ def _variants(plan: Plan, symbols: dict[str, str]) -> str:
 def _embedded(plan: Plan) -> str:
     lines = []
     for index, variant in enumerate(plan.variants):
-        lines.append(f"#if {ISA_MACROS[variant.entry.needs.isa]}")
+        lines.append(f"#if {_condition(variant)}")
         lines += _bytes(_symbol(plan, index), variant.entry.file)
         lines.append("#endif")
     if plan.manifest.weights is not None:
@@ -266,6 +276,11 @@ def _cmake(plan: Plan) -> dict[str, str]:
     definitions = ""
     if any(variant.library for variant in plan.variants):
         definitions = f"target_compile_definitions({plan.name} PRIVATE EDGERT_WITH_ELF=0)\n"
+    if plan.has_gpus:
+        definitions += (
+            f"target_compile_definitions({plan.name} PRIVATE EDGERT_WITH_VULKAN=1)\n"
+            f"target_link_libraries({plan.name} PUBLIC ${{CMAKE_DL_LIBS}})\n"
+        )
     for variant in plan.variants:
         if variant.library:
             kernels = variant.entry.file.removesuffix(".vmfb") + ".o"

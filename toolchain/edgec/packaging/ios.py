@@ -60,7 +60,10 @@ def build(plan: Plan) -> None:
             f"extern const void *{symbol}(uint32_t, const void *);",
             "#endif",
         ]
-        variants += [f"#if {macro}", f'    {{"{variant.target.name}", NULL, NULL, {symbol}}},']
+        variants += [
+            f"#if {macro}",
+            f'    {{"{variant.target.name}", "cpu", NULL, NULL, {symbol}}},',
+        ]
         variants += ["#endif"]
         files[condition] = Path(variant.entry.file).stem
     (frameworks / "Info.plist").write_bytes(framework_plist(folders))

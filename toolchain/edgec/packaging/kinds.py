@@ -23,7 +23,8 @@ class Kind:
         modules: the folder in the package that modules go into, with `/`; `{name}` is the model's
             name, `{type}` the same as a type's.
         builder: `module:function` that writes the rest of the package; called with the `Plan`.
-        isas: the instruction sets that it can be for, as IREE spells them; empty for any.
+        isas: the instruction sets that its variants for processors can be for, as IREE spells them;
+            empty for any.
         system: what the target's triple has to name (`-apple-`); empty for any system.
         links: whether kernels are compiled into object files that the app links (no code is loaded
             at run time); where `--static` may be given, that decides.
@@ -51,7 +52,7 @@ KINDS: Mapping[str, Kind] = {
         name="c",
         summary="C sources and a CMakeLists: the model behind a typed header, and a main",
         targets=("cpu:x86-64-v3", "cpu:x86-64", "cpu:arm64-v8.2", "cpu:arm64"),
-        drivers=("local-task",),
+        drivers=("local-task", "vulkan"),
         modules="modules",
         builder="edgec.packaging.c:build",
         isas=("x86_64", "arm_64", "arm_32", "riscv_64"),
@@ -59,8 +60,8 @@ KINDS: Mapping[str, Kind] = {
     "android": Kind(
         name="android",
         summary="a Gradle library: Java and typed Kotlin, the model in its assets",
-        targets=("cpu:arm64-v8.2", "cpu:arm64", "cpu:armv7", "cpu:x86-64"),
-        drivers=("local-task",),
+        targets=("vulkan:android", "cpu:arm64-v8.2", "cpu:arm64", "cpu:armv7", "cpu:x86-64"),
+        drivers=("vulkan", "local-task"),
         modules="src/main/assets/{name}",
         builder="edgec.packaging.android:build",
         isas=("x86_64", "arm_64", "arm_32"),

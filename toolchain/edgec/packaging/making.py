@@ -156,7 +156,8 @@ def targets_of(kind: Kind, names: Sequence[str]) -> tuple[Target, ...]:
                 hint=f"leave --target out for {', '.join(kind.targets)}",
             )
         triple = target.cpu.triple if target.cpu else ""
-        if (kind.isas and target.isa not in kind.isas) or kind.system not in triple:
+        is_foreign = target.cpu is not None and target.isa not in kind.isas
+        if (kind.isas and is_foreign) or kind.system not in triple:
             raise TargetError(
                 f"a package for {kind.name} does not run on {target.name}",
                 hint=f"leave --target out for {', '.join(kind.targets)}",

@@ -66,6 +66,11 @@ class Plan:
     tolerance: Tolerance | None = None
 
     @property
+    def has_gpus(self) -> bool:
+        """Whether there is a variant for GPUs."""
+        return any(variant.entry.needs.device == "vulkan" for variant in self.variants)
+
+    @property
     def modules(self) -> Path:
         """The folder that the modules are in."""
         return (self.folder / self.variants[0].entry.file).parent

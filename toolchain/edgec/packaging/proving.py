@@ -63,16 +63,18 @@ def _c_program(plan: Plan) -> Proof:
     compiler = shutil.which("cc")
     if compiler is None:
         return Proof(what=what, outcome="not run: there is no cc here")
-    here = [v for v in plan.variants if v.entry.needs.isa == architecture()]
+    here = [v for v in plan.variants if v.entry.needs.isa in ("", architecture())]
     if not here:
         return Proof(what=what, outcome=f"not run: no variant is for {architecture()}")
     kernels = [str(v.library) for v in here if v.library is not None]
-    without = ["-DEDGERT_WITH_ELF=0"] if kernels else []
+    flags = ["-DEDGERT_WITH_ELF=0"] if kernels else []
+    if plan.has_gpus:
+        flags += ["-DEDGERT_WITH_VULKAN=1", "-ldl"]
     with tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
         program = Path(scratch, "selftest")
         name = plan.name
         _run(
-            *(compiler, "-std=c11", "-O1", "-w", *without, "-I.", "-Iedgert", f"{name}.c"),
+            *(compiler, "-std=c11", "-O1", "-w", *flags, "-I.", "-Iedgert", f"{name}.c"),
             *(f"{name}_modules.S", "edgert/edgert.c", f"{FOLDER}/selftest.c", *kernels),
             *("-lpthread", "-lm", "-o", str(program)),
             folder=plan.folder,
@@ -93,7 +95,7 @@ def _java_program(plan: Plan) -> Proof:
     missing = [name for name, found in tools.items() if found is None]
     if missing:
         return Proof(what=what, outcome=f"not run: there is no {' and no '.join(missing)} here")
-    if all(variant.entry.needs.isa != architecture() for variant in plan.variants):
+    if all(variant.entry.needs.isa not in ("", architecture()) for variant in plan.variants):
         return Proof(what=what, outcome=f"not run: no variant is for {architecture()}")
     headers = Path(tools["javac"] or "").resolve().parents[1] / "include"
     native = plan.folder / "src/main/cpp"
@@ -102,8 +104,9 @@ def _java_program(plan: Plan) -> Proof:
         library = Path(scratch, "libedgec_jni.so")
         _run(
             *("cc", "-std=c11", "-O1", "-w", "-shared", "-fPIC", f"-I{headers}"),
+            f"-DEDGERT_WITH_VULKAN={int(plan.has_gpus)}",
             *(f"-I{headers / 'linux'}", "-Iedgert", "edgec_jni.c", "edgert/edgert.c"),
-            *("-lpthread", "-lm", "-o", str(library)),
+            *("-lpthread", "-lm", "-ldl", "-o", str(library)),
             folder=native,
             what=what,
         )
@@ -146,7 +149,7 @@ def _emulated(plan: Plan) -> Iterator[Proof]:
     """Variants for other processors than this one, in qemu: the framework's own golden calls."""
     for variant in plan.variants:
         isa = variant.entry.needs.isa
-        if variant.library is None and isa != architecture() and plan.golden is not None:
+        if isa and isa != architecture() and not variant.library and plan.golden is not None:
             yield Proof(what=variant.target.name, outcome=_in_qemu(plan, variant, plan.golden))
 
 

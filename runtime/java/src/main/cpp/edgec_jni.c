@@ -145,7 +145,18 @@ NATIVE(jstring, isa)(JNIEnv *env, jclass type) {
 
 /* --- Devices and modules -------------------------------------------------------------------------- */
 
-NATIVE(jlong, deviceCreate)(JNIEnv *env, jclass type, jint threads) {
+/* The bytes of a string that may be null; 0 with an exception where there is no memory. */
+static int borrow(JNIEnv *env, jstring text, const char **out) {
+  *out = text == NULL ? NULL : (*env)->GetStringUTFChars(env, text, NULL);
+  return text == NULL || *out != NULL;
+}
+
+static void give_back(JNIEnv *env, jstring text, const char *bytes) {
+  if (bytes != NULL) (*env)->ReleaseStringUTFChars(env, text, bytes);
+}
+
+NATIVE(jlong, deviceCreate)
+(JNIEnv *env, jclass type, jstring driver, jint threads, jstring cache) {
   (void)type;
   edgert_device_options options;
   memset(&options, 0, sizeof options);
@@ -154,8 +165,19 @@ NATIVE(jlong, deviceCreate)(JNIEnv *env, jclass type, jint threads) {
   options.allocator = counted;
   edgert_error error = {EDGERT_OK, ""};
   edgert_device *device = NULL;
-  well(env, edgert_device_create("cpu", &options, &device, &error), &error);
+  const char *name;
+  if (!borrow(env, driver, &name)) return 0;
+  if (borrow(env, cache, &options.cache_file)) {
+    well(env, edgert_device_create(name, &options, &device, &error), &error);
+    give_back(env, cache, options.cache_file);
+  }
+  give_back(env, driver, name);
   return held(device);
+}
+
+NATIVE(jstring, deviceName)(JNIEnv *env, jclass type, jlong device) {
+  (void)type;
+  return text_of(env, edgert_device_name(AT(edgert_device, device)));
 }
 
 static edgert_module_options module_options(void) {
@@ -166,63 +188,63 @@ static edgert_module_options module_options(void) {
   return options;
 }
 
-NATIVE(jlong, moduleOpen)(JNIEnv *env, jclass type, jstring path) {
-  (void)type;
-  const char *text = (*env)->GetStringUTFChars(env, path, NULL);
-  if (text == NULL) return 0;
+/* A MODULE or WEIGHTS from a file. */
+static jlong open_file(JNIEnv *env, int kind, jstring path) {
+  const char *text;
+  if (!borrow(env, path, &text)) return 0;
   edgert_module_options options = module_options();
   edgert_error error = {EDGERT_OK, ""};
   edgert_module *module = NULL;
-  well(env, edgert_module_open(text, &options, &module, &error), &error);
-  (*env)->ReleaseStringUTFChars(env, path, text);
-  return held(module);
+  edgert_weights *weights = NULL;
+  well(env,
+       kind == MODULE ? edgert_module_open(text, &options, &module, &error)
+                      : edgert_weights_open(text, &counted, &weights, &error),
+       &error);
+  give_back(env, path, text);
+  return held(kind == MODULE ? (void *)module : (void *)weights);
+}
+
+/* The same from a direct buffer, which is held as long as it is needed. */
+static jlong open_buffer(JNIEnv *env, int kind, jobject data) {
+  void *address = (*env)->GetDirectBufferAddress(env, data);
+  jlong size = (*env)->GetDirectBufferCapacity(env, data);
+  if (address == NULL || size < 0) {
+    raise(env, EDGERT_INVALID_ARGUMENT, "a direct buffer is needed");
+    return 0;
+  }
+  jobject kept = hold(env, data);
+  if (kept == NULL) return 0;
+  edgert_module_options options = module_options();
+  edgert_error error = {EDGERT_OK, ""};
+  edgert_module *module = NULL;
+  edgert_weights *weights = NULL;
+  size_t bytes = (size_t)size;
+  well(env,
+       kind == MODULE
+           ? edgert_module_wrap(address, bytes, let_go, kept, &options, &module, &error)
+           : edgert_weights_wrap(address, bytes, let_go, kept, &counted, &weights, &error),
+       &error);
+  return held(kind == MODULE ? (void *)module : (void *)weights);
+}
+
+NATIVE(jlong, moduleOpen)(JNIEnv *env, jclass type, jstring path) {
+  (void)type;
+  return open_file(env, MODULE, path);
 }
 
 NATIVE(jlong, moduleWrap)(JNIEnv *env, jclass type, jobject data) {
   (void)type;
-  void *address = (*env)->GetDirectBufferAddress(env, data);
-  jlong size = (*env)->GetDirectBufferCapacity(env, data);
-  if (address == NULL || size < 0) {
-    raise(env, EDGERT_INVALID_ARGUMENT, "a direct buffer is needed");
-    return 0;
-  }
-  jobject kept = hold(env, data);
-  if (kept == NULL) return 0;
-  edgert_module_options options = module_options();
-  edgert_error error = {EDGERT_OK, ""};
-  edgert_module *module = NULL;
-  well(env, edgert_module_wrap(address, (size_t)size, let_go, kept, &options, &module, &error),
-       &error);
-  return held(module);
+  return open_buffer(env, MODULE, data);
 }
 
 NATIVE(jlong, weightsOpen)(JNIEnv *env, jclass type, jstring path) {
   (void)type;
-  const char *text = (*env)->GetStringUTFChars(env, path, NULL);
-  if (text == NULL) return 0;
-  edgert_error error = {EDGERT_OK, ""};
-  edgert_weights *weights = NULL;
-  well(env, edgert_weights_open(text, &counted, &weights, &error), &error);
-  (*env)->ReleaseStringUTFChars(env, path, text);
-  return held(weights);
+  return open_file(env, WEIGHTS, path);
 }
 
 NATIVE(jlong, weightsWrap)(JNIEnv *env, jclass type, jobject data) {
   (void)type;
-  void *address = (*env)->GetDirectBufferAddress(env, data);
-  jlong size = (*env)->GetDirectBufferCapacity(env, data);
-  if (address == NULL || size < 0) {
-    raise(env, EDGERT_INVALID_ARGUMENT, "a direct buffer is needed");
-    return 0;
-  }
-  jobject kept = hold(env, data);
-  if (kept == NULL) return 0;
-  edgert_error error = {EDGERT_OK, ""};
-  edgert_weights *weights = NULL;
-  well(env,
-       edgert_weights_wrap(address, (size_t)size, let_go, kept, &counted, &weights, &error),
-       &error);
-  return held(weights);
+  return open_buffer(env, WEIGHTS, data);
 }
 
 NATIVE(jint, functionCount)(JNIEnv *env, jclass type, jlong module) {
@@ -415,9 +437,64 @@ NATIVE(jobject, tensorBuffer)(JNIEnv *env, jclass type, jlong tensor) {
 
 /* --- Calls ---------------------------------------------------------------------------------------- */
 
+/* Java's tensors lie in the host's memory; a device that computes elsewhere gets copies of them, and
+ * they get copies of what it gives. */
+static edgert_status copy_tensor(const edgert_tensor *from, edgert_device *to,
+                                 edgert_tensor **out_copy, edgert_error *error) {
+  uint64_t size = edgert_tensor_size(from);
+  edgert_status status =
+      edgert_tensor_create(to, edgert_tensor_type(from), edgert_tensor_rank(from),
+                           edgert_tensor_shape(from), out_copy, error);
+  if (status != EDGERT_OK) return status;
+  void *host = (void *)(uintptr_t)edgert_tensor_data(from);
+  void *bytes = host != NULL ? host : malloc((size_t)size + 1);
+  if (bytes == NULL) {
+    status = EDGERT_OUT_OF_MEMORY;
+  } else {
+    if (host == NULL) status = edgert_tensor_read(from, bytes, (size_t)size, error);
+    if (status == EDGERT_OK) status = edgert_tensor_write(*out_copy, bytes, (size_t)size, error);
+  }
+  if (host == NULL) free(bytes);
+  if (status == EDGERT_OK) return status;
+  edgert_tensor_release(*out_copy);
+  *out_copy = NULL;
+  return status;
+}
+
+/* Each tensor replaced by a copy on the device; what was there is released where `is_owned`. */
+static edgert_status move_tensors(edgert_value *values, size_t count, edgert_device *to,
+                                  int is_owned, edgert_error *error) {
+  edgert_status status = EDGERT_OK;
+  for (size_t i = 0; i < count; ++i) {
+    edgert_tensor *old = values[i].as.tensor, *copy = NULL;
+    if (status == EDGERT_OK) status = copy_tensor(old, to, &copy, error);
+    if (is_owned) edgert_tensor_release(old);
+    values[i].as.tensor = copy;
+  }
+  return status;
+}
+
+static edgert_status run(jlong session, jint function, edgert_value *values, size_t given,
+                         size_t taken, edgert_device *device, edgert_device *host,
+                         edgert_error *error) {
+  edgert_value *results = values + given;
+  int is_far = device != host;
+  edgert_status status = EDGERT_OK;
+  if (is_far) status = move_tensors(values, given, device, 0, error);
+  if (status == EDGERT_OK)
+    status = edgert_session_call(AT(edgert_session, session), (size_t)function, values, given,
+                                 results, taken, error);
+  for (size_t i = 0; is_far && i < given; ++i) edgert_tensor_release(values[i].as.tensor);
+  if (!is_far || status != EDGERT_OK) return status;
+  status = move_tensors(results, taken, host, 1, error);
+  for (size_t i = 0; status != EDGERT_OK && i < taken; ++i)
+    edgert_tensor_release(results[i].as.tensor);
+  return status;
+}
+
 NATIVE(void, call)
 (JNIEnv *env, jclass type, jlong session, jint function, jlongArray inputs, jlongArray outputs,
- jobjectArray kept) {
+ jobjectArray kept, jlong device, jlong host) {
   (void)type;
   (void)kept;
   size_t given = (size_t)(*env)->GetArrayLength(env, inputs);
@@ -434,13 +511,12 @@ NATIVE(void, call)
     values[i].kind = EDGERT_TENSOR;
     values[i].as.tensor = AT(edgert_tensor, handles[i]);
   }
-  edgert_value *results = values + given;
   if (!well(env,
-            edgert_session_call(AT(edgert_session, session), (size_t)function, values, given,
-                                results, taken, &error),
+            run(session, function, values, given, taken, AT(edgert_device, device),
+                AT(edgert_device, host), &error),
             &error))
     goto done;
-  for (size_t i = 0; i < taken; ++i) handles[i] = held(results[i].as.tensor);
+  for (size_t i = 0; i < taken; ++i) handles[i] = held(values[given + i].as.tensor);
   (*env)->SetLongArrayRegion(env, outputs, 0, (jsize)taken, handles);
 done:
   free(values);
@@ -449,11 +525,11 @@ done:
 
 NATIVE(void, prove)(JNIEnv *env, jclass type, jlong session, jstring verdicts) {
   (void)type;
-  const char *path = verdicts == NULL ? NULL : (*env)->GetStringUTFChars(env, verdicts, NULL);
-  if (verdicts != NULL && path == NULL) return;
+  const char *path;
+  if (!borrow(env, verdicts, &path)) return;
   edgert_error error = {EDGERT_OK, ""};
   well(env, edgert_session_prove(AT(edgert_session, session), path, &error), &error);
-  if (path != NULL) (*env)->ReleaseStringUTFChars(env, verdicts, path);
+  give_back(env, verdicts, path);
 }
 
 NATIVE(void, release)(JNIEnv *env, jclass type, jint kind, jlong handle) {

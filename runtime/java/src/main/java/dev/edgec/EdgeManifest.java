@@ -14,18 +14,22 @@ public final class EdgeManifest {
   /** The file's name beside the modules. */
   public static final String FILE = "manifest.json";
 
-  /** One variant: its file, the target it was compiled for, and the instruction set it needs. */
+  /** One variant: its file, the target it was compiled for, and what it needs. */
   public static final class Variant {
     public final String file;
     public final String target;
+    /** The instruction set of a variant for processors; empty for others. */
     public final String isa;
+    /** {@code cpu} or {@code vulkan}. */
+    public final String device;
     /** The file's hash in hexadecimal digits; null where the manifest has none. */
     public final String sha256;
 
-    Variant(String file, String target, String isa, String sha256) {
+    Variant(String file, String target, String isa, String device, String sha256) {
       this.file = file;
       this.target = target;
       this.isa = isa;
+      this.device = device;
       this.sha256 = sha256;
     }
   }
@@ -96,6 +100,7 @@ public final class EdgeManifest {
                 file,
                 (String) variant.get("target"),
                 (String) needs.get("isa"),
+                needs.containsKey("device") ? (String) needs.get("device") : "cpu",
                 (String) variant.get("sha256")));
       }
       Map<?, ?> shared = (Map<?, ?>) members.get("weights");

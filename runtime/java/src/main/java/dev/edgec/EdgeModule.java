@@ -47,24 +47,33 @@ public final class EdgeModule implements AutoCloseable {
   }
 
   private final Handle device;
+  private final Handle host; // the same, unless it is a GPU
   private final Handle module;
   private final Handle session;
   private final Map<String, Function> functions = new LinkedHashMap<>();
   private final String target;
   private final boolean stateful;
+  private List<String> passedOver = Collections.emptyList();
 
-  private EdgeModule(long address, Weights place, int threads) {
+  private EdgeModule(long address, Weights place, EdgeOptions options) {
     module = Handle.of(this, Native.MODULE, address);
     Handle opened = null;
+    Handle own = null;
     Handle made = null;
     long weights = 0;
     try {
       String facts = Native.attribute(address, -1, "edgec.module");
       Object value = facts == null ? null : Json.parse(facts);
+      boolean far = isForGpu(value, options.device);
       weights = weights(value, place);
-      long computing = Native.deviceCreate(threads);
+      long computing = Native.deviceCreate(far ? "vulkan" : "cpu", options.threads, path(options.cache));
       opened = Handle.of(this, Native.DEVICE, computing);
-      made = Handle.of(this, Native.SESSION, Native.sessionCreate(address, computing, weights));
+      own = far ? Handle.of(this, Native.DEVICE, Native.deviceCreate("cpu", 1, null)) : opened;
+      long running = Native.sessionCreate(address, computing, weights);
+      made = Handle.of(this, Native.SESSION, running);
+      boolean asked = options.prove != null ? options.prove
+          : far && Native.attribute(address, -1, "edgec.golden") != null;
+      if (asked) Native.prove(running, path(options.verdicts));
       for (int i = 0, count = Native.functionCount(address); i < count; ++i) {
         Function function = new Function();
         function.index = i;
@@ -80,6 +89,7 @@ public final class EdgeModule implements AutoCloseable {
       stateful = !(states instanceof List) || !((List<?>) states).isEmpty();
     } catch (RuntimeException error) {
       if (made != null) made.release();
+      if (own != null) own.release();
       if (opened != null) opened.release();
       module.release();
       throw error;
@@ -87,7 +97,24 @@ public final class EdgeModule implements AutoCloseable {
       if (weights != 0) Native.release(Native.WEIGHTS, weights); // the session has its own
     }
     device = opened;
+    host = own;
     session = made;
+  }
+
+  /** Whether the module is for GPUs; refuses one that is not for what was chosen. */
+  private static boolean isForGpu(Object facts, EdgeDevice chosen) {
+    Object driver = facts instanceof Map ? ((Map<?, ?>) facts).get("driver") : null;
+    boolean far = "vulkan".equals(driver);
+    if (chosen != EdgeDevice.AUTO && far != (chosen == EdgeDevice.GPU)) {
+      throw new EdgeException(
+          EdgeException.UNSUPPORTED,
+          "it is for a " + (far ? "GPU, and a CPU" : "CPU, and a GPU") + " was asked for");
+    }
+    return far;
+  }
+
+  private static String path(File file) {
+    return file == null ? null : file.getPath();
   }
 
   /** A handle on the weights that a module keeps outside; 0 where it has them inside. */
@@ -101,24 +128,34 @@ public final class EdgeModule implements AutoCloseable {
         "the module keeps its weights in " + file + ": load it together with that file");
   }
 
-  private static EdgeModule open(final File module, int threads) {
+  private static EdgeModule open(final File module, EdgeOptions options) {
     return new EdgeModule(
         Native.moduleOpen(module.getPath()),
         name -> Native.weightsOpen(new File(module.getParentFile(), name).getPath()),
-        threads);
+        options);
   }
 
   /** Loads a module file, or from a package (its folder or manifest) the first variant that fits. */
   public static EdgeModule load(String path) {
-    return load(path, ALL_THREADS);
+    return load(path, new EdgeOptions());
   }
 
   /** The same, computing on so many threads. */
-  public static EdgeModule load(String path, final int threads) {
+  public static EdgeModule load(String path, int threads) {
+    return load(path, new EdgeOptions().threads(threads));
+  }
+
+  /** The same on this device. */
+  public static EdgeModule load(String path, EdgeDevice device) {
+    return load(path, new EdgeOptions().device(device));
+  }
+
+  /** The same, as the options say. */
+  public static EdgeModule load(String path, final EdgeOptions options) {
     File file = new File(path);
     if (file.isDirectory()) file = new File(file, EdgeManifest.FILE);
     if (!file.getName().endsWith(".json")) {
-      return open(file, threads);
+      return open(file, options);
     }
     final File folder = file.getParentFile();
     try (InputStream stream = new FileInputStream(file)) {
@@ -128,7 +165,7 @@ public final class EdgeModule implements AutoCloseable {
           name -> {
             File module = new File(folder, name);
             check(manifest, name, module);
-            return open(module, threads);
+            return open(module, options);
           });
     } catch (IOException error) {
       throw new EdgeException(EdgeException.IO, "cannot read " + file + ": " + error.getMessage());
@@ -151,36 +188,64 @@ public final class EdgeModule implements AutoCloseable {
    * not change.
    */
   public static EdgeModule load(ByteBuffer data, int threads) {
-    return load(data, null, threads);
+    return load(data, null, new EdgeOptions().threads(threads));
   }
 
   /** The same with the file of weights that the module keeps outside; null where it has none. */
-  public static EdgeModule load(ByteBuffer data, final ByteBuffer weights, int threads) {
+  public static EdgeModule load(
+      ByteBuffer data, final ByteBuffer weights, EdgeOptions options) {
     if (!data.isDirect() || (weights != null && !weights.isDirect())) {
       throw new EdgeException(
           EdgeException.INVALID_ARGUMENT, "a module is loaded from a direct buffer");
     }
     Weights place = weights == null ? null : name -> Native.weightsWrap(weights.slice());
-    return new EdgeModule(Native.moduleWrap(data.slice()), place, threads);
+    return new EdgeModule(Native.moduleWrap(data.slice()), place, options);
   }
 
-  /** The first variant that fits this device; where none does, the message says of each why not. */
+  /**
+   * The first variant that fits this device, and is right here where it is proved; where none does,
+   * the message says of each why not.
+   */
   public static EdgeModule load(EdgeManifest manifest, EdgeManifest.Source source) {
-    StringBuilder refused = new StringBuilder();
+    List<String> refused = new ArrayList<>();
     for (EdgeManifest.Variant variant : manifest.variants()) {
-      String reason = "it is for " + variant.isa + ", and this is " + Native.isa();
-      try {
-        if (Native.isa().equals(variant.isa)) return source.open(variant.file);
-      } catch (EdgeException error) {
-        if (error.status() != EdgeException.UNSUPPORTED) throw error;
-        reason = error.getMessage();
+      boolean near = "cpu".equals(variant.device);
+      if (near && !Native.isa().equals(variant.isa)) {
+        refused.add(variant.target + ": it is for " + variant.isa + ", and this is " + Native.isa());
+        continue;
       }
-      refused.append(refused.length() == 0 ? "" : "; ").append(variant.target).append(": ");
-      refused.append(reason);
+      try {
+        EdgeModule module = source.open(variant.file);
+        module.passedOver = Collections.unmodifiableList(refused);
+        return module;
+      } catch (EdgeException error) {
+        if (near && !isPassedOver(error.status())) throw error;
+        refused.add(variant.target + ": " + error.getMessage());
+      }
     }
     throw new EdgeException(
         EdgeException.UNSUPPORTED,
-        "no variant fits this device: " + (refused.length() == 0 ? "there is none" : refused));
+        "no variant fits this device: "
+            + (refused.isEmpty() ? "there is none" : String.join("; ", refused)));
+  }
+
+  private static boolean isPassedOver(int status) {
+    return status == EdgeException.UNSUPPORTED || status == EdgeException.WRONG_ANSWER;
+  }
+
+  /** Of each variant of the package that was passed over for this one, its target and why. */
+  public List<String> passedOver() {
+    return passedOver;
+  }
+
+  /** What computes: {@code cpu}, or the name of a GPU. */
+  public String device() {
+    long computing = device.borrow("module");
+    try {
+      return Native.deviceName(computing);
+    } finally {
+      device.giveBack();
+    }
   }
 
   /** The target that the module was compiled for, as edgec calls it. */
@@ -228,11 +293,11 @@ public final class EdgeModule implements AutoCloseable {
 
   /** A new tensor of any type and shape. */
   public EdgeTensor tensor(EdgeType type, long... shape) {
-    long computing = device.borrow("module");
+    long near = host.borrow("module");
     try {
-      return new EdgeTensor(Native.tensorCreate(computing, type.code, shape));
+      return new EdgeTensor(Native.tensorCreate(near, type.code, shape));
     } finally {
-      device.giveBack();
+      host.giveBack();
     }
   }
 
@@ -250,14 +315,14 @@ public final class EdgeModule implements AutoCloseable {
           EdgeException.INVALID_ARGUMENT,
           "the buffer is not in the machine's byte order; call order(ByteOrder.nativeOrder())");
     }
-    long computing = device.borrow("module");
+    long near = host.borrow("module");
     int at = data.position();
     int size = data.remaining();
     try {
       return new EdgeTensor(
-          Native.tensorWrap(computing, type.code, shape, data, at, size, !stateful));
+          Native.tensorWrap(near, type.code, shape, data, at, size, !stateful));
     } finally {
-      device.giveBack();
+      host.giveBack();
     }
   }
 
@@ -279,7 +344,17 @@ public final class EdgeModule implements AutoCloseable {
       }
       long running = session.borrow("module");
       try {
-        Native.call(running, found.index, given, results, inputs);
+        long computing = device.borrow("module");
+        try {
+          long near = host.borrow("module");
+          try {
+            Native.call(running, found.index, given, results, inputs, computing, near);
+          } finally {
+            host.giveBack();
+          }
+        } finally {
+          device.giveBack();
+        }
       } finally {
         session.giveBack();
       }
@@ -331,7 +406,7 @@ public final class EdgeModule implements AutoCloseable {
   public void prove(File verdicts) {
     long running = session.borrow("module");
     try {
-      Native.prove(running, verdicts == null ? null : verdicts.getPath());
+      Native.prove(running, path(verdicts));
     } finally {
       session.giveBack();
     }
@@ -341,6 +416,7 @@ public final class EdgeModule implements AutoCloseable {
   public void close() {
     session.release();
     module.release();
+    host.release();
     device.release();
   }
 

@@ -24,7 +24,10 @@ final class Native {
   /** The instruction set that this was compiled for, as manifests spell it. */
   static native String isa();
 
-  static native long deviceCreate(int threads);
+  /** `cache`, a file's path, may be null. */
+  static native long deviceCreate(String driver, int threads, String cache);
+
+  static native String deviceName(long device);
 
   static native long moduleOpen(String path);
 
@@ -63,9 +66,18 @@ final class Native {
 
   static native ByteBuffer tensorBuffer(long tensor);
 
-  /** `kept` are what must not be collected meanwhile. */
+  /**
+   * Tensors are on `host`; for another `device` they are copied. `kept` are what must not be
+   * collected meanwhile.
+   */
   static native void call(
-      long session, int function, long[] inputs, long[] outputs, Object[] kept);
+      long session,
+      int function,
+      long[] inputs,
+      long[] outputs,
+      Object[] kept,
+      long device,
+      long host);
 
   /** Makes the golden calls that the module brings; `verdicts`, a file's path, may be null. */
   static native void prove(long session, String verdicts);
