@@ -1,12 +1,19 @@
-/* For libFuzzer: any bytes as a module, all of its functions called, without native code.
+/* For libFuzzer: any bytes as a module, a file of weights or an executable for Vulkan, told apart by
+ * their first bytes. Of a module all functions are called twice, and its golden calls made, on the
+ * CPU with kernels that are linked in or on the device that computes nothing; code that a module
+ * brings is never run.
  *
  *     clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -Iruntime/c/include \
- *         tests/c/fuzz.c $(find runtime/c/src -name '*.c') -lm -lpthread -o fuzz
+ *         -DEDGERT_WITH_ELF=0 -DEDGERT_WITH_VULKAN=1 tests/c/fuzz.c tests/c/fuzz_kernels.c \
+ *         tests/c/fuzz_vulkan.c $(find runtime/c/src -name '*.c') -lm -lpthread -ldl -o fuzz
  *     ./fuzz -malloc_limit_mb=256 CORPUS
  */
-#include <stdlib.h>
+#include "fuzz.h"
 
-#include "edgert/edgert.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../runtime/c/src/weights.h"
 
 enum { MOST_FUNCTIONS = 64, MOST_VALUES = 16 };
 
@@ -21,6 +28,8 @@ static void limited_release(void *user, void *memory) {
   (void)user;
   free(memory);
 }
+
+const edgert_allocator fuzz_allocator = {NULL, limited_allocate, limited_release};
 
 /* Call a function with small tensors and zeros. */
 static void call(edgert_device *device, edgert_module *module, edgert_session *session,
@@ -48,26 +57,60 @@ static void call(edgert_device *device, edgert_module *module, edgert_session *s
   }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+static void fuzz_weights(const uint8_t *data, size_t size) {
+  edgert_weights *weights = NULL;
+  if (edgert_weights_wrap(data, size, NULL, NULL, &fuzz_allocator, &weights, NULL) == EDGERT_OK) {
+    volatile uint8_t sum = 0;
+    for (size_t i = 0; i < weights->count; ++i) {
+      const edgert_weight *entry = &weights->entries[i];
+      const edgert_text name = {entry->name, entry->name_size};
+      if (!edgert_weights_find(weights, name)) abort();
+      for (uint64_t at = 0; entry->data && at < entry->size; ++at) sum += entry->data[at];
+    }
+  }
+  edgert_weights_release(weights);
+}
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  edgert_allocator allocator = {NULL, limited_allocate, limited_release};
-  edgert_device_options device_options = {
-      .size = sizeof device_options, .threads = 1, .allocator = allocator};
-  edgert_module_options module_options = {.size = sizeof module_options, .allocator = allocator};
-  edgert_session_options session_options = {
-      .size = sizeof session_options, .allocator = allocator, .max_steps = 10000};
+static void fuzz_module(const uint8_t *data, size_t size) {
+  const edgert_library_query libraries[] = {fuzz_library};
+  edgert_device_options device_options = {.size = sizeof device_options,
+                                          .threads = 1,
+                                          .allocator = fuzz_allocator,
+                                          .libraries = libraries,
+                                          .library_count = 1};
+  edgert_module_options module_options = {.size = sizeof module_options,
+                                          .allocator = fuzz_allocator};
+  edgert_session_options session_options = {.size = sizeof session_options,
+                                            .allocator = fuzz_allocator,
+                                            .max_steps = 10000,
+                                            .max_memory = 64 << 20,
+                                            .max_milliseconds = 1000};
+  const char *driver = data[size - 1] % 4 ? "cpu" : "null";
   edgert_device *device = NULL;
   edgert_module *module = NULL;
   edgert_session *session = NULL;
-  if (edgert_device_create("null", &device_options, &device, NULL) == EDGERT_OK &&
+  if (edgert_device_create(driver, &device_options, &device, NULL) == EDGERT_OK &&
       edgert_module_wrap(data, size, NULL, NULL, &module_options, &module, NULL) == EDGERT_OK &&
       edgert_session_create(module, device, &session_options, &session, NULL) == EDGERT_OK) {
     size_t count = edgert_module_function_count(module);
-    for (size_t i = 0; i < count && i < MOST_FUNCTIONS; ++i) call(device, module, session, i);
+    for (size_t i = 0; i < 2 * count && i < MOST_FUNCTIONS; ++i)
+      call(device, module, session, i % count);
+    (void)!edgert_session_prove(session, NULL, NULL);
   }
   edgert_session_release(session);
   edgert_module_release(module);
   edgert_device_release(device);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  if (size < 16) return 0;
+  if (memcmp(data, "VKE1", 4) == 0)
+    fuzz_vulkan(data, size);
+  else if (memcmp(data + 8, "IREE", 4) == 0 || memcmp(data, "PK", 2) == 0)
+    fuzz_module(data, size);
+  else
+    fuzz_weights(data, size);
   return 0;
 }

@@ -4,10 +4,12 @@
     python -m tests.c.fuzzing --executions 10000000 --keep   # and keep what it found in corpus.zip
 
 Starts from the inputs in `corpus.zip`: modules of one function for each instruction, and what
-earlier runs made of them; and from whole modules: two compiled programs, and two of all
-instructions. Each is read as a module and all of its functions are called, on the device that runs
-no native code. The run is made of rounds, each of which starts from what the last one kept. What
-crashes, leaks or hangs ends the run and is left in the file `fuzz-found`.
+earlier runs made of them; and from what `fuzz_inputs.py` makes: whole modules, one that dispatches
+kernels, ones with golden calls, weights files, an executable for Vulkan. Modules are called on the
+CPU with kernels linked in and on the device that computes nothing; no code of theirs runs; what is
+for Vulkan is read for a device that makes nothing of it. The run is made of rounds, each of which
+starts from what the last one kept. What crashes, leaks or hangs ends the run and is left in the
+file `fuzz-found`.
 """
 
 import argparse
@@ -18,12 +20,9 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from edgec import toolchain
-from tests.c.bytecode import Program
-from tests.c.programs import PROGRAMS
-from tests.c.vm_programs import HAND_MADE, pure_cases
+from tests.c.fuzz_inputs import inputs
 
-__all__ = ["CORPUS", "LARGEST", "add_modules", "build", "unpack"]
+__all__ = ["CORPUS", "LARGEST", "add_inputs", "build", "unpack"]
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "runtime" / "c"
@@ -42,15 +41,16 @@ def build(folder: Path) -> Path:
     flags = (
         *("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"),
         *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
-        f"-I{SOURCE / 'include'}",
+        *(f"-I{SOURCE / 'include'}", "-DEDGERT_WITH_ELF=0", "-DEDGERT_WITH_VULKAN=1"),
     )
     main, program = folder / "main.o", folder / "fuzz"
     sources = sorted(map(str, SOURCE.glob("src/**/*.c")))
+    parts = [HERE / name for name in ("fuzz.c", "fuzz_kernels.c", "fuzz_vulkan.c")]
     for words in (
         (*flags, "-c", str(HERE / "fuzz_main.c"), "-o", str(main)),
         (
-            *(*flags, "-fsanitize-coverage=trace-pc", str(HERE / "fuzz.c"), *sources, str(main)),
-            *("-lm", "-lpthread", "-o", str(program)),
+            *(*flags, "-fsanitize-coverage=trace-pc", *map(str, parts), *sources, str(main)),
+            *("-lm", "-lpthread", "-ldl", "-o", str(program)),
         ),
     ):
         subprocess.run(["cc", *words], check=True)
@@ -64,16 +64,9 @@ def unpack(folder: Path) -> Path:
     return folder
 
 
-def add_modules(folder: Path) -> None:
-    """Whole modules to start from as files in a folder; the compiled ones are small programs."""
-    for program in PROGRAMS:
-        if program.name in ("control", "state"):
-            source = folder.parent / f"{program.name}.mlir"
-            source.write_text(program.text)
-            options = toolchain.CompileOptions(output=folder / program.name)
-            toolchain.compile(source, "cpu", options)
-    for name, cases in (("hand", HAND_MADE), ("pure", tuple(pure_cases()))):
-        data = Program(functions=[case.function for case in cases]).build()
+def add_inputs(folder: Path) -> None:
+    """Whole modules, weights and an executable for Vulkan to start from, as files in a folder."""
+    for name, data in inputs():
         (folder / name).write_bytes(data)
 
 
@@ -96,7 +89,7 @@ def main() -> int:
         folder = Path(name)
         program = build(folder)
         found = unpack(folder / "corpus")
-        add_modules(found)
+        add_inputs(found)
         left = chosen.executions
         for seed in itertools.count(chosen.seed):
             corpus, found = found, folder / f"found{seed}"

@@ -1,0 +1,16 @@
+/* What the parts of the fuzzer share. */
+#ifndef EDGERT_FUZZ_H
+#define EDGERT_FUZZ_H
+
+#include "edgert/edgert.h"
+
+/* No more than 64 MB at once. */
+extern const edgert_allocator fuzz_allocator;
+
+/* The query function of the kernels that are linked in. */
+const void *fuzz_library(uint32_t max_version, const void *environment);
+
+/* Any bytes as an executable for Vulkan, on a device that makes nothing of what it is given. */
+void fuzz_vulkan(const uint8_t *data, size_t size);
+
+#endif

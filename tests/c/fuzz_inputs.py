@@ -1,0 +1,134 @@
+"""What the fuzzer starts from besides its corpus: dispatches, golden calls, weights, kernels."""
+
+import struct
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import safetensors.numpy
+from iree.runtime import ParameterIndex
+
+from edgec import toolchain
+from edgec.runtime.module import GOLDEN_ATTRIBUTE
+from edgec.runtime.sampled_output import SampledOutput
+from edgec.runtime.seeded_calls import SeededCall, SeededCalls
+from edgec.runtime.seeded_input import SeededInput
+from edgec.runtime.tolerance import Tolerance
+from tests.c.bytecode import Function, Import, Program, ref
+from tests.c.programs import PROGRAMS
+from tests.c.vm_programs import HAND_MADE, pure_cases
+
+__all__ = ["inputs"]
+
+DEVICE = Import(name="hal.devices.get", convention="0i_r")
+ALLOCATOR = Import(name="hal.device.allocator", convention="0r_r")
+ALLOCATE = Import(name="hal.allocator.allocate", convention="0rIiiI_r")
+CREATE = Import(name="hal.executable.create", convention="0rIrrr_r")
+RECORD = Import(name="hal.command_buffer.create", convention="0riiIi_r")
+DISPATCH = Import(name="hal.command_buffer.dispatch", convention="0rrIiiiICiDCiirIID_v")
+FINISH = Import(name="hal.command_buffer.finalize", convention="0r_v")
+EXECUTE = Import(name="hal.device.queue.execute", convention="0rIrrrI_v")
+_FIXED = 0xFFFF
+"""How many registers an argument outside of groups takes, as a variadic call spells it."""
+
+
+def inputs() -> Iterator[tuple[str, bytes]]:
+    """A name and the bytes of each; two programs and one kernel are compiled."""
+    yield "dispatching", dispatching()
+    for name, data in (("hand", HAND_MADE), ("pure", tuple(pure_cases()))):
+        yield name, Program(functions=[case.function for case in data]).build()
+    for name, stateful in (("golden", False), ("golden-state", True)):
+        yield name, proving(stateful)
+    yield from _weights()
+    for program in PROGRAMS:
+        if program.name in ("control", "state"):
+            yield program.name, _compiled(program.text, "cpu")
+    yield "vulkan", _executable(_compiled(PROGRAMS[0].text, "vulkan:android"))
+
+
+def dispatching() -> bytes:
+    """A module that runs a kernel linked in (`fuzz_kernels.c`) and keeps its commands."""
+    ask = (
+        ("const.i32.zero", 0),
+        ("const.i32", 1, 1),
+        ("const.i64.zero", 2),
+        ("const.i64", 4096, 4),
+        ("const.i64", 64, 6),
+        ("call", DEVICE, [0], [ref(0)]),
+    )
+    record = (
+        *ask,
+        ("call", ALLOCATOR, [ref(0)], [ref(1)]),
+        ("call", ALLOCATE, [ref(1), 2, 0, 0, 4], [ref(2)]),
+        ("const.ref.rodata", b"static", ref(3)),
+        ("const.ref.rodata", b"fuzz\0", ref(4)),
+        ("call", CREATE, [ref(0), 2, ref(3), ref(4), ref(7)], [ref(5)]),
+        ("call", RECORD, [ref(0), 0, 0, 2, 0], [ref(6)]),
+        (
+            *("call.variadic", DISPATCH, [*([_FIXED] * 7), 1, 1]),
+            *([ref(6), ref(5), 2, 1, 1, 1, 2, 1, 0, 0, ref(2), 2, 6], []),
+        ),
+        ("call", FINISH, [ref(6)], []),
+        ("global.store.ref", 0, "!hal.command_buffer", ref(6)),
+        ("return", []),
+    )
+    replay = (
+        *ask,
+        ("global.load.ref", 0, "!hal.command_buffer", ref(6)),
+        ("call", EXECUTE, [ref(0), 2, ref(5), ref(4), ref(6), 2], []),
+        ("return", []),
+    )
+    functions = [
+        Function(name=name, convention="0v_v", body=[("block", "start"), *body])
+        for name, body in (("record", record), ("replay", replay))
+    ]
+    return Program(functions=functions).build()
+
+
+def proving(stateful: bool) -> bytes:
+    """A module that gives what it takes, with golden calls that say so."""
+    example = np.random.default_rng(2).standard_normal((3, 7)).astype(np.float32)
+    given = SeededInput.like(example, seed=5)
+    known = SampledOutput.of(given.array(), Tolerance(absolute=1e-3), samples=3)
+    call = SeededCall(function="main", inputs=(given,), outputs=(known,))
+    calls = SeededCalls(calls=(call,), source="", is_stateful=stateful)
+    main = Function(
+        name="main",
+        convention="0r_r",
+        body=[("block", "start"), ("return", [ref(0)])],
+        attributes={GOLDEN_ATTRIBUTE: calls.text()},
+    )
+    return Program(functions=[main]).build()
+
+
+def _weights() -> Iterator[tuple[str, bytes]]:
+    """The same three in both formats; of the second one is a pattern that repeats."""
+    values = {"a": np.arange(6, dtype=np.float32), "b\u00e9": np.ones((2, 3), np.int8)}
+    yield "safetensors", safetensors.numpy.save(values, metadata={"made": "here"})
+    index = ParameterIndex()
+    for name, array in values.items():
+        index.add_buffer(name, array.tobytes())
+    index.add_splat("splat", np.float32(0.25).tobytes(), 24)
+    with tempfile.TemporaryDirectory() as folder:
+        index.create_archive_file(str(Path(folder, "w.irpa")))
+        yield "irpa", Path(folder, "w.irpa").read_bytes()
+
+
+def _compiled(text: str, target: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "program.mlir")
+        source.write_text(text)
+        options = toolchain.CompileOptions(output=Path(folder, "program.vmfb"), check=False)
+        return toolchain.compile(source, target, options).path.read_bytes()
+
+
+def _executable(module: bytes) -> bytes:
+    """The smallest executable for Vulkan in a module."""
+    found = []
+    at = module.find(b"VKE1")
+    while at >= 0:
+        (size,) = struct.unpack_from("<Q", module, at + 8)
+        found.append(module[at : at + 64 + size])
+        at = module.find(b"VKE1", at + 4)
+    return min(found, key=len)
