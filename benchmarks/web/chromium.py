@@ -25,7 +25,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Chromium", "Page", "find_chromium", "serve"]
+__all__ = ["WEBGPU", "Chromium", "Page", "find_chromium", "serve"]
+
+WEBGPU = (
+    *("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"),
+    "--enable-unsafe-swiftshader",
+)
+"""What gives a browser without a GPU one that is computed, SwiftShader."""
 
 _FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),

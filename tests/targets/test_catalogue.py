@@ -32,6 +32,7 @@ PROMISED = [
     "rocm:gfx1100",
     "metal",
     "wasm",
+    "webgpu",
 ]
 
 
@@ -55,7 +56,7 @@ def test_every_target_has_a_note_with_a_source():
 
 def test_every_driver_is_one_that_the_runtime_knows():
     drivers = {target.driver for target in catalogue()}
-    assert drivers == {"local-task", "vulkan", "cuda", "hip", "metal", "wasm"}
+    assert drivers == {"local-task", "vulkan", "cuda", "hip", "metal", "wasm", "webgpu"}
 
 
 def test_a_cpu_target_has_a_stack_limit_and_a_gpu_target_none():

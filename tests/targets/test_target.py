@@ -81,6 +81,7 @@ def test_spirv_is_a_fact_of_the_target():
     assert {backend for backend, spirv in kinds.items() if spirv} == {
         Backend.VULKAN,
         Backend.METAL,
+        Backend.WEBGPU,
     }
 
 

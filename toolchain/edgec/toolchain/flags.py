@@ -27,9 +27,17 @@ _DEVICES: dict[Backend, tuple[str, ...]] = {
     Backend.CUDA: ("--iree-hal-target-device=cuda",),
     Backend.ROCM: ("--iree-hal-target-device=hip",),
     Backend.METAL: ("--iree-hal-target-device=metal",),
+    # WebGPU forbids a buffer to be read by one binding and written by another in one dispatch, and
+    # binds only from multiples of 256 bytes on.
+    Backend.WEBGPU: (
+        "--iree-hal-target-device=vulkan",
+        "--iree-stream-resource-alias-mutable-bindings",
+        "--iree-stream-resource-min-offset-alignment=256",
+    ),
 }
 _GPU_FLAGS: dict[Backend, str] = {
     Backend.VULKAN: "--iree-vulkan-target",
+    Backend.WEBGPU: "--iree-vulkan-target",
     Backend.CUDA: "--iree-cuda-target",
     Backend.ROCM: "--iree-rocm-target",
 }

@@ -112,6 +112,17 @@ def _embed(arguments: Mapping[str, Any]) -> Any:
     ).to_json()
 
 
+def _write_shaders(arguments: Mapping[str, Any]) -> Any:
+    from edgec.targets import Target
+    from edgec.toolchain.webgpu import write_shaders
+
+    return write_shaders(
+        Path(arguments["source"]),
+        Path(arguments["output"]),
+        Target.from_json(arguments["target"]),
+    )
+
+
 _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "describe": _describe,
     "prepare": _prepare,
@@ -123,6 +134,7 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "collect": _collect,
     "move_out": _move_out,
     "embed": _embed,
+    "write_shaders": _write_shaders,
 }
 
 

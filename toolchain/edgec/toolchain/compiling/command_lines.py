@@ -1,4 +1,4 @@
-"""Target and options to the compiler's command line, and to those of its two halves."""
+"""Target and options to the compiler's command line, and to those of parts of its way."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,11 +8,10 @@ from edgec.targets import Target
 from edgec.toolchain.compiling.options import CompileOptions
 from edgec.toolchain.flags import command_line, compile_flags
 from edgec.toolchain.linker import linker_flag
-from edgec.toolchain.outside import FIRST_HALF, SECOND_HALF
 from edgec.toolchain.process import compiler_path
 from edgec.toolchain.program import ProgramInfo
 
-__all__ = ["Files", "first_half", "flags_for", "line_for", "second_half"]
+__all__ = ["Files", "flags_for", "line_for", "part"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +48,7 @@ def line_for(
     )
 
 
-def first_half(line: Sequence[str], output: Path) -> list[str]:
-    """A command line that ends where constants are folded."""
-    compiler, source, flag, _, *flags = line
-    return [compiler, source, flag, str(output), *flags, *FIRST_HALF]
-
-
-def second_half(line: Sequence[str], source: Path) -> list[str]:
-    """A command line that goes on from there."""
-    compiler, _, *rest = line
-    return [compiler, str(source), *rest, *SECOND_HALF]
+def part(line: Sequence[str], source: Path, output: Path, more: Sequence[str]) -> list[str]:
+    """The command line for a part of the way from the program to the module."""
+    compiler, _, flag, _, *flags = line
+    return [compiler, str(source), flag, str(output), *flags, *more]

@@ -9,13 +9,14 @@ from edgec.runtime.errors import CompileError, EdgecError
 from edgec.toolchain import diagnostics, isolate
 from edgec.toolchain.cache import Entry
 from edgec.toolchain.check import Outcome, check_module, unchecked
-from edgec.toolchain.compiling.command_lines import Files, first_half, line_for, second_half
+from edgec.toolchain.compiling.command_lines import Files, line_for, part
+from edgec.toolchain.compiling.pauses import pauses
 from edgec.toolchain.compiling.progress import Step
 from edgec.toolchain.compiling.report import PassReport
 from edgec.toolchain.compiling.task import Task
 from edgec.toolchain.flags import without_tiling
 from edgec.toolchain.linker import write_linker
-from edgec.toolchain.outside import Constant
+from edgec.toolchain.outside import FIRST_HALF, Constant
 from edgec.toolchain.precision import Precision
 from edgec.toolchain.process import keep_log, run_compiler
 
@@ -23,7 +24,7 @@ __all__ = ["check", "compile_files", "fold", "prepare"]
 
 _PREPARE_TIMEOUT = 1800.0
 _HALF = "half.mlirbc"
-"""The program between the two halves of the compiler, where constants go outside."""
+"""The program between two parts of the compiler's way."""
 
 _WITHOUT_TILING = (
     "compiled without data tiling, which makes products outside of edgec's own kernels slower, "
@@ -63,22 +64,22 @@ def prepare(task: Task, files: Files, scratch: Path, *, narrow: bool) -> PassRep
 
 
 def compile_files(task: Task, files: Files, scratch: Path) -> tuple[str, ...]:
-    """Run the compiler on `files.source`, in two halves where constants go outside.
+    """Run the compiler on `files.source`, in parts where edgec changes what it has made.
 
     Returns:
         What the user should know of that.
     """
-    outside = task.options.outside
 
     def work(line: list[str]) -> None:
-        if outside is None:
-            _run(task, line, files.module)
-            return
-        half, moved = scratch / _HALF, scratch / f"moved-{_HALF}"
-        _run(task, first_half(line, half), half)
-        arguments = {"source": str(half), "output": str(moved), "file": outside.file}
-        _isolated(task, "move_out", {**arguments, "keys": sorted(outside.keys)})
-        _run(task, second_half(line, moved), files.module)
+        source, entering = files.source, tuple[str, ...]()
+        for number, pause in enumerate(pauses(task)):
+            half, changed = scratch / f"{number}-{_HALF}", scratch / f"{number}-new-{_HALF}"
+            _run(task, part(line, source, half, (*entering, *pause.before)), half)
+            places = {"source": str(half), "output": str(changed)}
+            with task.clock.step(Step.COMPILE):
+                _isolated(task, pause.task, {**places, **pause.arguments})
+            source, entering = changed, pause.after
+        _run(task, part(line, source, files.module, entering), files.module)
 
     return _tried(task, files, work)
 
@@ -86,7 +87,11 @@ def compile_files(task: Task, files: Files, scratch: Path) -> tuple[str, ...]:
 def fold(task: Task, files: Files, scratch: Path, pool: Path) -> dict[str, Constant]:
     """Run the compiler's first half on `files.source`; the large constants, written into a pool."""
     half = scratch / _HALF
-    _tried(task, files, lambda line: _run(task, first_half(line, half), half))
+
+    def work(line: list[str]) -> None:
+        _run(task, part(line, files.source, half, FIRST_HALF), half)
+
+    _tried(task, files, work)
     found = _isolated(task, "collect", {"source": str(half), "pool": str(pool)})
     return {key: Constant.from_json(found[key]) for key in sorted(found)}
 

@@ -46,7 +46,8 @@ class VulkanKernels:
     def plan(cls, situation: Situation) -> "VulkanKernels | None":
         """For StableHLO on a Vulkan target that says which kernels it takes, at -O2 and above."""
         target = situation.target
-        fits = situation.is_stablehlo and target.backend is Backend.VULKAN and situation.level > 1
+        is_spirv = target.backend in (Backend.VULKAN, Backend.WEBGPU)
+        fits = situation.is_stablehlo and is_spirv and situation.level > 1
         gpu = target.gpu
         found = situation.operations
         sums = {"stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce"} & found

@@ -6,14 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SplitPhases"]
-
-_BACKENDS = (Backend.CPU, Backend.CUDA, Backend.ROCM, Backend.VULKAN, Backend.METAL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +33,7 @@ class SplitPhases:
     @classmethod
     def plan(cls, situation: Situation) -> "SplitPhases | None":
         """For StableHLO with convolutions at -O2 and above."""
-        if situation.target.backend not in _BACKENDS or situation.level < 2:
+        if situation.level < 2:
             return None
         needed = situation.is_stablehlo and "stablehlo.convolution" in situation.operations
         return cls() if needed else None
