@@ -7,6 +7,9 @@
 #ifndef EDGERT_WITH_NULL
 #define EDGERT_WITH_NULL 1
 #endif
+#ifndef EDGERT_WITH_WEBGPU
+#define EDGERT_WITH_WEBGPU 0
+#endif
 #ifndef EDGERT_WITH_VULKAN
 #define EDGERT_WITH_VULKAN 0
 #endif
@@ -14,5 +17,6 @@
 extern const edgert_driver edgert_cpu_driver;
 extern const edgert_driver edgert_null_driver;
 extern const edgert_driver edgert_vulkan_driver;
+extern const edgert_driver edgert_webgpu_driver;
 
 #endif

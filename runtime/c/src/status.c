@@ -36,6 +36,8 @@ const char *edgert_status_name(edgert_status status) {
       return "timed out";
     case EDGERT_WRONG_ANSWER:
       return "wrong answer";
+    case EDGERT_PENDING:
+      return "pending";
   }
   return "unknown status";
 }

@@ -16,6 +16,7 @@ const ARGUMENT = { size: 208, type: 4, rank: 8, shape: 16, name: 144 };
 const MAX_RANK = 16;
 const KINDS = { 1: 'tensor', 2: 'i32', 3: 'i64', 4: 'f32', 5: 'f64' };
 const NONE = 0xffffffff; // SIZE_MAX
+const PENDING = -14;
 const DAMAGED = 'the module crashed, and can be called no more: load it again';
 
 const compiled = {};
@@ -52,19 +53,24 @@ export class Session {
   #session;
   #device;
   #module;
+  #gpu;
+  #last = Promise.resolve(); // the call on a GPU that was made last
   #broken = false;
 
   /** How many threads compute, the caller's among them. */
   threads = 1;
+
+  /** What computes: `wasm`, or a GPU's name. */
+  device = 'wasm';
 
   /** Ends the other threads; nothing may be called any more. Does not hold the session. */
   stop = nothing;
 
   /**
    * `bytes` of a `.vmfb` and of the `weights` that it keeps outside, which are copied. More than
-   * one thread takes shared memory.
+   * one thread takes shared memory. `gpu` is a `Gpu` for a module that has its kernels there.
    */
-  static async create({ bytes, weights }, { wasm, wasmThreads, threads = 1 } = {}) {
+  static async create({ bytes, weights }, { wasm, wasmThreads, threads = 1, gpu } = {}) {
     const self = new Session();
     const team = threads > 1 ? new Team(threads) : undefined;
     try {
@@ -73,9 +79,12 @@ export class Session {
       const instance = await WebAssembly.instantiate(module, importsOf(module, {
         ...(team && { env: { memory: team.memory } }),
         edgert: { ...self.#kernels.imports, ...team?.imports },
+        ...(gpu && { webgpu: gpu.imports }),
       }));
       self.#c = instance.exports;
       self.#kernels.attach(instance);
+      self.#gpu = gpu;
+      gpu?.attach(instance);
       self.#c._initialize();
       await self.#open(bytes, weights, threads);
       await team?.begin(module, instance, self.#kernels.loaded);
@@ -85,6 +94,10 @@ export class Session {
     }
     self.threads = threads;
     if (team) self.stop = team.stop;
+    if (gpu) {
+      self.device = gpu.name;
+      self.stop = gpu.close;
+    }
     return self;
   }
 
@@ -106,11 +119,35 @@ export class Session {
     return text ? this.#text(text) : undefined;
   }
 
-  /** Call a function with `{ dtype, shape, data }` for each input; the same for each output. */
+  /**
+   * Call a function with `{ dtype, shape, data }` for each input; the same for each output. On a GPU
+   * a promise of them, and one call after the other.
+   */
   call(index, inputs, outputs) {
+    if (!this.#gpu) {
+      const steps = this.#guarded(this.#steps(index, inputs, outputs));
+      return steps.next().value; // without a GPU nothing waits
+    }
+    const called = this.#last.then(() => this.#later(index, inputs, outputs));
+    this.#last = called.catch(nothing);
+    return called;
+  }
+
+  /** A call, with a wait for the GPU wherever it comes to one. */
+  async #later(index, inputs, outputs) {
+    const steps = this.#guarded(this.#steps(index, inputs, outputs));
+    for (;;) {
+      const { done, value } = steps.next();
+      if (done) return value;
+      await this.#gpu.settled();
+    }
+  }
+
+  /** The same steps; what is no failure of edgert's ends all calls. */
+  * #guarded(steps) {
     if (this.#broken) throw new EdgeError('DEVICE_FAILED', DAMAGED);
     try {
-      return this.#call(index, inputs, outputs);
+      return yield* steps;
     } catch (error) {
       if (error instanceof EdgeError) throw error;
       this.#broken = true; // a trap leaves edgert's own data half changed
@@ -132,7 +169,8 @@ export class Session {
     this.#module = this.#word(out);
     this.#view.setUint32(options, OPTIONS.size, true);
     this.#view.setUint32(options + OPTIONS.threads, threads, true);
-    this.#do(c.edgert_device_create(this.#put('cpu'), options, out, this.#error));
+    const driver = this.#put(this.#gpu ? 'webgpu' : 'cpu');
+    this.#do(c.edgert_device_create(driver, options, out, this.#error));
     this.#device = this.#word(out);
     const session = weights ? this.#scopes(weights, out) : 0;
     let status;
@@ -143,6 +181,7 @@ export class Session {
       throw asEdgeError(this.#kernels.failure, codeOf(status), this.#message());
     this.#do(status);
     this.#session = this.#word(out);
+    await this.#gpu?.ready();
   }
 
   /** A file's bytes in the memory of edgert, where they stay. */
@@ -204,7 +243,8 @@ export class Session {
     };
   }
 
-  #call(index, inputs, outputs) {
+  /** A call's steps: it yields where it has to wait for the GPU, and gives its outputs. */
+  * #steps(index, inputs, outputs) {
     const c = this.#c;
     const tensors = [];
     const place = this.#allocate((inputs.length + outputs.length) * VALUE.size + 8 * MAX_RANK + 4);
@@ -215,7 +255,13 @@ export class Session {
       this.#do(c.edgert_session_call(
         this.#session, index, place, inputs.length, results, outputs.length, this.#error,
       ));
-      return outputs.map((output, i) => this.#take(output, results + i * VALUE.size, tensors));
+      const places = outputs.map((_, i) => results + i * VALUE.size);
+      places.forEach((each) => this.#note(each, tensors));
+      if (this.#gpu) {
+        // All are asked for before the first is waited for.
+        while (places.map((each) => this.#arrives(each)).includes(false)) yield;
+      }
+      return outputs.map((output, i) => this.#take(output, places[i]));
     } finally {
       if (!this.#broken) {
         tensors.forEach((tensor) => c.edgert_tensor_release(tensor));
@@ -240,13 +286,52 @@ export class Session {
     ));
     const tensor = this.#word(out);
     tensors.push(tensor);
-    this.#bytes(c.edgert_tensor_data(tensor), data.byteLength).set(bytesOf(data));
+    if (this.#gpu) this.#send(tensor, bytesOf(data));
+    else this.#bytes(c.edgert_tensor_data(tensor), data.byteLength).set(bytesOf(data));
     this.#view.setUint32(place, 1, true);
     this.#view.setUint32(place + VALUE.as, tensor, true);
   }
 
+  /** Give a tensor on the GPU its elements. */
+  #send(tensor, bytes) {
+    const c = this.#c;
+    const place = this.#allocate(Math.max(bytes.length, 1));
+    try {
+      this.#bytes(place, bytes.length).set(bytes);
+      this.#do(c.edgert_tensor_write(tensor, place, bytes.length, this.#error));
+    } finally {
+      c.free(place);
+    }
+  }
+
+  /** A tensor on the GPU, read: its bytes, or undefined as long as they are not there. */
+  #read(tensor) {
+    const c = this.#c;
+    const size = Number(c.edgert_tensor_size(tensor));
+    const place = this.#allocate(Math.max(size, 1));
+    try {
+      const status = c.edgert_tensor_read(tensor, place, size, this.#error);
+      if (status === PENDING) return undefined;
+      this.#do(status);
+      return this.#copy(place, size);
+    } finally {
+      c.free(place);
+    }
+  }
+
+  /** Whether an output can be read without waiting. */
+  #arrives(place) {
+    const isTensor = this.#word(place) === 1;
+    return !isTensor || this.#read(this.#word(place + VALUE.as)) !== undefined;
+  }
+
+  /** A tensor among the outputs is to be released. */
+  #note(place, tensors) {
+    if (this.#word(place) === 1) tensors.push(this.#word(place + VALUE.as));
+  }
+
   /** Read an output, copied, from an `edgert_value`. */
-  #take({ dtype }, place, tensors) {
+  #take({ dtype }, place) {
     const c = this.#c;
     const view = this.#view;
     const kind = KINDS[view.getUint32(place, true)];
@@ -256,11 +341,12 @@ export class Session {
       return { dtype: kind, shape: [], data: new Kind(this.#copy(at, Kind.BYTES_PER_ELEMENT)) };
     }
     const tensor = view.getUint32(place + VALUE.as, true);
-    tensors.push(tensor);
     const sizes = c.edgert_tensor_shape(tensor);
     const rank = c.edgert_tensor_rank(tensor);
     const shape = Array.from({ length: rank }, (_, i) => Number(view.getBigInt64(sizes + 8 * i, true)));
-    const bytes = this.#copy(c.edgert_tensor_data(tensor), Number(c.edgert_tensor_size(tensor)));
+    const bytes = this.#gpu
+      ? this.#read(tensor)
+      : this.#copy(c.edgert_tensor_data(tensor), Number(c.edgert_tensor_size(tensor)));
     // The signature knows better than the tensor: code makes no difference of u8, i8 and bool.
     const type = dtype ?? typeName(c.edgert_tensor_type(tensor));
     return { dtype: type, shape, data: new (arrayOf(type))(bytes) };

@@ -4,7 +4,6 @@
 //     const model = await load('digits.vmfb');
 //     const { logits } = await model.main({ image });
 import { EdgeError } from './errors.js';
-import { fetchVariant } from './fetching.js';
 import { Model, local } from './model.js';
 import { resolve } from './platform.js';
 import { remote } from './remote.js';
@@ -13,11 +12,21 @@ import { choices, features, nameOf, noneRuns, variantsOf } from './variants.js';
 
 export { EdgeError, Model, features, tensor };
 
+const GPU_REFUSALS = ['UNSUPPORTED', 'DEVICE_FAILED', 'OUT_OF_MEMORY'];
+
 /** Load a module, from wherever it is; see index.d.ts for the options. */
 export async function load(source, options = {}) {
   const refused = [];
-  for (const variant of choices(await variantsOf(source, options), refused)) {
-    const model = await open(variant, options);
+  for (const variant of choices(await variantsOf(source, options), refused, options.device)) {
+    let model;
+    try {
+      model = await open(variant, options, refused);
+    } catch (error) {
+      // What a GPU refuses the next variant may run; a download that fails is no such thing.
+      if (variant.device !== 'webgpu' || !GPU_REFUSALS.includes(error.code)) throw error;
+      refused.push(`${nameOf(variant)}: ${error.message}`);
+      continue;
+    }
     if (!options.prove) return model;
     try {
       await model.prove(options.prove === true ? {} : options.prove);
@@ -31,12 +40,10 @@ export async function load(source, options = {}) {
   throw noneRuns(refused);
 }
 
-async function open(variant, options) {
+async function open(variant, options, refused) {
   const { worker, progress, cache, signal, threads } = options;
   const [wasm, wasmThreads] = [options.wasm, options.wasmThreads].map((place) => (
     typeof place === 'string' || place instanceof URL ? resolve(place) : place));
-  const runtime = { wasm, wasmThreads, threads };
-  if (worker) return new Model(await remote(variant, { progress, cache, signal, ...runtime }));
-  const files = await fetchVariant(variant, { progress, cache, signal });
-  return new Model(await local(files, variant, runtime));
+  const given = { progress, cache, signal, wasm, wasmThreads, threads };
+  return new Model(await (worker ? remote(variant, given) : local(variant, given)), refused);
 }

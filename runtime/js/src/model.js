@@ -1,26 +1,35 @@
 // Functions of a module as functions of JavaScript, wherever it runs.
 import { EdgeError } from './errors.js';
 import { Session } from './edgert.js';
+import { fetchVariant } from './fetching.js';
 import { prove, read } from './prove.js';
 import { fromTensor, toTensor } from './tensors.js';
 import { threadCount } from './threads.js';
 import { forgotten } from './workers.js';
 
 /** What a model has of its own; functions by these names are called through `functions`. */
-const OWN = ['constructor', 'functions', 'call', 'close', 'closed', 'variant', 'threads', 'memory', 'prove', 'then'];
+const OWN = ['constructor', 'functions', 'call', 'close', 'closed', 'variant', 'device', 'passedOver',
+  'threads', 'memory', 'prove', 'then'];
 
 const RIGHT = 'right';
 
 /** What computes: another version may compute otherwise. */
 const agent = () => globalThis.navigator?.userAgent ?? globalThis.process?.version;
 
+const placeOf = ({ device, threads }) => (device === 'wasm' ? threads : device);
+
 export class Model {
   #backend;
 
-  /** A `backend` has `functions`, `variant`, `threads`, `call(index, inputs)`, `memory()`, `prove()` and `close()`. */
-  constructor(backend) {
+  /**
+   * A `backend` has `functions`, `variant`, `device`, `threads`, `call(index, inputs)`, `memory()`,
+   * `prove()` and `close()`; `passedOver` says why variants before it were not taken.
+   */
+  constructor(backend, passedOver = []) {
     this.#backend = backend;
     this.variant = backend.variant;
+    this.device = backend.device;
+    this.passedOver = passedOver;
     this.threads = backend.threads;
     this.functions = Object.create(null);
     for (const signature of backend.functions) {
@@ -62,7 +71,7 @@ export class Model {
    */
   async prove({ store } = {}) {
     const backend = this.#open();
-    const key = store && backend.identity && `edgec-proof ${backend.identity} ${backend.threads} ${agent()}`;
+    const key = store && backend.identity && `edgec-proof ${backend.identity} ${placeOf(backend)} ${agent()}`;
     const found = key ? await store.get(key) : undefined;
     if (found === RIGHT) return { kept: true };
     if (found) throw new EdgeError('WRONG_ANSWER', `${found} (found before)`);
@@ -121,15 +130,35 @@ function positions(name, inputs, given) {
   return inputs.map((spec) => first[spec.name]);
 }
 
-/** A module that runs where it was loaded; nothing else runs there meanwhile. */
-export async function local(files, { name: variant, integrity: identity }, options) {
-  let session = await open(files, options);
-  const { functions, threads, stop, golden } = session;
-  const fresh = golden && isStateful(golden) ? again(files, options) : undefined;
+/** A variant that runs where it was loaded; on the CPU nothing else runs there meanwhile. */
+export async function local(variant, { progress, cache, signal, ...given }) {
+  const gpu = await gpuFor(variant);
+  try {
+    const files = await fetchVariant(variant, { progress, cache, signal });
+    const options = { ...given, gpu };
+    return backendOf(await open(files, options), files, variant, options);
+  } catch (error) {
+    gpu?.close();
+    throw error;
+  }
+}
+
+/** The page's GPU for a variant that runs there; others load nothing of what it takes. */
+async function gpuFor({ device }) {
+  if (device !== 'webgpu') return undefined;
+  const { Gpu } = await import('./webgpu.js');
+  return Gpu.open();
+}
+
+function backendOf(opened, files, { name: variant, integrity: identity, device: kind }, options) {
+  let session = opened;
+  const { functions, threads, device, stop, golden } = session;
+  const fresh = golden && isStateful(golden) ? again(files, kind, options) : undefined;
   const outputs = new Map(functions.map((signature) => [signature.index, signature.outputs]));
   const backend = {
     functions,
     variant,
+    device,
     threads,
     async call(index, inputs) {
       return session.call(index, inputs, outputs.get(index));
@@ -142,9 +171,9 @@ export async function local(files, { name: variant, integrity: identity }, optio
       if (!golden) throw new EdgeError('NOT_FOUND', 'the module brings no golden calls: package it again');
       const proved = fresh ? await fresh() : session;
       try {
-        return await prove(read(golden), (name, inputs) => {
-          const called = functions.find((signature) => signature.name === name);
-          return { outputs: called.outputs, results: proved.call(called.index, inputs, called.outputs) };
+        return await prove(read(golden), async (name, inputs) => {
+          const { index, outputs: specs } = functions.find((signature) => signature.name === name);
+          return { outputs: specs, results: await proved.call(index, inputs, specs) };
         });
       } finally {
         if (fresh) proved.stop();
@@ -161,7 +190,8 @@ export async function local(files, { name: variant, integrity: identity }, optio
 }
 
 /** Opens the same once more; keeps the files. */
-const again = (files, options) => () => open(files, options);
+const again = (files, device, options) => async () => (
+  open(files, { ...options, gpu: await gpuFor({ device }) }));
 
 /** Damaged texts are refused when they are needed. */
 function isStateful(golden) {
@@ -173,7 +203,8 @@ function isStateful(golden) {
 }
 
 /** With as many threads as were asked for; who did not ask gets one where more cannot be had. */
-async function open(files, { threads, ...options } = {}) {
+async function open(files, { threads, ...options }) {
+  if (options.gpu) return Session.create(files, options);
   const moved = options.wasm !== undefined && options.wasmThreads === undefined;
   const count = await threadCount(threads === undefined && moved ? 1 : threads);
   if (count > 1) {

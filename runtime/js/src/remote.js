@@ -44,10 +44,11 @@ export async function remote(variant, { progress, signal, ...options }) {
   if (signal?.aborted) aborted();
   signal?.addEventListener('abort', aborted);
   try {
-    const { functions, threads } = await ask('load', { variant, options: { ...options, progress: !!progress } });
+    const { functions, threads, device } = await ask('load', { variant, options: { ...options, progress: !!progress } });
     const backend = {
       functions,
       threads,
+      device,
       variant: variant.name,
       call: (index, inputs) => ask('call', { index, inputs }, backend),
       memory: () => ask('memory', {}, backend),

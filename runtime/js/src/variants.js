@@ -4,6 +4,7 @@ import { download } from './download.js';
 import { resolve } from './platform.js';
 
 const SCHEMA = 1;
+const DEVICES = ['webgpu', 'wasm'];
 
 /** The smallest modules that use a feature: an engine either takes them or not. */
 const PROBES = {
@@ -17,8 +18,8 @@ export function features() {
 }
 
 /** The variants that a source stands for: `[{ url | bytes, needs, integrity, size, weights }]`. */
-export async function variantsOf(source, { integrity, signal, weights }) {
-  const variants = await found(source, { integrity, signal });
+export async function variantsOf(source, { integrity, signal, weights, device }) {
+  const variants = await found(source, { integrity, signal, device });
   return variants.map((variant) => {
     const file = variant.weights ?? (weights !== undefined ? { url: weights } : undefined);
     return file ? { ...variant, weights: placed(file) } : variant;
@@ -32,18 +33,22 @@ function placed({ url, ...file }) {
   return { ...file, bytes: view ? new Uint8Array(url.buffer, url.byteOffset, url.byteLength) : new Uint8Array(url) };
 }
 
-async function found(source, { integrity, signal }) {
+/** What a module alone is for, which only the caller can say. */
+const alone = (device) => (device === 'gpu' ? { device: 'webgpu' } : {});
+
+async function found(source, { integrity, signal, device }) {
   if (Array.isArray(source))
     return source.map((variant) => ({ ...variant, url: resolve(variant.url) }));
-  if (source instanceof ArrayBuffer) return [{ bytes: new Uint8Array(source), integrity }];
+  if (source instanceof ArrayBuffer) return [{ bytes: new Uint8Array(source), integrity, ...alone(device) }];
   if (ArrayBuffer.isView(source)) {
     const { buffer, byteOffset, byteLength } = source;
-    return [{ bytes: new Uint8Array(buffer, byteOffset, byteLength), integrity }];
+    const bytes = new Uint8Array(buffer, byteOffset, byteLength);
+    return [{ bytes, integrity, ...alone(device) }];
   }
   if (typeof source !== 'string' && !(source instanceof URL))
     throw new EdgeError('INVALID_ARGUMENT', 'load takes a URL, the bytes of a module, or a list of variants');
   const url = resolve(source);
-  if (!/\.json(\?|#|$)/.test(url)) return [{ url, integrity }];
+  if (!/\.json(\?|#|$)/.test(url)) return [{ url, integrity, ...alone(device) }];
   return fromManifest(await download(url, { integrity, signal }), url);
 }
 
@@ -75,11 +80,18 @@ function fromManifest(bytes, url) {
 
 export const nameOf = (variant) => variant.name ?? variant.url ?? 'the module';
 
-/** The variants that run here, best first; why others do not is added to `refused` as they come. */
-export function* choices(variants, refused, have = features()) {
+/**
+ * The variants that may run here, best first; why others do not is added to `refused` as they come.
+ * `device` is `gpu` or `wasm` where the caller wants no other.
+ */
+export function* choices(variants, refused, device, have = features()) {
+  if (![undefined, 'gpu', 'wasm'].includes(device))
+    throw new EdgeError('INVALID_ARGUMENT', `device must be 'gpu' or 'wasm', not ${device}`);
   for (const variant of variants) {
+    const runs = variant.device ?? 'wasm';
     const missing = (variant.needs ?? []).filter((feature) => !have.has(feature));
-    if ((variant.device ?? 'wasm') !== 'wasm') refused.push(`${nameOf(variant)} is for ${variant.device}`);
+    if (!DEVICES.includes(runs)) refused.push(`${nameOf(variant)} is for ${runs}`);
+    else if (device && (runs === 'webgpu') !== (device === 'gpu')) refused.push(`${nameOf(variant)} is for ${runs}`);
     else if (missing.length) refused.push(`${nameOf(variant)} needs ${missing.join(', ')}`);
     else yield variant;
   }

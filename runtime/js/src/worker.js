@@ -1,5 +1,4 @@
 // The other side of remote.js: one model in a worker, in a browser or in node.
-import { fetchVariant } from './fetching.js';
 import { local } from './model.js';
 import { listen } from './workers.js';
 
@@ -8,9 +7,8 @@ let model;
 const actions = {
   async load({ variant, options }) {
     const progress = options.progress ? (state) => post({ progress: state }) : undefined;
-    const files = await fetchVariant(variant, { ...options, progress });
-    model = await local(files, variant, options);
-    return { functions: model.functions, threads: model.threads };
+    model = await local(variant, { ...options, progress });
+    return { functions: model.functions, threads: model.threads, device: model.device };
   },
   call: ({ index, inputs }) => model.call(index, inputs),
   memory: () => model.memory(),

@@ -35,10 +35,12 @@ EXPORTS = (
     "edgert_tensor_create",
     "edgert_tensor_data",
     "edgert_tensor_rank",
+    "edgert_tensor_read",
     "edgert_tensor_release",
     "edgert_tensor_shape",
     "edgert_tensor_size",
     "edgert_tensor_type",
+    "edgert_tensor_write",
     "edgert_weights_wrap",
     "free",
 )
@@ -58,7 +60,7 @@ _FLAGS = (
 )
 
 BUILDS = {
-    "edgert.wasm": (),
+    "edgert.wasm": ("-DEDGERT_WITH_WEBGPU=1",),
     "edgert-threads.wasm": (
         *("-DEDGERT_THREADS=1", "-matomics", "-mbulk-memory", "-Wl,--shared-memory"),
         *("-Wl,--import-memory", "-Wl,--export-memory"),

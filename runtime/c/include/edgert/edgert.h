@@ -96,7 +96,8 @@ typedef enum edgert_status {
   EDGERT_LIMIT = -10,           /* calls nested too deep, `max_steps` or `max_milliseconds` reached */
   EDGERT_CANCELLED = -11,       /* `edgert_call_cancel` or `edgert_session_interrupt` came in time */
   EDGERT_TIMED_OUT = -12,       /* `edgert_call_wait_for`: not ended yet */
-  EDGERT_WRONG_ANSWER = -13     /* `edgert_session_prove`: an answer is off */
+  EDGERT_WRONG_ANSWER = -13,    /* `edgert_session_prove`: an answer is off */
+  EDGERT_PENDING = -14          /* in a page, where nothing can wait: ask again later */
 } edgert_status;
 
 /* What failed, in one sentence; always terminated, cut where it is longer. */
