@@ -244,6 +244,20 @@ def test_compile_proves_a_module_for_another_processor_in_the_emulator(
             assert check.startswith("checked on qemu-aarch64: max abs err ")
 
 
+def test_golden_calls_of_several_sizes_are_made_there_too(edgec, tmp_path: Path) -> None:
+    program, module = tmp_path / "any.mlir", tmp_path / "any.vmfb"
+    program.write_text(
+        "func.func public @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {\n"
+        "%0 = stablehlo.tanh %x : tensor<?x4xf32>\nreturn %0 : tensor<?x4xf32>\n}\n"
+    )
+    calls = [
+        GoldenCall(signature="main", inputs=(x,), outputs=(np.tanh(x),)) for x in (X, X[:1], X)
+    ]
+    Golden(calls=tuple(calls)).save(Golden.path_for(program))
+    assert edgec("compile", program, "--target=cpu:arm64", "-o", module).code == 0
+    assert Module.read(module).facts.check.startswith("checked on qemu-aarch64")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("machine", "target"),

@@ -1,5 +1,6 @@
 """A module and edgert on a device, to call and to measure there; nothing stays when it is over."""
 
+import itertools
 import json
 import shlex
 import tempfile
@@ -117,11 +118,29 @@ class Deployment:
     def call(self, signature: Signature, calls: Sequence[Sequence[np.ndarray]]) -> Called:
         """Call a function once for each set of inputs, in order, state carried on.
 
+        Calls of equal shapes are made by one edgert, those of other shapes by the next.
+
         Raises:
+            UsageError: the shapes differ, and state would have to be carried from one to another.
             DeviceError: the device or edgert on it failed.
             ModuleMismatch: edgert refuses the module.
             FileError: inputs or outputs do not fit on this machine's disk.
         """
+        alike = [list(group) for _, group in itertools.groupby(calls, _shapes)]
+        if len(alike) > 1 and self.module.facts.states:
+            raise UsageError(
+                f"{signature.name} keeps state between calls, and these have inputs of several "
+                f"shapes, which edgert on {self.place.name} takes apart",
+                hint="make calls of one shape at a time",
+            )
+        made = [self._call_alike(signature, group) for group in alike]
+        return Called(
+            results=[result for called in made for result in called.results],
+            seconds=sum(called.seconds for called in made),
+            threads=made[0].threads,
+        )
+
+    def _call_alike(self, signature: Signature, calls: Sequence[Sequence[np.ndarray]]) -> Called:
         words = self._push_inputs(calls)
         if len(calls) > 1:
             words.append("--each")
@@ -282,6 +301,10 @@ def deploy(
         finally:
             if not transport.close():
                 warn(f"{transport.folder} may still be on {transport.name}")
+
+
+def _shapes(inputs: Sequence[np.ndarray]) -> list[tuple[int, ...]]:
+    return [array.shape for array in inputs]
 
 
 def _dispatch(row: Mapping[str, Any]) -> Dispatch:
