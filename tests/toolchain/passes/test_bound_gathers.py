@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 from iree.compiler import ir
 
-from edgec import runtime, toolchain
 from edgec.toolchain.passes.legalise.bound_gathers import BoundGathers
 from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.passes.before_after import run
 
 ROWS = """
 func.func @main(%x: tensor<5x3xf32>, %i: tensor<4x1xi32>) -> tensor<4x3xf32> {
@@ -23,13 +23,6 @@ func.func @main(%x: tensor<5x9xf32>, %i: tensor<2x4xi8>) -> tensor<4x2x3xf32> {
     slice_sizes = array<i64: 2, 3>}> : (tensor<5x9xf32>, tensor<2x4xi8>) -> tensor<4x2x3xf32>
   return %0 : tensor<4x2x3xf32>
 }"""
-
-
-def run(text: str, folder: Path, *inputs: np.ndarray) -> np.ndarray:
-    (folder / "case.mlir").write_text(text)
-    module = toolchain.compile(folder / "case.mlir", "cpu")
-    with runtime.load(module) as loaded:
-        return np.asarray(loaded.main(*inputs))
 
 
 def test_indices_are_clamped_each_to_its_own_dimension() -> None:

@@ -5,13 +5,12 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from iree.compiler import ir
 
-from edgec import runtime, toolchain
+from edgec import toolchain
 from edgec.exporters import export
 from edgec.toolchain.passes.legalise.complex_products import ComplexProducts
 from edgec.toolchain.passes.legalise.split_complex import SplitComplex
-from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.passes.before_after import rewrite, run
 
 PRODUCT = """
 func.func @main(%x: tensor<9x17xcomplex<f32>>, %y: tensor<17x5xcomplex<f32>>)
@@ -30,24 +29,9 @@ func.func @main(%x: tensor<6xcomplex<f32>>, %y: tensor<6xcomplex<f32>>) -> tenso
 }"""
 
 
-def rewrite(step: ComplexProducts | SplitComplex, text: str) -> tuple[int, str]:
-    with ir.Context() as context:
-        module = parse_stablehlo(text, context)
-        count = step.run(module)
-        assert module.operation.verify()
-        return count, str(module)
-
-
 def values(*shape: int) -> np.ndarray:
     rng = np.random.default_rng(shape)
     return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(np.complex64)
-
-
-def run(text: str, target: str, folder: Path, *inputs: np.ndarray) -> np.ndarray:
-    (folder / "case.mlir").write_text(text)
-    module = toolchain.compile(folder / "case.mlir", target)
-    with runtime.load(module) as loaded:
-        return np.asarray(loaded.main(*inputs))
 
 
 def test_a_product_becomes_four() -> None:
@@ -70,13 +54,13 @@ def test_a_choice_becomes_two() -> None:
 
 def test_the_product_is_right(tmp_path: Path) -> None:
     x, y = values(9, 17), values(17, 5)
-    np.testing.assert_allclose(run(PRODUCT, "cpu", tmp_path, x, y), x @ y, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(run(PRODUCT, tmp_path, x, y), x @ y, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.vulkan
 def test_the_choice_compiles_for_vulkan(tmp_path: Path) -> None:
     x, y = values(6), values(6)[::-1].copy()
-    actual = run(CHOICE, "vulkan", tmp_path, x, y)
+    actual = run(CHOICE, tmp_path, x, y, target="vulkan")
     np.testing.assert_array_equal(actual, np.where(x.real < x.imag, x, y))
 
 
@@ -103,7 +87,7 @@ def test_windows_take_pairs_for_spirv_only() -> None:
 @pytest.mark.vulkan
 def test_a_running_product_is_right_on_vulkan(tmp_path: Path) -> None:
     x = values(6)
-    actual = run(RUNNING, "vulkan", tmp_path, x)
+    actual = run(RUNNING, tmp_path, x, target="vulkan")
     np.testing.assert_allclose(actual, np.cumprod(x), rtol=1e-5)
 
 
@@ -131,4 +115,4 @@ func.func @main(%x: tensor<2xcomplex<f64>>) -> tensor<2xcomplex<f64>> {
     assert after.count("stablehlo.complex") == 1
     x = values(2).astype(np.complex128)
     expected = x * np.array([1.5 - 2j, 0.25 + 4j]) + 1j
-    np.testing.assert_allclose(run(text, "cpu", tmp_path, x), expected, rtol=1e-12)
+    np.testing.assert_allclose(run(text, tmp_path, x), expected, rtol=1e-12)

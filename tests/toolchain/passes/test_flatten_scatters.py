@@ -4,11 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from iree.compiler import ir
 
-from edgec import runtime, toolchain
 from edgec.toolchain.passes.legalise.flatten_scatters import FlattenScatters
-from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.passes.before_after import rewrite, run
 
 
 def scatter(numbers: str, types: str, kind: str = "f32", body: str = "stablehlo.add") -> str:
@@ -47,40 +45,25 @@ ONE = scatter(
 )
 
 
-def rewrite(text: str) -> tuple[int, str]:
-    with ir.Context() as context:
-        module = parse_stablehlo(text, context)
-        count = FlattenScatters().run(module)
-        assert module.operation.verify()
-        return count, str(module)
-
-
-def run(text: str, folder: Path, *inputs: np.ndarray) -> np.ndarray:
-    (folder / "case.mlir").write_text(text)
-    module = toolchain.compile(folder / "case.mlir", "cpu")
-    with runtime.load(module) as loaded:
-        return np.asarray(loaded.main(*inputs))
-
-
 def test_two_batch_dimensions_become_one_with_a_spare_row() -> None:
-    count, after = rewrite(ROWS)
+    count, after = rewrite(FlattenScatters(), ROWS)
     assert count == 1
     assert "(tensor<6x3xf32>, tensor<4x1xi32>, tensor<4x3xf32>) -> tensor<6x3xf32>" in after
 
 
 def test_windows_are_scattered_element_by_element() -> None:
-    _, after = rewrite(WINDOWS)
+    _, after = rewrite(FlattenScatters(), WINDOWS)
     assert "(tensor<21x1xf32>, tensor<12x1xi32>, tensor<12x1xf32>) -> tensor<21x1xf32>" in after
 
 
 def test_one_window_is_an_updated_slice() -> None:
-    _, after = rewrite(ONE)
+    _, after = rewrite(FlattenScatters(), ONE)
     assert "stablehlo.scatter" not in after
     assert after.count("stablehlo.dynamic_update_slice") == 1
 
 
 def test_unsigned_numbers_are_scattered_as_bits() -> None:
-    _, after = rewrite(BATCHED)
+    _, after = rewrite(FlattenScatters(), BATCHED)
     assert "(tensor<13x1xi8>, tensor<6x1xi32>, tensor<6x1xi8>) -> tensor<13x1xi8>" in after
     assert "stablehlo.maximum %" in after
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from iree.compiler import ir
 
-from edgec import runtime, toolchain
 from edgec.toolchain.passes.legalise.fourier_products import FourierProducts
 from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.passes.before_after import run
 
 
 def transform(form: str, shape: tuple[int, ...], lengths: tuple[int, ...], kind: str) -> str:
@@ -25,13 +25,6 @@ func.func @main(%x: tensor<{before}>) -> tensor<{after}> {{
     : (tensor<{before}>) -> tensor<{after}>
   return %0 : tensor<{after}>
 }}"""
-
-
-def run(text: str, folder: Path, x: np.ndarray) -> np.ndarray:
-    (folder / "case.mlir").write_text(text)
-    module = toolchain.compile(folder / "case.mlir", "cpu")
-    with runtime.load(module) as loaded:
-        return np.asarray(loaded.main(x))
 
 
 def values(*shape: int) -> np.ndarray:

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from iree.compiler import ir
 
 from edgec import runtime, toolchain
 from edgec.toolchain.passes.legalise.guard_products import GuardProducts
-from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.passes.before_after import rewrite
 
 KINDS = {"ui8": np.uint8, "i8": np.int8, "i1": np.bool_, "i32": np.int32, "f32": np.float32}
 
@@ -24,22 +23,14 @@ func.func @main(%x: tensor<4x64x{left}>, %y: tensor<64x5x{right}>) -> tensor<4x5
 }}"""
 
 
-def rewrite(text: str) -> tuple[int, str]:
-    with ir.Context() as context:
-        module = parse_stablehlo(text, context)
-        count = GuardProducts().run(module)
-        assert module.operation.verify()
-        return count, str(module)
-
-
 def test_a_conversion_of_unsigned_bytes_is_kept_apart() -> None:
-    count, after = rewrite(product("ui8", "i8", "i32"))
+    count, after = rewrite(GuardProducts(), product("ui8", "i8", "i32"))
     assert count == 1
     assert after.count("stablehlo.maximum") == 1
 
 
 def test_signed_conversions_are_left_alone() -> None:
-    count, _ = rewrite(product("i8", "i8", "i32"))
+    count, _ = rewrite(GuardProducts(), product("i8", "i8", "i32"))
     assert count == 0
 
 

@@ -5,15 +5,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
 from edgec.toolchain.stablehlo import parse_stablehlo
-
-
-def rewrite(text: str) -> tuple[int, str]:
-    """How many values changed, and the module after."""
-    with ir.Context() as context:
-        module = parse_stablehlo(text, context)
-        count = NarrowIntegers().run(module)
-        assert module.operation.verify()
-        return count, str(module)
+from tests.toolchain.passes.before_after import rewrite
 
 
 def body(text: str, name: str = "main") -> str:
@@ -23,12 +15,15 @@ def body(text: str, name: str = "main") -> str:
 
 
 def test_the_signature_stays_and_the_arithmetic_narrows() -> None:
-    count, after = rewrite("""
+    count, after = rewrite(
+        NarrowIntegers(),
+        """
     func.func @main(%x: tensor<4x8xi64>) -> tensor<4x8xi64> {
       %c = stablehlo.constant dense<3> : tensor<4x8xi64>
       %0 = stablehlo.multiply %x, %c : tensor<4x8xi64>
       return %0 : tensor<4x8xi64>
-    }""")
+    }""",
+    )
     assert count == 3
     assert "@main(%arg0: tensor<4x8xi64>) -> tensor<4x8xi64>" in after
     assert "stablehlo.constant dense<3> : tensor<4x8xi32>" in body(after)
@@ -38,29 +33,37 @@ def test_the_signature_stays_and_the_arithmetic_narrows() -> None:
 
 
 def test_dynamic_sizes_are_read_from_the_argument() -> None:
-    _, after = rewrite("""
+    _, after = rewrite(
+        NarrowIntegers(),
+        """
     func.func @main(%x: tensor<?x8xi64>) -> tensor<?x8xi1> {
       %0 = stablehlo.compare GT, %x, %x : (tensor<?x8xi64>, tensor<?x8xi64>) -> tensor<?x8xi1>
       return %0 : tensor<?x8xi1>
-    }""")
+    }""",
+    )
     assert "tensor<?x8xi64>{%dim} -> tensor<?x8x2xi32>{%dim}" in after
     assert "(tensor<?x8xi32>, tensor<?x8xi32>) -> tensor<?x8xi1>" in body(after)
 
 
 def test_the_extremes_that_start_a_maximum_become_those_of_32_bits() -> None:
-    _, after = rewrite("""
+    _, after = rewrite(
+        NarrowIntegers(),
+        """
     func.func @main(%x: tensor<8xi64>) -> tensor<i64> {
       %c = stablehlo.constant dense<-9223372036854775808> : tensor<i64>
       %0 = stablehlo.reduce(%x init: %c) applies stablehlo.maximum across dimensions = [0]
         : (tensor<8xi64>, tensor<i64>) -> tensor<i64>
       return %0 : tensor<i64>
-    }""")
+    }""",
+    )
     assert "dense<-2147483648> : tensor<i32>" in after
     assert "@main(%arg0: tensor<8xi64>) -> tensor<i64>" in after
 
 
 def test_private_functions_narrow_wholly() -> None:
-    _, after = rewrite("""
+    _, after = rewrite(
+        NarrowIntegers(),
+        """
     func.func @main(%x: tensor<8xi64>) -> tensor<8xi64> {
       %0 = call @twice(%x) : (tensor<8xi64>) -> tensor<8xi64>
       return %0 : tensor<8xi64>
@@ -68,12 +71,15 @@ def test_private_functions_narrow_wholly() -> None:
     func.func private @twice(%x: tensor<8xi64>) -> tensor<8xi64> {
       %0 = stablehlo.add %x, %x : tensor<8xi64>
       return %0 : tensor<8xi64>
-    }""")
+    }""",
+    )
     assert "@twice(%arg0: tensor<8xi32>) -> tensor<8xi32>" in after
 
 
 def test_the_initial_state_keeps_its_type() -> None:
-    _, after = rewrite("""
+    _, after = rewrite(
+        NarrowIntegers(),
+        """
     func.func @main(%n: tensor<i64>) -> tensor<i64> {
       %0 = stablehlo.add %n, %n : tensor<i64>
       return %0 : tensor<i64>
@@ -81,7 +87,8 @@ def test_the_initial_state_keeps_its_type() -> None:
     func.func @edgec_initial_state() -> tensor<i64> {
       %c = stablehlo.constant dense<5> : tensor<i64>
       return %c : tensor<i64>
-    }""")
+    }""",
+    )
     assert "dense<5> : tensor<i64>" in after
 
 
@@ -114,4 +121,4 @@ def test_the_initial_state_keeps_its_type() -> None:
 def test_what_is_left_as_it_is(why: str, text: str) -> None:
     with ir.Context() as context:
         before = str(parse_stablehlo(text, context))
-    assert rewrite(text) == (0, before), why
+    assert rewrite(NarrowIntegers(), text) == (0, before), why

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from iree.compiler import ir
 
 from edgec import runtime, toolchain
 from edgec.toolchain.passes.legalise.separate_bytes import SeparateBytes
-from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.passes.before_after import rewrite
 
 PRODUCT = """
 func.func @main(%x: tensor<4x32xi8>, %w: tensor<32x16xi8>) -> tensor<4x16xi32> {
@@ -34,20 +33,12 @@ func.func @main(%x: tensor<1x8x8x4xi8>, %w: tensor<3x3x4x8xi8>) -> tensor<1x6x6x
 }"""
 
 
-def rewrite(text: str) -> tuple[int, str]:
-    with ir.Context() as context:
-        module = parse_stablehlo(text, context)
-        count = SeparateBytes().run(module)
-        assert module.operation.verify()
-        return count, str(module)
-
-
 def signed(*shape: int) -> np.ndarray:
     return np.random.default_rng(shape).integers(-127, 128, shape).astype(np.int8)
 
 
 def test_a_product_of_bytes_becomes_one_of_wide_integers_behind_barriers() -> None:
-    count, after = rewrite(PRODUCT)
+    count, after = rewrite(SeparateBytes(), PRODUCT)
     assert count == 4
     assert after.count("stablehlo.optimization_barrier") == 2
     assert "(tensor<4x32xi32>, tensor<32x16xi32>) -> tensor<4x16xi32>" in after
@@ -55,31 +46,36 @@ def test_a_product_of_bytes_becomes_one_of_wide_integers_behind_barriers() -> No
 
 
 def test_a_conversion_on_the_way_to_a_product_gets_a_barrier() -> None:
-    count, after = rewrite(SCALED)
+    count, after = rewrite(SeparateBytes(), SCALED)
     assert count == 1
     lines = [line.split(" = ")[1].split(" ")[0] for line in after.splitlines() if " = st" in line]
     assert lines.index("stablehlo.optimization_barrier") == lines.index("stablehlo.convert") + 1
 
 
 def test_a_sum_of_bytes_stays_one() -> None:
-    _, after = rewrite(CONVOLUTION)
+    _, after = rewrite(SeparateBytes(), CONVOLUTION)
     assert "-> tensor<1x6x6x8xi32>" in after
     assert "(tensor<1x6x6x8xi32>) -> tensor<1x6x6x8xi8>" in after
 
 
 def test_conversions_that_meet_no_product_are_left_alone() -> None:
-    count, _ = rewrite("""
+    count, _ = rewrite(
+        SeparateBytes(),
+        """
     func.func @main(%x: tensor<8xi8>, %a: tensor<2x2xf32>) -> (tensor<8xf32>, tensor<2x2xf32>) {
       %0 = stablehlo.convert %x : (tensor<8xi8>) -> tensor<8xf32>
       %1 = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0]
         : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
       return %0, %1 : tensor<8xf32>, tensor<2x2xf32>
-    }""")
+    }""",
+    )
     assert count == 0
 
 
 def test_a_product_in_another_function_counts() -> None:
-    count, _ = rewrite("""
+    count, _ = rewrite(
+        SeparateBytes(),
+        """
     func.func @main(%x: tensor<4x4xui8>) -> tensor<4x4xf32> {
       %0 = stablehlo.convert %x : (tensor<4x4xui8>) -> tensor<4x4xf32>
       %1 = func.call @square(%0) : (tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -89,7 +85,8 @@ def test_a_product_in_another_function_counts() -> None:
       %0 = stablehlo.dot_general %a, %a, contracting_dims = [1] x [0]
         : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
       return %0 : tensor<4x4xf32>
-    }""")
+    }""",
+    )
     assert count == 1
 
 

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from iree.compiler import ir
 
 from edgec import runtime, toolchain
 from edgec.toolchain.passes.legalise.separate_groups import SeparateGroups
-from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.passes.before_after import rewrite
 
 
 def convolution(groups: int, inner: int) -> str:
@@ -21,16 +20,8 @@ func.func @main(%x: tensor<1x6x6x4xf32>, %w: tensor<3x3x{inner}x8xf32>) -> tenso
 }}"""
 
 
-def rewrite(text: str) -> tuple[int, str]:
-    with ir.Context() as context:
-        module = parse_stablehlo(text, context)
-        count = SeparateGroups().run(module)
-        assert module.operation.verify()
-        return count, str(module)
-
-
 def test_two_groups_are_two_convolutions() -> None:
-    count, after = rewrite(convolution(2, 2))
+    count, after = rewrite(SeparateGroups(), convolution(2, 2))
     assert count == 1
     assert after.count("stablehlo.convolution") == 2
     assert "-> tensor<1x4x4x4xf32>" in after
@@ -38,7 +29,7 @@ def test_two_groups_are_two_convolutions() -> None:
 
 @pytest.mark.parametrize(("groups", "inner"), [(1, 4), (4, 1)], ids=["whole", "depthwise"])
 def test_others_are_left_alone(groups: int, inner: int) -> None:
-    assert rewrite(convolution(groups, inner))[0] == 0
+    assert rewrite(SeparateGroups(), convolution(groups, inner))[0] == 0
 
 
 @pytest.mark.vulkan

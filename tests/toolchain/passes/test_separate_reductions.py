@@ -4,11 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from iree.compiler import ir
 
 from edgec import runtime, toolchain
 from edgec.toolchain.passes.legalise.separate_reductions import SeparateReductions
-from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.passes.before_after import rewrite
 
 SUM = """
 func.func @main(%x: tensor<6x10x{last}xf32>) -> tensor<{result}xf32> {{
@@ -47,14 +46,6 @@ RESHAPED = SUM.format(
 )
 
 
-def rewrite(text: str) -> tuple[int, str]:
-    with ir.Context() as context:
-        module = parse_stablehlo(text, context)
-        count = SeparateReductions().run(module)
-        assert module.operation.verify()
-        return count, str(module)
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -69,7 +60,7 @@ def rewrite(text: str) -> tuple[int, str]:
 def test_only_other_axes_are_fenced_after_what_is_computed_with_the_sum(
     text: str, expected: int
 ) -> None:
-    count, after = rewrite(text)
+    count, after = rewrite(SeparateReductions(), text)
     assert count == expected
     lines = [line.split(" = ")[1].split(" ")[0] for line in after.splitlines() if " = st" in line]
     if expected:
@@ -79,7 +70,9 @@ def test_only_other_axes_are_fenced_after_what_is_computed_with_the_sum(
 
 
 def test_a_sum_of_sums_does_not_run_in_the_kernel_of_the_first() -> None:
-    count, _ = rewrite("""
+    count, _ = rewrite(
+        SeparateReductions(),
+        """
     func.func @main(%x: tensor<4x6x8xf32>) -> tensor<4xf32> {
       %zero = stablehlo.constant dense<0.0> : tensor<f32>
       %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [2]
@@ -87,7 +80,8 @@ def test_a_sum_of_sums_does_not_run_in_the_kernel_of_the_first() -> None:
       %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.maximum across dimensions = [1]
         : (tensor<4x6xf32>, tensor<f32>) -> tensor<4xf32>
       return %1 : tensor<4xf32>
-    }""")
+    }""",
+    )
     assert count == 1
 
 

@@ -3,11 +3,9 @@
 from pathlib import Path
 
 import numpy as np
-from iree.compiler import ir
 
-from edgec import runtime, toolchain
 from edgec.toolchain.passes.legalise.signless_integers import SignlessIntegers
-from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.passes.before_after import rewrite, run
 
 JOINED = """
 func.func @main(%x: tensor<4xui32>, %y: tensor<3xui32>) -> tensor<7xui32> {
@@ -43,23 +41,8 @@ func.func @main(%x: tensor<6xui8>) -> tensor<6xui8> {
 }"""
 
 
-def rewrite(text: str) -> tuple[int, str]:
-    with ir.Context() as context:
-        module = parse_stablehlo(text, context)
-        count = SignlessIntegers().run(module)
-        assert module.operation.verify()
-        return count, str(module)
-
-
-def run(text: str, folder: Path, *inputs: np.ndarray) -> np.ndarray:
-    (folder / "case.mlir").write_text(text)
-    module = toolchain.compile(folder / "case.mlir", "cpu")
-    with runtime.load(module) as loaded:
-        return np.asarray(loaded.main(*inputs))
-
-
 def test_moves_see_bits_and_order_sees_unsigned_numbers() -> None:
-    count, after = rewrite(JOINED)
+    count, after = rewrite(SignlessIntegers(), JOINED)
     assert count > 0
     assert "@main(%arg0: tensor<4xui32>, %arg1: tensor<3xui32>) -> tensor<7xui32>" in after
     assert "(tensor<4xi32>, tensor<3xi32>) -> tensor<7xi32>" in after
@@ -69,17 +52,20 @@ def test_moves_see_bits_and_order_sees_unsigned_numbers() -> None:
 
 
 def test_products_widen_unsigned_bytes_first() -> None:
-    _, after = rewrite(PRODUCT)
+    _, after = rewrite(SignlessIntegers(), PRODUCT)
     assert "stablehlo.convert %1 : (tensor<8xui8>) -> tensor<8xi32>" in after
     assert "(tensor<8xi32>, tensor<8xi32>) -> tensor<i32>" in after
 
 
 def test_signed_programs_are_left_alone() -> None:
-    count, _ = rewrite("""
+    count, _ = rewrite(
+        SignlessIntegers(),
+        """
     func.func @main(%x: tensor<4xi32>) -> tensor<4xi32> {
       %0 = stablehlo.add %x, %x : tensor<4xi32>
       return %0 : tensor<4xi32>
-    }""")
+    }""",
+    )
     assert count == 0
 
 

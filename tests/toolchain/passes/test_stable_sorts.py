@@ -4,11 +4,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from iree.compiler import ir
 
 from edgec import runtime, toolchain
 from edgec.toolchain.passes.legalise.stable_sorts import StableSorts
-from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.passes.before_after import rewrite
 
 PAIRS = """
 func.func @main(%x: tensor<4x40xi32>, %y: tensor<4x40xf32>)
@@ -25,29 +24,21 @@ ARGSORT = PAIRS.replace("%y: tensor<4x40xf32>)", "%z: tensor<4x40xf32>)").replac
 )
 
 
-def rewrite(text: str) -> tuple[int, str]:
-    with ir.Context() as context:
-        module = parse_stablehlo(text, context)
-        count = StableSorts().run(module)
-        assert module.operation.verify()
-        return count, str(module)
-
-
 def test_places_are_the_last_key() -> None:
-    count, after = rewrite(PAIRS)
+    count, after = rewrite(StableSorts(), PAIRS)
     assert count == 1
     assert "stablehlo.iota dim = 1 : tensor<4x40xi32>" in after
     assert "tensor<4x40xi32>, tensor<4x40xf32>, tensor<4x40xi32>)" in after
 
 
 def test_places_that_are_there_are_used() -> None:
-    count, after = rewrite(ARGSORT)
+    count, after = rewrite(StableSorts(), ARGSORT)
     assert count == 1
     assert after.count("stablehlo.iota") == 1
 
 
 def test_other_sorts_get_no_key() -> None:
-    _, after = rewrite(PAIRS.replace("is_stable = true", "is_stable = false"))
+    _, after = rewrite(StableSorts(), PAIRS.replace("is_stable = true", "is_stable = false"))
     assert "stablehlo.iota" not in after
 
 
@@ -94,7 +85,7 @@ def test_a_sort_that_is_used_in_part_keeps_all_its_results() -> None:
     used = PAIRS.replace("is_stable = true", "is_stable = false").replace(
         "return %0#0, %0#1 :", "return %x, %0#1 :"
     )
-    count, after = rewrite(used)
+    count, after = rewrite(StableSorts(), used)
     assert count == 1
     assert "stablehlo.optimization_barrier %" in after
     assert "stablehlo.iota" not in after

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-from iree.compiler import ir
 
 from edgec import runtime, toolchain
 from edgec.toolchain.passes.simplify.unroll_rotations import UnrollRotations
-from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.passes.before_after import rewrite
 
 
 def rotation(turns: int, first: str = "dense<[1, 2, 3]>") -> str:
@@ -32,23 +31,15 @@ func.func @main(%x: tensor<3xi32>) -> tensor<3xi32> {{
 }}"""
 
 
-def rewrite(text: str) -> tuple[int, str]:
-    with ir.Context() as context:
-        module = parse_stablehlo(text, context)
-        count = UnrollRotations().run(module)
-        assert module.operation.verify()
-        return count, str(module)
-
-
 def test_three_turns_are_three_products() -> None:
-    count, after = rewrite(rotation(3))
+    count, after = rewrite(UnrollRotations(), rotation(3))
     assert count == 1
     assert "stablehlo.while" not in after
     assert after.count("stablehlo.multiply") == 3
 
 
 def test_long_loops_stay() -> None:
-    assert rewrite(rotation(9))[0] == 0
+    assert rewrite(UnrollRotations(), rotation(9))[0] == 0
 
 
 def test_the_constants_change_places(tmp_path: Path) -> None:
