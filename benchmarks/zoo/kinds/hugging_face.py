@@ -29,7 +29,8 @@ def names() -> list[str]:
     return sorted(MODEL_MAPPING_NAMES)
 
 
-def build(name: str) -> Built:
+def build(name: str, auto: str = "AutoModel") -> Built:
+    """A family's model with seeded weights, as one of the library's `Auto…` classes makes it."""
     import torch
 
     declare_torchvision()
@@ -38,7 +39,7 @@ def build(name: str) -> Built:
     models = []
     for cuts in CUTS:
         try:
-            model, config = _made(name, cuts)
+            model, config = _made(name, cuts, auto)
             models.append(model)
             inputs = _inputs(model, config)
             with torch.no_grad():
@@ -76,13 +77,14 @@ def shortly(error: Exception) -> str:
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:80]}"
 
 
-def _made(name: str, cuts: Cuts) -> tuple[Any, Any]:
+def _made(name: str, cuts: Cuts, auto: str) -> tuple[Any, Any]:
     import torch
-    from transformers import AutoModel
+    import transformers
 
-    config = small(name, cuts, AutoModel)
+    kind = getattr(transformers, auto)
+    config = small(name, cuts, kind)
     torch.manual_seed(0)
-    model = AutoModel.from_config(config).eval()
+    model = kind.from_config(config).eval()
     if hasattr(model.config, "use_cache"):
         model.config.use_cache = False
     return model, config
@@ -126,7 +128,8 @@ def _cut(config: Any, cuts: Cuts) -> None:
         if isinstance(value, bool) or not isinstance(value, int):
             continue
         for pattern, size in cuts.items():
-            if re.search(pattern, key) and value > size:
+            named = "layers" in key and getattr(config, "out_indices", None)  # by their numbers
+            if re.search(pattern, key) and value > size and not named:
                 setattr(config, key, size)
         if cuts is _SMALL and key.endswith("token_id") and value >= 256:
             setattr(config, key, 1)

@@ -108,9 +108,9 @@ _SUBJECTS: dict[str, Callable[[], Built]] = {
             "longformer",
             "encodec",
             "vits",
-            "zoedepth",
         )
     },
+    "transformers zoedepth": lambda: hugging_face.build("zoedepth", "AutoModelForDepthEstimation"),
     "torchvision swin_t": _vision("swin_t"),
     "torchvision swin_t in f16": _vision("swin_t", half=True),
     "torchvision mvit_v2_s": _vision("mvit_v2_s"),
