@@ -18,6 +18,7 @@ from edgec.exporters.from_torch.decompositions import decompositions
 from edgec.exporters.from_torch.indices import count_from_start
 from edgec.exporters.from_torch.joined import join_twins
 from edgec.exporters.from_torch.lines import user_line
+from edgec.exporters.from_torch.parcels import join_parcels
 from edgec.exporters.from_torch.resampling import pools_in_two_dimensions
 from edgec.exporters.from_torch.settled import Number, is_on_data, numbers_read, settled
 from edgec.exporters.from_torch.state import Snapshot
@@ -208,6 +209,7 @@ def _decomposed(program: Any) -> Any:
     join_twins(program)
     found = program.run_decompositions(dict(decompositions()))
     count_from_start(found)
+    join_parcels(found)
     return found
 
 

@@ -57,6 +57,7 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
         aten.div.Tensor_mode: _div_mode,
         aten.div.Scalar_mode: _div_mode,
         aten.rms_norm.default: _rms_norm,
+        aten.sort.stable: _stable_sort,
         aten.histc.default: _histc,
         aten._grouped_mm.default: _grouped_mm,
         aten.fft_fft.default: _fft,
@@ -182,6 +183,15 @@ def _rms_norm(
     factor = torch.rsqrt((wide * wide).mean(axes, keepdim=True) + least)
     result = wide * factor
     return (result if weight is None else result * weight).to(x.dtype)
+
+
+def _stable_sort(
+    x: Any, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+) -> Any:
+    """Every sort is a stable one (`portable.py`)."""
+    import torch
+
+    return torch.ops.aten.sort.default(x, dim, descending)
 
 
 def _histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:

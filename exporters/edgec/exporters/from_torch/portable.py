@@ -87,6 +87,7 @@ class _Rewriter:
         elif operation.name.startswith(("stablehlo.", "chlo.", "func.")):
             self._follow(operation)
             if operation.name == "stablehlo.sort":
+                _keep_order(operation)
                 _sort_places_in_i32(operation)
             if not self._is_idle(operation):
                 self._give_shapes(operation)
@@ -245,6 +246,13 @@ class _Rewriter:
             sizes = self._shape(value) if takes_shapes else self._vectors.get(value)
             if sizes is not None and (value in self._vectors or index or place == 0):
                 operation.operands[index] = self._sizes.vector(operation, sizes, value.type)
+
+
+def _keep_order(sort: Any) -> None:
+    """Let equal elements stay in their order, as PyTorch's sorts on CPUs do, asked or not."""
+    from torch_mlir import ir
+
+    sort.attributes["is_stable"] = ir.BoolAttr.get(True)
 
 
 def _sort_places_in_i32(sort: Any) -> None:
