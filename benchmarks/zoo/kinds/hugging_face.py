@@ -85,8 +85,9 @@ def _made(name: str, cuts: Cuts, auto: str) -> tuple[Any, Any]:
     config = small(name, cuts, kind)
     torch.manual_seed(0)
     model = kind.from_config(config).eval()
-    if hasattr(model.config, "use_cache"):
-        model.config.use_cache = False
+    for part in _parts(model.config):
+        if hasattr(part, "use_cache"):
+            part.use_cache = False
     return model, config
 
 
