@@ -1,8 +1,9 @@
 """A made case compiled for a target, run there and compared. One process, without JAX.
 
-python -m benchmarks.operators.check FOLDER TARGET edgec|plain|without:PASS
+python -m benchmarks.operators.check FOLDER TARGET edgec|plain|drivers|without:PASS
 
-Keys come from stdin, a line for each.
+Keys come from stdin, a line for each. `drivers` runs the very same module on IREE's driver and on
+edgert's, and says of both what became of it, and whether the bits are the same.
 """
 
 import json
@@ -46,6 +47,7 @@ _PLAIN: dict[Backend, tuple[str, ...]] = {
     ),
 }
 _DEVICES = {Backend.CPU: "local-sync", Backend.VULKAN: "vulkan"}
+_EDGERT = {Backend.CPU: "edgert://cpu", Backend.VULKAN: "edgert://vulkan"}
 
 
 class Outcome(Enum):
@@ -69,8 +71,15 @@ class _Stop(Exception):
 
 
 def _check(
-    made: Made, target: Target, *, plain: bool, folder: Path, disabled: Sequence[str] = ()
+    made: Made,
+    target: Target,
+    *,
+    plain: bool,
+    folder: Path,
+    disabled: Sequence[str] = (),
+    beside: bool = False,
 ) -> tuple[Outcome, str]:
+    """What became of a case; with `beside`, on IREE's driver and edgert's."""
     note, inputs, expected = load_made(made)
     if not target.limits.f64 and any(
         k in ("f64", "c128") for k in note["inputs"] + note["outputs"]
@@ -87,7 +96,10 @@ def _check(
                 _compile(made.plain, module, target, _plain_flags(target))
             elif not _prepared(made, module, target, narrow=narrow, disabled=disabled):
                 break
-            return Outcome.RIGHT, _compared(module, target, inputs, expected, note["slack"])
+            if beside:
+                return Outcome.RIGHT, _beside(module, target, inputs, expected, note["slack"])
+            _compared(module, _DEVICES[target.backend], inputs, expected, note["slack"])
+            return Outcome.RIGHT, ""
         except _Stop as stop:
             if narrow is not True:
                 first = stop
@@ -156,22 +168,42 @@ def _short(text: str) -> str:
     return re.sub(r"\b\d+\b", "N", re.sub(r"\s+", " ", text))[:150]
 
 
-def _compared(
+def _beside(
     module: Path,
     target: Target,
     inputs: Sequence[np.ndarray],
     expected: Sequence[np.ndarray],
     slack: float,
 ) -> str:
-    """Run the module; an empty text where every answer is right.
+    """Run the module on both drivers; what became of it on each, and whether bits agree, as JSON."""
+    words, bits = [], []
+    for devices in (_DEVICES, _EDGERT):
+        try:
+            outputs = _compared(module, devices[target.backend], inputs, expected, slack)
+            words.append(Outcome.RIGHT.value)
+        except _Stop as stop:
+            words.append(f"{stop.outcome.value} ({_short(stop.reason)})")
+            outputs = []
+        bits.append([(a.dtype, a.shape, a.tobytes()) for a in outputs])
+    return json.dumps({"iree": words[0], "edgert": words[1], "same": bits[0] == bits[1]})
+
+
+def _compared(
+    module: Path,
+    device: str,
+    inputs: Sequence[np.ndarray],
+    expected: Sequence[np.ndarray],
+    slack: float,
+) -> list[np.ndarray]:
+    """Run the module; its answers, all of which are right.
 
     Raises:
         _Stop: it does not run, or its answers are wrong.
     """
     given = [_shared(array) for array in inputs]
     try:
-        with runtime.load(module, device=_DEVICES[target.backend]) as loaded:
-            outputs = [array.numpy() for array in loaded["main"].call_flat(given)]
+        with runtime.load(module, device=device) as loaded:
+            outputs = [np.array(array.numpy()) for array in loaded["main"].call_flat(given)]
     except EdgecError as error:
         raise _Stop(outcome=Outcome.FAILED, reason=f"run: {error.what}") from error
     if any(a.tobytes() != b.tobytes() for a, b in zip(given, inputs, strict=True)):
@@ -187,7 +219,7 @@ def _compared(
         result = compare(actual, right, tolerance)
         if not result.ok:
             raise _Stop(outcome=Outcome.WRONG, reason=result.problem)
-    return ""
+    return outputs
 
 
 def _shared(array: np.ndarray) -> np.ndarray:
@@ -218,6 +250,7 @@ def main() -> None:
                 plain=how == "plain",
                 folder=Path(scratch),
                 disabled=() if without is None else (without,),
+                beside=how == "drivers",
             )
             print(json.dumps({"outcome": outcome.value, "reason": reason}), flush=True)
 

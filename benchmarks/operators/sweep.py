@@ -88,6 +88,7 @@ class Sweep:
     Attributes:
         target: `cpu` or `vulkan`.
         plain: the compiler alone, without edgec.
+        beside: IREE's driver and edgert's beside each other.
         jobs: worker processes.
         tell: called with each row.
     """
@@ -96,11 +97,12 @@ class Sweep:
     plain: bool
     jobs: int
     tell: Callable[[Row], None]
+    beside: bool = False
 
     @property
     def store(self) -> Path:
         """The rows as JSON lines; a later row of a case counts."""
-        return _BUILD / f"{self.target}{'.plain' if self.plain else ''}.jsonl"
+        return _BUILD / f"{self.target}{'.drivers' if self.beside else _PLAIN[self.plain]}.jsonl"
 
     def run(self, cases: Iterable[Case]) -> list[Row]:
         """Make and check the cases."""
@@ -112,7 +114,7 @@ class Sweep:
 
         def work(_: int) -> None:
             maker = _Worker("-m", "benchmarks.operators.make", str(_MADE))
-            how = "plain" if self.plain else "edgec"
+            how = "drivers" if self.beside else "plain" if self.plain else "edgec"
             checker = _Worker("-m", "benchmarks.operators.check", str(_MADE), self.target, how)
             while True:
                 with lock:
@@ -132,6 +134,7 @@ class Sweep:
         return rows
 
 
+_PLAIN = ("", ".plain")
 _BUILD = ROOT / "build" / "operators"
 _MADE = _BUILD / "made"
 
