@@ -175,7 +175,7 @@ def _beside(
     expected: Sequence[np.ndarray],
     slack: float,
 ) -> str:
-    """Run the module on both drivers; what became of it on each, and whether bits agree, as JSON."""
+    """Run the module on both drivers: the outcome on each, and whether bits are the same; JSON."""
     words, bits = [], []
     for devices in (_DEVICES, _EDGERT):
         try:
