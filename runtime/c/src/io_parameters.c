@@ -12,6 +12,8 @@ typedef struct io_parameters_request {
   size_t count;
 } io_parameters_request;
 
+enum { IO_PARAMETERS_PIECE = 256 << 10 };
+
 typedef struct io_parameters_span {
   uint64_t weight_offset, buffer_offset, length;
 } io_parameters_span;
@@ -35,6 +37,17 @@ static const edgert_weight *io_parameters_search(const edgert_session *session, 
     if (candidate->name && !edgert_text_equal(scope, candidate->name)) continue;
     const edgert_weight *found = edgert_weights_find(candidate->weights, key);
     if (found) return found;
+  }
+  return NULL;
+}
+
+/* Which file's memory a weight lies in. */
+static edgert_object *io_parameters_owner(const edgert_session *session,
+                                          const edgert_weight *weight) {
+  for (size_t i = 0; i < session->scope_count; ++i) {
+    edgert_weights *weights = session->scopes[i].weights;
+    if (weight >= weights->entries && weight < weights->entries + weights->count)
+      return &weights->object;
   }
   return NULL;
 }
@@ -79,9 +92,31 @@ static edgert_status io_parameters_splat(const edgert_weight *weight, edgert_buf
   return EDGERT_OK;
 }
 
-static edgert_status io_parameters_fill(const edgert_weight *weight, edgert_buffer *buffer,
-                                        const io_parameters_span *span, edgert_error *error) {
-  if (!weight->data) return io_parameters_splat(weight, buffer, span, error);
+/* Bytes that a reader gives, piece by piece. */
+static edgert_status io_parameters_ask(const edgert_session *session, const edgert_weight *weight,
+                                       edgert_buffer *buffer, const io_parameters_span *span,
+                                       edgert_error *error) {
+  const edgert_weights *weights = (edgert_weights *)io_parameters_owner(session, weight);
+  const edgert_allocator *allocator = &session->object.allocator;
+  size_t most = span->length < IO_PARAMETERS_PIECE ? (size_t)span->length : IO_PARAMETERS_PIECE;
+  void *piece;
+  edgert_status status = edgert_allocate(allocator, most + 1, EDGERT_ALIGNMENT, &piece, error);
+  if (status != EDGERT_OK) return status;
+  for (uint64_t at = 0; status == EDGERT_OK && at < span->length; at += most) {
+    size_t size = span->length - at < most ? (size_t)(span->length - at) : most;
+    status = edgert_weights_copy(weights, weight, span->weight_offset + at, piece, size, error);
+    if (status == EDGERT_OK)
+      status = edgert_buffer_write(buffer, span->buffer_offset + at, piece, size, error);
+  }
+  edgert_deallocate(allocator, piece);
+  return status;
+}
+
+static edgert_status io_parameters_fill(const edgert_session *session, const edgert_weight *weight,
+                                        edgert_buffer *buffer, const io_parameters_span *span,
+                                        edgert_error *error) {
+  if (weight->pattern_size) return io_parameters_splat(weight, buffer, span, error);
+  if (!weight->data) return io_parameters_ask(session, weight, buffer, span, error);
   return edgert_buffer_write(buffer, span->buffer_offset, weight->data + span->weight_offset,
                              span->length, error);
 }
@@ -102,22 +137,11 @@ static edgert_status io_parameters_buffer(edgert_session *session, const edgert_
   if (size < span->length || size > INT64_MAX)
     return EDGERT_FAIL(error, EDGERT_OUT_OF_RANGE, "a weight's place overflows");
   edgert_status status = edgert_session_buffer(session, kind, (int64_t)size, out, error);
-  if (status == EDGERT_OK) status = io_parameters_fill(weight, *out, span, error);
+  if (status == EDGERT_OK) status = io_parameters_fill(session, weight, *out, span, error);
   if (status == EDGERT_OK) return status;
   edgert_release(*out);
   *out = NULL;
   return status;
-}
-
-/* Which file's memory a weight lies in. */
-static edgert_object *io_parameters_owner(const edgert_session *session,
-                                          const edgert_weight *weight) {
-  for (size_t i = 0; i < session->scope_count; ++i) {
-    edgert_weights *weights = session->scopes[i].weights;
-    if (weight >= weights->entries && weight < weights->entries + weights->count)
-      return &weights->object;
-  }
-  return NULL;
 }
 
 #define IO_LOAD(X)                                                                      \
@@ -175,7 +199,7 @@ static edgert_status io_parameters_gather(edgert_session *session, const edgert_
     const edgert_weight *weight;
     io_parameters_span span;
     status = io_parameters_find(session, &request, i, &weight, &span, error);
-    if (status == EDGERT_OK) status = io_parameters_fill(weight, given.target, &span, error);
+    if (status == EDGERT_OK) status = io_parameters_fill(session, weight, given.target, &span, error);
   }
   if (status == EDGERT_OK) edgert_fence_signal(given.signal, point);
   return status;

@@ -323,6 +323,8 @@ static edgert_status module_read(edgert_module *self, const uint8_t *data, size_
   if (self->max_bytes && size > self->max_bytes)
     return EDGERT_FAIL(error, EDGERT_LIMIT, "the module has %llu bytes, more than it may",
                        (unsigned long long)size);
+  if (self->accept && !self->accept(self->accept_user, data, size))
+    return EDGERT_FAIL(error, EDGERT_DAMAGED, "the app does not accept the module's bytes");
   const uint8_t *tables;
   edgert_status status =
       module_check(data, size, self->check != 0, &self->checksums, self->check ? error : NULL);
@@ -375,6 +377,8 @@ static edgert_status module_create(const edgert_module_options *options, edgert_
   if (status != EDGERT_OK) return status;
   (*out)->check = full.check;
   (*out)->max_bytes = full.max_bytes;
+  (*out)->accept = full.accept;
+  (*out)->accept_user = full.accept_user;
   return status;
 }
 
@@ -395,6 +399,21 @@ edgert_status edgert_module_open(const char *path, const edgert_module_options *
   return status;
 }
 
+/* The bytes of a reader in memory of the module's own, or a copy of `data`. */
+static edgert_status module_load(edgert_module *self, const void *data, size_t size,
+                                 const edgert_reader *reader, edgert_error *error) {
+  void *copy;
+  edgert_status status =
+      edgert_allocate(&self->object.allocator, size + 1, EDGERT_ALIGNMENT, &copy, error);
+  if (status != EDGERT_OK) return status;
+  self->mapping = (edgert_mapping){copy, size, 0};
+  if (data)
+    memcpy(copy, data, size);
+  else if (!reader->read(reader->user, 0, copy, size))
+    return EDGERT_FAIL(error, EDGERT_IO, "the module cannot be read");
+  return EDGERT_OK;
+}
+
 edgert_status edgert_module_wrap(const void *data, size_t data_size, void (*release)(void *user),
                                  void *user, const edgert_module_options *options,
                                  edgert_module **out_module, edgert_error *error) {
@@ -408,18 +427,32 @@ edgert_status edgert_module_wrap(const void *data, size_t data_size, void (*rele
   }
   self->release = release;
   self->user = user;
-  const uint8_t *bytes = data;
-  if ((uintptr_t)data % EDGERT_ALIGNMENT != 0) {
-    void *copy;
-    status =
-        edgert_allocate(&self->object.allocator, data_size, EDGERT_ALIGNMENT, &copy, error);
-    if (status == EDGERT_OK) {
-      memcpy(copy, data, data_size);
-      self->mapping = (edgert_mapping){copy, data_size, 0};
-      bytes = copy;
-    }
-  }
-  if (status == EDGERT_OK) status = module_read(self, bytes, data_size, error);
+  int is_copied = (uintptr_t)data % EDGERT_ALIGNMENT != 0;
+  if (is_copied) status = module_load(self, data, data_size, NULL, error);
+  if (status == EDGERT_OK)
+    status = module_read(self, is_copied ? self->mapping.data : data, data_size, error);
+  if (status != EDGERT_OK)
+    edgert_release(self);
+  else
+    *out_module = self;
+  return status;
+}
+
+edgert_status edgert_module_read(const edgert_reader *reader, const edgert_module_options *options,
+                                 edgert_module **out_module, edgert_error *error) {
+  *out_module = NULL;
+  edgert_error_clear(error);
+  edgert_module *self;
+  edgert_status status = module_create(options, &self, error);
+  if (status == EDGERT_OK &&
+      reader->size > (self->max_bytes ? self->max_bytes : (uint64_t)SIZE_MAX / 2))
+    status = EDGERT_FAIL(error, EDGERT_LIMIT, "the module has %llu bytes, more than it may",
+                         (unsigned long long)reader->size);
+  if (status == EDGERT_OK)
+    status = module_load(self, NULL, (size_t)reader->size, reader, error);
+  if (reader->release) reader->release(reader->user);
+  if (status == EDGERT_OK)
+    status = module_read(self, self->mapping.data, self->mapping.size, error);
   if (status != EDGERT_OK)
     edgert_release(self);
   else

@@ -50,6 +50,8 @@ struct edgert_module {
   void *user;
   uint32_t check; /* as in the options */
   uint64_t max_bytes;
+  int (*accept)(void *user, const void *data, size_t size);
+  void *accept_user;
   uint64_t checksums; /* of those in the file: another file has other ones; 0 where it has none */
   edgert_flatbuffer flatbuffer;
   const char *name;

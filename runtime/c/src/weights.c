@@ -15,7 +15,8 @@ static void weights_destroy(edgert_object *object) {
     edgert_deallocate(&object->allocator, self->entries[i].name);
   edgert_deallocate(&object->allocator, self->entries);
   edgert_mapping_close(&self->mapping, &object->allocator);
-  if (self->release) self->release(self->user);
+  edgert_deallocate(&object->allocator, self->head);
+  if (self->reader.release) self->reader.release(self->reader.user);
 }
 
 static const edgert_kind weights_kind = {"edgert.weights", weights_destroy};
@@ -47,6 +48,28 @@ static edgert_status weights_add(edgert_weights *self, edgert_text name, int has
   return EDGERT_OK;
 }
 
+/* An entry for bytes of the file. */
+static edgert_weight weights_at(const edgert_weights *self, uint64_t place, uint64_t size) {
+  edgert_weight entry = {.place = place, .size = size};
+  if (!self->reader.read) entry.data = (const uint8_t *)self->bytes.data + place;
+  return entry;
+}
+
+/* See to it that the first bytes of the file can be looked at. */
+static edgert_status weights_need(edgert_weights *self, uint64_t size, edgert_error *error) {
+  if (size > self->bytes.size) return weights_damaged(error, "it is cut short");
+  if (!self->reader.read) return EDGERT_OK;
+  const edgert_allocator *allocator = &self->object.allocator;
+  void *head;
+  edgert_status status = edgert_allocate(allocator, (size_t)size, EDGERT_ALIGNMENT, &head, error);
+  if (status != EDGERT_OK) return status;
+  edgert_deallocate(allocator, self->head);
+  self->head = head;
+  self->bytes.data = head;
+  if (self->reader.read(self->reader.user, 0, head, (size_t)size)) return EDGERT_OK;
+  return EDGERT_FAIL(error, EDGERT_IO, "the weights cannot be read");
+}
+
 /* --- safetensors ------------------------------------------------------------------------------ */
 
 /* One entry's place among the data. */
@@ -68,11 +91,12 @@ static void weights_read_place(edgert_json *json, uint64_t out[2]) {
 }
 
 static edgert_status weights_read_safetensors(edgert_weights *self, edgert_error *error) {
-  const uint8_t *data = (const uint8_t *)self->bytes.data;
   size_t size = self->bytes.size;
-  uint64_t header = edgert_load_u64(data);
+  uint64_t header = edgert_load_u64(self->bytes.data);
   if (header > size - 8) return weights_damaged(error, "it is cut short");
-  edgert_json json = edgert_json_begin((const char *)data + 8, (size_t)header);
+  edgert_status status = weights_need(self, 8 + header, error);
+  if (status != EDGERT_OK) return status;
+  edgert_json json = edgert_json_begin(self->bytes.data + 8, (size_t)header);
   edgert_json_scope members = {0, 0};
   edgert_text key;
   size_t space = size - 8 - (size_t)header;
@@ -86,8 +110,8 @@ static edgert_status weights_read_safetensors(edgert_weights *self, edgert_error
     if (json.broken) break;
     if (place[0] > place[1] || place[1] > space)
       return weights_damaged(error, "a weight lies outside");
-    edgert_weight entry = {.data = data + 8 + header + place[0], .size = place[1] - place[0]};
-    edgert_status status = weights_add(self, key, 1, entry, error);
+    edgert_weight entry = weights_at(self, 8 + header + place[0], place[1] - place[0]);
+    status = weights_add(self, key, 1, entry, error);
     if (status != EDGERT_OK) return status;
   }
   return json.broken ? weights_damaged(error, "its header is no JSON of weights") : EDGERT_OK;
@@ -96,9 +120,10 @@ static edgert_status weights_read_safetensors(edgert_weights *self, edgert_error
 /* --- IRPA ------------------------------------------------------------------------------------- */
 
 static edgert_status weights_read_irpa(edgert_weights *self, edgert_error *error) {
+  edgert_status status = weights_need(self, WEIGHTS_IRPA_HEADER, error);
+  if (status != EDGERT_OK) return status;
   const uint8_t *data = (const uint8_t *)self->bytes.data;
   uint64_t size = self->bytes.size;
-  if (size < WEIGHTS_IRPA_HEADER) return weights_damaged(error, "it is cut short");
   if (edgert_load_u16(data + 4) != 0 || edgert_load_u64(data + 16) != 0)
     return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "the weights file is of another version");
   uint64_t count = edgert_load_u64(data + 32);
@@ -112,6 +137,10 @@ static edgert_status weights_read_irpa(edgert_weights *self, edgert_error *error
       !edgert_in_range(names.offset, names.size, size) ||
       !edgert_in_range(storage.offset, storage.size, size))
     return weights_damaged(error, "it is cut short");
+  uint64_t ends[2] = {table.offset + table.size, names.offset + names.size};
+  status = weights_need(self, ends[0] > ends[1] ? ends[0] : ends[1], error);
+  if (status != EDGERT_OK) return status;
+  data = (const uint8_t *)self->bytes.data;
   uint64_t at = 0;
   for (uint64_t i = 0; i < count; ++i) {
     if (!edgert_in_range(at, WEIGHTS_IRPA_ENTRY, table.size))
@@ -127,10 +156,10 @@ static edgert_status weights_read_irpa(edgert_weights *self, edgert_error *error
     edgert_weight entry = {.size = 0};
     if (type == WEIGHTS_DATA && rest >= 16) {
       uint64_t offset = edgert_load_u64(p + 60);
-      entry.size = edgert_load_u64(p + 68);
-      if (!edgert_in_range(offset, entry.size, storage.size))
+      uint64_t length = edgert_load_u64(p + 68);
+      if (!edgert_in_range(offset, length, storage.size))
         return weights_damaged(error, "a weight lies outside");
-      entry.data = data + storage.offset + offset;
+      entry = weights_at(self, storage.offset + offset, length);
     } else if (type == WEIGHTS_SPLAT && rest >= 25) {
       entry.size = edgert_load_u64(p + 60);
       memcpy(entry.pattern, p + 68, sizeof entry.pattern);
@@ -142,8 +171,7 @@ static edgert_status weights_read_irpa(edgert_weights *self, edgert_error *error
                          "the weights file keeps weights in yet another file");
     }
     const edgert_text name = {(const char *)data + names.offset + name_at, (size_t)name_size};
-    edgert_status status =
-        type == WEIGHTS_SKIP ? EDGERT_OK : weights_add(self, name, 0, entry, error);
+    status = type == WEIGHTS_SKIP ? EDGERT_OK : weights_add(self, name, 0, entry, error);
     if (status != EDGERT_OK) return status;
     at = (at + entry_size + 15) & ~(uint64_t)15;
   }
@@ -197,13 +225,11 @@ static edgert_status weights_create(const edgert_allocator *allocator, edgert_we
 /* The entries of `bytes`, in order; `self` is released where that fails. */
 static edgert_status weights_read(edgert_weights *self, edgert_weights **out_weights,
                                   edgert_error *error) {
-  edgert_status status = EDGERT_OK;
-  if (self->bytes.size < 8)
-    status = weights_damaged(error, "it is cut short");
-  else if (edgert_load_u32(self->bytes.data) == WEIGHTS_IRPA)
-    status = weights_read_irpa(self, error);
-  else
-    status = weights_read_safetensors(self, error);
+  edgert_status status = weights_need(self, 8, error);
+  if (status == EDGERT_OK)
+    status = edgert_load_u32(self->bytes.data) == WEIGHTS_IRPA
+                 ? weights_read_irpa(self, error)
+                 : weights_read_safetensors(self, error);
   if (status == EDGERT_OK) weights_sort(self->entries, self->count);
   if (status != EDGERT_OK)
     edgert_release(self);
@@ -228,21 +254,42 @@ edgert_status edgert_weights_open(const char *path, const edgert_allocator *allo
   return weights_read(self, out_weights, error);
 }
 
-edgert_status edgert_weights_wrap(const void *data, size_t data_size, void (*release)(void *user),
-                                  void *user, const edgert_allocator *allocator,
-                                  edgert_weights **out_weights, edgert_error *error) {
+/* Weights that `reader` gives, or (without `read`) the bytes at `data`. */
+static edgert_status weights_take(const edgert_reader *reader, const void *data,
+                                  const edgert_allocator *allocator, edgert_weights **out_weights,
+                                  edgert_error *error) {
   *out_weights = NULL;
   edgert_error_clear(error);
   edgert_weights *self;
   edgert_status status = weights_create(allocator, &self, error);
   if (status != EDGERT_OK) {
-    if (release) release(user);
+    if (reader->release) reader->release(reader->user);
     return status;
   }
-  self->release = release;
-  self->user = user;
-  self->bytes = (edgert_text){data, data_size};
-  return weights_read(self, out_weights, error);
+  self->reader = *reader;
+  self->bytes = (edgert_text){data, (size_t)reader->size};
+  if (reader->size <= SIZE_MAX) return weights_read(self, out_weights, error);
+  edgert_release(self);
+  return EDGERT_FAIL(error, EDGERT_LIMIT, "the weights are larger than this machine can address");
+}
+
+edgert_status edgert_weights_wrap(const void *data, size_t data_size, void (*release)(void *user),
+                                  void *user, const edgert_allocator *allocator,
+                                  edgert_weights **out_weights, edgert_error *error) {
+  const edgert_reader reader = {user, data_size, NULL, release};
+  return weights_take(&reader, data, allocator, out_weights, error);
+}
+
+edgert_status edgert_weights_read(const edgert_reader *reader, const edgert_allocator *allocator,
+                                  edgert_weights **out_weights, edgert_error *error) {
+  return weights_take(reader, NULL, allocator, out_weights, error);
+}
+
+edgert_status edgert_weights_copy(const edgert_weights *self, const edgert_weight *weight,
+                                  uint64_t offset, void *data, size_t size, edgert_error *error) {
+  if (self->reader.read(self->reader.user, weight->place + offset, data, size)) return EDGERT_OK;
+  return EDGERT_FAIL(error, EDGERT_IO, "the weight '%.*s' cannot be read", (int)weight->name_size,
+                     weight->name);
 }
 
 const edgert_weight *edgert_weights_find(const edgert_weights *self, edgert_text name) {

@@ -19,11 +19,13 @@ from edgec.runtime.errors import (
 )
 
 __all__ = [
+    "ACCEPT",
     "DONE",
     "F32",
     "F64",
     "I32",
     "I64",
+    "READ",
     "RELEASE",
     "TENSOR",
     "TIMED",
@@ -33,6 +35,7 @@ __all__ = [
     "ModuleOptions",
     "NativeArgument",
     "NativeValue",
+    "Reader",
     "Scope",
     "SessionOptions",
     "Timing",
@@ -107,6 +110,27 @@ TIMED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(Timing))
 """What is told of each kernel that has run."""
 
 
+READ = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t
+)
+"""Copies bytes of a file, from an offset, to an address; 0 where that fails."""
+ACCEPT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+"""Looks at all bytes of a module before any is believed; 0 refuses them."""
+RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+"""What is told that memory is not needed any more: the number it was lent with."""
+
+
+class Reader(ctypes.Structure):
+    """Where the bytes of a file come from that the system does not know as one."""
+
+    _fields_ = [
+        ("user", ctypes.c_void_p),
+        ("size", ctypes.c_uint64),
+        ("read", READ),
+        ("release", RELEASE),
+    ]
+
+
 class DeviceOptions(ctypes.Structure):
     """How a device is opened; zero is the default of each."""
 
@@ -135,6 +159,8 @@ class ModuleOptions(ctypes.Structure):
         ("check", ctypes.c_uint32),
         ("allocator", _Allocator),
         ("max_bytes", ctypes.c_uint64),
+        ("accept", ACCEPT),
+        ("accept_user", ctypes.c_void_p),
     ]
 
 
@@ -163,8 +189,6 @@ _SIZE, _POINTER, _STATUS = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int
 _OUT = ctypes.POINTER(ctypes.c_void_p)
 _ERROR = ctypes.POINTER(Error)
 _SHAPE = ctypes.POINTER(ctypes.c_int64)
-RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-"""What is told that memory is not needed any more: the number it was lent with."""
 DONE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 """What is told of a call that has ended: the number it was begun with, and the call."""
 # Each function's result and arguments.
@@ -182,6 +206,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     ),
     "module_open": (_STATUS, (ctypes.c_char_p, _POINTER, _OUT, _ERROR)),
     "module_wrap": (_STATUS, (_POINTER, _SIZE, _POINTER, _POINTER, _POINTER, _OUT, _ERROR)),
+    "module_read": (_STATUS, (ctypes.POINTER(Reader), _POINTER, _OUT, _ERROR)),
     "module_release": (None, (_POINTER,)),
     "module_function_count": (_SIZE, (_POINTER,)),
     "module_function_name": (ctypes.c_char_p, (_POINTER, _SIZE)),
@@ -192,6 +217,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "module_output": (_STATUS, (_POINTER, _SIZE, _SIZE, ctypes.POINTER(NativeArgument), _ERROR)),
     "weights_open": (_STATUS, (ctypes.c_char_p, _POINTER, _OUT, _ERROR)),
     "weights_wrap": (_STATUS, (_POINTER, _SIZE, _POINTER, _POINTER, _POINTER, _OUT, _ERROR)),
+    "weights_read": (_STATUS, (ctypes.POINTER(Reader), _POINTER, _OUT, _ERROR)),
     "weights_release": (None, (_POINTER,)),
     "tensor_wrap": (
         _STATUS,

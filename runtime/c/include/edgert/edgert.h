@@ -136,6 +136,17 @@ typedef struct edgert_timing {
 /* Told of each that has run, by the thread that calls. */
 typedef void (*edgert_timed)(void *user, const edgert_timing *timing);
 
+/* Where the bytes of a file come from that the system does not know as one: assets of an app, an
+ * archive, something encrypted. */
+typedef struct edgert_reader {
+  void *user;
+  uint64_t size; /* of the file */
+  /* Write `count` bytes of the file from `offset` on to `data`, all inside of the file; 0 where that
+   * fails, else 1. Called by the thread that opens or makes a session, and by several at once. */
+  int (*read)(void *user, uint64_t offset, void *data, size_t count);
+  void (*release)(void *user); /* once, when it is not needed any more; or NULL */
+} edgert_reader;
+
 /* --- Devices ---------------------------------------------------------------------------------- */
 
 typedef struct edgert_device edgert_device;
@@ -205,6 +216,10 @@ typedef struct edgert_module_options {
   uint32_t check;
   edgert_allocator allocator;
   uint64_t max_bytes; /* of the file; what is larger fails with EDGERT_LIMIT; 0: no limit */
+  /* Told all bytes of the file before any is believed, to compare them with a hash of the app's own;
+   * where it gives 0 the module is refused with EDGERT_DAMAGED. NULL: not asked. */
+  int (*accept)(void *user, const void *data, size_t size);
+  void *accept_user;
 } edgert_module_options;
 
 /* Map a file and verify all of it. Tables and byte code are copied; constants and kernels stay in the
@@ -219,6 +234,13 @@ EDGERT_API EDGERT_MUST_USE edgert_status edgert_module_open(const char *path,
  * also where this fails; it may be NULL. */
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_module_wrap(const void *data, size_t data_size,
                                                             void (*release)(void *user), void *user,
+                                                            const edgert_module_options *options,
+                                                            edgert_module **out_module,
+                                                            edgert_error *error);
+
+/* The same for bytes that a reader gives; all are read, and the reader is released before this
+ * returns, also where it fails. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_module_read(const edgert_reader *reader,
                                                             const edgert_module_options *options,
                                                             edgert_module **out_module,
                                                             edgert_error *error);
@@ -293,6 +315,14 @@ EDGERT_API EDGERT_MUST_USE edgert_status edgert_weights_open(const char *path,
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_weights_wrap(const void *data, size_t data_size,
                                                              void (*release)(void *user),
                                                              void *user,
+                                                             const edgert_allocator *allocator,
+                                                             edgert_weights **out_weights,
+                                                             edgert_error *error);
+
+/* The same for bytes that a reader gives. Only what says which weights there are is read at once, and
+ * of the weights, by each session that is made, those that the module asks for, in pieces, straight
+ * into the device's memory. The reader is released with the weights, and also where this fails. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_weights_read(const edgert_reader *reader,
                                                              const edgert_allocator *allocator,
                                                              edgert_weights **out_weights,
                                                              edgert_error *error);
