@@ -13,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-NOT_KEPT = {".vmfb", ".ts", ".md"}
+NOT_KEPT = {".vmfb", ".safetensors", ".ts", ".md"}
 """Kinds of files that the page does not load, or that edgec-runtime keeps itself."""
 
 

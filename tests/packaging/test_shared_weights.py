@@ -125,7 +125,8 @@ def test_a_page_downloads_what_its_variants_share_and_a_module_of_its_own(
 ) -> None:
     need_node()
     write_runtime_once(tmp_path_factory.mktemp("warm"))  # one process at a time compiles edgert
-    made = make_package(program, "web", tmp_path / "web", PackageOptions(prove=True))
+    options = PackageOptions(prove=True, targets=("wasm", "wasm:plain"))
+    made = make_package(program, "web", tmp_path / "web", options)
     assert [proof.outcome.split(",")[0] for proof in made.proofs] == ["passed", "passed"]
     shared = made.manifest.weights
     assert shared is not None

@@ -1,5 +1,6 @@
 """The web package: what is in it, the same answers in node and in Chromium, its page, its types."""
 
+import gzip
 import hashlib
 import json
 import re
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.web.chromium import Chromium, serve
+from benchmarks.web.chromium import WEBGPU, Chromium, serve
 from edgec import runtime, toolchain
 from edgec.packaging import Made, PackageOptions, make_package, web_runtime
 from edgec.packaging.web_runtime import BUILDS, EXPORTS, runtime_files, write_runtime
@@ -36,20 +37,31 @@ def expected(digits: Program, images: np.ndarray, tmp_path_factory: pytest.TempP
         return np.stack([np.asarray(model.main(image[None])["scores"])[0] for image in images])
 
 
-def test_the_folder_holds_the_module_twice_the_runtime_and_a_page(made: Made) -> None:
+def test_the_folder_holds_the_module_thrice_the_runtime_and_a_page(made: Made) -> None:
     assert {
-        *("digits.wasm.vmfb", "digits.wasm-plain.vmfb", "digits.js", "digits.d.ts", "README.md"),
+        *(f"digits.{target}.vmfb" for target in ("webgpu", "wasm", "wasm-plain")),
+        *("digits.safetensors", "digits.js", "digits.d.ts", "README.md"),
         *("index.html", "try.js", "package.json", "manifest.json"),
         *(f"edgec-runtime/{name}" for name in (*runtime_files(), *BUILDS)),
-        *(f"selftest/selftest.{kind}" for kind in ("json", "bin", "mjs")),
+        "selftest/selftest.mjs",
         *(f"licences/{name}.txt" for name in ("README", "edgec", "apache-llvm", "musl")),
         "licences/cloudlibc.txt",
     } == set(made.files)
-    assert [variant.needs.features for variant in made.manifest.variants] == [("simd128",), ()]
+    needs = [variant.needs for variant in made.manifest.variants]
+    assert [each.device for each in needs] == ["webgpu", "wasm", "wasm"]
+    assert [each.features for each in needs] == [(), ("simd128",), ()]
     for variant in made.manifest.variants:
         data = (made.folder / variant.file).read_bytes()
         assert hashlib.sha256(data).hexdigest() == variant.sha256
     assert "@" not in re.sub(r"@media", "", (made.folder / "index.html").read_text())
+
+
+def test_what_a_page_with_a_gpu_loads_beside_the_model_is_small(made: Made) -> None:
+    runtime_folder = made.folder / "edgec-runtime"
+    scripts = [*runtime_folder.glob("*.js"), *runtime_folder.glob("*.mjs")]
+    loaded = [file.read_bytes() for file in [runtime_folder / "edgert.wasm", *scripts]]
+    assert sum(map(len, loaded)) <= 250_000
+    assert sum(len(gzip.compress(data)) for data in loaded) <= 100_000
 
 
 def test_bindings_name_types_and_shapes(made: Made) -> None:
@@ -61,12 +73,12 @@ def test_bindings_name_types_and_shapes(made: Made) -> None:
     assert package["types"] == "./digits.d.ts"
 
 
-@pytest.mark.parametrize("variant", [0, 1], ids=["simd", "plain"])
+@pytest.mark.parametrize("variant", [1, 2], ids=["simd", "plain"])
 def test_node_answers_as_python_does(
     variant: int, made: Made, images: np.ndarray, expected: np.ndarray
 ) -> None:
     need_node()
-    names, scores, labels = run_node(
+    names, scores, labels, device, passed_over = run_node(
         """
         const { load: loadDigits, variants } = await import('./digits.js');
         const chosen = await loadDigits();
@@ -74,13 +86,14 @@ def test_node_answers_as_python_does(
         const results = [];
         for (const image of images) results.push(await model.main({ images: [image] }));
         print([[chosen.variant, model.variant], results.map((each) => each.scores),
-          results.map((each) => each.label[0])]);
+          results.map((each) => each.label[0]), chosen.device, chosen.passedOver]);
         """,
         made.folder,
         images=images.tolist(),
         variant=variant,
     )
-    assert names == ["wasm", ["wasm", "wasm:plain"][variant]]
+    assert names == ["wasm", ["webgpu", "wasm", "wasm:plain"][variant]]
+    assert (device, passed_over) == ("wasm", ["webgpu: there is no WebGPU here"])
     np.testing.assert_allclose(scores, expected, atol=1e-5, rtol=1e-5)
     np.testing.assert_array_equal(labels, expected.argmax(1))
 
@@ -125,6 +138,36 @@ def test_chromium_answers_as_python_does_keeps_the_module_and_shows_the_page(
         assert "ms a call" in page.run("document.body.textContent")
         assert re.match(r"\s*\d\s*$", text)  # the label, one number
         page.close()
+
+
+def test_a_page_with_a_gpu_computes_there_and_says_so_and_why_not(
+    made: Made, images: np.ndarray, expected: np.ndarray
+) -> None:
+    need_chromium()
+    call = """(async (images, options) => {
+        const { load } = await import('./digits.js');
+        const model = await load({ cache: false, prove: true, ...options });
+        const scores = await Promise.all(images.map(async (image) =>
+            Array.from((await model.main({ images: [image] })).scores)));
+        model.close();
+        return [scores, model.variant, model.device, model.passedOver];
+    })(%s, %s)"""
+    with serve(made.folder) as address, Chromium(*WEBGPU) as browser:
+        page = browser.open(f"{address}/README.md")
+        for options in ({"device": "gpu"}, {"device": "gpu", "worker": True}, {}):
+            arguments = (json.dumps(images.tolist()), json.dumps(options))
+            scores, variant, device, passed_over = page.run(call % arguments)
+            np.testing.assert_allclose(scores, expected, atol=1e-5, rtol=1e-5)
+            if options:
+                assert (variant, passed_over) == ("webgpu", [])
+                assert "swiftshader" in device.lower()
+            else:  # nobody asked for a GPU that is a program
+                assert (variant, device) == ("wasm", "wasm")
+                assert passed_over == ["webgpu: the GPU here is a program on the CPU"]
+        page.go(f"{address}/index.html")
+        page.wait("document.documentElement.dataset.state === 'ready'")
+        state = page.run("document.getElementById('state').textContent")
+        assert "Not taken: webgpu: the GPU here is a program on the CPU." in state
 
 
 def test_a_missing_compiler_is_named_with_the_extra_that_has_it(

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.web.chromium import Chromium, serve
+from benchmarks.web.chromium import WEBGPU, Chromium, serve
 from benchmarks.web.screenshot import draw
 from tests.js.node import need_chromium, write_runtime_once
 
@@ -23,11 +23,20 @@ def test_digits_are_read_as_they_are_drawn_also_offline(site: Path, tmp_path: Pa
     _check_what_is_kept(site)
     with np.load(tmp_path / "site.golden.npz") as golden:
         image, logits = golden["0/in/0"], golden["0/out/0"]
+    with serve(site) as address, Chromium(*WEBGPU) as browser:
+        page = browser.open(f"{address}/?device=gpu")
+        page.wait("document.body.dataset.state")
+        assert page.run("document.getElementById('state').textContent") == ""
+        assert "WebGPU" in page.run("document.getElementById('engine').textContent")
+        draw(page, 4)
+        assert page.wait(_SETTLED) == "4"
     with Chromium() as browser:
         with serve(site) as address:
             page = browser.open(f"{address}/")
             page.wait("document.body.dataset.state")
             assert page.run("document.body.dataset.state") == "ready"
+            said = page.run("document.getElementById('state').textContent")
+            assert said.startswith("Not used: webgpu: ")
             found = page.run(
                 "import('./digits.js').then(async ({ load }) => Array.from((await (await load())"
                 f".main({{ image: {json.dumps(image.tolist())} }})).logits))"
@@ -70,4 +79,4 @@ def _check_what_is_kept(site: Path) -> None:
     for name in ("app.js", "ink.js", "style.css", "digits.js", "edgec-runtime/edgert.wasm"):
         assert name in kept
     assert all((site / name).exists() for name in kept)
-    assert not any(name.endswith(".vmfb") for name in kept)
+    assert not any(name.endswith((".vmfb", ".safetensors")) for name in kept)

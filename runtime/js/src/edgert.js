@@ -136,10 +136,10 @@ export class Session {
   /** A call, with a wait for the GPU wherever it comes to one. */
   async #later(index, inputs, outputs) {
     const steps = this.#guarded(this.#steps(index, inputs, outputs));
-    for (;;) {
-      const { done, value } = steps.next();
+    for (let given; ;) {
+      const { done, value } = steps.next(given);
       if (done) return value;
-      await this.#gpu.settled();
+      given = await value;
     }
   }
 
@@ -175,7 +175,10 @@ export class Session {
     const session = weights ? this.#scopes(weights, out) : 0;
     let status;
     do {
-      status = c.edgert_session_create(this.#module, this.#device, session, out, this.#error);
+      const words = [this.#module, this.#device, session, out, this.#error];
+      status = this.#gpu
+        ? await this.#gpu.suspendable(c.edgert_session_create)(...words)
+        : c.edgert_session_create(...words);
     } while (await this.#kernels.prepare());
     if (status && this.#kernels.failure)
       throw asEdgeError(this.#kernels.failure, codeOf(status), this.#message());
@@ -243,7 +246,7 @@ export class Session {
     };
   }
 
-  /** A call's steps: it yields where it has to wait for the GPU, and gives its outputs. */
+  /** A call's steps: it yields what it has to wait for on a GPU, and gives its outputs. */
   * #steps(index, inputs, outputs) {
     const c = this.#c;
     const tensors = [];
@@ -252,14 +255,15 @@ export class Session {
     const scratch = results + outputs.length * VALUE.size;
     try {
       inputs.forEach((input, i) => this.#give(input, place + i * VALUE.size, scratch, tensors));
-      this.#do(c.edgert_session_call(
-        this.#session, index, place, inputs.length, results, outputs.length, this.#error,
-      ));
+      const words = [this.#session, index, place, inputs.length, results, outputs.length, this.#error];
+      this.#do(this.#gpu
+        ? yield this.#gpu.suspendable(c.edgert_session_call)(...words)
+        : c.edgert_session_call(...words));
       const places = outputs.map((_, i) => results + i * VALUE.size);
       places.forEach((each) => this.#note(each, tensors));
       if (this.#gpu) {
         // All are asked for before the first is waited for.
-        while (places.map((each) => this.#arrives(each)).includes(false)) yield;
+        while (places.map((each) => this.#arrives(each)).includes(false)) yield this.#gpu.settled();
       }
       return outputs.map((output, i) => this.#take(output, places[i]));
     } finally {

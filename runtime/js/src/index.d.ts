@@ -54,6 +54,10 @@ export interface ModelBase {
   call(name: string, inputs: { readonly [name: string]: Value }): Promise<Outputs>;
   /** Which variant was taken, where there was a choice. */
   readonly variant?: string;
+  /** What computes: `wasm`, or a GPU's name. */
+  readonly device: string;
+  /** Why variants before the one that was taken were not, a sentence each. */
+  readonly passedOver: readonly string[];
   /** How many threads compute; 1 where threads cannot share memory. */
   readonly threads: number;
   /** Bytes of WebAssembly memory in use. */
@@ -101,6 +105,8 @@ export interface Variant {
   readonly url: string | URL;
   /** For messages. */
   readonly name?: string;
+  /** What runs it; `wasm` if it is not said. */
+  readonly device?: 'webgpu' | 'wasm';
   /** Features of WebAssembly that it takes, by LLVM's names: `simd128`. */
   readonly needs?: readonly string[];
   readonly integrity?: string;
@@ -124,6 +130,11 @@ export interface LoadOptions {
    * Who names a number gets an error where so many cannot be started.
    */
   readonly threads?: number;
+  /**
+   * Of several variants only those for the GPU, or only those for WebAssembly; for a module alone, what
+   * it was compiled for. A GPU that a program on the CPU plays is taken only for `gpu`.
+   */
+  readonly device?: 'gpu' | 'wasm';
   /** Prove the module before it is given; of several variants, one that fails is passed over. */
   readonly prove?: boolean | ProveOptions;
   /** Told of the download, often. */
@@ -169,7 +180,7 @@ export function features(): Set<string>;
 export type ErrorCode =
   | 'OUT_OF_MEMORY' | 'INVALID_ARGUMENT' | 'NOT_FOUND' | 'DAMAGED' | 'UNSUPPORTED'
   | 'PROGRAM_FAILED' | 'OUT_OF_RANGE' | 'IO' | 'DEVICE_FAILED' | 'LIMIT'
-  | 'CANCELLED' | 'TIMED_OUT' | 'WRONG_ANSWER' | 'DOWNLOAD' | 'INTEGRITY' | 'CLOSED';
+  | 'CANCELLED' | 'TIMED_OUT' | 'WRONG_ANSWER' | 'PENDING' | 'DOWNLOAD' | 'INTEGRITY' | 'CLOSED';
 
 /** What goes wrong, with a sentence that says what and a code to tell the causes apart. */
 export class EdgeError extends Error {

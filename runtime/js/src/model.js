@@ -132,7 +132,7 @@ function positions(name, inputs, given) {
 
 /** A variant that runs where it was loaded; on the CPU nothing else runs there meanwhile. */
 export async function local(variant, { progress, cache, signal, ...given }) {
-  const gpu = await gpuFor(variant);
+  const gpu = await gpuFor(variant, given);
   try {
     const files = await fetchVariant(variant, { progress, cache, signal });
     const options = { ...given, gpu };
@@ -144,10 +144,10 @@ export async function local(variant, { progress, cache, signal, ...given }) {
 }
 
 /** The page's GPU for a variant that runs there; others load nothing of what it takes. */
-async function gpuFor({ device }) {
+async function gpuFor({ device }, { software }) {
   if (device !== 'webgpu') return undefined;
   const { Gpu } = await import('./webgpu.js');
-  return Gpu.open();
+  return Gpu.open({ software });
 }
 
 function backendOf(opened, files, { name: variant, integrity: identity, device: kind }, options) {
@@ -191,7 +191,7 @@ function backendOf(opened, files, { name: variant, integrity: identity, device: 
 
 /** Opens the same once more; keeps the files. */
 const again = (files, device, options) => async () => (
-  open(files, { ...options, gpu: await gpuFor({ device }) }));
+  open(files, { ...options, gpu: await gpuFor({ device }, options) }));
 
 /** Damaged texts are refused when they are needed. */
 function isStateful(golden) {

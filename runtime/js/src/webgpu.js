@@ -14,16 +14,21 @@ const KEPT = 64; // buffers of one size that wait to be used again
 const LIMITS = ['maxBufferSize', 'maxStorageBufferBindingSize', 'maxStorageBuffersPerShaderStage',
   'maxComputeWorkgroupStorageSize', 'maxComputeInvocationsPerWorkgroup'];
 
+/** JavaScript Promise Integration: WebAssembly that waits. */
+const canSuspend = typeof WebAssembly.Suspending === 'function';
+
 const missing = (why) => new EdgeError('UNSUPPORTED', why);
 
-/** The GPU's device, or a refusal that says why there is none. */
-async function openDevice() {
+/** The GPU's device, or a refusal that says why there is none; one in software only if asked for. */
+async function openDevice(software) {
   const { gpu } = globalThis.navigator ?? {};
   if (!gpu) throw missing(globalThis.isSecureContext === false
     ? 'there is no WebGPU in pages that come by plain HTTP'
     : 'there is no WebGPU here');
   const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
   if (!adapter) throw missing('WebGPU has no GPU to use here');
+  if (!software && (adapter.info?.isFallbackAdapter ?? adapter.isFallbackAdapter))
+    throw missing('the GPU here is a program on the CPU');
   const requiredLimits = Object.fromEntries(LIMITS.map((name) => [name, adapter.limits[name]]));
   const device = await adapter.requestDevice({ requiredLimits });
   const { vendor, architecture, device: model, description } = adapter.info ?? {};
@@ -46,12 +51,15 @@ export class Gpu {
   #open; // the recording that is being made
   #givens;
 
+  /** Whether what calls edgert now can be suspended. */
+  #waits = false;
+
   /** What failed last, in one sentence. */
   failure = '';
 
-  /** Open the page's GPU, or say why that cannot be. */
-  static async open() {
-    const { device, name } = await openDevice();
+  /** Open the page's GPU, or say why that cannot be; `software`: one that is a program will do. */
+  static async open({ software = false } = {}) {
+    const { device, name } = await openDevice(software);
     return new Gpu(device, name);
   }
 
@@ -89,6 +97,20 @@ export class Gpu {
     if (this.#lost) throw new EdgeError('DEVICE_FAILED', this.#lost);
   }
 
+  /** An export of edgert's that may wait for the GPU in its midst, where the engine can do that. */
+  suspendable(call) {
+    if (!canSuspend) return async (...words) => call(...words);
+    const promising = WebAssembly.promising(call);
+    return async (...words) => {
+      this.#waits = true;
+      try {
+        return await promising(...words);
+      } finally {
+        this.#waits = false;
+      }
+    };
+  }
+
   /** Wait until all that is being read is there. */
   async settled() {
     await Promise.all([...this.#reads.values()].map(({ done }) => done));
@@ -108,6 +130,8 @@ export class Gpu {
       this.#write(this.#buffer(number), offset, this.#bytes(data, size));
     }),
     read: (number, offset, data, size) => this.#read(number, offset, data, size),
+    may_wait: () => Number(this.#waits),
+    wait: canSuspend ? new WebAssembly.Suspending(() => this.settled()) : () => {},
     load: (data, size) => this.#try(() => this.#load(this.#bytes(data, size))),
     unload: (number) => this.#executables.delete(number),
     find: (number, name, size) => {

@@ -122,18 +122,26 @@ function show(shares) {
 
 // --- beginning ---------------------------------------------------------------------------------
 
+/** What computes, in words. */
+function engineOf({ variant, device }) {
+  if (device !== 'wasm') return `WebGPU, ${device}`;
+  return variant === 'wasm' ? 'WebAssembly, SIMD' : 'WebAssembly';
+}
+
 async function begin() {
   paint();
   show(undefined);
   try {
     model = await load({
       threads: 1,
+      // `?device=wasm` stays on the processor, `?device=gpu` on the GPU.
+      device: new URLSearchParams(location.search).get('device') ?? undefined,
       progress: ({ loaded, total }) => { $('progress').value = total ? loaded / total : 0; },
     });
-    const { size } = variants.find(({ name }) => name === model.variant);
-    $('state').textContent = '';
-    $('size').textContent = `${Math.round(size / 1000)} KB`;
-    $('engine').textContent = model.variant === 'wasm' ? 'WebAssembly, SIMD' : 'WebAssembly';
+    const { size, weights } = variants.find(({ name }) => name === model.variant);
+    $('state').textContent = model.passedOver.length ? `Not used: ${model.passedOver.join('; ')}.` : '';
+    $('size').textContent = `${Math.round((size + (weights?.size ?? 0)) / 1000)} KB`;
+    $('engine').textContent = engineOf(model);
     document.body.dataset.state = 'ready';
     refresh();
   } catch (error) {

@@ -66,6 +66,8 @@ def _operations() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
             "sorted": jnp.sort(x, 1),
             "places": jnp.argmax(x, 1),
             "joined": jnp.pad(jnp.concatenate([x, x[:, ::-1]], 0), ((1, 2), (0, 1))),
+            # The compiler reads where to on the host, in the middle of the call.
+            "moved": lax.dynamic_update_slice(x, x[:2, :2] * 0, (i[0] % 2, 1)),
             "gathered": x[i % 4][:, :3],
             "scattered": jnp.zeros((8, 6), jnp.float32).at[i % 8].add(x[0]),
             "shares": jax.nn.softmax(x @ weights, 1),

@@ -80,8 +80,8 @@ KINDS: Mapping[str, Kind] = {
     "web": Kind(
         name="web",
         summary="an ES module with TypeScript types, and a page that runs it",
-        targets=("wasm", "wasm:plain"),
-        drivers=("wasm",),
+        targets=("webgpu", "wasm", "wasm:plain"),
+        drivers=("webgpu", "wasm"),
         modules=".",
         builder="edgec.packaging.web:build",
     ),

@@ -38,8 +38,8 @@ ARRAYS = {
 _RUNTIME = "edgec-runtime"
 # What a model has of its own in edgec-runtime: functions by these names are reached otherwise.
 _OWN = (
-    *("functions", "call", "close", "closed", "variant", "threads", "memory", "prove", "then"),
-    "constructor",
+    *("functions", "call", "close", "closed", "variant", "device", "passedOver", "threads"),
+    *("memory", "prove", "then", "constructor"),
 )
 
 
@@ -142,6 +142,7 @@ def _variant(variant: BuiltVariant, plan: Plan) -> str:
     shares = "    weights,\n" if plan.manifest.weights is not None and outside else ""
     return (
         f"  {{\n    name: {json.dumps(entry.target)},\n"
+        f"    device: {json.dumps(entry.needs.device)},\n"
         f"    needs: {json.dumps(list(entry.needs.features))},\n"
         f"{_file(entry, '    ')}{shares}  }},"
     )

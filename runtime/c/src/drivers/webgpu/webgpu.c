@@ -3,7 +3,8 @@
  * What a device does is JavaScript's (`runtime/js/src/webgpu.js`); here commands become calls of
  * it. Buffers, executables and recordings are numbers there, and 0 is none. Everything happens in
  * the order in which it is asked for, so nothing waits but who reads memory: that takes the page's
- * event loop, so a read is `EDGERT_PENDING` first, and asked for again once the bytes are there. */
+ * event loop. A read is `EDGERT_PENDING` first, and asked for again once the bytes are there; in the
+ * middle of a program the page suspends it meanwhile, where its engine can do that. */
 #include "../../drivers.h"
 
 #if EDGERT_WITH_WEBGPU
@@ -23,6 +24,9 @@ WEBGPU_HOST(write) uint32_t webgpu_host_write(uint32_t buffer, size_t offset, co
                                               size_t size);
 /* 2: not yet. */
 WEBGPU_HOST(read) uint32_t webgpu_host_read(uint32_t buffer, size_t offset, void *data, size_t size);
+/* Whether who calls can be suspended now, and that, until all that is being read is there. */
+WEBGPU_HOST(may_wait) uint32_t webgpu_host_may_wait(void);
+WEBGPU_HOST(wait) void webgpu_host_wait(void);
 WEBGPU_HOST(load) uint32_t webgpu_host_load(const void *data, size_t size);
 WEBGPU_HOST(unload) void webgpu_host_unload(uint32_t executable);
 /* One more than the kernel's number. */
@@ -137,8 +141,14 @@ static edgert_status webgpu_read(edgert_device *self, edgert_buffer *buffer, uin
                                  void *data, uint64_t size, edgert_error *error) {
   (void)self;
   uint32_t done = webgpu_host_read(webgpu_memory(buffer), (size_t)offset, data, (size_t)size);
+  if (done == 2 && webgpu_host_may_wait()) {
+    webgpu_host_wait();
+    done = webgpu_host_read(webgpu_memory(buffer), (size_t)offset, data, (size_t)size);
+  }
   if (done == 2)
-    return EDGERT_FAIL(error, EDGERT_PENDING, "the device is still at work");
+    return EDGERT_FAIL(error, EDGERT_PENDING,
+                       "the program reads a result before it ends, and this engine has no "
+                       "JavaScript Promise Integration to wait for it");
   return webgpu_try(done, error);
 }
 
