@@ -64,6 +64,18 @@ def test_a_stack_limit_names_both_sizes_and_the_flag():
     assert "--iree-arg=--iree-llvmcpu-stack-allocation-limit" in (error.hint or "")
 
 
+def test_divisions_that_a_gpu_has_no_integers_for_are_said_without_a_line_of_torchs() -> None:
+    pooling = "/x/site-packages/torch/nn/modules/pooling.py:1512:0"
+    text = (
+        f"{pooling}: error: failed to legalize operation 'arith.divsi' that was explicitly marked "
+        'illegal: %47 = "arith.divsi"(%46, %9) : (i64, i64) -> i64\n'
+        "torch/fx/passes/runtime_assert.py:24:0: note: called from\n"
+    )
+    error = explain(failed(text), find("vulkan"), LOG)
+    assert "has no 64-bit integers, and the program divides" in error.what
+    assert error.where == "/x/site-packages/torch/nn/modules/pooling.py:1512"
+
+
 def test_an_unknown_message_is_passed_on_in_one_line():
     text = 'a.py:1:2: error: something   new: %1 = "x.y"() : () -> tensor<4xf32>\n' + "junk\n" * 99
     error = explain(failed(text), find("cpu"), None)

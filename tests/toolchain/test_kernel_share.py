@@ -78,6 +78,21 @@ def test_work_in_a_loop_counts_as_often_as_it_turns(tmp_path) -> None:
     assert share.flops == 10 * (16 + 1)
 
 
+def test_what_sizes_of_each_call_hide_is_said_and_not_nothing(tmp_path) -> None:
+    path = tmp_path / "any.mlir"
+    path.write_text(
+        """func.func @main(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %0 = stablehlo.sine %x : tensor<?x8xf32>
+  %1 = stablehlo.add %x, %0 : tensor<?x8xf32>
+  return %1 : tensor<?x8xf32>
+}
+"""
+    )
+    share = run_passes(path, "cpu").kernels
+    assert (share.flops, share.uncounted) == (0, 2)
+    assert str(share) == "2 operations on sizes chosen at each call, whose work is not known"
+
+
 def test_json_keeps_everything() -> None:
     share = KernelShare(
         flops=10,
@@ -85,6 +100,7 @@ def test_json_keeps_everything() -> None:
         bytes=8,
         own_bytes=2,
         left=(Left(what="sine", where="", reason="none", count=1, flops=6, bytes=6),),
+        uncounted=3,
     )
     assert KernelShare.from_json(json.loads(json.dumps(share.to_json()))) == share
     assert share.weight(share.left[0]) == 0.75

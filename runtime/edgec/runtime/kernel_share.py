@@ -70,6 +70,7 @@ class KernelShare:
         flops, bytes: of the whole program.
         own_flops, own_bytes: of what edgec's own kernels do.
         left: the rest, the largest first; not all of it where that would be long.
+        uncounted: operations that compute on sizes chosen at each call, which nothing here counts.
     """
 
     flops: int
@@ -77,6 +78,7 @@ class KernelShare:
     bytes: int
     own_bytes: int
     left: tuple[Left, ...] = ()
+    uncounted: int = 0
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "KernelShare":
@@ -87,6 +89,7 @@ class KernelShare:
             bytes=int(value["bytes"]),
             own_bytes=int(value["own_bytes"]),
             left=tuple(map(Left.from_json, value["left"])),
+            uncounted=int(value.get("uncounted", 0)),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -97,6 +100,7 @@ class KernelShare:
             "bytes": self.bytes,
             "own_bytes": self.own_bytes,
             "left": [each.to_json() for each in self.left],
+            "uncounted": self.uncounted,
         }
 
     def weight(self, left: Left) -> float:
@@ -109,11 +113,16 @@ class KernelShare:
 
     def __str__(self) -> str:
         """`98 % of 4.1 GFLOP (91 % of the bytes) in edgec's own kernels`."""
+        sizes = ""
+        if self.uncounted:
+            many = "operation" if self.uncounted == 1 else "operations"
+            sizes = f"{self.uncounted} {many} on sizes chosen at each call, whose work is not known"
         if not self.flops:
-            return "nothing to compute"
+            return sizes or "nothing to compute"
         own = _percent(self.own_flops, self.flops)
         moved = _percent(self.own_bytes, self.bytes)
-        return f"{own} of {_amount(self.flops)} ({moved} of the bytes) in edgec's own kernels"
+        share = f"{own} of {_amount(self.flops)} ({moved} of the bytes) in edgec's own kernels"
+        return f"{share}; {sizes}" if sizes else share
 
 
 def _percent(part: int, whole: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from edgec.runtime.kernel_share import KernelShare, Left
 from edgec.toolchain.ir.places import source_line
-from edgec.toolchain.ir.work import census, title
+from edgec.toolchain.ir.work import census, title, uncounted
 from edgec.toolchain.kernels.spec import Answers, Declined, Work
 
 __all__ = ["share_of", "total_work"]
@@ -57,6 +57,7 @@ def share_of(module: Any, answers: Answers) -> KernelShare:
         bytes=max(before.bytes, moved),
         own_bytes=max(0, before.bytes - moved),
         left=tuple(kinds.values()),
+        uncounted=uncounted(module),
     )
     return replace(share, left=tuple(sorted(share.left, key=lambda left: -share.weight(left))))
 

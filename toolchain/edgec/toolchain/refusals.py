@@ -125,6 +125,16 @@ KNOWN: tuple[Refusal, ...] = (
         hint="export the model in f32 for this target, or choose one with {kind} support",
     ),
     Refusal(
+        pattern=re.compile(
+            r"failed to legalize operation 'arith\.(?:ceil|floor)?(?:div|rem)[su]?i' that was "
+            r"explicitly marked illegal.*i64"
+        ),
+        what="{target} has no 64-bit integers, and the program divides by them where sizes are "
+        "chosen at each call",
+        hint="export with fixed sizes for this target, or choose one of a GPU with 64-bit integers "
+        "(`edgec targets`)",
+    ),
+    Refusal(
         pattern=re.compile(r"failed to convert SPIR-V type: '[^']*\b(?P<kind>f64|bf16|f16|i64)\b"),
         what="{target} has no {kind} in memory",
         hint="export the model with 32-bit types for this target",

@@ -5,7 +5,8 @@ from typing import Any
 
 __all__ = ["is_edgecs", "is_packages", "source_line"]
 
-_PACKAGES = re.compile(r"[/\\](site|dist)-packages[/\\]")
+# PyTorch names some of its own files as if they lay in the current folder.
+_PACKAGES = re.compile(r"[/\\](site|dist)-packages[/\\]|^torch[/\\]")
 _EDGEC = re.compile(
     r"[/\\]edgec[/\\](cli|exporters|packaging|runtime|toolchain)[/\\]|[/\\]bin[/\\]edgec$"
 )

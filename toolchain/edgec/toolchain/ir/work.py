@@ -15,7 +15,7 @@ from edgec.toolchain.ir.weights import fixed_globals
 from edgec.toolchain.kernels.spec import Work
 from edgec.toolchain.match.loop import blocks, counted
 
-__all__ = ["Computed", "census", "title"]
+__all__ = ["Computed", "census", "title", "uncounted"]
 
 _MOVES = frozenset(
     f"stablehlo.{name}"
@@ -36,6 +36,8 @@ _FREE = frozenset(
 )
 _WITHOUT_BODIES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 """Regions of these are programs; all others are what is done with each element."""
+_SIZES = ("stablehlo.dynamic_", "stablehlo.real_dynamic_", "stablehlo.get_dimension_size")
+"""Moves whose sizes are operands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,35 @@ def census(module: Any) -> Iterator[Computed]:
         for region in function.operation.regions:
             for block in region.blocks:
                 yield from _block(block, 1, fixed, set())
+
+
+def uncounted(module: Any) -> int:
+    """How many operations that compute `census` leaves out: their sizes are chosen at each call."""
+    return sum(
+        _is_uncounted(op)
+        for function in module.body.operations
+        if function.operation.name == "func.func"
+        for region in function.operation.regions
+        for block in region.blocks
+        for op in _programs(block)
+    )
+
+
+def _programs(block: Any) -> Iterator[Any]:
+    """The operations of a block and of its loops and branches."""
+    for each in block.operations:
+        yield each.operation
+        if each.operation.name in _WITHOUT_BODIES:
+            for region in each.operation.regions:
+                for inner in region.blocks:
+                    yield from _programs(inner)
+
+
+def _is_uncounted(op: Any) -> bool:
+    computes = op.name.startswith(("stablehlo.", "chlo.")) and op.name not in _MOVES | _FREE
+    if not computes or op.name in _WITHOUT_BODIES or op.name.startswith(_SIZES):
+        return False
+    return any(isinstance(v.type, ir.RankedTensorType) and not _is_known(v) for v in op.results)
 
 
 def _block(block: Any, turns: int, fixed: frozenset[str], once: set[Any]) -> Iterator[Computed]:
