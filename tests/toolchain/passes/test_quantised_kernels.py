@@ -17,16 +17,17 @@ from edgec.targets import find
 from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit, dot_unit
-from edgec.toolchain.kernels.cpu.source.epilogue import Operand, Step
+from edgec.toolchain.kernels.cpu.source.epilogue import Step
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.spec import Declined
+from edgec.toolchain.match.expression import Source
 from edgec.toolchain.passes.place.quantised_kernels import QuantisedKernels
 from edgec.toolchain.passes.simplify.channels_last import ChannelsLast
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 X86 = DotUnit(vectors=VectorUnit(lanes=16, registers=32, broadcasts=True), signed=False)
 ARM = DotUnit(vectors=VectorUnit(lanes=4, registers=32), signed=True)
-SUM = (Operand.SUM, 0)
+SUM = (Source.SUM, 0)
 
 BEFORE = """
 func.func @main(%x: tensor<1x8x8x16xf32>) -> tensor<1x8x8x32xf32> {
@@ -170,22 +171,22 @@ def rewritten_program(path: Path) -> tuple[str, int]:
         return str(module), count
 
 
-def step(name: str, *operands: tuple[Operand, float]) -> Step:
+def step(name: str, *operands: tuple[Source, float]) -> Step:
     return Step(name=name, operands=operands)
 
 
-def before(number: int) -> tuple[Operand, float]:
-    return (Operand.STEP, number)
+def before(number: int) -> tuple[Source, float]:
+    return (Source.STEP, number)
 
 
-def number(value: float) -> tuple[Operand, float]:
-    return (Operand.SCALAR, value)
+def number(value: float) -> tuple[Source, float]:
+    return (Source.SCALAR, value)
 
 
 CHAINS = {
     "scale, bias, activation, quantise": (
         [
-            step("arith.addf", SUM, (Operand.CHANNEL, 0)),
+            step("arith.addf", SUM, (Source.ROW, 0)),
             step("arith.maximumf", before(0), number(0.0)),
             step("arith.minimumf", before(1), number(6.0)),
             step("arith.divf", before(2), number(0.03)),
@@ -203,7 +204,7 @@ CHAINS = {
             step("arith.maximumf", before(1), number(-128.0)),
             step("arith.minimumf", before(2), number(127.0)),
             step("arith.mulf", before(3), number(0.0513)),
-            step("arith.addf", before(4), (Operand.TENSOR, 0)),
+            step("arith.addf", before(4), (Source.TENSOR, 0)),
             step("arith.divf", before(5), number(0.0831)),
             step("math.roundeven", before(6)),
             step("arith.subf", before(7), number(3.0)),
@@ -216,8 +217,8 @@ CHAINS = {
         [
             step("arith.negf", SUM),
             step("arith.maximumf", before(0), number(-1.5)),
-            step("arith.addf", before(1), (Operand.CHANNEL, 0)),
-            step("arith.mulf", (Operand.CHANNEL, 1), before(2)),
+            step("arith.addf", before(1), (Source.ROW, 0)),
+            step("arith.mulf", (Source.ROW, 1), before(2)),
             step("arith.subf", number(1.0), before(3)),
             step("math.exp", before(4)),
             step("arith.mulf", before(5), before(4)),
@@ -243,11 +244,11 @@ def evaluated(steps, total, channels, tensors):
     }
     done = []
     find_one = {
-        Operand.SUM: lambda n: total,
-        Operand.STEP: lambda n: done[int(n)],
-        Operand.SCALAR: lambda n: n,
-        Operand.CHANNEL: lambda n: channels[int(n)],
-        Operand.TENSOR: lambda n: tensors[int(n)],
+        Source.SUM: lambda n: total,
+        Source.STEP: lambda n: done[int(n)],
+        Source.SCALAR: lambda n: n,
+        Source.ROW: lambda n: channels[int(n)],
+        Source.TENSOR: lambda n: tensors[int(n)],
     }
     for each in steps:
         done.append(made[each.name](*(find_one[kind](n) for kind, n in each.operands)))
@@ -264,10 +265,10 @@ def test_fewer_steps_mean_the_same(name: str) -> None:
     channels = [random.normal(size=8).astype(np.float32) for _ in range(2)]
     tensor = random.integers(0, 256, (50, 8))
     total = Line(base=SUM, slope=slope)
-    other = Line(base=(Operand.TENSOR, 0), slope=0.0217, offset=-1.2987)
+    other = Line(base=(Source.TENSOR, 0), slope=0.0217, offset=-1.2987)
     made, last = simplify(steps, total, channels, [other])
     value = made.make(last)
-    assert value == (Operand.STEP, len(made.steps) - 1)
+    assert value == (Source.STEP, len(made.steps) - 1)
     want = evaluated(steps, sums * slope, channels, [tensor * 0.0217 - 1.2987])
     # In f32, where a large number rounds what it is added to.
     got = evaluated(made.steps, np.float32(sums), made.channels, [np.float32(tensor)])

@@ -29,8 +29,9 @@ from edgec.toolchain.kernels.cpu.source.byte_result import ByteResult
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution, Tiling, tiling
 from edgec.toolchain.kernels.cpu.source.cut import KernelKey
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
-from edgec.toolchain.kernels.cpu.source.epilogue import Epilogue, Operand
+from edgec.toolchain.kernels.cpu.source.epilogue import Epilogue
 from edgec.toolchain.kernels.cpu.source.grouped import grouped_tiling
+from edgec.toolchain.match.expression import Source
 
 __all__ = ["emit_bytes"]
 
@@ -226,7 +227,7 @@ class _Emission:
         kinds: list[str] = []
         lines = []
         for number, (value, found) in enumerate(zip(plan.tail.tensors, plan.reads, strict=True)):
-            base = (Operand.TENSOR, float(number))
+            base = (Source.TENSOR, float(number))
             if found is None:
                 read.append(value)
                 kinds.append("f32")
@@ -237,14 +238,14 @@ class _Emission:
             offset = -(found.zero + self.shift(found.bytes)) * found.scale
             lines.append(Line(base=base, slope=found.scale, offset=offset))
         channels = [_known_channel(v, self.known) for v in plan.tail.channels]
-        total = Line(base=(Operand.SUM, 0), slope=slopes)
+        total = Line(base=(Source.SUM, 0), slope=slopes)
         made, line = simplify(plan.tail.epilogue.steps, total, channels, lines)
         shift = 0
         if plan.result is not None:
             line, shift = _stored(line, plan.result, self.shift(plan.result))
         value = made.make(line)
-        if value != (Operand.STEP, len(made.steps) - 1):
-            made.add("arith.addf", value, (Operand.SCALAR, 0.0))
+        if value != (Source.STEP, len(made.steps) - 1):
+            made.add("arith.addf", value, (Source.SCALAR, 0.0))
         return (made.epilogue, made.channels), read, tuple(kinds), shift
 
     def kernel(

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from edgec.toolchain.kernels.cpu.source.epilogue import Epilogue, Operand, Step
+from edgec.toolchain.kernels.cpu.source.epilogue import Epilogue, Step
+from edgec.toolchain.match.expression import Source
 
 __all__ = ["Line", "Simplified", "simplify"]
 
@@ -32,7 +33,7 @@ class Line:
         after: a whole number that is added after rounding.
     """
 
-    base: tuple[Operand, float] | None = None
+    base: tuple[Source, float] | None = None
     slope: _Number = 1.0
     offset: _Number = 0.0
     low: float = -np.inf
@@ -70,23 +71,23 @@ class Simplified:
         """What was written, for a kernel."""
         return Epilogue(steps=tuple(self.steps), channels=len(self.channels), tensors=self.tensors)
 
-    def add(self, name: str, *operands: tuple[Operand, float]) -> tuple[Operand, float]:
+    def add(self, name: str, *operands: tuple[Source, float]) -> tuple[Source, float]:
         """A new step; where its value is."""
         self.steps.append(Step(name=name, operands=operands))
-        return (Operand.STEP, len(self.steps) - 1)
+        return (Source.STEP, len(self.steps) - 1)
 
-    def number(self, value: _Number) -> tuple[Operand, float]:
+    def number(self, value: _Number) -> tuple[Source, float]:
         """Where a number, or one for each channel, is found."""
         array = np.asarray(value, np.float32)
         if array.ndim == 0 or (array == array.flat[0]).all():
-            return (Operand.SCALAR, float(array.flat[0]))
+            return (Source.SCALAR, float(array.flat[0]))
         for place, known in enumerate(self.channels):
             if isinstance(known, np.ndarray) and np.array_equal(known, array):
-                return (Operand.CHANNEL, place)
+                return (Source.ROW, place)
         self.channels.append(array)
-        return (Operand.CHANNEL, len(self.channels) - 1)
+        return (Source.ROW, len(self.channels) - 1)
 
-    def make(self, line: Line, added: tuple[Operand, float] | None = None) -> Any:
+    def make(self, line: Line, added: tuple[Source, float] | None = None) -> Any:
         """Steps that compute a line, and where its value is; `added` stands for its offset."""
         if line.base is None:
             return self.number(line.offset)
@@ -101,20 +102,20 @@ class Simplified:
         elif shifts:
             value = self.add("arith.addf", value, offset)
         if line.low > -np.inf:
-            value = self.add("arith.maximumf", value, (Operand.SCALAR, line.low))
+            value = self.add("arith.maximumf", value, (Source.SCALAR, line.low))
         if line.high < np.inf:
-            value = self.add("arith.minimumf", value, (Operand.SCALAR, line.high))
+            value = self.add("arith.minimumf", value, (Source.SCALAR, line.high))
         if line.rounded:
             value = self._rounded(line, value)
         if line.after:
-            value = self.add("arith.addf", value, (Operand.SCALAR, line.after))
+            value = self.add("arith.addf", value, (Source.SCALAR, line.after))
         return value
 
-    def _rounded(self, line: Line, value: tuple[Operand, float]) -> tuple[Operand, float]:
+    def _rounded(self, line: Line, value: tuple[Source, float]) -> tuple[Source, float]:
         """The value rounded: what is small enough loses its fraction beside a large number."""
         if max(-line.low, line.high) > _SMALL:
             return self.add("math.roundeven", value)
-        large = (Operand.SCALAR, 3.0 * _SMALL)
+        large = (Source.SCALAR, 3.0 * _SMALL)
         return self.add("arith.subf", self.add("arith.addf", value, large), large)
 
     def settled(self, line: Line) -> Line:
@@ -139,23 +140,23 @@ def simplify(
     made = Simplified(tensors=len(tensors))
     done: list[Line] = []
 
-    def line(operand: tuple[Operand, float]) -> Line:
+    def line(operand: tuple[Source, float]) -> Line:
         kind, number = operand
         match kind:
-            case Operand.SUM:
+            case Source.SUM:
                 return total
-            case Operand.STEP:
+            case Source.STEP:
                 return done[int(number)]
-            case Operand.TENSOR:
+            case Source.TENSOR:
                 return tensors[int(number)]
-            case Operand.SCALAR:
+            case Source.SCALAR:
                 return Line(offset=float(number))
-            case Operand.CHANNEL:
+            case Source.ROW:
                 known = channels[int(number)]
                 if isinstance(known, np.ndarray):
                     return Line(offset=known.astype(np.float64))
                 made.channels.append(known)
-                return Line(base=(Operand.CHANNEL, len(made.channels) - 1))
+                return Line(base=(Source.ROW, len(made.channels) - 1))
 
     for step in steps:
         done.append(_apply(made, step.name, [line(operand) for operand in step.operands]))

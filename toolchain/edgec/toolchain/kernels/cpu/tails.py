@@ -6,7 +6,7 @@ operation for stays with the compiler, after the longest part that they have.
 A module imported only by a pass that runs; it needs the compiler.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,6 @@ from edgec.toolchain.kernels.cpu.source.epilogue import (
     COMPARISONS,
     UNARY,
     Epilogue,
-    Operand,
     Step,
 )
 from edgec.toolchain.kernels.longest import longest
@@ -30,7 +29,7 @@ __all__ = ["Tail", "find_tail"]
 _MOST_STEPS = 40
 _MOST_TENSORS = 3
 _KINDS = ("f32", "i1")
-_Place = tuple[Operand, float]
+_Place = tuple[Source, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +107,7 @@ def _epilogue(found: tail.Tail) -> Epilogue | Declined:
     def place(operand: expression.Operand) -> _Place:
         if operand.source is Source.STEP:
             return done[int(operand.number)]
-        return (_SOURCES[operand.source], operand.number)
+        return (operand.source, operand.number)
 
     for step in found.steps:
         last = _write(step, [place(operand) for operand in step.operands], written)
@@ -118,17 +117,9 @@ def _epilogue(found: tail.Tail) -> Epilogue | Declined:
     if len(written) > _MOST_STEPS:
         return Declined(reason=f"{len(written)} steps after a product")
     # A last step that is another value over again would not be what the writer stores.
-    if written and done[-1] != (Operand.STEP, len(written) - 1):
+    if written and done[-1] != (Source.STEP, len(written) - 1):
         return Declined(reason="a tail that ends in an earlier value")
     return Epilogue(steps=tuple(written), channels=len(found.rows), tensors=len(found.tensors))
-
-
-_SOURCES: Mapping[Source, Operand] = {
-    Source.SUM: Operand.SUM,
-    Source.ROW: Operand.CHANNEL,
-    Source.TENSOR: Operand.TENSOR,
-    Source.SCALAR: Operand.SCALAR,
-}
 
 
 def _write(step: expression.Step, operands: Sequence[_Place], steps: list[Step]) -> _Place | None:
@@ -136,9 +127,9 @@ def _write(step: expression.Step, operands: Sequence[_Place], steps: list[Step])
 
     def add(name: str, *places: _Place) -> _Place:
         steps.append(Step(name=name, operands=places))
-        return (Operand.STEP, len(steps) - 1)
+        return (Source.STEP, len(steps) - 1)
 
-    one = (Operand.SCALAR, 1.0)
+    one = (Source.SCALAR, 1.0)
     match step.name:
         case "clamp":
             low, value, high = operands
@@ -153,9 +144,9 @@ def _write(step: expression.Step, operands: Sequence[_Place], steps: list[Step])
         case "power":
             value, exponent = operands
             match exponent:
-                case (Operand.SCALAR, 2.0):
+                case (Source.SCALAR, 2.0):
                     return add("arith.mulf", value, value)
-                case (Operand.SCALAR, 3.0):
+                case (Source.SCALAR, 3.0):
                     return add("arith.mulf", add("arith.mulf", value, value), value)
             return None
         case "convert":

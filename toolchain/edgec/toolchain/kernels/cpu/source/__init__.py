@@ -2,7 +2,7 @@
 
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution, convolution_kernel, tiling
 from edgec.toolchain.kernels.cpu.source.cut import Cut, KernelKey
-from edgec.toolchain.kernels.cpu.source.epilogue import BINARY, UNARY, Epilogue, Operand, Step
+from edgec.toolchain.kernels.cpu.source.epilogue import BINARY, UNARY, Epilogue, Step
 from edgec.toolchain.kernels.cpu.source.frames import Frames
 from edgec.toolchain.kernels.cpu.source.grouped import grouped_kernel, grouped_tiling
 from edgec.toolchain.kernels.cpu.source.result import Result
@@ -18,7 +18,6 @@ __all__ = [
     "Epilogue",
     "Frames",
     "KernelKey",
-    "Operand",
     "Result",
     "Step",
     "VectorUnit",

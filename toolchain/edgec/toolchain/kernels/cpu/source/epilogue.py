@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from edgec.toolchain.kernels.cpu.source.error_function import error_function
 from edgec.toolchain.kernels.cpu.source.literals import literal
+from edgec.toolchain.match.expression import Source
 
-__all__ = ["BINARY", "COMPARISONS", "UNARY", "Epilogue", "Operand", "Step"]
+__all__ = ["BINARY", "COMPARISONS", "UNARY", "Epilogue", "Step"]
 
 UNARY: dict[str, str] = {
     "stablehlo.negate": "arith.negf",
@@ -45,22 +45,12 @@ COMPARISONS: dict[str, str] = {
 """What a `stablehlo.compare` of floats asks, as `arith.cmpf` does."""
 
 
-class Operand(Enum):
-    """Where an operand of a step comes from."""
-
-    SUM = "the kernel's own sum"
-    STEP = "an earlier step, by number"
-    CHANNEL = "a tensor with one value a channel, by binding"
-    TENSOR = "a tensor of the result's shape, by binding"
-    SCALAR = "a constant"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """One element-wise operation: its name in MLIR, and its operands with their number or value."""
 
     name: str
-    operands: tuple[tuple[Operand, float], ...]
+    operands: tuple[tuple[Source, float], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,18 +87,18 @@ class Epilogue:
         lines: list[str] = []
         done: list[str] = []
 
-        def name(operand: tuple[Operand, float]) -> str:
+        def name(operand: tuple[Source, float]) -> str:
             source, number = operand
             match source:
-                case Operand.SUM:
+                case Source.SUM:
                     return total
-                case Operand.STEP:
+                case Source.STEP:
                     return done[int(number)]
-                case Operand.CHANNEL:
+                case Source.ROW:
                     return channel[int(number)]
-                case Operand.TENSOR:
+                case Source.TENSOR:
                     return tensor[int(number)]
-                case Operand.SCALAR:
+                case Source.SCALAR:
                     constant = fresh()
                     lines.append(f"{constant} = arith.constant dense<{literal(number)}> : {kind}")
                     return constant
