@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from edgec.runtime.edgert import (
     EdgertDevice,
     EdgertModule,
     EdgertSession,
+    Ran,
     device_names,
     open_library,
 )
@@ -366,6 +368,31 @@ def test_compiled_kernels_are_kept_in_a_file(
         device.close()
         assert kept.read_bytes().startswith(b"edgeVK1\0")
         assert [file.name for file in tmp_path.iterdir()] == ["kernels"]
+
+
+def test_the_app_is_told_what_each_kernel_takes(
+    gpu: EdgertDevice, compile_text: Callable[..., Path]
+) -> None:
+    program = next(program for program in PROGRAMS if program.name == "layers")
+    path = compile_text(program.text, "vulkan")
+    (call,) = program.calls[:1]
+    plain = _open(gpu, path).call(call.function, call.arguments)
+    ran: list[Ran] = []
+    session = _open(EdgertDevice("vulkan", library=gpu.library, timed=ran.append), path)
+    counts = []
+    for _ in range(3):
+        ran.clear()
+        begin = time.perf_counter()
+        told = session.call(call.function, call.arguments)
+        elapsed = time.perf_counter() - begin
+        counts.append([each.kernel for each in ran])
+        assert all(0 <= each.seconds <= elapsed for each in ran)
+        assert 0 < sum(each.seconds for each in ran) <= elapsed
+        for one, other in zip(plain, told, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert counts[0]
+    assert all("dispatch" in name or name in ("copy", "fill", "update") for name in counts[0])
+    assert counts[1] == counts[2] == counts[0]
 
 
 # --- older devices, and failures ------------------------------------------------------------------

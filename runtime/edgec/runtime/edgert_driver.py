@@ -1,5 +1,6 @@
 """edgert's driver: finds or builds its library, and opens the CPU, or a GPU by Vulkan, by it."""
 
+from edgec.runtime.cache_folder import kernel_file
 from edgec.runtime.driver import DeviceStatus, Opened
 from edgec.runtime.errors import DeviceMissing, EdgecError, UsageError
 from edgec.runtime.foreign_code import probe_in_child, refuse_clash
@@ -68,9 +69,11 @@ class EdgertDriver:
         if threads is not None:
             raise UsageError(f"the device {uri} has no threads to choose")
         index = int(number or "0")
-        for name in device_names("vulkan")[index : index + 1]:
+        names = device_names("vulkan")
+        for name in names[index : index + 1]:
             refuse_clash(name)
-        gpu = EdgertDevice("vulkan", index=index)
+        kept = kernel_file(names[index]) if index < len(names) else None
+        gpu = EdgertDevice("vulkan", index=index, cache_file=kept)
         return Opened(
             backend=EdgertBackend(device=gpu, uri=uri),
             name=gpu.name,

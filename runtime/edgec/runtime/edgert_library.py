@@ -17,12 +17,12 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from edgec.runtime.cache_folder import CACHE_VARIABLE, cache_folder
 from edgec.runtime.errors import DeviceError, DeviceMissing
 
 __all__ = ["EDGERT_VARIABLE", "find_library"]
 
 EDGERT_VARIABLE = "EDGERT_LIBRARY"
-_CACHE_VARIABLE = "EDGEC_CACHE_DIR"
 _NAMES = {"darwin": "libedgert.dylib", "win32": "edgert.dll"}
 _NAME = _NAMES.get(sys.platform, "libedgert.so")
 _PACKAGED = Path(__file__).resolve().with_name(_NAME)
@@ -59,17 +59,10 @@ def find_library() -> Path:
             hint="install its wheel for this platform (pip install --only-binary=:all: "
             f"edgec-runtime), set ${EDGERT_VARIABLE}, or use the device local-task",
         )
-    library = _folder() / f"edgert-{_key(_CHECKOUT)}" / _NAME
+    library = cache_folder() / f"edgert-{_key(_CHECKOUT)}" / _NAME
     if not library.is_file():
         _build(_CHECKOUT, library)
     return library
-
-
-def _folder() -> Path:
-    import platformdirs  # edgec has it; the runtime alone does not need it
-
-    named = os.environ.get(_CACHE_VARIABLE)
-    return Path(named or platformdirs.user_cache_dir("edgec", appauthor=False))
 
 
 def _key(sources: Path) -> str:
@@ -134,5 +127,5 @@ def _build(sources: Path, library: Path) -> None:
     except OSError as error:
         raise DeviceError(
             f"edgert could not be built in {library.parent}: {error.strerror or error}",
-            hint=f"set ${_CACHE_VARIABLE} to a folder that can be written to",
+            hint=f"set ${CACHE_VARIABLE} to a folder that can be written to",
         ) from error

@@ -27,7 +27,7 @@ def profile_by_edgert(
     weights: Path | None,
     calls: int,
 ) -> Profile:
-    """Call one function `calls` times on edgert's CPU, after a call that is not counted.
+    """Call one function `calls` times on an edgert device, after a call that is not counted.
 
     Raises:
         EdgecError: the module does not load or run.
@@ -60,10 +60,11 @@ def _note(ran: dict[str, list[Ran]], one: Ran) -> None:
 
 def _timed(device: Device, note: Callable[[Ran], None]) -> Device:
     """The device as one of its own, which tells what runs on it."""
-    _, _, threads = parse_uri(device.uri)
-    cpu = EdgertDevice("cpu", threads=threads or 0, timed=note)
-    backend = EdgertBackend(device=cpu, uri=device.uri)
-    opened = Opened(backend=backend, name=device.name, runtime=device.runtime)
+    _, path, threads = parse_uri(device.uri)
+    kind, _, number = path.partition("/")
+    own = EdgertDevice(kind or "cpu", threads=threads or 0, index=int(number or 0), timed=note)
+    backend = EdgertBackend(device=own, uri=device.uri)
+    opened = Opened(backend=backend, name=device.name, runtime=device.runtime, runs=device.runs)
     return Device(uri=device.uri, driver=device.driver, opened=opened)
 
 

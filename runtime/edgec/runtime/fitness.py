@@ -34,8 +34,7 @@ def default_device(module: Module) -> str:
         ModuleError: the module does not say.
     """
     if module.facts.driver:
-        driver = module.facts.driver
-        return "gpu" if driver == "vulkan" else driver_uri(driver)
+        return driver_uri(module.facts.driver)
     if not module.formats:
         return "cpu"
     raise ModuleError(
@@ -46,9 +45,12 @@ def default_device(module: Module) -> str:
 def driver_uri(driver: str) -> str:
     """The URI of the device for modules that name a driver, as targets and modules do.
 
-    Modules for CPUs name IREE's driver, and run on `cpu`.
+    Modules for CPUs and for Vulkan name IREE's driver, and run on `cpu` and `gpu`: on edgert where
+    it takes them.
     """
-    return "cpu" if driver in _LOCAL else driver
+    if driver in _LOCAL:
+        return "cpu"
+    return "gpu" if driver == "vulkan" else driver
 
 
 def check_fits(module: Module, device: Device) -> None:

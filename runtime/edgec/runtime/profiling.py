@@ -31,9 +31,9 @@ def profile(
 ) -> Profile:
     """Call one function `calls` times and say how long each of its dispatches took.
 
-    Arguments are those of `bench`. On edgert's CPU kernels run one after the other and are timed
-    on the clock. Its GPU has no clock of its own yet, so Vulkan modules are timed by IREE's driver,
-    which runs the same code; `Profile.device` says which.
+    Arguments are those of `bench`. edgert runs kernels one after the other then, and times them: on
+    the CPU by this machine's clock, on a GPU by that one's own. Modules that edgert does not take
+    are timed by IREE's runtime; `Profile.device` says which.
 
     Raises:
         UsageError: fewer than one call.
@@ -67,18 +67,10 @@ def _profile_on(
     weights: Path | None,
     calls: int,
 ) -> Profile:
-    device = _with_clock(Device.open(choice))
+    device = Device.open(choice)
     check_fits(module, device)
     by = profile_by_iree if device.native_uri else profile_by_edgert
     return by(module, signature, arrays, device=device, weights=weights, calls=calls)
-
-
-def _with_clock(device: Device) -> Device:
-    """The device, or for edgert's GPU the one of IREE's runtime."""
-    if device.runs != "vulkan" or device.native_uri:
-        return device
-    _, _, number = device.uri.partition("vulkan/")
-    return Device.open(f"vulkan://{number or 0}")
 
 
 def _choose(module: Module, name: str | None) -> Signature:

@@ -15,15 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
+from edgec.runtime.cache_folder import CACHE_VARIABLE, cache_folder
 from edgec.runtime.errors import EdgecError
 from edgec.runtime.files import write_atomically
 
 __all__ = ["CACHE_VARIABLE", "Cache", "Entry", "key_of"]
-
-CACHE_VARIABLE = "EDGEC_CACHE_DIR"
-"""The environment variable that names another folder."""
 
 _LIMIT = 4 << 30
 
@@ -59,8 +55,7 @@ class Cache:
     @classmethod
     def default(cls) -> "Cache":
         """The user's cache folder, or the one that `EDGEC_CACHE_DIR` names."""
-        named = os.environ.get(CACHE_VARIABLE)
-        return cls(folder=Path(named or platformdirs.user_cache_dir("edgec", appauthor=False)))
+        return cls(folder=cache_folder())
 
     def get(self, key: str) -> Entry | None:
         """The entry of that key, if it is there and sound."""

@@ -173,8 +173,8 @@ typedef struct edgert_device_options {
 } edgert_device_options;
 
 /* Open a device by its driver's name: "cpu"; "vulkan", in builds that have it; or "null", which
- * accepts everything and computes nothing. `options` may be NULL. `threads`, `libraries` and `timed`
- * are the CPU's (others refuse to be timed), `index` and `cache_file` those of GPUs. */
+ * accepts everything and computes nothing. `options` may be NULL. `threads` and `libraries` are the
+ * CPU's, `index` and `cache_file` those of GPUs; devices without a clock refuse to be `timed`. */
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_device_create(const char *driver,
                                                               const edgert_device_options *options,
                                                               edgert_device **out_device,

@@ -27,7 +27,8 @@ typedef struct VkQueue_T *VkQueue;
 typedef struct VkCommandBuffer_T *VkCommandBuffer;
 /* These are pointers on some machines and numbers on others, of 64 bits wherever that shows. */
 typedef uint64_t VkBuffer, VkDeviceMemory, VkFence, VkCommandPool, VkShaderModule, VkPipeline,
-    VkPipelineCache, VkPipelineLayout, VkDescriptorPool, VkDescriptorSet, VkDescriptorSetLayout;
+    VkPipelineCache, VkPipelineLayout, VkDescriptorPool, VkDescriptorSet, VkDescriptorSetLayout,
+    VkQueryPool;
 typedef uint32_t VkFlags, VkBool32;
 typedef uint64_t VkDeviceSize;
 
@@ -44,6 +45,8 @@ enum {
   VK_ERROR_OUT_OF_POOL_MEMORY = -1000069000
 };
 
+enum { VK_QUERY_TYPE_TIMESTAMP = 2, VK_QUERY_RESULT_64_BIT = 1, VK_QUERY_RESULT_WAIT_BIT = 2 };
+
 typedef uint32_t VkStructureType;
 enum {
   VK_STRUCTURE_TYPE_APPLICATION_INFO = 0,
@@ -54,6 +57,7 @@ enum {
   VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO = 5,
   VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE = 6,
   VK_STRUCTURE_TYPE_FENCE_CREATE_INFO = 8,
+  VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO = 11,
   VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO = 12,
   VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO = 16,
   VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO = 17,
@@ -100,6 +104,7 @@ enum {
   VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT = 2,
   VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT = 0x800,
   VK_PIPELINE_STAGE_TRANSFER_BIT = 0x1000,
+  VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT = 0x2000,
   VK_PIPELINE_STAGE_HOST_BIT = 0x4000,
   VK_ACCESS_INDIRECT_COMMAND_READ_BIT = 1,
   VK_ACCESS_HOST_READ_BIT = 0x2000,
@@ -484,6 +489,15 @@ typedef struct VkCommandBufferBeginInfo {
   const void *pInheritanceInfo;
 } VkCommandBufferBeginInfo;
 
+typedef struct VkQueryPoolCreateInfo {
+  VkStructureType sType;
+  const void *pNext;
+  VkFlags flags;
+  uint32_t queryType;
+  uint32_t queryCount;
+  VkFlags pipelineStatistics;
+} VkQueryPoolCreateInfo;
+
 typedef struct VkMemoryBarrier {
   VkStructureType sType;
   const void *pNext;
@@ -589,6 +603,13 @@ typedef PFN_vkVoidFunction(VKAPI_PTR *PFN_vkGetInstanceProcAddr)(VkInstance, con
   X(void, CmdDispatchIndirect, (VkCommandBuffer, VkBuffer, VkDeviceSize))                         \
   X(void, CmdFillBuffer, (VkCommandBuffer, VkBuffer, VkDeviceSize, VkDeviceSize, uint32_t))       \
   X(void, CmdCopyBuffer, (VkCommandBuffer, VkBuffer, VkBuffer, uint32_t, const VkBufferCopy *))   \
+  X(VkResult, CreateQueryPool,                                                                    \
+    (VkDevice, const VkQueryPoolCreateInfo *, const void *, VkQueryPool *))                       \
+  X(void, DestroyQueryPool, (VkDevice, VkQueryPool, const void *))                                \
+  X(VkResult, GetQueryPoolResults,                                                                \
+    (VkDevice, VkQueryPool, uint32_t, uint32_t, size_t, void *, VkDeviceSize, VkFlags))           \
+  X(void, CmdResetQueryPool, (VkCommandBuffer, VkQueryPool, uint32_t, uint32_t))                  \
+  X(void, CmdWriteTimestamp, (VkCommandBuffer, VkFlags, VkQueryPool, uint32_t))                   \
   X(void, CmdPipelineBarrier,                                                                     \
     (VkCommandBuffer, VkFlags, VkFlags, VkFlags, uint32_t, const VkMemoryBarrier *, uint32_t,     \
      const void *, uint32_t, const void *))

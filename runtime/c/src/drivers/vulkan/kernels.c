@@ -21,7 +21,6 @@ typedef struct kernels_file {
   vulkan_executable *out;
   edgert_flatbuffer data;
   edgert_vector pipelines, sets, layouts, modules;
-  VkSpecializationInfo constants;
 } kernels_file;
 
 static edgert_status kernels_damaged(edgert_error *error) {
@@ -34,8 +33,7 @@ void vulkan_unload(edgert_executable *executable) {
   const edgert_allocator *allocator = &executable->object.allocator;
   vulkan_wait_all(device); /* commands may still run that use them */
   for (uint32_t i = 0; self->kernels && i < self->kernel_count; ++i)
-    if (self->kernels[i].pipeline)
-      device->DestroyPipeline(device->handle, self->kernels[i].pipeline, NULL);
+    vulkan_pipelines_drop(device, &self->kernels[i]);
   for (uint32_t i = 0; self->layouts && i < self->layout_count; ++i) {
     const vulkan_layout *layout = &self->layouts[i];
     if (layout->pipeline) device->DestroyPipelineLayout(device->handle, layout->pipeline, NULL);
@@ -45,6 +43,7 @@ void vulkan_unload(edgert_executable *executable) {
   edgert_deallocate(allocator, self->kernels);
   edgert_deallocate(allocator, self->layouts);
   edgert_deallocate(allocator, self->names);
+  edgert_deallocate(allocator, (void *)(uintptr_t)self->constants.pData);
 }
 
 /* --- layouts ---------------------------------------------------------------------------------- */
@@ -154,7 +153,7 @@ static edgert_status kernels_check_subgroup(const vulkan_facts *facts, uint32_t 
                      (unsigned)facts->subgroup.subgroupSize);
 }
 
-static edgert_status kernels_make_pipeline(kernels_file *file, edgert_table table,
+static edgert_status kernels_make_shader(kernels_file *file, edgert_table table,
                                            vulkan_kernel *out, edgert_error *error) {
   vulkan_device *self = file->device;
   edgert_flatbuffer *data = &file->data;
@@ -181,34 +180,15 @@ static edgert_status kernels_make_pipeline(kernels_file *file, edgert_table tabl
   /* Compilers count on more workgroups than some devices run in one dispatch. */
   out->may_split =
       !counts && self->facts.properties.limits.maxComputeWorkGroupCount[0] <= UINT16_MAX;
-  VkShaderModule shader = 0;
   const VkShaderModuleCreateInfo source = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                            .codeSize = (size_t)code.count * 4,
                                            .pCode = words};
-  VkResult result = self->CreateShaderModule(self->handle, &source, NULL, &shader);
-  if (result == VK_SUCCESS) {
-    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size = {
-        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
-        .requiredSubgroupSize = subgroup};
-    const VkComputePipelineCreateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
-        .flags = out->may_split ? VK_PIPELINE_CREATE_DISPATCH_BASE_BIT : 0,
-        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                  .pNext = is_chosen ? &size : NULL,
-                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
-                  .module = shader,
-                  .pName = name.data,
-                  .pSpecializationInfo = &file->constants},
-        .layout = file->out->layouts[layout].pipeline,
-        .basePipelineIndex = -1};
-    result = self->CreateComputePipelines(self->handle, self->cache, 1, &info, NULL,
-                                          &out->pipeline);
-    self->DestroyShaderModule(self->handle, shader, NULL);
-  }
+  VkResult result = self->CreateShaderModule(self->handle, &source, NULL, &out->shader);
+  if (result != VK_SUCCESS) return vulkan_fail(self, result, "compiling a kernel", error);
+  out->executable = file->out;
   out->layout = &file->out->layouts[layout];
-  self->is_cache_old = 1;
-  return result == VK_SUCCESS ? EDGERT_OK
-                              : vulkan_fail(self, result, "compiling a kernel", error);
+  out->subgroup = is_chosen ? subgroup : 0;
+  return EDGERT_OK;
 }
 
 /* --- executables ------------------------------------------------------------------------------ */
@@ -228,13 +208,14 @@ static edgert_status kernels_open(kernels_file *file, const uint8_t *data, size_
   return file->data.broken ? kernels_damaged(error) : EDGERT_OK;
 }
 
-/* The kernels' names, which outlive the file. */
+/* The kernels' names, each with a zero behind it, which outlive the file. */
 static edgert_status kernels_copy_names(kernels_file *file, edgert_error *error) {
   size_t size = 0;
   for (uint32_t i = 0; i < file->pipelines.count; ++i)
     size += edgert_table_text(&file->data, edgert_vector_table(&file->data, file->pipelines, i),
                               PIPELINE_NAME)
-                .size;
+                .size +
+            1;
   void *memory;
   edgert_status status = edgert_allocate_array(&file->out->executable.object.allocator, size, 1,
                                                &memory, error);
@@ -244,8 +225,9 @@ static edgert_status kernels_copy_names(kernels_file *file, edgert_error *error)
     edgert_text name = edgert_table_text(
         &file->data, edgert_vector_table(&file->data, file->pipelines, i), PIPELINE_NAME);
     if (name.size) memcpy(at, name.data, name.size);
+    at[name.size] = 0;
     file->out->kernels[i].name = (edgert_text){at, name.size};
-    if (name.size) at += name.size;
+    at += name.size + 1;
   }
   return EDGERT_OK;
 }
@@ -269,9 +251,28 @@ static edgert_status kernels_read(kernels_file *file, edgert_error *error) {
                                  &out->layouts[i], error);
   if (status == EDGERT_OK) status = kernels_copy_names(file, error);
   for (uint32_t i = 0; i < out->kernel_count && status == EDGERT_OK; ++i)
-    status = kernels_make_pipeline(file, edgert_vector_table(&file->data, file->pipelines, i),
-                                   &out->kernels[i], error);
+    status = kernels_make_shader(file, edgert_vector_table(&file->data, file->pipelines, i),
+                                 &out->kernels[i], error);
+  for (uint32_t i = 0; i < out->kernel_count && status == EDGERT_OK; ++i)
+    vulkan_pipelines_begin(file->device, &out->kernels[i]);
   return status;
+}
+
+/* What kernels are specialised with, one after the other, and where they lie. */
+static edgert_status kernels_copy_constants(vulkan_executable *out, const uint32_t *constants,
+                                            size_t count, edgert_error *error) {
+  void *memory;
+  edgert_status status =
+      edgert_allocate_array(&out->executable.object.allocator, count,
+                            sizeof *constants + sizeof(VkSpecializationMapEntry), &memory, error);
+  if (status != EDGERT_OK || !count) return status;
+  uint32_t *values = memory;
+  VkSpecializationMapEntry *entries = (VkSpecializationMapEntry *)(void *)(values + count);
+  memcpy(values, constants, count * sizeof *values);
+  out->constants = (VkSpecializationInfo){(uint32_t)count, entries, count * sizeof *values, values};
+  for (uint32_t i = 0; i < count; ++i)
+    entries[i] = (VkSpecializationMapEntry){i, 4 * i, sizeof *values};
+  return EDGERT_OK;
 }
 
 edgert_status vulkan_load(edgert_device *device, edgert_text format, const uint8_t *data,
@@ -283,29 +284,20 @@ edgert_status vulkan_load(edgert_device *device, edgert_text format, const uint8
     return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "Vulkan does not run '%.*s'",
                        EDGERT_TEXT(format));
   kernels_file file = {.device = (vulkan_device *)device};
-  void *made, *entries = NULL;
+  void *made;
   edgert_status status = kernels_open(&file, data, size, error);
   if (status == EDGERT_OK)
-    status = edgert_allocate_array(allocator, constant_count, sizeof(VkSpecializationMapEntry),
-                                   &entries, error);
+    status = edgert_object_create(allocator, &edgert_executable_kind, sizeof(vulkan_executable),
+                                  &made, error);
   if (status != EDGERT_OK) return status;
-  VkSpecializationMapEntry *entry = entries;
-  for (uint32_t i = 0; i < constant_count; ++i)
-    entry[i] = (VkSpecializationMapEntry){i, 4 * i, sizeof *constants};
-  file.constants = (VkSpecializationInfo){(uint32_t)constant_count, entry,
-                                          constant_count * sizeof *constants, constants};
-  status = edgert_object_create(allocator, &edgert_executable_kind, sizeof(vulkan_executable),
-                                &made, error);
-  if (status == EDGERT_OK) {
-    file.out = made;
-    file.out->executable.device = edgert_retain(device);
-    status = kernels_read(&file, error);
-    if (status == EDGERT_OK)
-      *out = &file.out->executable;
-    else
-      edgert_release(made);
-  }
-  edgert_deallocate(allocator, entries);
+  file.out = made;
+  file.out->executable.device = edgert_retain(device);
+  status = kernels_copy_constants(file.out, constants, constant_count, error);
+  if (status == EDGERT_OK) status = kernels_read(&file, error);
+  if (status == EDGERT_OK)
+    *out = &file.out->executable;
+  else
+    edgert_release(made);
   return status;
 }
 
@@ -329,7 +321,8 @@ edgert_status vulkan_check(edgert_executable *executable, uint32_t kernel, size_
     return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "there is no kernel %u", (unsigned)kernel);
   const vulkan_layout *layout = self->kernels[kernel].layout;
   if (constant_count == layout->constant_count && binding_count >= layout->binding_count)
-    return EDGERT_OK;
+    return vulkan_pipelines_await((vulkan_device *)executable->device, &self->kernels[kernel],
+                                  error);
   return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT,
                      "a kernel takes %u constants and %u bindings, and was given %u and %u",
                      (unsigned)layout->constant_count, (unsigned)layout->binding_count,

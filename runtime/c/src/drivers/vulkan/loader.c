@@ -192,6 +192,7 @@ edgert_status vulkan_facts_read(const vulkan_instance *instance, VkPhysicalDevic
   instance->GetPhysicalDeviceQueueFamilyProperties(device, &count, families);
   while (out->family < count && !(families[out->family].queueFlags & VK_QUEUE_COMPUTE_BIT))
     ++out->family;
+  if (out->family < count) out->timestamp_bits = families[out->family].timestampValidBits;
   if (out->family == count)
     return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "%s computes nothing",
                        out->properties.deviceName);

@@ -181,6 +181,7 @@ void vulkan_record_give(vulkan_device *self, vulkan_record *record) {
 
 void vulkan_record_destroy(vulkan_device *self, vulkan_record *record) {
   const edgert_allocator *allocator = &self->device.object.allocator;
+  vulkan_timing_drop(self, record);
   if (record->pool) self->DestroyCommandPool(self->handle, record->pool, NULL);
   if (record->descriptors) self->DestroyDescriptorPool(self->handle, record->descriptors, NULL);
   edgert_deallocate(allocator, record->slots);

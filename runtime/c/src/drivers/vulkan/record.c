@@ -352,15 +352,19 @@ static edgert_status record_dispatch(recorder *self, const edgert_command *comma
 static edgert_status record_all(recorder *self, edgert_error *error) {
   edgert_status status = record_reserve_bytes(self, error);
   if (status == EDGERT_OK) status = record_reserve_sets(self, error);
+  if (status == EDGERT_OK)
+    status = vulkan_timing_prepare(self->device, self->record, self->commands, error);
   if (status == EDGERT_OK) status = vulkan_record_begin(self->device, self->record, error);
   for (size_t i = 0; i < self->commands->count && status == EDGERT_OK; ++i) {
     const edgert_command *command = &self->commands->commands[i];
+    vulkan_timing_stamp(self->device, self->record, command);
     if (command->kind == EDGERT_COMMAND_BARRIER)
       vulkan_record_barrier(self->device, self->record);
     else if (command->kind == EDGERT_COMMAND_DISPATCH)
       status = record_dispatch(self, command, error);
     else
       status = record_transfer(self, command, error);
+    vulkan_timing_stamp(self->device, self->record, command);
   }
   if (status == EDGERT_OK && self->byte_count)
     status = vulkan_chunk_flush(self->device, self->record->bytes, 0, self->byte_count, error);
@@ -455,7 +459,9 @@ edgert_status vulkan_execute(edgert_device *device, edgert_commands *commands,
   recorder.record->point = *out_point;
   record_touch(&recorder, *out_point);
   vulkan_cache_save(self);
-  return EDGERT_OK;
+  if (!recorder.record->stamps) return EDGERT_OK;
+  status = vulkan_wait(self, *out_point, UINT64_MAX, watch, error);
+  return status == EDGERT_OK ? vulkan_timing_read(self, recorder.record, commands, error) : status;
 }
 
 void vulkan_forget(edgert_device *device, edgert_commands *commands) {

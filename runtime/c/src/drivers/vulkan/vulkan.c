@@ -9,6 +9,7 @@
 
 static void vulkan_destroy(edgert_device *device) {
   vulkan_device *self = (vulkan_device *)device;
+  vulkan_pipelines_close(self);
   if (self->handle) {
     vulkan_wait_all(self);
     while (self->records) {
@@ -24,6 +25,8 @@ static void vulkan_destroy(edgert_device *device) {
     self->DestroyDevice(self->handle, NULL);
   }
   vulkan_instance_close(&self->instance);
+  edgert_condition_destroy(&self->made);
+  edgert_mutex_destroy(&self->making);
   edgert_mutex_destroy(&self->lock);
 }
 
@@ -58,6 +61,9 @@ static edgert_status vulkan_open(vulkan_device *self, const edgert_device_option
   VkPhysicalDevice physical = self->instance.devices[self->number];
   status = vulkan_facts_read(&self->instance, physical, &self->facts, error);
   self->device.name = self->facts.properties.deviceName;
+  if (status == EDGERT_OK && options->timed && !self->facts.timestamp_bits)
+    status = EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "%s has no clock for its kernels",
+                         self->device.name);
   if (status == EDGERT_OK)
     status = vulkan_facts_open(&self->instance, physical, &self->facts, &handle, error);
   if (status == EDGERT_OK) status = vulkan_find_all(self, handle, error);
@@ -77,6 +83,8 @@ static edgert_status vulkan_create(const edgert_device_options *options, edgert_
   vulkan_device *self = made;
   edgert_device_begin(&self->device, &edgert_vulkan_driver, options);
   edgert_mutex_create(&self->lock);
+  edgert_mutex_create(&self->making);
+  edgert_condition_create(&self->made);
   status = vulkan_open(self, options, error);
   if (status == EDGERT_OK)
     *out = &self->device;
@@ -149,6 +157,7 @@ const edgert_driver edgert_vulkan_driver = {
     .execute = vulkan_execute,
     .forget = vulkan_forget,
     .wait = vulkan_wait_for_point,
+    .is_timed = 1,
 };
 
 #endif

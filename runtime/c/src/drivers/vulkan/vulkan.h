@@ -4,9 +4,11 @@
  *     queue.c     points: submissions, and waiting for them
  *     memory.c    large blocks in pieces, and what the host sees of them
  *     spirv.c     what a kernel asks of a device
- *     kernels.c   executables to pipelines
+ *     kernels.c   executables to kernels
+ *     pipelines.c these compiled, on several threads
  *     cache.c     the file where these are kept
  *     record.c    commands translated once for the buffers they are run with, and replayed
+ *     timing.c    what kernels take
  *     vulkan.c    the driver
  */
 #ifndef EDGERT_VULKAN_H
@@ -62,6 +64,7 @@ typedef struct vulkan_facts {
   VkPhysicalDeviceSubgroupSizeControlProperties subgroup_sizes;
   uint64_t largest_allocation;
   uint32_t family; /* of the queue */
+  uint32_t timestamp_bits; /* of its clock; 0: it has none */
 } vulkan_facts;
 
 /* What a device is; EDGERT_UNSUPPORTED where it is too old or computes nothing. */
@@ -76,6 +79,7 @@ edgert_status vulkan_facts_open(const vulkan_instance *instance, VkPhysicalDevic
 
 #define VULKAN_FENCES 32
 #define VULKAN_KEPT_CHUNKS 128
+#define VULKAN_MAKERS 8 /* threads that compile kernels, at most */
 
 typedef struct vulkan_fence {
   VkFence handle;
@@ -136,6 +140,8 @@ struct vulkan_record {
   size_t slot_count, slot_capacity;
   vulkan_chunk *bytes; /* what updates and fills copy from */
   uint64_t point;      /* of the last submission */
+  VkQueryPool stamps;  /* two for each command, where the app is told; else 0 */
+  uint32_t stamp_count, stamped; /* in all, and recorded so far */
 };
 
 struct vulkan_device {
@@ -165,6 +171,13 @@ struct vulkan_device {
   uint64_t kept_bytes, kept_limit;
 
   vulkan_record *records; /* that are not in use */
+
+  edgert_mutex making; /* for what compiles kernels */
+  edgert_condition made;
+  edgert_thread makers[VULKAN_MAKERS];
+  uint32_t maker_count, idle_makers, waiting_count;
+  struct vulkan_kernel *waiting; /* the oldest first */
+  int is_closing;
 
   VkPipelineCache cache;
   char *cache_file;
@@ -237,20 +250,32 @@ typedef struct vulkan_layout {
   uint8_t *bindings;
 } vulkan_layout;
 
-typedef struct vulkan_kernel {
-  VkPipeline pipeline;
+enum { VULKAN_KERNEL_NEW, VULKAN_KERNEL_WAITS, VULKAN_KERNEL_IN_WORK, VULKAN_KERNEL_DONE };
+
+typedef struct vulkan_executable vulkan_executable;
+typedef struct vulkan_kernel vulkan_kernel;
+struct vulkan_kernel {
+  const vulkan_executable *executable;
+  VkPipeline pipeline; /* once a dispatch was recorded */
   const vulkan_layout *layout;
   edgert_text name;
   int may_split; /* its workgroups may be run in several dispatches */
-} vulkan_kernel;
+  VkShaderModule shader;
+  uint32_t subgroup; /* the size that it asks for, or 0 */
+  /* How far it is compiled, and what came of it; under the device's lock for that. */
+  int state;
+  VkResult result;
+  vulkan_kernel *next;
+};
 
-typedef struct vulkan_executable {
+struct vulkan_executable {
   edgert_executable executable;
+  VkSpecializationInfo constants; /* its arrays in one piece of memory */
   vulkan_kernel *kernels;
   vulkan_layout *layouts;
   uint32_t kernel_count, layout_count;
   char *names;
-} vulkan_executable;
+};
 
 #define VULKAN_FORMAT "vulkan-spirv-fb"
 
@@ -262,6 +287,15 @@ edgert_status vulkan_find(edgert_executable *executable, edgert_text name, uint3
                           edgert_error *error);
 edgert_status vulkan_check(edgert_executable *executable, uint32_t kernel, size_t constant_count,
                            size_t binding_count, edgert_error *error);
+
+/* --- pipelines.c ------------------------------------------------------------------------------ */
+
+/* Compile it some time; now, and say what came of it; and never, or not any longer. */
+void vulkan_pipelines_begin(vulkan_device *self, vulkan_kernel *kernel);
+edgert_status vulkan_pipelines_await(vulkan_device *self, vulkan_kernel *kernel,
+                                     edgert_error *error);
+void vulkan_pipelines_drop(vulkan_device *self, vulkan_kernel *kernel);
+void vulkan_pipelines_close(vulkan_device *self);
 
 /* --- cache.c ---------------------------------------------------------------------------------- */
 
@@ -278,5 +312,16 @@ edgert_status vulkan_execute(edgert_device *device, edgert_commands *commands,
                              const edgert_range *slots, size_t slot_count,
                              const edgert_watch *watch, uint64_t *out_point, edgert_error *error);
 void vulkan_forget(edgert_device *device, edgert_commands *commands);
+
+/* --- timing.c --------------------------------------------------------------------------------- */
+
+/* Room for a translation's stamps where the app is told what takes how long; a stamp before and one
+ * behind each command; and what they say, once it has run. */
+edgert_status vulkan_timing_prepare(vulkan_device *self, vulkan_record *record,
+                                    const edgert_commands *commands, edgert_error *error);
+void vulkan_timing_drop(vulkan_device *self, vulkan_record *record);
+void vulkan_timing_stamp(vulkan_device *self, vulkan_record *record, const edgert_command *command);
+edgert_status vulkan_timing_read(vulkan_device *self, const vulkan_record *record,
+                                 const edgert_commands *commands, edgert_error *error);
 
 #endif
