@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from edgec.runtime import Device, GoldenResult, Tolerance, check_golden, mark_checked
+from edgec.runtime import Device, GoldenResult, Tolerance, check_golden, load, mark_checked
 from edgec.runtime.device import device_choices
 from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, ModuleMismatch, WrongAnswer
 from edgec.runtime.fitness import driver_uri
@@ -36,11 +36,13 @@ class Outcome:
         text: what the module says of it, at most 64 bytes: `checked on …` or `unchecked: …`.
         proof: a key of everything the check depended on; empty when nothing was proved.
         error: the largest root mean square of an output's differences, as a part of its spread.
+        note: why it ran on another runtime than the one that the device stands for, or empty.
     """
 
     text: str
     proof: str = ""
     error: float = 0.0
+    note: str = ""
 
 
 def unchecked(reason: str) -> Outcome:
@@ -83,7 +85,10 @@ def check_module(
         proof = _proof(golden, target, tolerance)
         if known.get("proof") == proof:
             return Outcome(
-                text=str(known["check"]), proof=proof, error=float(known.get("error", 0.0))
+                text=str(known["check"]),
+                proof=proof,
+                error=float(known.get("error", 0.0)),
+                note=str(known.get("check_note", "")),
             )
         request = {
             "module": str(module),
@@ -117,7 +122,7 @@ def check_module(
         )
     else:
         text = _fit("checked on ", reply["device"], f": max abs err {reply['max_abs']:.1e}")
-        outcome = Outcome(text=text, proof=proof, error=float(reply["error"]))
+        outcome = Outcome(text=text, proof=proof, error=float(reply["error"]), note=reply["note"])
     mark_checked(module, outcome.text)
     return outcome
 
@@ -153,20 +158,22 @@ def run_check(arguments: Mapping[str, Any]) -> Any:
     if not own and (reason := _no_stand_in(name, Path(arguments["module"]))):
         return {"unchecked": reason}
     try:
-        result = check_golden(
-            Path(arguments["module"]),
-            Golden.load(Path(arguments["golden"])),
-            None if tolerance is None else Tolerance(**tolerance),
-            device=arguments["device"],
-            weights=arguments["weights"],
-        )
+        with load(
+            arguments["module"], device=arguments["device"], weights=arguments["weights"]
+        ) as loaded:
+            result = check_golden(
+                loaded,
+                Golden.load(Path(arguments["golden"])),
+                None if tolerance is None else Tolerance(**tolerance),
+            )
+            note = loaded.note
     except ModuleMismatch as error:
         # Not the name of a file that lives as long as the compile.
         return {"unchecked": error.what.replace(arguments["module"], "the module")}
-    return _reply(name, result)
+    return _reply(name, result, note.replace(arguments["module"], "the check"))
 
 
-def _reply(device: str, result: GoldenResult) -> dict[str, Any]:
+def _reply(device: str, result: GoldenResult, note: str = "") -> dict[str, Any]:
     """What compared how, as JSON."""
     problem = ""
     if not result.ok and result.worst is not None:
@@ -180,6 +187,7 @@ def _reply(device: str, result: GoldenResult) -> dict[str, Any]:
         "max_abs": result.max_abs,
         "error": max((o.error for call in result.calls for o in call.outputs), default=0.0),
         "problem": problem,
+        "note": note,
     }
 
 
