@@ -80,6 +80,8 @@ class FakePool:
     width: int = 1
     names: list[str] = field(default_factory=list)
     rounds: int = 0
+    stands_alone: bool = False
+    alone: int = 0
 
     def run(self, works: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Any]:
         return [getattr(self, f"_{name}")(*arguments) for name, arguments in works]
@@ -109,6 +111,15 @@ class FakePool:
 
     def _tile_time(self, key: str, tile: Tile | None, left: float) -> float | None:
         return self.tile(key, tile)
+
+    def _alone_times(
+        self, keys: Sequence[str], cuts: dict[str, Any], left: float
+    ) -> KernelTimes | None:
+        if not self.stands_alone:
+            return KernelTimes(own={}, call=0.0)
+        times = self.kernel(Settings(cuts=cuts))
+        self.alone += 1
+        return None if times is None else KernelTimes(own=times, call=sum(times.values()))
 
     def _kernel_times(self, settings: Settings, calls: int, left: float) -> KernelTimes | None:
         self.rounds += 1

@@ -222,3 +222,32 @@ def test_news_say_how_far_it_is(subject: Subject, output: Path) -> None:
 
 def test_this_machine_has_vectors_to_cut_for() -> None:
     assert vector_unit(find("cpu")) is not None
+
+
+def test_kernels_that_can_stand_alone_are_timed_so_and_the_program_decides(
+    subject: Subject, output: Path
+) -> None:
+    good = []
+
+    def kernel(settings: Settings) -> dict[str, float]:
+        cut = settings.cuts.get(KEY)
+        if cut is not None and cut not in good:
+            good.append(cut)
+        return {KEY: 1.0 if cut is None else 0.5 if good.index(cut) == 1 else 2.0}
+
+    pool = FakePool(verdict=lambda *_: SLOWER, kernel=kernel, stands_alone=True)
+    done = tune(subject, pool, output, budget=60)
+    assert pool.rounds == 1  # where the time goes is looked up in the program
+    assert pool.alone == 1 + len(good) + 2
+    assert "the best cuts of all kernels" in pool.names
+    assert done.profile.winner == Settings()
+
+
+def test_where_no_cut_is_faster_it_says_how_near_they_came(subject: Subject, output: Path) -> None:
+    def kernel(settings: Settings) -> dict[str, float]:
+        return {KEY: 1.25 if settings.cuts else 1.0}
+
+    done = tune(subject, FakePool(verdict=lambda *_: SLOWER, kernel=kernel), output, budget=60)
+    (remark,) = done.remarks
+    assert "none of them was 3% faster than the model's choice" in remark
+    assert "the nearest took 1.25 of its time" in remark

@@ -1,10 +1,12 @@
 """Settings to a module and its time on the device: what every worker does, wherever it is."""
 
+import hashlib
 import shutil
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -28,10 +30,11 @@ from edgec.toolchain.compiling import (
     compile_with_report,
     run_passes,
 )
-from edgec.toolchain.kernels.cpu.source import KernelKey
+from edgec.toolchain.kernels.cpu.source import Cut, KernelKey
 from edgec.toolchain.kernels.gpu.tiles import Tile, parse_key
 from edgec.toolchain.program import Program
 from edgec.toolchain.settings import Settings
+from edgec.toolchain.tuning.kernels_alone import can_stand_alone, program_of
 from edgec.toolchain.tuning.measure import (
     Measured,
     compare_modules,
@@ -44,6 +47,7 @@ from edgec.toolchain.tuning.profile import Outcome, Trial
 __all__ = ["Evaluator", "OutOfTime", "Subject"]
 
 _TILE_CALLS = 30
+_ALONE_CALLS = 20
 _LOAD_TIMEOUT = 60.0
 # One mark for all, so that equal code makes equal files.
 _MARK = "unchecked: a candidate"
@@ -226,6 +230,63 @@ class Evaluator:
             )
         return _by_kernel(found)
 
+    def alone_times(
+        self, keys: Sequence[str], cuts: Mapping[str, Cut], left: float
+    ) -> KernelTimes | None:
+        """Seconds of each kernel in a small program that has nothing else.
+
+        Args:
+            keys: the kernels, as `KernelKey` spells them.
+            cuts: how they are cut, where that is not the model's choice.
+            left: seconds until the budget ends.
+
+        Returns:
+            The times, of those kernels that the small program has; None if the time ran out.
+
+        Raises:
+            EdgecError: the module cannot be made, or does not run.
+        """
+        found = [key for text in keys if (key := KernelKey.parse(text)) is not None]
+        if not found or not all(map(can_stand_alone, found)):
+            return KernelTimes(own={}, call=0.0)
+        name = hashlib.sha256(" ".join(keys).encode()).hexdigest()[:16]
+        source = self._folder / f"{name}.mlir"
+        with self._lock:
+            if not source.exists():
+                source.write_text(program_of(found))
+        path = self._folder / f"{name}-{threading.get_ident()}.vmfb"
+        options = CompileOptions(cuts=dict(cuts))
+        if not self._compiled(source, path, options, time.monotonic() + left):
+            return None
+        with self._device:
+            return _by_kernel(profile(path, device=self._subject.uri, calls=_ALONE_CALLS))
+
+    def _compiled(self, source: Path, path: Path, options: CompileOptions, end: float) -> bool:
+        """Compile a program of a few kernels; whether there was the time."""
+        left = end - time.monotonic()
+        if left <= 0 or self._stopped:
+            return False
+        try:
+            compile_with_report(
+                source,
+                self._subject.target,
+                replace(
+                    options,
+                    output=path,
+                    check=False,
+                    cache=False,
+                    timeout=left,
+                    progress=lambda _: self._watch(end),
+                ),
+            )
+        except OutOfTime:
+            return False
+        except CompileError:
+            if time.monotonic() >= end:
+                return False
+            raise
+        return True
+
     def tiled(self) -> dict[str, int]:
         """How many of the program's kernels have a tile to choose, by key."""
         return dict(self._passes.tiled)
@@ -252,27 +313,9 @@ class Evaluator:
         source.write_text(found.program)
         with self._lock:
             path = self._folder / f"{key}-{threading.get_ident()}.vmfb"
-        try:
-            if left <= 0 or self._stopped:
-                raise OutOfTime
-            compile_with_report(
-                source,
-                self._subject.target,
-                CompileOptions(
-                    output=path,
-                    tiles={} if tile is None else {key: tile},
-                    check=False,
-                    cache=False,
-                    timeout=left,
-                    progress=lambda _: self._watch(end),
-                ),
-            )
-        except OutOfTime:
+        options = CompileOptions(tiles={} if tile is None else {key: tile})
+        if not self._compiled(source, path, options, end):
             return None
-        except CompileError:
-            if time.monotonic() >= end:
-                return None
-            raise
         with self._device:
             times = profile(path, device=self._subject.uri, calls=_TILE_CALLS)
         return sum(each.minimum * each.count for each in times.dispatches) / times.calls

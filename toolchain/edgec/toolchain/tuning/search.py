@@ -7,7 +7,8 @@ faster and right.
 
 Tiles are tried for all kernels at once: a round gives each kernel another cut in one module, whose
 dispatches are timed apart; the cuts that won are then one candidate like any other, and if that
-one loses, those of the longest kernels are tried one by one.
+one loses, those of the longest kernels are tried one by one. Rounds are timed in a small program
+that has each of the kernels once, where one can be written; a candidate always in the program.
 
 Kernels of a GPU share code between sizes, so that their times cannot be told apart in a program.
 There each product and convolution is timed alone, the longest first by the model of cost.
@@ -22,7 +23,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from edgec.runtime.errors import DeviceMissing, EdgecError, UsageError
 from edgec.toolchain.compiling import versions
@@ -34,7 +34,7 @@ from edgec.toolchain.tuning.cuts import split_cuts
 from edgec.toolchain.tuning.evaluate import Subject
 from edgec.toolchain.tuning.measure import Measured
 from edgec.toolchain.tuning.outlook import KernelTimes, Outlook, outlook
-from edgec.toolchain.tuning.pools import Pool
+from edgec.toolchain.tuning.pools import Pool, Work
 from edgec.toolchain.tuning.profile import Outcome, Profile, Trial, program_key
 from edgec.toolchain.tuning.tiles import expected, tiles_for
 
@@ -133,6 +133,8 @@ class _Search:
     _profile: Profile
     _outlook: Outlook | None = None
     _looked_at = ""
+    _alone: tuple[str, ...] = ()
+    _compiling = 0.0
 
     def __init__(
         self,
@@ -186,7 +188,7 @@ class _Search:
         unit = vector_unit(self._subject.target)
         if unit is None:
             return None
-        times = self._times({})
+        times = self._whole_times({})
         if times is None:
             return None
         self._outlook = outlook(times, unit)
@@ -205,7 +207,9 @@ class _Search:
     def _start(self, name: str, key: str, resume: Profile | None) -> None:
         """Build and measure the default, or the winner of the run before."""
         self._say("compiling the program as it is")
+        begin = time.monotonic()
         (device,) = self._pool.run([("prepare", ())])
+        self._compiling = time.monotonic() - begin
         self._say("measuring the program as it is")
         best = resume.winner if resume is not None else Settings()
         stale = resume is not None and bool(resume.stale(versions()))
@@ -283,10 +287,12 @@ class _Search:
             found = self._look()
         if found is None:
             return False
+        if not self._note_model(found):
+            return False
         complete, took, timed = True, 0.0, 0
         while rounds := self._rounds(found.cuts):
             # What won so far is measured as a whole, even where there is no time for all rounds.
-            if self._room <= 2 * took:
+            if self._room <= 2 * took + (self._compiling if self._alone else 0.0):
                 self._remark_rounds(found, timed, took)
                 complete = False
                 break
@@ -296,7 +302,45 @@ class _Search:
                 return False
             timed += len(rounds)
             took = time.monotonic() - start
+        if complete:
+            self._remark_best(found)
         return self._merge(list(found.cuts)) and complete
+
+    def _remark_best(self, found: Outlook) -> None:
+        """Note how near other cuts came, where none was clearly faster than the model's choice."""
+        if not found.cuts or any(self._best_text(key) for key in found.cuts):
+            return
+        times = [self._profile.cut_times.get(key, {}) for key in found.cuts]
+        nearest = min(
+            (seconds / known[""] for known in times for cut, seconds in known.items() if cut),
+            default=1.0,
+        )
+        self._remarks.append(
+            f"{found.text()}; none of them was {1 - _CUT_FASTER:.0%} faster than the model's "
+            f"choice, the nearest took {nearest:.2f} of its time"
+        )
+
+    def _note_model(self, found: Outlook) -> bool:
+        """Time the kernels as the model of cost cuts them; whether there was the time.
+
+        They are timed in a small program of their own, where one can be written, since that
+        compiles in a second or two; else in the program itself.
+        """
+        keys = tuple(found.cuts)
+        if not keys:
+            return True
+        if self._room <= 0:
+            return False
+        alone: KernelTimes | None
+        (alone,) = self._pool.run([("alone_times", (keys, {}, self._room))])
+        if alone is None:
+            return False
+        self._alone = keys if set(keys) <= set(alone.own) else ()
+        times = alone if self._alone else found.times
+        base = self._profile.winner.cuts
+        for key, seconds in times.own.items():
+            self._note_cut(key, "" if self._alone or key not in base else _text(base[key]), seconds)
+        return True
 
     def _remark_rounds(self, found: Outlook, timed: int, took: float) -> None:
         """Note how far the rounds came, and what all of them would take."""
@@ -380,10 +424,9 @@ class _Search:
     def _time_rounds(self, rounds: list[dict[str, Cut]]) -> bool:
         """Time the kernels of each round; whether there was the time."""
         base = self._profile.winner
-        works: list[tuple[str, tuple[Any, ...]]] = []
+        works: list[Work] = []
         for cuts in rounds:
-            settings = replace(base, cuts={**base.cuts, **cuts})
-            works.append(("kernel_times", (settings, self._profiled_calls, self._room)))
+            works.append(self._timing({**base.cuts, **cuts}))
         many = "s" if len(rounds[0]) > 1 else ""
         self._say(f"other cuts of {len(rounds[0])} kernel{many}")
         try:
@@ -407,8 +450,16 @@ class _Search:
         least, most = _PROFILED_CALLS
         return max(least, min(most, int(_PROFILED_SECONDS / max(self._profile.before, 1e-6))))
 
-    def _times(self, cuts: dict[str, Cut]) -> KernelTimes | None:
-        """Time the kernels as the best so far has them; None without the time."""
+    def _timing(self, cuts: dict[str, Cut]) -> Work:
+        """The work of timing kernels that are cut so: alone, or in the program itself."""
+        if self._alone:
+            chosen = {key: cuts[key] for key in self._alone if key in cuts}
+            return "alone_times", (self._alone, chosen, self._room)
+        settings = replace(self._profile.winner, cuts=cuts)
+        return "kernel_times", (settings, self._profiled_calls, self._room)
+
+    def _whole_times(self, cuts: dict[str, Cut]) -> KernelTimes | None:
+        """Time the kernels in the program, as the best so far has them; None without the time."""
         if self._room <= 0:
             return None
         base = self._profile.winner
@@ -417,10 +468,21 @@ class _Search:
         times: KernelTimes | None
         (times,) = self._pool.run([("kernel_times", (settings, self._profiled_calls, self._room))])
         self._looked_at = settings.key
-        for key, seconds in (times.own if times is not None else {}).items():
-            cut = settings.cuts.get(key)
-            self._note_cut(key, _text(cut) if cut is not None else "", seconds)
         return times
+
+    def _times(self, cuts: dict[str, Cut]) -> bool:
+        """Time the kernels once more, and note it; whether there was the time."""
+        if self._room <= 0:
+            return False
+        base = self._profile.winner
+        chosen = {**base.cuts, **cuts}
+        self._say("timing each kernel")
+        times: KernelTimes | None
+        (times,) = self._pool.run([self._timing(chosen)])
+        for key, seconds in (times.own if times is not None else {}).items():
+            cut = chosen.get(key)
+            self._note_cut(key, _text(cut) if cut is not None else "", seconds)
+        return times is not None
 
     def _note_cut(self, key: str, cut: str, seconds: float) -> None:
         known = self._profile.cut_times
@@ -447,7 +509,7 @@ class _Search:
         winners = self._winners(keys)
         if winners:
             # A second look at both: the fastest of a few runs may have been luck.
-            if self._times(winners) is None or self._times({}) is None:
+            if not self._times(winners) or not self._times({}):
                 return False
             winners = self._winners(keys)
         known = {trial.settings.key for trial in self._profile.trials}
