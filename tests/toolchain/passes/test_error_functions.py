@@ -121,3 +121,12 @@ def test_a_clamp_before_the_polynomials_goes_with_them():
     assert "chlo.erf" in after
     assert "stablehlo.clamp" not in after
     assert "stablehlo.maximum" not in after
+
+
+@pytest.mark.parametrize(("bound", "stays"), [(1.0, False), (1.5, False), (0.9, True)])
+def test_a_clamp_behind_it_goes_too_where_the_function_keeps_its_bounds(bound, stays):
+    """As PyTorch's GELU is lowered; without this no kernel takes it along."""
+    after, count = rewritten(lambda x: jax.lax.clamp(-bound, quotient(x), bound))
+    assert count == 1
+    assert "chlo.erf" in after
+    assert ("stablehlo.clamp" in after) == stays

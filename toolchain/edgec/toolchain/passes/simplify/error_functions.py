@@ -160,7 +160,22 @@ def _recognise(
     for root in _ROOTS:
         if agrees(steps, functools.partial(gelu, root=root)):
             return functools.partial(_write_gelu, root)
-    return _write_erf if agrees(steps, erf) else None
+    return _write_erf if agrees(_unclamped(steps), erf) else None
+
+
+def _unclamped(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Steps without a clamp at their end that keeps what lies between -1 and 1.
+
+    A clamp moves two numbers no further apart. So what is near a function that stays inside of its
+    bounds is as near behind it, wherever its own corners are.
+    """
+    *before, last = steps
+    if last.name != "clamp" or not before:
+        return steps
+    low, value, high = last.operands
+    ends = value.source is Source.STEP and value.number == len(before) - 1
+    bounded = low.source is high.source is Source.SCALAR and low.number <= -1 and high.number >= 1
+    return tuple(before) if ends and bounded else steps
 
 
 def _steps(operations: Sequence[Any], source: Any) -> tuple[Step, ...]:
