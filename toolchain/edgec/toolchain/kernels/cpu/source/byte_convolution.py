@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.byte_result import ByteResult
-from edgec.toolchain.kernels.cpu.source.convolution import Convolution, Tiling
+from edgec.toolchain.kernels.cpu.source.convolution import Convolution, Tiling, window_place
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
 from edgec.toolchain.kernels.cpu.source.first_pixel import first_pixel
 from edgec.toolchain.kernels.cpu.source.nest import summed_loops
@@ -126,11 +126,7 @@ class _Body:
     def tile(self) -> Iterator[str]:
         conv, cut, w = self.conv, self.cut, self.w
         result = conv.result
-        across = w.index(cut.tiles[1])
-        yield f"%ty = arith.divui %tile, {across} : index"
-        yield f"%tx = arith.remui %tile, {across} : index"
-        yield from w.start("%y0", "%ty", cut.rows, result.height - cut.rows)
-        yield from w.start("%x0", "%tx", cut.columns, result.width - cut.columns)
+        yield from cut.first(w, result)
         # the first input value: ((z * height + y * stride) * width + x * stride) * channels
         yield from first_pixel(w, "%wz", (conv.height, conv.width), conv.stride)
         yield f"%input = arith.muli %i5, {w.index(conv.channels)} : index"
@@ -152,20 +148,8 @@ class _Body:
         yield from summed_loops(w, loops, begin, self.sums, self.addresses, self.multiply)
 
     def addresses(self) -> Iterator[str]:
-        """`%in` and `%wt`: where input and weights of this place in the window begin."""
-        conv, cut, w = self.conv, self.cut, self.w
-        rows, columns = conv.window
-        kh = "%kh" if rows > 1 else w.index(0)
-        kw = "%kw" if columns > 1 else w.index(0)
-        yield f"%j0 = arith.muli {kh}, {w.index(conv.dilation[0] * conv.width)} : index"
-        yield f"%j1 = arith.muli {kw}, {w.index(conv.dilation[1])} : index"
-        yield "%j2 = arith.addi %j0, %j1 : index"
-        yield f"%j3 = arith.muli %j2, {w.index(conv.channels)} : index"
-        yield "%in = arith.addi %j3, %input : index"
-        yield f"%l0 = arith.muli {kh}, {w.index(columns)} : index"
-        yield f"%l1 = arith.addi %l0, {kw} : index"
-        yield f"%l2 = arith.muli %l1, {w.index(conv.channels * cut.panel)} : index"
-        yield "%wt = arith.addi %l2, %weights : index"
+        channels = self.conv.channels
+        return window_place(self.w, self.conv.steps, channels, channels * self.cut.panel)
 
     def multiply(self, sums: list[str]) -> Iterator[str]:
         """One step: every pixel's four bytes at `%k` times the panel's weights at `%k`."""

@@ -120,6 +120,14 @@ class Tiling:
             for i in range(self.panels)
         )
 
+    def first(self, w: Writer, result: Result) -> Iterator[str]:
+        """`%y0` and `%x0`: the first pixel of the result that tile `%tile` makes."""
+        across = w.index(self.tiles[1])
+        yield f"%ty = arith.divui %tile, {across} : index"
+        yield f"%tx = arith.remui %tile, {across} : index"
+        yield from w.start("%y0", "%ty", self.rows, result.height - self.rows)
+        yield from w.start("%x0", "%tx", self.columns, result.width - self.columns)
+
 
 def tiling(conv: Convolution, unit: VectorUnit, cut: Cut | None = None) -> Tiling:
     """The cut asked for, if it fits; else the one that costs the fewest cycles by a simple model.
@@ -234,6 +242,35 @@ def convolution_kernel(name: str, conv: Convolution, cut: Tiling, unit: VectorUn
     return writer.text(_Body(conv=conv, cut=cut, unit=unit, w=writer).lines())
 
 
+def window_place(w: Writer, conv: Convolution, pixel: int, tap: int) -> Iterator[str]:
+    """`%in` and `%wt`: where input and weights of a place `%kd`, `%kh`, `%kw` in the window begin.
+
+    Args:
+        w: the kernel's writer.
+        conv: the convolution, whose tile begins at `%input` and whose panel at `%weights`.
+        pixel: elements of a pixel of the input.
+        tap: elements of a panel's weights for one place of the window.
+    """
+    rows, columns = conv.window
+    kd = "%kd" if conv.frames.window > 1 else w.index(0)
+    kh = "%kh" if rows > 1 else w.index(0)
+    kw = "%kw" if columns > 1 else w.index(0)
+    frame = conv.frames.dilation * conv.height * conv.width
+    yield f"%jd = arith.muli {kd}, {w.index(frame)} : index"
+    yield f"%jh = arith.muli {kh}, {w.index(conv.dilation[0] * conv.width)} : index"
+    yield "%j0 = arith.addi %jd, %jh : index"
+    yield f"%j1 = arith.muli {kw}, {w.index(conv.dilation[1])} : index"
+    yield "%j2 = arith.addi %j0, %j1 : index"
+    yield f"%j3 = arith.muli %j2, {w.index(pixel)} : index"
+    yield "%in = arith.addi %j3, %input : index"
+    yield f"%ld = arith.muli {kd}, {w.index(rows * columns)} : index"
+    yield f"%lh = arith.muli {kh}, {w.index(columns)} : index"
+    yield "%l0 = arith.addi %ld, %lh : index"
+    yield f"%l1 = arith.addi %l0, {kw} : index"
+    yield f"%l2 = arith.muli %l1, {w.index(tap)} : index"
+    yield "%wt = arith.addi %l2, %weights : index"
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Body:
     conv: Convolution
@@ -284,11 +321,7 @@ class _Body:
     def tile(self) -> Iterator[str]:
         conv, cut, w = self.conv, self.cut, self.w
         result = conv.result
-        across = w.index(cut.tiles[1])
-        yield f"%ty = arith.divui %tile, {across} : index"
-        yield f"%tx = arith.remui %tile, {across} : index"
-        yield from w.start("%y0", "%ty", cut.rows, result.height - cut.rows)
-        yield from w.start("%x0", "%tx", cut.columns, result.width - cut.columns)
+        yield from cut.first(w, result)
         # the first input value: ((frame * height + y * stride) * width + x * stride) * channels
         yield from conv.frames.first(w)
         yield from first_pixel(w, "%frame", (conv.height, conv.width), conv.stride)
@@ -307,26 +340,8 @@ class _Body:
         yield from summed_loops(w, loops, begin, self.vector, self.addresses, self.multiply)
 
     def addresses(self) -> Iterator[str]:
-        """`%in` and `%wt`: where input and weights of this place in the window begin."""
-        conv, cut, w = self.conv, self.cut, self.w
-        rows, columns = conv.window
-        kd = "%kd" if conv.frames.window > 1 else w.index(0)
-        kh = "%kh" if rows > 1 else w.index(0)
-        kw = "%kw" if columns > 1 else w.index(0)
-        frame = conv.frames.dilation * conv.height * conv.width
-        yield f"%jd = arith.muli {kd}, {w.index(frame)} : index"
-        yield f"%jh = arith.muli {kh}, {w.index(conv.dilation[0] * conv.width)} : index"
-        yield "%j0 = arith.addi %jd, %jh : index"
-        yield f"%j1 = arith.muli {kw}, {w.index(conv.dilation[1])} : index"
-        yield "%j2 = arith.addi %j0, %j1 : index"
-        yield f"%j3 = arith.muli %j2, {w.index(conv.channels)} : index"
-        yield "%in = arith.addi %j3, %input : index"
-        yield f"%ld = arith.muli {kd}, {w.index(rows * columns)} : index"
-        yield f"%lh = arith.muli {kh}, {w.index(columns)} : index"
-        yield "%l0 = arith.addi %ld, %lh : index"
-        yield f"%l1 = arith.addi %l0, {kw} : index"
-        yield f"%l2 = arith.muli %l1, {w.index(conv.inputs * cut.panel)} : index"
-        yield "%wt = arith.addi %l2, %weights : index"
+        conv = self.conv
+        return window_place(self.w, conv, conv.channels, conv.inputs * self.cut.panel)
 
     def multiply(self, sums: list[str]) -> Iterator[str]:
         """One step: every pixel's value at `%k` times the panel's weights at `%k`."""
