@@ -83,6 +83,30 @@ def test_functions_of_f64_are_refused_on_32_bit_arm_alone(name: str, tmp_path: P
     toolchain.compile(program, "cpu:armv7", options)
 
 
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+def test_halves_of_16_bits_are_refused_where_no_engine_takes_their_code(
+    kind: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "halves.mlir"
+    program.write_text(
+        f"""
+func.func public @main(%a: tensor<8x{kind}>, %b: tensor<8x{kind}>) -> tensor<4x{kind}> {{
+  %0 = stablehlo.multiply %a, %b : tensor<8x{kind}>
+  %1 = stablehlo.slice %0 [0:4] : (tensor<8x{kind}>) -> tensor<4x{kind}>
+  return %1 : tensor<4x{kind}>
+}}
+"""
+    )
+    options = toolchain.CompileOptions(output=tmp_path / "halves.vmfb")
+    if kind == "bf16":
+        toolchain.compile(program, "wasm", options)
+        return
+    with pytest.raises(CompileError, match="multiply of f16 has no code for wasm") as caught:
+        toolchain.compile(program, "wasm", options)
+    assert caught.value.where == f"{program}:3"
+    assert "f32" in (caught.value.hint or "")
+
+
 def test_the_place_is_the_innermost_that_is_the_users_own() -> None:
     with ir.Context() as context:
         module = parse_stablehlo(

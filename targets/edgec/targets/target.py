@@ -180,6 +180,7 @@ class Limits:
     Attributes:
         f64: whether 64-bit floats exist on the device at all.
         i64: whether it computes in 64-bit integers; where not, the compiler emulates them.
+        f16: whether what the compiler makes of 16-bit floats runs at all.
         stack: bytes of stack that one kernel may use (CPU only).
         buffers: memory that one kernel may be given, in pieces; 0 where that is no limit.
         invocations: of one workgroup, likewise.
@@ -188,6 +189,7 @@ class Limits:
 
     f64: bool = True
     i64: bool = True
+    f16: bool = True
     stack: int = 0
     buffers: int = 0
     invocations: int = 0

@@ -22,6 +22,7 @@ __all__ = [
     "TEXT",
     "refuse_calls",
     "refuse_doubles",
+    "refuse_half_types",
     "refuse_halves",
     "refuse_missing_types",
     "refuse_operations",
@@ -81,6 +82,17 @@ _DOUBLES = frozenset(
 
 # What the compiler itself writes out.
 _ANSWERED = frozenset({"ProductOfElementaryHouseholderReflectors", "Qr"})
+
+
+_MOVES_HALVES = frozenset(
+    f"stablehlo.{name}"
+    for name in (
+        *("bitcast_convert", "broadcast_in_dim", "concatenate", "constant", "dynamic_slice"),
+        *("dynamic_update_slice", "gather", "pad", "reshape", "reverse", "select", "slice"),
+        *("transpose", "optimization_barrier"),
+    )
+)
+"""Operations on halves that only move them."""
 
 
 def refuse_operations(module: Any) -> None:
@@ -143,6 +155,48 @@ def refuse_doubles(module: Any, target: Target) -> None:
                 where=source_line(op),
                 hint="compute it in 32-bit floats",
             )
+
+
+def refuse_half_types(module: Any, target: Target) -> None:
+    """Raise for the first operation that computes with f16, where its code does not run.
+
+    Copies of halves are only bytes, and bf16 is converted by shifts.
+
+    Args:
+        module: an `ir.Module`.
+        target: what it is compiled for.
+
+    Raises:
+        CompileError: naming the operation, its place and what to do.
+    """
+    from iree.compiler import ir
+
+    if target.limits.f16:
+        return
+    for op in inside(module.operation):
+        values = [*op.operands, *op.results]
+        kinds = [v.type.element_type for v in values if isinstance(v.type, ir.RankedTensorType)]
+        computes = op.name.startswith(("stablehlo.", "chlo.")) and op.name not in _MOVES_HALVES
+        if (
+            computes
+            and not _is_of_constants(op)
+            and any(isinstance(kind, ir.F16Type) for kind in kinds)
+        ):
+            raise CompileError(
+                f"{op.name} of f16 has no code for {target.name} that browsers and node take",
+                where=source_line(op),
+                hint="export the model in f32 (model.float()), or in bf16",
+            )
+
+
+def _is_of_constants(op: Any) -> bool:
+    """Whether the compiler computes it itself, where it runs."""
+    from iree.compiler import ir
+
+    return bool(op.operands) and all(
+        not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.constant"
+        for value in op.operands
+    )
 
 
 def refuse_halves(info: ProgramInfo, target: Target) -> None:

@@ -18,7 +18,12 @@ from edgec.runtime.kernel_share import KernelShare
 from edgec.targets import Target
 from edgec.toolchain.describe import describe
 from edgec.toolchain.diagnostics import explain_unreadable, messages, shorten
-from edgec.toolchain.early_refusals import refuse_calls, refuse_doubles, refuse_operations
+from edgec.toolchain.early_refusals import (
+    refuse_calls,
+    refuse_doubles,
+    refuse_half_types,
+    refuse_operations,
+)
 from edgec.toolchain.kernels.spec import Kernel
 from edgec.toolchain.match.validation import Validation, validating
 from edgec.toolchain.passes import Pass, Situation, passes_for
@@ -146,6 +151,7 @@ def prepare_file(
     if situation.is_stablehlo:
         refuse_calls(module)
         refuse_doubles(module, target)
+        refuse_half_types(module, target)
     with module.context, write_atomically(output) as stream:
         timed("write", lambda: module.operation.write_bytecode(stream))
     return Prepared(
