@@ -45,6 +45,7 @@ from edgec.toolchain.passes.simplify.fold_constants import FoldConstants
 from edgec.toolchain.passes.simplify.fold_scales import FoldScales
 from edgec.toolchain.passes.simplify.half_precision import HalfPrecision
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
+from edgec.toolchain.passes.simplify.late_joins import LateJoins
 from edgec.toolchain.passes.simplify.pointwise_products import PointwiseProducts
 from edgec.toolchain.passes.simplify.resample_sums import ResampleSums
 from edgec.toolchain.passes.simplify.roll_loops import RollLoops
@@ -138,6 +139,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     PlainDepthwise,
     PointwiseProducts,
     SeparateReductions,
+    LateJoins,
     Annotate,
     Locate,
 )

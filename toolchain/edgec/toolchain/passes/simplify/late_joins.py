@@ -1,0 +1,58 @@
+"""Concatenations that begin with weights, joined when they are needed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from edgec.targets import Backend
+from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.passes.purpose import Purpose
+from edgec.toolchain.passes.situation import Situation
+
+__all__ = ["LateJoins"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateJoins:
+    """Weights at the beginning of a concatenation are copied in the call, not into a template.
+
+    The compiler writes the parts of a concatenation one after the other into new memory. Parts that
+    are known before the first call it writes then, and each call begins with a copy of all that
+    memory: a piece of work of its own on a GPU, before all others, which wait for its end by way of
+    the host. Behind a barrier the weights are a part as others are, copied among the kernels.
+
+    Measured on an H200: a ViT-B/16 in f16 (a class token before its patches) left the GPU idle for
+    0.42 of 1.04 ms with 94 kernels; a ConvNeXt-T, which joins nothing, for 0.12 of 0.60 with 87.
+    """
+
+    name = "late-joins"
+    purpose = Purpose.SPEED
+
+    @classmethod
+    def plan(cls, situation: Situation) -> "LateJoins | None":
+        """For StableHLO with concatenations at -O2 and above, but not on the CPU."""
+        if situation.target.backend is Backend.CPU or situation.level < 2:
+            return None
+        needed = situation.is_stablehlo and "stablehlo.concatenate" in situation.operations
+        return cls() if needed else None
+
+    def run(self, module: Any) -> int:
+        """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many begin with weights."""
+        from iree.compiler import ir
+
+        from edgec.toolchain.ir import write as graph
+        from edgec.toolchain.ir.weights import Weights
+
+        with module.context, ir.Location.name(f"edgec.{self.name}"):
+            weights = Weights(module)
+            found = [op for op in inside(module.operation) if op.name == "stablehlo.concatenate"]
+            count = 0
+            for op in found:
+                first, *others = op.operands
+                if not weights.holds(first) or all(map(weights.holds, others)):
+                    continue
+                if first.owner.operation.name == "stablehlo.optimization_barrier":
+                    continue
+                with ir.InsertionPoint(op), op.location:
+                    op.operands[0] = graph.unary("optimization_barrier", first)
+                count += 1
+            return count
