@@ -2,11 +2,12 @@
 
 Each file of tests runs in a process of its own, two at a time (`test_processes`): frameworks and
 GPU drivers do not all live in one process (TensorFlow and IREE's Vulkan driver crash each other, in
-either order), and a crash costs one file, not the run. A file with tests marked `tensorflow` runs
-twice: once for those, once for the others. What each printed stays in build/tests.
+either order), and a crash costs one file, not the run. A file with some tests marked `tensorflow`
+runs twice: once for those, once for the others. What each printed stays in build/tests.
 """
 
 import argparse
+import ast
 import os
 import subprocess
 import sys
@@ -119,10 +120,22 @@ def _runs(paths: list[str]) -> list[Run]:
     files = [f for place in places for f in ([place] if place.is_file() else _files(place))]
     runs = []
     for file in files:
-        runs.append(Run(file=file, selection=f"not {TENSORFLOW}"))
-        if f"mark.{TENSORFLOW}" in file.read_text(encoding="utf-8"):
+        text = file.read_text(encoding="utf-8")
+        if not _is_marked(ast.parse(text)):
+            runs.append(Run(file=file, selection=f"not {TENSORFLOW}"))
+        if f"mark.{TENSORFLOW}" in text:
             runs.append(Run(file=file, selection=TENSORFLOW))
     return runs
+
+
+def _is_marked(tree: ast.Module) -> bool:
+    """Whether a whole file is marked `tensorflow`."""
+    return any(
+        isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == "pytestmark"
+        and f"mark.{TENSORFLOW}" in ast.unparse(node.value)
+        for node in tree.body
+    )
 
 
 def _files(folder: Path) -> list[Path]:
