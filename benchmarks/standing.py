@@ -92,6 +92,11 @@ PAGES = (
         measures=(*_COMPILER, "benchmarks/operators"),
     ),
     Page(
+        name="drivers.md",
+        command="python -m benchmarks.operators.drivers",
+        measures=(*_COMPILER, *_RUNTIME),
+    ),
+    Page(
         name="zoo.md",
         command="make zoo",
         measures=("exporters", *_COMPILER, *_RUNTIME, "benchmarks/zoo"),

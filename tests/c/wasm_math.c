@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ONE(X) X(exp2) X(log) X(log2) X(log10) X(tanh)
-#define TWO(X) X(pow) X(remainder)
+#define ONE(X) X(exp2) X(log) X(log2) X(log10) X(tanh) X(log1p) X(expm1) X(cbrt)
+#define TWO(X) X(pow) X(remainder) X(atan2)
 #define ONE_F(X) X(expf) X(logf) X(tanhf) X(sinf) X(exp2f)
-#define TWO_F(X) X(powf) X(atan2f)
+#define TWO_F(X) X(powf) X(atan2f) X(fmodf)
 
 static double number(const char *text) {
   uint64_t bits = strtoull(text, NULL, 16);

@@ -26,6 +26,12 @@ float sinf(float x) { return (float)sin((double)x); }
 float tanf(float x) { return (float)tan((double)x); }
 float tanhf(float x) { return (float)tanh((double)x); }
 
+/* Exact in f64, too, which compilers know: without `volatile` this would call itself. */
+float fmodf(float x, float y) {
+  volatile double wide = x;
+  return (float)fmod(wide, (double)y);
+}
+
 /* log(1 + f) = f - (f^2/2 - s (f^2/2 + r)), where s = f / (2 + f), z = s^2 and
  * r = 2 z/3 + 2 z^2/5 + ...: nothing large is taken from anything large. */
 double log(double x) {
@@ -38,6 +44,21 @@ double log(double x) {
   for (int n = 23; n >= 3; n -= 2) r = (r + 2.0 / n) * z;
   double high = exponent * 0x1.62e42fee00000p-1, low = exponent * 0x1.a39ef35793c76p-33;
   return high - ((half - (s * (half + r) + low)) - f);
+}
+
+/* What 1 + x loses of x is had back. */
+double log1p(double x) {
+  double sum = 1 + x;
+  if (x == 0 || !(sum < INFINITY)) return x;
+  return log(sum) + (sum > 0 ? (x - (sum - 1)) / sum : 0);
+}
+
+/* What exp(x) - 1 loses, the logarithm of exp(x) loses, too. */
+double expm1(double x) {
+  double power = exp(x);
+  if (power == 1 || x != x) return x;
+  if (!(fabs(x) < 40)) return power - 1;
+  return (power - 1) * x / log(power);
 }
 
 /* 2 to the power of high + low, where low is small beside one. */
@@ -158,6 +179,25 @@ double pow(double x, double y) {
     result = math_exp2(product.high, product.low);
   }
   return signbit(x) && is_odd ? -result : result;
+}
+
+double atan2(double y, double x) {
+  double up = fabs(y), over = fabs(x), angle = 0;
+  if (x != x || y != y) return x + y;
+  if (up == over)
+    angle = up > 0 ? 0x1.921fb54442d18p-1 : 0;
+  else
+    angle = atan(up / over);
+  if (signbit(x)) angle = 0x1.921fb54442d18p+1 - (angle - 0x1.1a62633145c07p-53);
+  return copysign(angle, y);
+}
+
+/* A power that is nearly right, and a step of Newton's. */
+double cbrt(double x) {
+  double size = fabs(x);
+  if (!(size > 0) || !(size < INFINITY)) return x;
+  double root = pow(size, 1.0 / 3);
+  return copysign(root - (root - size / (root * root)) / 3, x);
 }
 
 #endif

@@ -116,7 +116,8 @@ static edgert_status io_parameters_fill(const edgert_session *session, const edg
                                         edgert_buffer *buffer, const io_parameters_span *span,
                                         edgert_error *error) {
   if (weight->pattern_size) return io_parameters_splat(weight, buffer, span, error);
-  if (!weight->data) return io_parameters_ask(session, weight, buffer, span, error);
+  if (EDGERT_WITH_READERS && !weight->data)
+    return io_parameters_ask(session, weight, buffer, span, error);
   return edgert_buffer_write(buffer, span->buffer_offset, weight->data + span->weight_offset,
                              span->length, error);
 }

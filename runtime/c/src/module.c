@@ -326,8 +326,9 @@ static edgert_status module_read(edgert_module *self, const uint8_t *data, size_
   if (self->accept && !self->accept(self->accept_user, data, size))
     return EDGERT_FAIL(error, EDGERT_DAMAGED, "the app does not accept the module's bytes");
   const uint8_t *tables;
-  edgert_status status =
-      module_check(data, size, self->check != 0, &self->checksums, self->check ? error : NULL);
+  edgert_status status = EDGERT_OK;
+  if (self->check || EDGERT_WITH_PROVE)
+    status = module_check(data, size, self->check != 0, &self->checksums, self->check ? error : NULL);
   if (self->check && status != EDGERT_OK) return status;
   status = module_keep(self, data + start + 4, length, &tables, error);
   if (status != EDGERT_OK) return status;

@@ -6,10 +6,6 @@
 
 #include "session.h"
 
-#ifndef EDGERT_WITH_PROVE
-#define EDGERT_WITH_PROVE 1
-#endif
-
 #if EDGERT_WITH_PROVE
 
 #include "format.h"

@@ -165,6 +165,15 @@ static const char *reflection_part_end(const char *at) {
   return at;
 }
 
+/* Where a word begins in a text; NULL: nowhere. The C library's `strstr` is several times as large in
+ * WebAssembly. */
+static const char *reflection_find(const char *at, const char *word) {
+  size_t size = strlen(word);
+  for (; *at; ++at)
+    if (strncmp(at, word, size) == 0) return at;
+  return NULL;
+}
+
 /* `2x?xf32>` into a shape and a type. */
 static void reflection_read_type(const char *at, const char *end, edgert_argument *out) {
   while (at < end) {
@@ -201,7 +210,7 @@ static void reflection_from_declaration(const char *text, int outputs, size_t in
     const char *part = at + 1;
     for (part = reflection_part_end(part); *part == ','; part = reflection_part_end(part + 1)) {
     }
-    at = strstr(part, "->");
+    at = reflection_find(part, "->");
     if (!at) return;
     at += 2;
     while (*at == ' ') ++at;
@@ -216,7 +225,7 @@ static void reflection_from_declaration(const char *text, int outputs, size_t in
   const char *end = reflection_part_end(at);
   /* The last type of the part: the encoding's, which knows unsigned elements, if there is one. */
   const char *tensor = NULL;
-  for (const char *found = at; (found = strstr(found, "tensor<")) && found < end; ++found)
+  for (const char *found = at; (found = reflection_find(found, "tensor<")) && found < end; ++found)
     tensor = found + strlen("tensor<");
   if (!tensor || tensor >= end) return;
   const char *close = reflection_part_end(tensor);

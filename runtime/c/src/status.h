@@ -8,6 +8,15 @@
 #define EDGERT_MESSAGES 1
 #endif
 
+/* Whether modules can prove themselves; in pages JavaScript sees to it. */
+#ifndef EDGERT_WITH_PROVE
+#if defined(__wasm__)
+#define EDGERT_WITH_PROVE 0
+#else
+#define EDGERT_WITH_PROVE 1
+#endif
+#endif
+
 /* Any of the strings in a module: bytes that are not terminated. */
 typedef struct edgert_text {
   const char *data;

@@ -51,14 +51,14 @@ static edgert_status weights_add(edgert_weights *self, edgert_text name, int has
 /* An entry for bytes of the file. */
 static edgert_weight weights_at(const edgert_weights *self, uint64_t place, uint64_t size) {
   edgert_weight entry = {.place = place, .size = size};
-  if (!self->reader.read) entry.data = (const uint8_t *)self->bytes.data + place;
+  if (!edgert_weights_are_read(self)) entry.data = (const uint8_t *)self->bytes.data + place;
   return entry;
 }
 
 /* See to it that the first bytes of the file can be looked at. */
 static edgert_status weights_need(edgert_weights *self, uint64_t size, edgert_error *error) {
   if (size > self->bytes.size) return weights_damaged(error, "it is cut short");
-  if (!self->reader.read) return EDGERT_OK;
+  if (!edgert_weights_are_read(self)) return EDGERT_OK;
   const edgert_allocator *allocator = &self->object.allocator;
   void *head;
   edgert_status status = edgert_allocate(allocator, (size_t)size, EDGERT_ALIGNMENT, &head, error);
@@ -268,7 +268,7 @@ static edgert_status weights_take(const edgert_reader *reader, const void *data,
   }
   self->reader = *reader;
   self->bytes = (edgert_text){data, (size_t)reader->size};
-  if (reader->size <= SIZE_MAX) return weights_read(self, out_weights, error);
+  if (!EDGERT_WITH_READERS || reader->size <= SIZE_MAX) return weights_read(self, out_weights, error);
   edgert_release(self);
   return EDGERT_FAIL(error, EDGERT_LIMIT, "the weights are larger than this machine can address");
 }

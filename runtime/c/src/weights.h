@@ -5,6 +5,15 @@
 #include "object.h"
 #include "platform.h"
 
+/* Files whose bytes an app gives by callbacks; pages have none. */
+#if !defined(EDGERT_WITH_READERS)
+#if defined(__wasm__)
+#define EDGERT_WITH_READERS 0
+#else
+#define EDGERT_WITH_READERS 1
+#endif
+#endif
+
 /* One parameter: bytes in the file, or (with a `pattern_size`) a pattern that repeats. */
 typedef struct edgert_weight {
   char *name;
@@ -25,6 +34,11 @@ struct edgert_weights {
   edgert_weight *entries; /* sorted by name */
   size_t count, capacity;
 };
+
+/* Whether its bytes are asked of a reader. */
+static inline int edgert_weights_are_read(const edgert_weights *self) {
+  return EDGERT_WITH_READERS && self->reader.read;
+}
 
 /* Bytes of a weight that is no pattern, all inside of it. */
 edgert_status edgert_weights_copy(const edgert_weights *self, const edgert_weight *weight,

@@ -53,7 +53,7 @@ _FLAGS = (
     # The driver takes -Oz for -Os; clang itself does what it is told.
     *("-target", "wasm32-wasi", "-mexec-model=reactor", "-std=c11", "-Oz", "-Xclang", "-Oz"),
     *("-flto", "-g0"),
-    *("-D_POSIX_C_SOURCE=200809L", "-DEDGERT_WITH_NULL=0"),
+    *("-D_POSIX_C_SOURCE=200809L", "-DEDGERT_WITH_NULL=0", "-DEDGERT_WITH_FILES=0"),
     *("-Wl,--export-table", "-Wl,--growable-table", "-Wl,--export=__stack_pointer"),
     *("-Wl,--gc-sections", f"-Wl,-z,stack-size={STACK}", "-s"),
     *(f"-Wl,--export={name}" for name in (*EXPORTS, *LIBRARY)),

@@ -76,8 +76,9 @@ static edgert_status cpu_create(const edgert_device_options *options, edgert_dev
                       options->cache_bytes ? options->cache_bytes : CPU_DEFAULT_CACHE);
   edgert_mutex_create(&self->lock);
   edgert_cpu_read_features(&self->features);
-  self->device.identity =
-      edgert_bytes_hash((const uint8_t *)&self->features, sizeof self->features);
+  if (EDGERT_WITH_PROVE)
+    self->device.identity =
+        edgert_bytes_hash((const uint8_t *)&self->features, sizeof self->features);
   void *libraries;
   status = edgert_allocate_array(&options->allocator, options->library_count,
                                  sizeof *self->libraries, &libraries, error);
