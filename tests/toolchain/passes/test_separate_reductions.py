@@ -1,5 +1,7 @@
 """A reduction used along other axes gets a kernel of its own, and is right on Vulkan."""
 
+import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -7,8 +9,10 @@ import pytest
 
 from edgec import runtime, toolchain
 from edgec.toolchain.passes.legalise.separate_reductions import SeparateReductions
+from edgec.toolchain.process import compiler_path
 from tests.toolchain.passes.before_after import rewrite
 
+FENCED = r"iree_tensor_ext.compute_barrier.start (%\w+) : (tensor<[^>]*>) -> tensor<[^>]*>"
 SUM = """
 func.func @main(%x: tensor<6x10x{last}xf32>) -> tensor<{result}xf32> {{
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -62,11 +66,16 @@ def test_only_other_axes_are_fenced_after_what_is_computed_with_the_sum(
 ) -> None:
     count, after = rewrite(SeparateReductions(), text)
     assert count == expected
-    lines = [line.split(" = ")[1].split(" ")[0] for line in after.splitlines() if " = st" in line]
+    kinds = (" = stablehlo.", " = iree_tensor_ext.")
+    lines = [
+        line.split(" = ")[1].split(" ")[0]
+        for line in after.splitlines()
+        if any(kind in line for kind in kinds)
+    ]
     if expected:
-        assert lines[lines.index("stablehlo.optimization_barrier") - 1] == "stablehlo.tanh"
+        assert lines[lines.index("iree_tensor_ext.compute_barrier.start") - 1] == "stablehlo.tanh"
     else:
-        assert "stablehlo.optimization_barrier" not in lines
+        assert "iree_tensor_ext.compute_barrier.start" not in lines
 
 
 def test_a_sum_of_sums_does_not_run_in_the_kernel_of_the_first() -> None:
@@ -83,6 +92,27 @@ def test_a_sum_of_sums_does_not_run_in_the_kernel_of_the_first() -> None:
     }""",
     )
     assert count == 1
+
+
+def test_a_fence_leaves_a_call_in_one_piece() -> None:
+    """StableHLO's barrier does not: the host would wait for what is before it."""
+    _, after = rewrite(SeparateReductions(), quotient(1, "6x5", "0, 2"))
+    pieces = {}
+    for name, text in (
+        ("own", after),
+        ("stablehlo", re.sub(FENCED, r"stablehlo.optimization_barrier \1 : \2", after)),
+    ):
+        command = [compiler_path(), "-", "--iree-input-type=stablehlo", "--compile-to=stream"]
+        found = subprocess.run(
+            [*command, "--iree-hal-target-device=vulkan"],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        ).stdout
+        pieces[name] = found.count("stream.cmd.execute")
+    assert pieces == {"own": 1, "stablehlo": 2}
 
 
 @pytest.mark.vulkan
