@@ -1,7 +1,7 @@
 import pytest
 
 from edgec.runtime.errors import TargetError
-from edgec.targets import Backend, ByteProducts, Target, Vectors, catalogue
+from edgec.targets import Backend, ByteProducts, Cache, Target, Vectors, catalogue
 
 WHOLE = """
 name = "cpu:test"
@@ -24,6 +24,9 @@ registers = 32
 [[cpu.byte_products]]
 signed = true
 
+[cpu.cache]
+sets = 2048
+
 [limits]
 stack = 65536
 
@@ -43,6 +46,8 @@ def test_a_target_file_gives_every_field():
     assert target.cpu.features == ("+dotprod",)
     assert target.required_features == ("dotprod",)
     assert target.cpu.vectors == (Vectors(lanes=4, registers=32),)
+    assert target.cpu.cache == Cache(line=64, sets=2048, ways=16)
+    assert target.cpu.cache.size == 2 << 20
     assert target.cpu.byte_products == (ByteProducts(signed=True),)
     assert target.limits.stack == 65536
     assert target.limits.f64
