@@ -45,11 +45,11 @@ from edgec.runtime.errors import CompileError
 from edgec.toolchain.ir.evaluate import NotEvaluated, NotNamed, between, dtype_of, evaluate
 from edgec.toolchain.ir.places import source_line
 from edgec.toolchain.ir.read import convolution_layout, numbers_of, shape_of
+from edgec.toolchain.match.expression import Array
 from edgec.toolchain.match.validation import being_compared
 
 __all__ = ["Array", "Description", "draw", "validate"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _CLOSE = {"f16": 4e-3, "bf16": 3e-2}
 """What constants rounded to a type may change; for wider ones 2e-6."""
 _MOST_ELEMENTS = 40_000_000

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from edgec.toolchain.match.description import Array
+__all__ = ["Array", "Operand", "Source", "Step", "evaluate_steps", "pieces"]
 
-__all__ = ["Operand", "Source", "Step", "evaluate_steps", "pieces"]
+Array = np.ndarray[Any, np.dtype[Any]]
+"""Numbers of any type; here, where no compiler is needed to name them."""
 
 
 class Source(Enum):
