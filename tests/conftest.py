@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from edgec.runtime import edgert_library
-from edgec.runtime.errors import DeviceMissing
+from edgec.runtime.errors import DeviceError
 from edgec.toolchain.match.validation import validating
 
 BUILT = Path(__file__).resolve().parents[1] / "build" / "tests"
@@ -22,7 +22,7 @@ BUILT = Path(__file__).resolve().parents[1] / "build" / "tests"
 def _edgert_is_built_once() -> Iterator[None]:
     """Name the library to every process; where none can be built, tests find that out."""
     with pytest.MonkeyPatch.context() as patch:
-        with pytest.MonkeyPatch.context() as here, contextlib.suppress(DeviceMissing):
+        with pytest.MonkeyPatch.context() as here, contextlib.suppress(DeviceError):
             here.setenv("EDGEC_CACHE_DIR", str(BUILT))
             library = edgert_library.find_library.__wrapped__()
             patch.setenv(edgert_library.EDGERT_VARIABLE, str(library))
