@@ -10,12 +10,15 @@ from edgec.toolchain.process import compiler_path
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 JOINED = """
-util.global private @token = dense<[[1.0, 2.0, 3.0, 4.0]]> : tensor<1x4xf32>
+util.global private @token = dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
 func.func @main(%x: tensor<3x4xf32>, %p: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  %w = util.global.load @token : tensor<1x4xf32>
   %0 = stablehlo.tanh %x : tensor<3x4xf32>
+  %3 = stablehlo.dot_general %p, %p, contracting_dims = [1] x [0]
+    : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %t = util.global.load @token : tensor<4xf32>
+  %w = stablehlo.reshape %t : (tensor<4xf32>) -> tensor<1x4xf32>
   %1 = stablehlo.concatenate FIRST, dim = 0 : (TYPES) -> tensor<4x4xf32>
-  %2 = stablehlo.dot_general %1, %p, contracting_dims = [1] x [0]
+  %2 = stablehlo.dot_general %1, %3, contracting_dims = [1] x [0]
     : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %2 : tensor<4x4xf32>
 }"""

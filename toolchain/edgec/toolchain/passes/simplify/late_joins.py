@@ -10,6 +10,10 @@ from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["LateJoins"]
 
+_BARRIER = "stablehlo.optimization_barrier"
+_MOVES = ("stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.convert")
+_ROOTS = ("util.global.load", "stablehlo.constant")
+
 
 @dataclass(frozen=True, kw_only=True)
 class LateJoins:
@@ -39,7 +43,6 @@ class LateJoins:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many begin with weights."""
         from iree.compiler import ir
 
-        from edgec.toolchain.ir import write as graph
         from edgec.toolchain.ir.weights import Weights
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
@@ -50,9 +53,34 @@ class LateJoins:
                 first, *others = op.operands
                 if not weights.holds(first) or all(map(weights.holds, others)):
                     continue
-                if first.owner.operation.name == "stablehlo.optimization_barrier":
-                    continue
-                with ir.InsertionPoint(op), op.location:
-                    op.operands[0] = graph.unary("optimization_barrier", first)
-                count += 1
+                fresh = _fresh(first, op)
+                if fresh is not None:
+                    op.operands[0] = fresh
+                    count += 1
             return count
+
+
+def _fresh(value: Any, op: Any) -> Any | None:
+    """Weights as if they came with the call, for an operation; None where they were worked out.
+
+    The barrier is the first thing in the program: the compiler ends a piece of work at one.
+    """
+    from iree.compiler import ir
+
+    owner = value.owner.operation
+    if owner.name in _MOVES:
+        inner = _fresh(owner.operands[0], op)
+        if inner is None:
+            return None
+        with ir.InsertionPoint(op):
+            moved = owner.clone()
+        moved.operation.operands[0] = inner
+        return moved.operation.results[0]
+    if owner.name not in _ROOTS:
+        return None
+    block = op.block
+    while block.owner.operation.name != "func.func":
+        block = block.owner.operation.block
+    with ir.InsertionPoint.at_block_begin(block), op.location:
+        root = owner.clone().operation.results[0]
+        return ir.Operation.create(_BARRIER, results=[root.type], operands=[root]).result
