@@ -1,5 +1,6 @@
 """PyTorch modules and functions, exported, compiled for this CPU and compared with PyTorch."""
 
+import functools
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -110,10 +111,16 @@ MODELS = {
 }
 
 
+@functools.cache
+def exported(name: str) -> Program:
+    """The program of a model; made once, whatever it runs on."""
+    model, inputs = MODELS[name]()
+    return export(model, inputs)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_gives_the_answers_of_pytorch_on_the_cpu(name: str, replay) -> None:
-    model, inputs = MODELS[name]()
-    program = export(model, inputs)
+    program = exported(name)
     assert program.info.dialect is Dialect.STABLEHLO
     assert replay(program) <= 1e-4
 
@@ -121,8 +128,7 @@ def test_a_model_gives_the_answers_of_pytorch_on_the_cpu(name: str, replay) -> N
 @pytest.mark.vulkan
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_gives_the_answers_of_pytorch_on_vulkan(name: str, replay_on_vulkan) -> None:
-    model, inputs = MODELS[name]()
-    assert replay_on_vulkan(export(model, inputs)) <= 1e-4
+    assert replay_on_vulkan(exported(name)) <= 1e-4
 
 
 @pytest.fixture
