@@ -36,6 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "web_bench"
 PAGE = ROOT / "docs" / "benchmarks_web.md"
 ORT = "1.30.0"
+_WANTED = ("ort.wasm.min.mjs", "ort.webgpu.min.mjs", "ort-wasm-simd-threaded.")
 WARM_UP = 1500.0  # milliseconds, in which engines replace their first quick code by good code
 ROUND = 300.0  # milliseconds
 ISOLATED = {
@@ -82,7 +83,7 @@ def main() -> None:
     chosen = parser.parse_args()
     site = BUILD / "site"
     write_runtime(site / "edgec-runtime")
-    _fetch_ort(site / "ort")
+    fetch_ort(site / "ort")
     shutil.copyfile(Path(__file__).with_name("bench.html"), site / "bench.html")
     rows, load = [], os.getloadavg()[0]
     with serve(site, ISOLATED) as address, Chromium() as browser:
@@ -95,8 +96,8 @@ def main() -> None:
     print(chosen.output.read_text(encoding="utf-8"))
 
 
-def _fetch_ort(folder: Path) -> None:
-    """ONNX Runtime Web's files for WebAssembly, from the npm registry."""
+def fetch_ort(folder: Path) -> None:
+    """ONNX Runtime Web's files for WebAssembly and for WebGPU, from the npm registry."""
     if (folder / ORT).exists():
         return
     place = BUILD / "npm"
@@ -106,7 +107,7 @@ def _fetch_ort(folder: Path) -> None:
     subprocess.run([*command, f"onnxruntime-web@{ORT}"], cwd=place, check=True)
     folder.mkdir(parents=True, exist_ok=True)
     for file in (place / "node_modules" / "onnxruntime-web" / "dist").iterdir():
-        if file.name.startswith(("ort.wasm.min.mjs", "ort-wasm-simd-threaded.")):
+        if file.name.startswith(_WANTED):
             shutil.copyfile(file, folder / file.name)
     (folder / ORT).touch()
 
