@@ -162,8 +162,8 @@ edgec's WebGPU beside ONNX Runtime Web {ORT}'s, in one {version.replace("/", " "
 {os.cpu_count()} cores, batch 1, f32, on the adapter `{device}`: a GPU that is a program on the
 processor, so that the page can be made anywhere. It shows that answers are right, and how the two
 stand to each other there; what a GPU takes it does not show. Written by
-`python -m benchmarks.web.gpu`, at a load of {load:.1f} by other processes: above 1, trust only large
-ratios.
+`python -m benchmarks.web.gpu`, at a load of {load:.1f} by other processes: above 1, trust only
+large ratios.
 {sentence([measured_at()])}
 
 | model | runtime | least (ms) | median (ms) | loading (ms) | first call (ms) | error |

@@ -5,7 +5,6 @@ vectors of four where all that the kernel does to it allows, else of words (atom
 writes parts of words, which its neighbours write, too).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from edgec.toolchain.webgpu.forms import bits_of, lanes_of
@@ -191,8 +190,3 @@ def _plain(type: Type) -> Type:
     if type.kind not in ("int", "float", "vector"):
         raise Unwritable(f"a kernel's buffer holds values that are a {type.kind}")
     return type
-
-
-def listed(bindings: Sequence[Binding]) -> list[Binding]:
-    """Bindings in their order."""
-    return sorted(bindings, key=lambda each: each.number)
