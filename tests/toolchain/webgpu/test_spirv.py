@@ -2,13 +2,14 @@
 
 import json
 import struct
-import tarfile
 
 import pytest
 
 from benchmarks.web.chromium import Page
 from edgec.runtime.errors import CompileError
+from edgec.toolchain.kernels.vulkan.packed_spirv import unpacked
 from edgec.toolchain.kernels.vulkan.prebuilt import ARCHIVE
+from edgec.toolchain.kernels.vulkan.prebuilt import read as archived
 from edgec.toolchain.webgpu.opcodes import Op, name_of
 from edgec.toolchain.webgpu.spirv import Unwritable, read
 from edgec.toolchain.webgpu.writer import write
@@ -37,14 +38,9 @@ def _module(*instructions: tuple[int, ...]) -> bytes:
 
 def _kernels() -> dict[str, bytes]:
     """The kernels that edgec brings along for Vulkan, but those for matrix units."""
-    with tarfile.open(ARCHIVE) as archive:
-        files = {file.name: archive.extractfile(file) for file in archive}
-        found = {name: stream.read() for name, stream in files.items() if stream is not None}
-    return {
-        name: data
-        for name, data in found.items()
-        if data[:4] == struct.pack("<I", _MAGIC) and not _uses(data, _MATRIX_UNITS)
-    }
+    _, files = archived(ARCHIVE)
+    found = {name: unpacked(data) for name, data in files.items()}
+    return {name: data for name, data in found.items() if not _uses(data, _MATRIX_UNITS)}
 
 
 def _uses(data: bytes, capability: int) -> bool:
