@@ -204,6 +204,7 @@ def _follow(graph: Any, start: Any) -> None:
         changed.add(node)
         if _tensors(node.meta.get("val")):
             node.meta["val"] = _given(node, start.meta["val"].fake_mode)
+            node.meta.pop("tensor_meta", None)  # says the size as it was
 
 
 def _forget_numbers(graph: Any) -> None:
