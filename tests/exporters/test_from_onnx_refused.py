@@ -260,3 +260,20 @@ def test_classical_machine_learning_is_refused_in_its_own_words() -> None:
     with pytest.raises(UnsupportedOp, match="FeatureVectorizer") as caught:
         export(model)
     assert "skl2onnx" in (caught.value.hint or "")
+
+
+def test_a_slope_for_each_channel_of_an_old_file(replay: Replay) -> None:
+    """Before opset 7 one slope a channel needed no shape of its own."""
+    x, slopes = normal(2, 3, 4, 5), np.array([0.1, -0.5, 2], np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("PRelu", ["x", "s"], ["y"])],
+        "old",
+        [helper.make_tensor_value_info("x", FLOAT, x.shape)],
+        [helper.make_tensor_value_info("y", FLOAT, x.shape)],
+        [numpy_helper.from_array(slopes, "s")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 6)], ir_version=4)
+    program = export(model, (x,))
+    expected = np.where(x < 0, slopes[:, None, None] * x, x)
+    np.testing.assert_array_equal(golden(program), expected)
+    assert replay(program) == 0

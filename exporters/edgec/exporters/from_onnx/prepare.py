@@ -27,6 +27,9 @@ OPSET = 17
 _CONSTANTS_ALONE = 4
 """The version of ONNX' format since which a constant need not be an input."""
 
+_PLAIN_BROADCASTS = 7
+"""The version of ONNX' operations since which shapes are broadcast as NumPy does."""
+
 _OWN_DOMAINS = ("", "ai.onnx")
 _FUSED = "export the model again without quantisation or fusion for one runtime"
 _ELSEWHERE: Mapping[str, str] = {
@@ -127,6 +130,8 @@ def _at_opset(model: Any) -> Any:
     version = max(own, default=OPSET)  # without any, nothing in the model is ONNX' own
     if version >= OPSET:
         return model
+    if version < _PLAIN_BROADCASTS:
+        _spread_slopes(model)
     try:
         return version_converter.convert_version(model, OPSET)
     except Exception as error:
@@ -134,6 +139,22 @@ def _at_opset(model: Any) -> Any:
             f"ONNX cannot bring the model from opset {version} to {OPSET}: {_first_line(error)}",
             hint=f"export it again from its framework with opset_version={OPSET}",
         ) from error
+
+
+def _spread_slopes(model: Any) -> None:
+    """Slopes of old `PRelu`s, one a channel, in a shape that broadcasts; the converter leaves them.
+
+    Those that are not constants stay.
+    """
+    ranks = {name: len(shape) for name, shape in _Facts(_inferred(model)).shapes.items()}
+    slopes = {
+        node.input[1]: ranks.get(node.input[0], 0)
+        for node in model.graph.node
+        if node.op_type == "PRelu"
+    }
+    for tensor in model.graph.initializer:
+        if len(tensor.dims) == 1:
+            tensor.dims.extend([1] * (slopes.get(tensor.name, 2) - 2))
 
 
 def _optimised(model: Any) -> Any:
