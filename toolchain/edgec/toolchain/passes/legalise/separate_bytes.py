@@ -11,6 +11,8 @@ __all__ = ["SeparateBytes"]
 
 _PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 _NARROW = ("i8", "ui8")
+_FENCE = "iree_tensor_ext.compute_barrier.start"
+"""Keeps kernels apart; for tensors of known sizes."""
 # Values that go into or out of these may meet a product elsewhere.
 _ELSEWHERE = ("func.call", "stablehlo.composite", "stablehlo.while", "stablehlo.return")
 
@@ -86,9 +88,9 @@ def _fence(conversion: Any) -> int:
     if _is_narrow(result.type) or not _reaches_product(result):
         return 0
     with ir.InsertionPoint.after(conversion):
-        fence = ir.Operation.create(
-            "stablehlo.optimization_barrier", results=[result.type], operands=[result]
-        )
+        # StableHLO's own barrier also makes the host wait for what is before it.
+        name = _FENCE if result.type.has_static_shape else "stablehlo.optimization_barrier"
+        fence = ir.Operation.create(name, results=[result.type], operands=[result])
     result.replace_all_uses_except(fence.result, fence)
     return 1
 
