@@ -71,6 +71,10 @@ void fuzz_vulkan(const uint8_t *data, size_t size) {
   self->facts.properties.limits.maxComputeWorkGroupInvocations = 256;
   self->facts.properties.limits.maxComputeSharedMemorySize = 32768;
   self->facts.subgroup.subgroupSize = 8;
+  edgert_mutex_create(&self->lock);
+  edgert_mutex_create(&self->making);
+  edgert_condition_create(&self->made);
+  self->maker_count = VULKAN_MAKERS; /* as if all were at work: who asks for a kernel compiles it */
   self->CreateDescriptorSetLayout = make_set;
   self->CreatePipelineLayout = make_layout;
   self->CreateShaderModule = make_shader;
@@ -88,5 +92,8 @@ void fuzz_vulkan(const uint8_t *data, size_t size) {
     for (kernel = 0; kernel < 4; ++kernel) (void)vulkan_check(executable, kernel, 1, 3, NULL);
   }
   edgert_release(executable ? &executable->object : NULL);
+  edgert_condition_destroy(&self->made);
+  edgert_mutex_destroy(&self->making);
+  edgert_mutex_destroy(&self->lock);
   edgert_release(&self->device.object);
 }

@@ -38,7 +38,8 @@ def test_several_kinds_go_into_folders_of_their_own(
     [
         ([], 2, "add --android, --ios, --web or --c"),
         (["--android", "--static"], 2, "--static is for --c"),
-        (["--c", "--target=vulkan"], 20, "no driver vulkan"),
+        (["--c", "--target=cuda"], 20, "no driver cuda"),
+        (["--ios", "--target=vulkan"], 20, "no driver vulkan"),
         (["--c", "--target=wasm"], 20, "no driver wasm"),
         (["--ios", "--target=cpu:x86-64"], 20, "does not run on cpu:x86-64"),
         (["--c", "--static", "--target=cpu:arm64", "--target=cpu:arm64-v8.2"], 2, "cannot both"),

@@ -43,7 +43,7 @@ void vulkan_unload(edgert_executable *executable) {
   edgert_deallocate(allocator, self->kernels);
   edgert_deallocate(allocator, self->layouts);
   edgert_deallocate(allocator, self->names);
-  edgert_deallocate(allocator, (void *)(uintptr_t)self->constants.pData);
+  edgert_deallocate(allocator, (void *)(uintptr_t)self->constants.pMapEntries);
 }
 
 /* --- layouts ---------------------------------------------------------------------------------- */
@@ -258,7 +258,7 @@ static edgert_status kernels_read(kernels_file *file, edgert_error *error) {
   return status;
 }
 
-/* What kernels are specialised with, one after the other, and where they lie. */
+/* What kernels are specialised with, one after the other, and before them where they lie. */
 static edgert_status kernels_copy_constants(vulkan_executable *out, const uint32_t *constants,
                                             size_t count, edgert_error *error) {
   void *memory;
@@ -266,8 +266,8 @@ static edgert_status kernels_copy_constants(vulkan_executable *out, const uint32
       edgert_allocate_array(&out->executable.object.allocator, count,
                             sizeof *constants + sizeof(VkSpecializationMapEntry), &memory, error);
   if (status != EDGERT_OK || !count) return status;
-  uint32_t *values = memory;
-  VkSpecializationMapEntry *entries = (VkSpecializationMapEntry *)(void *)(values + count);
+  VkSpecializationMapEntry *entries = memory; /* first: they lie at 8 bytes, whatever the count */
+  uint32_t *values = (uint32_t *)(void *)(entries + count);
   memcpy(values, constants, count * sizeof *values);
   out->constants = (VkSpecializationInfo){(uint32_t)count, entries, count * sizeof *values, values};
   for (uint32_t i = 0; i < count; ++i)
