@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from edgec import toolchain
 from edgec.exporters import export
 from edgec.runtime import Module
 from edgec.runtime.errors import CompileError
+from edgec.targets import find
 from edgec.toolchain import CompileOptions
 from tests.js.node import need_chromium, write_runtime_once
 
@@ -121,13 +123,11 @@ def test_a_module_for_webgpu_holds_its_kernels_as_text(tmp_path: Path) -> None:
     assert Module.read(path).facts.target == "webgpu"
 
 
-def test_what_webgpu_cannot_say_is_refused_with_the_users_line() -> None:
-    import jax
-
-    def main(x):
-        return jax.lax.fft(x, "RFFT", (8,)) if x.ndim == 9 else x.astype("int64") * 2**40
-
-    with jax.enable_x64(True):
-        program = export(main, (np.arange(4, dtype=np.float64),))
-    with pytest.raises(CompileError, match="64"):
-        toolchain.compile(program, "webgpu")
+def test_a_kernel_that_is_too_large_for_webgpu_is_refused_with_the_users_line() -> None:
+    program = export(lambda x, y: x * y + 1, (np.ones(50, np.float32), np.ones(50, np.float32)))
+    target = find("webgpu")
+    smaller = replace(target, limits=replace(target.limits, buffers=2))
+    with pytest.raises(CompileError, match="a kernel takes 3 buffers, and WebGPU has 2") as caught:
+        toolchain.compile(program, smaller)
+    assert "test_modules.py:" in str(caught.value.where)
+    assert "--target=wasm" in str(caught.value.hint)
