@@ -15,7 +15,7 @@ from edgec.runtime.errors import UnsupportedOp
 from edgec.toolchain import run_passes
 from edgec.toolchain.ir.evaluate import evaluate
 from edgec.toolchain.ir.functions import entry_block, find_function
-from edgec.toolchain.program import Program
+from edgec.toolchain.program import Dialect, Program
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 Replay = Callable[[Program], float]
@@ -150,3 +150,13 @@ def test_parts_written_over(replay: Replay) -> None:
 
     torch.manual_seed(0)
     assert replay(export(Of(forward), (torch.randn(5, 6), torch.randn(2, 6)))) == 0
+
+
+@pytest.mark.parametrize(("size", "step"), [(6, 4), (3, 3), (5, 1)])
+def test_windows_that_overlap_or_not(size: int, step: int, replay: Replay) -> None:
+    def windows(x: torch.Tensor) -> torch.Tensor:
+        return x.unfold(1, size, step).tanh()
+
+    program = export(windows, (torch.randn(2, 17, 3),))
+    assert program.info.dialect is Dialect.STABLEHLO
+    assert replay(program) < 1e-6

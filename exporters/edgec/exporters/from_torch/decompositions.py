@@ -58,6 +58,7 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
         aten.div.Scalar_mode: _div_mode,
         aten.rms_norm.default: _rms_norm,
         aten.sort.stable: _stable_sort,
+        aten.unfold.default: _or_else(_unfold, table.get(aten.unfold.default)),
         aten.histc.default: _histc,
         aten._grouped_mm.default: _grouped_mm,
         aten.fft_fft.default: _fft,
@@ -183,6 +184,22 @@ def _rms_norm(
     factor = torch.rsqrt((wide * wide).mean(axes, keepdim=True) + least)
     result = wide * factor
     return (result if weight is None else result * weight).to(x.dtype)
+
+
+def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
+    """Windows along an axis, each place of a window a slice by steps; no lowering is known."""
+    import torch
+
+    dim %= x.ndim
+    length = x.shape[dim]
+    if not isinstance(length, int):
+        return NotImplemented
+    count = (length - size) // step + 1
+    slices = [
+        torch.ops.aten.slice.Tensor(x, dim, place, place + (count - 1) * step + 1, step)
+        for place in range(size)
+    ]
+    return torch.stack(slices, -1)
 
 
 def _stable_sort(
