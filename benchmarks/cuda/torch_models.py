@@ -4,6 +4,7 @@ From `transformers` and `timm`; none of them was at hand when edgec's kernels we
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 __all__ = ["TORCH_MODELS", "build"]
@@ -39,6 +40,55 @@ def _distilbert() -> tuple[Any, tuple[Any, ...]]:
     return _first(model, "input_ids", "attention_mask"), (_tokens(30522, 128), mask)
 
 
+def _bert() -> tuple[Any, tuple[Any, ...]]:
+    """With a padding mask, as a tokenizer gives it."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    mask = torch.ones(1, 128, dtype=torch.long)
+    mask[:, 100:] = 0
+    model = BertModel(BertConfig(attn_implementation="sdpa"), add_pooling_layer=False)
+    return _first(model, "input_ids", "attention_mask"), (_tokens(30522, 128), mask)
+
+
+def _unet() -> tuple[Any, tuple[Any, ...]]:
+    """U-Net of 31 million weights for 21 classes, with batch norms, as it is written today."""
+    from torch import cat, nn
+
+    def double(inputs: int, outputs: int) -> Any:
+        steps = []
+        for width in (inputs, outputs):
+            steps += [nn.Conv2d(width, outputs, 3, padding=1, bias=False)]
+            steps += [nn.BatchNorm2d(outputs), nn.ReLU()]
+        return nn.Sequential(*steps)
+
+    class UNet(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            widths = (64, 128, 256, 512, 1024)
+            pairs = list(pairwise(widths))
+            self.down = nn.ModuleList(
+                [double(before, after) for before, after in [(3, widths[0]), *pairs]]
+            )
+            self.pool = nn.MaxPool2d(2)
+            self.up = nn.ModuleList(
+                [nn.ConvTranspose2d(wide, narrow, 2, stride=2) for narrow, wide in reversed(pairs)]
+            )
+            self.join = nn.ModuleList([double(wide, narrow) for narrow, wide in reversed(pairs)])
+            self.last = nn.Conv2d(widths[0], 21, 1)
+
+        def forward(self, x: Any) -> Any:
+            kept = []
+            for step in self.down:
+                x = step(self.pool(x) if kept else x)
+                kept.append(x)
+            for up, join, other in zip(self.up, self.join, kept[-2::-1], strict=True):
+                x = join(cat([other, up(x)], 1))
+            return self.last(x)
+
+    return UNet(), (_image(256),)
+
+
 def _first(model: Any, *names: str) -> Any:
     """The model with its first result alone; arguments by these names."""
     import torch
@@ -72,6 +122,8 @@ TORCH_MODELS: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "convnext-t": _timm("convnext_tiny"),
     "resnet50": _timm("resnet50"),
     "regnetx-016": _timm("regnetx_016"),
+    "bert-base": _bert,
+    "unet": _unet,
     "swin-t": _timm("swin_tiny_patch4_window7_224"),
 }
 

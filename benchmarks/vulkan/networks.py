@@ -1,0 +1,199 @@
+"""Modules of PyTorch's networks and a GPU to figures: edgert, IREE's driver, CUDA and ncnn.
+
+Run on the machine with the GPU: `python benchmarks/vulkan/networks.py FOLDER [STEMS] --json FILE`.
+The folder holds what `benchmarks/cuda/torch_modules.py` and `ncnn_networks.py` made. Needs
+`edgec-runtime` with edgert's Vulkan, `iree-base-runtime`, PyTorch, `transformers` and `timm`.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "cuda"))
+
+ROUNDS = 5
+ENGINES = {
+    "edgert": ("edgert://vulkan", "vulkan-spirv"),
+    "iree": ("vulkan://0", "vulkan-spirv"),
+    "cuda": ("cuda://0", "cuda"),
+}
+"""Each engine's device, and whose modules it runs."""
+CALLS = 20
+"""That are profiled."""
+_LONGEST = 40
+
+
+class Module:
+    """A module on a device, called with what lies there; see `seconds`.
+
+    Attributes:
+        first: seconds from the file to the first answer.
+    """
+
+    def __init__(self, path: Path, device: str, weights: Path, inputs: Sequence[np.ndarray]):
+        from edgec import runtime
+
+        start = time.perf_counter()
+        self._loaded = runtime.load(path, device=device, weights=weights)
+        self._function = self._loaded.main
+        self._inputs = [self._loaded.device.put(each) for each in inputs]
+        self.answer = np.asarray(self()[0].numpy(), np.float64)
+        self.first = time.perf_counter() - start
+
+    def __call__(self) -> Any:
+        """One call, waited for; its result stays where it is."""
+        return self._function.call_flat(self._inputs)
+
+
+class Ncnn:
+    """A network of ncnn's with weights of zeros on the GPU, its inputs and results on the host."""
+
+    def __init__(self, path: Path, kind: str, inputs: Sequence[np.ndarray]) -> None:
+        import ncnn
+
+        start = time.perf_counter()
+        net = ncnn.Net()
+        net.opt.use_vulkan_compute = True
+        for option in ("use_fp16_packed", "use_fp16_storage", "use_fp16_arithmetic"):
+            setattr(net.opt, option, kind == "f16")
+        if net.load_param(str(path)) or net.load_model(ncnn.DataReaderFromEmpty()):
+            raise RuntimeError("ncnn does not load it")
+        self._net = net
+        self._given = [
+            ncnn.Mat(each[0].astype(np.float32 if each.dtype.kind == "f" else np.int32))
+            for each in inputs
+        ]
+        self()
+        self.first = time.perf_counter() - start
+
+    def __call__(self) -> Any:
+        """One call."""
+        extractor = self._net.create_extractor()
+        for name, value in zip(self._net.input_names(), self._given, strict=True):
+            extractor.input(name, value)
+        status, result = extractor.extract(self._net.output_names()[0])
+        if status:
+            raise RuntimeError(f"ncnn ended with {status}")
+        return result
+
+
+def _dispatches(path: Path, weights: Path, inputs: Sequence[np.ndarray]) -> dict[str, Any]:
+    """Microseconds of one call's dispatches on the GPU, by edgert's time stamps."""
+    from edgec.runtime.profiling import profile
+
+    device, _ = ENGINES["edgert"]
+    found = profile(path, inputs=list(inputs), device=device, weights=weights, calls=CALLS)
+    rows = [(d.name, d.count / CALLS, d.total * 1e6 / CALLS) for d in found.dispatches]
+    return {
+        "device": found.device,
+        "count": sum(count for _, count, _ in rows),
+        "busy_us": round(sum(us for *_, us in rows), 1),
+        "longest": [[name, count, round(us, 1)] for name, count, us in rows[:_LONGEST]],
+    }
+
+
+def measure(stem: str, folder: Path, *, profiled: bool) -> dict[str, Any]:
+    """One network in one type: milliseconds, seconds to the first answer and errors by engine."""
+    import torch
+    from safetensors.numpy import save_file
+    from torch_models import build
+    from torch_run import weights_of
+    from turns import seconds
+
+    name, _, kind = stem.rpartition("-")
+    model, inputs = build(name, kind)
+    with torch.no_grad():
+        exact = model.double()(*(v.double() if v.is_floating_point() else v for v in inputs))
+        truth = exact.numpy()
+    model, inputs = build(name, kind)
+    given = [value.numpy() for value in inputs]
+    row: dict[str, Any] = {"name": stem, "first_s": {}, "error": {}, "failed": {}}
+    calls: dict[str, Callable[[], Any]] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for engine, (device, backend) in ENGINES.items():
+            path = folder / f"{stem}.{backend}.edgec.vmfb"
+            weights = Path(scratch, f"{backend}.safetensors")
+            if not path.exists():
+                continue
+            if not weights.exists():
+                lifted = folder / f"{stem}.{backend}.npz"
+                tensors = weights_of(model, lifted)
+                save_file({n: np.ascontiguousarray(v) for n, v in tensors.items()}, weights)
+            try:
+                module = Module(path, device, weights, given)
+            except Exception as error:  # noqa: BLE001 - a driver's refusal is one cell of the row
+                row["failed"][engine] = str(error)[:300]
+                continue
+            calls[engine] = module
+            row["first_s"][engine] = round(module.first, 2)
+            size = np.linalg.norm(truth)
+            off = np.linalg.norm(module.answer.reshape(truth.shape) - truth) / size
+            row["error"][engine] = float(f"{off:.2g}")
+        layers = folder / f"{name}.ncnn.param"
+        if layers.exists():
+            try:
+                calls["ncnn"] = network = Ncnn(layers, kind, given)
+                row["first_s"]["ncnn"] = round(network.first, 2)
+            except (RuntimeError, ImportError) as error:
+                row["failed"]["ncnn"] = str(error)[:300]
+        row["ms"] = {e: round(1e3 * s, 4) for e, s in seconds(calls, ROUNDS).items()}
+        path = folder / f"{stem}.vulkan-spirv.edgec.vmfb"
+        if profiled and "edgert" in calls:
+            row["dispatches"] = _dispatches(path, Path(scratch, "vulkan-spirv.safetensors"), given)
+    return row
+
+
+def _apart(stem: str, folder: Path, *, profiled: bool) -> dict[str, Any]:
+    """`measure` in a process of its own: what one network does wrong costs one row."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "row.json"
+        command = [sys.executable, __file__, str(folder), stem, "--json", str(path)]
+        command += ["--profile"] if profiled else []
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        except subprocess.TimeoutExpired:
+            return {"name": stem, "ms": {}, "failed": {"all": "took longer than 120 s"}}
+        if done.returncode or not path.exists():
+            told = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            return {"name": stem, "ms": {}, "failed": {"all": f"{done.returncode}: {told[:300]}"}}
+        row: dict[str, Any] = json.loads(path.read_text())["rows"][0]
+        return row
+
+
+def _device() -> str:
+    """The GPU and its driver, as NVIDIA's tool names them."""
+    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    name, _, driver = done.stdout.strip().partition(", ")
+    return f"{name} (driver {driver})" if driver else "GPU"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("stems", nargs="*", help="such as convnext-t-f16")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--profile", action="store_true", help="the time of each kernel, too")
+    options = parser.parse_args()
+    made = sorted({path.name.split(".")[0] for path in options.folder.glob("*.vmfb")})
+    stems = options.stems or made
+    how = measure if len(options.stems) == 1 else _apart
+    rows = []
+    for stem in stems:
+        rows.append(how(stem, options.folder, profiled=options.profile))
+        print(json.dumps({k: v for k, v in rows[-1].items() if k != "dispatches"}), flush=True)
+        if options.json:
+            found = {"device": _device(), "rows": rows}
+            options.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""What networks.py measured to docs/benchmarks_vulkan_networks.md, old beside new.
+
+`python -m benchmarks.vulkan.networks_page COMMIT=figures.json …` takes each network from the last
+file that has it; the commit is the one whose code compiled the modules. No GPU is needed.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.standing import sentence
+
+__all__ = ["DOCS", "page"]
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+_PAGE = DOCS / "benchmarks_vulkan_networks.md"
+_FIGURES = DOCS / "benchmarks_vulkan_networks.json"
+_BEFORE = {"convnext-t-f32": 12.336, "resnet50-f32": 3.642, "vit-b16-f32": 7.434}
+"""Milliseconds of IREE's driver at commit 3f63f20ea1."""
+_ENGINES = ("edgert", "iree", "cuda", "ncnn")
+_HEAD = """# Networks through Vulkan on an NVIDIA GPU, by driver
+
+Milliseconds a call, batch 1, one {device}. Networks of `transformers` and `timm` as their users export them from PyTorch, and a U-Net of 31 million weights on 256 x 256 pixels, with seeded weights. The same module runs on edgert's Vulkan driver and on IREE's; beside it the network compiled for CUDA, and ncnn with its Vulkan on weights of zeros, its inputs and results on the host. All are called and waited for in turns in one process, from Python; the median of 30 calls, the best of 5 turns. {measured}
+
+| network | edgert | IREE's driver | edgec on CUDA | ncnn | Vulkan / CUDA | before | dispatches | their time | beside them | first answer: edgert, IREE, CUDA | error |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|--:|
+"""  # noqa: E501
+_TAIL = """
+*Before* is IREE's driver at commit 3f63f20ea1, when norms were left to the compiler. *Their time* is that of all dispatches of a call on the GPU, by edgert's time stamps (`edgec bench --profile`); *beside them* is what else a call takes: what lies between dispatches, and what is not on the GPU. Errors are |difference| / |answer| of edgert against the network in f64. The numbers are in [benchmarks_vulkan_networks.json](benchmarks_vulkan_networks.json).
+
+<!-- not run: a GPU: and weights of hundreds of megabytes -->
+```console
+$ python benchmarks/cuda/torch_modules.py FOLDER --target vulkan:nvidia-ada        # here, no GPU; --type f32, --target cuda:sm_90
+$ python benchmarks/vulkan/ncnn_networks.py FOLDER                                  # here, too
+$ python benchmarks/vulkan/networks.py FOLDER --profile --json figures.json              # where the GPU is
+$ python -m benchmarks.vulkan.networks_page COMMIT=figures.json                              # this page
+```
+"""  # noqa: E501
+
+
+def page(figures: dict[str, Any]) -> str:
+    """The page of what the file of figures holds."""
+    lines = []
+    for row in figures["rows"]:
+        ms = row["ms"]
+        cells = [f"{ms[engine]:.2f}" if engine in ms else "-" for engine in _ENGINES]
+        both = {"edgert", "cuda"} <= ms.keys()
+        before = _BEFORE.get(row["name"])
+        stamps = row.get("dispatches")
+        first = [f"{row['first_s'][e]} s" for e in _ENGINES[:3] if e in row["first_s"]]
+        against = f"{ms['edgert'] / ms['cuda']:.2f}" if both else "-"
+        cells += [
+            against,
+            "" if before is None else f"{before:.2f}",
+            "" if stamps is None else str(round(stamps["count"])),
+            "" if stamps is None else f"{stamps['busy_us'] / 1000:.2f}",
+            "" if stamps is None else f"{ms['edgert'] - stamps['busy_us'] / 1000:.2f}",
+            ", ".join(first),
+            str(row["error"].get("edgert", "-")),
+        ]
+        lines.append(f"| {row['name']} | {' | '.join(cells)} |")
+    refused = [
+        f"- {row['name']} on {engine}: {reason}"
+        for row in figures["rows"]
+        for engine, reason in row["failed"].items()
+    ]
+    found = "\n".join(lines) + "\n"
+    if refused:
+        found += "\nWhat was refused:\n\n" + "\n".join(refused) + "\n"
+    head = _HEAD.format(measured=sentence(figures["commits"]), device=figures["device"])
+    return head + found + _TAIL
+
+
+def main() -> None:
+    rows: dict[str, Any] = {}
+    commits: list[str] = []
+    device = ""
+    for each in sys.argv[1:]:
+        commit, _, path = each.partition("=")
+        commits.append(commit)
+        found = json.loads(Path(path).read_text())
+        device = found["device"]
+        for row in found["rows"]:
+            rows[row["name"]] = row
+    figures = {
+        "commits": commits,
+        "device": device,
+        "rows": [rows[name] for name in sorted(rows)],
+    }
+    _FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
+    _PAGE.write_text(page(figures), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
