@@ -82,6 +82,11 @@ PAGES = (
         measures=(*_COMPILER, "runtime/c", "runtime/js", "benchmarks/web"),
     ),
     Page(
+        name="benchmarks_webgpu.md",
+        command="python -m benchmarks.web.gpu",
+        measures=(*_COMPILER, "runtime/js", "benchmarks/web"),
+    ),
+    Page(
         name="coverage.md",
         command="make coverage",
         measures=("exporters", *_COMPILER, "benchmarks/coverage"),
