@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.coverage.process import ROOT, in_child
@@ -143,6 +144,10 @@ def _write(rows: list[Row]) -> None:
     docs = ROOT / "docs"
     kept = Store(docs / "zoo.jsonl")
     for row in rows:
+        before = kept.rows.get(row.key)
+        if before is not None:  # what was not measured anew stays
+            results = {**before.results, **row.results} if "error" not in row.export else {}
+            row = replace(row, results=results, times=row.times or before.times)
         kept.put(row)
     rows = sorted(Store(kept.path).rows.values(), key=lambda row: row.key)
     drawn_one = draw(rows, docs / "zoo.png")
