@@ -80,7 +80,7 @@ def page(rows: dict[str, list[Row]], names: dict[str, str]) -> str:
         head = ["", "| | case | on IREE's | on edgert's | same bits |", "|---|---|---|---|---|"]
         lines += [*head, *sorted(others)]
     measured = {row.commit for found in rows.values() for row in found}
-    return "\n".join([*lines, "", sentence(measured)]) + "\n"
+    return "\n".join([*lines, "", sentence(sorted(measured))]) + "\n"
 
 
 if __name__ == "__main__":
