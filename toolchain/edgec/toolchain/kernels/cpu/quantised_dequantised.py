@@ -63,7 +63,7 @@ def as_bytes(value: Any, known: Constants) -> Bytes | None:
     if op.name != "stablehlo.clamp":
         return None
     ends = [known.number(op.operands[i]) for i in (0, 2)]
-    if None in ends or any(end != round(end) for end in ends if end is not None):
+    if None in ends or any(not float(end).is_integer() for end in ends if end is not None):
         return None
     low, high = (int(end) for end in ends if end is not None)
     if not 0 <= high - low <= 255 or not _is_whole(op.operands[1], known):
