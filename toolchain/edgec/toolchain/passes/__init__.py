@@ -36,6 +36,7 @@ from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.place.norm_kernels import NormKernels
 from edgec.toolchain.passes.place.quantised_kernels import QuantisedKernels
 from edgec.toolchain.passes.place.recurrent_loops import RecurrentLoops
+from edgec.toolchain.passes.place.softmax_kernels import SoftmaxKernels
 from edgec.toolchain.passes.place.vulkan_kernels import VulkanKernels
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.simplify.canonicalise import Canonicalise
@@ -131,6 +132,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     QuantisedKernels,
     NormKernels,
     CpuKernels,
+    SoftmaxKernels,
     CudaKernels,
     VulkanKernels,
     SeparableWindows,
@@ -150,6 +152,7 @@ PLACING: tuple[type[Pass], ...] = (
     QuantisedKernels,
     NormKernels,
     CpuKernels,
+    SoftmaxKernels,
     CudaKernels,
     VulkanKernels,
 )

@@ -10,12 +10,10 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir import write
 from edgec.toolchain.kernels.cpu.library import Library
-from edgec.toolchain.kernels.cpu.source.norm import (
-    Axes,
-    ColumnNorm,
-    NormKernel,
-    RowNorm,
-)
+from edgec.toolchain.kernels.cpu.source.by_column import ByColumn
+from edgec.toolchain.kernels.cpu.source.by_row import ByRow
+from edgec.toolchain.kernels.cpu.source.norm import NormFormula
+from edgec.toolchain.kernels.cpu.source.rows import Axes, RowsKernel, lanes_of
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.spec import Answers, Declined, Kernel, Work
 from edgec.toolchain.match.description import validate
@@ -25,11 +23,6 @@ __all__ = ["place_norm"]
 
 _FLOATS = ("f16", "bf16", "f32")
 _LEAST_ROW = 32
-_LEAST_LANES = 4
-_WISHED_VECTORS = 4
-_WISHED_JOBS = 8
-_SHARE_OF_REGISTERS = 4
-"""Of the registers, sums of columns take one part of so many; means and squares need the others."""
 
 
 def place_norm(op: Any, library: Library, unit: VectorUnit, answers: Answers) -> None:
@@ -61,7 +54,7 @@ def place_norm(op: Any, library: Library, unit: VectorUnit, answers: Answers) ->
     value.replace_all_uses_with(result)
 
 
-def _kernel(norm: Norm, unit: VectorUnit) -> NormKernel | Declined:
+def _kernel(norm: Norm, unit: VectorUnit) -> RowsKernel | Declined:
     """What computes a norm on a CPU with these registers."""
     values = (*norm.operands, norm.value)
     kinds = sorted({str(v.type.element_type) for v in values})
@@ -73,25 +66,34 @@ def _kernel(norm: Norm, unit: VectorUnit) -> NormKernel | Declined:
     return _rows(norm, count, unit) if norm.rows else _columns(norm, count, unit)
 
 
-def _rows(norm: Norm, count: int, unit: VectorUnit) -> NormKernel | Declined:
+def _rows(norm: Norm, count: int, unit: VectorUnit) -> RowsKernel | Declined:
     """A kernel for rows that lie in one piece each."""
-    lanes = _lanes(norm.sizes[-1], unit)
+    lanes = lanes_of(norm.sizes[-1], unit)
     if lanes is None:
         return Declined(reason=f"scales that change every {norm.sizes[-1]} elements")
-    return RowNorm(
+    scale, shift = (None if each is None else each.axes for each in (norm.scale, norm.shift))
+    return ByRow(
+        formula=_formula(norm, count, scale, shift, unit),
         sizes=norm.sizes,
         outer=min(norm.summed),
+        lanes=lanes,
+    )
+
+
+def _formula(
+    norm: Norm, count: int, scale: Axes | None, shift: Axes | None, unit: VectorUnit
+) -> NormFormula:
+    return NormFormula(
         count=count,
         epsilon=norm.epsilon,
         mean=norm.mean,
-        scale=None if norm.scale is None else norm.scale.axes,
-        shift=None if norm.shift is None else norm.shift.axes,
-        lanes=lanes,
+        scale=scale,
+        shift=shift,
         fused=unit.fused,
     )
 
 
-def _columns(norm: Norm, count: int, unit: VectorUnit) -> NormKernel | Declined:
+def _columns(norm: Norm, count: int, unit: VectorUnit) -> RowsKernel | Declined:
     """A kernel for rows that lie side by side: all elements of each, or some neighbours."""
     first = next(
         (axis for axis in range(min(norm.summed), len(norm.sizes)) if axis not in norm.summed),
@@ -108,30 +110,18 @@ def _columns(norm: Norm, count: int, unit: VectorUnit) -> NormKernel | Declined:
     if isinstance(scale, Declined) or isinstance(shift, Declined):
         return Declined(reason="scales of some of the columns")
     sizes = (*norm.sizes[:first], math.prod(norm.sizes[first:]))
-    cut = _cut(sizes[-1], part, unit)
+    outer = min(norm.summed)
+    cut = ByColumn.cut(sizes, outer, part, unit)
     if cut is None:
         return Declined(reason=f"rows of {part} neighbours in {sizes[-1]} columns")
     lanes, vectors = cut
-    outer = min(norm.summed)
-    more = 1
-    while (
-        (more + 1) * vectors <= _WISHED_VECTORS
-        and (more + 1) * vectors * lanes <= sizes[-1]
-        and math.prod(sizes[:outer]) * sizes[-1] >= _WISHED_JOBS * (more + 1) * vectors * lanes
-    ):
-        more += 1
-    return ColumnNorm(
+    return ByColumn(
+        formula=_formula(norm, count, scale, shift, unit),
         sizes=sizes,
         outer=outer,
-        count=count,
-        epsilon=norm.epsilon,
-        mean=norm.mean,
-        scale=scale,
-        shift=shift,
         lanes=lanes,
-        fused=unit.fused,
         part=part,
-        vectors=more * vectors,
+        vectors=vectors,
     )
 
 
@@ -143,24 +133,3 @@ def _merged(axes: Axes | None, first: int, rank: int) -> Axes | Declined | None:
     if last and last != list(range(first, rank)):
         return Declined(reason="some of the columns")
     return (*(axis for axis in axes if axis < first), *([first] if last else []))
-
-
-def _cut(columns: int, part: int, unit: VectorUnit) -> tuple[int, int] | None:
-    """Elements of a vector, and how many vectors hold whole rows, as few as can be."""
-    lanes = _lanes(columns, unit)
-    while lanes is not None and lanes >= _LEAST_LANES:
-        width = math.lcm(part, lanes)
-        if width > columns and columns % lanes == 0:
-            width = columns
-        if width <= columns and width // lanes <= max(1, unit.registers // _SHARE_OF_REGISTERS):
-            return lanes, width // lanes
-        lanes //= 2
-    return None
-
-
-def _lanes(most: int, unit: VectorUnit) -> int | None:
-    """Elements of a vector that has at most so many."""
-    lanes = unit.lanes
-    while lanes > most:
-        lanes //= 2
-    return lanes if lanes >= _LEAST_LANES else None
