@@ -20,7 +20,7 @@ NOT_RUN = {
     "the network": 2,
     "a GPU": 1,
     "a phone": 3,
-    "an app around it": 2,
+    "an app around it": 3,
     "not code": 3,
     "the others": 2,
     "another module": 1,
