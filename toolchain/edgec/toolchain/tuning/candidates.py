@@ -86,6 +86,10 @@ FLAGS: dict[Backend, tuple[str, ...]] = {
         *_FUSION,
         "--iree-dispatch-creation-enable-split-reduction",
     ),
+    Backend.WEBGPU: (
+        *_FUSION,
+        "--iree-dispatch-creation-enable-split-reduction",
+    ),
 }
 """Flags worth a try, by code generator, the most promising first."""
 
