@@ -18,30 +18,28 @@ _HEAD = """# PyTorch's networks on an NVIDIA GPU
 
 Networks of `transformers` and `timm` as their users export them, with seeded weights, batch 1, on one H200: edgec beside `torch.compile(mode="reduce-overhead")` in the same process, calls in turns, each waited for. {measured}
 
-| network | driver | edgec, ms | torch.compile, ms | torch.compile / edgec | before | error of edgec | error of torch |
-|---|---|--:|--:|--:|--:|--:|--:|
+| network | edgec, ms | torch.compile, ms | torch.compile / edgec | before | error of edgec | error of torch |
+|---|--:|--:|--:|--:|--:|--:|
 """  # noqa: E501
 _TAIL = """
-Errors are |difference| / |answer| against the network in f64. *Before* is the ratio of the same measurement before attention, products, tails and norms were matched once for all devices, where there was one. Networks through Vulkan compute in f32 with f32's precision; `torch.compile` takes what PyTorch chooses (TF32 in cuDNN's convolutions).
+Errors are |difference| / |answer| against the network in f64. *Before* is the ratio of the same measurement before attention, products, tails and norms were matched once for all devices, where there was one. The same networks through Vulkan: [benchmarks_vulkan_networks.md](benchmarks_vulkan_networks.md).
 
 <!-- not run: a GPU: and weights of hundreds of megabytes -->
 ```console
 $ python benchmarks/cuda/torch_modules.py FOLDER                                       # here, no GPU
-$ python benchmarks/cuda/torch_modules.py FOLDER --type f32 --target vulkan:nvidia-ada
 $ python torch_run.py FOLDER --json torch.json                                         # where the GPU is
 ```
 """  # noqa: E501
-_DRIVERS = {"cuda": "CUDA", "vulkan-spirv": "Vulkan"}
 
 
 def page(figures: dict[str, Any]) -> str:
     """The page of what `FIGURES` holds."""
     lines = []
     for row in figures["rows"]:
-        name, driver = row["name"].split(".")
+        name, _, _ = row["name"].partition(".")
         before = figures["before"].get(row["name"], "")
         lines.append(
-            f"| {name} | {_DRIVERS[driver]} | {row['ms']['edgec']:.2f} "
+            f"| {name} | {row['ms']['edgec']:.2f} "
             f"| {row['ms']['torch.compile']:.2f} | {row['ratio']:.2f} | {before} "
             f"| {row['error']['edgec']} | {row['error']['torch']} |"
         )
@@ -55,7 +53,7 @@ def main() -> None:
         commit, _, path = each.partition("=")
         commits.append(commit)
         for row in json.loads(Path(path).read_text()):
-            if "failed" not in row:
+            if "failed" not in row and row["name"].endswith(".cuda"):
                 rows[row["name"]] = {name: row[name] for name in row if name != "profile"}
     kept = json.loads(FIGURES.read_text()) if FIGURES.exists() else {"before": {}}
     figures = {

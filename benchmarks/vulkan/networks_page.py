@@ -44,6 +44,8 @@ def page(figures: dict[str, Any]) -> str:
     lines = []
     for row in figures["rows"]:
         ms = row["ms"]
+        if "edgert" not in ms and not row["failed"]:  # made for CUDA alone
+            continue
         cells = [f"{ms[engine]:.2f}" if engine in ms else "-" for engine in _ENGINES]
         both = {"edgert", "cuda"} <= ms.keys()
         before = _BEFORE.get(row["name"])

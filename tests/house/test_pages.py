@@ -18,7 +18,7 @@ NOT_RUN = {
     "a quiet machine": 4,
     "the checkout itself": 2,
     "the network": 2,
-    "a GPU": 1,
+    "a GPU": 2,
     "a phone": 3,
     "an app around it": 3,
     "not code": 3,
