@@ -100,6 +100,13 @@ def _two(name: str, keys: str) -> str:
   }}) : (tensor<32xi32>, tensor<32xi32>) -> (tensor<32xi32>, tensor<32xi32>)"""
 
 
+READ_AGAIN = f"""
+func.func @main(%x: tensor<32xi32>, %y: tensor<32xi32>) -> (tensor<32xi32>, tensor<32xi32>) {{
+  %i = stablehlo.multiply %x, %y : tensor<32xi32>{_two("%s", "%x")}{_two("%t", "%y")}
+  %u = stablehlo.add %s#1, %t#1 : tensor<32xi32>
+  return %i, %u : tensor<32xi32>, tensor<32xi32>
+}}"""
+
 TWO = f"""
 func.func @main(%x: tensor<32xi32>, %y: tensor<32xi32>) -> (tensor<32xi32>, tensor<32xi32>) {{
   %i = stablehlo.iota dim = 0 : tensor<32xi32>{_two("%s", "%x")}{_two("%t", "%y")}
@@ -117,3 +124,16 @@ def test_two_sorts_that_share_their_places_are_both_right(tmp_path: Path) -> Non
         found = [np.asarray(each) for each in loaded["main"](x, y)]
     for places, keys in zip(found, (x, y), strict=True):
         np.testing.assert_array_equal(places, np.argsort(keys, kind="stable"))
+
+
+def test_what_a_sort_carries_can_be_read_again(tmp_path: Path) -> None:
+    """As the gradient of eigenvalues does; behind a barrier alone, the sort writes over it."""
+    (tmp_path / "case.mlir").write_text(READ_AGAIN)
+    module = toolchain.compile(tmp_path / "case.mlir", "cpu")
+    random = np.random.default_rng(0)
+    x, y = (random.integers(0, 9, 32).astype(np.int32) for _ in range(2))
+    with runtime.load(module.path) as loaded:
+        product, carried = (np.asarray(each) for each in loaded["main"](x, y))
+    np.testing.assert_array_equal(product, x * y)
+    orders = (np.argsort(keys, kind="stable") for keys in (x, y))
+    np.testing.assert_array_equal(carried, sum((x * y)[order] for order in orders))

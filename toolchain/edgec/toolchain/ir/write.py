@@ -21,6 +21,7 @@ __all__ = [
     "concatenate",
     "constant",
     "convert",
+    "copied",
     "create",
     "dynamic_slice",
     "dynamic_update",
@@ -401,7 +402,6 @@ def owned(value: Any) -> Any:
 
     iree-compile 3.13 sorts and scatters into an argument's own buffer, which is the caller's
     array where that is shared (`x` is sorted after `main(x)`, if it lies at a multiple of 64).
-    A zero that the compiler cannot see keeps the copy from being taken out again.
     """
     root = value
     while not isinstance(root, ir.BlockArgument):
@@ -409,13 +409,19 @@ def owned(value: Any) -> Any:
         if op.name not in _VIEWS:
             return value
         root = op.operands[ir.OpResult(root).result_number if len(op.operands) > 1 else 0]
-    return _copied(value)
+    return copied(value)
 
 
-def _copied(value: Any) -> Any:
+def copied(value: Any) -> Any:
+    """The value in memory of its own, for an operation that works in place.
+
+    A zero that the compiler cannot see keeps the copy from being taken out again, or from
+    becoming one with another copy. A barrier alone would not do: behind it, too, the operation
+    works in the memory that others read.
+    """
     kind = element(value)
     if isinstance(kind, ir.ComplexType):
-        return complex_(*(_copied(part(name, value)) for name in ("real", "imag")))
+        return complex_(*(copied(part(name, value)) for name in ("real", "imag")))
     bits = kind
     if not isinstance(kind, ir.IntegerType) or is_unsigned(kind):
         bits = ir.IntegerType.get_signless(kind.width)

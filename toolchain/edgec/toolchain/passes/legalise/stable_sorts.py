@@ -22,8 +22,8 @@ class StableSorts:
 
     An operand that is an argument of the function is copied, since the compiler sorts in place,
     into the caller's own array where it is shared. One that somebody else reads, too, or that may
-    become one with another (the places of two argsorts), comes through a barrier: iree-compile
-    lets two sorts of one count work in the same memory, and both are wrong. A sort whose results
+    become one with another (the places of two argsorts), is copied, too: iree-compile lets two
+    sorts of one count work in the same memory, and both are wrong. A sort whose results
     are used in part has them all pass a barrier: the compiler dies of one it may not write
     (SPIR-V), or refuses it ("write affecting operations on global resources").
 
@@ -54,8 +54,7 @@ def _stable(op: Any) -> Sequence[Any] | None:
     partly = any(not list(result.uses) for result in op.results)
     stable &= len(op.operands) > 1
     operands = [
-        graph.unary("optimization_barrier", value) if _is_shared(value) else graph.owned(value)
-        for value in op.operands
+        graph.copied(value) if _is_shared(value) else graph.owned(value) for value in op.operands
     ]
     if not stable and not partly and operands == list(op.operands):
         return None
