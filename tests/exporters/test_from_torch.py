@@ -572,19 +572,3 @@ def test_a_training_step_in_place_is_refused_with_the_form_to_write() -> None:
         export(step, (torch.randn(3, 2),))
     assert "grad_and_value" in (caught.value.hint or "")
     assert torch.equal(net.weight, before)
-
-
-class KeyCache:
-    """What Hugging Face's models return beside their tensors, in short."""
-
-
-class Remembering(nn.Module):
-    def forward(self, x: torch.Tensor) -> dict[str, Any]:
-        return {"logits": x * 2, "past_key_values": KeyCache()}
-
-
-def test_a_cache_among_the_results_says_how_to_do_without() -> None:
-    with pytest.raises(UnsupportedOp, match="returns a KeyCache beside its tensors") as caught:
-        export(Remembering(), (torch.ones(2),))
-    assert caught.value.where is None
-    assert "use_cache = False" in (caught.value.hint or "")

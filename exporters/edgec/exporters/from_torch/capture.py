@@ -5,6 +5,7 @@ changes in place comes out as a further result.
 """
 
 import contextlib
+import functools
 import inspect
 import logging
 import re
@@ -46,6 +47,7 @@ class Callee:
         forward: the function that stands in for the owner's `forward` while it is traced, or None.
         program: the `torch.export.ExportedProgram`, where the user gave one.
         run: calls the original in eager mode; without gradients if it is a module.
+        answers: what its results are put through, in eager mode and while it is traced; or None.
         parameters: the function's own parameters; empty where they are not known.
         is_model: whether it is a module (which runs in eval mode) rather than a plain function.
     """
@@ -54,6 +56,7 @@ class Callee:
     forward: Callable[..., Any] | None = None
     program: Any | None = None
     run: Callable[..., Any]
+    answers: Callable[[Any], Any] | None = None
     parameters: tuple[inspect.Parameter, ...]
     is_model: bool = True
 
@@ -216,13 +219,6 @@ def _decomposed(program: Any) -> Any:
 def _opaque_result(kind: str) -> ExportError:
     """A model that returns an object; no line of the user's does that, so none is named."""
     name = kind.rpartition(".")[2]
-    if "Cache" in name:
-        return UnsupportedOp(
-            f"the model returns a {name} beside its tensors, which is no tensor itself",
-            hint="set model.config.use_cache = False, or return what you need of the answer from "
-            "a function of your own; to keep a cache between calls, make it state: buffers that "
-            "the model writes",
-        )
     return UnsupportedOp(
         f"the model returns a {name}, which is no tensor and nothing that holds them",
         hint="return tensors, or tuples, lists, dicts or dataclasses of them",
@@ -312,12 +308,15 @@ def _differs_in_training(module: Any) -> bool:
 
 @contextlib.contextmanager
 def _forwarding(made: Callee) -> Iterator[None]:
-    """Let the owner's `forward` be the function that is exported."""
-    if made.forward is None:
+    """Let the owner's `forward` be the function that is exported, with the results wanted."""
+    forward, answers = made.forward, made.answers
+    if answers is not None:
+        forward = _then(made.owner.forward if forward is None else forward, answers)
+    if forward is None:
         yield
         return
     previous = made.owner.__dict__.get("forward")
-    made.owner.forward = made.forward
+    made.owner.forward = forward
     try:
         yield
     finally:
@@ -325,6 +324,14 @@ def _forwarding(made: Callee) -> Iterator[None]:
             del made.owner.forward
         else:
             made.owner.forward = previous
+
+
+def _then(function: Callable[..., Any], answers: Callable[[Any], Any]) -> Callable[..., Any]:
+    @functools.wraps(function)  # torch asks it for its parameters
+    def both(*args: Any, **kwargs: Any) -> Any:
+        return answers(function(*args, **kwargs))
+
+    return both
 
 
 def _captured_modules(function: Any) -> dict[str, Any]:

@@ -39,7 +39,10 @@ def in_double(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
 
     with torch.no_grad():
         args, kwargs = pytree.tree_map(wide, (args, dict(kwargs)))
-        return pytree.tree_map(_narrow, model(*args, **kwargs))
+        answer = model(*args, **kwargs)
+        if made.answers is not None:
+            answer = made.answers(answer)
+        return pytree.tree_map(_narrow, answer)
 
 
 def _narrow(value: Any) -> Any:

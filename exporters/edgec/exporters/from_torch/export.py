@@ -19,6 +19,7 @@ from edgec.exporters.from_torch.capture import Callee, callee, capture, evaluati
 from edgec.exporters.from_torch.doubled import chooses, in_double
 from edgec.exporters.from_torch.graph import Lifted, Storage, lift, mutated, names_of
 from edgec.exporters.from_torch.lower import to_stablehlo, to_torch_dialect
+from edgec.exporters.from_torch.results import taken_apart
 from edgec.exporters.from_torch.shapes import Symbols, named_axes, torch_shapes, trace_sizes
 from edgec.exporters.from_torch.state import Snapshot
 from edgec.exporters.from_torch.values import (
@@ -173,8 +174,10 @@ def _capture(work: _Work) -> None:
     shapes = work.entry.dynamic
     if shapes is None:
         shapes = torch_shapes(resized, work.shapes)
-    # Results that are dataclasses are known to torch only after a first run.
-    register_dataclasses(_answer(work, *_filled(work, [to_tensor(e) for e in examples])))
+    # Results that are dataclasses, or no tensors, are known only after a first run.
+    answer = _answer(work, *_filled(work, [to_tensor(e) for e in examples]))
+    register_dataclasses(answer)
+    work.made = taken_apart(work.made, answer)
     work.snapshot.restore()
     work.program = capture(work.made, args, kwargs, shapes)
 
