@@ -17,6 +17,7 @@ KINDS = {
     "torchvision": "torchvision_models",
     "diffusers": "diffusers_models",
     "keras": "keras_models",
+    "keras-hub": "keras_hub_models",
     "flax": "flax_models",
     "equimo": "equimo_models",
     "tflite": "tflite_files",

@@ -4,14 +4,14 @@ import os
 
 from benchmarks.zoo.subject import Built, Left
 
-__all__ = ["build", "constructed", "names"]
+__all__ = ["build", "chosen", "constructed", "names"]
 
 _SIZE = 128
 _MOST = 30_000_000  # parameters
 
 
 def names() -> list[str]:
-    os.environ.setdefault("KERAS_BACKEND", "jax")
+    chosen("jax")
     from keras import applications
 
     return sorted(name for name in vars(applications) if name[0].isupper())
@@ -25,6 +25,11 @@ def build(name: str) -> Built:
     return Built(model=model, inputs=(image,))
 
 
+def chosen(backend: str) -> None:
+    """Let Keras, before it is imported, compute with this."""
+    os.environ["KERAS_BACKEND"] = backend
+
+
 def constructed(name: str, *, backend: str) -> object:
     """The model with seeded weights.
 
@@ -32,7 +37,7 @@ def constructed(name: str, *, backend: str) -> object:
         name: a constructor of `keras.applications`.
         backend: what Keras computes with; the first that a process asks for stays.
     """
-    os.environ["KERAS_BACKEND"] = backend
+    chosen(backend)
     import keras
 
     keras.utils.set_random_seed(0)
