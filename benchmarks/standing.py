@@ -140,8 +140,9 @@ def sentence(measured: Iterable[str]) -> str:
 
 
 def commits(text: str) -> list[str]:
-    """The commits of a page's sentences."""
-    return [c for names in _SENTENCE.findall(text) for c in _COMMIT.findall(names)]
+    """The commits of a page's sentences, each once."""
+    found = [c for names in _SENTENCE.findall(text) for c in _COMMIT.findall(names)]
+    return list(dict.fromkeys(found))
 
 
 def _log(commit: str, paths: Sequence[str]) -> list[str]:

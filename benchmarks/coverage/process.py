@@ -8,15 +8,16 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Protocol
 
 import psutil
 
-__all__ = ["ROOT", "in_child"]
+__all__ = ["RESULT", "ROOT", "Process", "ended", "in_child", "watch"]
 
 ROOT = Path(__file__).resolve().parents[2]
-_RESULT = "result.json"
+RESULT = "result.json"
 _LOOK = 0.2  # seconds between two looks at the child
+_DEATH = 60.0  # seconds that a killed child may take to be gone
 
 
 def in_child(
@@ -40,7 +41,7 @@ def in_child(
     """
     with tempfile.TemporaryDirectory() as scratch, tempfile.TemporaryFile() as stderr:
         where = Path(folder or scratch)
-        result = where / _RESULT
+        result = where / RESULT
         result.unlink(missing_ok=True)
         process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
@@ -51,23 +52,24 @@ def in_child(
             stderr=stderr,
             start_new_session=True,
         )
-        failure = _watch(process, seconds, memory)
-        if failure is not None:
-            return failure
-        stderr.seek(0)
-        last = stderr.read().decode(errors="replace").strip().splitlines()[-1:]
-        code = process.returncode
-        if code != 0:
-            died = f"signal {-code}" if code < 0 else (last or ["no message"])[0]
-            return {"error": "Crash", "what": f"the process died: {died}"}
-        found = json.loads(result.read_text())
-        result.unlink()
-        return found
+        failure = watch(process, seconds, memory)
+        return failure or ended(process.returncode, stderr, result)
 
 
-def _watch(
-    process: subprocess.Popen[bytes], seconds: float, memory: int | None
-) -> dict[str, str] | None:
+class Process(Protocol):
+    """A child that leads a process group of its own."""
+
+    pid: int
+
+    def wait(self, timeout: float) -> int:
+        """Its exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: it did not end in so many seconds.
+        """
+
+
+def watch(process: Process, seconds: float, memory: int | None) -> dict[str, str] | None:
     """Wait for the process, or end it and say why."""
     end = time.monotonic() + seconds
     while True:
@@ -84,9 +86,21 @@ def _watch(
             return {"error": "Memory", "what": f"{memory / 2**30:.0f} GiB were not enough"}
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def ended(code: int, stderr: BinaryIO, result: Path) -> Any:
+    """What a process left in its file `result`, which goes away, or how it died."""
+    if code != 0:
+        stderr.seek(0)
+        last = stderr.read().decode(errors="replace").strip().splitlines()[-1:]
+        died = f"signal {-code}" if code < 0 else (last or ["no message"])[0]
+        return {"error": "Crash", "what": f"the process died: {died}"}
+    found = json.loads(result.read_text())
+    result.unlink()
+    return found
+
+
+def _end(process: Process) -> None:
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    process.wait(_DEATH)
 
 
 def _held(pid: int) -> int:

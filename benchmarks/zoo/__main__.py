@@ -9,7 +9,6 @@ import argparse
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.coverage.process import ROOT, in_child
@@ -45,6 +44,7 @@ def main() -> int:
     )
     with ThreadPoolExecutor(1 if timed else chosen.jobs) as pool:
         rows = list(pool.map(lambda s: sweep.one(s, again=chosen.again), _subjects(chosen)))
+    sweep.close()
     _sum_up(rows, chosen.target, chosen.threads)
     if chosen.write:
         _write(list(store.rows.values()))
@@ -145,16 +145,13 @@ def _write(rows: list[Row]) -> None:
     kept = Store(docs / "zoo.jsonl")
     for row in rows:
         before = kept.rows.get(row.key)
-        if before is not None:  # what was not measured anew stays
-            results = {**before.results, **row.results} if "error" not in row.export else {}
-            row = replace(row, results=results, times=row.times or before.times)
-        kept.put(row)
+        kept.put(row if before is None else row.with_older(before))
     rows = sorted(Store(kept.path).rows.values(), key=lambda row: row.key)
     drawn_one = draw(rows, docs / "zoo.png")
     text = page(
         rows,
         picture="zoo.png" if drawn_one else None,
-        commits={row.commit for row in rows if row.commit},
+        commits={commit for row in rows for commit in row.commits},
     )
     (docs / "zoo.md").write_text(text, encoding="utf-8")
     print("wrote docs/zoo.md, docs/zoo.jsonl and docs/zoo.png")

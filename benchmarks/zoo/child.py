@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.zoo.row import OUT
+from benchmarks.zoo.row import LACKS, OUT
 from benchmarks.zoo.subject import Left
-from edgec.runtime.errors import EdgecError
+from edgec.runtime.errors import CompileError, EdgecError
 
 PROGRAM = Path("model.mlirbc")
 ONNX = Path("model.onnx")
@@ -27,6 +27,11 @@ BUILT = Path("built")
 """There once its library has built the model; what fails before is not edgec's doing."""
 
 DEVICES = {"cpu": "local-task", "vulkan": "vulkan"}
+
+
+def compiled(target: str, folder: Path) -> Path:
+    """Where a model's module lies once it is compiled."""
+    return folder / f"model.{target}.vmfb"
 
 
 def listed(kind: str) -> Any:
@@ -86,13 +91,19 @@ def written(kind: str, name: str) -> dict[str, Any]:
 def ran(target: str) -> dict[str, Any]:
     """Compile the program, run its golden calls, and compare every answer."""
     from benchmarks.zoo.accuracy import proofs
-    from edgec import runtime, toolchain
+    from edgec import runtime, targets, toolchain
+    from edgec.toolchain.early_refusals import refuse_missing_types
 
+    program = toolchain.load_program(PROGRAM)
+    try:
+        refuse_missing_types(program.info, targets.find(target))  # as compiling does
+    except CompileError as error:
+        return {"error": LACKS, "what": error.what}
     os.environ["EDGEC_VALIDATE"] = "1"  # what a kernel stands for is compared, too
-    output = Path(f"model.{target}.vmfb")
+    output = compiled(target, Path())
     options = toolchain.CompileOptions(output=output, check=False, cache=False)
     begin = time.monotonic()
-    made = toolchain.compile_with_report(PROGRAM, target, options)
+    made = toolchain.compile_with_report(program, target, options)
     seconds = round(time.monotonic() - begin, 2)
     module, share = made.module, made.module.facts.kernels
     golden = runtime.Golden.load(runtime.Golden.path_for(PROGRAM))
@@ -113,8 +124,9 @@ def ran(target: str) -> dict[str, Any]:
     }
 
 
-def main() -> int:
-    step, *arguments = sys.argv[1:]
+def main(words: Sequence[str] | None = None) -> int:
+    """Do a step, and leave what it came to in result.json in the current folder."""
+    step, *arguments = sys.argv[1:] if words is None else words
     steps = {"list": listed, "export": exported, "onnx": written, "run": ran}
     try:
         found = steps[step](*arguments)

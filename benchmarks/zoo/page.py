@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from benchmarks.standing import sentence
 from benchmarks.zoo.catalogue import KINDS
-from benchmarks.zoo.row import OUT, Row
+from benchmarks.zoo.row import LACKS, OUT, SLOW, Row
 from benchmarks.zoo.subject import KNOWN
 
 __all__ = ["page"]
@@ -15,11 +15,12 @@ _KINDS: Mapping[str, str] = {
     "users": "Ten models at real size, as their users export them",
     "known": "What was known to fail, and its fate",
     "transformers": "`transformers`: one small model of each family",
-    "causal": "`transformers`: small causal language models with their cache as state",
+    "causal": "`transformers`: small causal language models with a cache (state, or answer)",
     "timm": "`timm`: the smallest model of each module",
     "torchvision": "`torchvision`: one model of each family",
     "diffusers": "`diffusers`: its models made small",
     "keras": "`keras.applications`",
+    "keras-hub": "`keras_hub`: its backbones made small",
     "flax": "`flaxmodels`, in Flax",
     "equimo": "`equimo`, in Equinox: the smallest model of each family",
     "tflite": "The .tflite files of `mediapipe`",
@@ -49,9 +50,9 @@ def page(rows: Sequence[Row], *, picture: str | None, commits: Iterable[str]) ->
     return "\n".join(parts)
 
 
-_HEAD = """# The zoo
+_HEAD = f"""# The zoo
 
-Models of libraries that nobody tuned edgec for, written by `python -m benchmarks.zoo --write`. Each has seeded weights, is exported, compiled, and proved by its framework's own answers, each step in a process of its own with limits of time and memory. Which models of a list are taken is drawn by a hash of their names; a fifth, by another hash, is **held out**: nobody looks at those while they work on edgec. {commits}
+Models of libraries that nobody tuned edgec for, written by `python -m benchmarks.zoo --write`. Each has seeded weights, is exported, compiled, and proved by its framework's own answers, each step in a process of its own with limits of time and memory. Which models of a list are taken is drawn by a hash of their names; a fifth, by another hash, is **held out**: nobody looks at those while they work on edgec. Counted apart are models that are {SLOW} (they compiled, and software stands in for the GPU), and those {LACKS} (they take or give 64-bit floats, which the GPU has not). {{commits}}
 """  # noqa: E501
 
 
@@ -102,12 +103,15 @@ def _devices(rows: Sequence[Row]) -> list[str]:
 
 
 def _share(rows: Sequence[Row], target: str) -> str:
-    states = Counter(row.state(target) for row in rows)
-    known = sum(count for state, count in states.items() if state not in ("", OUT))
-    if not known or not any(target in row.results for row in rows):
+    asked = [row for row in rows if target in row.results or target == _TARGETS[0]]
+    states = Counter(row.state(target) for row in asked)
+    apart = [f"{count} {state}" for state in (SLOW, LACKS) if (count := states[state])]
+    known = sum(count for state, count in states.items() if state not in ("", OUT, SLOW, LACKS))
+    if not known and not apart:
         return ""  # nothing was asked of this target
     wrong = f", {states['wrong']} wrong" if states["wrong"] else ""
-    return f"{states['right']} of {known} ({states['right'] / known:.0%}{wrong})"
+    share = f" ({states['right'] / known:.0%}{wrong})" if known else ""
+    return "; ".join([f"{states['right']} of {known}{share}", *apart])
 
 
 def _speeds(rows: Sequence[Row], picture: str) -> str:
@@ -152,6 +156,8 @@ def _fates(rows: Sequence[Row]) -> list[str]:
 
 def _kind(kind: str, rows: Sequence[Row]) -> str:
     lines = [f"## {_KINDS[kind]}", ""]
+    measured = sorted({commit for row in rows for commit in row.commits})
+    lines += [sentence(measured), ""] if measured else []
     if kind == KNOWN:
         return "\n".join([*lines, *_fates(rows), ""])
     right = [row for row in rows if all(row.state(t) in ("right", "") for t in _TARGETS)]

@@ -4,14 +4,20 @@ import json
 import re
 import threading
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["OUT", "Row", "Store"]
+__all__ = ["LACKS", "OUT", "SLOW", "Row", "Store"]
 
 OUT = "out"
 """The state of a model that is no subject: its library cannot build it, or it is too large."""
+
+LACKS = "not for this device"
+"""Of a model whose inputs or answers have a type that the device has not: f64, on a small GPU."""
+
+SLOW = "too slow here"
+"""Of a model that compiled, whose calls take the device that stands in too long to be compared."""
 
 _FOLDERS = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)+(?=[\w.+-])")
 """Of a file in an error's text its name is kept: folders are this machine's."""
@@ -26,9 +32,11 @@ class Row:
         name: its name there.
         held_out: whether it is of the untouched fifth.
         code: a digest of edgec when it was measured.
-        commit: the commit that it was measured at, as git names it.
+        commit: the commit that it was exported at, as git names it.
+        measured: by target or thread count, the commit that it was measured at if that is another.
         export: what exporting came to: `seconds` and `dialect`, or `error` and `what`.
-        results: by target, `ok`, `seconds` of compiling, `max_abs`, `problem`; or `error`, `what`.
+        results: by target that was asked for, `ok`, `seconds` of compiling, `max_abs`, `problem`;
+            or `error` and `what`, which are the export's where that failed.
         times: by thread count, then engine: the fastest milliseconds, or why there are none.
     """
 
@@ -37,6 +45,7 @@ class Row:
     held_out: bool
     code: str
     commit: str = ""
+    measured: dict[str, str] = field(default_factory=dict)
     export: dict[str, Any] = field(default_factory=dict)
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     times: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -45,6 +54,25 @@ class Row:
     def key(self) -> str:
         """Kind and name as one word."""
         return f"{self.kind}/{self.name}"
+
+    @property
+    def commits(self) -> set[str]:
+        """All commits that something of it was measured at."""
+        return {commit for commit in (self.commit, *self.measured.values()) if commit}
+
+    def with_older(self, before: "Row") -> "Row":
+        """This row with what was measured before, and was not anew."""
+        failed = "error" in self.export
+        results = self.results if failed else {**before.results, **self.results}
+        times = {} if failed else {**before.times, **self.times}
+        measured = {
+            part: old
+            for part in (*results, *times)
+            if part not in self.results
+            and part not in self.times
+            and (old := before.measured.get(part, before.commit)) != self.commit
+        }
+        return replace(self, results=results, times=times, measured={**self.measured, **measured})
 
     def state(self, target: str) -> str:
         """One word: right, wrong, `OUT`, a refusal's kind, or nothing where it did not run."""

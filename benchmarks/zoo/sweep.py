@@ -1,15 +1,18 @@
 """Models of the zoo to rows: exported, compiled, proved, timed; each step may fail on its own."""
 
+import os
 import shutil
+import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.coverage.process import ROOT, in_child
 from benchmarks.standing import measured_at
-from benchmarks.zoo.child import BUILT
-from benchmarks.zoo.row import OUT, Row, Store
+from benchmarks.zoo.child import BUILT, compiled
+from benchmarks.zoo.nursery import Nursery
+from benchmarks.zoo.row import OUT, SLOW, Row, Store
 from benchmarks.zoo.speed import take_turns
 from benchmarks.zoo.subject import Subject
 
@@ -38,6 +41,7 @@ class Sweep:
         limit: seconds that a step may take.
         keep: keep the files of every kind, so that its models can be timed later.
         tell: called with each row and whether it was there.
+        nurseries: by thread, where its steps are forked from.
     """
 
     store: Store
@@ -51,6 +55,7 @@ class Sweep:
     limit: float
     keep: bool
     tell: Callable[[Row, bool], None]
+    nurseries: dict[int, Nursery] = field(default_factory=dict)
 
     def one(self, subject: Subject, *, again: bool) -> Row:
         """The row of one model: what is known of this code, and what was asked for besides."""
@@ -64,17 +69,19 @@ class Sweep:
         )
         if kept is not None and (kept.code == self.code or self.stale) and not again:
             row = kept
-        targets = [t for t in self.targets if not row.state(t)]
+        targets = [t for t in self.targets if t not in row.results]
         if not targets and not self.threads:
             self.tell(row, True)
             return row
+        if row.commit != measured_at():
+            row = replace(row, measured={**row.measured, **dict.fromkeys(targets, measured_at())})
         folder = ROOT / "build" / "zoo" / subject.kind / subject.name
         folder.mkdir(parents=True, exist_ok=True)
         row = self._proved(row, folder, targets)
         kept_for_later = self.keep or subject.kind == TIMED
         wants_peers = kept_for_later or self.threads
         if wants_peers and "error" not in row.export and not (folder / "model.onnx").exists():
-            self._step("onnx", row.kind, row.name, folder=folder)
+            self._step(row.kind, "onnx", row.kind, row.name, folder=folder)
         if self.threads and "error" not in row.export:
             row = self._timed(row, folder)
         if not kept_for_later:
@@ -85,27 +92,29 @@ class Sweep:
 
     def _proved(self, row: Row, folder: Path, targets: Sequence[str]) -> Row:
         made_by = folder / "code"
-        if not (made_by.exists() and made_by.read_text() == self.code):
+        has_program = made_by.exists() and made_by.read_text() == self.code
+        if "error" not in row.export and not has_program:
             for module in folder.glob("*.vmfb"):
                 module.unlink()
             row = replace(row, export=self._exported(row, folder))
             if "error" not in row.export:
                 made_by.write_text(self.code)
         results = dict(row.results)
-        for target in targets if "error" not in row.export else ():
-            results[target] = self._step("run", target, folder=folder)
+        for target in targets:
+            failed = "error" in row.export
+            results[target] = row.export if failed else self._ran(row.kind, target, folder)
         return replace(row, results=results)
 
     def _exported(self, row: Row, folder: Path) -> dict[str, Any]:
         (folder / BUILT).unlink(missing_ok=True)
-        found = self._step("export", row.kind, row.name, folder=folder)
+        found = self._step(row.kind, "export", row.kind, row.name, folder=folder)
         if found.get("error", OUT) != OUT and not (folder / BUILT).exists():
             return {"error": OUT, "what": f"its library does not build it: {found['what']}"}
         return found
 
     def _timed(self, row: Row, folder: Path) -> Row:
         if not (folder / "model.cpu.vmfb").exists():
-            made = self._step("run", "cpu", folder=folder)
+            made = self._ran(row.kind, "cpu", folder)
             row = replace(row, results={**row.results, "cpu": made})
         times = {
             str(threads): take_turns(
@@ -119,11 +128,33 @@ class Sweep:
         }
         return replace(row, times=times)
 
-    def _step(self, *words: str, folder: Path) -> dict[str, Any]:
-        found: dict[str, Any] = in_child(
-            _CHILD, *words, folder=folder, seconds=self.limit, memory=_MEMORY
+    def _ran(self, kind: str, target: str, folder: Path) -> dict[str, Any]:
+        compiled(target, folder).unlink(missing_ok=True)
+        found = self._step(kind, "run", target, folder=folder)
+        if found.get("error") == "Timeout" and compiled(target, folder).exists():
+            return {"error": SLOW, "what": f"compiled, and {self.limit:.0f} s were not enough"}
+        return found
+
+    def _step(self, kind: str, *words: str, folder: Path) -> dict[str, Any]:
+        if not hasattr(os, "fork"):
+            alone: dict[str, Any] = in_child(
+                _CHILD, *words, folder=folder, seconds=self.limit, memory=_MEMORY
+            )
+            return alone
+        nursery = self.nurseries.get(threading.get_ident())
+        if nursery is None or nursery.kind != kind or not nursery.alive:
+            if nursery is not None:
+                nursery.close()
+            nursery = self.nurseries[threading.get_ident()] = Nursery(kind)
+        found: dict[str, Any] = nursery.step(
+            *words, folder=folder, seconds=self.limit, memory=_MEMORY
         )
         return found
+
+    def close(self) -> None:
+        """End what the steps were forked from."""
+        while self.nurseries:
+            self.nurseries.popitem()[1].close()
 
 
 def code_digest() -> str:

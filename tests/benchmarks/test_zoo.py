@@ -1,15 +1,17 @@
 """The zoo: subjects drawn by chance that is the same every time, rows kept, children contained."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from benchmarks.coverage.process import in_child
 from benchmarks.zoo.catalogue import KINDS, kind_of
+from benchmarks.zoo.nursery import Nursery
 from benchmarks.zoo.page import page
 from benchmarks.zoo.plot import draw
-from benchmarks.zoo.row import Row, Store
+from benchmarks.zoo.row import LACKS, SLOW, Row, Store
 from benchmarks.zoo.subject import drawn
 
 
@@ -89,6 +91,60 @@ def test_the_page_says_what_is_right_and_how_fast(tmp_path: Path) -> None:
     assert "| users | worked on | 1 | 0 of 1 (0%, 1 wrong) |  |" in text
     assert "| fine | 2.00 ms, **1.50** (ort) | 98% |" in text
     assert "| other | wrong |  | 3 values \\| are off |" in text
+
+
+def test_a_row_keeps_what_was_measured_before_and_says_at_which_commit() -> None:
+    parts = {"cpu": {"ok": True}, "vulkan": {"ok": False}}
+    before = row(commit="a" * 10, results=parts, times={"1": {"edgec": 1.0}})
+    now = row(commit="b" * 10, results={"cpu": {"ok": True}}).with_older(before)
+    assert now.results == parts
+    assert now.commits == {"a" * 10, "b" * 10}
+    assert now.measured == {"vulkan": "a" * 10, "1": "a" * 10}
+    refused = row(commit="c" * 10, export={"error": "Crash", "what": "it died"}).with_older(now)
+    assert (refused.results, refused.times, refused.commits) == ({}, {}, {"c" * 10})
+
+
+def test_what_a_device_is_too_slow_for_or_has_not_is_counted_apart() -> None:
+    kind = "onnx-files"
+    errors = [{"error": word, "what": ""} for word in (SLOW, LACKS, "Timeout")]
+    results: list[dict[str, object]] = [{"ok": True}, *errors]
+    rows = [
+        Row(kind=kind, name=str(n), held_out=False, code="c", results={"vulkan": found})
+        for n, found in enumerate(results)
+    ]
+    text = page(rows, picture=None, commits=())
+    assert f"| {kind} | worked on | 4 |  | 1 of 2 (50%); 1 {SLOW}; 1 {LACKS} |" in text
+
+
+def test_an_export_that_failed_counts_for_the_devices_that_were_asked_for() -> None:
+    failed = {"error": "UnsupportedOp", "what": "it returns a set"}
+    asked = Row(
+        kind="timm", name="a", held_out=False, code="c", export=failed, results={"vulkan": failed}
+    )
+    not_asked = Row(kind="timm", name="b", held_out=False, code="c", export=failed)
+    text = page([asked, not_asked], picture=None, commits=())
+    assert "| timm | worked on | 2 | 0 of 2 (0%) | 0 of 1 (0%) |" in text
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    made = Nursery("users-of-nothing")
+    yield made
+    made.close()
+
+
+def test_a_fork_leaves_its_result_or_says_how_it_died(nursery: Nursery, tmp_path: Path) -> None:
+    limits = {"folder": tmp_path, "seconds": 60.0, "memory": 4 << 30}
+    assert nursery.step("list", "users", **limits) == kind_of("users").names()
+    died = nursery.step("bake", **limits)
+    assert died["error"] == "Crash"
+    assert "KeyError: 'bake'" in died["what"]
+    assert nursery.step("list", "known", **limits) == kind_of("known").names()
+
+
+def test_a_fork_that_takes_too_long_is_ended(nursery: Nursery, tmp_path: Path) -> None:
+    found = nursery.step("list", "transformers", folder=tmp_path, seconds=0.0, memory=4 << 30)
+    assert found["error"] == "Timeout"
 
 
 def test_the_command_lists_what_it_would_do(tmp_path: Path) -> None:
