@@ -17,7 +17,7 @@ from edgec.toolchain.ir.elementwise import COMPARISONS, ELEMENTWISE, direction, 
 from edgec.toolchain.ir.fold import repeated
 from edgec.toolchain.ir.read import convolution_layout, integers, numbers_of, shape_of
 
-__all__ = ["NotEvaluated", "NotNamed", "between", "dtype_of", "evaluate"]
+__all__ = ["NotEvaluated", "NotNamed", "apply", "between", "dtype_of", "evaluate"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 _INTEGERS = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
@@ -71,7 +71,7 @@ def evaluate(results: Sequence[Any], known: Mapping[Any, _Array]) -> list[_Array
             (result,) = op.results if len(op.results) == 1 else (None,)
             if result is None:
                 raise NotEvaluated(f"{op.name} has more than one result")
-            got = _apply(op, [numbers[value] for value in op.operands])
+            got = apply(op, [numbers[value] for value in op.operands])
             numbers[result] = np.broadcast_to(got, _sizes(result)).astype(
                 dtype_of(result), copy=False
             )
@@ -104,7 +104,12 @@ def _sizes(value: Any) -> tuple[int, ...]:
     return tuple(size or 0 for size in sizes)
 
 
-def _apply(op: Any, operands: Sequence[_Array]) -> Any:
+def apply(op: Any, operands: Sequence[_Array]) -> Any:
+    """What one operation gives; its sizes may still have to be repeated.
+
+    Raises:
+        NotEvaluated: it is none of those known here.
+    """
     name = elementwise(op)
     if name == "compare":
         return COMPARISONS[direction(op)](*operands)
@@ -292,6 +297,22 @@ def _concatenate(op: Any, *values: _Array) -> _Array:
     return np.concatenate(values, integers(op, "dimension")[0])
 
 
+def _shift_right(value: _Array, by: _Array, *, signed: bool) -> _Array:
+    """The bits moved down; what comes in at the top is the sign, or zero."""
+    bits = 8 * value.dtype.itemsize
+    name = f"{'' if signed else 'u'}int{bits}"
+    count = by.view(f"uint{bits}")
+    whole = value.view(name) >> np.minimum(count, bits - 1).astype(name)
+    return np.asarray(whole if signed else np.where(count < bits, whole, 0)).view(value.dtype)
+
+
+def _shift_left(_: Any, value: _Array, by: _Array) -> _Array:
+    bits = 8 * value.dtype.itemsize
+    count = by.view(f"uint{bits}")
+    moved = value << np.minimum(count, bits - 1).astype(value.dtype)
+    return np.where(count < bits, moved, 0).astype(value.dtype)
+
+
 _OTHERS: Mapping[str, Callable[..., Any]] = {
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.concatenate": _concatenate,
@@ -307,6 +328,9 @@ _OTHERS: Mapping[str, Callable[..., Any]] = {
     "stablehlo.reduce_window": _reduce_window,
     "stablehlo.reshape": lambda op, value: value.reshape(_sizes(op.results[0])),
     "stablehlo.reverse": lambda op, value: np.flip(value, tuple(integers(op, "dimensions"))),
+    "stablehlo.shift_left": _shift_left,
+    "stablehlo.shift_right_arithmetic": lambda _, x, by: _shift_right(x, by, signed=True),
+    "stablehlo.shift_right_logical": lambda _, x, by: _shift_right(x, by, signed=False),
     "stablehlo.slice": _slice,
     "stablehlo.transpose": lambda op, value: value.transpose(integers(op, "permutation")),
 }

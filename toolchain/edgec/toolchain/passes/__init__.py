@@ -31,6 +31,7 @@ from edgec.toolchain.passes.legalise.spread_selected import SpreadSelected
 from edgec.toolchain.passes.legalise.stable_sorts import StableSorts
 from edgec.toolchain.passes.legalise.wide_sums import WideSums
 from edgec.toolchain.passes.locate import Locate
+from edgec.toolchain.passes.place.block_kernels import BlockKernels
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.place.norm_kernels import NormKernels
@@ -45,6 +46,7 @@ from edgec.toolchain.passes.simplify.error_functions import ErrorFunctions
 from edgec.toolchain.passes.simplify.fold_constants import FoldConstants
 from edgec.toolchain.passes.simplify.fold_scales import FoldScales
 from edgec.toolchain.passes.simplify.half_precision import HalfPrecision
+from edgec.toolchain.passes.simplify.hold_blocks import HoldBlocks
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 from edgec.toolchain.passes.simplify.late_joins import LateJoins
 from edgec.toolchain.passes.simplify.pointwise_products import PointwiseProducts
@@ -92,6 +94,7 @@ class Pass(Protocol):
 
 CATALOGUE: tuple[type[Pass], ...] = (
     InlineCalls,
+    HoldBlocks,
     Canonicalise,
     FoldConstants,
     HalfPrecision,
@@ -130,6 +133,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SpreadProducts,
     SplitPhases,
     QuantisedKernels,
+    BlockKernels,
     NormKernels,
     CpuKernels,
     SoftmaxKernels,
@@ -150,6 +154,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
 PLACING: tuple[type[Pass], ...] = (
     RecurrentLoops,
     QuantisedKernels,
+    BlockKernels,
     NormKernels,
     CpuKernels,
     SoftmaxKernels,

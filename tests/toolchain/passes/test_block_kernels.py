@@ -1,0 +1,117 @@
+"""Products by weights in blocks against NumPy: every form, few rows and many, several units."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from iree.compiler import ir
+
+from edgec.runtime import load
+from edgec.toolchain import CompileOptions, compile
+from edgec.toolchain.kernels.cpu.source import VectorUnit
+from edgec.toolchain.passes.place.block_kernels import BlockKernels
+from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.block_programs import FORMS, Form
+
+AVX512 = VectorUnit(lanes=16, registers=32, broadcasts=True)
+NEON = VectorUnit(lanes=4, registers=32)
+TAIL = """%one = stablehlo.constant dense<1.0> : tensor<{rows}x{outputs}xf32>
+  %more = stablehlo.add %product, %one : tensor<{rows}x{outputs}xf32>
+  %result = stablehlo.tanh %more : tensor<{rows}x{outputs}xf32>"""
+
+
+def rewritten(text: str, unit: VectorUnit = AVX512, *, halves: bool = True) -> tuple[str, int]:
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        count = BlockKernels(unit=unit, halves=halves).run(module)
+        module.operation.verify()
+        return str(module), count
+
+
+def merged(cases: dict[str, str]) -> str:
+    """Programs of one function each as one of many, which is compiled once."""
+    return "".join(text.replace("@main", f"@{name}") for name, text in cases.items())
+
+
+def test_a_product_and_what_follows_it_become_one_dispatch():
+    tail = TAIL.format(rows=1, outputs=8)
+    after, count = rewritten(FORMS["Q4_1"].text(1, 8, 256, tail))
+    assert count == 1
+    function = after[after.index("func.func public @main") :]
+    assert not re.search(r"stablehlo\.(dot_general|convert|tanh)", function)
+    assert len(re.findall("flow.dispatch ", function)) == 1
+    assert "tensor<8x128xi8>" in function  # the codes as they came, not as f32
+
+
+def test_many_rows_get_panels_of_f32_for_the_time_of_a_call():
+    after, count = rewritten(FORMS["Q8_0"].text(20, 64, 64))
+    assert count == 2
+    assert "@edgec_panels8_20x64x64" in after
+    # It takes the rows, too, so that it is not worked out once and kept.
+    panels = next(line for line in after.splitlines() if "flow.dispatch @edgec_panels" in line)
+    assert "tensor<20x64xf32>" in panels
+
+
+@pytest.mark.parametrize(
+    ("form", "sizes", "why"),
+    [
+        (Form(bits=4, group=32, least=True, zero=1.0), (1, 3, 64), "3 outputs"),
+        (Form(bits=4, group=48, span=2), (1, 8, 240), "groups of 48"),
+    ],
+)
+def test_what_no_kernel_takes_is_left_to_the_compiler(form, sizes, why):
+    after, count = rewritten(form.text(*sizes))
+    assert count == 0, why
+    assert "stablehlo.dot_general" in after
+
+
+def test_16_bit_scales_are_left_where_the_target_converts_none():
+    assert rewritten(FORMS["Q4_0"].text(1, 8, 64), NEON, halves=False)[1] == 0
+    assert rewritten(FORMS["MatMulNBits"].text(1, 8, 64), NEON, halves=False)[1] == 1
+
+
+SIZES = {"few": (3, 13, 448), "one": (1, 13, 448), "many": (9, 70, 256)}
+"""Rows, outputs, inner; 448 is not a whole number of pieces, 13 not of tiles."""
+
+
+def cases() -> dict[str, tuple[Form, tuple[int, int, int]]]:
+    found = {}
+    for name, form in FORMS.items():
+        for size, sizes in SIZES.items():
+            if sizes[2] % (form.group or 1) == 0 and (size != "few" or form.least):
+                found[f"{name.replace('-', '_').lower()}_{size}"] = (form, sizes)
+    return found
+
+
+CASES = cases()
+
+
+def compiled(folder: Path, target: str):
+    texts = {name: form.text(*sizes) for name, (form, sizes) in CASES.items()}
+    path = folder / "blocks.mlir"
+    path.write_text(merged(texts))
+    options = CompileOptions(output=folder / "blocks.vmfb", cache=False, validate=True)
+    return compile(path, target, options)
+
+
+@pytest.fixture(
+    scope="module",
+    params=["cpu", pytest.param("cpu:x86-64-v3", marks=pytest.mark.slow), "cpu:x86-64"],
+)
+def module(request, tmp_path_factory):
+    """Registers of the machine's own, of eight values, and of four without multiply-and-add."""
+    return compiled(tmp_path_factory.mktemp("blocks"), request.param)
+
+
+def test_every_form_and_size_is_what_numpy_works_out(module):
+    rng = np.random.default_rng(0)
+    with load(module) as loaded:
+        for name, (form, (rows, outputs, inner)) in CASES.items():
+            numbers = form.numbers(outputs, inner, seed=len(name))
+            x = rng.standard_normal((rows, inner)).astype(np.float32)
+            (answer,) = loaded[name].call_flat([x, *numbers.values()])
+            expected = x.astype(float) @ form.weights(numbers, inner).T
+            scale = np.abs(x) @ np.abs(form.weights(numbers, inner)).T
+            error = np.abs(answer.numpy() - expected) / scale
+            assert error.max() < 1e-6, name

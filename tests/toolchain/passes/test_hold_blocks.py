@@ -1,0 +1,54 @@
+"""Codes that are constants stay codes until a kernel reads them."""
+
+import numpy as np
+from iree.compiler import ir
+
+from edgec.toolchain.passes.place.block_kernels import BlockKernels
+from edgec.toolchain.passes.simplify.canonicalise import Canonicalise
+from edgec.toolchain.passes.simplify.fold_constants import FoldConstants
+from edgec.toolchain.passes.simplify.hold_blocks import HoldBlocks
+from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.block_programs import FORMS
+from tests.toolchain.passes.test_block_kernels import AVX512
+
+FORM = FORMS["Q8_0"]
+
+
+def program() -> str:
+    """A product by constants."""
+    text = FORM.text(1, 64, 128)
+    for name, array in FORM.numbers(64, 128).items():
+        kind = "i8" if name == "codes" else "f16"
+        sizes = "x".join(map(str, array.shape))
+        data = np.ascontiguousarray(array).tobytes().hex().upper()
+        text = text.replace(f", %{name}: tensor<{sizes}x{kind}>", "").replace(
+            "{\n",
+            f'{{\n  %{name} = stablehlo.constant dense<"0x{data}"> : tensor<{sizes}x{kind}>\n',
+            1,
+        )
+    return text
+
+
+def placed(*, held: bool) -> tuple[int, str]:
+    with ir.Context() as context:
+        module = parse_stablehlo(program(), context)
+        if held:
+            assert HoldBlocks().run(module) == 1
+            assert "optimization_barrier" in str(module)
+        Canonicalise().run(module)
+        FoldConstants().run(module)
+        count = BlockKernels(unit=AVX512).run(module)
+        return count, str(module)
+
+
+def test_codes_that_are_constants_reach_the_kernel():
+    count, after = placed(held=True)
+    assert count == 1
+    assert "tensor<64x128xi8>" in after
+    assert "optimization_barrier" not in after
+
+
+def test_without_it_they_become_f32():
+    count, after = placed(held=False)
+    assert count == 0
+    assert "tensor<64x128xf32>" in after

@@ -1,0 +1,367 @@
+"""A few rows times weights in blocks: what a language model does for each token it writes.
+
+Memory is what such a kernel waits for, so that each block is read once, as it lies in the file,
+and becomes f32 in registers. An output's codes lie in one piece: a vector holds neighbours along
+what is summed, of four outputs at a time. The rows are laid out first, on the stack, in the order
+in which codes come out of their words; a group's factor is applied to its sum.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from edgec.toolchain.kernels.cpu.source.block_codes import BlockWeights, Codes
+from edgec.toolchain.kernels.cpu.source.body import Body
+from edgec.toolchain.kernels.cpu.source.result import Result, Tile
+from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.cpu.source.workgroups import workgroups
+from edgec.toolchain.kernels.cpu.source.writer import Writer
+
+__all__ = ["MOST_ROWS", "block_rows_kernel", "codes_for", "stack_needed"]
+
+MOST_ROWS = 4
+_OUTPUTS = 4
+"""Outputs of a tile, whose sums become one vector."""
+_LEAST_LANES = 4
+_LOOKUP_LANES = 16
+
+
+def codes_for(weights: BlockWeights, unit: VectorUnit) -> Codes | None:
+    """The pieces that a kernel reads; None where an output has no whole piece."""
+    lanes = unit.lanes
+    while lanes >= _LEAST_LANES:
+        # Only processors with registers of sixteen lanes that operate on memory have the look-up.
+        lookup = weights.bits == 4 and lanes == _LOOKUP_LANES and unit.broadcasts
+        codes = Codes(weights=weights, lanes=lanes, lookup=lookup)
+        if _fits(codes):
+            return codes
+        lanes //= 2
+    return None
+
+
+def _fits(codes: Codes) -> bool:
+    weights, size = codes.weights, codes.size
+    if size > weights.inner or (weights.bits == 4 and size % weights.span):
+        return False
+    if weights.bits == 8 and (weights.zero or weights.least):
+        return False
+    if weights.group == weights.inner:
+        return not weights.least
+    if weights.bits == 4 and weights.group % max(weights.span, 8):
+        return False
+    return not (weights.group % size and size % weights.group)
+
+
+def stack_needed(weights: BlockWeights, rows: int) -> int:
+    """Bytes of stack that a kernel for so many rows uses, about."""
+    return 5 * rows * weights.inner
+
+
+def block_rows_kernel(name: str, codes: Codes, result: Result, unit: VectorUnit) -> str:
+    """The text of a `stream.executable` called `name` with an entry point of that name.
+
+    Its bindings are the rows, the codes, the scales, the least values if there are some, the
+    epilogue's channel tensors, its other tensors, and the result.
+    """
+    weights, rows = codes.weights, result.width
+    tiles = -(-weights.outputs // _OUTPUTS)
+    flops = 2 * rows * weights.outputs * weights.inner
+    split = min(tiles, workgroups(flops, weights.outputs * weights.row))
+    writer = Writer(
+        name=name,
+        workgroups=(split, 1, 1),
+        sizes=[rows * weights.inner, *weights.sizes, *result.extra_sizes, result.size],
+        kinds=("f32", *weights.kinds, *["f32"] * (len(result.extra_sizes) + 1)),
+    )
+    kernel = _Kernel(codes=codes, result=result, unit=unit, w=writer, tiles=tiles, split=split)
+    return writer.text(kernel.lines())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    """A row's part for a piece of the weights: names of vectors.
+
+    Attributes:
+        values: in the order of the codes' vectors.
+        total: their sum by lane, where that is needed.
+        begin: what its product begins with, because codes come with their zero point.
+    """
+
+    values: Sequence[str]
+    total: str = ""
+    begin: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kernel:
+    codes: Codes
+    result: Result
+    unit: VectorUnit
+    w: Writer
+    tiles: int
+    split: int
+
+    @property
+    def weights(self) -> BlockWeights:
+        return self.codes.weights
+
+    @property
+    def rows(self) -> int:
+        return self.result.width
+
+    @property
+    def vector(self) -> str:
+        return f"vector<{self.codes.lanes}xf32>"
+
+    @property
+    def pieces(self) -> int:
+        """Pieces of an output; the last may overlap the one before it."""
+        return -(-self.weights.inner // self.codes.size)
+
+    @property
+    def by_output(self) -> bool:
+        """Whether there is one factor for all that is summed."""
+        return self.weights.group == self.weights.inner
+
+    @property
+    def first(self) -> int:
+        """The epilogue's first binding."""
+        return 1 + len(self.weights.kinds)
+
+    def body(self) -> Body:
+        return Body(self.w, fused=self.unit.fused)
+
+    def lines(self) -> Iterator[str]:
+        w, tile = self.w, Tile(columns=self.rows, lanes=_OUTPUTS)
+        body = self.body()
+        laid = self._scratch(body, self.rows * self.pieces * self.codes.size)
+        sums = ""
+        if self.codes.shifted or self.weights.least:
+            sums = self._scratch(body, self.rows * self.pieces * self.codes.lanes)
+        self._lay_out(body, laid, sums)
+        table = self.codes.table(body)
+        yield from body.lines
+        yield f"%y0 = arith.addi {w.index(0)}, {w.index(0)} : index"
+        yield f"%x0 = arith.addi {w.index(0)}, {w.index(0)} : index"
+        yield from w.share("tile", "%wx", self.tiles, self.split)
+        yield f"scf.for %tile = %tile_from to %tile_to step {w.index(1)} {{"
+        yield from w.start("%n0", "%tile", _OUTPUTS, self.weights.outputs - _OUTPUTS)
+        yield from self.result.channel_values(w, tile, self.first)
+        body = self.body()
+        totals = self._sums(body, laid, sums, table)
+        yield from body.lines
+        yield from self.result.finish(w, totals, tile, self.first)
+        yield "}"
+
+    def _scratch(self, body: Body, count: int) -> str:
+        return body.value(
+            '"memref.alloca"() <{alignment = 64 : i64, operandSegmentSizes = array<i32: 0, 0>}>',
+            f"() -> memref<{count}xf32>",
+        )
+
+    # The rows in the order of the codes
+
+    def _lay_out(self, body: Body, laid: str, sums: str) -> None:
+        codes, inner = self.codes, self.weights.inner
+        whole = inner // codes.size
+        for row in range(self.rows):
+
+            def turn(piece: str, row: int = row) -> None:
+                start = body.plus(body.times(piece, codes.size), row * inner)
+                self._lay_piece(body, laid, sums, start, row, piece, 0)
+
+            body.loop(0, whole, 1, turn)
+            if inner % codes.size:
+                start = body.index((row + 1) * inner - codes.size)
+                again = codes.size - inner % codes.size
+                self._lay_piece(body, laid, sums, start, row, whole, again)
+
+    def _lay_piece(
+        self, body: Body, laid: str, sums: str, start: str, row: int, piece: int | str, again: int
+    ) -> None:
+        """Lay a piece out; its first `again` elements were in the one before, and count no more."""
+        codes, kind = self.codes, self.vector
+        memory, scratch = self.w.memory(0), self._memory(self.codes.size)
+        at = self._at(body, row, piece, codes.size)
+        for field in range(codes.fields):
+            for lane in range(codes.lanes):
+                element = codes.element(field, lane)
+                if element < again:
+                    value = body.number(0.0, "f32")
+                else:
+                    value = body.load("%m0", body.plus(start, element), memory, "f32")
+                place = body.plus(at, field * codes.lanes + lane)
+                body.store(value, laid, place, scratch, "f32")
+        if not sums:
+            return
+        total = ""
+        for field in range(codes.fields):
+            place = body.plus(at, field * codes.lanes)
+            value = body.load(laid, place, scratch, kind)
+            total = body.value(f"arith.addf {total}, {value}", kind) if total else value
+        place = self._at(body, row, piece, codes.lanes)
+        body.store(total, sums, place, self._memory(codes.lanes), kind)
+
+    def _memory(self, size: int) -> str:
+        return f"memref<{self.rows * self.pieces * size}xf32>"
+
+    def _at(self, body: Body, row: int, piece: int | str, size: int) -> str:
+        """Where what belongs to a piece begins, of `size` each."""
+        number = body.plus(piece, row * self.pieces)
+        return body.times(number, size)
+
+    # Sums
+
+    def _sums(self, body: Body, laid: str, sums: str, table: str) -> list[str]:
+        """A vector of the tile's outputs for each row."""
+        codes, weights = self.codes, self.weights
+        zero = body.number(0.0, self.vector)
+
+        def turn(piece: str, totals: list[str]) -> list[str]:
+            last = weights.inner - codes.size
+            base = body.least(body.times(piece, codes.size), last)
+            rows = [self._row(body, laid, sums, row, piece) for row in range(self.rows)]
+            done: list[str] = []
+            for output in range(_OUTPUTS):
+                mine = [totals[row * _OUTPUTS + output] for row in range(self.rows)]
+                number = body.plus("%n0", output)
+                done += self._output(body, number, base, rows, mine, table)
+            return [done[o * self.rows + row] for row in range(self.rows) for o in range(_OUTPUTS)]
+
+        begin = [zero] * (self.rows * _OUTPUTS)
+        totals = body.fold(self.pieces, begin, self.vector, turn)
+        found = [
+            self._joined(body, totals[row * _OUTPUTS : (row + 1) * _OUTPUTS])
+            for row in range(self.rows)
+        ]
+        if not self.by_output:
+            return found
+        factor = self._numbers(body, 2, self.weights.scale, "%n0", _OUTPUTS)
+        kind = f"vector<{_OUTPUTS}xf32>"
+        return [body.value(f"arith.mulf {each}, {factor}", kind) for each in found]
+
+    def _row(self, body: Body, laid: str, sums: str, row: int, piece: str) -> "_Row":
+        """A row's part for a piece of the weights."""
+        codes, kind = self.codes, self.vector
+        at = self._at(body, row, piece, codes.size)
+        values = [
+            body.load(laid, body.plus(at, field * codes.lanes), self._memory(codes.size), kind)
+            for field in range(codes.fields)
+        ]
+        if not sums:
+            return _Row(values=values)
+        place = self._at(body, row, piece, codes.lanes)
+        total = body.load(sums, place, self._memory(codes.lanes), kind)
+        if not codes.shifted:
+            return _Row(values=values, total=total)
+        less = body.number(-codes.shifted, kind)
+        begin = body.value(f"arith.mulf {total}, {less}", kind)
+        return _Row(values=values, total=total, begin=begin)
+
+    def _output(
+        self,
+        body: Body,
+        number: str,
+        base: str,
+        rows: Sequence["_Row"],
+        totals: Sequence[str],
+        table: str,
+    ) -> list[str]:
+        """What becomes of an output's sums for all rows by a piece of its weights."""
+        codes, weights = self.codes, self.weights
+        start = body.times(number, weights.row)
+        vectors = codes.vectors(body, body.plus(start, self._bytes(body, base)), table)
+        done = list(totals)
+        for place, fields in enumerate(codes.sets):
+            parts = []
+            for row, total in zip(rows, done, strict=True):
+                part = self._begun(body, row, total)
+                for field in fields:
+                    part = self._added(body, vectors[field], row.values[field], part)
+                parts.append(part)
+            if self.by_output:
+                done = parts
+                continue
+            group = body.value(f"arith.divui {base}, {body.index(weights.group)}", "index")
+            at = body.plus(body.times(number, weights.groups), body.plus(group, place))
+            factor = self._by_lane(body, 2, weights.scale, at)
+            done = [
+                body.multiply_add(part, factor, total, self.vector)
+                for part, total in zip(parts, done, strict=True)
+            ]
+            if weights.least:
+                least = self._by_lane(body, 3, weights.least, at)
+                done = [
+                    body.multiply_add(row.total, least, total, self.vector)
+                    for row, total in zip(rows, done, strict=True)
+                ]
+        return done
+
+    def _begun(self, body: Body, row: "_Row", total: str) -> str:
+        """What a part begins with; empty for nothing."""
+        if not self.by_output:
+            return row.begin
+        return body.value(f"arith.addf {total}, {row.begin}", self.vector) if row.begin else total
+
+    def _bytes(self, body: Body, base: str) -> str:
+        """Where a weight's code is in its output's."""
+        if self.weights.bits == 8:
+            return base
+        return body.value(f"arith.divui {base}, {body.index(2)}", "index")
+
+    def _added(self, body: Body, one: str, other: str, total: str) -> str:
+        if not total:
+            return body.value(f"arith.mulf {one}, {other}", self.vector)
+        return body.multiply_add(one, other, total, self.vector)
+
+    def _by_lane(self, body: Body, binding: int, kind: str, at: str) -> str:
+        """A group's number for each lane."""
+        count, lanes = self.codes.numbers, self.codes.lanes
+        if count == 1:
+            one = body.load(f"%m{binding}", at, self.w.memory(binding), kind)
+            if kind != "f32":
+                one = body.value(f"arith.extf {one}", f"{kind} to f32")
+            return body.spread(one, self.vector)
+        some = self._numbers(body, binding, kind, at, count)
+        few = f"vector<{count}xf32>"
+        order = ", ".join(str(lane * count // lanes) for lane in range(lanes))
+        return body.value(f"vector.shuffle {some}, {some} [{order}]", f"{few}, {few}")
+
+    def _numbers(self, body: Body, binding: int, kind: str, at: str, count: int) -> str:
+        """Neighbours among a group's numbers, as f32."""
+        stored, wide = f"vector<{count}x{kind}>", f"vector<{count}xf32>"
+        found = body.load(f"%m{binding}", at, self.w.memory(binding), stored)
+        return found if kind == "f32" else body.value(f"arith.extf {found}", f"{stored} to {wide}")
+
+    def _joined(self, body: Body, totals: Sequence[str]) -> str:
+        """The sums of four vectors' lanes, side by side."""
+        lanes, kind = self.codes.lanes, self.vector
+
+        def both(one: str, other: str, width: int) -> str:
+            """Neighbouring parts of two vectors added, those of one beside those of the other."""
+            starts = range(0, lanes, 2 * width)
+            orders = [
+                [of + s + half + i for s in starts for of in (0, lanes) for i in range(width)]
+                for half in (0, width)
+            ]
+            picked = [
+                body.value(
+                    f"vector.shuffle {one}, {other} [{', '.join(map(str, order))}]",
+                    f"{kind}, {kind}",
+                )
+                for order in orders
+            ]
+            return body.value(f"arith.addf {picked[0]}, {picked[1]}", kind)
+
+        total = both(both(totals[0], totals[1], 1), both(totals[2], totals[3], 1), 2)
+        while lanes > _OUTPUTS:
+            wide, lanes = f"vector<{lanes}xf32>", lanes // 2
+            halves = [
+                body.value(
+                    f"vector.shuffle {total}, {total} "
+                    f"[{', '.join(str(start + i) for i in range(lanes))}]",
+                    f"{wide}, {wide}",
+                )
+                for start in (0, lanes)
+            ]
+            total = body.value(f"arith.addf {halves[0]}, {halves[1]}", f"vector<{lanes}xf32>")
+        return total

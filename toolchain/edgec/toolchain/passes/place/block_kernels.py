@@ -1,0 +1,70 @@
+"""Products by weights in blocks, as kernels that read the blocks."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit, vector_unit
+from edgec.toolchain.kernels.spec import Answers
+from edgec.toolchain.passes.purpose import Purpose
+from edgec.toolchain.passes.situation import Situation
+
+__all__ = ["BlockKernels"]
+
+_PRODUCT = "stablehlo.dot_general"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockKernels:
+    """Products by weights of 8 or 4 bits in blocks read the blocks, on the CPU.
+
+    A language model that writes reads all of its weights for every token, so it is as fast as
+    memory, and weights of four bits are read eight times as fast as f32. The program says
+    `(code - zero) * scale + least` and then a product (`match/blocks.py`): the compiler writes out
+    the whole matrix in f32 first, once, and reads that. Here a kernel of a few rows turns codes
+    into f32 in registers, each block read once and where it lies in the file; with many rows they
+    are written to panels of f32 for the time of the call, and the usual kernel reads those.
+
+    Measured with `benchmarks.blocks`: see docs/quantise.md.
+
+    Attributes:
+        unit: the vector registers of the target.
+        halves: whether it converts 16-bit floats.
+        answers: where the answer to each description is kept.
+    """
+
+    unit: VectorUnit
+    halves: bool = True
+    answers: Answers = field(default_factory=Answers)
+
+    name = "block-kernels"
+    purpose = Purpose.SPEED
+
+    @classmethod
+    def plan(cls, situation: Situation) -> "BlockKernels | None":
+        """For StableHLO with products and conversions at -O2 and above on a CPU with vectors."""
+        unit = vector_unit(situation.target)
+        if unit is None or situation.level < 2 or not situation.is_stablehlo:
+            return None
+        if not situation.operations >= {_PRODUCT, "stablehlo.convert"}:
+            return None
+        return cls(unit=unit, halves=situation.target.limits.f16, answers=situation.answers)
+
+    def run(self, module: Any) -> int:
+        """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
+        from iree.compiler import ir
+
+        from edgec.toolchain.ir.erase import erase_unused
+        from edgec.toolchain.kernels.cpu.block_products import place_block_product
+        from edgec.toolchain.kernels.cpu.library import Library
+        from edgec.toolchain.passes.simplify.hold_blocks import release
+
+        with module.context, ir.Location.name(f"edgec.{self.name}"):
+            library = Library(module)
+            products = [op for op in inside(module.operation) if op.name == _PRODUCT]
+            for op in products:
+                place_block_product(op, library, self.unit, self.halves, self.answers)
+            if library.count:
+                erase_unused(module)
+            release(module)
+            return library.count

@@ -1,0 +1,83 @@
+"""Codes of weights in blocks, held back from being worked out before a kernel can read them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.kernels.cpu.source.vectors import vector_unit
+from edgec.toolchain.passes.purpose import Purpose
+from edgec.toolchain.passes.situation import Situation
+
+__all__ = ["HoldBlocks", "release"]
+
+_BARRIER = "stablehlo.optimization_barrier"
+_CONSTANT = "stablehlo.constant"
+_PRODUCT = "stablehlo.dot_general"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HoldBlocks:
+    """Codes of weights in blocks that are constants stay so until kernels are placed.
+
+    A scale times an integer that is a constant is a constant too, and everything that works out
+    constants would make f32 of a network's weights again: canonicalisation of small ones,
+    `fold-constants` of the matrices of products, the compiler of all. A barrier after the codes
+    keeps them apart; `block-kernels` takes it away. It stands only on targets whose kernels read
+    blocks: on others f32 is what a product wants.
+
+    Measured: a product by 64 x 128 weights of 8 bits inside the program reads 8,192 bytes of codes
+    with this pass, and 32,768 of f32 without.
+    """
+
+    name = "hold-blocks"
+    purpose = Purpose.SPEED
+
+    @classmethod
+    def plan(cls, situation: Situation) -> "HoldBlocks | None":
+        """For StableHLO with products and conversions at -O2 and above on a CPU with vectors."""
+        if situation.level < 2 or not situation.is_stablehlo:
+            return None
+        if vector_unit(situation.target) is None:
+            return None
+        needed = {_PRODUCT, _CONSTANT, "stablehlo.convert"}
+        return cls() if situation.operations >= needed else None
+
+    def run(self, module: Any) -> int:
+        """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many constants are held."""
+        from iree.compiler import ir
+
+        from edgec.toolchain.match.block_product import read_block_product
+
+        count = 0
+        with module.context, ir.Location.name(f"edgec.{self.name}"):
+            for op in [each for each in inside(module.operation) if each.name == _PRODUCT]:
+                found = read_block_product(op)
+                if found is None:
+                    continue
+                codes = found.weights.codes
+                if isinstance(codes.owner, ir.Block) or codes.owner.operation.name != _CONSTANT:
+                    continue
+                with ir.InsertionPoint.after(codes.owner.operation), op.location:
+                    barrier = ir.Operation.create(_BARRIER, results=[codes.type], operands=[codes])
+                codes.replace_all_uses_except(barrier.results[0], barrier)
+                count += 1
+        return count
+
+
+def release(module: Any) -> None:
+    """Take the barriers after constants away again."""
+    for op in list(_barriers(module)):
+        op.results[0].replace_all_uses_with(op.operands[0])
+        op.erase()
+
+
+def _barriers(module: Any) -> Iterator[Any]:
+    from iree.compiler import ir
+
+    for op in inside(module.operation):
+        if op.name != _BARRIER or len(op.operands) != 1:
+            continue
+        owner = op.operands[0].owner
+        if not isinstance(owner, ir.Block) and owner.operation.name == _CONSTANT:
+            yield op
