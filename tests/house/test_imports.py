@@ -20,6 +20,12 @@ MAY_IMPORT = {
         "edgec.targets",
         "edgec.runtime",
     ),
+    "edgec.quantising": (
+        "edgec.quantising",
+        "edgec.toolchain",
+        "edgec.targets",
+        "edgec.runtime",
+    ),
     "edgec.ondevice": (
         "edgec.ondevice",
         # Where what was built is kept.
@@ -33,6 +39,7 @@ MAY_IMPORT = {
         # What a program is and how to read one; never how it is compiled.
         "edgec.toolchain.program",
         "edgec.toolchain.load",
+        "edgec.toolchain.portable",
         "edgec.toolchain.stablehlo",
         "edgec.toolchain.weights_file",
         "edgec.targets",
@@ -49,8 +56,9 @@ HEAVY = (
 
 # Rewriting rules work on MLIR throughout; whoever needs them imports these modules inside a
 # function (`test_packages_import_without_the_compiler_and_frameworks` holds it to that).
-ON_MLIR_THROUGHOUT = tuple(
-    f"edgec.toolchain.{part}." for part in ("ir", "match", "kernels", "passes")
+ON_MLIR_THROUGHOUT = (
+    *(f"edgec.toolchain.{part}." for part in ("ir", "match", "kernels", "passes")),
+    *(f"edgec.quantising.{part}" for part in ("layers", "rewriting")),
 )
 
 

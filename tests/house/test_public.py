@@ -20,6 +20,7 @@ PACKAGES = (
     "edgec.toolchain",
     "edgec.toolchain.tuning",
     "edgec.packaging",
+    "edgec.quantising",
     "edgec.ondevice",
     "edgec.exporters",
 )

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.lift_weights import WeightLifter
-from edgec.exporters.portable import to_portable
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError
 from edgec.runtime.golden import Golden, GoldenCall
 from edgec.runtime.signature import TensorSpec
+from edgec.toolchain.portable import to_portable
 from edgec.toolchain.program import (
     PROGRAM_ATTRIBUTE,
     STATE_FUNCTION,

@@ -7,10 +7,10 @@ from typing import Any
 
 from edgec.exporters.assemble import weights_beside
 from edgec.exporters.lift_weights import WeightLifter
-from edgec.exporters.portable import to_portable
 from edgec.runtime.errors import SourceError, UsageError
 from edgec.runtime.golden import Golden
 from edgec.toolchain.load import load_program
+from edgec.toolchain.portable import to_portable
 from edgec.toolchain.program import (
     PROGRAM_ATTRIBUTE,
     Dialect,

@@ -20,6 +20,7 @@ from edgec.cli.verbs.doctor import doctor
 from edgec.cli.verbs.export import export
 from edgec.cli.verbs.inspect import inspect as inspect_verb
 from edgec.cli.verbs.package import package
+from edgec.cli.verbs.quantise import quantise
 from edgec.cli.verbs.run import run
 from edgec.cli.verbs.targets import targets
 from edgec.cli.verbs.tune import tune
@@ -29,6 +30,7 @@ __all__ = ["VERBS", "command"]
 
 VERBS: dict[str, Callable[..., Report]] = {
     "export": export,
+    "quantise": quantise,
     "compile": compile,
     "tune": tune,
     "package": package,

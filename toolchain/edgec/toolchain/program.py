@@ -9,7 +9,7 @@ turns them into globals of the module.
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ __all__ = [
     "Dialect",
     "Function",
     "Input",
+    "Loss",
     "Output",
     "Parameter",
     "Program",
@@ -123,6 +124,19 @@ class Provenance:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Loss:
+    """What was given up of the model that a program came from.
+
+    Attributes:
+        weights: how they are kept (`int4-g32`).
+        error: how far its answers are from the framework's, as a part of their spread.
+    """
+
+    weights: str
+    error: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProgramInfo:
     """Everything edgec knows of a program besides its code."""
 
@@ -131,6 +145,7 @@ class ProgramInfo:
     weights: Weights | None = None
     provenance: Provenance
     dialect: Dialect = Dialect.STABLEHLO
+    loss: Loss | None = None
 
     def __post_init__(self) -> None:
         names = [f.signature.name for f in self.functions]
@@ -175,6 +190,7 @@ class ProgramInfo:
                     "source": self.provenance.source,
                 },
                 "dialect": self.dialect.value,
+                **({} if self.loss is None else {"loss": asdict(self.loss)}),
             }
         )
 
@@ -210,6 +226,7 @@ class ProgramInfo:
                 ),
                 provenance=Provenance(**value["provenance"]),
                 dialect=Dialect(value["dialect"]),
+                loss=Loss(**value["loss"]) if "loss" in value else None,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ProgramError(

@@ -1,4 +1,4 @@
-"""Weights to a file that the runtime maps into memory: `.safetensors` or IREE's `.irpa`."""
+"""Weights to a file that the runtime maps, `.safetensors` or IREE's `.irpa`, and back."""
 
 import json
 from collections.abc import Mapping
@@ -9,8 +9,9 @@ import numpy as np
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import FileError, UsageError
 from edgec.runtime.files import write_atomically
+from edgec.runtime.parameters import WeightsFile
 
-__all__ = ["check_weights_path", "write_weights"]
+__all__ = ["check_weights_path", "read_weights", "write_weights"]
 
 _SAFETENSORS_DTYPES = {
     DType.BOOL: "BOOL",
@@ -108,3 +109,40 @@ def _write_irpa(weights: Mapping[str, np.ndarray], path: Path) -> None:
 
 def _raw(value: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+
+
+def read_weights(path: Path) -> dict[str, np.ndarray]:
+    """All weights of a `.safetensors` file, mapped; other files do not say of what type they are.
+
+    Raises:
+        FileError: the file is missing.
+        ModuleError: it is damaged.
+        UsageError: it is of another kind, or holds an element type that NumPy does not have.
+    """
+    if path.suffix != ".safetensors":
+        raise UsageError(
+            f"{path} does not say what its weights are",
+            hint="export the model with --external-weights=NAME.safetensors",
+        )
+    WeightsFile.open(path)  # checks it
+    with path.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        header = json.loads(stream.read(length))
+    kinds = {name: dtype for dtype, name in _SAFETENSORS_DTYPES.items()}
+    found = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        if entry["dtype"] not in kinds:
+            raise UsageError(f"the weight {name} in {path} is of the type {entry['dtype']}")
+        if not all(entry["shape"]):
+            found[name] = np.zeros(entry["shape"], kinds[entry["dtype"]].numpy)
+            continue
+        found[name] = np.memmap(
+            path,
+            dtype=kinds[entry["dtype"]].numpy,
+            mode="r",
+            offset=8 + length + entry["data_offsets"][0],
+            shape=tuple(entry["shape"]),
+        )
+    return found

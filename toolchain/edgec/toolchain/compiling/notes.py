@@ -16,8 +16,8 @@ _ROUNDED = (
 
 
 def asked_notes(task: Task) -> tuple[str, ...]:
-    """What came of a profile, of passes left out, and of a choice for f32."""
-    return (*_tuned(task.options), *_disabled(task.options), *_f32(task))
+    """What came of a profile, of passes left out, and of a choice for f32; what was lost before."""
+    return (*_lost(task), *_tuned(task.options), *_disabled(task.options), *_f32(task))
 
 
 def half_notes(task: Task, halves: str, outcome: Outcome) -> tuple[str, ...]:
@@ -34,6 +34,16 @@ def half_notes(task: Task, halves: str, outcome: Outcome) -> tuple[str, ...]:
             f"framework's in f32, where {most:.1e} is allowed"
         )
     return (f"computed in f16, as asked: {said}",)
+
+
+def _lost(task: Task) -> tuple[str, ...]:
+    loss = task.program.info.loss
+    if loss is None:
+        return ()
+    return (
+        f"weights of {loss.weights}: the answers that prove it were computed in NumPy from these "
+        f"weights, and are off by {loss.error:.2%} of their spread from the original's",
+    )
 
 
 def _tuned(options: CompileOptions) -> tuple[str, ...]:

@@ -1,0 +1,143 @@
+"""`edgec quantise`: the program that comes out, what is said of it, and what is refused."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgec.exporters import export
+from edgec.runtime.golden import Golden
+from edgec.toolchain import load_program
+from edgec.toolchain.weights_file import read_weights
+
+MODEL = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+rng = np.random.default_rng(0)
+wide = (rng.standard_normal((64, 96)) / 8).astype(np.float32)
+back = (rng.standard_normal((96, 64)) / 8).astype(np.float32)
+last = (rng.standard_normal((64, 80)) / 8).astype(np.float32)
+small = rng.standard_normal((80, 5)).astype(np.float32)
+
+
+def apply(x):
+    y = jax.nn.relu(x @ wide)
+    y = x + y @ back
+    y = jnp.tanh(y @ last)
+    return y @ small
+
+
+def model():
+    return apply, (rng.standard_normal((4, 64)).astype(np.float32),)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model's program, with its weights inside and outside."""
+    folder = tmp_path_factory.mktemp("quantise")
+    (folder / "model.py").write_text(MODEL)
+    scope: dict[str, object] = {}
+    exec(compile(MODEL, str(folder / "model.py"), "exec"), scope)
+    apply, inputs = scope["model"]()
+    export(apply, inputs).save(folder / "inside.mlirbc")
+    outside = folder / "outside.safetensors"
+    export(apply, inputs, external_weights=outside).save(folder / "outside.mlirbc")
+    return folder
+
+
+def test_a_program_comes_out_with_answers_of_its_own_and_a_table(edgec, folder: Path) -> None:
+    done = edgec("quantise", folder / "inside.mlirbc", "-o", "eight.mlirbc", "--weights=int8")
+    assert done.code == 0, done.err
+    assert "model.py:14  64 x 96  int8" in done.out.replace("   ", "  ")
+    assert "80 x 5   fewer than 4,096 weights" in done.out
+    value = edgec(
+        "quantise", folder / "inside.mlirbc", "-o", "eight.mlirbc", "--weights=int8", "--json"
+    ).json
+    assert 0 < value["error"] < 0.02
+    assert value["after"] < value["before"] / 3
+    assert [line["error"] for line in value["lines"]] == sorted(
+        (line["error"] for line in value["lines"]), reverse=True
+    )
+    original, new = (
+        Golden.load(path) for path in (folder / "inside.golden.npz", Path("eight.golden.npz"))
+    )
+    (one,), (other,) = original.calls[0].outputs, new.calls[0].outputs
+    assert 0 < np.abs(one - other).max() < 0.1 * np.abs(one).max()
+    assert np.array_equal(original.calls[0].inputs[0], new.calls[0].inputs[0])
+
+
+def test_the_module_is_proved_by_these_answers_and_reads_the_blocks(edgec, folder: Path) -> None:
+    assert edgec("quantise", folder / "outside.mlirbc", "-o", "four.mlirbc", "--weights=int4-g32")
+    done = edgec("compile", "four.mlirbc", "-o", "four.vmfb", "--validate")
+    assert done.code == 0, done.err
+    assert "checked on a CPU" in done.out
+    assert "3 product by blocks" in done.err
+    assert re.search(r"weights of int4-g32: .* off by \d+\.\d\d% of their spread", done.err)
+    weights = read_weights(Path("four.safetensors"))
+    assert sorted({array.dtype.name for array in weights.values()}) == [
+        "float16",
+        "float32",
+        "int8",
+    ]
+
+
+def test_lines_that_are_named_stay_as_they_are(edgec, folder: Path) -> None:
+    value = edgec(
+        *("quantise", folder / "inside.mlirbc", "-o", "some.mlirbc", "--weights=int4-g32"),
+        *("--keep=model.py:14", "--json"),
+    ).json
+    assert not [line for line in value["lines"] if line["where"].endswith("model.py:14")]
+    assert [each["why"] for each in value["kept"] if each["what"] == "64 x 96"] == ["as asked"]
+    program = load_program(Path("some.mlirbc"))
+    assert program.info.weights is None
+
+
+def test_more_error_than_is_allowed_is_refused_with_what_to_keep(edgec, folder: Path) -> None:
+    line = ("quantise", folder / "inside.mlirbc", "-o", "exact.mlirbc", "--weights=int4")
+    done = edgec(*line, "--max-error=9%")
+    assert done.code == 23
+    assert "and 9.00% is allowed" in done.err
+    kept = [word for word in done.err.split() if word.startswith("--keep=")]
+    assert kept
+    assert not Path("exact.mlirbc").exists()
+    assert edgec(*line, "--max-error=9%", *kept).code == 0
+    hopeless = edgec(*line, "--max-error=0.0001%")
+    assert "no line can be rounded within" in hopeless.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "what"),
+    [
+        (("--weights=int3",), 2, "there is no way int3 to keep weights"),
+        (("--weights=int4-g33",), 2, "there is no way int4-g33"),
+        (("--max-error=lots",), 2, "--max-error=lots is no part of a whole"),
+        (("--max-error=-1%",), 2, "is no part of a whole"),
+        (("--keep=model.py:3",), 2, "no product by weights is at model.py:3"),
+        (("--weights=int4-g128",), 2, "64 summed do not make int4-g128"),
+    ],
+)
+def test_what_cannot_be_done_is_one_error(
+    edgec, folder: Path, arguments: tuple[str, ...], code: int, what: str
+) -> None:
+    done = edgec("quantise", folder / "inside.mlirbc", "-o", "none.mlirbc", *arguments)
+    assert done.code == code
+    assert what in done.err
+    assert not Path("none.mlirbc").exists()
+
+
+def test_a_program_without_answers_or_weights_is_refused(edgec, folder: Path) -> None:
+    program = load_program(folder / "inside.mlirbc")
+    program.save("same.mlirbc")
+    assert "written over itself" in edgec("quantise", "same.mlirbc", "-o", "same.mlirbc").err
+    Path("same.golden.npz").unlink()
+    done = edgec("quantise", "same.mlirbc", "-o", "new.mlirbc")
+    assert done.code == 15
+    assert "no golden answers" in done.err
+    export(lambda x: x * 2, (np.ones(3, np.float32),)).save("plain.mlirbc")
+    done = edgec("quantise", "plain.mlirbc", "-o", "new.mlirbc")
+    assert done.code == 2
+    assert "multiplies by no weights" in done.err

@@ -1,0 +1,105 @@
+"""What whole programs compute in NumPy is what JAX computes: loops, branches, gathers, sorts."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from iree.compiler import ir
+
+from edgec.toolchain.ir.evaluate import NotEvaluated
+from edgec.toolchain.ir.interpret import Interpreter
+from edgec.toolchain.stablehlo import parse_stablehlo
+
+X = np.random.default_rng(0).standard_normal((5, 7)).astype(np.float32)
+NUMBERS = np.array([3, 0, 2, 2, 9, -1], np.int32)
+
+
+def attend(x):
+    scores = jax.nn.softmax(x @ x.T / 3)
+    return jnp.where(jnp.isfinite(scores), scores, 0) @ x
+
+
+def counted(x):
+    return jax.lax.fori_loop(0, 4, lambda i, y: jnp.sin(y) + i * x[i], x)
+
+
+def chosen(x):
+    return jax.lax.cond(x[0, 0] > 5, lambda y: y + 1, lambda y: y * 2, x)
+
+
+def switched(x):
+    ways = [lambda y: y, lambda y: -y, lambda y: y * 3]
+    return jax.lax.switch(jnp.int32(2), ways, x)
+
+
+def cached(x):
+    return jax.lax.dynamic_update_slice(x, x[:2] * 10, (jnp.int32(9), jnp.int32(0)))
+
+
+def scanned(x):
+    return jax.lax.scan(lambda carry, row: (carry + row, carry.sum()), jnp.zeros(7), x)
+
+
+def bits(x):
+    whole = (x * 1000).astype(jnp.int32)
+    return whole >> 3, whole << 5, jax.lax.shift_right_logical(whole, jnp.int32(28))
+
+
+CASES = {
+    "calls and reductions": attend,
+    "a loop": counted,
+    "a branch": chosen,
+    "one of several": switched,
+    "a slice that is written": cached,
+    "a scan": scanned,
+    "rows by number": lambda x: jnp.take(x, NUMBERS, axis=0, mode="clip"),
+    "columns by number": lambda x: x[:, NUMBERS[:4]],
+    "places in a matrix": lambda x: x[NUMBERS[:4], NUMBERS[1:5] % 7],
+    "rows that are set": lambda x: x.at[NUMBERS[:3]].set(x[:3] * 2),
+    "rows that are added": lambda x: x.at[jnp.array([1, 1, 4, 9])].add(x[:4], mode="drop"),
+    "the largest's place": lambda x: (x.argmax(1), jnp.argmin(x, 0)),
+    "sorted": lambda x: (jnp.sort(x, 0), jnp.argsort(-x, 1)),
+    "bits": bits,
+    "an image": lambda x: jax.lax.conv_general_dilated(
+        x[None, None], X[None, None, :3, :3], (1, 1), "SAME"
+    ),
+    "an error function": lambda x: jax.nn.gelu(x, approximate=False),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_answers_are_those_of_jax(name):
+    function = CASES[name]
+    text = str(jax.jit(function).lower(X).compiler_ir("stablehlo"))
+    expected = jax.tree.leaves(function(jnp.asarray(X)))
+    with ir.Context() as context:
+        found = Interpreter(parse_stablehlo(text, context)).call("main", [X])
+    for answer, wanted in zip(found, expected, strict=True):
+        assert answer.shape == wanted.shape
+        np.testing.assert_allclose(answer, np.asarray(wanted), 2e-5, 2e-5)
+
+
+def test_a_constant_can_have_other_numbers():
+    text = """func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %w = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
+      %0 = stablehlo.add %x, %w : tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }"""
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        (function,) = module.body.operations
+        constant = function.regions[0].blocks[0].operations[0].operation.attributes["value"]
+        instead = Interpreter(module, {constant: np.array([10.0, 20.0], np.float32)})
+        (found,) = instead.call("main", [np.zeros(2, np.float32)])
+    assert found.tolist() == [10, 20]
+
+
+def test_what_it_does_not_know_is_said():
+    text = """func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %0 = stablehlo.custom_call @mystery(%x) : (tensor<2xf32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }"""
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        with pytest.raises(NotEvaluated, match="custom_call"):
+            Interpreter(module).call("main", [np.zeros(2, np.float32)])

@@ -1,0 +1,165 @@
+"""`edgec quantise`: a program to one whose weights are integers."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from edgec.cli.given import check_program_name
+from edgec.cli.report import Block, Grid, Report
+from edgec.cli.session import Session
+from edgec.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from edgec.quantising import Quantised
+
+__all__ = ["quantise"]
+
+
+def quantise(
+    session: Session,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PROGRAM", help="A program that `edgec export` wrote.", show_default=False
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="The new program.", show_default=False),
+    ],
+    weights: Annotated[
+        str,
+        typer.Option(
+            "--weights",
+            metavar="HOW",
+            help="int8 or int4, with a scale for each output, or for each group of "
+            "neighbours: int4-g32, int4-g64, int4-g128.",
+        ),
+    ] = "int8",
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep",
+            metavar="LINE",
+            help="Weights that stay as they are: a line as the table names it, or a weight's "
+            "name; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    max_error: Annotated[
+        str | None,
+        typer.Option(
+            "--max-error",
+            metavar="PART",
+            help="Refuse if the answers are off by more than this part of their spread: 1% or "
+            "0.01.",
+            show_default=False,
+        ),
+    ] = None,
+) -> Report:
+    """Keep a program's weights in 8 or 4 bits, and say what that costs its answers."""
+    from edgec.cli.folders import make_folder
+    from edgec.quantising import Scheme
+    from edgec.quantising import quantise as rounded
+    from edgec.toolchain import load_program
+    from edgec.toolchain.weights_file import write_weights
+
+    scheme = Scheme.parse(weights)
+    most = math.inf if max_error is None else _part(max_error)
+    check_program_name(output)
+    if source.resolve() == output.resolve():
+        raise UsageError(f"{source} would be written over itself", hint="name another file with -o")
+    program = load_program(source)
+    file = Path(f"{output.stem}.safetensors")
+    found = rounded(
+        program,
+        scheme,
+        keep=tuple(keep or ()),
+        max_error=most,
+        weights_file=None if program.info.weights is None else file,
+        tell=session.say,
+    )
+    make_folder(output.parent)
+    if found.weights:
+        write_weights(found.weights, output.parent / file)
+    saved = found.program.save(output)
+    return _report(found, scheme, output, [function.signature for function in saved.info.functions])
+
+
+def _part(text: str) -> float:
+    """`1%` or `0.01`.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    number, percent, rest = text.partition("%")
+    try:
+        value = float(number) / (100 if percent else 1)
+    except ValueError:
+        value = math.nan
+    if rest or not value > 0:
+        raise UsageError(f"--max-error={text} is no part of a whole", hint="say 1% or 0.01")
+    return value
+
+
+def _report(found: "Quantised", scheme: Any, output: Path, signatures: list[Any]) -> Report:
+    from edgec.cli.amounts import bytes_text
+
+    command = f"edgec compile {output}"
+    rows = tuple(
+        (
+            line.where,
+            line.what,
+            str(line.scheme),
+            bytes_text(line.before),
+            bytes_text(line.after),
+            f"{line.error:.2%}",
+        )
+        for line in found.lines
+    )
+    blocks: list[Block] = [
+        f"{output}: weights of {scheme}",
+        *(f"  {signature}" for signature in signatures),
+        "",
+        Grid(
+            columns=("line", "weights", "kept as", "before", "after", "error alone"),
+            rows=rows,
+            right=frozenset({3, 4, 5}),
+        ),
+        *(f"{line.where}: {line.promoted}" for line in found.lines if line.promoted),
+    ]
+    if found.kept:
+        kept = tuple((where, what, reason) for where, what, reason in found.kept)
+        blocks += ["", Grid(columns=("left as it is", "weights", "why"), rows=kept)]
+    blocks += [
+        "",
+        f"weights: {bytes_text(found.before)} before, {bytes_text(found.after)} after",
+        f"error: {found.error:.2%} of the spread of the original's answers",
+        f"next: {command}",
+    ]
+    return Report(
+        data={
+            "program": output,
+            "weights": str(scheme),
+            "error": found.error,
+            "before": found.before,
+            "after": found.after,
+            "lines": [
+                {
+                    "where": line.where,
+                    "what": line.what,
+                    "weights": str(line.scheme),
+                    "before": line.before,
+                    "after": line.after,
+                    "error": line.error,
+                    "promoted": line.promoted,
+                }
+                for line in found.lines
+            ],
+            "kept": [{"where": w, "what": what, "why": why} for w, what, why in found.kept],
+            "next": command,
+        },
+        blocks=tuple(blocks),
+    )

@@ -1,0 +1,205 @@
+"""Which weights of a program are matrices that products multiply by, and where they stand.
+
+A module imported only by what rewrites programs; it needs the compiler.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from iree.compiler import ir
+
+from edgec.toolchain.ir.functions import entry_block, functions, inside
+from edgec.toolchain.ir.literal import literal
+from edgec.toolchain.ir.places import source_line
+from edgec.toolchain.ir.read import element_type, numbers_of, shape_of
+from edgec.toolchain.ir.views import Digit, Strided, before, dense, joined
+from edgec.toolchain.program import Parameter, ProgramInfo
+
+__all__ = ["Kept", "Layer", "find_layers"]
+
+_LEAST = 4096
+"""Weights below which a matrix stays as it is."""
+_Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(kw_only=True)
+class Layer:
+    """A matrix of weights that products multiply by.
+
+    Attributes:
+        key: what all its values share: a constant's attribute, or a parameter's name.
+        name: the parameter's name, or empty.
+        where: the user's line of the first product by it.
+        outputs, inner: rows of the matrix, and what is summed.
+        turned: whether it lies as inner x outputs.
+        numbers: the weights as they lie in the program.
+        values: the values that hold it, one for each function.
+    """
+
+    key: Any
+    name: str
+    where: str
+    outputs: int
+    inner: int
+    turned: bool
+    numbers: _Array
+    values: list[Any] = field(default_factory=list)
+
+    @property
+    def matrix(self) -> _Array:
+        """Outputs x inner."""
+        if self.turned:
+            return self.numbers.reshape(self.inner, self.outputs).T
+        return self.numbers.reshape(self.outputs, self.inner)
+
+    def placed(self, matrix: _Array) -> _Array:
+        """A matrix of outputs x inner as the weights lie in the program."""
+        return (matrix.T if self.turned else matrix).reshape(self.numbers.shape)
+
+    @property
+    def what(self) -> str:
+        """In a few words: `576 x 1536`."""
+        return f"{self.inner} x {self.outputs}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Weights that stay as they are, and why."""
+
+    where: str
+    what: str
+    reason: str
+
+
+def find_layers(
+    module: Any, info: ProgramInfo, weights: Mapping[str, _Array]
+) -> tuple[list[Layer], list[Kept]]:
+    """The matrices of all products in a program, in order, and what else they multiply by.
+
+    Args:
+        module: the program, its calls inlined.
+        info: its description.
+        weights: its parameters by name.
+    """
+    names: dict[Any, str] = {}
+    found = functions(module)
+    for function in info.functions:
+        block = entry_block(found[function.signature.name])
+        for argument, role in zip(block.arguments, function.arguments, strict=True):
+            if isinstance(role, Parameter):
+                names[argument] = role.name
+    layers: dict[Any, Layer] = {}
+    kept: dict[tuple[str, str], Kept] = {}
+
+    def keep(op: Any, what: str, reason: str) -> None:
+        where = source_line(op) or ""
+        kept.setdefault((where, what), Kept(where=where, what=what, reason=reason))
+
+    for op in inside(module.operation):
+        if op.name == "stablehlo.convolution":
+            root = _root(op.operands[1], names)
+            if root is not None:
+                keep(op, _sizes_text(root), "a convolution: kernels read none in blocks")
+        if op.name != "stablehlo.dot_general":
+            continue
+        view = _matrix_of(op, 1, names)
+        if view is None:
+            if _matrix_of(op, 0, names) is not None:
+                keep(op, _sizes_text(op.operands[0]), "weights on a product's left side")
+            continue
+        root, outputs, inner, _ = view
+        if str(element_type(root)) != "f32":
+            keep(op, _sizes_text(root), f"weights of {element_type(root)}")
+        elif outputs * inner < _LEAST:
+            keep(op, _sizes_text(root), f"fewer than {_LEAST:,} weights")
+        else:
+            _add(layers, op, view, names, weights)
+    return list(layers.values()), list(kept.values())
+
+
+def _add(
+    layers: dict[Any, Layer],
+    op: Any,
+    view: tuple[Any, int, int, bool],
+    names: Mapping[Any, str],
+    weights: Mapping[str, _Array],
+) -> None:
+    root, outputs, inner, turned = view
+    name = names.get(root, "")
+    key = name or root.owner.operation.attributes["value"]
+    if key not in layers:
+        numbers = weights[name] if name else literal(root.owner.operation)
+        if numbers is None:
+            return
+        layers[key] = Layer(
+            key=key,
+            name=name,
+            where=source_line(op) or name or "a line that the framework did not keep",
+            outputs=outputs,
+            inner=inner,
+            turned=turned,
+            numbers=numbers,
+        )
+    if root not in layers[key].values:
+        layers[key].values.append(root)
+
+
+def _matrix_of(op: Any, side: int, names: Mapping[Any, str]) -> tuple[Any, int, int, bool] | None:
+    """The weights of a product's side: whose memory, outputs, inner, whether inner comes first."""
+    value = op.operands[side]
+    sizes = [size or 0 for size in shape_of(value)]
+    if 0 in sizes:
+        return None
+    numbers = numbers_of(op.attributes["dot_dimension_numbers"])
+    word = ("lhs", "rhs")[side]
+    batch = numbers.get(f"{word}_batching_dimensions", [])
+    inner = numbers.get(f"{word}_contracting_dimensions", [])
+    own = [axis for axis in range(len(sizes)) if axis not in (*batch, *inner)]
+    steps = dense(sizes)
+
+    def run(axes: Sequence[int]) -> tuple[Digit, ...]:
+        return joined([Digit(size=sizes[a], step=steps[a]) for a in axes if sizes[a] > 1])
+
+    view: Strided | None = Strided(value=value, start=0, axes=(run(batch), run(own), run(inner)))
+    while view is not None and not _is_root(view.value, names):
+        view = before(view)
+    if view is None:
+        return None
+    repeated, rows, columns = view.axes
+    if any(digit.step for digit in repeated) or len(rows) > 1 or len(columns) != 1:
+        return None
+    outputs, summed = math.prod(d.size for d in rows), columns[0].size
+    whole = math.prod(size or 0 for size in shape_of(view.value))
+    if view.start or outputs * summed != whole:
+        return None
+    lies = (rows[0].step if rows else summed, columns[0].step)
+    if lies == (summed, 1):
+        return view.value, outputs, summed, False
+    return (view.value, outputs, summed, True) if lies == (1, outputs) else None
+
+
+def _root(value: Any, names: Mapping[Any, str]) -> Any | None:
+    """The weights that a value is moved from."""
+    while not _is_root(value, names):
+        if isinstance(value.owner, ir.Block) or not value.owner.operation.operands:
+            return None
+        op = value.owner.operation
+        if op.name not in ("stablehlo.reshape", "stablehlo.transpose", "stablehlo.convert"):
+            return None
+        value = op.operands[0]
+    return value
+
+
+def _is_root(value: Any, names: Mapping[Any, str]) -> bool:
+    if value in names:
+        return True
+    if isinstance(value.owner, ir.Block):
+        return False
+    return bool(value.owner.operation.name == "stablehlo.constant")
+
+
+def _sizes_text(value: Any) -> str:
+    return " x ".join(str(size) for size in shape_of(value))

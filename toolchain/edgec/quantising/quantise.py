@@ -1,0 +1,338 @@
+"""A program to one whose products read integers: layer by layer, with what that costs its answers.
+
+The framework's answers are the yardstick. NumPy computes the program first as it is, and has to
+give them; then with each line's weights rounded alone, which shows where rounding hurts; then as it
+is written in the end. These last answers become the golden ones of the new program.
+"""
+
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgec.quantising.answers import answered, distance, refuse_other, without_slack
+from edgec.quantising.rounding import Rounded, round_weights
+from edgec.quantising.scheme import Scheme
+from edgec.runtime.errors import ProgramError, UsageError, WrongAnswer
+from edgec.runtime.golden import Golden
+from edgec.toolchain.portable import to_portable
+from edgec.toolchain.program import Dialect, Loss, Program, ProgramInfo
+from edgec.toolchain.weights_file import read_weights
+
+__all__ = ["Line", "Quantised", "quantise"]
+
+_Array = np.ndarray[Any, np.dtype[Any]]
+_LARGE_SHARE = 0.5
+"""Of the squared error: a line of 4 bits that makes more of it is kept in 8."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """What became of the weights that a line of the user's source multiplies by.
+
+    Attributes:
+        where: `file:line`, or the weights' name where the framework kept no line.
+        what: their sizes, and how many there are.
+        scheme: how they are kept now.
+        before, after: bytes.
+        error: of the program's answers with only this line's weights rounded.
+        promoted: why it is kept in more bits than was asked for; empty where it is not.
+    """
+
+    where: str
+    what: str
+    scheme: Scheme
+    before: int
+    after: int
+    error: float
+    promoted: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quantised:
+    """A quantised program, and what it cost.
+
+    Attributes:
+        program: with golden answers of its own, computed in NumPy.
+        weights: its parameters by name, where they are kept outside.
+        lines: those whose weights were rounded, the one that costs most first.
+        kept: what stays as it is: where, what, why.
+        before, after: bytes of all weights.
+        error: of the answers, against the framework's for the original.
+    """
+
+    program: Program
+    weights: Mapping[str, _Array]
+    lines: tuple[Line, ...]
+    kept: tuple[tuple[str, str, str], ...]
+    before: int
+    after: int
+    error: float
+
+
+def quantise(
+    program: Program,
+    scheme: Scheme,
+    *,
+    keep: Sequence[str] = (),
+    max_error: float = math.inf,
+    weights_file: Path | str | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Quantised:
+    """Round the weights of a program's products.
+
+    Args:
+        program: with golden answers.
+        scheme: how weights are kept.
+        keep: lines or names of weights that stay as they are; the end of a line's place will do.
+        max_error: how far the answers may be off.
+        weights_file: where the new weights will be, as the program is to name it; they are outside
+            only if the program's own are.
+        tell: is told what is at work.
+
+    Raises:
+        UsageError: there is nothing to round, or `keep` names nothing.
+        WrongAnswer: the answers would be off by more than `max_error`; it says what to keep.
+        ProgramError: NumPy does not know the program, or computes something else.
+    """
+    golden = program.golden
+    if golden is None or not golden.calls:
+        raise ProgramError(
+            f"{program.path or program.name} has no golden answers to measure an error with",
+            hint="export the model with edgec, which records them",
+        )
+    if program.info.dialect is not Dialect.STABLEHLO:
+        raise ProgramError(
+            f"weights are rounded in StableHLO, and this is {program.info.dialect.value}",
+            hint="export the model again with this version of edgec",
+        )
+    work = _Work(program, golden, scheme, keep, tell)
+    work.measure()
+    work.promote()
+    if work.error() > max_error:
+        raise work.refusal(max_error)
+    return work.written(None if weights_file is None else Path(weights_file))
+
+
+class _Work:
+    """One program on its way: its layers, what each becomes, and what was measured."""
+
+    def __init__(
+        self,
+        program: Program,
+        golden: Golden,
+        scheme: Scheme,
+        keep: Sequence[str],
+        tell: Callable[[str], None],
+    ) -> None:
+        from iree.compiler import ir
+
+        from edgec.quantising.layers import Kept, Layer, find_layers
+        from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
+        from edgec.toolchain.stablehlo import parse_stablehlo
+
+        self.program, self.golden, self.scheme, self.tell = program, golden, scheme, tell
+        self.weights = _weights_of(program)
+        self.module = parse_stablehlo(program.bytecode, ir.Context())
+        InlineCalls().run(self.module)
+        layers, self.kept = find_layers(self.module, program.info, self.weights)
+        self.layers: dict[str, list[Layer]] = {}
+        for layer in layers:
+            asked = [each for each in keep if _is_named(layer.where, layer.name, each)]
+            reason = "as asked" if asked else ""
+            if not scheme.fits(layer.inner):
+                reason = reason or f"{layer.inner} summed do not make {scheme}"
+            if reason:
+                self.kept.append(Kept(where=layer.where, what=layer.what, reason=reason))
+            else:
+                self.layers.setdefault(layer.where, []).append(layer)
+        unknown = [
+            each for each in keep if not any(_is_named(a.where, a.name, each) for a in layers)
+        ]
+        if unknown:
+            raise UsageError(
+                f"no product by weights is at {unknown[0]}",
+                hint="name a line as the table does (model.py:12), or a weight",
+            )
+        if not self.layers:
+            raise UsageError(
+                f"{program.path or program.name} multiplies by no weights that {scheme} fits",
+                hint=_reasons(self.kept),
+            )
+        self.schemes = dict.fromkeys(self.layers, scheme)
+        self.promoted: dict[str, str] = {}
+        self.alone: dict[str, float] = {}
+        self.rounded: dict[tuple[Any, Scheme], Rounded] = {}
+
+    def made(self, layer: Any) -> Rounded:
+        """What a layer's weights become."""
+        scheme = self.schemes[layer.where]
+        if (layer.key, scheme) not in self.rounded:
+            self.rounded[layer.key, scheme] = round_weights(layer.matrix, scheme)
+        return self.rounded[layer.key, scheme]
+
+    def error(self, lines: Sequence[str] | None = None) -> float:
+        """Of the answers with the weights of some lines rounded; of all without it."""
+        instead = {
+            layer.key: layer.placed(self.made(layer).floats())
+            for where in (self.layers if lines is None else lines)
+            for layer in self.layers[where]
+        }
+        info = self.program.info
+        return distance(
+            answered(self.module, info, self.weights, self.golden, instead), self.golden
+        )
+
+    def measure(self) -> None:
+        """Compare NumPy with the framework, and each line alone with both."""
+        self.tell("computing the program in NumPy")
+        own = answered(self.module, self.program.info, self.weights, self.golden)
+        refuse_other(own, self.golden)
+        for number, where in enumerate(self.layers):
+            self.tell(f"rounding {where} alone ({number + 1} of {len(self.layers)})")
+            self.alone[where] = self.error([where])
+
+    def promote(self) -> None:
+        """Give lines that make most of the error of 4 bits 8 of them."""
+        if self.scheme.bits != 4 or len(self.layers) < 3:
+            return
+        total = sum(error**2 for error in self.alone.values())
+        for where, error in list(self.alone.items()):
+            if error**2 > _LARGE_SHARE * total:
+                self.schemes[where] = Scheme(bits=8)
+                self.alone[where] = self.error([where])
+                self.promoted[where] = (
+                    f"8 bits: at 4 it alone made an error of {error:.2%}, more than all others"
+                )
+
+    def refusal(self, most: float) -> WrongAnswer:
+        """What to keep so that the answers are within a bound."""
+        order = sorted(self.layers, key=lambda where: -self.alone[where])
+        low, high = 0, len(order)
+        while high - low > 1:
+            middle = (low + high) // 2
+            self.tell(f"trying to keep {middle} of {len(order)} lines")
+            if self.error(order[middle:]) > most:
+                low = middle
+            else:
+                high = middle
+        off = f"the answers are off by {self.error():.2%} of their spread"
+        what = f"with weights of {self.scheme} {off}"
+        if high == len(order):
+            hint = f"no line can be rounded within {most:.2%}: try more bits, or smaller groups"
+        else:
+            kept = " ".join(f"--keep={_short(where)}" for where in order[:high])
+            hint = f"keep what costs most: {kept}"
+        return WrongAnswer(f"{what}, and {most:.2%} is allowed", hint=hint)
+
+    def written(self, weights_file: Path | None) -> Quantised:
+        """The program with blocks, and its own answers."""
+        from iree.compiler import ir
+
+        from edgec.quantising.rewriting import put_blocks
+        from edgec.toolchain.ir.erase import erase_unused
+        from edgec.toolchain.program import PROGRAM_ATTRIBUTE
+
+        self.tell("writing the program and computing its answers in NumPy")
+        layers = [layer for each in self.layers.values() for layer in each]
+        before = sum(array.nbytes for array in self.weights.values()) + _constants(self.module)
+        with self.module.context, ir.Location.unknown():
+            info, added = put_blocks(
+                self.module,
+                self.program.info,
+                {layer.key: (layer, self.made(layer)) for layer in layers},
+            )
+            info = _named(info, weights_file)
+            erase_unused(self.module)
+            self.module.operation.verify()
+            gone = {layer.name for layer in layers}
+            weights = {n: a for n, a in self.weights.items() if n not in gone} | added
+            answers = answered(self.module, info, weights, self.golden)
+            error = distance(answers, self.golden)
+            info = replace(info, loss=Loss(weights=str(self.scheme), error=error))
+            self.module.operation.attributes[PROGRAM_ATTRIBUTE] = ir.StringAttr.get(info.to_json())
+            buffer = io.BytesIO()
+            self.module.operation.write_bytecode(buffer)
+        program = Program(
+            bytecode=to_portable(buffer.getvalue()),
+            info=info,
+            golden=Golden(calls=without_slack(answers.calls)),
+        )
+        return Quantised(
+            program=program,
+            weights=weights,
+            lines=tuple(sorted(map(self._line, self.layers), key=lambda line: -line.error)),
+            kept=tuple((each.where, each.what, each.reason) for each in self.kept),
+            before=before,
+            after=sum(array.nbytes for array in weights.values()) + _constants(self.module),
+            error=error,
+        )
+
+    def _line(self, where: str) -> Line:
+        layers = self.layers[where]
+        sizes = list(dict.fromkeys(layer.what for layer in layers))
+        many = f"{len(layers)} of " if len(layers) > 1 else ""
+        return Line(
+            where=where,
+            what=f"{many}{sizes[0]}{' and others' if len(sizes) > 1 else ''}",
+            scheme=self.schemes[where],
+            before=sum(layer.numbers.nbytes for layer in layers),
+            after=sum(self.made(layer).size for layer in layers),
+            error=self.alone[where],
+            promoted=self.promoted.get(where, ""),
+        )
+
+
+def _weights_of(program: Program) -> dict[str, _Array]:
+    """The parameters that a program keeps outside."""
+    if program.info.weights is None:
+        return {}
+    folder = Path() if program.path is None else program.path.parent
+    return read_weights(folder / program.info.weights.file)
+
+
+def _is_named(where: str, name: str, asked: str) -> bool:
+    """Whether a line or a weight is meant: in full, or by the end of its path."""
+    return asked in (where, name) or where.endswith(f"/{asked}")
+
+
+def _short(where: str) -> str:
+    return where.rpartition("/")[2]
+
+
+def _reasons(kept: Sequence[Any]) -> str:
+    """Why weights stay, each reason once."""
+    return "; ".join(dict.fromkeys(f"{each.what}: {each.reason}" for each in kept)) or (
+        "products by weights of at least 4,096 numbers are rounded"
+    )
+
+
+def _named(info: ProgramInfo, weights_file: Path | None) -> ProgramInfo:
+    """The description with the weights file's new name."""
+    if info.weights is None or weights_file is None:
+        return info
+    return replace(info, weights=replace(info.weights, file=weights_file.as_posix()))
+
+
+def _constants(module: Any) -> int:
+    """Bytes of the constants in a program's code, each once."""
+    from edgec.toolchain.ir.functions import inside
+    from edgec.toolchain.ir.literal import NUMPY, attribute_of
+    from edgec.toolchain.ir.read import element_type, shape_of
+
+    sizes = {}
+    for op in inside(module.operation):
+        if op.name != "stablehlo.constant":
+            continue
+        attribute = attribute_of(op)
+        if attribute is None or attribute.is_splat:
+            continue
+        (value,) = op.results
+        kind = NUMPY.get(str(element_type(value)), np.uint16)
+        count = math.prod(size or 0 for size in shape_of(value))
+        sizes[op.attributes["value"]] = count * np.dtype(kind).itemsize
+    return sum(sizes.values())

@@ -1,0 +1,179 @@
+"""A matrix of floats to integers in groups, each group's scale chosen by the least squares error.
+
+The largest weight of a group need not be met: a smaller step rounds the many others better. So
+several steps are tried for each group, each with its nearest codes; the step is then the one that
+fits these codes best, and the pair with the least error is kept.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edgec.quantising.scheme import Scheme
+
+__all__ = ["Rounded", "round_weights"]
+
+_Array = np.ndarray[Any, np.dtype[Any]]
+_MOST = 1 << 22
+"""Weights that are worked on at once."""
+_TRIES = {8: np.linspace(0.8, 1.0, 6), 4: np.linspace(0.6, 1.1, 13)}
+"""Steps to try, as parts of the one that just reaches the largest weight."""
+_HALF_OFF = 1e-3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounded:
+    """`(codes - zero) * scale + least`, outputs x groups x group.
+
+    Attributes:
+        scheme: how many bits, in which groups.
+        codes: integers: signed of eight bits, from 0 to 15 of four.
+        zero: what is taken from every code.
+        scale: a factor for each group.
+        least: what is added to each group; None for nothing.
+        matrix: how many outputs and inner elements.
+    """
+
+    scheme: Scheme
+    codes: _Array
+    zero: int
+    scale: _Array
+    least: _Array | None
+    matrix: tuple[int, int]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of it."""
+        numbers = self.scale.nbytes + (0 if self.least is None else self.least.nbytes)
+        return self.codes.size * self.scheme.bits // 8 + numbers
+
+    def floats(self) -> _Array:
+        """The weights that it stands for, in f32 as the program computes them."""
+        result = (self.codes.astype(np.float32) - np.float32(self.zero)) * (
+            self.scale.astype(np.float32)[..., None]
+        )
+        if self.least is not None:
+            result = result + self.least.astype(np.float32)[..., None]
+        return np.asarray(result.reshape(self.matrix))
+
+    def packed(self, span: int) -> _Array:
+        """Codes of four bits as bytes, outputs x runs x half a span: low halves, high halves."""
+        runs = self.codes.reshape(self.matrix[0], -1, span)
+        low, high = runs[..., : span // 2], runs[..., span // 2 :]
+        return np.asarray((low | high << 4).astype(np.uint8).view(np.int8))
+
+
+def round_weights(matrix: _Array, scheme: Scheme) -> Rounded:
+    """The matrix, outputs x inner, in a scheme that fits it.
+
+    Least values are kept beside the scales where they pay: their bits, spent on the codes instead,
+    would lower the squared error fourfold a bit.
+    """
+    outputs, inner = matrix.shape
+    group = scheme.group or inner
+    grouped = matrix.reshape(outputs, inner // group, group)
+    found = _in_pieces(grouped, lambda piece: _symmetric(piece, scheme.bits))
+    codes, scale, error = next(found), next(found), next(found)
+    least = None
+    zero = 8 if scheme.bits == 4 else 0
+    if scheme.bits == 4 and scheme.group is not None:
+        other = _in_pieces(grouped, _with_least)
+        shifted, steps, lows, less = next(other), next(other), next(other), next(other)
+        if less.sum() * 4.0 ** (16 / group) < error.sum():
+            codes, scale, least, zero = shifted, steps, lows, 0
+    return Rounded(
+        scheme=scheme,
+        codes=codes,
+        zero=zero,
+        scale=_narrow(scale) if scheme.group else scale,
+        least=None if least is None else _narrow(least),
+        matrix=(outputs, inner),
+    )
+
+
+def _in_pieces(grouped: _Array, work: Any) -> Iterator[_Array]:
+    """What work gives for all outputs, some at a time."""
+    each = max(1, _MOST // max(1, grouped[0].size))
+    parts = [work(grouped[i : i + each]) for i in range(0, len(grouped), each)]
+    return (np.concatenate(whole) for whole in zip(*parts, strict=True))
+
+
+def _symmetric(grouped: _Array, bits: int) -> tuple[_Array, _Array, _Array]:
+    """Codes, scales and squared errors of groups around zero."""
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    extreme = np.take_along_axis(grouped, np.abs(grouped).argmax(-1)[..., None], -1)[..., 0]
+    best = _Best(grouped.shape)
+    for part in _TRIES[bits]:
+        # The least code has no counterpart: the larger side is given it, or the step is one more.
+        for reach in (high,) if bits == 8 else (low, -low):
+            step = extreme / reach * part
+            codes = np.clip(np.rint(_divided(grouped, step)), low, high)
+            whole = codes * codes
+            step = np.where(whole.any(-1), _divided(grouped * codes, whole, summed=True), step)
+            best.offer(grouped, codes, _settled(step), None)
+    codes = best.codes - (low if bits == 4 else 0)
+    return codes.astype(np.uint8 if bits == 4 else np.int8), best.scale, best.error
+
+
+def _with_least(grouped: _Array) -> tuple[_Array, _Array, _Array, _Array]:
+    """Codes, scales, least values and squared errors of groups between their ends."""
+    low, high = grouped.min(-1), grouped.max(-1)
+    middle, reach = (low + high) / 2, (high - low) / 2
+    best = _Best(grouped.shape)
+    for part in _TRIES[4]:
+        step, first = reach * part / 7.5, middle - reach * part
+        codes = np.clip(np.rint(_divided(grouped - first[..., None], step)), 0, 15)
+        mean, centre = codes.mean(-1), grouped.mean(-1)
+        spread = codes - mean[..., None]
+        fitted = _divided(grouped * spread, spread * spread, summed=True)
+        step = np.where(fitted > 0, fitted, step)
+        step, first = _settled(step), _settled(centre - step * mean)
+        codes = np.clip(np.rint(_divided(grouped - first[..., None], step)), 0, 15)
+        best.offer(grouped, codes, step, first)
+    return best.codes.astype(np.uint8), best.scale, best.least, best.error
+
+
+class _Best:
+    """For each group the codes and numbers with the least error so far."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.codes = np.zeros(shape, np.float32)
+        self.scale, self.least = (np.zeros(shape[:-1], np.float32) for _ in range(2))
+        self.error = np.full(shape[:-1], np.inf)
+
+    def offer(self, grouped: _Array, codes: _Array, scale: _Array, least: _Array | None) -> None:
+        made = codes * scale[..., None]
+        if least is not None:
+            made = made + least[..., None]
+        error = ((grouped - made) ** 2).sum(-1, dtype=np.float64)
+        better = error < self.error
+        self.codes[better], self.scale[better] = codes[better], scale[better]
+        if least is not None:
+            self.least[better] = least[better]
+        self.error[better] = error[better]
+
+
+def _divided(one: _Array, other: _Array, *, summed: bool = False) -> _Array:
+    """A quotient, of sums over groups or by a number for each group; 0 where it has none."""
+    if summed:
+        one, other = one.sum(-1), other.sum(-1)
+    elif other.ndim < one.ndim:
+        other = other[..., None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(one / other, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _settled(numbers: _Array) -> _Array:
+    """Numbers as they will be kept, so that codes are chosen for what they are multiplied with."""
+    return _narrow(numbers.astype(np.float32)).astype(np.float32)
+
+
+def _narrow(numbers: _Array) -> _Array:
+    """In f16, unless that loses more than its precision of some number."""
+    with np.errstate(over="ignore"):
+        half = numbers.astype(np.float16)
+    sizes = np.abs(numbers)
+    lost = np.abs(half.astype(np.float32) - numbers) > _HALF_OFF * sizes
+    return numbers.astype(np.float32) if bool((lost & (sizes > 0)).any()) else half
