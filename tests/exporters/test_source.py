@@ -160,13 +160,19 @@ def test_a_missing_model_file(tmp_path: Path, suffix: str) -> None:
     ("text", "message"),
     [
         ("surely.not.installed:model", "there is no module surely.not.installed"),
-        ("nonsense", "is no model that edgec knows"),
         (":name", "is no model that edgec knows"),
     ],
 )
 def test_a_source_that_is_none(text: str, message: str) -> None:
     with pytest.raises(SourceError, match=message):
         export_source(text)
+
+
+def test_a_name_that_nothing_has_is_no_file_or_folder(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="no such file or folder"):
+        export_source(str(tmp_path / "nonsense"))
+    with pytest.raises(FileError, match="no such file or folder"):
+        export_source("nonsense")
 
 
 def test_a_folder_without_a_saved_model(tmp_path: Path) -> None:

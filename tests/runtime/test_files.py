@@ -46,6 +46,17 @@ def test_a_pipe_takes_the_bytes_as_they_come(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
+def test_what_an_open_pipe_is_called_by_takes_the_bytes_too(tmp_path: Path) -> None:
+    ours, theirs = os.pipe()
+    link = tmp_path / "link"
+    link.symlink_to(f"/dev/fd/{theirs}")
+    for path in (Path(f"/dev/fd/{theirs}"), link):  # as /dev/stdout is, before a pipe
+        _write(path, b"bytes")
+        assert os.read(ours, 10) == b"bytes"
+    os.close(ours)
+    os.close(theirs)
+
+
 def test_a_full_device_is_said(tmp_path: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")

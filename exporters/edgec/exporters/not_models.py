@@ -67,7 +67,7 @@ def refuse_text(text: str) -> EdgecError:
     """Why what the user wrote is no model: a file of another kind, none at all, or no name."""
     path = Path(text)
     near = difflib.get_close_matches(path.name, _beside(path), n=1)
-    if not path.exists() and (near or path.suffix or len(path.parts) > 1):
+    if not path.exists() and ":" not in text:
         return FileError(
             f"cannot read {text}: no such file or folder",
             hint=f"did you mean {path.with_name(near[0])}?" if near else _ANY,

@@ -77,11 +77,11 @@ def write_atomically(path: Path) -> Iterator[BinaryIO]:
     """
     temporary: Path | None = None
     try:
-        path = Path(os.path.realpath(path))
-        if _takes_bytes_as_they_come(path):
+        if _takes_bytes_as_they_come(path):  # as named: what /dev/stdout leads to has no name
             with path.open("wb") as stream:
                 yield stream
             return
+        path = Path(os.path.realpath(path))
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         temporary = Path(name)
         with os.fdopen(handle, "wb") as stream:
@@ -94,7 +94,9 @@ def write_atomically(path: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         raise FileError(
             f"cannot write {path}: {error.strerror}",
-            hint="free some space or choose another place with -o",
+            hint="free some space or choose another place with -o"
+            if is_full(error)
+            else "choose another place with -o",
         ) from error
     finally:
         if temporary is not None:
