@@ -139,7 +139,6 @@ def test_a_wrong_module_is_refused_with_code_23(edgec, cube: Path) -> None:
         (["-O7"], 2, "-O7"),
         (["--atol=-1"], 2, "negative"),
         (["--precision=f8"], 2, "--precision takes no f8"),
-        (["--precision=f16"], 21, "computes f16 as f32"),
         (["-o", "cube.mlir"], 2, "over itself"),
         (["-o", "cube.golden.npz/x.vmfb"], 4, "cannot make the folder"),
     ],

@@ -200,18 +200,19 @@ def _is_of_constants(op: Any) -> bool:
 
 
 def refuse_halves(info: ProgramInfo, target: Target) -> None:
-    """Refuse to compute in f16 where that gains nothing, or where edgec does not rewrite.
+    """Refuse f16 where edgec does not rewrite, or where weights are not the module's own.
 
     Raises:
         CompileError: saying which, and what to do.
     """
     if target.backend is Backend.CPU:
-        raise CompileError(
-            f"{target.name} computes f16 as f32 and keeps its weights so: --precision=f16 would "
-            "only make the answers worse",
-            hint="leave it out for CPUs, or quantise the model in its framework: a quarter of the "
-            "bytes, and computed in bytes; --precision=f16 is for GPUs (vulkan, cuda, rocm, metal)",
-        )
+        if info.weights is not None:
+            raise CompileError(
+                f"--precision=f16 keeps a module's weights as halves, and those of this program "
+                f"are in {info.weights.file}",
+                hint="export it without --external-weights, or leave --precision=f16 out",
+            )
+        return
     if info.dialect is not Dialect.STABLEHLO:
         raise CompileError(
             f"--precision=f16 is for StableHLO, and this program is {info.dialect.value}",

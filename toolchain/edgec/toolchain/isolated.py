@@ -100,6 +100,15 @@ def _move_out(arguments: Mapping[str, Any]) -> Any:
     )
 
 
+def _halve(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.half_weights import halve
+
+    halved = halve(
+        Path(arguments["source"]), Path(arguments["output"]), widens=bool(arguments["widens"])
+    )
+    return {"size": halved.size, "widened": halved.widened}
+
+
 def _embed(arguments: Mapping[str, Any]) -> Any:
     from edgec.toolchain.embedding import embed_file
     from edgec.toolchain.program import ProgramInfo
@@ -133,6 +142,7 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "seeded": _seeded,
     "collect": _collect,
     "move_out": _move_out,
+    "halve": _halve,
     "embed": _embed,
     "write_shaders": _write_shaders,
 }

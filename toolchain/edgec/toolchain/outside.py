@@ -8,8 +8,7 @@ has one name, so one file serves both, and nothing is packed when a module is lo
 
 import hashlib
 import json
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,26 +17,13 @@ import numpy as np
 
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import CompileError
-from edgec.runtime.files import read_bytes, write_atomically
+from edgec.runtime.files import write_atomically
 from edgec.runtime.module import MODULE_ATTRIBUTE
+from edgec.toolchain.folded import large_constants, parse
 
-__all__ = ["FIRST_HALF", "SECOND_HALF", "Constant", "Outside", "collect", "move_out", "unpack"]
-
-FIRST_HALF = ("--compile-to=global-optimization", "--emit-mlir-bytecode")
-"""Flags that end a compile where constants are folded and dispatches not yet formed."""
-
-SECOND_HALF = ("--compile-from=global-optimization",)
-"""Flags that go on from there."""
-
-_LEAST = 1024
-"""Bytes below which a constant always stays in the module."""
+__all__ = ["Constant", "Outside", "collect", "move_out", "unpack"]
 
 _SCOPE = "model"
-_FUNCTIONS = ("util.func", "func.func", "util.initializer")
-_TYPES = {
-    **{"f16": np.float16, "f32": np.float32, "f64": np.float64},
-    **{"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64},
-}
 _Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -86,7 +72,7 @@ def collect(source: Path, pool: Path) -> dict[str, Constant]:
         FileError: a file cannot be read or written.
     """
     found: dict[str, Constant] = {}
-    for _, array in _constants(_parse(source)):
+    for _, array in large_constants(parse(source)):
         key = _key(array)
         found[key] = Constant(
             dtype=DType.of(array.dtype).value, shape=array.shape, size=array.nbytes
@@ -129,10 +115,10 @@ def move_out(source: Path, output: Path, file: str, keys: Collection[str]) -> li
     """
     from iree.compiler import ir
 
-    module = _parse(source)
+    module = parse(source)
     symbols: dict[tuple[str, str], str] = {}
     with module.context, ir.Location.name("edgec.outside"):
-        for operation, array in list(_constants(module)):
+        for operation, array in list(large_constants(module)):
             key = _key(array)
             if key not in keys:
                 continue
@@ -191,55 +177,6 @@ def _say(module: Any, weights: Mapping[str, Any]) -> None:
         attributes["iree.reflection"] = ir.DictAttr.get(said)
         return
     raise CompileError("the half compiled program says nothing of the module")
-
-
-def _parse(source: Path) -> Any:
-    from iree.compiler import ir
-
-    return ir.Module.parse(read_bytes(source), ir.Context())
-
-
-def _constants(module: Any) -> Iterator[tuple[Any, _Array]]:
-    """The large constants of a program's functions, with their numbers."""
-    from iree.compiler import ir
-
-    for top in module.body.operations:
-        if top.operation.name not in _FUNCTIONS:
-            continue
-        for operation in _inside(top.operation):
-            if operation.name != "arith.constant":
-                continue
-            value, kind = operation.attributes["value"], operation.results[0].type
-            if not isinstance(kind, ir.RankedTensorType):
-                continue
-            array = _numbers(value, str(kind.element_type), list(kind.shape))
-            if array is not None and array.nbytes >= _LEAST:
-                yield operation, array
-
-
-def _inside(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for each in block.operations:
-                yield each.operation
-                yield from _inside(each.operation)
-
-
-def _numbers(value: Any, element: str, shape: Sequence[int]) -> _Array | None:
-    """The numbers of an attribute; None where they are all one, or of a type without bytes."""
-    from iree.compiler import ir
-
-    if not isinstance(value, ir.DenseElementsAttr) or value.is_splat:
-        return None
-    if element == "bf16":
-        found = re.search(r'"0x([0-9A-Fa-f]*)"', str(value))
-        if found is None:
-            return None
-        return np.frombuffer(bytes.fromhex(found[1]), DType.BF16.numpy).reshape(shape)
-    if element not in _TYPES:
-        return None
-    array = np.ascontiguousarray(np.array(value))
-    return array if array.dtype == _TYPES[element] and list(array.shape) == list(shape) else None
 
 
 def _key(array: _Array) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from edgec.runtime.errors import ProgramError
 from edgec.runtime.files import read_bytes, write_atomically
 from edgec.runtime.kernel_share import KernelShare
-from edgec.targets import Target
+from edgec.targets import Backend, Target
 from edgec.toolchain.describe import describe
 from edgec.toolchain.diagnostics import explain_unreadable, messages, shorten
 from edgec.toolchain.early_refusals import (
@@ -146,7 +146,8 @@ def prepare_file(
         for step in passes_for(situation, settings.disabled):
             changes[step.name] = timed(step.name, functools.partial(run_pass, step, module))
             situation.changed()
-    if changes.get(HalfPrecision.name):
+    keeps_halves = precision is Precision.F16 and target.backend is Backend.CPU
+    if changes.get(HalfPrecision.name) or keeps_halves:
         least_precise = least_precise or precision.value
     if situation.is_stablehlo:
         refuse_calls(module)

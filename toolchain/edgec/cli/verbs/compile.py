@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edgec.cli.floats import F32Option, PrecisionOption, f32_of, precision_of
 from edgec.cli.given import Exporting, open_given, place_of
 from edgec.cli.options import (
     DynamicOption,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from edgec.runtime.kernel_share import KernelShare
     from edgec.targets import Target
     from edgec.toolchain import Compiled, CompileOptions, Program
-    from edgec.toolchain.precision import F32, Precision
 
 __all__ = ["compile"]
 
@@ -101,24 +101,8 @@ def compile(
             show_default=False,
         ),
     ] = None,
-    f32: Annotated[
-        str,
-        typer.Option(
-            "--f32",
-            metavar="full|tf32",
-            help="How CUDA multiplies f32: with all its bits, or rounded to nearest TF32 first "
-            "(11 bits; faster, off by about 3e-4 a product).",
-        ),
-    ] = "full",
-    precision: Annotated[
-        str,
-        typer.Option(
-            "--precision",
-            metavar="declared|f16",
-            help="What GPUs compute f32 in: as declared, or weights and products in f16 (norms, "
-            "softmax and sums stay f32; inputs and outputs, too). A note says the error.",
-        ),
-    ] = "declared",
+    f32: F32Option = "full",
+    precision: PrecisionOption = "declared",
     validate: Annotated[
         bool,
         typer.Option(
@@ -210,8 +194,8 @@ def compile(
         keep_temps=keep_temps,
         tolerance=tolerance,
         elsewhere=partial(emulated, tell=session.detail),
-        f32=_f32(f32),
-        precision=_precision(precision),
+        f32=f32_of(f32),
+        precision=precision_of(precision),
         validate=validate,
     )
     exporting = Exporting(
@@ -324,26 +308,6 @@ def _commands(
         },
         blocks=tuple(shlex.join(line) for line in lines),
     )
-
-
-def _f32(word: str) -> "F32":
-    from edgec.toolchain.precision import F32
-
-    try:
-        return F32(word)
-    except ValueError:
-        known = " or ".join(each.value for each in F32)
-        raise UsageError(f"--f32 takes no {word}", hint=f"say {known}") from None
-
-
-def _precision(word: str) -> "Precision":
-    from edgec.toolchain.precision import Precision
-
-    try:
-        return Precision(word)
-    except ValueError:
-        known = " or ".join(each.value for each in Precision)
-        raise UsageError(f"--precision takes no {word}", hint=f"say {known}") from None
 
 
 def _passes(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edgec.cli.floats import PrecisionOption, precision_of
 from edgec.cli.given import Exporting, open_given, place_of
 from edgec.cli.options import (
     DynamicOption,
@@ -122,6 +123,7 @@ def package(
             show_default=False,
         ),
     ] = None,
+    precision: PrecisionOption = "declared",
     check: Annotated[
         bool,
         typer.Option(
@@ -194,6 +196,7 @@ def package(
             tuned=None if tuned is None else Profile.load(tuned),
             check=check,
             cache=cache,
+            precision=precision_of(precision),
         ),
     )
     exporting = Exporting(

@@ -33,7 +33,8 @@ def half_notes(task: Task, halves: str, outcome: Outcome) -> tuple[str, ...]:
             f"answers are off by {outcome.error:.1e} of their spread from the "
             f"framework's in f32, where {most:.1e} is allowed"
         )
-    return (f"computed in f16, as asked: {said}",)
+    how = "with weights of f16" if task.keeps_halves else "in f16, as asked"
+    return (f"computed {how}: {said}",)
 
 
 def _lost(task: Task) -> tuple[str, ...]:

@@ -1,44 +1,78 @@
 """Where the compiler stops, so that edgec changes what it has made, before it goes on."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from edgec.targets import Backend
 from edgec.toolchain.compiling.task import Task
-from edgec.toolchain.outside import FIRST_HALF, SECOND_HALF
+from edgec.toolchain.folded import FIRST_HALF, SECOND_HALF
+from edgec.toolchain.kernels.cpu.source.vectors import first_of
 from edgec.toolchain.webgpu import AFTER_SHADERS, BEFORE_SHADERS
 
-__all__ = ["Pause", "pauses"]
+__all__ = ["Change", "Pause", "halving", "pauses"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What edgec does to a program between two parts of the compiler's way.
+
+    Attributes:
+        task: one of those in `edgec.toolchain.isolated`.
+        arguments: what the task takes beside `source` and `output`.
+        said: what its result means to the user.
+    """
+
+    task: str
+    arguments: Mapping[str, Any]
+    said: Callable[[Any], tuple[str, ...]] = lambda _: ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pause:
-    """One such place.
+    """One place where the compiler stops.
 
     Attributes:
         before: the compiler's flags to get there.
         after: its flags to go on.
-        task: what edgec does between, one of those in `edgec.toolchain.isolated`.
-        arguments: what the task takes beside `source` and `output`.
+        changes: what edgec does between, in order.
     """
 
     before: tuple[str, ...]
     after: tuple[str, ...]
-    task: str
-    arguments: Mapping[str, Any]
+    changes: tuple[Change, ...]
 
 
 def pauses(task: Task) -> Iterator[Pause]:
     """Those of a compile, in order."""
     outside = task.options.outside
+    changes = halving(task)
     if outside is not None:
         arguments = {"file": outside.file, "keys": sorted(outside.keys)}
-        yield Pause(before=FIRST_HALF, after=SECOND_HALF, task="move_out", arguments=arguments)
+        changes = (*changes, Change(task="move_out", arguments=arguments))
+    if changes:
+        yield Pause(before=FIRST_HALF, after=SECOND_HALF, changes=changes)
     if task.target.backend is Backend.WEBGPU:
-        yield Pause(
-            before=BEFORE_SHADERS,
-            after=AFTER_SHADERS,
-            task="write_shaders",
-            arguments={"target": task.target.to_json()},
-        )
+        shaders = Change(task="write_shaders", arguments={"target": task.target.to_json()})
+        yield Pause(before=BEFORE_SHADERS, after=AFTER_SHADERS, changes=(shaders,))
+
+
+def halving(task: Task) -> tuple[Change, ...]:
+    """What `--precision=f16` is on processors; nothing where it was not asked for."""
+    if not task.keeps_halves:
+        return ()
+    vectors = first_of(task.target.cpu.vectors, task.target) if task.target.cpu else None
+    widens = vectors is not None and vectors.halves
+    return (Change(task="halve", arguments={"widens": widens}, said=_said),)
+
+
+def _said(halved: Mapping[str, int]) -> tuple[str, ...]:
+    size, widened = halved["size"], halved["widened"]
+    if not size:
+        return ("--precision=f16 changes nothing: no matrix of f32 lies in the module",)
+    kept = (
+        f"weights lie in the module as f16, as asked: {size / 2e6:.1f} MB and not {size / 1e6:.1f}"
+    )
+    if widened:
+        kept += f"; {widened / 1e6:.1f} MB of them are f32 in memory when it is loaded"
+    return (kept,)

@@ -1,6 +1,6 @@
 """The steps of a compile, each in a process of its own: edgec's passes, the compiler, the check."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,14 @@ from edgec.toolchain import diagnostics, isolate
 from edgec.toolchain.cache import Entry
 from edgec.toolchain.check import Outcome, check_module, unchecked
 from edgec.toolchain.compiling.command_lines import Files, line_for, part
-from edgec.toolchain.compiling.pauses import pauses
+from edgec.toolchain.compiling.pauses import Change, halving, pauses
 from edgec.toolchain.compiling.progress import Step
 from edgec.toolchain.compiling.report import PassReport
 from edgec.toolchain.compiling.task import Task
 from edgec.toolchain.flags import without_tiling
+from edgec.toolchain.folded import FIRST_HALF
 from edgec.toolchain.linker import write_linker
-from edgec.toolchain.outside import FIRST_HALF, Constant
+from edgec.toolchain.outside import Constant
 from edgec.toolchain.precision import Precision
 from edgec.toolchain.process import keep_log, run_compiler
 
@@ -70,18 +71,21 @@ def compile_files(task: Task, files: Files, scratch: Path) -> tuple[str, ...]:
         What the user should know of that.
     """
 
+    notes: list[str] = []
+
     def work(line: list[str]) -> None:
+        notes.clear()
         source, entering = files.source, tuple[str, ...]()
         for number, pause in enumerate(pauses(task)):
-            half, changed = scratch / f"{number}-{_HALF}", scratch / f"{number}-new-{_HALF}"
+            half = scratch / f"{number}-{_HALF}"
             _run(task, part(line, source, half, (*entering, *pause.before)), half)
-            places = {"source": str(half), "output": str(changed)}
-            with task.clock.step(Step.COMPILE):
-                _isolated(task, pause.task, {**places, **pause.arguments})
-            source, entering = changed, pause.after
+            source, said = _change(task, half, pause.changes)
+            notes.extend(said)
+            entering = pause.after
         _run(task, part(line, source, files.module, entering), files.module)
 
-    return _tried(task, files, work)
+    retried = _tried(task, files, work)
+    return (*notes, *retried)
 
 
 def fold(task: Task, files: Files, scratch: Path, pool: Path) -> dict[str, Constant]:
@@ -92,7 +96,8 @@ def fold(task: Task, files: Files, scratch: Path, pool: Path) -> dict[str, Const
         _run(task, part(line, files.source, half, FIRST_HALF), half)
 
     _tried(task, files, work)
-    found = _isolated(task, "collect", {"source": str(half), "pool": str(pool)})
+    changed, _ = _change(task, half, halving(task))
+    found = _isolated(task, "collect", {"source": str(changed), "pool": str(pool)})
     return {key: Constant.from_json(found[key]) for key in sorted(found)}
 
 
@@ -118,6 +123,18 @@ def check(task: Task, module: Path, entry: Entry | None, halves: str) -> Outcome
     outcome = unchecked("no golden answers" if options.check else "not asked for")
     mark_checked(module, outcome.text)
     return outcome
+
+
+def _change(task: Task, source: Path, changes: Sequence[Change]) -> tuple[Path, list[str]]:
+    """Let edgec change what the compiler has made; the program then, and what to tell of it."""
+    notes: list[str] = []
+    with task.clock.step(Step.COMPILE):
+        for number, change in enumerate(changes):
+            changed = source.with_name(f"{source.stem}-{number}{source.suffix}")
+            places = {"source": str(source), "output": str(changed)}
+            notes += change.said(_isolated(task, change.task, {**places, **change.arguments}))
+            source = changed
+    return source, notes
 
 
 def _isolated(task: Task, name: str, arguments: Mapping[str, Any]) -> Any:

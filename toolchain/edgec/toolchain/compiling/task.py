@@ -17,7 +17,7 @@ from edgec.toolchain.compiling.options import CompileOptions
 from edgec.toolchain.compiling.progress import Clock
 from edgec.toolchain.early_refusals import TEXT
 from edgec.toolchain.fingerprint import fingerprint
-from edgec.toolchain.precision import F32
+from edgec.toolchain.precision import F32, Precision
 from edgec.toolchain.process import compiler_version
 from edgec.toolchain.program import Program
 
@@ -42,6 +42,12 @@ class Task:
     def rounds_f32(self) -> bool:
         """Whether products of f32 are rounded to TF32."""
         return self.options.f32 is F32.TF32 and self.target.backend is Backend.CUDA
+
+    @property
+    def keeps_halves(self) -> bool:
+        """Whether weights lie in the module as f16, and are computed with in f32."""
+        on_cpu = self.target.backend is Backend.CPU
+        return on_cpu and self.options.precision is Precision.F16
 
     @property
     def key(self) -> str:

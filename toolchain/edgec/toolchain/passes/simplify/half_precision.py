@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from edgec.targets import Backend
 from edgec.toolchain.ir.functions import functions
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -53,9 +54,9 @@ class HalfPrecision:
 
     @classmethod
     def plan(cls, situation: Situation) -> "HalfPrecision | None":
-        """Where the compile asks for it, for StableHLO."""
+        """Where the compile asks for it, for StableHLO; processors compute in f32 all the same."""
         asked = situation.precision is Precision.F16 and situation.is_stablehlo
-        return cls() if asked else None
+        return cls() if asked and situation.target.backend is not Backend.CPU else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many operations changed."""

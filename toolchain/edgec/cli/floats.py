@@ -1,0 +1,65 @@
+"""`--f32` and `--precision`: words of the command line to how floats are computed."""
+
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from edgec.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from edgec.toolchain.precision import F32, Precision
+
+__all__ = ["F32Option", "PrecisionOption", "f32_of", "precision_of"]
+
+_Choice = TypeVar("_Choice", bound=Enum)
+
+F32Option = Annotated[
+    str,
+    typer.Option(
+        "--f32",
+        metavar="full|tf32",
+        help="How CUDA multiplies f32: with all its bits, or rounded to nearest TF32 first "
+        "(11 bits; faster, off by about 3e-4 a product).",
+    ),
+]
+PrecisionOption = Annotated[
+    str,
+    typer.Option(
+        "--precision",
+        metavar="declared|f16",
+        help="f16 halves the weights. GPUs compute products in it, too (norms, softmax and sums "
+        "stay f32); processors compute in f32. Inputs and outputs stay as declared. A note says "
+        "the error.",
+    ),
+]
+
+
+def f32_of(word: str) -> "F32":
+    """What `--f32` says.
+
+    Raises:
+        UsageError: there is no such choice.
+    """
+    from edgec.toolchain.precision import F32
+
+    return _chosen(F32, "--f32", word)
+
+
+def precision_of(word: str) -> "Precision":
+    """What `--precision` says.
+
+    Raises:
+        UsageError: there is no such choice.
+    """
+    from edgec.toolchain.precision import Precision
+
+    return _chosen(Precision, "--precision", word)
+
+
+def _chosen(kind: type[_Choice], flag: str, word: str) -> _Choice:
+    try:
+        return kind(word)
+    except ValueError:
+        known = " or ".join(each.value for each in kind)
+        raise UsageError(f"{flag} takes no {word}", hint=f"say {known}") from None
