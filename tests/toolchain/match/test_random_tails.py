@@ -32,6 +32,21 @@ NUMPY = SimpleNamespace(
     where=np.where,
     erf=np.vectorize(math.erf, otypes=[np.float64]),
 )
+SMOOTH_FUNCTIONS = ("exp", "log1p", "tanh", "erf")
+
+
+def off_by(share: float) -> SimpleNamespace:
+    """NumPy whose smooth functions give so much more than they should."""
+
+    def off(function: Callable) -> Callable:
+        return lambda x: function(x) * (1 + share)
+
+    changed = {name: off(getattr(NUMPY, name)) for name in SMOOTH_FUNCTIONS}
+    return SimpleNamespace(**{**vars(NUMPY), **changed})
+
+
+DRIVERS = (off_by(2.0**-22), off_by(-(2.0**-22)))
+"""What a GPU's driver may give: its own functions are 4 units in the last place off, or less."""
 JAX = SimpleNamespace(
     **{name: getattr(jnp, name) for name in ("abs", "exp", "log1p", "maximum", "minimum", "tanh")},
     where=jnp.where,
@@ -149,8 +164,10 @@ def whole(rng, *shape):
     return rng.integers(-2, 3, shape).astype(np.float32)
 
 
-def check(name: str, got, wanted, close: float) -> None:
-    error = np.abs(np.asarray(got, np.float64) - wanted) / (1 + np.abs(wanted))
+def check(name: str, got, wanted, close: float, allowed=0.0) -> None:
+    """Compare; `allowed` is what each element may be off by, beside what is `close`."""
+    off = np.abs(np.asarray(got, np.float64) - wanted) - allowed
+    error = off / (1 + np.abs(wanted))
     assert error.max() < close, f"{name}: off by {error.max()}"
 
 
@@ -262,9 +279,13 @@ def sums_on_vulkan(some: list[tuple[Link, ...]], folder: Path) -> None:
         answers = loaded.main(x, w, b, r)
     wide = [a.astype(np.float64) for a in (x, w, b, r)]
     for number, (tail, got) in enumerate(zip(some, answers, strict=True)):
+        total = wide[0] @ (wide[1] + number)
         with np.errstate(all="ignore"):
-            wanted = applied(NUMPY, tail, wide[0] @ (wide[1] + number), wide[2], wide[3])
-        check(named(tail), got, wanted, 5e-5)
+            wanted = applied(NUMPY, tail, total, *wide[2:])
+            # What no kernel takes along is left to the driver's functions: GELU by tanh of -630 is
+            # -315 (1 + tanh(..)), and makes 315 times as much of what tanh is off by.
+            near = [np.abs(applied(m, tail, total, *wide[2:]) - wanted) for m in DRIVERS]
+        check(named(tail), got, wanted, 5e-5, np.maximum(*near))
 
 
 @pytest.mark.vulkan
