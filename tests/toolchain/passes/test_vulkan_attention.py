@@ -1,44 +1,17 @@
 """Attention through Vulkan: one kernel with its masks and biases, right on any device here."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from iree.compiler import ir, tools
 
-from edgec import runtime
-from edgec.targets import find
-from edgec.toolchain.kernels.spec import Answers, Declined, Kernel
-from edgec.toolchain.kernels.vulkan import glsl_compiler, library
+from edgec.toolchain.kernels.spec import Declined, Kernel
+from edgec.toolchain.kernels.vulkan import library
 from edgec.toolchain.kernels.vulkan.forms import ATTENTION_FORMS
-from edgec.toolchain.kernels.vulkan.glsl_compiler import GlslCompiler
 from edgec.toolchain.kernels.vulkan.prebuilt import Prebuilt
-from edgec.toolchain.passes.place.vulkan_kernels import VulkanKernels
-from edgec.toolchain.passes.simplify.canonicalise import Canonicalise
-from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
-
-GPU = replace(find("vulkan:nvidia-ada").gpu, kernels="desktop")
-
-
-def lower(function, *shapes, dtype="float32") -> str:
-    specs = [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype)) for shape in shapes]
-    return str(jax.jit(function).lower(*specs).compiler_ir("stablehlo"))
-
-
-def place(text: str) -> tuple[str, list]:
-    """The program after placing, and what became of each attention."""
-    with ir.Context():
-        module = ir.Module.parse(text)
-        InlineCalls().run(module)
-        Canonicalise().run(module)
-        answers = Answers()
-        VulkanKernels(gpu=GPU, answers=answers).run(module)
-        assert module.operation.verify()
-        outcomes = [each.outcome for each in answers if each.what.startswith("attention")]
-        return str(module), outcomes
+from tests.toolchain.passes.on_vulkan import answers, glslang, lower, place
 
 
 def plain(q, k, v):
@@ -63,13 +36,6 @@ def causal(q, k, v):
     return jax.nn.dot_product_attention(q, k, v, is_causal=True)
 
 
-def glslang() -> GlslCompiler:
-    found = glsl_compiler.tools()
-    if found is None:
-        pytest.skip("glslang is not here (edgec[vulkan])")
-    return GlslCompiler(found)
-
-
 CASES = {
     "plain": (plain, [(3, 40, 64), (3, 77, 64), (3, 77, 64)]),
     "masked": (masked, [(2, 33, 2, 20), (2, 70, 2, 20), (2, 70, 2, 20)]),
@@ -90,34 +56,25 @@ def test_the_kernels_are_right(tmp_path: Path, monkeypatch, binaries) -> None:
 
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
-    after, outcomes = place(lower(every, *shapes))
+    after, outcomes = place(lower(every, *shapes), "attention")
     assert outcomes == [
         Kernel(name=f"attention_{width}_f32") for width in ("64", "32", "128", "256")
     ]
-    path = tmp_path / "cases.vmfb"
-    tools.compile_str(
-        after,
-        output_file=str(path),
-        input_type="stablehlo",
-        extra_args=["--iree-hal-target-device=vulkan"],
-    )
-    with runtime.load(path, device="vulkan://0") as loaded:
-        answers = [np.asarray(answer) for answer in loaded.main(*arrays)]
     with jax.default_matmul_precision("highest"):
         expected = every(*arrays)
-    for name, got, right in zip(CASES, answers, expected, strict=True):
+    for name, got, right in zip(CASES, answers(after, tmp_path, arrays), expected, strict=True):
         np.testing.assert_allclose(got, right, 1e-4, 1e-5, err_msg=name)
 
 
 def test_halves_are_read_and_written_as_they_are() -> None:
     text = lower(plain, (3, 40, 64), (3, 77, 64), (3, 77, 64), dtype="float16")
-    after, outcomes = place(text)
+    after, outcomes = place(text, "attention")
     assert outcomes == [Kernel(name="attention_64_f16")]
     assert "stablehlo.dot_general" not in after
 
 
 def test_what_is_too_wide_is_declined_with_its_reason() -> None:
-    _, outcomes = place(lower(plain, (3, 40, 260), (3, 77, 260), (3, 77, 260)))
+    _, outcomes = place(lower(plain, (3, 40, 260), (3, 77, 260), (3, 77, 260)), "attention")
     assert outcomes == [Declined(reason="a width of 260")]
 
 

@@ -1,46 +1,17 @@
 """Norms through Vulkan: one kernel over any axes, right on any device here."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from iree.compiler import ir, tools
 
-from edgec import runtime
-from edgec.targets import find
-from edgec.toolchain.kernels.spec import Answers, Declined, Kernel
-from edgec.toolchain.kernels.vulkan import glsl_compiler, library
+from edgec.toolchain.kernels.spec import Declined, Kernel
+from edgec.toolchain.kernels.vulkan import library
 from edgec.toolchain.kernels.vulkan.forms import NORM_FORMS
-from edgec.toolchain.kernels.vulkan.glsl_compiler import GlslCompiler
 from edgec.toolchain.kernels.vulkan.prebuilt import Prebuilt
-from edgec.toolchain.match.validation import validating
-from edgec.toolchain.passes.place.vulkan_kernels import VulkanKernels
-from edgec.toolchain.passes.simplify.canonicalise import Canonicalise
-from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
-
-GPU = replace(find("vulkan:nvidia-ada").gpu, kernels="desktop")
-
-
-def lower(function, *shapes, dtype="float32") -> str:
-    specs = [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype)) for shape in shapes]
-    return str(jax.jit(function).lower(*specs).compiler_ir("stablehlo"))
-
-
-def place(text: str) -> tuple[str, list]:
-    """The program after placing, and what became of each norm."""
-    with ir.Context():
-        module = ir.Module.parse(text)
-        InlineCalls().run(module)
-        Canonicalise().run(module)
-        answers = Answers()
-        with validating():
-            VulkanKernels(gpu=GPU, answers=answers).run(module)
-        assert module.operation.verify()
-        outcomes = [each.outcome for each in answers if each.what.startswith("norm")]
-        return str(module), outcomes
+from tests.toolchain.passes.on_vulkan import answers, glslang, lower, place
 
 
 def over(axes, x):
@@ -84,13 +55,6 @@ CASES = {
 }
 
 
-def glslang() -> GlslCompiler:
-    found = glsl_compiler.tools()
-    if found is None:
-        pytest.skip("glslang is not here (edgec[vulkan])")
-    return GlslCompiler(found)
-
-
 @pytest.mark.vulkan
 @pytest.mark.parametrize("binaries", [Prebuilt, glslang])
 def test_the_kernels_are_right(tmp_path: Path, monkeypatch, binaries) -> None:
@@ -106,20 +70,12 @@ def test_the_kernels_are_right(tmp_path: Path, monkeypatch, binaries) -> None:
 
     rng = np.random.default_rng(0)
     arrays = [(3 + rng.standard_normal(shape)).astype(np.float32) for shape in shapes]
-    after, outcomes = place(lower(every, *shapes))
+    after, outcomes = place(lower(every, *shapes), "norm")
     assert outcomes == [Kernel(name=f"norm_{word}_f32") for *_, word in cases.values()]
     assert "stablehlo.reduce" not in after
-    path = tmp_path / "cases.vmfb"
-    tools.compile_str(
-        after,
-        output_file=str(path),
-        input_type="stablehlo",
-        extra_args=["--iree-hal-target-device=vulkan"],
-    )
-    with runtime.load(path, device="vulkan://0") as loaded:
-        answers = [np.asarray(answer) for answer in loaded.main(*arrays)]
+    found = answers(after, tmp_path, arrays)
     given = iter(arrays)
-    for (name, (function, shapes, _)), got in zip(cases.items(), answers, strict=True):
+    for (name, (function, shapes, _)), got in zip(cases.items(), found, strict=True):
         right = function(*(jnp.asarray(next(given)) for _ in shapes))
         np.testing.assert_allclose(got, right, 2e-4, 2e-5, err_msg=name)
 
@@ -129,7 +85,7 @@ def test_halves_that_were_widened_are_read_and_written_as_halves() -> None:
         return (over(-1, x.astype(jnp.float32)) * a).astype(jnp.float16)
 
     specs = [jax.ShapeDtypeStruct((4, 96), jnp.float16), jax.ShapeDtypeStruct((96,), jnp.float32)]
-    after, outcomes = place(str(jax.jit(function).lower(*specs).compiler_ir("stablehlo")))
+    after, outcomes = place(str(jax.jit(function).lower(*specs).compiler_ir("stablehlo")), "norm")
     assert [each.name.rpartition("_")[2] for each in outcomes] == ["f16"]
     assert "stablehlo.convert" not in after
 
@@ -142,7 +98,7 @@ def test_halves_that_were_widened_are_read_and_written_as_halves() -> None:
     ],
 )
 def test_other_norms_are_declined_with_a_reason(function, shape, reason) -> None:
-    assert place(lower(function, shape))[1] == [Declined(reason=reason)]
+    assert place(lower(function, shape), "norm")[1] == [Declined(reason=reason)]
 
 
 def test_every_kernel_fits_what_gpus_share() -> None:
