@@ -25,10 +25,13 @@ class Softmax:
 
     Attributes:
         scores: those, by the same axes.
+        source: the value that powers are taken of, less their largest: the scores before anything
+            that moves or converts them is seen through.
         safe: where all scores along the axis are minus infinity the result is 0, not NaN.
     """
 
     scores: Strided
+    source: Any
     safe: bool
 
 
@@ -50,14 +53,15 @@ def read_softmax(view: Strided, axis: int) -> Softmax | None:
     power = made_by(powers.value, "exponential")
     if power is None or _reduced(total, axis, "add") != powers:
         return None
-    scores = plain(replace(powers, value=power.operands[0]))
+    (source,) = power.operands
+    scores = plain(replace(powers, value=source))
     if shifted := made_by(scores.value, "subtract"):
         inner, most = (replace(scores, value=value) for value in shifted.operands)
         if _reduced(most, axis, "maximum") == plain(inner):
-            scores = plain(inner)
+            scores, source = plain(inner), inner.value
     if truth is not None and not _is_all_lowest(truth, axis, scores):
         return None
-    return Softmax(scores=scores, safe=truth is not None)
+    return Softmax(scores=scores, source=source, safe=truth is not None)
 
 
 def made_by(value: Any, name: str) -> Any | None:

@@ -14,7 +14,7 @@ from edgec.toolchain.ir.read import shape_of
 from edgec.toolchain.ir.views import identity
 from edgec.toolchain.kernels.spec import Work
 from edgec.toolchain.match.description import Array, Description
-from edgec.toolchain.match.softmax import made_by, plain, read_softmax
+from edgec.toolchain.match.softmax import plain, read_softmax
 
 __all__ = ["SoftmaxAlong", "read_softmax_along"]
 
@@ -82,8 +82,7 @@ def read_softmax_along(divide: Any) -> SoftmaxAlong | None:
     """The softmax that a `stablehlo.divide` ends, or the choice of zeros after it."""
     shares = divide.results[0]
     sizes = shape_of(shares)
-    power = made_by(divide.operands[0], "exponential")
-    if power is None or not all(sizes):
+    if not all(sizes):
         return None
     values = [shares]
     uses = list(shares.uses)
@@ -92,17 +91,8 @@ def read_softmax_along(divide: Any) -> SoftmaxAlong | None:
     for value in values:
         for axis in range(len(sizes)):
             found = read_softmax(identity(value), axis) if (sizes[axis] or 0) > 1 else None
-            if found is None:
+            if found is None or found.source.type != value.type:
                 continue
-            for source in _before(power):
-                view = plain(replace(identity(value), value=source))
-                if shape_of(source) == sizes and view == found.scores:
-                    return SoftmaxAlong(source=source, axis=axis, safe=found.safe, value=value)
+            if plain(replace(identity(value), value=found.source)) == found.scores:
+                return SoftmaxAlong(source=found.source, axis=axis, safe=found.safe, value=value)
     return None
-
-
-def _before(power: Any) -> list[Any]:
-    """What powers are of, and what the largest was taken from."""
-    (exponent,) = power.operands
-    shifted = made_by(exponent, "subtract")
-    return [exponent] if shifted is None else [shifted.operands[0], exponent]
