@@ -127,7 +127,8 @@ def _compare(description: Description) -> str | None:
         raise NotEvaluated("too many elements to compare")
     if sum(_work(op) for op in piece) > _MOST_WORK:
         raise NotEvaluated("too much work to compare")
-    inputs = description.inputs(np.random.default_rng(0))
+    drawn = dict(zip(operands, description.inputs(np.random.default_rng(0)), strict=True))
+    inputs = [drawn[value] for value in operands]  # one that is read twice has one number
     difference = _difference_on(description, inputs, values)
     if difference is not None:
         follows = _consistent(operands, inputs)
