@@ -3,16 +3,17 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
-import struct
 from typing import Any
 
 from iree.compiler import ir
 
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.spec import Declined, Kernel, Origin, Work
+from edgec.toolchain.kernels.gpu.norms import kind_of, place_norm
+from edgec.toolchain.kernels.gpu.numbers import bits
+from edgec.toolchain.kernels.spec import Declined, Kernel
 from edgec.toolchain.match.description import validate
-from edgec.toolchain.match.norm import Norm, NotANorm, find_norms, longest
+from edgec.toolchain.match.norm import Norm
 
 __all__ = ["rewrite_norm"]
 
@@ -22,31 +23,21 @@ _BLOCKS = (1024, 4096)
 
 def rewrite_norm(op: Any, library: Library) -> None:
     """Replace what ends after `op`, a root, by a kernel, if it is a norm that one takes."""
-    found = find_norms(op)
-    if found is None:
-        return
-    if isinstance(found, NotANorm):
-        library.answers.record(op, "norm", Work(), Declined(reason=found.reason), found.sums)
-        return
-    best = longest(found)
-    upto = found[: found.index(best) + 1]
-    # The longest end that is as wide as the tensor before it was widened.
-    norm = next((n for n in reversed(upto) if _kind(n.value) == _kind(n.source)), best)
+    place_norm(op, library.answers, lambda norm: _placed(norm, library))
+
+
+def _placed(norm: Norm, library: Library) -> Kernel | Declined:
+    """Its place taken by a kernel, or why there is none."""
     reason = _refused(norm)
     if reason is not None:
-        answer = Declined(reason=reason)
-        library.answers.record(op, str(norm), norm.work, answer, norm.operations)
-        return
+        return Declined(reason=reason)
     validate(norm, "norm")
-    origin = Origin(name=op.name, location=op.location)
-    what, work = str(norm), norm.work  # Nothing is left of them after a kernel is placed.
     results = _call(norm, library)
     if isinstance(results, Declined):
-        library.answers.record(origin, what, work, results, norm.operations)
-        return
+        return results
     with ir.InsertionPoint(norm.value.owner.operation):
         replace(norm.value, results[0])
-    library.answers.record(origin, what, work, Kernel(name="norm"))
+    return Kernel(name="norm")
 
 
 def _refused(norm: Norm) -> str | None:
@@ -59,17 +50,13 @@ def _refused(norm: Norm) -> str | None:
         return "scales that are not one a column"
     if width % 8 or width > _BLOCKS[-1]:
         return f"rows of {width} elements"
-    kind = _kind(norm.source)
-    if kind != _kind(norm.value) or kind not in _ELEMENTS:
-        return f"{kind} to {_kind(norm.value)}"
-    kinds = {_kind(each.value) for each in columns} or {kind}
+    kind = kind_of(norm.source)
+    if kind != kind_of(norm.value) or kind not in _ELEMENTS:
+        return f"{kind} to {kind_of(norm.value)}"
+    kinds = {kind_of(each.value) for each in columns} or {kind}
     if len(kinds) > 1 or not kinds <= {kind, "f32"}:
         return f"scales of {' and '.join(sorted(kinds))}"
     return None
-
-
-def _kind(value: Any) -> str:
-    return str(value.type.element_type)
 
 
 def _call(norm: Norm, library: Library) -> Any:
@@ -80,10 +67,9 @@ def _call(norm: Norm, library: Library) -> Any:
     scale, shift = (None if c is None else c.value for c in (norm.scale, norm.shift))
     given = [v for v in (scale, shift) if v is not None]
     what = (scale is not None) | (shift is not None) << 1
-    what |= (bool(given) and _kind(given[0]) == "f32") << 2
+    what |= (bool(given) and kind_of(given[0]) == "f32") << 2
     what |= (not norm.mean) << 3
     block = next(n for n in _BLOCKS if n >= width)
-    bits = struct.unpack("<i", struct.pack("<f", norm.epsilon))[0]
     with ir.InsertionPoint(last.owner.operation):
         return library.call(
             Launch(
@@ -94,7 +80,7 @@ def _call(norm: Norm, library: Library) -> Any:
                 stages=1,
                 reads={"x": source, "scale": scale or source, "shift": shift or source},
                 writes={"y": ir.RankedTensorType.get([rows, width], element)},
-                numbers={"eps_bits": bits},
+                numbers={"eps_bits": bits(norm.epsilon)},
                 folded={"width": width, "what": what},
                 constants={"BN": block},
                 multiples={"width": 8},

@@ -7,7 +7,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-import struct
+import sys
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from edgec.toolchain.ir.rows import is_widening, unwidened
 from edgec.toolchain.ir.write import shape
+from edgec.toolchain.kernels.gpu.numbers import bits
 from edgec.toolchain.kernels.longest import longest, say_cut_short
 from edgec.toolchain.kernels.spec import Answers, Declined
 from edgec.toolchain.match.activation import Clip, Gate, activation, bounds, gate_value, is_identity
@@ -83,7 +84,8 @@ class Finish(Description):
     def numbers(self) -> list[int]:
         """The clip's slope and bounds, the bits of each as f32."""
         clip = self.clip or Clip()
-        return [_bits(number) for number in (clip.slope, clip.low, clip.high)]
+        # A bound that is not there is one that no f32 is beyond.
+        return [bits(_finite(number)) for number in (clip.slope, clip.low, clip.high)]
 
     @property
     def folded(self) -> dict[str, int]:
@@ -286,8 +288,5 @@ def _with_tensor(finish: Finish, added: Operand, tail: Tail, element: Any) -> Fi
     return replace(finish, other=other, is_early=finish.clip is not None)
 
 
-def _bits(number: float) -> int:
-    """The bits of an f32 as a signed integer."""
-    largest = math.copysign(3.4028234663852886e38, number)
-    finite = number if math.isfinite(number) else largest
-    return int(struct.unpack("<i", struct.pack("<f", finite))[0])
+def _finite(number: float) -> float:
+    return number if math.isfinite(number) else math.copysign(sys.float_info.max, number)

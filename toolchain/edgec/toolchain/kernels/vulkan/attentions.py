@@ -4,26 +4,31 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-import struct
 from typing import Any
 
 from iree.compiler import ir
 
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.read import element_type
+from edgec.toolchain.kernels.gpu.attentions import (
+    MOST_TERMS,
+    kind_of,
+    number_of,
+    refused,
+    three,
+)
 from edgec.toolchain.kernels.gpu.dispatches import replace
+from edgec.toolchain.kernels.gpu.numbers import bits
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin
 from edgec.toolchain.kernels.vulkan import shaders
 from edgec.toolchain.kernels.vulkan.forms import ATTENTION_FORMS, AttentionForm
 from edgec.toolchain.kernels.vulkan.library import Library
-from edgec.toolchain.match.attention import Attention, Bias, Term, View, read_attention
+from edgec.toolchain.match.attention import Attention, Term, View, read_attention
 from edgec.toolchain.match.description import validate
 
 __all__ = ["place_attention"]
 
 _ELEMENTS = ("f16", "f32")
-_INDICES = 3
-_MOST_TERMS = 3
 _MOST_GROUPS = 65535
 """Workgroups along one axis that every device takes."""
 
@@ -37,7 +42,9 @@ def place_attention(op: Any, library: Library) -> None:
     form = next((form for form in ATTENTION_FORMS if form.width >= widest), None)
     origin = Origin(name=op.name, location=op.location)
     what, work = str(attention), attention.work  # Nothing is left of them after a kernel is placed.
-    outcome = _refused(attention) or _placed(attention, form, library)
+    outcome = (
+        refused(attention, _ELEMENTS) or _refused(attention) or _placed(attention, form, library)
+    )
     library.answers.record(origin, what, work, outcome)
 
 
@@ -48,14 +55,14 @@ def _placed(
     if form is None:
         return Declined(reason=f"a width of {max(attention.width, attention.depth)}")
     validate(attention, "attention")
-    heads = _three(attention.heads, 1)
+    heads = three(attention.heads, 1)
     out = attention.out
     shader = shaders.attention(form, attention.q.element)
     with ir.InsertionPoint(out.value.owner.operation), out.value.owner.operation.location:
         views = (attention.q, attention.k, attention.v)
         terms = [_read(term) for term in attention.terms]
         # A term that is not there is not read, whatever stands in its place.
-        unread = [attention.q.value] * (_MOST_TERMS - len(terms))
+        unread = [attention.q.value] * (MOST_TERMS - len(terms))
         result = library.call(
             shader,
             (math.ceil(attention.queries / form.queries), heads[1] * heads[2], heads[0]),
@@ -72,55 +79,29 @@ def _placed(
 
 def _refused(attention: Attention) -> Declined | None:
     """Why the kernel does not take it, if it does not."""
-    element = attention.q.element
-    views = (attention.q, attention.k, attention.v, attention.out)
-    if element not in _ELEMENTS or any(view.element != element for view in views):
-        return Declined(reason=f"elements of {' and '.join(sorted({v.element for v in views}))}")
-    if attention.shared:
-        return Declined(reason="its weights are used by something else, too")
-    if len(attention.heads) > _INDICES:
-        return Declined(reason=f"heads of {len(attention.heads)} indices")
-    if len(attention.terms) > _MOST_TERMS:
-        return Declined(reason=f"{len(attention.terms)} masks and biases")
-    heads = _three(attention.heads, 1)
+    heads = three(attention.heads, 1)
     if max(attention.queries, heads[0], heads[1] * heads[2]) > _MOST_GROUPS:
         return Declined(reason=f"more than {_MOST_GROUPS} queries or heads")
-    largest = max(view.size for view in (*views, *(term.view for term in attention.terms)))
-    return Declined(reason="2^31 elements or more") if largest >= 2**31 else None
+    return None
 
 
 def _numbers(attention: Attention) -> tuple[int, ...]:
     """All that the kernel must know, in the order of its source: more than push constants hold."""
     numbers = [attention.queries, attention.keys, attention.width, attention.depth]
-    numbers += [_bits(attention.scale), _bits(attention.cap), int(attention.safe)]
-    numbers.append(_three(attention.heads, 1)[2])
+    numbers += [bits(attention.scale), bits(attention.cap), int(attention.safe)]
+    numbers.append(three(attention.heads, 1)[2])
     for view in (attention.q, attention.k, attention.v, attention.out):
         numbers += _places(view)
     for term in attention.terms:
-        kind = 1 if isinstance(term, Bias) else 2 if term.keep else 3
-        number = term.factor if isinstance(term, Bias) else term.otherwise
-        numbers += [*_places(term.view), kind, _bits(number)]
-    numbers += [0] * (8 * (_MOST_TERMS - len(attention.terms)))
+        numbers += [*_places(term.view), kind_of(term), number_of(term)]
+    numbers += [0] * (8 * (MOST_TERMS - len(attention.terms)))
     return tuple(numbers)
 
 
 def _places(view: View) -> list[int]:
-    return [view.start, *_three(view.heads, 0), view.row, view.column]
-
-
-def _three(heads: tuple[int, ...], filler: int) -> tuple[int, ...]:
-    """Three indices of heads, the outermost first."""
-    return (filler,) * (_INDICES - len(heads)) + heads
+    return [view.start, *three(view.heads, 0), view.row, view.column]
 
 
 def _read(term: Term[View]) -> Any:
     """What the kernel reads: everything in f32."""
     return write.convert(term.view.value, ir.F32Type.get())
-
-
-def _bits(number: float) -> int:
-    """The bits of an f32 as an integer."""
-    lowest = -3.4028234663852886e38
-    bounded = number if math.isinf(number) else min(max(number, lowest), -lowest)
-    bits: int = struct.unpack("<i", struct.pack("<f", bounded))[0]
-    return bits

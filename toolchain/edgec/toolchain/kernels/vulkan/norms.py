@@ -4,7 +4,6 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,15 +13,17 @@ from iree.compiler import ir
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.views import dense
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.spec import Declined, Kernel, Origin, Work
+from edgec.toolchain.kernels.gpu.norms import kind_of, place_norm
+from edgec.toolchain.kernels.gpu.numbers import bits
+from edgec.toolchain.kernels.spec import Declined, Kernel
 from edgec.toolchain.kernels.vulkan import shaders
 from edgec.toolchain.kernels.vulkan.forms import NORM_FORMS
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.kernels.vulkan.products import MOST_TILES
 from edgec.toolchain.match.description import validate
-from edgec.toolchain.match.norm import Column, Norm, NotANorm, find_norms, longest
+from edgec.toolchain.match.norm import Column, Norm
 
-__all__ = ["place_norm"]
+__all__ = ["rewrite_norm"]
 
 _ELEMENTS = ("f16", "f32")
 _FOUR = 4
@@ -37,24 +38,9 @@ class _Axis:
     steps: tuple[int, int, int]
 
 
-def place_norm(op: Any, library: Library) -> None:
+def rewrite_norm(op: Any, library: Library) -> None:
     """Replace what ends after `op`, a root, by a kernel, if it is a norm that one takes."""
-    found = find_norms(op)
-    if found is None:
-        return
-    if isinstance(found, NotANorm):
-        library.answers.record(op, "norm", Work(), Declined(reason=found.reason), found.sums)
-        return
-    best = longest(found)
-    upto = found[: found.index(best) + 1]
-    # The longest end that is as wide as the tensor before it was widened.
-    norm = next((n for n in reversed(upto) if _kind(n.value) == _kind(n.source)), best)
-    origin = Origin(name=op.name, location=op.location)
-    what, work = str(norm), norm.work  # Nothing is left of them after a kernel is placed.
-    operations = norm.operations
-    outcome = _placed(norm, library)
-    left = operations if isinstance(outcome, Declined) else ()
-    library.answers.record(origin, what, work, outcome, left)
+    place_norm(op, library.answers, lambda norm: _placed(norm, library))
 
 
 def _placed(norm: Norm, library: Library) -> Kernel | Declined:
@@ -80,7 +66,7 @@ def _placed(norm: Norm, library: Library) -> Kernel | Declined:
             groups = math.ceil(rows / (form.threads // form.lanes))
             if not form.fits(rooms, beside=call.beside) or groups > MOST_TILES:
                 continue
-            shader = shaders.norm(word, form, _kind(norm.source), single=call.single)
+            shader = shaders.norm(word, form, kind_of(norm.source), single=call.single)
             reads = [norm.source, *columns]
             result = library.call(shader, (groups, 1, 1), call.values, reads, last)
             if not isinstance(result, Declined):
@@ -118,10 +104,10 @@ def _call(norm: Norm, over: tuple[_Axis, _Axis], along: tuple[_Axis, _Axis]) -> 
     inner, run = (held, run) if beside else (inner, held)
     count = math.prod(norm.sizes[axis] for axis in norm.summed)
     what = (norm.scale is not None) | (norm.shift is not None) << 1
-    what |= (_kind(norm.value) == "f32") << 2 | (not norm.mean) << 3
+    what |= (kind_of(norm.value) == "f32") << 2 | (not norm.mean) << 3
     values = {
         **{"m": outer.size * inner.size, "n": rooms.size * run.size, "what": what},
-        **{"share_bits": _bits(1 / count), "epsilon_bits": _bits(norm.epsilon)},
+        **{"share_bits": bits(1 / count), "epsilon_bits": bits(norm.epsilon)},
         **{"beside": inner.size, "run": run.size},
         **{"row_far": outer.steps[0] // each, "row_near": inner.steps[0] // each},
         **{"room_far": rooms.steps[0] // each, "room_near": run.steps[0] // each},
@@ -139,8 +125,8 @@ def _call(norm: Norm, over: tuple[_Axis, _Axis], along: tuple[_Axis, _Axis]) -> 
 
 def _refused(norm: Norm) -> Declined | None:
     """Why the kernel does not take it, whatever its axes are."""
-    source, last = _kind(norm.source), _kind(norm.value)
-    columns = [_kind(each.value) for each in (norm.scale, norm.shift) if each is not None]
+    source, last = kind_of(norm.source), kind_of(norm.value)
+    columns = [kind_of(each.value) for each in (norm.scale, norm.shift) if each is not None]
     if not {source, last, *columns} <= set(_ELEMENTS):
         return Declined(reason=f"elements of {' and '.join(sorted({source, last, *columns}))}")
     if last not in (source, "f32"):
@@ -149,10 +135,6 @@ def _refused(norm: Norm) -> Declined | None:
     if count < _LEAST_ROW:
         return Declined(reason=f"rows of {count} elements")
     return Declined(reason="2^31 elements or more") if math.prod(norm.sizes) >= 2**31 else None
-
-
-def _kind(value: Any) -> str:
-    return str(value.type.element_type)
 
 
 def _axes(norm: Norm) -> tuple[tuple[_Axis, _Axis], tuple[_Axis, _Axis]] | Declined:
@@ -196,9 +178,3 @@ def _merged(axes: Iterator[_Axis]) -> list[_Axis]:
         else:
             found.append(axis)
     return found
-
-
-def _bits(number: float) -> int:
-    """The bits of an f32 as an integer."""
-    bits: int = struct.unpack("<i", struct.pack("<f", number))[0]
-    return bits

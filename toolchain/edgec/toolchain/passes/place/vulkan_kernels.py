@@ -62,7 +62,7 @@ class VulkanKernels:
         from edgec.toolchain.kernels.vulkan.attentions import place_attention
         from edgec.toolchain.kernels.vulkan.convolutions import place_convolution
         from edgec.toolchain.kernels.vulkan.library import Library
-        from edgec.toolchain.kernels.vulkan.norms import place_norm
+        from edgec.toolchain.kernels.vulkan.norms import rewrite_norm
         from edgec.toolchain.kernels.vulkan.products import rewrite_product
         from edgec.toolchain.match.norm import ROOTS
         from edgec.toolchain.match.product import top_operations
@@ -73,7 +73,7 @@ class VulkanKernels:
                 place_attention(op, library)
             for name in ROOTS:
                 for op in top_operations(module, name):
-                    place_norm(op, library)
+                    rewrite_norm(op, library)
             for op in top_operations(module, "stablehlo.convolution"):
                 place_convolution(op, library)
             for op in top_operations(module, "stablehlo.dot_general"):

@@ -1,0 +1,53 @@
+"""What the kernels of all GPUs ask of an attention, and the numbers that its terms become.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+from collections.abc import Collection
+
+from edgec.toolchain.kernels.gpu.numbers import bits
+from edgec.toolchain.kernels.spec import Declined
+from edgec.toolchain.match.attention import Attention, Bias, Term, View
+
+__all__ = ["INDICES", "MOST_TERMS", "kind_of", "number_of", "refused", "three"]
+
+INDICES = 3
+"""Indices of a grid, and so of heads."""
+MOST_TERMS = 3
+
+
+def refused(attention: Attention, elements: Collection[str]) -> Declined | None:
+    """Why no kernel of a GPU takes it, if none does.
+
+    Args:
+        attention: what is to be computed.
+        elements: the types that the device's kernels take.
+    """
+    element = attention.q.element
+    views = (attention.q, attention.k, attention.v, attention.out)
+    if element not in elements or any(view.element != element for view in views):
+        return Declined(reason=f"elements of {' and '.join(sorted({v.element for v in views}))}")
+    if attention.shared:
+        return Declined(reason="its weights are used by something else, too")
+    if len(attention.heads) > INDICES:
+        return Declined(reason=f"heads of {len(attention.heads)} indices")
+    if len(attention.terms) > MOST_TERMS:
+        return Declined(reason=f"{len(attention.terms)} masks and biases")
+    largest = max(view.size for view in (*views, *(term.view for term in attention.terms)))
+    return Declined(reason="2^31 elements or more") if largest >= 2**31 else None
+
+
+def three(heads: tuple[int, ...], filler: int) -> tuple[int, int, int]:
+    """Three indices of heads, the outermost first."""
+    outer, middle, inner = ((filler,) * INDICES + heads)[-INDICES:]
+    return outer, middle, inner
+
+
+def kind_of(term: Term[View]) -> int:
+    """1 adds a bias, 2 keeps a score where a truth value is true, 3 where it is false."""
+    return 1 if isinstance(term, Bias) else 2 if term.keep else 3
+
+
+def number_of(term: Term[View]) -> int:
+    """The bits of a bias's factor, or of what a masked score becomes."""
+    return bits(term.factor if isinstance(term, Bias) else term.otherwise)
