@@ -38,7 +38,9 @@ def tensors(*shapes, dtype=torch.float32):
 _READ = []  # A value that a description names lives as long as its module.
 
 
-def attentions(program, target: str = "cuda", *, narrow: bool = False) -> list[Attention]:
+def attentions(
+    program, target: str = "cuda", *, narrow: bool = False, windows: bool = False
+) -> list[Attention]:
     """All that is found in a program where kernels are placed, each compared with the program."""
     module = parse_stablehlo(program.bytecode, ir.Context())
     _READ.append(module)
@@ -51,7 +53,8 @@ def attentions(program, target: str = "cuda", *, narrow: bool = False) -> list[A
                 step.run(module)
         erase_unused(module)
         products = (op for op in inside(module.operation) if op.name == "stablehlo.dot_general")
-        found = [each for op in products if (each := read_attention(op, narrow=narrow)) is not None]
+        read = [read_attention(op, narrow=narrow, windows=windows) for op in products]
+        found = [each for each in read if each is not None]
         for each in found:
             validate(each, "attention")
     return found
@@ -71,6 +74,17 @@ class Call(nn.Module):
 
     def forward(self, q, k, v, *more):
         return self.function(q, k, v, *more)
+
+
+class Plain(nn.Module):
+    """A function of one tensor as a module."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
 
 
 HEADS = [(2, 3, 17, 24), (2, 3, 21, 24), (2, 3, 21, 24)]
@@ -169,6 +183,27 @@ def test_a_layer_of_pytorch_cuts_its_heads_out_of_one_product() -> None:
     found = only(export(layer, (torch.randn(2, 11, 24),)))
     assert found.q.value == found.k.value == found.v.value
     assert [view.start for view in (found.q, found.k, found.v)] == [0, 24, 48]
+
+
+def in_windows(x):
+    """Of 5 x 3 in two images of 10 x 9, both turned by 2 x 1 before and back after."""
+    x = torch.roll(x, (-2, -1), (1, 2)).view(2, 2, 5, 3, 3, 3, 2, 24)
+    q, k, v = x.permute(5, 0, 1, 3, 6, 2, 4, 7).reshape(3, 12, 2, 15, 24)
+    y = sdpa(q, k, v).transpose(1, 2).reshape(2, 2, 3, 5, 3, 48).permute(0, 1, 3, 2, 4, 5)
+    return torch.roll(y.reshape(2, 10, 9, 48), (2, 1), (1, 2))
+
+
+def test_windows_of_an_image_that_is_turned_are_read_and_written_where_they_lie() -> None:
+    program = export(Plain(in_windows), tensors((2, 10, 9, 144)))
+    (found,) = attentions(program, windows=True)
+    assert (found.heads, found.queries, found.keys) == ((4, 3, 2), 15, 15)
+    for view, width in ((found.q, 144), (found.k, 144), (found.v, 144), (found.out, 48)):
+        assert view.size == 2 * 10 * 9 * width
+        assert [(part.size, part.step) for part in view.rows] == [(5, 9 * width), (3, width)]
+        assert len(view.rolls) == 2
+        assert view.turns_whole_rows(found.heads, 24)
+    (found,) = attentions(program)
+    assert all(view.is_even for view in (found.q, found.k, found.v, found.out))
 
 
 def library(**options):

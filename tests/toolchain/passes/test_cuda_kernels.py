@@ -286,6 +286,53 @@ def test_attention_with_heads_that_share_keys_reads_these_once() -> None:
     assert [launch.numbers[f"k_{word}"] for word in ("outer", "middle", "inner")] == [8192, 64, 0]
 
 
+def block(shift, more=lambda w, share: ()):
+    """A layer with attention in windows of 7 x 7, shifted, and what its input becomes with it.
+
+    `more` are further results, of the windows and of the weights of their values.
+    """
+
+    def function(x, into, bias, out, shared):
+        moved = jnp.roll(x, (-shift, -shift), (1, 2)) if shift else x
+        w = moved.reshape(2, 7, 3, 7, 32).transpose(0, 2, 1, 3, 4).reshape(6, 49, 32)
+        q, k, v = (w @ into + bias).reshape(6, 49, 3, 2, 16).transpose(2, 0, 3, 1, 4)
+        share = jax.nn.softmax(jnp.einsum("whqd,whkd->whqk", q, k) / 4 + shared)
+        y = jnp.einsum("whqk,whkd->wqhd", share, v).reshape(6, 49, 32) @ out + bias[:32]
+        y = y.reshape(2, 3, 7, 7, 32).transpose(0, 2, 1, 3, 4).reshape(1, 14, 21, 32)
+        y = jnp.roll(y, (shift, shift), (1, 2)) if shift else y
+        return x + y, more(w, share)
+
+    return lower(function, (1, 14, 21, 32), (32, 96), (96,), (32, 32), (2, 49, 49))
+
+
+@pytest.mark.parametrize("shift", [0, 3])
+def test_windows_are_read_and_written_where_they_lie(shift) -> None:
+    after, launches = place(block(shift))
+    attention, into, out = launches
+    assert [launch.source for launch in launches] == ["attention", "product", "product"]
+    assert not re.search(r"stablehlo\.(transpose|concatenate|add)", after)
+    assert (into.numbers["m"], out.folded["what"]) == (294, 3)  # bias, and the input added
+    assert values(attention, "q_row", "o_row", "queries") == [96, 32, 49]
+    turned = {"Q": (21, 96, 3, 14, 21 * 96, 3), "O": (21, 32, 3, 14, 21 * 32, 3)}
+    for name, width in (("Q", 96), ("K", 96), ("V", 96), ("O", 32)):
+        assert attention.constants[f"{name}_PARTS"] == (7, 21 * width)
+    for name, rolls in turned.items():
+        found = attention.constants[f"{name}_ROLLS"]
+        assert {found[:3], found[3:]} == ({rolls[:3], rolls[3:]} if shift else {()})
+
+
+def test_windows_that_something_else_reads_are_made_for_that_alone() -> None:
+    after, launches = place(block(3, more=lambda w, share: w * 2))
+    assert [launch.source for launch in launches] == ["attention", "product", "product"]
+    assert after.count("stablehlo.transpose") == 1
+
+
+def test_rows_are_not_moved_for_attention_that_no_kernel_takes() -> None:
+    after, launches = place(block(3, more=lambda w, share: share))
+    assert [launch.source for launch in launches] == ["product"] * 4
+    assert after.count("stablehlo.concatenate") == 4
+
+
 def test_attention_that_is_too_wide_is_declined_with_its_reason() -> None:
     def function(q, k, v):
         return jax.nn.softmax(q @ k.T) @ v

@@ -207,6 +207,22 @@ def cases() -> list[Case]:
         scores = jnp.where(jnp.arange(90) >= 70, scores, -jnp.inf)
         return jnp.einsum("bhgqk,bkhd->bqhgd", jax.nn.softmax(scores), v)
 
+    def in_windows(qkv: Any, bias: Any) -> Any:
+        """Windows of 5 x 3 in two images of 10 x 9, both turned by 2 x 1 before and back after."""
+        x = jnp.roll(qkv, (-2, -1), (1, 2)).reshape(2, 2, 5, 3, 3, 3, 2, 24)
+        q, k, v = jnp.moveaxis(x.transpose(0, 1, 3, 6, 2, 4, 5, 7).reshape(-1, 2, 15, 3, 24), 3, 0)
+        share = jax.nn.softmax(jnp.einsum("whqd,whkd->whqk", q, k) / 5 + bias)
+        y = jnp.einsum("whqk,whkd->wqhd", share, v).reshape(2, 2, 3, 5, 3, 48)
+        return jnp.roll(y.transpose(0, 1, 3, 2, 4, 5).reshape(2, 10, 9, 48), (2, 1), (1, 2))
+
+    def in_cubes(qkv: Any) -> Any:
+        """Windows of 2 x 3 x 4 in a film of 4 x 6 x 8."""
+        x = qkv.reshape(2, 2, 2, 3, 2, 4, 3, 16).transpose(6, 0, 2, 4, 1, 3, 5, 7)
+        q, k, v = x.reshape(3, 8, 24, 16)
+        share = jax.nn.softmax(jnp.einsum("wqd,wkd->wqk", q, k) / 4)
+        y = jnp.einsum("wqk,wkd->wqd", share, v).reshape(2, 2, 2, 2, 3, 4, 16)
+        return y.transpose(0, 3, 1, 4, 2, 5, 6)
+
     return [
         Case(name="product", function=plain, shapes=((100, 264), (264, 136))),
         Case(name="odd sizes", function=plain, shapes=((99, 251), (251, 133))),
@@ -277,6 +293,18 @@ def cases() -> list[Case]:
             name="f32: causal attention",
             function=causal,
             shapes=((1, 50, 2, 96),) * 3,
+            dtype="float32",
+        ),
+        Case(
+            name="f32: attention in windows",
+            function=in_windows,
+            shapes=((2, 10, 9, 144), (2, 15, 15)),
+            dtype="float32",
+        ),
+        Case(
+            name="f32: attention in cubes",
+            function=in_cubes,
+            shapes=((4, 6, 8, 48),),
             dtype="float32",
         ),
         Case(

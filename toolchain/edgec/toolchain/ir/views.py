@@ -1,4 +1,4 @@
-"""Where the elements of a value lie, seen through reshapes, transposes, slices and repeats.
+"""Where the elements of a value lie, seen through reshapes, transposes, slices, repeats and rolls.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
@@ -12,8 +12,20 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir.fold import splat
 from edgec.toolchain.ir.read import element_type, integers, is_float, shape_of
+from edgec.toolchain.ir.rotations import rotation
 
-__all__ = ["Digit", "Strided", "before", "dense", "identity", "joined", "strided", "through"]
+__all__ = [
+    "Digit",
+    "Roll",
+    "Strided",
+    "before",
+    "dense",
+    "identity",
+    "joined",
+    "rolled",
+    "strided",
+    "through",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +34,21 @@ class Digit:
 
     size: int
     step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roll:
+    """An axis of dense memory turned in itself: its index i becomes (i + shift) % size.
+
+    Attributes:
+        size: of the axis.
+        step: from one index of it to the next.
+        shift: from 1 to `size` - 1.
+    """
+
+    size: int
+    step: int
+    shift: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +61,14 @@ class Strided:
         axes: for each axis of the one who looks, its parts, the outermost first; none for a size
             of one.
         scale: what every element is multiplied with.
+        rolls: what becomes of the places that start and axes give, in order.
     """
 
     value: Any
     start: int
     axes: tuple[tuple[Digit, ...], ...]
     scale: float = 1.0
+    rolls: tuple[Roll, ...] = ()
 
 
 def dense(sizes: Sequence[int]) -> list[int]:
@@ -62,6 +91,7 @@ def strided(
     *,
     until: Any = None,
     converts: bool = False,
+    rolls: bool = False,
     accept: Callable[[Strided], bool] = lambda _: True,
 ) -> Strided:
     """Follow a view back through what only moves or repeats elements, and products by a constant.
@@ -70,11 +100,12 @@ def strided(
         view: where to begin.
         until: a value to stop at.
         converts: whether to see through conversions between floats, too.
+        rolls: whether to see through rotations, too.
         accept: of the views on the way, the furthest for which this is true is taken.
     """
     best = view
     while until is None or view.value != until:
-        further = before(view, converts=converts) or _unscaled(view)
+        further = before(view, converts=converts, rolls=rolls) or _unscaled(view)
         if further is None:
             break
         view = further
@@ -83,12 +114,13 @@ def strided(
     return best
 
 
-def before(view: Strided, *, converts: bool = False) -> Strided | None:
+def before(view: Strided, *, converts: bool = False, rolls: bool = False) -> Strided | None:
     """The same elements in the memory of the value that an operation moved or repeated.
 
     Args:
         view: elements of that operation's result.
         converts: whether to see through conversions between floats, too.
+        rolls: whether to see through rotations, too.
 
     Returns:
         None where the value comes from anything else, or that cannot be said with steps.
@@ -122,7 +154,28 @@ def before(view: Strided, *, converts: bool = False) -> Strided | None:
             strides = integers(op, "strides")
             jumps = [step * n for step, n in zip(steps, strides, strict=True)]
             return through(view, source, jumps, start)
+        case "stablehlo.concatenate" if rolls and (found := rotation(op)) is not None:
+            return rolled(view, found.source, found.axis, found.shift)
     return None
+
+
+def rolled(view: Strided, source: Any, axis: int, shift: int) -> Strided:
+    """The same elements in a value that the one viewed is, but for an axis turned in itself.
+
+    Args:
+        view: elements of a value.
+        source: a value of the same sizes.
+        axis: index i of it in the value is index (i + shift) % size in `source`.
+        shift: see `axis`.
+    """
+    sizes = _sizes(source)
+    size, step = sizes[axis], dense(sizes)[axis]
+    rolls = view.rolls
+    if rolls and (rolls[-1].size, rolls[-1].step) == (size, step):
+        shift, rolls = shift + rolls[-1].shift, rolls[:-1]
+    if shift % size:
+        rolls = (*rolls, Roll(size=size, step=step, shift=shift % size))
+    return replace(view, value=source, rolls=rolls)
 
 
 def _unscaled(view: Strided) -> Strided | None:
@@ -150,10 +203,14 @@ def through(view: Strided, source: Any, steps: Sequence[int], start: int = 0) ->
         start: where the value's first element lies in it.
 
     Returns:
-        None where a part of the view would run from one axis into another unevenly.
+        None where a part of the view would run from one axis into another unevenly, or an axis
+        that is rolled is not one of `source`.
     """
     sizes = _sizes(view.value)
     packed = dense(sizes)
+    rolls = _moved(view.rolls, list(zip(sizes, packed, strict=True)), steps, source)
+    if rolls is None:
+        return None
     reach = [view.start // step % size for step, size in zip(packed, sizes, strict=True)]
     start += sum(n * step for n, step in zip(reach, steps, strict=True))
     axes = []
@@ -173,7 +230,26 @@ def through(view: Strided, source: Any, steps: Sequence[int], start: int = 0) ->
     # A run that leaves its axis would go on in the one outside of it.
     if any(n >= size for n, size in zip(reach, sizes, strict=True)):
         return None
-    return replace(view, value=source, start=start, axes=tuple(axes))
+    return replace(view, value=source, start=start, axes=tuple(axes), rolls=rolls)
+
+
+def _moved(
+    rolls: Sequence[Roll], axes: Sequence[tuple[int, int]], steps: Sequence[int], source: Any
+) -> tuple[Roll, ...] | None:
+    """Rolls along axes, of these sizes and steps, as rolls of whole ones of `source`."""
+    if not rolls:
+        return ()
+    sizes = _sizes(source)
+    there = list(zip(sizes, dense(sizes), strict=True))
+    found: list[Roll] = []
+    for roll in rolls:
+        if (roll.size, roll.step) not in axes:
+            return None
+        step = steps[axes.index((roll.size, roll.step))]
+        if (roll.size, step) not in there:
+            return None
+        found.append(replace(roll, step=step))
+    return tuple(found)
 
 
 def _spread(

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from edgec.toolchain.ir.read import element_type, numbers_of, shape_of
-from edgec.toolchain.ir.views import Digit, Strided, dense, joined, strided, through
+from edgec.toolchain.ir.views import Digit, Roll, Strided, dense, joined, strided, through
 from edgec.toolchain.kernels.spec import Work
 from edgec.toolchain.match.description import Array, Description
 from edgec.toolchain.match.indices import Index, fewest, refined
@@ -30,15 +30,29 @@ class View:
         value: whose memory it is, dense.
         start: where the first element lies.
         heads: steps of the indices that name a head.
-        row: step from one query (of keys and values: from one key) to the next.
+        rows: the parts of a query's number (of keys and values: of a key's), the outermost first:
+            those of a window of an image are its row in the window and its column there.
         column: step along the width; along the keys for what is added to scores.
+        rolls: axes of the memory that are turned in themselves before it is read or after it is
+            written; whole rows are moved so.
     """
 
     value: Any
     start: int
     heads: tuple[int, ...]
-    row: int
+    rows: tuple[Digit, ...]
     column: int
+    rolls: tuple[Roll, ...] = ()
+
+    @property
+    def is_even(self) -> bool:
+        """Whether each row lies as far from the one before it as any other."""
+        return len(self.rows) < 2 and not self.rolls
+
+    @property
+    def row(self) -> int:
+        """The step from one row to the next, of the innermost part of its number."""
+        return self.rows[-1].step if self.rows else 0
 
     @property
     def size(self) -> int:
@@ -50,11 +64,43 @@ class View:
         """The type of the elements (`f16`)."""
         return str(element_type(self.value))
 
-    def of(self, numbers: Array, heads: Sequence[int], rows: int, columns: int) -> Array:
+    def read(self, numbers: Array, heads: Sequence[int], rows: int, columns: int) -> Array:
         """The elements out of the numbers of the value, by heads, row and column."""
         memory = np.ascontiguousarray(numbers).reshape(-1)
-        steps = [step * memory.itemsize for step in (*self.heads, self.row, self.column)]
-        return np.lib.stride_tricks.as_strided(memory[self.start :], (*heads, rows, columns), steps)
+        for roll in reversed(self.rolls):
+            memory = _turned(memory, roll, -roll.shift)
+        return self._seen(memory, heads, columns).reshape(*heads, rows, columns)
+
+    def write(self, elements: Array, heads: Sequence[int]) -> Array:
+        """The numbers of the value that has these elements, by heads, row and column."""
+        memory = np.zeros(self.size)
+        place = self._seen(memory, heads, elements.shape[-1])
+        place[...] = elements.reshape(place.shape)
+        for roll in self.rolls:
+            memory = _turned(memory, roll, roll.shift)
+        return memory.reshape([size or 0 for size in shape_of(self.value)])
+
+    def _seen(self, memory: Array, heads: Sequence[int], columns: int) -> Array:
+        """Elements by heads, the parts of a row, and column."""
+        steps = (*self.heads, *(digit.step for digit in self.rows), self.column)
+        sizes = (*heads, *(digit.size for digit in self.rows), columns)
+        strides = [step * memory.itemsize for step in steps]
+        return np.lib.stride_tricks.as_strided(memory[self.start :], sizes, strides)
+
+    def turns_whole_rows(self, heads: Sequence[int], columns: int) -> bool:
+        """Whether its rolls move all elements of each row alike."""
+        parts = [*zip(heads, self.heads, strict=True), *((d.size, d.step) for d in self.rows)]
+        for roll in self.rolls:
+            inside = self.start % roll.step + (columns - 1) * self.column
+            inside += sum((size - 1) * step for size, step in parts if step < roll.step)
+            if inside >= roll.step or any(s % roll.step for _, s in parts if s >= roll.step):
+                return False
+        return True
+
+
+def _turned(memory: Array, roll: Roll, by: int) -> Array:
+    """Memory with an axis of it turned: what lay at index i lies at i + `by` then."""
+    return np.roll(memory.reshape(-1, roll.size, roll.step), by, 1).reshape(-1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,12 +148,11 @@ class Attention(Description):
         """What its two products compute, and what must be read and written."""
         views = (self.q, self.k, self.v, self.out, *(term.view for term in self.terms))
         sizes = (self.width, self.width, self.depth, self.depth, *(self.keys for _ in self.terms))
-        rows = [self.queries, self.keys, self.keys, self.queries]
-        rows += [self.queries for _ in self.terms]
         total = 0
-        for view, wide, high in zip(views, sizes, rows, strict=True):
+        for view, wide in zip(views, sizes, strict=True):
             count = math.prod(n for n, s in zip(self.heads, view.heads, strict=True) if s)
-            count *= (high if view.row else 1) * (wide if view.column else 1)
+            count *= math.prod(digit.size for digit in view.rows if digit.step)
+            count *= wide if view.column else 1
             total += count * max(1, _BITS.get(view.element, 32) // 8)
         flops = 2 * self.count * self.queries * self.keys * (self.width + self.depth)
         return Work(flops=flops, bytes=total)
@@ -133,7 +178,7 @@ class Attention(Description):
         numbers = dict(zip(self.operands, inputs, strict=True))
 
         def seen(view: View, rows: int, columns: int) -> Array:
-            return view.of(numbers[view.value], self.heads, rows, columns)
+            return view.read(numbers[view.value], self.heads, rows, columns)
 
         q, k = seen(self.q, self.queries, self.width), seen(self.k, self.keys, self.width)
         scores = self.scale * (q @ k.swapaxes(-1, -2))
@@ -145,38 +190,42 @@ class Attention(Description):
         shares = powers / powers.sum(-1, keepdims=True)
         if self.safe:
             shares = np.where(np.isneginf(scores).all(-1, keepdims=True), 0.0, shares)
-        result = np.zeros([size or 0 for size in shape_of(self.out.value)])
-        place = self.out.of(result, self.heads, self.queries, self.depth)
-        place[...] = shares @ seen(self.v, self.keys, self.depth)
-        return (result,)
+        return (self.out.write(shares @ seen(self.v, self.keys, self.depth), self.heads),)
 
 
+_MOST_PARTS = 3
+"""Of the number of a row in a window: one an axis of the image."""
 _BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i1": 8, "i8": 8}
 
 
-def read_attention(second: Any, *, narrow: bool = False) -> Attention | None:
+def read_attention(second: Any, *, narrow: bool = False, windows: bool = False) -> Attention | None:
     """The attention whose second product an operation is; None where it is none.
 
     Args:
         second: a `stablehlo.dot_general`.
         narrow: read what was widened before it, and give what its result is narrowed to, if all
             of these have one type: for devices whose units multiply that and sum in f32.
+        windows: read and write rows that lie in windows of an image, and in one that is rolled; all
+            rows are even without it (`View.is_even`).
     """
     if narrow:
-        found = _read(second, narrow=True)
+        found = _read(second, narrow=True, windows=windows)
         views = (found.q, found.k, found.v, found.out) if found else ()
-        return found if len({view.element for view in views}) == 1 else _read(second, narrow=False)
-    return _read(second, narrow=False)
+        if len({view.element for view in views}) == 1:
+            return found
+    return _read(second, narrow=False, windows=windows)
 
 
-def _read(second: Any, *, narrow: bool) -> Attention | None:
+def _read(second: Any, *, narrow: bool, windows: bool) -> Attention | None:
     """The same, where the types may differ."""
     values = (*second.operands, *second.results)
     if any(not size for value in values for size in shape_of(value)):
         return None
     outer = _Product.of(second)
     for side in (0, 1):
-        found = _read_side(second, outer, side, narrow=narrow) if outer else None
+        if outer is None:
+            return None
+        found = _read_side(second, outer, side, narrow=narrow, windows=windows)
         if found is not None:
             return found
     return None
@@ -209,7 +258,9 @@ class _Product:
         return [*self.batch[side], *(mine + other if side == 0 else other + mine)]
 
 
-def _read_side(second: Any, outer: _Product, side: int, *, narrow: bool) -> Attention | None:
+def _read_side(
+    second: Any, outer: _Product, side: int, *, narrow: bool, windows: bool
+) -> Attention | None:
     """An attention whose weights are one side of its second product."""
     result = second.results[0]
     weights = _operand(second, outer, side)
@@ -219,49 +270,61 @@ def _read_side(second: Any, outer: _Product, side: int, *, narrow: bool) -> Atte
     if softmax is None or scores is None or not _is_whole(scores):
         return None
     columns = [i for i, axis in enumerate(outer.axes(side)) if axis < 0]
-    first = _first(scores, count, narrow=narrow)
+    most = _MOST_PARTS if windows else 1
+    first = _first(scores, count, narrow=narrow, most=most)
     if first is None:
         return None
     q, k, width = first
     v = strided(
         _operand(second, outer, 1 - side),
         converts=narrow,
-        accept=lambda view: _is_row(_runs(view, columns)) and len(view.axes[count]) < 2,
+        rolls=windows,
+        accept=lambda view: _is_row(_runs(view, columns)) and len(view.axes[count]) <= most,
     )
-    out = moved_result(result, lambda view: _is_row(_runs(view, columns)), converts=narrow)
+    out = moved_result(
+        result, lambda view: _is_row(_runs(view, columns)), converts=narrow, rolls=windows
+    )
     terms = [
         strided(term.view, accept=lambda view: _is_flat(view.axes[count])) for term in scores.terms
     ]
     views = (out, q, k, v, *terms)
-    indices: list[Index] = []
+    by_axis: list[list[Index]] = []
     for axis, size in enumerate(shape_of(result)):
         if axis not in columns:
             parts = refined(size or 0, [view.axes[axis] for view in views])
             if parts is None:
                 return None
-            indices += parts
-    heads, row = _rows(indices)
+            by_axis.append(parts)
+    heads, rows = _rows(by_axis, windows=windows)
     depth = math.prod(shape_of(result)[i] or 0 for i in columns)
     deep = [_runs(view, columns) for view in (out, v)]
-    keyed = [views[n].axes[count] for n in range(3, len(views))]
+    keyed = [view.axes[count] for view in views[4:]]
     if any(len(runs) > 1 for runs in (*deep, *keyed, q.axes[count + 1], k.axes[count + 1])):
         return None
+    if max(len(views[n].axes[count]) for n in (2, 3)) > most:
+        return None
 
-    def placed(n: int, by_row: int, column: tuple[Digit, ...]) -> View:
-        view, steps = views[n], tuple(index.steps[n] for index in heads)
-        by_column = column[0].step if column else 1
-        return View(value=view.value, start=view.start, heads=steps, row=by_row, column=by_column)
+    def placed(n: int, column: tuple[Digit, ...], by_key: tuple[Digit, ...] = ()) -> View:
+        by_query = joined([Digit(size=index.size, step=index.steps[n]) for index in rows])
+        return View(
+            value=views[n].value,
+            start=views[n].start,
+            heads=tuple(index.steps[n] for index in heads),
+            rows=by_key if n in (2, 3) else by_query,
+            column=column[0].step if column else 1,
+            rolls=views[n].rolls,
+        )
 
     changed: list[Term[View]] = []
     for n, term in enumerate(scores.terms, 4):
-        view = placed(n, row.steps[n], views[n].axes[count])
+        view = placed(n, views[n].axes[count])
         if isinstance(term, Bias):
             changed.append(Bias(view=view, factor=term.factor * views[n].scale))
         else:
             changed.append(Mask(view=view, keep=term.keep, otherwise=term.otherwise))
     return Attention(
         heads=tuple(index.size for index in heads),
-        queries=row.size,
+        queries=math.prod(index.size for index in rows),
         keys=weights.axes[count][0].size,
         width=width,
         depth=depth,
@@ -269,10 +332,10 @@ def _read_side(second: Any, outer: _Product, side: int, *, narrow: bool) -> Atte
         cap=scores.cap,
         terms=tuple(changed),
         safe=softmax.safe,
-        q=placed(1, row.steps[1], q.axes[count + 1]),
-        k=placed(2, k.axes[count][0].step, k.axes[count + 1]),
-        v=placed(3, v.axes[count][0].step, deep[1]),
-        out=placed(0, row.steps[0], deep[0]),
+        q=placed(1, q.axes[count + 1]),
+        k=placed(2, k.axes[count + 1], k.axes[count]),
+        v=placed(3, deep[1], v.axes[count]),
+        out=placed(0, deep[0]),
         shared=_is_shared(second.operands[side]),
     )
 
@@ -288,7 +351,9 @@ def _operand(op: Any, product: _Product, side: int) -> Strided:
     return Strided(value=op.operands[side], start=0, axes=tuple(axes))
 
 
-def _first(scores: Scores, by_key: int, *, narrow: bool) -> tuple[Strided, Strided, int] | None:
+def _first(
+    scores: Scores, by_key: int, *, narrow: bool, most: int
+) -> tuple[Strided, Strided, int] | None:
     """Queries, keys and their width; the width is one axis more."""
     op = scores.product
     inner = _Product.of(op)
@@ -308,28 +373,46 @@ def _first(scores: Scores, by_key: int, *, narrow: bool) -> tuple[Strided, Strid
     if by_keys.count(True) != 1:
         return None
     k, q = (sides[by_keys.index(there)] for there in (True, False))
-    q = strided(q, converts=narrow, accept=lambda view: len(view.axes[by_key + 1]) < 2)
+    rolls = most > 1
+    q = strided(q, converts=narrow, rolls=rolls, accept=lambda view: len(view.axes[by_key + 1]) < 2)
     k = strided(
         k,
         converts=narrow,
-        accept=lambda view: len(view.axes[by_key]) == 1 == len(view.axes[by_key + 1]),
+        rolls=rolls,
+        accept=lambda view: len(view.axes[by_key]) <= most and len(view.axes[by_key + 1]) == 1,
     )
-    return (q, k, width) if len(k.axes[by_key]) == 1 else None
+    return (q, k, width) if 1 <= len(k.axes[by_key]) <= most else None
 
 
-def _rows(indices: Sequence[Index]) -> tuple[list[Index], Index]:
-    """The indices that name a head, and the one that names its query.
+def _rows(by_axis: Sequence[Sequence[Index]], *, windows: bool) -> tuple[list[Index], list[Index]]:
+    """The indices that name a head, and those that name its query, the outermost first.
 
-    That is the longest along which neither keys nor values change: heads that share keys and have
-    one query each are the queries of one head.
+    The query's is the longest along which neither keys nor values change: heads that share keys and
+    have one query each are the queries of one head. In windows it has several parts.
     """
-    found = fewest(sorted(indices, key=lambda index: index.steps[0], reverse=True))
-    same = [index for index in found if index.steps[2] == 0 == index.steps[3]]
-    if not same:
-        none = (0,) * len(indices[0].steps) if indices else (0,) * 8
-        return found, Index(size=1, steps=none)
-    row = max(same, key=lambda index: index.size)
-    return fewest([index for index in found if index is not row]), row
+
+    def in_order(indices: Sequence[Index]) -> list[Index]:
+        return fewest(sorted(indices, key=lambda index: index.steps[0], reverse=True))
+
+    every = [index for indices in by_axis for index in indices]
+    found = in_order(every)
+    same = [index for index in found if _is_same(index)]
+    row = [max(same, key=lambda index: index.size)] if same else []
+    if windows:
+        parts = [[index for index in indices if _is_same(index)] for indices in by_axis]
+        longest = max(parts, key=_count, default=[])
+        if _count(longest) > _count(row):
+            return in_order([index for index in every if index not in longest]), longest
+    return fewest([index for index in found if index not in row]), row
+
+
+def _is_same(index: Index) -> bool:
+    """Whether neither keys nor values change along an index."""
+    return index.steps[2] == 0 == index.steps[3]
+
+
+def _count(indices: Sequence[Index]) -> int:
+    return math.prod(index.size for index in indices)
 
 
 def _run(size: int, step: int) -> tuple[Digit, ...]:

@@ -5,7 +5,6 @@ A module imported only by a pass that runs; it needs the compiler.
 
 import dataclasses
 import math
-import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,29 +13,41 @@ from iree.compiler import ir
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.kernels.cuda.library import Launch, Library
+from edgec.toolchain.kernels.gpu.attentions import (
+    MOST_TERMS,
+    kind_of,
+    number_of,
+    refused,
+    three,
+)
 from edgec.toolchain.kernels.gpu.dispatches import replace
+from edgec.toolchain.kernels.gpu.numbers import bits
 from edgec.toolchain.kernels.spec import Declined, Kernel
 from edgec.toolchain.match.attention import Attention, Bias, Mask, View, read_attention
 from edgec.toolchain.match.description import validate
 
-__all__ = ["rewrite_attention"]
+__all__ = ["attention_of", "refusal", "rewrite_attention"]
 
 _ELEMENTS = ("f16", "bf16", "f32")
 _HEADS = ("outer", "middle", "inner")
-_MOST_TERMS = 3
 _WIDEST = 512
+
+
+def attention_of(op: Any) -> Attention | None:
+    """The attention whose second product an operation is, as the kernel reads and writes it."""
+    return read_attention(op, narrow=True, windows=True)
 
 
 def rewrite_attention(op: Any, library: Library) -> None:
     """Replace `op` by a kernel if it is the second product of an attention that one takes."""
-    attention = read_attention(op, narrow=True)
+    attention = attention_of(op)
     if attention is None:
         return
-    refused = _refused(attention)
-    if refused is None:
+    declined = refusal(attention)
+    if declined is None:
         validate(attention, "attention")
         attention = _narrowed(attention)
-    answer = refused or _call(attention, library)
+    answer = declined or _call(attention, library)
     outcome = answer if isinstance(answer, Declined) else Kernel(name=library.launches[-1].name)
     if library.answers.record(op, str(attention), attention.work, outcome):
         last = attention.out.value
@@ -44,27 +55,26 @@ def rewrite_attention(op: Any, library: Library) -> None:
             replace(last, answer)
 
 
-def _refused(attention: Attention) -> Declined | None:
+def refusal(attention: Attention) -> Declined | None:
     """Why the kernel does not take it, if it does not."""
-    element = attention.q.element
-    views = (attention.q, attention.k, attention.v, attention.out)
-    if element not in _ELEMENTS or any(view.element != element for view in views):
-        return Declined(reason=f"elements of {' and '.join(sorted({v.element for v in views}))}")
-    if attention.shared:
-        return Declined(reason="its weights are used by something else, too")
-    if len(attention.heads) > len(_HEADS):
-        return Declined(reason=f"heads of {len(attention.heads)} indices")
+    declined = refused(attention, _ELEMENTS)
+    if declined is not None:
+        return declined
     if max(attention.width, attention.depth) > _WIDEST:
         return Declined(reason=f"a width of {max(attention.width, attention.depth)}")
     if attention.out.column != 1:
         return Declined(reason="the elements of a result are no neighbours")
-    if len(attention.terms) > _MOST_TERMS:
-        return Declined(reason=f"{len(attention.terms)} masks and biases")
     for term in attention.terms:
         if term.view.element not in (*_ELEMENTS, "i1"):
             return Declined(reason=f"a bias of {term.view.element}")
-    largest = max(view.size for view in (*views, *(term.view for term in attention.terms)))
-    return Declined(reason="2^31 elements or more") if largest >= 2**31 else None
+        if not term.view.is_even:
+            return Declined(reason="a mask or bias whose queries lie in windows")
+    views = (attention.q, attention.k, attention.v, attention.out)
+    widths = (attention.width, attention.width, attention.depth, attention.depth)
+    for view, width in zip(views, widths, strict=True):
+        if not view.turns_whole_rows(attention.heads, width):
+            return Declined(reason="a roll along a row")
+    return None
 
 
 def _narrowed(attention: Attention) -> Attention:
@@ -122,7 +132,7 @@ def _launch(
     attention: Attention, rows: int, keys: int, reads: dict[str, Any], precision: str
 ) -> Launch:
     """The call of the kernel."""
-    heads = (1,) * (len(_HEADS) - len(attention.heads)) + attention.heads
+    heads = three(attention.heads, 1)
     out = attention.out
     numbers = {"queries": attention.queries, "keys": attention.keys}
     constants: dict[str, Any] = {
@@ -142,7 +152,12 @@ def _launch(
         places |= _places(name, view)
         constants[f"{name}_column"] = view.column
     places |= {n: step for n, step in _places("o", out).items() if n != "o_at"}
-    for n in range(_MOST_TERMS):
+    for name, view in zip("QKVO", (attention.q, attention.k, attention.v, out), strict=True):
+        constants[f"{name}_PARTS"] = _parts(view)
+        constants[f"{name}_ROLLS"] = tuple(
+            n for roll in view.rolls for n in (roll.size, roll.step, roll.shift)
+        )
+    for n in range(MOST_TERMS):
         term = attention.terms[n] if n < len(attention.terms) else None
         if term is None:
             words = ("at", *_HEADS, "row", "column", "bits")
@@ -150,10 +165,10 @@ def _launch(
             continue
         places |= _places(f"t{n}", term.view)
         constants[f"t{n}_column"] = term.view.column
-        constants[f"T{n}"] = _kind(term)
-        numbers[f"t{n}_bits"] = _bits(term.factor if isinstance(term, Bias) else term.otherwise)
-    numbers |= {"scale_bits": _bits(attention.scale), "inners": heads[2]}
-    numbers["cap_bits"] = _bits(attention.cap)
+        constants[f"T{n}"] = kind_of(term)
+        numbers[f"t{n}_bits"] = number_of(term)
+    numbers |= {"scale_bits": bits(attention.scale), "inners": heads[2]}
+    numbers["cap_bits"] = bits(attention.cap)
     sizes = f"{attention.width}_{rows}_{attention.q.element}"
     return Launch(
         name=f"attention_{sizes}",
@@ -171,13 +186,18 @@ def _launch(
 
 def _places(name: str, view: View) -> dict[str, int]:
     """Where a view lies, in the kernel's words."""
-    heads = (0,) * (len(_HEADS) - len(view.heads)) + view.heads
-    named = {f"{name}_{word}": step for word, step in zip(_HEADS, heads, strict=True)}
+    steps = zip(_HEADS, three(view.heads, 0), strict=True)
+    named = {f"{name}_{word}": step for word, step in steps}
     return {f"{name}_at": view.start, **named, f"{name}_row": view.row}
 
 
-def _kind(term: Bias[View] | Mask[View]) -> int:
-    return 1 if isinstance(term, Bias) else 2 if term.keep else 3
+def _parts(view: View) -> tuple[int, ...]:
+    """The sizes of the parts of a row's number and the steps between, from the innermost outwards.
+
+    The step of the innermost and the size of the outermost are not among them.
+    """
+    numbers = [n for digit in reversed(view.rows) for n in (digit.step, digit.size)]
+    return tuple(numbers[1:-1])
 
 
 def _read(term: Bias[View] | Mask[View]) -> Any:
@@ -191,11 +211,3 @@ def _read(term: Bias[View] | Mask[View]) -> Any:
 def _power(size: int) -> int:
     """The least power of two, of those that a matrix unit takes, that holds as much."""
     return max(16, 1 << (size - 1).bit_length())
-
-
-def _bits(number: float) -> int:
-    """The bits of an f32 as an integer."""
-    lowest = -3.4028234663852886e38
-    bounded = number if math.isinf(number) else min(max(number, lowest), -lowest)
-    bits: int = struct.unpack("<i", struct.pack("<f", bounded))[0]
-    return bits

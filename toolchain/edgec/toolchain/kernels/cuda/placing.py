@@ -5,11 +5,12 @@ A module imported only by a pass that runs; it needs the compiler.
 
 from typing import Any
 
-from edgec.toolchain.kernels.cuda.attentions import rewrite_attention
+from edgec.toolchain.kernels.cuda.attentions import attention_of, refusal, rewrite_attention
 from edgec.toolchain.kernels.cuda.convolutions import place_convolution
 from edgec.toolchain.kernels.cuda.library import Library
 from edgec.toolchain.kernels.cuda.norms import rewrite_norm
 from edgec.toolchain.kernels.cuda.products import rewrite_product
+from edgec.toolchain.kernels.gpu.row_moves import move_rows
 from edgec.toolchain.match.norm import ROOTS
 from edgec.toolchain.match.product import top_operations
 
@@ -18,6 +19,7 @@ __all__ = ["place_kernels"]
 
 def place_kernels(module: Any, library: Library) -> None:
     """Rewrite `module` (an `ir.Module` in StableHLO) in place."""
+    move_rows(module, attention_of, lambda attention: refusal(attention) is None)
     # Attention first: its two products are then gone. Norms next: what they read is then what a
     # product before them stores.
     for name, rewrite in (

@@ -9,7 +9,7 @@ from importlib import resources
 
 __all__ = ["FAMILIES", "Constant", "Family", "Variant", "parameters", "sources_digest"]
 
-Constant = int | float | bool | str | None
+Constant = int | float | bool | str | tuple[int, ...] | None
 
 SOURCES = resources.files("edgec.toolchain") / "kernels" / "cuda" / "triton"
 

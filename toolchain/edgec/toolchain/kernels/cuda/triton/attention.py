@@ -22,13 +22,15 @@ def attention(
     BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
     T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, CAPPED: tl.constexpr,
     SAFE: tl.constexpr, PRECISION: tl.constexpr,
+    Q_PARTS: tl.constexpr, K_PARTS: tl.constexpr, V_PARTS: tl.constexpr, O_PARTS: tl.constexpr,
+    Q_ROLLS: tl.constexpr, K_ROLLS: tl.constexpr, V_ROLLS: tl.constexpr, O_ROLLS: tl.constexpr,
 ):  # fmt: skip
     """O = softmax(scale * Q K^T, changed by terms) V for each head of three indices.
 
     Element (outer, middle, inner, row, i) of q is q[q_at + outer * q_outer + middle * q_middle +
     inner * q_inner + row * q_row + i * q_column]; likewise k and v, whose rows are keys, and o.
     Heads that share keys have steps of 0 in these. `width` elements of a query and `depth` of a
-    value are read into D and E, powers of two.
+    value are read into D and E, powers of two. Rows may lie in windows: see `_placed`.
 
     With CAPPED scores become cap * tanh(scores). Then up to three terms follow, by T0 to T2: at 1 a
     bias times a factor is added, at 2 a score whose byte is 0 becomes another number, at 3 one
@@ -45,10 +47,10 @@ def attention(
     deep = tl.arange(0, E)
     scale = scale_bits.to(tl.float32, bitcast=True)
     cap = cap_bits.to(tl.float32, bitcast=True)
-    q += q_at + outer * q_outer + middle * q_middle + inner * q_inner
-    k += k_at + outer * k_outer + middle * k_middle + inner * k_inner
-    v += v_at + outer * v_outer + middle * v_middle + inner * v_inner
-    o += outer * o_outer + middle * o_middle + inner * o_inner
+    q_head = q_at + outer * q_outer + middle * q_middle + inner * q_inner
+    k_head = k_at + outer * k_outer + middle * k_middle + inner * k_inner
+    v_head = v_at + outer * v_outer + middle * v_middle + inner * v_inner
+    o_head = outer * o_outer + middle * o_middle + inner * o_inner
     if T0 > 0:
         t0 += t0_at + outer * t0_outer + middle * t0_middle + inner * t0_inner
     if T1 > 0:
@@ -56,8 +58,9 @@ def attention(
     if T2 > 0:
         t2 += t2_at + outer * t2_outer + middle * t2_middle + inner * t2_inner
     there = row < queries
+    asked = _placed(row, q_head, q_row, Q_PARTS, Q_ROLLS)
     queried = tl.load(
-        q + row[:, None] * q_row + wide[None, :] * q_column,
+        q + q_head + asked[:, None] + wide[None, :] * q_column,
         mask=there[:, None] & (wide < width)[None, :],
         other=0.0,
     )
@@ -66,8 +69,9 @@ def attention(
     total = tl.zeros((BM, E), dtype=tl.float32)
     for start in range(0, keys, BN):
         fits = start + key < keys
+        place = _placed(start + key, k_head, k_row, K_PARTS, K_ROLLS)
         held = tl.load(
-            k + (start + key)[None, :] * k_row + wide[:, None] * k_column,
+            k + k_head + place[None, :] + wide[:, None] * k_column,
             mask=fits[None, :] & (wide < width)[:, None],
             other=0.0,
         )
@@ -91,8 +95,9 @@ def attention(
         shares = tl.exp2((scores - level[:, None]) * 1.4426950408889634)
         fade = tl.exp2((most - level) * 1.4426950408889634)
         sums = sums * fade + tl.sum(shares, 1)
+        place = _placed(start + key, v_head, v_row, V_PARTS, V_ROLLS)
         values = tl.load(
-            v + (start + key)[:, None] * v_row + deep[None, :] * v_column,
+            v + v_head + place[:, None] + deep[None, :] * v_column,
             mask=fits[:, None] & (deep < depth)[None, :],
             other=0.0,
         )
@@ -102,11 +107,37 @@ def attention(
     total = total / sums[:, None]
     if SAFE:
         total = tl.where((sums == 0.0)[:, None], 0.0, total)
+    written = _placed(row, o_head, o_row, O_PARTS, O_ROLLS)
     tl.store(
-        o + row[:, None] * o_row + deep[None, :],
+        o + o_head + written[:, None] + deep[None, :],
         total.to(o.dtype.element_ty),
         mask=there[:, None] & (deep < depth)[None, :],
     )
+
+
+@triton.jit
+def _placed(index, head, step, PARTS: tl.constexpr, ROLLS: tl.constexpr):
+    """Where rows lie beyond `head`, by their number.
+
+    In windows a number has parts: PARTS are size, step, size and so on, step, from the innermost
+    part outwards, whose own step is `step`. ROLLS are size, step and shift of each axis of the
+    memory that is turned: index i of it becomes (i + shift) % size. Both are empty where rows are
+    even.
+    """
+    if len(PARTS) == 0:
+        place = index * step
+    else:
+        place = index % PARTS[0] * step
+        rest = index // PARTS[0]
+        for n in tl.static_range(1, len(PARTS) - 1, 2):
+            place += rest % PARTS[n + 1] * PARTS[n]
+            rest = rest // PARTS[n + 1]
+        place += rest * PARTS[len(PARTS) - 1]
+    for n in tl.static_range(0, len(ROLLS), 3):
+        here = (head.to(tl.int32) + place) // ROLLS[n + 1] % ROLLS[n]
+        by = tl.where(here < ROLLS[n] - ROLLS[n + 2], ROLLS[n + 2], ROLLS[n + 2] - ROLLS[n])
+        place += by * ROLLS[n + 1]
+    return place
 
 
 @triton.jit
