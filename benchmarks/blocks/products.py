@@ -255,10 +255,10 @@ def _described(
 ) -> Program:
     """The program with its weights outside."""
     names = tuple(part.name(name) for part in parts for name in part.types)
-    signature = Signature(
-        name="main",
-        inputs=(TensorSpec(name="x", shape=(rows, shapes.width), dtype=DType.F32),),
-        outputs=(TensorSpec(name="logits", shape=(rows, shapes.vocabulary), dtype=DType.F32),),
+    signature = Signature.flat(
+        "main",
+        [TensorSpec(name="x", shape=(rows, shapes.width), dtype=DType.F32)],
+        [TensorSpec(name="logits", shape=(rows, shapes.vocabulary), dtype=DType.F32)],
     )
     function = Function(
         signature=signature,

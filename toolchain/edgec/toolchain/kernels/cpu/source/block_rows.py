@@ -23,6 +23,8 @@ _OUTPUTS = 4
 """Outputs of a tile, whose sums become one vector."""
 _LEAST_LANES = 4
 _LOOKUP_LANES = 16
+_AHEAD = 1024
+"""Bytes."""
 
 
 def codes_for(weights: BlockWeights, unit: VectorUnit) -> Codes | None:
@@ -212,32 +214,59 @@ class _Kernel:
     # Sums
 
     def _sums(self, body: Body, laid: str, sums: str, table: str) -> list[str]:
-        """A vector of the tile's outputs for each row."""
-        codes, weights = self.codes, self.weights
-        zero = body.number(0.0, self.vector)
+        """A vector of the tile's outputs for each row.
 
-        def turn(piece: str, totals: list[str]) -> list[str]:
-            last = weights.inner - codes.size
-            base = body.least(body.times(piece, codes.size), last)
-            rows = [self._row(body, laid, sums, row, piece) for row in range(self.rows)]
-            done: list[str] = []
-            for output in range(_OUTPUTS):
-                mine = [totals[row * _OUTPUTS + output] for row in range(self.rows)]
-                number = body.plus("%n0", output)
-                done += self._output(body, number, base, rows, mine, table)
-            return [done[o * self.rows + row] for row in range(self.rows) for o in range(_OUTPUTS)]
-
-        begin = [zero] * (self.rows * _OUTPUTS)
-        totals = body.fold(self.pieces, begin, self.vector, turn)
-        found = [
-            self._joined(body, totals[row * _OUTPUTS : (row + 1) * _OUTPUTS])
-            for row in range(self.rows)
+        One output comes after the other, so that memory is read from one end to the other.
+        """
+        outputs = [
+            self._output(body, body.plus("%n0", output), laid, sums, table)
+            for output in range(_OUTPUTS)
         ]
+        found = [self._joined(body, [each[row] for each in outputs]) for row in range(self.rows)]
         if not self.by_output:
             return found
         factor = self._numbers(body, 2, self.weights.scale, "%n0", _OUTPUTS)
         kind = f"vector<{_OUTPUTS}xf32>"
         return [body.value(f"arith.mulf {each}, {factor}", kind) for each in found]
+
+    def _output(self, body: Body, number: str, laid: str, sums: str, table: str) -> list[str]:
+        """The sums of an output for each row, by lane."""
+        codes, weights = self.codes, self.weights
+        zero = body.number(0.0, self.vector)
+        start = body.times(number, weights.row)
+        numbers = body.times(number, weights.groups)
+        # Several sums a row, so that none waits for the one before.
+        each = codes.fields if self.by_output else len(codes.sets)
+
+        def turn(piece: str, totals: list[str]) -> list[str]:
+            base = body.least(body.times(piece, codes.size), weights.inner - codes.size)
+            at = body.plus(start, self._bytes(body, base))
+            self._prefetch(body, at)
+            vectors = codes.vectors(body, at, table)
+            group = body.value(f"arith.divui {base}, {body.index(weights.group)}", "index")
+            group = body.plus(numbers, group)
+            done: list[str] = []
+            for row in range(self.rows):
+                mine = totals[row * each : (row + 1) * each]
+                laid_out = self._row(body, laid, sums, row, piece)
+                add = self._by_field if self.by_output else self._by_group
+                done += add(body, vectors, laid_out, mine, group)
+            return done
+
+        totals = body.fold(self.pieces, [zero] * (each * self.rows), self.vector, turn)
+        found = []
+        for row in range(self.rows):
+            total, *others = totals[row * each : (row + 1) * each]
+            for other in others:
+                total = body.value(f"arith.addf {total}, {other}", self.vector)
+            found.append(total)
+        return found
+
+    def _prefetch(self, body: Body, at: str) -> None:
+        """Ask for what comes some turns later: a processor's own guesses end with a page."""
+        ahead = body.least(body.plus(at, _AHEAD), self.weights.outputs * self.weights.row - 1)
+        memory = self.w.memory(1)
+        body.lines.append(f"memref.prefetch %m1[{ahead}], read, locality<3>, data : {memory}")
 
     def _row(self, body: Body, laid: str, sums: str, row: int, piece: str) -> "_Row":
         """A row's part for a piece of the weights."""
@@ -257,50 +286,36 @@ class _Kernel:
         begin = body.value(f"arith.mulf {total}, {less}", kind)
         return _Row(values=values, total=total, begin=begin)
 
-    def _output(
-        self,
-        body: Body,
-        number: str,
-        base: str,
-        rows: Sequence["_Row"],
-        totals: Sequence[str],
-        table: str,
+    def _by_field(
+        self, body: Body, vectors: Sequence[str], row: "_Row", totals: list[str], _: str
     ) -> list[str]:
-        """What becomes of an output's sums for all rows by a piece of its weights."""
-        codes, weights = self.codes, self.weights
-        start = body.times(number, weights.row)
-        vectors = codes.vectors(body, body.plus(start, self._bytes(body, base)), table)
-        done = list(totals)
-        for place, fields in enumerate(codes.sets):
-            parts = []
-            for row, total in zip(rows, done, strict=True):
-                part = self._begun(body, row, total)
-                for field in fields:
-                    part = self._added(body, vectors[field], row.values[field], part)
-                parts.append(part)
-            if self.by_output:
-                done = parts
-                continue
-            group = body.value(f"arith.divui {base}, {body.index(weights.group)}", "index")
-            at = body.plus(body.times(number, weights.groups), body.plus(group, place))
-            factor = self._by_lane(body, 2, weights.scale, at)
-            done = [
-                body.multiply_add(part, factor, total, self.vector)
-                for part, total in zip(parts, done, strict=True)
-            ]
-            if weights.least:
-                least = self._by_lane(body, 3, weights.least, at)
-                done = [
-                    body.multiply_add(row.total, least, total, self.vector)
-                    for row, total in zip(rows, done, strict=True)
-                ]
+        """A sum for each vector of codes; what they are multiplied with comes at the end."""
+        done = [
+            body.multiply_add(vector, value, total, self.vector)
+            for vector, value, total in zip(vectors, row.values, totals, strict=True)
+        ]
+        if row.begin:
+            done[0] = body.value(f"arith.addf {done[0]}, {row.begin}", self.vector)
         return done
 
-    def _begun(self, body: Body, row: "_Row", total: str) -> str:
-        """What a part begins with; empty for nothing."""
-        if not self.by_output:
-            return row.begin
-        return body.value(f"arith.addf {total}, {row.begin}", self.vector) if row.begin else total
+    def _by_group(
+        self, body: Body, vectors: Sequence[str], row: "_Row", totals: list[str], group: str
+    ) -> list[str]:
+        """Sums of groups times their factors, of which `group` is the first."""
+        weights, kind = self.weights, self.vector
+        done = []
+        for place, (fields, total) in enumerate(zip(self.codes.sets, totals, strict=True)):
+            part = row.begin
+            for field in fields:
+                part = self._added(body, vectors[field], row.values[field], part)
+            at = body.plus(group, place)
+            factor = self._by_lane(body, 2, weights.scale, at)
+            total = body.multiply_add(part, factor, total, kind)
+            if weights.least:
+                least = self._by_lane(body, 3, weights.least, at)
+                total = body.multiply_add(row.total, least, total, kind)
+            done.append(total)
+        return done
 
     def _bytes(self, body: Body, base: str) -> str:
         """Where a weight's code is in its output's."""
