@@ -25,7 +25,10 @@ class BlockKernels:
     into f32 in registers, each block read once and where it lies in the file; with many rows they
     are written to panels of f32 for the time of the call, and the usual kernel reads those.
 
-    Measured with `benchmarks.blocks`: see docs/quantise.md.
+    Measured with `benchmarks.blocks --layers 12` (all products of a token of 12 layers as
+    SmolLM2-135M has them, and its last, whose 4 bits are 8) on a core with AVX-512 whose memory
+    gives about 32 GB/s: 7.9 ms in f32, 2.5 with 8 bits and 2.4 with 4; on two 4.6, 1.6 and 1.6.
+    With 256 rows 160 to 170 GFLOP/s on one, 330 to 340 on two.
 
     Attributes:
         unit: the vector registers of the target.

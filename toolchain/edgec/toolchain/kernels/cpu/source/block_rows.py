@@ -23,7 +23,7 @@ _OUTPUTS = 4
 """Outputs of a tile, whose sums become one vector."""
 _LEAST_LANES = 4
 _LOOKUP_LANES = 16
-_AHEAD = 1024
+_AHEAD = 4096
 """Bytes."""
 
 
