@@ -4,6 +4,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,13 +69,21 @@ class Plan:
         return 1 < self.groups == self.channels == self.out_channels
 
 
-def find_plans(module: Any, answers: Answers) -> list[Plan]:
-    """Every operation that a kernel can do, in order; what became of convolutions is kept."""
+def find_plans(
+    module: Any, answers: Answers, refused: Mapping[Any, Declined] | None = None
+) -> list[Plan]:
+    """Every operation that a kernel can do, in order; what became of each is kept.
+
+    Args:
+        module: the program.
+        answers: where it is kept.
+        refused: products that are none by weights, and why other kernels did not take them.
+    """
     plans: list[Plan] = []
     taken: set[Any] = set()
     weights = Weights(module)
     for op in list(inside(module.operation)):
-        plan = plan_of(op, taken, weights)
+        plan = (refused or {}).get(op) or plan_of(op, taken, weights)
         if plan is None:
             continue
         found = read_product(op) if op.name == "stablehlo.dot_general" else read_convolution(op)

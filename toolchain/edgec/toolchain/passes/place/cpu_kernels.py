@@ -30,6 +30,7 @@ class CpuKernels:
     between two products, with masks, biases, heads that share keys) is one kernel, whose vectors
     hold neighbouring queries; with fewer queries than a vector holds one that packs the keys comes
     before it. Scores are made a block of keys at a time and never leave the core's own memory.
+    Other products of two matrices that are both computed pack the right one as they go.
 
     Images whose channels come first are turned between kernels, or at the program's ends, by a
     kernel that writes the border, too.
@@ -44,6 +45,8 @@ class CpuKernels:
     heads, 1500 keys and a width of 64 takes 18.6 ms and on two cores 10.0, where ONNX Runtime takes
     26.0 and 14.2; of 12 heads and 128 keys with a mask 0.27 (0.41), of 64 windows of 3 heads, 49
     keys and a bias 0.54 (1.21).
+    Gates on attention (4 heads of 196 queries, width 48: no attention of any kernel's) take 0.61 ms
+    with both products as kernels and 0.69 without, since nothing is re-laid between them.
     An image of 3 x 224 x 224 is turned with its border in 0.02 ms (the compiler: 0.13).
     A RegNetX with groups of 16 channels (400 MFLOP, 224 x 224) takes 5.1 ms on one core and 2.5 on
     two, beside 5.5 and 2.6 of ONNX Runtime.
@@ -80,6 +83,7 @@ class CpuKernels:
         from edgec.toolchain.kernels.cpu.emit import emit
         from edgec.toolchain.kernels.cpu.library import Library
         from edgec.toolchain.kernels.cpu.plans import find_plans
+        from edgec.toolchain.kernels.cpu.products import place_products
         from edgec.toolchain.kernels.cpu.turns import place_turns
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
@@ -91,7 +95,8 @@ class CpuKernels:
                     place_attention(op, library, self.unit, scratch, self.answers)
             if library.count:
                 erase_unused(module)
-            emit(find_plans(module, self.answers), library, self.unit)
+            refused = place_products(module, library, self.unit, self.answers)
+            emit(find_plans(module, self.answers, refused), library, self.unit)
             if library.count:
                 erase_unused(module)  # weights that are packed now, above all
                 place_turns(module, library, self.unit)

@@ -1,0 +1,103 @@
+"""Products of two computed matrices on the CPU against NumPy in 64 bits."""
+
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+from iree.compiler import ir
+
+from edgec.exporters import export
+from edgec.runtime import load
+from edgec.toolchain import CompileOptions, Program, compile, run_passes
+from edgec.toolchain.kernels.cpu.source import VectorUnit
+from edgec.toolchain.match.validation import validating
+from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
+from edgec.toolchain.passes.simplify.canonicalise import Canonicalise
+from edgec.toolchain.stablehlo import parse_stablehlo
+
+AVX512 = VectorUnit(lanes=16, registers=32, broadcasts=True)
+
+PRODUCTS = {
+    "mk,kn->mn": ((33, 50), (50, 47)),
+    "bmk,bnk->bmn": ((3, 29, 40), (3, 37, 40)),
+    "bkm,bkn->bmn": ((2, 21, 19), (2, 21, 64)),
+    "mhk,nhk->hmn": ((26, 3, 24), (31, 3, 24)),
+    "hmn,nhk->mhk": ((3, 26, 31), (31, 3, 40)),
+    "abmk,abkn->abmn": ((2, 3, 18, 20), (2, 3, 20, 21)),
+    "bmk,kbn->mbn": ((4, 17, 36), (36, 4, 15)),
+    "mk,nk->mn": ((40, 1030), (35, 1030)),
+    "m,n->mn": ((300,), (200,)),
+}
+"""Sizes that are no multiples of a tile or vector, sides and results that lie in all ways."""
+
+
+def model(*pairs):
+    return tuple(
+        jnp.einsum(equation, jnp.sin(left), jnp.sin(right))
+        for equation, (left, right) in zip(PRODUCTS, pairs, strict=True)
+    )
+
+
+def arrays():
+    random = np.random.default_rng(3)
+    return [
+        tuple(random.standard_normal(size).astype(np.float32) for size in sizes)
+        for sizes in PRODUCTS.values()
+    ]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory) -> Program:
+    return export(model, arrays()).save(tmp_path_factory.mktemp("products") / "all.mlirbc")
+
+
+@pytest.mark.parametrize("target", ["cpu", "cpu:x86-64-v2"])
+def test_products_of_all_layouts_are_right(target: str, program: Program, tmp_path: Path) -> None:
+    output = tmp_path / "all.vmfb"
+    compile(program, target, CompileOptions(output=output, check=False))
+    with load(output) as module:
+        flat = [each for pair in arrays() for each in pair]
+        found = module["main"].call_flat(flat)
+    for equation, result, pair in zip(PRODUCTS, found, arrays(), strict=True):
+        left, right = (np.sin(each.astype(np.float64)) for each in pair)
+        expected = np.einsum(equation, left, right)
+        np.testing.assert_allclose(result.numpy(), expected, atol=2e-6 * expected.std() * 40)
+
+
+def test_each_is_one_kernel_and_nothing_is_moved(program: Program) -> None:
+    """Whether rows or columns are neighbours where the result is wanted."""
+    with ir.Context() as context, validating():
+        module = parse_stablehlo(program.bytecode, context)
+        Canonicalise().run(module)
+        count = CpuKernels(unit=AVX512).run(module)
+        module.operation.verify()
+        text = str(module)
+    assert count == len(PRODUCTS)
+    main = text[text.index("func.func public @main") :]
+    assert main.count("flow.dispatch @edgec_matrices") == count
+    assert "stablehlo.transpose" not in main
+
+
+class Gated(torch.nn.Module):
+    """Attention whose weights are changed before their product: no attention of any kernel."""
+
+    def forward(self, x, gate):
+        q, k, v = x.reshape(50, 3, 4, 24).permute(1, 2, 0, 3)
+        weights = (q @ k.transpose(-2, -1)).softmax(-1) * gate
+        return (weights @ v).transpose(0, 1).reshape(50, 96), weights
+
+
+def test_a_gated_attention_has_kernels_for_both_products() -> None:
+    program = export(Gated(), (torch.randn(50, 288), torch.rand(4, 50, 50)))
+    report = run_passes(program, "cpu:x86-64-v4")
+    assert report.kernels is not None
+    assert not [left for left in report.kernels.left if "product" in left.what]
+
+
+def test_few_rows_are_declined_with_a_reason() -> None:
+    x = np.zeros((8, 2, 256), np.float32), np.zeros((8, 256, 300), np.float32)
+    report = run_passes(export(jnp.matmul, x), "cpu:x86-64-v4")
+    assert report.kernels is not None
+    assert "2 rows and 300 columns" in {left.reason for left in report.kernels.left}

@@ -1,0 +1,190 @@
+"""A product of two matrices that are both computed to a call of the CPU's kernel, or why not.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from iree.compiler import ir
+
+from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.ir.read import element_type, shape_of
+from edgec.toolchain.ir.views import Digit, Strided, dense, joined
+from edgec.toolchain.ir.weights import Weights
+from edgec.toolchain.kernels.cpu.library import Library
+from edgec.toolchain.kernels.cpu.plans import Plan, plan_of
+from edgec.toolchain.kernels.cpu.source.product import Matrices, ProductKernel
+from edgec.toolchain.kernels.cpu.source.rows import lanes_of
+from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.spec import Answers, Declined, Kernel
+from edgec.toolchain.match.description import validate
+from edgec.toolchain.match.indices import refined
+from edgec.toolchain.match.matrix_product import MatrixProduct, Side, read_product
+from edgec.toolchain.match.results import moved_result
+
+__all__ = ["place_products"]
+
+_LEAST_ROWS = 4
+_LEAST_FLOPS = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Placed:
+    """A kernel, what it reads, and the value that it writes."""
+
+    kernel: ProductKernel
+    sides: tuple[Any, Any]
+    value: Any
+
+
+def place_products(
+    module: Any, library: Library, unit: VectorUnit, answers: Answers
+) -> dict[Any, Declined]:
+    """Put kernels in place of products that are none by a matrix of weights.
+
+    Args:
+        module: the program.
+        library: where the kernels go.
+        unit: the vector registers of the target.
+        answers: where the answer to each is kept.
+
+    Returns:
+        Those left, with the reason.
+    """
+    refused: dict[Any, Declined] = {}
+    weights = Weights(module)
+    for op in list(inside(module.operation)):
+        if op.name != "stablehlo.dot_general" or isinstance(plan_of(op, set(), weights), Plan):
+            continue
+        found = read_product(op)
+        if isinstance(found, str):
+            refused[op] = Declined(reason=found)
+            continue
+        placed = _place(found, unit)
+        if isinstance(placed, Declined):
+            refused[op] = placed
+            continue
+        answers.record(op, str(found), found.work, Kernel(name="product"))
+        validate(found, "product")
+        _replace(found, placed, library)
+    return refused
+
+
+def _place(product: MatrixProduct, unit: VectorUnit) -> _Placed | Declined:
+    """What computes a product on a CPU with these registers."""
+    kinds = {product.left.element, product.right.element, str(element_type(product.value))}
+    if kinds != {"f32"}:
+        return Declined(reason=f"elements of {' and '.join(sorted(kinds))}")
+    if product.work.flops < _LEAST_FLOPS:
+        return Declined(reason="too little to do")
+    last = moved_result(product.value, lambda view: _written(view, product, unit) is not None)
+    found = _written(last, product, unit)
+    if found is None:
+        return Declined(reason=f"{product.m} rows and {product.n} columns")
+    out, lanes = found
+    left, right = _of(product.left), _turned(_of(product.right))
+    sides = (product.left.value, product.right.value)
+    m, n = product.m, product.n
+    if out.column != 1:  # The transposed product is of the same numbers.
+        left, right, out = (_turned(each) for each in (right, left, out))
+        sides, m, n = sides[::-1], n, m
+    kernel = ProductKernel(
+        batch=product.batch,
+        m=m,
+        n=n,
+        k=product.k,
+        left=left,
+        right=right,
+        out=out,
+        lanes=lanes,
+        unit=unit,
+    )
+    return _Placed(kernel=kernel, sides=sides, value=last.value)
+
+
+def _replace(product: MatrixProduct, placed: _Placed, library: Library) -> None:
+    op, kernel = product.value.owner.operation, placed.kernel
+    many = f"{product.count}x" if product.batch else ""
+    with ir.InsertionPoint(op), op.location:
+        result = library.call(
+            f"edgec_matrices_{many}{kernel.m}x{kernel.k}x{kernel.n}",
+            kernel.text("NAME"),
+            placed.sides,
+            placed.value.type,
+        )
+    placed.value.replace_all_uses_with(result)
+
+
+def _of(side: Side) -> Matrices:
+    """One side; what is summed lies along its columns."""
+    return Matrices(
+        size=_size(side.value),
+        start=side.start,
+        batch=side.batch,
+        row=side.own,
+        column=side.inner,
+    )
+
+
+def _turned(matrices: Matrices) -> Matrices:
+    return replace(matrices, row=matrices.column, column=matrices.row)
+
+
+def _written(
+    view: Strided, product: MatrixProduct, unit: VectorUnit
+) -> tuple[Matrices, int] | None:
+    """The result's memory as matrices of a kernel, and elements of its vectors; None if none is.
+
+    Columns or rows are neighbours, enough of them for a vector.
+    """
+    out = _matrices(view, product)
+    if out is None or 1 not in (out.row, out.column):
+        return None
+    rows, columns = (product.m, product.n) if out.column == 1 else (product.n, product.m)
+    lanes = lanes_of(columns, unit)
+    return None if lanes is None or rows < _LEAST_ROWS else (out, lanes)
+
+
+def _matrices(view: Strided, product: MatrixProduct) -> Matrices | None:
+    """The result's memory as matrices of single steps; None where they have none."""
+    cuts = _cuts([size or 0 for size in shape_of(product.value)], product)
+    if cuts is None:
+        return None
+    batch, own = cuts
+    rows, columns = (
+        joined([digit for axis in part for digit in axis])
+        for part in (view.axes[batch:own], view.axes[own:])
+    )
+    wanted = tuple(
+        Digit(size=size, step=step)
+        for size, step in zip(product.batch, dense(product.batch), strict=True)
+    )
+    lies = joined([digit for axis in view.axes[:batch] for digit in axis])
+    indices = refined(product.count, [lies, wanted])
+    if indices is None or [index.size for index in indices] != list(product.batch):
+        return None
+    if len(rows) != 1 or len(columns) != 1:
+        return None
+    return Matrices(
+        size=_size(view.value),
+        start=view.start,
+        batch=tuple(index.steps[0] for index in indices),
+        row=rows[0].step,
+        column=columns[0].step,
+    )
+
+
+def _cuts(sizes: list[int], product: MatrixProduct) -> tuple[int, int] | None:
+    """How many axes of a result are the batch's, and where those of columns begin."""
+    for batch in range(len(sizes) + 1):
+        for own in range(batch, len(sizes) + 1):
+            parts = [math.prod(each) for each in (sizes[:batch], sizes[batch:own], sizes[own:])]
+            if parts == [product.count, product.m, product.n]:
+                return batch, own
+    return None
+
+
+def _size(value: Any) -> int:
+    return math.prod(size or 0 for size in shape_of(value))

@@ -1,0 +1,320 @@
+"""Products of two matrices that are both computed: the right one is packed while it is multiplied.
+
+A piece of work is some rows by a panel of columns, a few vectors wide. The panel is copied to the
+thread's own memory a block of what is summed at a time, turned where its columns are pieces of
+memory; then tiles of rows are summed in registers. A module imported only by a pass that runs; it
+needs the compiler.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from iree.compiler import ir
+from iree.compiler.dialects import arith, memref, scf, vector
+
+from edgec.toolchain.kernels.cpu.source.built import build, index, indices_of, loop, number, share
+from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.cpu.source.workgroups import workgroups
+
+__all__ = ["Matrices", "ProductKernel"]
+
+_PANEL_BYTES = 49152
+"""A packed block: with the rows that meet it, it stays in the caches of a core."""
+_SHARE_OF_STACK = 4
+_MOST_ROWS = 12
+_LEAST_TILES = 4
+"""Tiles of rows that a packed panel serves, at least, where rows are divided among workgroups."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matrices:
+    """Where a batch of matrices lies, in elements.
+
+    Attributes:
+        size: of the memory that they lie in.
+        start: of the first.
+        batch: steps of the indices of the batch.
+        row, column: steps.
+    """
+
+    size: int
+    start: int
+    batch: tuple[int, ...]
+    row: int
+    column: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductKernel:
+    """`[m, k]` by `[k, n]` for each index of a batch.
+
+    Attributes:
+        batch: sizes of its indices.
+        m, n, k: rows, columns, and what is summed.
+        left, right, out: the matrices; columns of `out` are neighbours.
+        lanes: elements of a vector, at most as many as there are columns.
+        unit: the vector registers of the target.
+    """
+
+    batch: tuple[int, ...]
+    m: int
+    n: int
+    k: int
+    left: Matrices
+    right: Matrices
+    out: Matrices
+    lanes: int
+    unit: VectorUnit
+
+    def text(self, name: str) -> str:
+        """The kernel; its bindings are both sides and the result."""
+        shapes = [[each.size] for each in (self.left, self.right, self.out)]
+        return build(name, (self.groups, 1, 1), shapes, self._body)
+
+    @property
+    def groups(self) -> int:
+        """Workgroups."""
+        return workgroups(2.0 * math.prod(self.batch) * self.m * self.n * self.k)
+
+    @cached_property
+    def panels(self) -> list[tuple[int, int, int]]:
+        """Runs of panels alike: where the first begins, how many there are, vectors of each.
+
+        The last panel is one of the wider ones, so that what its last vector has of the one
+        before is its own, too.
+        """
+        vectors = -(-self.n // self.lanes)
+        count = -(-vectors // (3 if self.unit.registers >= 32 else 2))
+        narrow = vectors // count
+        wider = vectors - count * narrow
+        runs = [
+            (0, count - wider, narrow),
+            ((count - wider) * narrow * self.lanes, wider, narrow + 1),
+        ]
+        return [run for run in runs if run[1]]
+
+    @cached_property
+    def cuts(self) -> int:
+        """Pieces that the rows are cut into, for as many workgroups as the work is worth."""
+        pieces = math.prod(self.batch) * sum(count for _, count, _ in self.panels)
+        most = max(1, self.m // (_LEAST_TILES * self._rows(max(v for *_, v in self.panels))))
+        return min(most, -(-self.groups // pieces))
+
+    def _rows(self, vectors: int) -> int:
+        """Rows of a tile: as many sums as registers hold beside a vector of each operand."""
+        return max(1, min(_MOST_ROWS, self.m, (self.unit.registers - vectors - 1) // vectors))
+
+    def _block(self, vectors: int) -> int:
+        """How much of what is summed is packed at a time."""
+        room = min(_PANEL_BYTES, self.unit.stack // _SHARE_OF_STACK) // (4 * vectors * self.lanes)
+        blocks = -(-self.k // room)
+        return -(-self.k // blocks)
+
+    @property
+    def _kind(self) -> Any:
+        return ir.VectorType.get([self.lanes], ir.F32Type.get())
+
+    def _body(self, memories: list[Any], workgroup: list[Any]) -> None:
+        most = max(vectors * self._block(vectors) for *_, vectors in self.panels) * self.lanes
+        kind = ir.MemRefType.get([most], ir.F32Type.get())
+        scratch = memref.alloca(kind, [], [], alignment=64)
+        for start, count, vectors in self.panels:
+            sizes = (*self.batch, self.cuts, count)
+            low, high = share(math.prod(sizes), self.groups, workgroup[0])
+            is_last = start + count * vectors * self.lanes >= self.n
+
+            def job(
+                place: Any,
+                _: list[Any],
+                start: int = start,
+                vectors: int = vectors,
+                sizes: tuple[int, ...] = sizes,
+                is_last: bool = is_last,
+            ) -> list[Any]:
+                *of_batch, cut, panel = indices_of(place, sizes)
+                first = arith.addi(arith.muli(panel, index(vectors * self.lanes)), index(start))
+                columns = [arith.addi(first, index(i * self.lanes)) for i in range(vectors)]
+                if is_last and self.n % self.lanes:
+                    columns[-1] = arith.minui(columns[-1], index(self.n - self.lanes))
+                bases = [_base(each, of_batch) for each in (self.left, self.right, self.out)]
+                _Panel(
+                    kernel=self,
+                    memories=memories,
+                    scratch=scratch,
+                    bases=bases,
+                    columns=columns,
+                ).write(cut)
+                return []
+
+            loop(low, high, index(1), [], job)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Panel:
+    """Some rows by the vectors that begin at `columns`, of the matrices at `bases`."""
+
+    kernel: ProductKernel
+    memories: list[Any]
+    scratch: Any
+    bases: list[Any]
+    columns: list[Any]
+
+    @property
+    def width(self) -> int:
+        """Elements of a packed row."""
+        return len(self.columns) * self.kernel.lanes
+
+    def write(self, cut: Any) -> None:
+        """Sum one block after the other."""
+        kernel = self.kernel
+        size = kernel._block(len(self.columns))
+        rows = kernel._rows(len(self.columns))
+        low, high = share(kernel.m // rows, kernel.cuts, cut)
+
+        def block(start: Any, _: list[Any]) -> list[Any]:
+            stop = arith.minui(arith.addi(start, index(size)), index(kernel.k))
+            self.pack(start, stop)
+
+            def tile(at: Any, _: list[Any]) -> list[Any]:
+                self.tile(arith.muli(at, index(rows)), rows, start, stop)
+                return []
+
+            loop(low, high, index(1), [], tile)
+            rest = kernel.m % rows
+            if rest:
+                is_last = arith.cmpi(arith.CmpIPredicate.eq, cut, index(kernel.cuts - 1))
+                found = scf.IfOp(is_last)
+                with ir.InsertionPoint(found.then_block):
+                    self.tile(index(kernel.m - rest), rest, start, stop)
+                    scf.yield_([])
+            return []
+
+        loop(index(0), index(kernel.k), index(size), [], block)
+
+    def pack(self, start: Any, stop: Any) -> None:
+        """Copy rows `start` to `stop` of the panel, one behind the other."""
+        kernel, right = self.kernel, self.kernel.right
+        whole = start
+        if right.column != 1 and right.row == 1:
+            lanes = index(kernel.lanes)
+            count = arith.divui(arith.subi(stop, start), lanes)
+            whole = arith.addi(start, arith.muli(count, lanes))
+            loop(start, whole, lanes, [], lambda at, _: self.square(at, arith.subi(at, start)))
+
+        def row(at: Any, _: list[Any]) -> list[Any]:
+            near = arith.muli(arith.subi(at, start), index(self.width))
+            far = arith.addi(self.bases[1], arith.muli(at, index(right.row)))
+            for i, column in enumerate(self.columns):
+                place = arith.addi(near, index(i * kernel.lanes))
+                source = arith.addi(far, arith.muli(column, index(right.column)))
+                if right.column == 1:
+                    value = vector.load(kernel._kind, self.memories[1], [source])
+                    vector.store(value, self.scratch, [place])
+                    continue
+                for lane in range(kernel.lanes):
+                    one = memref.load(
+                        self.memories[1], [arith.addi(source, index(lane * right.column))]
+                    )
+                    memref.store(one, self.scratch, [arith.addi(place, index(lane))])
+            return []
+
+        loop(whole, stop, index(1), [], row)
+
+    def square(self, at: Any, near: Any) -> list[Any]:
+        """Pack as many rows as a vector has lanes, turned in registers."""
+        kernel, right = self.kernel, self.kernel.right
+        far = arith.addi(self.bases[1], at)
+        for i, column in enumerate(self.columns):
+            source = arith.addi(far, arith.muli(column, index(right.column)))
+            rows = [
+                vector.load(
+                    kernel._kind,
+                    self.memories[1],
+                    [arith.addi(source, index(lane * right.column))],
+                )
+                for lane in range(kernel.lanes)
+            ]
+            for lane, value in enumerate(_turned(rows)):
+                row = arith.muli(arith.addi(near, index(lane)), index(self.width))
+                vector.store(value, self.scratch, [arith.addi(row, index(i * kernel.lanes))])
+        return []
+
+    def tile(self, row: Any, rows: int, start: Any, stop: Any) -> None:
+        """Add a block's share to a tile of sums."""
+        kernel, left = self.kernel, self.kernel.left
+        near = arith.addi(self.bases[0], arith.muli(row, index(left.row)))
+        far = arith.addi(self.bases[2], arith.muli(row, index(kernel.out.row)))
+        places = [
+            [
+                arith.addi(arith.addi(far, index(i * kernel.out.row)), column)
+                for column in self.columns
+            ]
+            for i in range(rows)
+        ]
+        nothing = number(0.0, kernel._kind)
+        sums = [nothing] * (rows * len(self.columns))
+        if kernel._block(len(self.columns)) < kernel.k:
+            is_first = arith.cmpi(arith.CmpIPredicate.eq, start, index(0))
+            sums = [
+                arith.select(
+                    is_first, nothing, vector.load(kernel._kind, self.memories[2], [place])
+                )
+                for line in places
+                for place in line
+            ]
+
+        def step(at: Any, sums: list[Any]) -> list[Any]:
+            packed = arith.muli(arith.subi(at, start), index(self.width))
+            weights = [
+                vector.load(
+                    kernel._kind, self.scratch, [arith.addi(packed, index(i * kernel.lanes))]
+                )
+                for i in range(len(self.columns))
+            ]
+            place = arith.addi(near, arith.muli(at, index(left.column)))
+            added = []
+            for i in range(rows):
+                one = memref.load(self.memories[0], [arith.addi(place, index(i * left.row))])
+                wide = vector.broadcast(kernel._kind, one)
+                added += [
+                    self.multiply_add(wide, weight, sums[i * len(weights) + j])
+                    for j, weight in enumerate(weights)
+                ]
+            return added
+
+        sums = loop(start, stop, index(1), sums, step)
+        for value, place in zip(sums, (p for line in places for p in line), strict=True):
+            vector.store(value, self.memories[2], [place])
+
+    def multiply_add(self, a: Any, b: Any, total: Any) -> Any:
+        """In two roundings where the processor has no fused form."""
+        if self.kernel.unit.fused:
+            return vector.fma(a, b, total)
+        return arith.addf(total, arith.mulf(a, b))
+
+
+def _base(matrices: Matrices, of_batch: Sequence[Any]) -> Any:
+    """Where the matrix of some indices of the batch begins."""
+    place = index(matrices.start)
+    for at, step in zip(of_batch, matrices.batch, strict=True):
+        place = arith.addi(place, arith.muli(at, index(step)))
+    return place
+
+
+def _turned(rows: list[Any]) -> list[Any]:
+    """The columns of a square, exchanged with its rows one bit of their numbers at a time."""
+    count, bit = len(rows), 1
+    while bit < count:
+        for low in (row for row in range(count) if not row & bit):
+            pair = rows[low], rows[low + bit]
+            for at, own in ((low, 0), (low + bit, bit)):
+                picks = [
+                    (count if column & bit else 0) + (column & ~bit) + own
+                    for column in range(count)
+                ]
+                rows[at] = vector.shuffle(*pair, picks)
+        bit *= 2
+    return rows
