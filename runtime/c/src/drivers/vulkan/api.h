@@ -518,8 +518,6 @@ typedef PFN_vkVoidFunction(VKAPI_PTR *PFN_vkGetInstanceProcAddr)(VkInstance, con
  * devices; `const void *` ahead of the result are callbacks, which are always NULL. */
 #define VULKAN_GLOBAL(X)                                                                          \
   X(VkResult, EnumerateInstanceVersion, (uint32_t *))                                             \
-  X(VkResult, EnumerateInstanceExtensionProperties,                                               \
-    (const char *, uint32_t *, VkExtensionProperties *))                                          \
   X(VkResult, CreateInstance, (const VkInstanceCreateInfo *, const void *, VkInstance *))
 
 #define VULKAN_INSTANCE(X)                                                                        \

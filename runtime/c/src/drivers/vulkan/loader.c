@@ -35,22 +35,16 @@ static const char *const loader_names[] = {"libvulkan.so.1", "libvulkan.so"};
 
 /* --- instances -------------------------------------------------------------------------------- */
 
-#define LOADER_FIND(result, name, arguments)                                          \
-  if (is_complete) {                                                                  \
-    PFN_vkVoidFunction found = find(handle, "vk" #name);                              \
-    memcpy(&self->name, &found, sizeof found);                                        \
-    is_complete = found != NULL;                                                      \
+int vulkan_find_functions(const vulkan_instance *self, VkDevice device, const char *names,
+                          PFN_vkVoidFunction *out) {
+  char whole[64] = "vk";
+  for (; *names; names += strlen(names) + 1) {
+    strncpy(whole + 2, names, sizeof whole - 3);
+    *out = device ? self->GetDeviceProcAddr(device, whole)
+                  : self->GetInstanceProcAddr(self->handle, whole);
+    if (!*out++) return 0;
   }
-
-static int loader_find_all(vulkan_instance *self, PFN_vkGetInstanceProcAddr find, int is_global) {
-  VkInstance handle = is_global ? NULL : self->handle;
-  int is_complete = 1;
-  if (is_global) {
-    VULKAN_GLOBAL(LOADER_FIND)
-  } else {
-    VULKAN_INSTANCE(LOADER_FIND)
-  }
-  return is_complete;
+  return 1;
 }
 
 /* GPUs before processors that do as if, each in the loader's order. */
@@ -78,11 +72,11 @@ edgert_status vulkan_instance_open(vulkan_instance *self, edgert_error *error) {
     return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "this system has no Vulkan: there is no %s",
                        loader_names[0]);
   void *symbol = loader_find(self->library, "vkGetInstanceProcAddr");
-  PFN_vkGetInstanceProcAddr find;
-  memcpy(&find, &symbol, sizeof find);
+  memcpy(&self->GetInstanceProcAddr, &symbol, sizeof symbol);
   uint32_t version = 0;
   edgert_status status = EDGERT_OK;
-  if (!find || !loader_find_all(self, find, 1) ||
+  if (!symbol ||
+      !vulkan_find_functions(self, NULL, VULKAN_GLOBAL(VULKAN_NAME), self->global_functions) ||
       self->EnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_1_1)
     status = EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "this system's Vulkan is older than 1.1");
   if (status == EDGERT_OK) {
@@ -93,7 +87,9 @@ edgert_status vulkan_instance_open(vulkan_instance *self, edgert_error *error) {
     const VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
                                        .pApplicationInfo = &application};
     VkResult result = self->CreateInstance(&info, NULL, &self->handle);
-    if (result != VK_SUCCESS || !loader_find_all(self, find, 0))
+    if (result != VK_SUCCESS ||
+        !vulkan_find_functions(self, NULL, VULKAN_INSTANCE(VULKAN_NAME),
+                               self->instance_functions))
       status = EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "Vulkan does not start: error %d",
                            (int)result);
   }

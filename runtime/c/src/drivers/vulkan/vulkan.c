@@ -30,18 +30,9 @@ static void vulkan_destroy(edgert_device *device) {
   edgert_mutex_destroy(&self->lock);
 }
 
-#define VULKAN_FIND(result, name, arguments)                                             \
-  if (is_complete) {                                                                     \
-    PFN_vkVoidFunction found = self->instance.GetDeviceProcAddr(handle, "vk" #name);     \
-    memcpy(&self->name, &found, sizeof found);                                           \
-    is_complete = found != NULL;                                                         \
-  }
-
 /* The functions of a device that was opened; without all of them it is as if it were not. */
 static edgert_status vulkan_find_all(vulkan_device *self, VkDevice handle, edgert_error *error) {
-  int is_complete = 1;
-  VULKAN_DEVICE(VULKAN_FIND)
-  if (!is_complete)
+  if (!vulkan_find_functions(&self->instance, handle, VULKAN_DEVICE(VULKAN_NAME), self->functions))
     return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "%s lacks functions of Vulkan",
                        self->device.name);
   self->handle = handle;

@@ -20,7 +20,17 @@
 
 typedef struct vulkan_device vulkan_device;
 
+/* Functions by their names, and the same in the order of their list: pointers of one size. */
 #define VULKAN_POINTER(result, name, arguments) result(VKAPI_PTR *name) arguments;
+#define VULKAN_NAME(result, name, arguments) #name "\0"
+#define VULKAN_COUNT(result, name, arguments) +1
+#define VULKAN_FUNCTIONS(list, in_order)          \
+  union {                                         \
+    struct {                                      \
+      list(VULKAN_POINTER)                        \
+    };                                            \
+    PFN_vkVoidFunction in_order[0 list(VULKAN_COUNT)]; \
+  };
 
 /* --- loader.c --------------------------------------------------------------------------------- */
 
@@ -28,14 +38,20 @@ typedef struct vulkan_device vulkan_device;
 typedef struct vulkan_instance {
   void *library;
   VkInstance handle;
-  VULKAN_GLOBAL(VULKAN_POINTER)
-  VULKAN_INSTANCE(VULKAN_POINTER)
+  PFN_vkGetInstanceProcAddr GetInstanceProcAddr;
+  VULKAN_FUNCTIONS(VULKAN_GLOBAL, global_functions)
+  VULKAN_FUNCTIONS(VULKAN_INSTANCE, instance_functions)
   VkPhysicalDevice devices[16];
   uint32_t device_count;
 } vulkan_instance;
 
 edgert_status vulkan_instance_open(vulkan_instance *self, edgert_error *error);
 void vulkan_instance_close(vulkan_instance *self);
+
+/* The functions of a list, whose names stand one behind the other: of a device, or (NULL) of the
+ * instance, or of none before there is one. Whether all are there. */
+int vulkan_find_functions(const vulkan_instance *self, VkDevice device, const char *names,
+                          PFN_vkVoidFunction *out);
 
 /* What a device has of what kernels may need, by structures of features and by extensions. */
 enum {
@@ -151,7 +167,7 @@ struct vulkan_device {
   vulkan_facts facts;
   VkDevice handle;
   VkQueue queue;
-  VULKAN_DEVICE(VULKAN_POINTER)
+  VULKAN_FUNCTIONS(VULKAN_DEVICE, functions)
   edgert_mutex lock; /* for all below */
 
   atomic_int is_lost;
