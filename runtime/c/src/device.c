@@ -92,9 +92,27 @@ void edgert_device_release(edgert_device *device) { edgert_release(device); }
 
 int edgert_device_query(edgert_device *device, const char *category, const char *key,
                         int64_t *out_value) {
-  *out_value = 0;
-  return device->driver->query(device, (edgert_text){category, strlen(category)},
-                               (edgert_text){key, strlen(key)}, out_value);
+  return edgert_device_ask(device, (edgert_text){category, strlen(category)},
+                           (edgert_text){key, strlen(key)}, out_value);
+}
+
+int edgert_device_ask(edgert_device *self, edgert_text category, edgert_text key, int64_t *out) {
+  const edgert_driver *driver = self->driver;
+  *out = 0;
+  if (driver->query && driver->query(self, category, key, out)) return 1;
+  if (edgert_text_equal(category, "hal.device.id")) {
+    *out = edgert_pattern_fits(key, driver->id);
+    return 1;
+  }
+  if (edgert_text_equal(category, "hal.executable.format")) {
+    const char *format;
+    for (uint32_t i = 0; !*out && (format = driver->format(self, i)) != NULL; ++i)
+      *out = edgert_text_equal(key, format);
+    return 1;
+  }
+  *out = edgert_text_equal(key, "concurrency") && (edgert_text_equal(category, "hal.device") ||
+                                                   edgert_text_equal(category, "hal.dispatch"));
+  return *out != 0; /* one at a time */
 }
 
 int edgert_pattern_fits(edgert_text pattern, const char *text) {

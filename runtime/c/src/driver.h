@@ -83,7 +83,8 @@ typedef struct edgert_range {
 
 struct edgert_driver {
   const char *name;
-  int is_timed; /* it tells `timed` what has run */
+  const char *id; /* what programs call such a device; patterns may stand for it */
+  int is_timed;   /* it tells `timed` what has run */
 
   /* A device; `options` is never NULL and has its defaults filled in. */
   edgert_status (*create)(const edgert_device_options *options, edgert_device **out,
@@ -97,7 +98,8 @@ struct edgert_driver {
   /* The executable formats that it runs, by index; NULL behind the last. */
   const char *(*format)(const edgert_device *self, uint32_t index);
 
-  /* What programs ask of a device: 1 and a value, or 0 for what it does not know. */
+  /* What programs ask beyond what follows from `id` and `format`, or what is otherwise than these
+   * say: 1 and a value, or 0. May be NULL. */
   int (*query)(edgert_device *self, edgert_text category, edgert_text key, int64_t *out);
 
   /* Give a whole buffer memory of its `size`, for what its `kind` says: set `memory`, and `host`
@@ -122,7 +124,7 @@ struct edgert_driver {
   edgert_status (*write)(edgert_device *self, edgert_buffer *buffer, uint64_t offset,
                          const void *data, uint64_t size, edgert_error *error);
 
-  /* Load kernels. `constants` are what they are specialised with. */
+  /* Load kernels of a format that it runs. `constants` are what they are specialised with. */
   edgert_status (*load)(edgert_device *self, edgert_text format, const uint8_t *data, size_t size,
                         const uint32_t *constants, size_t constant_count,
                         edgert_executable **out, edgert_error *error);
@@ -162,6 +164,9 @@ void edgert_device_begin(edgert_device *self, const edgert_driver *driver,
 void edgert_device_remark(const edgert_device *self, const char *message);
 edgert_status edgert_device_wait(edgert_device *self, uint64_t point, uint64_t milliseconds,
                                  const edgert_watch *watch, edgert_error *error);
+
+/* What programs ask of a device, by its driver: 1 and a value, or 0 for what it does not know. */
+int edgert_device_ask(edgert_device *self, edgert_text category, edgert_text key, int64_t *out);
 
 /* Whether `text` fits a pattern with `*` (any letters) and `?` (any one). */
 int edgert_pattern_fits(edgert_text pattern, const char *text);

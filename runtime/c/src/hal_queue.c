@@ -53,10 +53,10 @@ static edgert_status hal_queue_query(edgert_session *session, const edgert_cell 
                                      edgert_cell *out, edgert_error *error) {
   (void)error;
   EDGERT_TAKE(HAL_QUERY, given, in);
-  int64_t value = 0;
+  int64_t value;
   edgert_text category = edgert_bytes_text((edgert_object *)given.category);
   edgert_text key = edgert_bytes_text((edgert_object *)given.key);
-  out[0].word = given.device->driver->query(given.device, category, key, &value);
+  out[0].word = edgert_device_ask(given.device, category, key, &value);
   out[1].wide = value;
   if (!session->is_ready && !value && !session->refused &&
       (edgert_text_equal(category, "hal.device.id") ||
@@ -72,6 +72,12 @@ static edgert_status hal_queue_query(edgert_session *session, const edgert_cell 
 static edgert_status hal_queue_load(edgert_session *session, const edgert_cell *in,
                                     edgert_cell *out, edgert_error *error) {
   EDGERT_TAKE(HAL_EXECUTABLE, given, in);
+  edgert_text format = edgert_bytes_text((edgert_object *)given.format);
+  int64_t runs;
+  if (!edgert_device_ask(given.device, (edgert_text){"hal.executable.format", 21}, format, &runs) ||
+      !runs)
+    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "%s does not run '%.*s'", given.device->name,
+                       EDGERT_TEXT(format));
   edgert_text values = edgert_bytes_text((edgert_object *)given.constants);
   size_t count = values.size / sizeof(uint32_t);
   void *constants;
@@ -80,9 +86,8 @@ static edgert_status hal_queue_load(edgert_session *session, const edgert_cell *
   if (status != EDGERT_OK) return status;
   if (count) memcpy(constants, values.data, count * sizeof(uint32_t));
   edgert_executable *executable;
-  status = given.device->driver->load(
-      given.device, edgert_bytes_text((edgert_object *)given.format), given.data->data,
-      given.data->size, constants, count, &executable, error);
+  status = given.device->driver->load(given.device, format, given.data->data, given.data->size,
+                                      constants, count, &executable, error);
   if (status == EDGERT_OK) out[0].ref = &executable->object;
   return status;
 }

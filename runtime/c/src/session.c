@@ -99,8 +99,8 @@ static edgert_status session_check_features(const edgert_session *self, edgert_e
     }
     while (edgert_json_element(&json, &features)) {
       edgert_text name = edgert_json_string(&json);
-      int64_t value = 0;
-      if (!self->device->driver->query(self->device, (edgert_text){"hal.cpu", 7}, name, &value) ||
+      int64_t value;
+      if (!edgert_device_ask(self->device, (edgert_text){"hal.cpu", 7}, name, &value) ||
           value)
         continue;
       return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,

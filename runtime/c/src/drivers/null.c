@@ -17,7 +17,7 @@ static edgert_status null_create(const edgert_device_options *options, edgert_de
   return status;
 }
 
-/* Real: what the hardware is and runs. */
+/* Real: what `id` and `format` do not say already, if anything. */
 static int null_query(edgert_device *self, edgert_text category, edgert_text key, int64_t *out) {
   (void)self, (void)key;
   *out = 1;
@@ -110,6 +110,7 @@ static edgert_status null_execute(edgert_device *self, edgert_commands *commands
 
 const edgert_driver edgert_null_driver = {
     .name = "null",
+    .id = "null",
     .create = null_create,
     .query = null_query,
     .format = null_format,

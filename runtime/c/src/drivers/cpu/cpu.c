@@ -99,46 +99,21 @@ static edgert_status cpu_create(const edgert_device_options *options, edgert_dev
   return status;
 }
 
-static int cpu_runs_format(edgert_text format) {
-  static const char embedded[] = "embedded-elf-";
-  if (edgert_text_equal(format, "static")) return EDGERT_WITH_STATIC;
-  if (EDGERT_WITH_WASM && edgert_text_equal(format, EDGERT_WASM_FORMAT)) return 1;
-  const char *architecture = edgert_elf_architecture();
-  return architecture && format.size > sizeof embedded - 1 &&
-         memcmp(format.data, embedded, sizeof embedded - 1) == 0 &&
-         edgert_text_equal((edgert_text){format.data + sizeof embedded - 1,
-                                         format.size - (sizeof embedded - 1)},
-                           architecture);
-}
-
 static const char *cpu_format(const edgert_device *device, uint32_t index) {
-  static const char formats[][24] = {"embedded-elf-x86_64",   "embedded-elf-arm_64",
-                                     "embedded-elf-arm_32",   "embedded-elf-riscv_64",
-                                     "system-wasm-wasm_32",   "static"};
   (void)device;
-  for (size_t i = 0; i < sizeof formats / sizeof *formats; ++i)
-    if (cpu_runs_format((edgert_text){formats[i], strlen(formats[i])}) && index-- == 0)
-      return formats[i];
-  return NULL;
+  const char *elf = edgert_elf_format();
+  if (elf && index-- == 0) return elf;
+  if (EDGERT_WITH_WASM && index-- == 0) return EDGERT_WASM_FORMAT;
+  return EDGERT_WITH_STATIC && index == 0 ? "static" : NULL;
 }
 
 static int cpu_query(edgert_device *device, edgert_text category, edgert_text key, int64_t *out) {
   cpu_device *self = (cpu_device *)device;
-  if (edgert_text_equal(category, "hal.device.id")) {
-    *out = edgert_pattern_fits(key, "local");
-    return 1;
-  }
-  if (edgert_text_equal(category, "hal.executable.format")) {
-    *out = cpu_runs_format(key);
-    return 1;
-  }
   if (edgert_text_equal(category, "hal.cpu")) return edgert_cpu_feature(&self->features, key, out);
-  if ((edgert_text_equal(category, "hal.device") || edgert_text_equal(category, "hal.dispatch")) &&
-      edgert_text_equal(key, "concurrency")) {
-    *out = edgert_text_equal(category, "hal.device") ? 1 : edgert_pool_threads(self->pool);
-    return 1;
-  }
-  return 0;
+  if (!edgert_text_equal(category, "hal.dispatch") || !edgert_text_equal(key, "concurrency"))
+    return 0;
+  *out = edgert_pool_threads(self->pool);
+  return 1;
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -230,9 +205,6 @@ static edgert_status cpu_load(edgert_device *device, edgert_text format, const u
                               edgert_executable **out, edgert_error *error) {
   const edgert_allocator *allocator = &device->object.allocator;
   *out = NULL;
-  if (!cpu_runs_format(format))
-    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "the CPU does not run '%.*s'",
-                       EDGERT_TEXT(format));
   void *made;
   edgert_status status =
       edgert_object_create(allocator, &edgert_executable_kind, sizeof(cpu_executable), &made, error);
@@ -484,6 +456,7 @@ static edgert_status cpu_execute(edgert_device *device, edgert_commands *command
 
 const edgert_driver edgert_cpu_driver = {
     .name = "cpu",
+    .id = "local",
     .is_timed = 1,
     .create = cpu_create,
     .destroy = cpu_destroy,

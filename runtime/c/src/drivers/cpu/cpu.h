@@ -127,9 +127,8 @@ typedef struct edgert_elf {
   size_t size;
 } edgert_elf;
 
-/* This machine's architecture, as formats of executables name it ("x86_64", "arm_64"); NULL where
- * no machine code can be loaded. */
-const char *edgert_elf_architecture(void);
+/* What programs call this machine's code ("embedded-elf-x86_64"); NULL where none can be loaded. */
+const char *edgert_elf_format(void);
 
 /* Copy, relocate and protect an image, and find its query function. */
 edgert_status edgert_elf_load(const uint8_t *data, size_t size, edgert_elf *out,

@@ -309,7 +309,7 @@ static edgert_status elf_find_query(const elf_image *self, edgert_library_query 
   return elf_damaged(error, "it has no kernels");
 }
 
-const char *edgert_elf_architecture(void) { return ELF_ARCHITECTURE; }
+const char *edgert_elf_format(void) { return "embedded-elf-" ELF_ARCHITECTURE; }
 
 edgert_status edgert_elf_load(const uint8_t *data, size_t size, edgert_elf *out,
                               edgert_library_query *out_query, edgert_error *error) {
@@ -338,7 +338,7 @@ void edgert_elf_unload(edgert_elf *self) {
 
 #else
 
-const char *edgert_elf_architecture(void) { return NULL; }
+const char *edgert_elf_format(void) { return NULL; }
 
 edgert_status edgert_elf_load(const uint8_t *data, size_t size, edgert_elf *out,
                               edgert_library_query *out_query, edgert_error *error) {

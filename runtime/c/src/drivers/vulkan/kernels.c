@@ -279,10 +279,8 @@ edgert_status vulkan_load(edgert_device *device, edgert_text format, const uint8
                           size_t size, const uint32_t *constants, size_t constant_count,
                           edgert_executable **out, edgert_error *error) {
   const edgert_allocator *allocator = &device->object.allocator;
+  (void)format; /* there is one */
   *out = NULL;
-  if (!edgert_text_equal(format, VULKAN_FORMAT))
-    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "Vulkan does not run '%.*s'",
-                       EDGERT_TEXT(format));
   kernels_file file = {.device = (vulkan_device *)device};
   void *made;
   edgert_status status = kernels_open(&file, data, size, error);

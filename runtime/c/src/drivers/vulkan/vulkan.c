@@ -106,22 +106,6 @@ static const char *vulkan_format(const edgert_device *device, uint32_t index) {
   return index ? NULL : VULKAN_FORMAT;
 }
 
-static int vulkan_query(edgert_device *device, edgert_text category, edgert_text key,
-                        int64_t *out) {
-  (void)device;
-  if (edgert_text_equal(category, "hal.device.id"))
-    *out = edgert_pattern_fits(key, "vulkan");
-  else if (edgert_text_equal(category, "hal.executable.format"))
-    *out = edgert_text_equal(key, VULKAN_FORMAT);
-  else if ((edgert_text_equal(category, "hal.device") ||
-            edgert_text_equal(category, "hal.dispatch")) &&
-           edgert_text_equal(key, "concurrency"))
-    *out = 1;
-  else
-    return 0;
-  return 1;
-}
-
 static edgert_status vulkan_wait_for_point(edgert_device *device, uint64_t point,
                                            uint64_t milliseconds, const edgert_watch *watch,
                                            edgert_error *error) {
@@ -130,11 +114,11 @@ static edgert_status vulkan_wait_for_point(edgert_device *device, uint64_t point
 
 const edgert_driver edgert_vulkan_driver = {
     .name = "vulkan",
+    .id = "vulkan",
     .create = vulkan_create,
     .destroy = vulkan_destroy,
     .list = vulkan_list,
     .format = vulkan_format,
-    .query = vulkan_query,
     .allocate = vulkan_allocate,
     .deallocate = vulkan_deallocate,
     .map = vulkan_map,

@@ -102,21 +102,6 @@ static const char *webgpu_format(const edgert_device *self, uint32_t index) {
   return index ? NULL : WEBGPU_FORMAT;
 }
 
-static int webgpu_query(edgert_device *self, edgert_text category, edgert_text key, int64_t *out) {
-  (void)self;
-  if (edgert_text_equal(category, "hal.device.id"))
-    *out = edgert_pattern_fits(key, "webgpu");
-  else if (edgert_text_equal(category, "hal.executable.format"))
-    *out = edgert_text_equal(key, WEBGPU_FORMAT);
-  else if ((edgert_text_equal(category, "hal.device") ||
-            edgert_text_equal(category, "hal.dispatch")) &&
-           edgert_text_equal(key, "concurrency"))
-    *out = 1;
-  else
-    return 0;
-  return 1;
-}
-
 /* --- memory ----------------------------------------------------------------------------------- */
 
 static uint32_t webgpu_memory(const edgert_buffer *buffer) {
@@ -164,10 +149,8 @@ static edgert_status webgpu_write(edgert_device *self, edgert_buffer *buffer, ui
 static edgert_status webgpu_load(edgert_device *self, edgert_text format, const uint8_t *data,
                                  size_t size, const uint32_t *constants, size_t constant_count,
                                  edgert_executable **out, edgert_error *error) {
-  (void)constants;
+  (void)format, (void)constants;
   *out = NULL;
-  if (!edgert_text_equal(format, WEBGPU_FORMAT))
-    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "WebGPU does not run '%.*s'", EDGERT_TEXT(format));
   if (constant_count)
     return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "kernels in WGSL are not specialised");
   void *made;
@@ -349,8 +332,8 @@ static edgert_status webgpu_execute(edgert_device *self, edgert_commands *comman
 
 const edgert_driver edgert_webgpu_driver = {
     .name = "webgpu",
+    .id = "webgpu",
     .create = webgpu_create,
-    .query = webgpu_query,
     .format = webgpu_format,
     .allocate = webgpu_allocate,
     .deallocate = webgpu_deallocate,
