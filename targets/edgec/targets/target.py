@@ -153,6 +153,7 @@ class Gpu:
         kernels: which of edgec's own kernels it takes (`sm_80`, `sm_90a`); empty for none.
         multiprocessors: how many cores with registers and shared memory of their own.
         shared_memory: bytes that one program may share on such a core.
+        registers: numbers that a thread may hold without spilling them; 0 where that is no limit.
         clock: MHz that it reaches.
         tensor: 10^12 operations a second of its matrix units, with f16 summed in f32.
         vector: the same of its other units, in f32.
@@ -165,6 +166,7 @@ class Gpu:
     kernels: str = ""
     multiprocessors: int = 0
     shared_memory: int = 0
+    registers: int = 0
     clock: int = 0
     tensor: float = 0.0
     vector: float = 0.0

@@ -136,16 +136,21 @@ def test_what_a_workgroup_may_share_decides_which_tiles_there_are() -> None:
 
 def test_every_target_with_kernels_says_how_fast_it_is() -> None:
     gpus = [t.gpu for t in catalogue() if t.gpu and t.backend is Backend.VULKAN and t.gpu.kernels]
-    assert gpus
-    assert all(gpu.tensor and gpu.vector and gpu.bandwidth for gpu in gpus)
+    assert {gpu.kernels for gpu in gpus} == {"direct", "nvidia"}
+    assert all(gpu.vector and gpu.bandwidth for gpu in gpus)
+    with_units = [gpu for gpu in gpus if gpu.kernels == "nvidia"]
+    assert all(gpu.tensor for gpu in with_units)
     for form in {**forms.SUM_FORMS, **forms.MATRIX_FORMS}.values():
-        assert form.shared <= min(gpu.shared_memory for gpu in gpus)
+        assert form.shared <= min(gpu.shared_memory for gpu in with_units)
+    for form in forms.DIRECT_FORMS.values():
+        assert form.shared == 0
 
 
-def test_the_targets_that_take_kernels_are_those_measured() -> None:
+def test_matrix_units_are_for_the_targets_that_they_were_measured_on() -> None:
     named = {t.name: t.gpu.kernels for t in catalogue() if t.driver == "vulkan" and t.gpu}
-    taking = {name for name, kernels in named.items() if kernels}
+    taking = {name for name, kernels in named.items() if kernels == "nvidia"}
     assert taking == {name for name in named if name.startswith("vulkan:nvidia-")}
+    assert named["vulkan"] == named["vulkan:android"] == find("webgpu").gpu.kernels == "direct"
 
 
 def test_the_pass_can_be_left_out(tmp_path) -> None:

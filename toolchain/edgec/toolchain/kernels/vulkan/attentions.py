@@ -21,7 +21,11 @@ from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.numbers import bits
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin
 from edgec.toolchain.kernels.vulkan import shaders
-from edgec.toolchain.kernels.vulkan.forms import ATTENTION_FORMS, AttentionForm
+from edgec.toolchain.kernels.vulkan.forms import (
+    ATTENTION_FORMS,
+    DIRECT_ATTENTION_FORMS,
+    AttentionForm,
+)
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.match.attention import Attention, Term, View, read_attention
 from edgec.toolchain.match.description import validate
@@ -39,7 +43,8 @@ def place_attention(op: Any, library: Library) -> None:
     if attention is None:
         return
     widest = max(attention.width, attention.depth)
-    form = next((form for form in ATTENTION_FORMS if form.width >= widest), None)
+    forms = DIRECT_ATTENTION_FORMS if library.gpu.kernels == "direct" else ATTENTION_FORMS
+    form = next((form for form in forms if form.width >= widest), None)
     origin = Origin(name=op.name, location=op.location)
     what, work = str(attention), attention.work  # Nothing is left of them after a kernel is placed.
     outcome = (

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 
 from edgec.targets import Gpu
 from edgec.toolchain.kernels.gpu.tiles import Tile
-from edgec.toolchain.kernels.vulkan.forms import MATRIX_FORMS, SUM_FORMS, ProductForm
+from edgec.toolchain.kernels.vulkan.forms import DIRECT_FORMS, MATRIX_FORMS, SUM_FORMS, ProductForm
 
-__all__ = ["Choice", "choose", "ranked"]
+__all__ = ["Choice", "choose", "multiplies", "ranked"]
 
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 _CLOCK = 1980
 """MHz of the H200 that the forms' times were taken on."""
 _BANDWIDTH = 4800
 """10^9 bytes a second of its memory."""
-_RATE = 0.85
-"""The most of its arithmetic rate that a kernel reached there."""
 _JOIN = 3.0
 _JOIN_BYTES = 1.5e6
 """Bytes of parts that a join reads in a microsecond there."""
@@ -46,6 +44,11 @@ class Choice:
     def tile(self) -> Tile:
         """What names it in a profile."""
         return Tile(form=self.word, parts=self.parts)
+
+
+def multiplies(gpu: Gpu, element: str) -> bool:
+    """Whether a GPU's matrix units multiply elements of a type."""
+    return element == "f16" and gpu.kernels == "nvidia"
 
 
 def choose(
@@ -84,14 +87,22 @@ def ranked(
         matrix: whether to use matrix units; n and k are multiples of 8 then.
         without: a form that the operation has no kernel of.
     """
-    forms: Mapping[str, ProductForm] = MATRIX_FORMS if matrix else SUM_FORMS
+    plain: Mapping[str, ProductForm] = DIRECT_FORMS if gpu.kernels == "direct" else SUM_FORMS
+    forms = MATRIX_FORMS if matrix else plain
     found = [
         choice
         for word, form in forms.items()
-        if word != without and form.shared <= gpu.shared_memory
+        if word != without and _fits(gpu, form)
         for choice in _choices(gpu, word, form, sizes, batch)
     ]
     return sorted(found, key=lambda choice: choice.time)
+
+
+def _fits(gpu: Gpu, form: ProductForm) -> bool:
+    """Whether a form's tiles find room in a core."""
+    direct = form.source == "direct"
+    holds = not (direct and gpu.registers and form.registers > gpu.registers)
+    return form.shared <= gpu.shared_memory and holds
 
 
 def _choices(
@@ -107,7 +118,7 @@ def _choices(
     slower = _CLOCK / gpu.clock
     flops = 2 * form.rows * form.columns * form.inner
     rate = gpu.tensor if form.matrix else gpu.vector
-    pace = max(form.step * slower, flops * gpu.multiprocessors / (rate * 1e6 * _RATE))
+    pace = max(form.step * slower, flops * gpu.multiprocessors / (rate * 1e6 * form.rate))
     found = []
     for parts in _PARTS if batch == 1 else (1,):
         each = math.ceil(steps / parts)

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 __all__ = [
     "ATTENTION_FORMS",
+    "DIRECT_ATTENTION_FORMS",
+    "DIRECT_FORMS",
+    "FEWEST_REGISTERS",
     "MATRIX_FORMS",
     "NORM_FORMS",
     "SUM_FORMS",
@@ -13,6 +16,7 @@ __all__ = [
 ]
 
 _SUBGROUP = 32
+_FOURS = 4
 _PATCH = 1024
 """Bytes that a subgroup turns results of the matrix units around in."""
 
@@ -24,10 +28,14 @@ class ProductForm:
     Attributes:
         rows, columns, inner: the tile.
         high, wide: of a thread's share of it; of a subgroup's, for matrix units.
-        matrix: whether matrix units multiply it, in f16.
+        source: the kernel that has such tiles: `product` shares them, `direct` shares nothing, and
+            `matrix_product` gives them to matrix units, in f16.
         start: microseconds of a launch without steps.
         step: of one step along the inner dimension, with one workgroup on each multiprocessor.
         load: how the time grows with workgroups per multiprocessor.
+        rate: the most of a GPU's arithmetic rate that it reaches. Forms that share nothing are by
+            what a thread multiplies for each number that it loads; on Mesa's llvmpipe `broad` was
+            1.27 times as fast as `each` (five products and convolutions).
     """
 
     rows: int
@@ -35,15 +43,21 @@ class ProductForm:
     inner: int
     high: int
     wide: int
-    matrix: bool = False
+    source: str = "product"
     start: float
     step: float
     load: float
+    rate: float = 0.85
 
     @property
-    def source(self) -> str:
-        """The kernel that has such tiles."""
-        return "matrix_product" if self.matrix else "product"
+    def registers(self) -> int:
+        """Numbers that a thread holds in the inner loop of a form that shares nothing."""
+        return self.high * self.wide + _FOURS * (self.high + 1)
+
+    @property
+    def matrix(self) -> bool:
+        """Whether matrix units multiply it."""
+        return self.source == "matrix_product"
 
     @property
     def threads(self) -> int:
@@ -54,6 +68,8 @@ class ProductForm:
     @property
     def shared(self) -> int:
         """Bytes that a workgroup shares: two tiles of each side in turns, rows in other banks."""
+        if self.source == "direct":
+            return 0
         if not self.matrix:
             return 2 * 4 * (self.rows * (self.inner + 4) + self.inner * self.columns)
         tiles = 2 * 2 * (self.rows * (self.inner + 8) + self.inner * (self.columns + 8))
@@ -75,14 +91,73 @@ SUM_FORMS: dict[str, ProductForm] = {
         rows=64, columns=64, inner=16, high=8, wide=4, start=3.0, step=0.38, load=0.8
     ),
 }
-"""Those of f32."""
+"""Those of f32 that share memory."""
+
+DIRECT_FORMS: dict[str, ProductForm] = {
+    "each": ProductForm(
+        rows=32,
+        columns=64,
+        inner=4,
+        high=4,
+        wide=8,
+        source="direct",
+        start=3.0,
+        step=0.1,
+        load=0.5,
+        rate=0.45,
+    ),
+    "broad": ProductForm(
+        rows=64,
+        columns=64,
+        inner=4,
+        high=8,
+        wide=8,
+        source="direct",
+        start=3.0,
+        step=0.1,
+        load=0.5,
+        rate=0.57,
+    ),
+    "line": ProductForm(
+        rows=1,
+        columns=256,
+        inner=4,
+        high=1,
+        wide=4,
+        source="direct",
+        start=3.0,
+        step=0.1,
+        load=0.5,
+        rate=0.2,
+    ),
+}
+"""Those that share no memory, for f32 and f16."""
+
+FEWEST_REGISTERS = 64
+"""For a thread, on any GPU that is known: what is compiled beforehand keeps to them."""
 
 MATRIX_FORMS: dict[str, ProductForm] = {
     "thin": ProductForm(
-        rows=32, columns=32, inner=64, high=16, wide=32, matrix=True, start=3.0, step=0.3, load=0.5
+        rows=32,
+        columns=32,
+        inner=64,
+        high=16,
+        wide=32,
+        source="matrix_product",
+        start=3.0,
+        step=0.3,
+        load=0.5,
     ),
     "deep": ProductForm(
-        rows=64, columns=64, inner=64, high=32, wide=32, matrix=True, start=3.0, step=0.4, load=0.5
+        rows=64,
+        columns=64,
+        inner=64,
+        high=32,
+        wide=32,
+        source="matrix_product",
+        start=3.0,
+        step=0.4,
+        load=0.5,
     ),
 }
 """Those that use a GPU's matrix units, for f16."""
@@ -96,14 +171,14 @@ class AttentionForm:
         width: of the widest head that fits.
         queries, keys: of the tile.
         each: keys whose scores one thread finds.
+        threads: of a workgroup.
     """
 
     width: int
     queries: int
     keys: int
     each: int
-
-    threads = 128
+    threads: int = 128
 
     @property
     def shared(self) -> int:
@@ -124,6 +199,13 @@ ATTENTION_FORMS = (
     AttentionForm(width=256, queries=8, keys=16, each=1),
 )
 """By width."""
+
+DIRECT_ATTENTION_FORMS = (
+    AttentionForm(width=32, queries=32, keys=32, each=4, threads=64),
+    AttentionForm(width=64, queries=32, keys=16, each=4, threads=64),
+    AttentionForm(width=128, queries=16, keys=8, each=2, threads=64),
+)
+"""Those of 16 KiB, where what a thread loads takes as long whether it is shared or not."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,5 +250,7 @@ NORM_FORMS: dict[str, NormForm] = {
     "long": NormForm(threads=256, lanes=256, keep=0),
     "columns": NormForm(threads=256, lanes=32, keep=8, beside=True),
     "deep": NormForm(threads=256, lanes=32, keep=0, beside=True),
+    "long_half": NormForm(threads=128, lanes=128, keep=0),
+    "deep_half": NormForm(threads=128, lanes=16, keep=0, beside=True),
 }
-"""By their words, the quickest first."""
+"""By their words, the quickest first; the last ones for devices of 128 threads a workgroup."""

@@ -5,19 +5,21 @@ A module imported only by a pass that runs; it needs the compiler.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
 from iree.compiler import ir
 
-from edgec.targets import Gpu
+from edgec.targets import Gpu, Limits
 from edgec.toolchain.ir import write
 from edgec.toolchain.kernels.gpu.dispatches import Binary, Dispatches
 from edgec.toolchain.kernels.gpu.tails import Finish
 from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers, Declined
 from edgec.toolchain.kernels.vulkan import shaders
-from edgec.toolchain.kernels.vulkan.choice import Choice
+from edgec.toolchain.kernels.vulkan.choice import Choice, multiplies
+from edgec.toolchain.kernels.vulkan.forms import FEWEST_REGISTERS
 from edgec.toolchain.kernels.vulkan.glsl_compiler import GlslCompiler, tools
 from edgec.toolchain.kernels.vulkan.prebuilt import Prebuilt
 from edgec.toolchain.kernels.vulkan.shaders import Shader
@@ -48,6 +50,7 @@ class Library(Dispatches):
 
     Attributes:
         gpu: what is known of it.
+        limits: what a workgroup may be there.
         answers: what became of each description.
         tiles: those that were measured to be best, by key.
     """
@@ -59,21 +62,35 @@ class Library(Dispatches):
         binaries: Binaries | None = None,
         answers: Answers | None = None,
         tiles: Mapping[str, Tile] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         super().__init__(module, "spv", '"vulkan-spirv", "vulkan-spirv-fb"')
-        self.gpu = gpu
+        self._binaries = binaries or _binaries()
+        few = replace(gpu, registers=gpu.registers or FEWEST_REGISTERS)
+        self.gpu = gpu if self._binaries.folds else few
+        self.limits = limits or Limits()
         self.answers = answers or Answers()
         self.tiles = tiles or {}
-        self._binaries = binaries or _binaries()
+
+    def multiplies(self, element: Any) -> bool:
+        """Whether matrix units multiply elements of a type."""
+        return multiplies(self.gpu, str(element))
 
     def multiple(self, element: Any) -> int:
         """What sizes along rows must be a multiple of for kernels of a type; 0 if there are none.
 
-        f16 needs matrix units: without them the compiler's code was not measured against a kernel.
+        On GPUs whose memory is shared, f16 needs matrix units: without them the compiler's code was
+        not measured against a kernel.
         """
-        if str(element) == "f32":
-            return _FOURS
-        return 8 if str(element) == "f16" and self.gpu.kernels == "nvidia" else 0
+        if self.multiplies(element):
+            return 8
+        halves = str(element) == "f16" and self.gpu.kernels == "direct"
+        return _FOURS if str(element) == "f32" or halves else 0
+
+    def fits(self, *, threads: int, shared: int) -> bool:
+        """Whether the device runs workgroups of so many threads that share so many bytes."""
+        most = self.limits.invocations
+        return shared <= self.gpu.shared_memory and not (most and threads > most)
 
     def call(
         self,
@@ -99,8 +116,9 @@ class Library(Dispatches):
         binary = self._binaries.find(variant)
         if isinstance(binary, Declined):
             return binary
-        if binary.shared > self.gpu.shared_memory:
-            return Declined(reason=f"{binary.shared} bytes of shared memory in one workgroup")
+        if not self.fits(threads=binary.threads, shared=binary.shared):
+            many = f"{binary.threads} threads that share {binary.shared} bytes"
+            return Declined(reason=f"workgroups of {many}")
         if shader.table:
             # Its place is kept where the array is compiled in, whatever stands there.
             i32 = ir.IntegerType.get_signless(32)

@@ -64,7 +64,8 @@ def _placed(norm: Norm, library: Library) -> Kernel | Declined:
         last = ir.RankedTensorType.get(write.shape(norm.value), norm.value.type.element_type)
         for word, form in NORM_FORMS.items():
             groups = math.ceil(rows / (form.threads // form.lanes))
-            if not form.fits(rooms, beside=call.beside) or groups > MOST_TILES:
+            fits = library.fits(threads=form.threads, shared=form.shared)
+            if not fits or not form.fits(rooms, beside=call.beside) or groups > MOST_TILES:
                 continue
             shader = shaders.norm(word, form, kind_of(norm.source), single=call.single)
             reads = [norm.source, *columns]

@@ -45,8 +45,8 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
         return Declined(reason=f"{k} by {n} elements, not multiples of {multiple}")
     if m * n * k * batch < LEAST_WORK:
         return Declined(reason="too little to do")
-    halves = str(element) == "f16"
-    if halves and (turned or batch > 1):
+    matrix = library.multiplies(element)
+    if matrix and (turned or batch > 1):
         return Declined(reason="no kernel of matrix units for a turned matrix or a batch")
     if max(m * k, k * n, m * n) * batch >= 2**31 or batch > MOST_TILES:
         return Declined(reason="2^31 elements or more")
@@ -60,7 +60,7 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
         library.gpu,
         (m, n, k),
         batch=batch,
-        matrix=halves,
+        matrix=matrix,
         without="thin",
         wanted=library.tiles.get(key),
     )

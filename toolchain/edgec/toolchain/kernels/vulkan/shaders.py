@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from edgec.toolchain.kernels.vulkan.forms import (
     ATTENTION_FORMS,
+    DIRECT_ATTENTION_FORMS,
+    DIRECT_FORMS,
+    FEWEST_REGISTERS,
     MATRIX_FORMS,
     NORM_FORMS,
     SUM_FORMS,
@@ -35,8 +38,6 @@ _NORM = (
 _KINDS = {"product_nn": (), "product_nt": ("TURNED",), "convolution": ("CONVOLUTION",)}
 _WITHOUT = (("product_nn", "thin"), ("product_nt", "thin"), ("product_nt", "deep"))
 """What a GPU was never asked, and what the source does not do."""
-_ANY_NORM = tuple(NORM_FORMS)
-"""Forms of norms that are compiled beforehand: others are quicker where all integers are known."""
 _ELEMENTS = ("f32", "f16")
 _THREADS = 64
 
@@ -100,6 +101,8 @@ def summing(kind: str, word: str, form: ProductForm, element: str) -> Shader:
         threads=form.threads,
         shared=form.shared,
         numbers=(*_SUM, *steps),
+        # What follows is as many instructions for each four of a thread's results.
+        folds=_TAIL if form.source == "direct" else (),
     )
 
 
@@ -158,9 +161,14 @@ def norm(word: str, form: NormForm, element: str, *, single: bool) -> Shader:
 
 
 def shaders() -> Iterator[Shader]:
-    """Every kernel that may be compiled without knowing its integers."""
+    """Every kernel that may be compiled without knowing its integers.
+
+    Of those for GPUs without matrix units there are not all: none of f16, and of the largest tiles
+    none. The archive stays below 100 KB.
+    """
+    small = {word: f for word, f in DIRECT_FORMS.items() if f.registers <= FEWEST_REGISTERS}
     for kind in _KINDS:
-        for element, forms in (("f32", SUM_FORMS), ("f16", MATRIX_FORMS)):
+        for element, forms in (("f32", SUM_FORMS), ("f16", MATRIX_FORMS), ("f32", small)):
             for word, form in forms.items():
                 if (kind, word) not in _WITHOUT:
                     yield summing(kind, word, form, element)
@@ -169,5 +177,8 @@ def shaders() -> Iterator[Shader]:
         yield grouped(element)
         for attention_form in ATTENTION_FORMS:
             yield attention(attention_form, element)
-        for word in _ANY_NORM:
-            yield norm(word, NORM_FORMS[word], element, single=False)
+        for word, norm_form in NORM_FORMS.items():
+            if element == "f32" or not word.endswith("_half"):
+                yield norm(word, norm_form, element, single=False)
+    for attention_form in DIRECT_ATTENTION_FORMS[:-1]:
+        yield attention(attention_form, "f32")

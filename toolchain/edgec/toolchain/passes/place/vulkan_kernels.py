@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from edgec.targets import Backend, Gpu
+from edgec.targets import Backend, Gpu, Limits
 from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
@@ -25,19 +25,23 @@ class VulkanKernels:
     f32 and take along the bias, the activation and the residual that follow element by element.
     Attention keeps its scores in shared memory, a block of keys after the other, with all masks
     and biases; the compiler's code for it does not load on NVIDIA's driver at the sizes of a
-    ViT-B/16. A norm over any axes is one kernel, which holds its rows in registers. Sizes along
-    rows that are no multiple of 4 (8 in f16), products of f16 in batches or with a turned matrix,
-    heads wider than 256, and other types stay with the compiler.
+    ViT-B/16. A norm over any axes is one kernel, which holds its rows in registers. On GPUs without
+    matrix units (phones, and any GPU that a page finds) products and convolutions share no memory:
+    a thread reads what it multiplies, in f32 and f16. Sizes along rows that are no multiple of 4 (8
+    for matrix units), products by matrix units in batches or with a turned matrix, heads wider than
+    256 (128 on phones), and other types stay with the compiler.
 
     Measured on an H200 (`docs/benchmarks_vulkan.md`), without and with this: ResNet-50 in f32 17.6
     and 3.5 ms, in f16 17.4 and 3.3, BERT-base in f32 7.2 and 5.3; the first answers of ResNet-50
     after 1.7 and 0.5 s (f16: 4.6 and 0.6). On the GPU alone ResNet-50 takes 1.2 ms (f16: 0.9).
-    Attention was held to JAX's answers on Mesa's llvmpipe only, and not timed yet.
+    For phones (`docs/benchmarks_vulkan_software.md`, Mesa's llvmpipe): MobileNetV3 432 and 236 ms,
+    ViT-Ti 2068 and 662, and MiniLM, whose sizes are powers of two, 191 and 428.
     """
 
     gpu: Gpu
     answers: Answers = field(default_factory=Answers)
     tiles: Mapping[str, Tile] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
 
     name = "vulkan-kernels"
     purpose = Purpose.SPEED
@@ -53,7 +57,12 @@ class VulkanKernels:
         sums = {"stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce"} & found
         if not fits or gpu is None or not gpu.kernels or not sums:
             return None
-        return cls(gpu=gpu, answers=situation.answers, tiles=situation.settings.tiles)
+        return cls(
+            gpu=gpu,
+            answers=situation.answers,
+            tiles=situation.settings.tiles,
+            limits=target.limits,
+        )
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
@@ -68,7 +77,9 @@ class VulkanKernels:
         from edgec.toolchain.match.product import top_operations
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            library = Library(module, self.gpu, answers=self.answers, tiles=self.tiles)
+            library = Library(
+                module, self.gpu, answers=self.answers, tiles=self.tiles, limits=self.limits
+            )
             for op in top_operations(module, "stablehlo.dot_general"):
                 place_attention(op, library)
             for name in ROOTS:
