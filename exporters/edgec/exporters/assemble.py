@@ -19,6 +19,7 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError
 from edgec.runtime.golden import Golden, GoldenCall
 from edgec.runtime.signature import TensorSpec
+from edgec.runtime.text.facts import TextFacts
 from edgec.toolchain.portable import to_portable
 from edgec.toolchain.program import (
     PROGRAM_ATTRIBUTE,
@@ -48,6 +49,7 @@ def assemble(
     provenance: Provenance,
     external_weights: Path | None = None,
     folder: Path | None = None,
+    text: TextFacts | None = None,
 ) -> Program:
     """Make one program of functions that share parameters and state by name.
 
@@ -57,6 +59,7 @@ def assemble(
         external_weights: the file to write the parameters to; None embeds them.
         folder: where the program will be saved, so that it can name the weights file relative to
             itself; None: beside the weights.
+        text: of a language model, its tokenizer and what else its text takes.
 
     Raises:
         ExportError: the functions do not fit together or their roles do not fit their code.
@@ -108,6 +111,7 @@ def assemble(
             weights=weights,
             provenance=provenance,
             dialect=dialect,
+            text=text,
         )
         merged.operation.attributes[PROGRAM_ATTRIBUTE] = ir.StringAttr.get(info.to_json())
         buffer = io.BytesIO()

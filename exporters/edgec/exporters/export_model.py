@@ -11,6 +11,7 @@ from edgec.exporters.assemble import assemble
 from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.frameworks import Framework, framework_of, named
+from edgec.exporters.from_transformers.opening import is_language_model
 from edgec.exporters.given_inputs import with_inputs
 from edgec.exporters.source import is_stablehlo, open_source
 from edgec.runtime.errors import UsageError
@@ -85,24 +86,44 @@ def export_source(
     external_weights: Path | str | None = None,
     folder: Path | str | None = None,
     inputs: Mapping[str, np.ndarray] | None = None,
+    context: int | None = None,
+    prefill: Sequence[int] = (),
 ) -> Program:
     """Make a program of what a command line names.
 
     Args:
-        text: `file.py:name`, `package.module:name`, a SavedModel folder, or a `.keras`, `.pt2`,
-            `.onnx`, `.tflite`, `.mlir` or `.mlirbc` file.
+        text: `file.py:name`, `package.module:name`, `hf:FOLDER` (a language model as transformers
+            saves it), a SavedModel folder, or a `.keras`, `.pt2`, `.onnx`, `.tflite`, `.gguf`,
+            `.mlir` or `.mlirbc` file.
         signatures: which signatures to keep or add (`NAME` or `NAME=WHERE`).
         dynamic: dynamic dimensions (`batch=1..8`, `tokens:1=length=1..128`).
         external_weights: as in `export`.
         folder: as in `export`.
         inputs: example inputs by parameter, or by place as `arr_0`, `arr_1`; None for the
             source's own.
+        context: of a language model, how many tokens prompt and answer may have together.
+        prefill: of a language model, how many tokens of a prompt a call reads, for each of the
+            functions that do so.
 
     Raises:
         FileError: a file is missing or cannot be written.
         SourceError: the name stands for no model.
         And what `export` raises.
     """
+    if is_language_model(text):
+        given = {"--signature": signatures, "--dynamic": dynamic, "--inputs": inputs}
+        _refuse(f"{text} is a language model", [flag for flag, value in given.items() if value])
+        from edgec.exporters.from_transformers.export import export_language_model
+
+        return export_language_model(
+            text,
+            context=context,
+            prefill=prefill,
+            external_weights=None if external_weights is None else Path(external_weights),
+            folder=None if folder is None else Path(folder),
+        )
+    sizes = {"--context": context, "--prefill": prefill}
+    _refuse(f"{text} is no language model", [flag for flag, value in sizes.items() if value])
     if is_stablehlo(text):
         if inputs is not None:
             raise UsageError(
@@ -133,6 +154,16 @@ def export_source(
         source=text,
         folder=folder,
     )
+
+
+def _refuse(what: str, flags: Sequence[str]) -> None:
+    """Refuse options that mean nothing for a source.
+
+    Raises:
+        UsageError: there are some.
+    """
+    if flags:
+        raise UsageError(f"{what}, which takes no {', '.join(flags)}", hint="leave it out")
 
 
 def _export(

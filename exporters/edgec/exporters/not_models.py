@@ -22,7 +22,6 @@ _FILES: Mapping[str, tuple[str, str]] = {
     ".ckpt": _PICKLED,
     ".bin": _WEIGHTS,
     ".safetensors": _WEIGHTS,
-    ".gguf": _WEIGHTS,
     ".npz": _WEIGHTS,
     ".h5": (
         "is of Keras' older format",
@@ -37,8 +36,8 @@ _FILES: Mapping[str, tuple[str, str]] = {
 """A suffix to what such a file is, and what to do."""
 
 _ANY = (
-    "write file.py:name, package.module:name, a SavedModel folder, or a .keras, .pt2, .onnx, "
-    ".tflite, .mlir or .mlirbc file"
+    "write file.py:name, package.module:name, hf:FOLDER, a SavedModel folder, or a .keras, .pt2, "
+    ".onnx, .tflite, .gguf, .mlir or .mlirbc file"
 )
 
 
@@ -47,8 +46,8 @@ def refuse_folder(path: Path, suffixes: tuple[str, ...]) -> EdgecError:
     if (path / "config.json").exists():
         return SourceError(
             f"{path} is a folder of weights with their configuration, as Hugging Face's are",
-            hint="load it in a Python file (AutoModel.from_pretrained), and name the model: "
-            "FILE.py:NAME",
+            hint=f"for a language model write hf:{path}; load any other in a Python file "
+            "(AutoModel.from_pretrained), and name the model: FILE.py:NAME",
         )
     inside = sorted(p for p in path.iterdir() if p.suffix in suffixes)
     inside += sorted(p.parent for p in path.glob("*/saved_model.pb"))

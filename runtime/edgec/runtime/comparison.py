@@ -47,6 +47,7 @@ class Comparison:
         count: how many elements there are.
         tolerance: what was allowed.
         error: the root mean square of the differences as a part of the expected values' spread.
+        ties: how many elements are another value that was said to be as right.
     """
 
     ok: bool
@@ -60,6 +61,7 @@ class Comparison:
     count: int
     tolerance: Tolerance
     error: float = 0.0
+    ties: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types; numbers that JSON has not (NaN, infinity, complex) as text."""
@@ -77,6 +79,7 @@ class Comparison:
             "relative": self.tolerance.relative,
             "spread": self.tolerance.spread,
             "error": _json_number(self.error),
+            "ties": self.ties,
         }
 
 
@@ -94,11 +97,12 @@ def compare(
     tolerance: Tolerance | None = None,
     *,
     open_: np.ndarray | None = None,
+    others: np.ndarray | None = None,
 ) -> Comparison:
     """Compare element by element; NaN equals NaN, an infinity equals the same infinity.
 
     Without a tolerance the expected array's element type has a default. Where `open_` is true, any
-    element will do.
+    element will do; each along the first axis of `others` is as right as what is expected.
     """
     actual, expected = np.asarray(actual), np.asarray(expected)
     allowed = Tolerance.of(DType.of(expected.dtype)) if tolerance is None else tolerance
@@ -130,7 +134,11 @@ def compare(
         )
     if open_ is not None:
         actual = np.where(open_, expected, actual)
-    return _compare_elements(actual, expected, allowed)
+    if others is None or others.shape[1:] != expected.shape:
+        return _compare_elements(actual, expected, allowed)
+    tied = (others == actual).any(axis=0) & (actual != expected)
+    found = _compare_elements(np.where(tied, expected, actual), expected, allowed)
+    return replace(found, ties=int(tied.sum()))
 
 
 def _compare_elements(actual: np.ndarray, expected: np.ndarray, allowed: Tolerance) -> Comparison:
@@ -221,6 +229,11 @@ class GoldenResult:
     def ok(self) -> bool:
         """Whether every output of every call is within the tolerance."""
         return all(output.ok for call in self.calls for output in call.outputs)
+
+    @property
+    def ties(self) -> int:
+        """How many answers are another one that the framework's own rounding allows."""
+        return sum(output.ties for call in self.calls for output in call.outputs)
 
     @property
     def max_abs(self) -> float:
@@ -329,6 +342,7 @@ def compare_call(
             expected,
             tolerance or _allowed(call, number),
             open_=call.open[number] if call.open else None,
+            others=call.others[number] if call.others else None,
         )
         for number, (answer, expected) in enumerate(zip(answers, call.outputs, strict=True))
     )

@@ -1,8 +1,8 @@
 """Golden answers: calls with the inputs and the framework's own outputs, kept in one `.npz`.
 
 The file travels next to the program as `NAME.golden.npz`. Its `meta` entry is JSON; arrays are
-`CALL/in/INDEX`, `CALL/out/INDEX` and `CALL/open/INDEX`. bf16 is stored as its 16 bits, since
-NumPy's format has none.
+`CALL/in/INDEX`, `CALL/out/INDEX`, `CALL/open/INDEX` and `CALL/others/INDEX`. bf16 is stored as its
+16 bits, since NumPy's format has none.
 """
 
 import io
@@ -30,7 +30,8 @@ class GoldenCall:
     `within` says of each output how far the framework's own ways of computing it are apart, where
     that is more than its type's tolerance; empty where it is not. `open` says of each output which
     of its whole numbers the framework itself gives otherwise when rounding does (ties between
-    indices); empty where there are none.
+    indices); empty where there are none. `others` holds of each output further values that are as
+    right, one after the other along a first axis of their own; empty where there are none.
     """
 
     signature: str
@@ -38,6 +39,7 @@ class GoldenCall:
     outputs: tuple[np.ndarray, ...]
     within: tuple[float, ...] = ()
     open: tuple[np.ndarray, ...] = ()
+    others: tuple[np.ndarray, ...] = ()
 
     def __repr__(self) -> str:
         shown = (
@@ -82,9 +84,13 @@ class Golden:
                     arrays[f"{number}/{kind}/{index}"] = plain
             for index, mask in enumerate(call.open):
                 arrays[f"{number}/open/{index}"] = mask
+            for index, values_too in enumerate(call.others):
+                arrays[f"{number}/others/{index}"] = values_too
+            also = [DType.of(value.dtype).value for value in call.others]
+            others = {"others": also} if also else {}
             within = {"within": list(call.within)} if call.within else {}
             ties = {"open": ["bool"] * len(call.open)} if call.open else {}
-            meta.append({"signature": call.signature, **dtypes, **within, **ties})
+            meta.append({"signature": call.signature, **dtypes, **within, **ties, **others})
         text = json.dumps({"schema": _SCHEMA, "calls": meta})
         buffer = io.BytesIO()
         np.savez(buffer, meta=np.array(text), **arrays)  # type: ignore[arg-type]
@@ -114,6 +120,7 @@ class Golden:
                         outputs=_arrays(archive, f"{number}/out", call["out"]),
                         within=tuple(map(float, call.get("within", ()))),
                         open=_arrays(archive, f"{number}/open", call.get("open", ())),
+                        others=_arrays(archive, f"{number}/others", call.get("others", ())),
                     )
                     for number, call in enumerate(meta["calls"])
                 )

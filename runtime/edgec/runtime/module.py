@@ -28,6 +28,7 @@ __all__ = [
     "MODULE_ATTRIBUTE",
     "SET_STATE",
     "SIGNATURE_ATTRIBUTE",
+    "TEXT_ATTRIBUTE",
     "Module",
     "ModuleFacts",
     "WeightsFacts",
@@ -45,6 +46,9 @@ CHECK_ATTRIBUTE = "edgec.check"
 
 GOLDEN_ATTRIBUTE = "edgec.golden"
 """On the first public function: golden calls as `seeded_calls` has them, where there are some."""
+
+TEXT_ATTRIBUTE = "edgec.text"
+"""On the first public function of a language model: `TextFacts` as JSON."""
 
 CHECK_WIDTH = 64
 """Bytes of the check field, padded with spaces."""
@@ -147,6 +151,7 @@ class Module:
         bytecode_version: major and minor.
         digest: of the file's checksums, or where it has none of its bytes.
         golden: the golden calls in it, as `seeded_calls` reads them; empty where there are none.
+        text: of a language model, `text.TextFacts` as JSON; empty of any other.
     """
 
     path: Path
@@ -161,6 +166,7 @@ class Module:
     bytecode_version: tuple[int, int]
     digest: str
     golden: str = ""
+    text: str = ""
 
     def __repr__(self) -> str:
         functions = ", ".join(map(str, self.signatures.values()))
@@ -205,6 +211,7 @@ class Module:
             bytecode_version=file.bytecode_version,
             digest=digest,
             golden=_attribute(file, GOLDEN_ATTRIBUTE),
+            text=_attribute(file, TEXT_ATTRIBUTE),
         )
 
 

@@ -6,7 +6,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -14,10 +14,12 @@ from edgec.cli.report import Report
 from edgec.cli.session import Session
 from edgec.cli.verbs.bench import bench
 from edgec.cli.verbs.cache import cache
+from edgec.cli.verbs.chat import chat
 from edgec.cli.verbs.compile import compile
 from edgec.cli.verbs.devices import devices
 from edgec.cli.verbs.doctor import doctor
 from edgec.cli.verbs.export import export
+from edgec.cli.verbs.generate import generate
 from edgec.cli.verbs.inspect import inspect as inspect_verb
 from edgec.cli.verbs.package import package
 from edgec.cli.verbs.quantise import quantise
@@ -36,6 +38,8 @@ VERBS: dict[str, Callable[..., Report]] = {
     "package": package,
     "run": run,
     "bench": bench,
+    "generate": generate,
+    "chat": chat,
     "inspect": inspect_verb,
     "devices": devices,
     "targets": targets,
@@ -126,7 +130,8 @@ def _with_session(name: str, verb: Callable[..., Report]) -> Callable[..., Repor
             verbose=given.pop("verbose"),
             quiet=given.pop("quiet"),
         )
-        with _output_to_stderr():
+        with _output_to_stderr() as write:
+            session.write = write
             return verb(session, **given)
 
     own = list(inspect.signature(verb, eval_str=True).parameters.values())[1:]
@@ -145,18 +150,41 @@ def _with_session(name: str, verb: Callable[..., Report]) -> Callable[..., Repor
 
 
 @contextlib.contextmanager
-def _output_to_stderr() -> Iterator[None]:
-    """Whatever prints while a verb works (a model's own code, a library) goes to stderr."""
-    sys.stdout.flush()
+def _output_to_stderr() -> Iterator[Callable[[str], None]]:
+    """Whatever prints while a verb works (a model's own code, a library) goes to stderr.
+
+    What the verb itself says on the way goes through what is given here.
+    """
+    own = sys.stdout
+    own.flush()
     with contextlib.redirect_stdout(sys.stderr):
         try:
             kept = os.dup(1)
             os.dup2(2, 1)
         except OSError:  # one of them is closed
-            yield
+            yield functools.partial(_write, own)
             return
         try:
-            yield
+            yield functools.partial(_write, own if _descriptor(own) != 1 else kept)
         finally:
             os.dup2(kept, 1)
             os.close(kept)
+
+
+def _descriptor(stream: TextIO) -> int | None:
+    """The number of the file behind a stream, if there is one."""
+    try:
+        return stream.fileno()
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _write(where: TextIO | int, text: str) -> None:
+    """Write at once, to a stream or to the file of this number."""
+    if not isinstance(where, int):
+        where.write(text)
+        where.flush()
+        return
+    data = text.encode(errors="backslashreplace")
+    while data:
+        data = data[os.write(where, data) :]

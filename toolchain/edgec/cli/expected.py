@@ -104,6 +104,7 @@ def check_outputs(
                     want,
                     tolerance,
                     open_=golden.open[index] if golden is not None and golden.open else None,
+                    others=golden.others[index] if golden is not None and golden.others else None,
                 ),
                 labels=labels,
                 share=share,

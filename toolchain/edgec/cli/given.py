@@ -33,6 +33,8 @@ class Exporting:
         inputs: `--inputs`.
         external_weights: `--external-weights`.
         keep: where the program is kept; None for nowhere.
+        context: `--context`.
+        prefill: `--prefill`.
     """
 
     signatures: tuple[str, ...] = ()
@@ -40,6 +42,8 @@ class Exporting:
     inputs: str | None = None
     external_weights: Path | None = None
     keep: Path | None = None
+    context: int | None = None
+    prefill: tuple[int, ...] = ()
 
     def flags(self) -> tuple[str, ...]:
         """The options that were given, as they are spelled."""
@@ -132,6 +136,8 @@ def export_model(
             external_weights=exporting.external_weights,
             folder=Path() if path is None else path.parent,
             inputs=None if inputs is None else _arrays(inputs),
+            context=exporting.context,
+            prefill=exporting.prefill,
         )
     except SystemExit as stop:
         raise SourceError(

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -20,12 +20,14 @@ class Session:
         json: print one JSON object on stdout.
         verbosity: -1 errors only, 0 plain, 1 and more for details; all of it on stderr.
         notes: what `note` said, for the JSON object.
+        write: prints on stdout at once, while a verb works; all else that does goes to stderr.
     """
 
     verb: str = ""
     json: bool = False
     verbosity: int = 0
     notes: list[str] = field(default_factory=list)
+    write: Callable[[str], object] = field(default=lambda text: sys.stdout.write(text))
 
     def note(self, text: str) -> None:
         """Tell the user something they should know (a conversion, a guess), unless quiet."""

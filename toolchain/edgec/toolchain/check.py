@@ -36,7 +36,8 @@ class Outcome:
         text: what the module says of it, at most 64 bytes: `checked on …` or `unchecked: …`.
         proof: a key of everything the check depended on; empty when nothing was proved.
         error: the largest root mean square of an output's differences, as a part of its spread.
-        note: why it ran on another runtime than the one that the device stands for, or empty.
+        note: why it ran on another runtime than the one that the device stands for, and which
+            answers are ties; or empty.
     """
 
     text: str
@@ -187,8 +188,19 @@ def _reply(device: str, result: GoldenResult, note: str = "") -> dict[str, Any]:
         "max_abs": result.max_abs,
         "error": max((o.error for call in result.calls for o in call.outputs), default=0.0),
         "problem": problem,
-        "note": note,
+        "note": "; ".join(filter(None, (note, _ties(result)))),
     }
+
+
+def _ties(result: GoldenResult) -> str:
+    """What to say of answers that differ where the framework's own rounding decides."""
+    if not result.ties:
+        return ""
+    count = sum(output.count for call in result.calls for output in call.outputs)
+    return (
+        f"{result.ties} of {count} golden values differ where the model's best choices are tied "
+        "up to rounding; the others are equal"
+    )
 
 
 def _no_stand_in(name: str, module: Path) -> str:
@@ -205,7 +217,7 @@ def _proof(golden: Golden, target: Target, tolerance: Tolerance | None) -> str:
     parts: list[str | bytes] = [driver_uri(target.driver), repr(tolerance)]
     for call in golden.calls:
         parts += [call.signature, repr(call.within)]
-        for array in (*call.inputs, *call.outputs, *call.open):
+        for array in (*call.inputs, *call.outputs, *call.open, *call.others):
             parts += [json.dumps([str(array.dtype), *array.shape]), array.tobytes()]
     return key_of("proof", *parts)
 

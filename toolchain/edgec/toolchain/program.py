@@ -9,7 +9,7 @@ turns them into globals of the module.
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import ProgramError
+from edgec.runtime.errors import ModuleError, ProgramError
 from edgec.runtime.files import write_atomically
 from edgec.runtime.golden import Golden
 from edgec.runtime.signature import Signature, TensorSpec
+from edgec.runtime.text.facts import TextFacts
 
 __all__ = [
     "PROGRAM_ATTRIBUTE",
@@ -116,11 +117,16 @@ class Weights:
 
 @dataclass(frozen=True, kw_only=True)
 class Provenance:
-    """Where a program came from: framework, versions (package → version), the user's source."""
+    """Where a program came from: framework, versions (package → version), the user's source.
+
+    `tensors` says what the source's own file calls a weight, by the program's name for it, where
+    the file is in another format than the framework's (GGUF).
+    """
 
     framework: str
     versions: Mapping[str, str]
     source: str
+    tensors: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +144,7 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramInfo:
-    """Everything edgec knows of a program besides its code."""
+    """Everything edgec knows of a program besides its code; `text` of language models alone."""
 
     functions: tuple[Function, ...]
     states: tuple[TensorSpec, ...] = ()
@@ -146,6 +152,7 @@ class ProgramInfo:
     provenance: Provenance
     dialect: Dialect = Dialect.STABLEHLO
     loss: Loss | None = None
+    text: TextFacts | None = None
 
     def __post_init__(self) -> None:
         names = [f.signature.name for f in self.functions]
@@ -188,9 +195,11 @@ class ProgramInfo:
                     "framework": self.provenance.framework,
                     "versions": dict(self.provenance.versions),
                     "source": self.provenance.source,
+                    "tensors": dict(self.provenance.tensors),
                 },
                 "dialect": self.dialect.value,
                 **({} if self.loss is None else {"loss": asdict(self.loss)}),
+                **({} if self.text is None else {"text": self.text.to_json()}),
             }
         )
 
@@ -209,6 +218,7 @@ class ProgramInfo:
                     hint="export the model again with this version of edgec",
                 )
             weights = value["weights"]
+            text_facts = value.get("text")
             return cls(
                 functions=tuple(
                     Function(
@@ -227,8 +237,9 @@ class ProgramInfo:
                 provenance=Provenance(**value["provenance"]),
                 dialect=Dialect(value["dialect"]),
                 loss=Loss(**value["loss"]) if "loss" in value else None,
+                text=None if text_facts is None else TextFacts.from_json(text_facts),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, ModuleError) as error:
             raise ProgramError(
                 f"damaged program description: {error!r}", hint="export the model again"
             ) from error
@@ -307,7 +318,9 @@ class Program:
 
 
 def source_stem(source: str) -> str:
-    """`samples/digits/model.py:classifier` → `classifier`, `net.keras` → `net`."""
+    """`samples/digits/model.py:classifier` → `classifier`, `net.keras` and `hf:net` → `net`."""
+    if source.startswith("hf:"):
+        return Path(source.removeprefix("hf:")).name
     head, colon, name = source.rpartition(":")
     if colon and head and "/" not in name:
         return name.replace(".", "_")

@@ -56,6 +56,8 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
         aten.floor_divide.Scalar: _floor_divide,
         aten.div.Tensor_mode: _div_mode,
         aten.div.Scalar_mode: _div_mode,
+        aten.__rshift__.Scalar: _shift_right,
+        aten.__lshift__.Scalar: _shift_left,
         aten.rms_norm.default: _rms_norm,
         aten.sort.stable: _stable_sort,
         aten.unfold.default: _or_else(_unfold, table.get(aten.unfold.default)),
@@ -164,6 +166,19 @@ def _div_mode(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
     if isinstance(y, torch.Tensor):
         return NotImplemented
     return torch.ops.aten.div.Tensor_mode(x, _like(x, y), rounding_mode=rounding_mode)
+
+
+def _shift_right(x: Any, by: Any) -> Any:
+    """The forms with a number have no lowering; those with a tensor have."""
+    import torch
+
+    return torch.ops.aten.bitwise_right_shift.Tensor(x, torch.full_like(x, by))
+
+
+def _shift_left(x: Any, by: Any) -> Any:
+    import torch
+
+    return torch.ops.aten.bitwise_left_shift.Tensor(x, torch.full_like(x, by))
 
 
 def _like(x: Any, y: Any) -> Any:

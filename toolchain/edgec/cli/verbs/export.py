@@ -26,8 +26,9 @@ def export(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="file.py:name, package.module:name, a SavedModel folder, or a .keras, .pt2, "
-            ".onnx, .tflite, .mlir or .mlirbc file.",
+            help="file.py:name, package.module:name, hf:FOLDER (a language model of "
+            "transformers), a SavedModel folder, or a .keras, .pt2, .onnx, .tflite, .gguf, .mlir "
+            "or .mlirbc file.",
             show_default=False,
         ),
     ],
@@ -39,6 +40,28 @@ def export(
     dynamic: DynamicOption = None,
     external_weights: ExternalWeightsOption = None,
     inputs: ExampleInputsOption = None,
+    context_size: Annotated[
+        int | None,
+        typer.Option(
+            "--context",
+            metavar="N",
+            help="Of a language model: tokens that prompt and answer may have together "
+            "(default: 1024, or what the model knows).",
+            show_default=False,
+            rich_help_panel="Language models",
+        ),
+    ] = None,
+    prefill: Annotated[
+        str | None,
+        typer.Option(
+            "--prefill",
+            metavar="N[,N…]",
+            help="Of a language model: tokens of a prompt that a call reads, for each function "
+            "that does so (default: 64).",
+            show_default=False,
+            rich_help_panel="Language models",
+        ),
+    ] = None,
 ) -> Report:
     """Make a program of a JAX, PyTorch, TensorFlow, Keras, ONNX or TensorFlow Lite model."""
     from edgec.cli.amounts import bytes_text
@@ -55,7 +78,9 @@ def export(
         signatures=tuple(signature or ()),
         dynamic=tuple(dynamic or ()),
         inputs=inputs,
-        external_weights=external_weights,
+        external_weights=external_weights or _weights_of(source, path),
+        context=context_size,
+        prefill=_sizes(prefill),
     )
     saved = export_model(session, source, exporting, path)
     info, golden = saved.info, saved.golden
@@ -92,3 +117,20 @@ def export(
             f"next: {command}",
         ),
     )
+
+
+def _weights_of(source: str, path: Path) -> Path | None:
+    """A language model's weights are a file beside it: they are most of it, and are mapped."""
+    from edgec.exporters.from_transformers.opening import is_language_model
+
+    return path.with_suffix(".safetensors") if is_language_model(source) else None
+
+
+def _sizes(text: str | None) -> tuple[int, ...]:
+    """`64,256` → its numbers."""
+    try:
+        return tuple(int(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        raise UsageError(
+            f"--prefill={text} holds something else than numbers", hint="write --prefill=64,256"
+        ) from None

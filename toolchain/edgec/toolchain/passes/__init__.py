@@ -60,6 +60,7 @@ from edgec.toolchain.passes.simplify.spread_products import SpreadProducts
 from edgec.toolchain.passes.simplify.unroll_loops import UnrollLoops
 from edgec.toolchain.passes.simplify.unroll_rotations import UnrollRotations
 from edgec.toolchain.passes.simplify.widen_halves import WidenHalves
+from edgec.toolchain.passes.simplify.write_windows import WriteWindows
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = [
@@ -111,6 +112,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     GuardProducts,
     PlainProducts,
     ReverseFirst,
+    WriteWindows,
     FlattenScatters,
     StableSorts,
     BoundGathers,

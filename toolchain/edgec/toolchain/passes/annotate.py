@@ -13,6 +13,7 @@ from edgec.runtime.module import (
     MODULE_ATTRIBUTE,
     SET_STATE,
     SIGNATURE_ATTRIBUTE,
+    TEXT_ATTRIBUTE,
 )
 from edgec.runtime.signature import Signature
 from edgec.toolchain.ir.functions import find_function, functions
@@ -35,7 +36,8 @@ class Annotate:
     the target or the CPU features its code needs. The compiler copies the reflection dictionary of
     each public function into the file, where any reader finds it, so the facts cannot get lost as
     a file beside it would. `edgec.check` has a fixed width because the answer is known only after
-    the file is written. Golden calls (`edgec.golden`) ride along where they are asked for.
+    the file is written. Golden calls (`edgec.golden`) ride along where they are asked for, and
+    with a language model its tokenizer and chat template (`edgec.text`).
 
     Measured: reflection attributes of `func.func` survive on every target, and on the torch road
     with `--iree-torch-emit-async-entry-points=false`; about 500 bytes a signature.
@@ -45,6 +47,7 @@ class Annotate:
     facts: Mapping[str, Any]
     internal: tuple[str, ...] = ()
     golden: str = ""
+    text: str = ""
 
     name = "annotate"
     purpose = Purpose.MODULE
@@ -62,6 +65,7 @@ class Annotate:
                 if situation.kernels is None
                 else situation.kernels.shortened(_MOST_LEFT).to_json(),
             },
+            text="" if situation.info.text is None else json.dumps(situation.info.text.to_json()),
             internal=(GET_STATE, SET_STATE) if situation.info.states else (),
         )
 
@@ -87,6 +91,8 @@ class Annotate:
                     entries[CHECK_ATTRIBUTE] = _UNCHECKED.ljust(CHECK_WIDTH)
                     if self.golden:
                         entries[GOLDEN_ATTRIBUTE] = self.golden
+                    if self.text:
+                        entries[TEXT_ATTRIBUTE] = self.text
                 function = find_function(module, signature.name)
                 function.attributes["iree.reflection"] = ir.DictAttr.get(
                     {key: ir.StringAttr.get(text) for key, text in entries.items()}

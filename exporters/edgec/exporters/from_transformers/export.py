@@ -1,0 +1,199 @@
+"""A language model of transformers to a program that reads prompts and writes tokens."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from edgec.exporters.assemble import assemble
+from edgec.exporters.dynamic import Dynamic
+from edgec.exporters.frameworks import FRAMEWORKS
+from edgec.exporters.from_transformers.golden_text import golden_text
+from edgec.exporters.from_transformers.opening import open_model
+from edgec.exporters.from_transformers.stepping import OWNER, stepping
+from edgec.exporters.traced import TracedFunction
+from edgec.runtime.errors import SourceError, UsageError
+from edgec.runtime.text.facts import TextFacts
+from edgec.toolchain.program import Parameter, Program, Provenance, Role
+from edgec.toolchain.weights_file import check_weights_path
+
+__all__ = ["CONTEXT", "PREFILL_SIZES", "export_language_model", "export_opened", "facts_of"]
+
+CONTEXT = 1024
+"""Tokens that a text may have, where nothing else is asked for."""
+
+PREFILL_SIZES = (64,)
+"""Tokens of a prompt that are read together, where nothing else is asked for."""
+
+_SPECIAL = ("bos_token", "eos_token", "unk_token", "pad_token")
+
+
+def export_language_model(
+    source: str,
+    *,
+    context: int | None = None,
+    prefill: Sequence[int] = (),
+    external_weights: Path | None = None,
+    folder: Path | None = None,
+) -> Program:
+    """Make a program of a folder of transformers (`hf:FOLDER`) or a GGUF file.
+
+    Args:
+        source: what the user named.
+        context: how many tokens prompt and answer may have together; None for 1024, or what the
+            model knows, if that is less.
+        prefill: how many tokens of a prompt are read together, for each function that does so.
+        external_weights: the file to write the weights to; None embeds them.
+        folder: where the program will be saved.
+
+    Raises:
+        UsageError: sizes that make no sense, or more than the model knows.
+        SourceError: it is damaged, or its tokenizer does not fit.
+        UnsupportedOp: the architecture is not known, or cannot be exported.
+        And what `open_model` raises.
+    """
+    if external_weights is not None:
+        check_weights_path(external_weights)
+    sizes = _sizes(prefill, context)
+    opened = open_model(source)
+    return export_opened(
+        opened.model,
+        opened.tokenizer,
+        context=context,
+        prefill=sizes,
+        external_weights=external_weights,
+        folder=folder,
+        source=source,
+        tensors=opened.tensors,
+    )
+
+
+def export_opened(
+    model: Any,
+    tokenizer: Any,
+    *,
+    context: int | None = None,
+    prefill: Sequence[int] = (),
+    external_weights: Path | None = None,
+    folder: Path | None = None,
+    source: str = "",
+    tensors: Mapping[str, str] | None = None,
+) -> Program:
+    """Make a program of a model and its tokenizer, as transformers has them.
+
+    Args:
+        model: a `PreTrainedModel` for causal language, in f32.
+        tokenizer: its `PreTrainedTokenizerFast`.
+        tensors: what the source's own file calls each weight.
+        And as in `export_language_model`.
+
+    Raises:
+        As `export_language_model`.
+    """
+    sizes = _sizes(prefill, context)
+    facts = facts_of(model, tokenizer, context=_context(model, context), prefill=sizes)
+    framework = FRAMEWORKS["torch"]
+    functions = framework.tracer().trace(
+        stepping(model, context=facts.context, prefill=sizes), dynamic=Dynamic.parse(None)
+    )
+    program = assemble(
+        [_with_own_names(function) for function in functions],
+        provenance=Provenance(
+            framework=framework.name,
+            versions=framework.versions(),
+            source=source,
+            tensors=tensors or {},
+        ),
+        external_weights=external_weights,
+        folder=folder,
+        text=facts,
+    )
+    return replace(program, golden=golden_text(model, tokenizer, facts))
+
+
+def _sizes(prefill: Sequence[int], context: int | None) -> tuple[int, ...]:
+    """The sizes of chunks, smallest first.
+
+    Raises:
+        UsageError: one of them is too small, or larger than the context.
+    """
+    sizes = tuple(sorted(set(prefill or PREFILL_SIZES)))
+    if sizes[0] < 2:
+        raise UsageError(
+            f"a chunk of {sizes[0]} tokens is none", hint="give --prefill sizes of 2 and more"
+        )
+    if context is not None and context < 2:
+        raise UsageError(f"a context of {context} tokens holds no text", hint="give 2 and more")
+    return sizes
+
+
+def _context(model: Any, asked: int | None) -> int:
+    """How many tokens a text may have.
+
+    Raises:
+        UsageError: the model does not know so many.
+    """
+    known = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    if asked is None:
+        return min(CONTEXT, known or CONTEXT)
+    if known is not None and asked > known:
+        raise UsageError(
+            f"the model knows texts of up to {known} tokens, and --context is {asked}",
+            hint=f"ask for {known} or less",
+        )
+    return asked
+
+
+def facts_of(model: Any, tokenizer: Any, *, context: int, prefill: tuple[int, ...]) -> TextFacts:
+    """What the module needs to know of the text.
+
+    Raises:
+        SourceError: the tokenizer makes tokens that the model does not know.
+    """
+    vocabulary = int(model.get_output_embeddings().weight.shape[0])
+    backend = tokenizer.backend_tokenizer
+    largest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
+    rows = int(model.get_input_embeddings().weight.shape[0])
+    if largest >= rows:
+        raise SourceError(
+            f"the tokenizer makes tokens up to {largest}, and the model knows {rows}: they do not "
+            "belong together",
+            hint="take both from the same place",
+        )
+    return TextFacts(
+        context=context,
+        prefill=prefill,
+        vocabulary=min(vocabulary, rows),
+        stop=_stop(model, tokenizer),
+        tokenizer=backend.to_str(),
+        template=tokenizer.get_chat_template() if tokenizer.chat_template else "",
+        special={
+            name: str(getattr(tokenizer, name))
+            for name in _SPECIAL
+            if getattr(tokenizer, name, None) is not None
+        },
+    )
+
+
+def _stop(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    """The tokens that end an answer, as `generate` knows them, and the tokenizer's own."""
+    given = getattr(model.generation_config, "eos_token_id", None)
+    found = list(given) if isinstance(given, list | tuple) else [given]
+    found.append(tokenizer.eos_token_id)
+    return tuple(dict.fromkeys(int(token) for token in found if token is not None))
+
+
+def _with_own_names(function: TracedFunction) -> TracedFunction:
+    """The function with the weights called as the model calls them."""
+
+    def named(name: str) -> str:
+        return name.removeprefix(f"{OWNER}.")
+
+    def role(given: Role) -> Role:
+        return Parameter(name=named(given.name)) if isinstance(given, Parameter) else given
+
+    return replace(
+        function,
+        arguments=tuple(map(role, function.arguments)),
+        parameters={named(name): value for name, value in function.parameters.items()},
+    )

@@ -1,0 +1,142 @@
+"""What the model itself writes, token by token, as golden calls of prefill and decode.
+
+transformers generates greedily with its own growing cache. The calls repeat that: each is given
+the tokens that transformers chose, and has to choose the next one as it did. Where the model's
+best scores are no further apart than the tolerance of its own floats, any of them is right.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from edgec.exporters.failures import user_errors
+from edgec.exporters.from_transformers.opening import silent
+from edgec.runtime.dtypes import DType
+from edgec.runtime.golden import Golden, GoldenCall
+from edgec.runtime.text.facts import DECODE, PREFILL, RESET, TextFacts
+from edgec.runtime.text.template import render
+from edgec.runtime.tolerance import Tolerance
+
+__all__ = ["LENGTH", "QUESTIONS", "golden_text"]
+
+LENGTH = 64
+"""Tokens that the model writes for each question."""
+
+QUESTIONS = (
+    "What is the capital of France?",
+    "Write a short poem about the sea at night.",
+    "Explain in simple words how a bicycle stays upright, why it is easier to balance when it is "
+    "moving than when it stands still, and what somebody who has never ridden one should try "
+    "first. Mention the wheels, the handlebar, the rider's weight and the speed, and give one "
+    "example for each of them. End with a sentence that a child of six would understand.",
+)
+"""What the model is asked; the last is longer than a usual chunk."""
+
+
+def golden_text(model: Any, tokenizer: Any, facts: TextFacts) -> Golden:
+    """Generate, and give the calls that must give the same tokens.
+
+    Raises:
+        ExportError: the model does not generate.
+    """
+    calls: list[GoldenCall] = []
+    for question in QUESTIONS:
+        prompt = _tokens(tokenizer, facts, question)
+        room = facts.context - LENGTH
+        prompt = prompt[: max(1, room)]
+        with (
+            silent(),
+            user_errors(type(model).__name__, "run", hint="call model.generate() yourself"),
+        ):
+            whole = _generated(model, facts, prompt, min(LENGTH, facts.context - len(prompt)))
+            calls += _calls(facts, prompt, whole, _scores(model, whole))
+    return Golden(calls=tuple(calls))
+
+
+def _tokens(tokenizer: Any, facts: TextFacts, question: str) -> list[int]:
+    """The tokens of a question, as an app would ask it."""
+    if not facts.template:
+        return [int(token) for token in tokenizer(question)["input_ids"]]
+    text = render(facts.template, [{"role": "user", "content": question}], facts.special)
+    return [int(token) for token in tokenizer(text, add_special_tokens=False)["input_ids"]]
+
+
+def _generated(model: Any, facts: TextFacts, prompt: Sequence[int], count: int) -> list[int]:
+    """The prompt and what the model writes after it, as transformers does it."""
+    import torch
+    from transformers import GenerationConfig
+
+    if count < 1:
+        return list(prompt)
+    given = torch.tensor([list(prompt)])
+    # Nothing of what the model's own settings ask for beside the best token.
+    plain = GenerationConfig(
+        max_new_tokens=count,
+        do_sample=False,
+        eos_token_id=list(facts.stop) or None,
+        pad_token_id=facts.stop[0] if facts.stop else 0,
+    )
+    with torch.no_grad():
+        found = model.generate(
+            given, attention_mask=torch.ones_like(given), generation_config=plain
+        )
+    return [int(token) for token in found[0]]
+
+
+def _scores(model: Any, tokens: Sequence[int]) -> np.ndarray:
+    """The scores of the token after each, in one pass without a cache."""
+    import torch
+
+    with torch.no_grad():
+        found = model(torch.tensor([list(tokens)]), use_cache=False).logits[0]
+    return np.asarray(found.to(torch.float32))
+
+
+def _calls(
+    facts: TextFacts, prompt: Sequence[int], whole: Sequence[int], scores: np.ndarray
+) -> Iterator[GoldenCall]:
+    """The calls that read `whole`: the prompt in chunks, the rest token by token."""
+    zero = np.zeros((), np.int32)
+    yield GoldenCall(signature=RESET, inputs=(zero,), outputs=(zero,))
+    largest = facts.prefill[-1]
+    for start in range(0, len(prompt), largest):
+        part = prompt[start : start + largest]
+        size = next(n for n in facts.prefill if n >= len(part))
+        chunk = np.zeros(size, np.int32)
+        chunk[: len(part)] = part
+        count = np.asarray(len(part), np.int32)
+        name, end = PREFILL.format(size=size), start + len(part)
+        yield _call(name, (chunk, count), end, prompt, whole, scores)
+    for end in range(len(prompt) + 1, len(whole)):
+        token = np.asarray(whole[end - 1], np.int32)
+        yield _call(DECODE, (token,), end, prompt, whole, scores)
+
+
+def _call(
+    name: str,
+    inputs: tuple[np.ndarray, ...],
+    end: int,
+    prompt: Sequence[int],
+    whole: Sequence[int],
+    scores: np.ndarray,
+) -> GoldenCall:
+    """A call after which `end` tokens are read."""
+    row = scores[end - 1]
+    best = int(whole[end]) if len(prompt) <= end < len(whole) else int(row.argmax())
+    tied = [token for token in _tied(row) if token != best]
+    others = np.asarray(tied, np.int32).reshape(len(tied))
+    return GoldenCall(
+        signature=name,
+        inputs=inputs,
+        outputs=(np.asarray(best, np.int32),),
+        others=(others,) if tied else (),
+    )
+
+
+def _tied(row: np.ndarray) -> list[int]:
+    """The tokens whose scores are the largest, up to what two scores may be off by together."""
+    absolute, relative = Tolerance.of(DType.F32).limits(row)
+    largest = float(row.max())
+    least = largest - 2 * (absolute + relative * abs(largest))
+    return [int(token) for token in np.flatnonzero(row >= least)]

@@ -1,0 +1,210 @@
+"""A transformers folder or a GGUF file to a model and its tokenizer, both as transformers has them.
+
+A GGUF file is read by transformers, too: its blocks of 4 and 8 bits become floats.
+"""
+
+import contextlib
+import io
+import json
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from edgec.exporters.extras import need
+from edgec.exporters.failures import reason_of
+from edgec.runtime.errors import FileError, SourceError, UnsupportedOp
+
+__all__ = ["FOLDER", "Opened", "is_language_model", "open_model", "silent"]
+
+FOLDER = "hf:"
+"""What a user writes before a folder of transformers."""
+
+_GGUF = ".gguf"
+_WHY = "reading a language model"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """A language model as transformers has it.
+
+    Attributes:
+        model: a `PreTrainedModel` that gives scores of the next token, in f32, in eval mode.
+        tokenizer: its `PreTrainedTokenizerFast`.
+        tensors: what the GGUF file calls each weight, by the model's own name for it.
+    """
+
+    model: Any
+    tokenizer: Any
+    tensors: Mapping[str, str] = field(default_factory=dict)
+
+
+def is_language_model(text: str) -> bool:
+    """Whether a source on the command line is a folder of transformers or a GGUF file."""
+    return text.startswith(FOLDER) or Path(text).suffix == _GGUF
+
+
+def open_model(text: str) -> Opened:
+    """Open `hf:FOLDER` or `FILE.gguf`.
+
+    Raises:
+        FileError: there is no such folder or file.
+        SourceError: it is damaged, holds no language model, or lacks its tokenizer.
+        UnsupportedOp: transformers does not know the architecture.
+        MissingExtra: a package is not installed.
+    """
+    for package in ("torch", "transformers"):
+        need(package, extra="text", why=_WHY)
+    path = Path(text.removeprefix(FOLDER))
+    if path.suffix == _GGUF and not text.startswith(FOLDER):
+        return _gguf(path)
+    return _folder(path)
+
+
+def _folder(path: Path) -> Opened:
+    if not path.is_dir():
+        raise FileError(
+            f"cannot read {path}: no such folder",
+            hint="give the folder that holds config.json; models are not downloaded",
+        )
+    if not (path / "config.json").exists():
+        raise SourceError(
+            f"{path} holds no config.json, so it is no folder of transformers",
+            hint="write one with model.save_pretrained(FOLDER) and "
+            "tokenizer.save_pretrained(FOLDER)",
+        )
+    _check_architecture(path)
+    return _opened(path, str(path), {})
+
+
+def _check_architecture(path: Path) -> None:
+    """Refuse what transformers has no code for, which it says at length, and other kinds."""
+    from transformers import CONFIG_MAPPING
+
+    try:
+        kind = json.loads((path / "config.json").read_text())["model_type"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise SourceError(
+            f"{path / 'config.json'} does not say what kind of model it is: {error!r}",
+            hint="write it with model.save_pretrained(FOLDER)",
+        ) from error
+    if kind not in CONFIG_MAPPING:
+        raise _unknown(path, str(kind))
+
+
+def _unknown(path: Path, kind: str) -> UnsupportedOp:
+    from transformers import __version__
+
+    return UnsupportedOp(
+        f"{path} is of the architecture {kind}, which transformers {__version__} does not know",
+        hint="use a newer transformers, or export the model's own code: FILE.py:NAME",
+    )
+
+
+def _gguf(path: Path) -> Opened:
+    for package in ("gguf", "accelerate"):
+        need(package, extra="text", why="reading a GGUF file")
+    if not path.is_file():
+        raise FileError(f"cannot read {path}: no such file", hint="check the path")
+    _check_whole(path)
+    opened = _opened(path.parent, str(path), {"gguf_file": path.name})
+    return Opened(
+        model=opened.model,
+        tokenizer=opened.tokenizer,
+        tensors=_tensor_names(opened.model),
+    )
+
+
+def _check_whole(path: Path) -> None:
+    """Refuse a file whose tensors lie outside of it, or whose architecture is not known.
+
+    `gguf` reads what it is told to, as far as there are bytes.
+    """
+    from gguf import GGUFReader
+    from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES, read_field
+
+    try:
+        reader = GGUFReader(path)
+        architecture = str(read_field(reader, "general.architecture")[0])
+        end = max((int(t.data_offset) + int(t.n_bytes) for t in reader.tensors), default=0)
+    except (ValueError, IndexError, KeyError, TypeError, OverflowError, MemoryError) as error:
+        raise SourceError(
+            f"{path} cannot be read as a GGUF file: it is damaged or cut short "
+            f"({reason_of(error)})",
+            hint="copy or download it again",
+        ) from error
+    if not end or end > path.stat().st_size:
+        raise SourceError(
+            f"{path} is cut short: it has {path.stat().st_size} bytes and its tensors need {end}",
+            hint="copy or download it again",
+        )
+    # As the file spells them, and as transformers does.
+    known = {name.replace("_", "").replace("-", "") for name in GGUF_SUPPORTED_ARCHITECTURES}
+    if architecture.replace("_", "").replace("-", "") not in known:
+        raise _unknown(path, architecture)
+
+
+def _opened(folder: Path, name: str, where: Mapping[str, Any]) -> Opened:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    with silent():
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, **where)
+        except Exception as error:  # transformers raises errors of every kind
+            raise SourceError(
+                f"the tokenizer of {name} cannot be read: {reason_of(error)}",
+                hint="put tokenizer.json and tokenizer_config.json beside config.json: "
+                "tokenizer.save_pretrained(FOLDER)",
+            ) from error
+        try:
+            model = AutoModelForCausalLM.from_pretrained(
+                folder, local_files_only=True, dtype=torch.float32, **where
+            )
+        except Exception as error:  # likewise
+            raise SourceError(
+                f"{name} cannot be read as a language model: {reason_of(error)}",
+                hint="give a model that transformers' AutoModelForCausalLM opens",
+            ) from error
+    if not getattr(tokenizer, "is_fast", False):
+        raise SourceError(
+            f"the tokenizer of {name} is a {type(tokenizer).__name__}, which exists in Python only",
+            hint="write it as tokenizer.json with a fast tokenizer of transformers",
+        )
+    return Opened(model=model.eval(), tokenizer=tokenizer)
+
+
+def _tensor_names(model: Any) -> dict[str, str]:
+    """What GGUF files call the weights of a model, by transformers' own table."""
+    from transformers.modeling_gguf_pytorch_utils import (
+        TENSOR_PROCESSORS,
+        TensorProcessor,
+        get_gguf_hf_weights_map,
+    )
+
+    config = model.config
+    kind = TENSOR_PROCESSORS.get(config.model_type, TensorProcessor)
+    found = get_gguf_hf_weights_map(model, kind(config=config.to_dict()))
+    known = set(model.state_dict())
+    return {weight: tensor for tensor, weight in found.items() if weight in known}
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Keep transformers' bars and advice from the user; its reader of GGUF asks nobody."""
+    from transformers.utils import logging as own
+
+    level = own.get_verbosity()
+    bars = own.is_progress_bar_enabled()
+    own.set_verbosity(logging.ERROR)
+    own.disable_progress_bar()
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        own.set_verbosity(level)
+        if bars:
+            own.enable_progress_bar()

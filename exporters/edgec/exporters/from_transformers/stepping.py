@@ -1,0 +1,132 @@
+"""A causal model of transformers as one module with four functions: prefill, decode, sample, reset.
+
+All that a text needs is in buffers of the module, so it becomes state on the device: how many
+tokens there are (`position`), which (`tokens`), their keys and values in each layer, and the
+scores of the next (`logits`). A call gives one token id back. The buffers of tokens are longer
+than the context by the largest chunk: a padded chunk always fits, and what lies behind
+`position` counts for nothing.
+"""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from edgec.exporters.bundle import Bundle, Entry
+from edgec.exporters.from_transformers.cache import kept_cache
+from edgec.exporters.from_transformers.choosing import choose, likeliest
+from edgec.runtime.text.facts import DECODE, PREFILL, RESET, SAMPLE
+
+__all__ = ["OWNER", "stepping"]
+
+OWNER = "network"
+"""What the module calls the model: its weights' names begin with this and a dot."""
+
+
+def stepping(model: Any, *, context: int, prefill: Sequence[int]) -> Bundle:
+    """The functions of a language model, with examples.
+
+    Args:
+        model: a `PreTrainedModel` for causal language, in eval mode.
+        context: how many tokens a text may have.
+        prefill: how many tokens a call takes, for each function that takes several.
+
+    Raises:
+        UnsupportedOp: its cache is of another kind than keys and values.
+    """
+    import torch
+
+    length = context + max(prefill)
+    module = _module(model, context=context, length=length)
+    one = torch.zeros((), dtype=torch.int32)
+    numbers = (one + 0.7, one + 40, one + 0.9, one + 0.05, one + 1.1, one)
+    return Bundle(
+        (
+            *(
+                Entry(
+                    module.prefill,
+                    (torch.zeros(size, dtype=torch.int32), one + 1),
+                    name=PREFILL.format(size=size),
+                )
+                for size in prefill
+            ),
+            Entry(module.decode, (one,), name=DECODE),
+            Entry(module.sample, numbers, name=SAMPLE),
+            Entry(module.reset, (one,), name=RESET),
+        )
+    )
+
+
+def _module(model: Any, *, context: int, length: int) -> Any:
+    """The model with its text as buffers."""
+    import torch
+
+    takes_kept = "logits_to_keep" in inspect.signature(model.forward).parameters
+    vocabulary = model.get_output_embeddings().weight.shape[0]
+
+    class Stepping(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("position", torch.zeros((), dtype=torch.int32), persistent=False)
+            self.register_buffer("tokens", torch.zeros(length, dtype=torch.int32), persistent=False)
+            self.register_buffer("logits", torch.zeros(vocabulary), persistent=False)
+            self.cache = kept_cache(model, self, length)
+            self.add_module(OWNER, model)
+
+        def prefill(self, tokens: Any, count: Any) -> Any:
+            return self._read(tokens, count)
+
+        def decode(self, token: Any) -> Any:
+            return self._read(token.reshape(1), torch.ones((), dtype=torch.int32))
+
+        def sample(
+            self,
+            temperature: Any,
+            top_k: Any,
+            top_p: Any,
+            min_p: Any,
+            repetition_penalty: Any,
+            seed: Any,
+        ) -> Any:
+            there = torch.arange(length, dtype=torch.int32) < self.position
+            # Those behind the position are put beside the vocabulary.
+            places = torch.where(there, self.tokens, vocabulary).to(torch.int64)
+            marks = torch.zeros(vocabulary + 1).index_put((places,), torch.ones(length))
+            seen = marks[:vocabulary] > 0
+            return choose(
+                self.logits,
+                seen,
+                self.position,
+                temperature=temperature,
+                top_k=top_k,
+                top_p=top_p,
+                min_p=min_p,
+                repetition_penalty=repetition_penalty,
+                seed=seed,
+            )
+
+        def reset(self, position: Any) -> Any:
+            self.position.copy_(position.clamp(min=0).minimum(self.position))
+            return self.position.clone()
+
+        def _read(self, tokens: Any, count: Any) -> Any:
+            size = tokens.shape[0]
+            after = self.position + count
+            fits = (after <= context) & (count >= 1) & (count <= size)
+            start = self.position.to(torch.int64).clamp(0, length - size)
+            places = torch.arange(size) + start
+            self.tokens.index_copy_(0, places, tokens)
+            last = (count - 1).clamp(0, size - 1).to(torch.int64).reshape(1)
+            given = {"logits_to_keep": last} if takes_kept else {}
+            scores = getattr(self, OWNER)(
+                input_ids=tokens.to(torch.int64)[None],
+                position_ids=places[None],
+                past_key_values=self.cache,
+                use_cache=True,
+                **given,
+            ).logits[0]
+            scores = (scores if takes_kept else scores.index_select(0, last))[0]
+            self.logits.copy_(torch.where(fits, scores, self.logits))
+            self.position.copy_(torch.where(fits, after, self.position))
+            return torch.where(fits, likeliest(scores), -1)
+
+    return Stepping().eval()

@@ -1,0 +1,42 @@
+"""edgec.runtime.text: a module that holds a language model to text, token by token.
+
+    from edgec.runtime.text import TextModel
+
+    with TextModel("smol.vmfb") as model:
+        for piece in model.chat("What is the capital of France?"):
+            print(piece, end="", flush=True)
+
+It needs the packages `tokenizers` and `jinja2` (`pip install "edgec-runtime[text]"`). Names are
+loaded when they are first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgec.runtime.text.answer import Answer, Finish, Stats
+    from edgec.runtime.text.facts import TextFacts
+    from edgec.runtime.text.model import TextModel
+    from edgec.runtime.text.sampling import Sampling
+
+__all__ = ["Answer", "Finish", "Sampling", "Stats", "TextFacts", "TextModel"]
+
+_HOMES = {
+    "Answer": "answer",
+    "Finish": "answer",
+    "Sampling": "sampling",
+    "Stats": "answer",
+    "TextFacts": "facts",
+    "TextModel": "model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,124 @@
+"""What a language model's program and module say of its text: tokenizer, template, sizes."""
+
+import base64
+import binascii
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from edgec.runtime.errors import ModuleError
+
+__all__ = ["DECODE", "HISTORY", "PREFILL", "RESET", "SAMPLE", "TextFacts"]
+
+PREFILL = "prefill_{size}"
+"""The function that takes a chunk of a prompt: `tokens` (i32[size]), of which `count` are real."""
+
+DECODE = "decode"
+"""The function that takes one `token`; as `prefill`, it gives the likeliest next one, or -1 where
+the context has no room for what it was given."""
+
+SAMPLE = "sample"
+"""The function that draws another next token from what the last call left on the device."""
+
+RESET = "reset"
+"""The function that forgets all tokens from a `position` on."""
+
+HISTORY = "tokens"
+"""The state that holds the tokens of the text so far; as long as each cache."""
+
+_SCHEMA = 1
+_MOST = 256 << 20
+"""Bytes that a tokenizer may unpack to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextFacts:
+    """What it takes to make tokens of text, and text of tokens.
+
+    Attributes:
+        context: how many tokens the module keeps, prompt and answer together.
+        prefill: how many tokens a call of each `prefill` function takes, smallest first.
+        vocabulary: how many tokens there are; the largest is one less.
+        stop: the tokens that end an answer.
+        tokenizer: what the package `tokenizers` reads (`tokenizer.json`).
+        template: a Jinja template that makes one prompt of a conversation; empty where there is
+            none.
+        special: what the template calls some tokens (`bos_token` …), and their text.
+    """
+
+    context: int
+    prefill: tuple[int, ...]
+    vocabulary: int
+    stop: tuple[int, ...]
+    tokenizer: str
+    template: str = ""
+    special: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types; the tokenizer, which is long, packed."""
+        return {
+            "schema": _SCHEMA,
+            "context": self.context,
+            "prefill": list(self.prefill),
+            "vocabulary": self.vocabulary,
+            "stop": list(self.stop),
+            "template": self.template,
+            "special": dict(self.special),
+            "tokenizer": base64.b64encode(zlib.compress(self.tokenizer.encode(), 9)).decode(),
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "TextFacts":
+        """The inverse of `to_json`.
+
+        Raises:
+            ModuleError: it is damaged, or of another version of edgec.
+        """
+        try:
+            if value["schema"] != _SCHEMA:
+                raise ModuleError(
+                    f"what it says of its text has schema {value['schema']}, and this edgec "
+                    f"reads {_SCHEMA}",
+                    hint="export the model again with this version of edgec",
+                )
+            return cls(
+                context=int(value["context"]),
+                prefill=tuple(map(int, value["prefill"])),
+                vocabulary=int(value["vocabulary"]),
+                stop=tuple(map(int, value["stop"])),
+                tokenizer=_unpacked(value["tokenizer"]),
+                template=str(value["template"]),
+                special={str(name): str(text) for name, text in value["special"].items()},
+            )
+        except (KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:
+            raise ModuleError(
+                f"what it says of its text is damaged: {error!r}", hint="export the model again"
+            ) from None
+
+    @classmethod
+    def parse(cls, text: str) -> "TextFacts":
+        """Of a module's attribute.
+
+        Raises:
+            ModuleError: as `from_json`.
+        """
+        try:
+            return cls.from_json(json.loads(text))
+        except (ValueError, RecursionError) as error:
+            raise ModuleError(
+                f"what it says of its text is damaged: {error!r}", hint="export the model again"
+            ) from None
+
+
+def _unpacked(text: str) -> str:
+    """The tokenizer; no more of it than any could have."""
+    unpack = zlib.decompressobj()
+    try:
+        data = unpack.decompress(base64.b64decode(text, validate=True), _MOST)
+    except binascii.Error as error:
+        raise ValueError(str(error)) from None
+    if not unpack.eof:
+        raise ValueError("the tokenizer is cut short, or too large")
+    return data.decode()

@@ -1,0 +1,70 @@
+"""`edgec generate` and `edgec chat`, with a tiny model on the whole road from its folder."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from edgec.runtime.errors import InputError, ModuleError
+from tests.cli.conftest import Edgec
+from tests.exporters import language_models as tiny
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from edgec.cli.main import execute
+
+    folder = tmp_path_factory.mktemp("generate")
+    source = tiny.save("qwen3", folder / "tiny-1.5b")
+    program, module = folder / "tiny.mlirbc", folder / "tiny.vmfb"
+    flags = ["--context=150", "--prefill=4,16"]
+    assert execute(["export", f"hf:{source}", "-o", str(program), *flags]) == 0
+    assert (folder / "tiny.safetensors").exists()
+    assert execute(["compile", str(program), "-O1", "-o", str(module)]) == 0
+    return module
+
+
+def test_text_is_written_and_told_as_json(edgec: Edgec, path: Path) -> None:
+    plain = edgec("generate", path, "What?", "--limit=9")
+    assert plain.code == 0
+    told = edgec("generate", path, "What?", "--limit=9", "--json").json
+    assert plain.out == told["text"] + "\n"
+    assert told["finish"] in ("limit", "stop")
+    assert len(told["tokens"]) == told["stats"]["tokens"] <= 9
+    raw = edgec("generate", path, "What?", "--limit=9", "--raw", "--json").json
+    assert raw["stats"]["prompt_tokens"] < told["stats"]["prompt_tokens"]
+    drawn = ["--temperature=1.3", "--top-k=40", "--top-p=0.9", "--min-p=0.01", "--seed=5"]
+    one, two = (edgec("generate", path, "What?", "--limit=9", *drawn).out for _ in range(2))
+    assert one == two
+
+
+def test_a_conversation_is_answered_line_by_line(
+    edgec: Edgec, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("One?\n\nTwo?\n/stats\n/reset\nOne?\n/quit\n3\n"))
+    done = edgec("chat", path, "--limit=4", "--system=Short.")
+    assert done.code == 0
+    assert "tokens/s" in done.out
+    monkeypatch.setattr("sys.stdin", io.StringIO("One?\nTwo?\n"))
+    told = edgec("chat", path, "--limit=4", "--json").json
+    assert told["answers"] == 2
+    assert [message["role"] for message in told["messages"]] == ["user", "assistant"] * 2
+    assert told["stats"]["reused_tokens"] > 0
+
+
+def test_a_conversation_that_outgrows_the_context_goes_on_after_a_reset(
+    edgec: Edgec, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{'a' * 200}\n/reset\nShort?\n"))
+    done = edgec("chat", path, "--limit=4")
+    assert done.code == 0
+    assert "/reset begins anew" in done.err
+
+
+def test_what_cannot_be_answered_is_an_error(edgec: Edgec, path: Path, module: Path) -> None:
+    done = edgec("generate", path, "a" * 200)
+    assert done.code == InputError.exit_code
+    assert "the context of" in done.err
+    done = edgec("generate", module, "What?")
+    assert done.code == ModuleError.exit_code
+    assert "holds no language model" in done.err

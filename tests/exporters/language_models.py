@@ -1,0 +1,69 @@
+"""Tiny language models with seeded weights, of several families, and a tokenizer of bytes."""
+
+from pathlib import Path
+from typing import Any
+
+VOCABULARY = 300
+TEMPLATE = (
+    "{% for message in messages %}<|start|>{{ message['role'] }}\n{{ message['content'] }}<|end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+)
+
+_SMALL = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "max_position_embeddings": 256,
+    "initializer_range": 0.2,
+    "pad_token_id": 0,
+    "bos_token_id": 256,
+    "eos_token_id": 257,
+}
+FAMILIES: dict[str, dict[str, Any]] = {
+    "llama": {"tie_word_embeddings": True},
+    "qwen2": {},
+    "qwen3": {},
+    # A window shorter than the texts of the tests.
+    "mistral": {"sliding_window": 24},
+    # Every second layer sees a window; scores are capped.
+    "gemma2": {"sliding_window": 24, "query_pre_attn_scalar": 16},
+    "phi3": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
+}
+"""Of each family the settings beside those that all share."""
+
+
+def tokenizer() -> Any:
+    """Every byte is a token; two more begin and end what somebody says."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    plain = Tokenizer(models.BPE({letter: at for at, letter in enumerate(alphabet)}, []))
+    plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    plain.decoder = decoders.ByteLevel()
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=plain, bos_token="<|start|>", eos_token="<|end|>"
+    )
+    made.chat_template = TEMPLATE
+    return made
+
+
+def model(family: str, **settings: Any) -> Any:
+    """A model of a family, with seeded weights."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    torch.manual_seed(7)
+    config = AutoConfig.for_model(family, **{**_SMALL, **FAMILIES[family], **settings})
+    return AutoModelForCausalLM.from_config(config).eval()
+
+
+def save(family: str, folder: Path, **settings: Any) -> Path:
+    """A folder as transformers writes it."""
+    model(family, **settings).save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder

@@ -1,0 +1,157 @@
+"""Language models of transformers: every token that they write is written by the module, too."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from edgec.exporters import export_source
+from edgec.exporters.from_transformers.export import export_opened, facts_of
+from edgec.exporters.from_transformers.golden_text import golden_text
+from edgec.exporters.from_transformers.stepping import stepping
+from edgec.runtime import check_golden, load
+from edgec.runtime.errors import FileError, SourceError, UnsupportedOp, UsageError
+from edgec.runtime.golden import Golden
+from edgec.toolchain import CompileOptions, compile
+from edgec.toolchain.program import Parameter, Program
+from tests.exporters import language_models as tiny
+
+CONTEXT = 160
+
+
+@pytest.mark.parametrize("family", tiny.FAMILIES)
+def test_chunks_and_single_tokens_give_what_transformers_gives(family: str) -> None:
+    model, tokenizer = tiny.model(family), tiny.tokenizer()
+    facts = facts_of(model, tokenizer, context=CONTEXT, prefill=(16,))
+    entries = {
+        entry.name: entry for entry in stepping(model, context=CONTEXT, prefill=(16,)).entries
+    }
+    golden = golden_text(model, tokenizer, facts)
+    chosen = set()
+    for call in golden.calls:
+        with torch.no_grad():
+            found = entries[call.signature].function(*map(torch.from_numpy, call.inputs))
+        right = {int(call.outputs[0]), *(int(n) for other in call.others for n in other)}
+        assert int(found) in right
+        chosen.add(int(found))
+    assert sum(call.signature == "decode" for call in golden.calls) > 50
+    assert len(chosen) > 5
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Program, Path]:
+    """A model with windows and capped scores, its weights beside it, proved."""
+    folder = tmp_path_factory.mktemp("gemma2")
+    source = tiny.save("gemma2", folder / "model")
+    program = export_source(
+        f"hf:{source}",
+        context=CONTEXT,
+        prefill=(8, 16),
+        external_weights=folder / "model.safetensors",
+        folder=folder,
+    ).save(folder / "model.mlirbc")
+    module = compile(program, "cpu", CompileOptions(output=folder / "model.vmfb", level=1))
+    assert module.facts.check.startswith("checked")
+    return program, module.path
+
+
+def test_a_folder_becomes_a_program_with_its_weights_beside_it(
+    compiled: tuple[Program, Path],
+) -> None:
+    program, _ = compiled
+    names = [function.signature.name for function in program.info.functions]
+    assert names == ["prefill_8", "prefill_16", "decode", "sample", "reset"]
+    assert program.info.weights is not None
+    assert "model.layers.1.mlp.down_proj.weight" in program.info.weights.names
+    shared = [_parameters(program, name) for name in ("prefill_8", "prefill_16", "decode")]
+    assert shared[0] == shared[1] == shared[2]
+    assert {spec.name for spec in program.info.states} == {
+        *("position", "tokens", "logits"),
+        *("keys_0", "values_0", "keys_1", "values_1"),
+    }
+    text = program.info.text
+    assert text is not None
+    assert (text.context, text.prefill, text.stop) == (CONTEXT, (8, 16), (257,))
+    assert text.template == tiny.TEMPLATE
+
+
+def _parameters(program: Program, name: str) -> set[str]:
+    (function,) = (f for f in program.info.functions if f.signature.name == name)
+    return {role.name for role in function.arguments if isinstance(role, Parameter)}
+
+
+def test_a_module_that_chooses_another_token_is_found_out(compiled: tuple[Program, Path]) -> None:
+    program, path = compiled
+    golden = program.golden
+    assert golden is not None
+    with load(path) as loaded:
+        assert check_golden(loaded, golden).ok
+        last = golden.calls[-1]
+        other = np.asarray((int(last.outputs[0]) + 1) % tiny.VOCABULARY, np.int32)
+        wrong = replace(last, outputs=(other,), others=())
+        assert not check_golden(loaded, Golden(calls=(*golden.calls[:-1], wrong))).ok
+        tied = replace(wrong, others=(np.asarray([int(last.outputs[0])], np.int32),))
+        found = check_golden(loaded, Golden(calls=(*golden.calls[:-1], tied)))
+        assert found.ok
+        assert found.ties == 1
+
+
+def test_products_read_their_weights_as_they_are(compiled: tuple[Program, Path]) -> None:
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir.functions import entry_block, find_function
+    from edgec.toolchain.stablehlo import parse_stablehlo
+
+    program, _ = compiled
+    (decode,) = (f for f in program.info.functions if f.signature.name == "decode")
+    with ir.Context() as context:
+        function = find_function(parse_stablehlo(program.bytecode, context), "decode")
+        for role, argument in zip(decode.arguments, entry_block(function).arguments, strict=True):
+            if isinstance(role, Parameter) and role.name.endswith("proj.weight"):
+                (use,) = argument.uses
+                assert use.owner.name == "stablehlo.transpose"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.save("llama", tmp_path_factory.mktemp("llama"))
+
+
+def test_sizes_that_make_no_sense_are_refused(folder: Path) -> None:
+    with pytest.raises(UsageError, match="up to 256 tokens"):
+        export_source(f"hf:{folder}", context=257)
+    with pytest.raises(UsageError, match="a chunk of 1 token"):
+        export_source(f"hf:{folder}", prefill=(1,))
+    with pytest.raises(UsageError, match="takes no --dynamic"):
+        export_source(f"hf:{folder}", dynamic=("batch=1..8",))
+    with pytest.raises(UsageError, match="takes no --context"):
+        export_source("model.onnx", context=64)
+
+
+def test_folders_that_are_no_language_model_are_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="no such folder"):
+        export_source(f"hf:{tmp_path / 'none'}")
+    with pytest.raises(SourceError, match=r"no config\.json"):
+        export_source(f"hf:{tmp_path}")
+    (tmp_path / "config.json").write_text('{"model_type": "martian"}')
+    with pytest.raises(UnsupportedOp, match="architecture martian"):
+        export_source(f"hf:{tmp_path}")
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    with pytest.raises(SourceError, match="the tokenizer of"):
+        export_source(f"hf:{tmp_path}")
+
+
+def test_a_tokenizer_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(SourceError, match="do not belong together"):
+        export_opened(tiny.model("llama", vocab_size=200), tiny.tokenizer(), context=32)
+
+
+def test_a_cache_of_another_kind_is_refused() -> None:
+    from transformers import MambaConfig, MambaForCausalLM
+
+    torch.manual_seed(0)
+    config = MambaConfig(vocab_size=300, hidden_size=32, num_hidden_layers=1, state_size=4)
+    with pytest.raises(UnsupportedOp, match="Mamba"):
+        export_opened(MambaForCausalLM(config).eval(), tiny.tokenizer(), context=32)

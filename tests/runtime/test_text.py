@@ -1,0 +1,215 @@
+"""A language model's module reads prompts and writes what transformers writes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edgec.exporters import export
+from edgec.exporters.from_transformers.export import export_opened
+from edgec.runtime.errors import InputError, ModuleError, UsageError
+from edgec.runtime.text import Finish, Sampling, TextFacts, TextModel
+from edgec.runtime.text.template import render
+from edgec.runtime.text.tokenizer import Tokenizer
+from edgec.toolchain import CompileOptions, compile
+from tests.exporters import language_models as tiny
+
+CONTEXT = 120
+
+
+@pytest.fixture(scope="module")
+def network() -> Any:
+    return tiny.model("llama")
+
+
+@pytest.fixture(scope="module")
+def path(network: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "model.vmfb"
+    program = export_opened(network, tiny.tokenizer(), context=CONTEXT, prefill=(8,))
+    compile(program, "cpu", CompileOptions(output=path, level=1, check=False))
+    return path
+
+
+@pytest.fixture
+def model(path: Path) -> TextModel:
+    return TextModel(path)
+
+
+def _written(network: Any, prompt: list[int], count: int) -> list[int]:
+    import torch
+
+    given = torch.tensor([prompt])
+    found = network.generate(
+        given, attention_mask=torch.ones_like(given), max_new_tokens=count, do_sample=False
+    )
+    return [int(token) for token in found[0]][len(prompt) :]
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 8, 9, 30])
+def test_prompts_of_any_length_are_answered_as_transformers_does(
+    model: TextModel, network: Any, length: int
+) -> None:
+    prompt = [int(n) for n in np.random.default_rng(length).integers(0, 250, length)]
+    answer = model.generate(prompt, limit=12)
+    text = answer.whole()
+    assert answer.tokens == _written(network, prompt, 12)
+    assert text == tiny.tokenizer().decode(answer.tokens, skip_special_tokens=True)
+    assert answer.stats.tokens == len(answer.tokens)
+    assert answer.stats.rate > 0
+
+
+def test_a_conversation_that_goes_on_is_not_read_again(model: TextModel) -> None:
+    messages = [{"role": "user", "content": "One?"}]
+    first = model.chat(messages, limit=5)
+    messages.append({"role": "assistant", "content": first.whole()})
+    again = model.prompt_of([*messages, {"role": "user", "content": "Two?"}])
+    known = len(model.known)
+    second = model.generate(again, limit=4)
+    second.whole()
+    assert known > second.stats.reused > len(model.prompt_of(messages[:1])) - 2
+    with TextModel(model.module.module.path) as fresh:
+        other = fresh.generate(again, limit=4)
+        other.whole()
+    assert other.stats.reused == 0
+    assert other.tokens == second.tokens
+
+
+def test_a_full_context_ends_an_answer_and_says_so(model: TextModel) -> None:
+    answer = model.generate([65] * (CONTEXT - 3))
+    answer.whole()
+    assert answer.finish in (Finish.CONTEXT, Finish.STOP)
+    if answer.finish is Finish.CONTEXT:
+        assert len(model.known) == CONTEXT
+    with pytest.raises(InputError, match=f"the context of .* holds {CONTEXT}"):
+        model.generate([65] * (CONTEXT + 1))
+
+
+def test_the_module_itself_refuses_a_token_too_many(model: TextModel) -> None:
+    model.next_token([65] * CONTEXT)
+    before = model.module.state()
+    assert int(model.module["decode"](np.int32(1))) == -1
+    after = model.module.state()
+    assert int(after["position"]) == CONTEXT
+    assert np.array_equal(after["logits"], before["logits"])
+    assert np.array_equal(after["keys_1"][:, :, :CONTEXT], before["keys_1"][:, :, :CONTEXT])
+    chunk = np.zeros(8, np.int32)
+    assert int(model.module["prefill_8"](chunk, np.int32(9))) == -1
+    assert int(model.module["prefill_8"](chunk, np.int32(0))) == -1
+
+
+def test_prompts_that_make_no_sense_are_refused(model: TextModel) -> None:
+    with pytest.raises(InputError, match="no tokens"):
+        model.generate([])
+    with pytest.raises(InputError, match="the token 300"):
+        model.generate([1, 300])
+    with pytest.raises(InputError, match="conversation: only two may talk"):
+        render("{{ raise_exception('only two may talk') }}", [], {})
+
+
+def test_a_seed_draws_one_text_and_another_another(model: TextModel) -> None:
+    def drawn(seed: int) -> list[int]:
+        answer = model.generate("Once", sampling=Sampling(temperature=1.5, seed=seed), limit=8)
+        answer.whole()
+        return answer.tokens
+
+    assert drawn(1) == drawn(1)
+    assert len({tuple(drawn(seed)) for seed in range(4)}) > 2
+
+
+def test_a_penalty_keeps_a_text_from_repeating_itself(model: TextModel) -> None:
+    prompt = model.tokenizer.encode("aaaa", special=False)
+    best = model.next_token(prompt)
+    scores = model.module.state()["logits"].astype(np.float64)
+    model.next_token([*prompt, best])
+    scores = model.module.state()["logits"].astype(np.float64)
+    seen = np.unique([*prompt, best])
+    scores[seen] = np.where(scores[seen] < 0, scores[seen] * 1e4, scores[seen] / 1e4)
+    chosen = model.next_token([*prompt, best], Sampling(repetition_penalty=1e4))
+    assert chosen == int(scores.argmax())
+
+
+def test_what_was_read_is_saved_and_known_again(
+    model: TextModel, path: Path, tmp_path: Path
+) -> None:
+    prompt = model.tokenizer.encode("A long beginning of a text.", special=False)
+    expected = model.generate(prompt, limit=6)
+    expected.whole()
+    model.save(tmp_path / "text.npz")
+    with TextModel(path) as other:
+        other.restore(tmp_path / "text.npz")
+        again = other.generate(prompt, limit=6)
+        again.whole()
+    assert again.tokens == expected.tokens
+    assert again.stats.reused == len(prompt) - 1
+    (tmp_path / "wrong.npz").write_bytes(b"PK nothing")
+    with pytest.raises(InputError, match="no saved text"):
+        model.restore(tmp_path / "wrong.npz")
+
+
+def test_a_new_prompt_ends_the_answer_before_it(model: TextModel) -> None:
+    first = model.generate("One", limit=30)
+    next(first)
+    model.generate("Two", limit=2).whole()
+    first.whole()
+    assert first.finish is Finish.BROKEN_OFF
+
+
+def test_a_module_without_a_language_model_is_refused(tmp_path: Path) -> None:
+    program = export(lambda x: x + 1, (np.ones(3, np.float32),))
+    compile(program, "cpu", CompileOptions(output=tmp_path / "plain.vmfb", level=0, check=False))
+    with pytest.raises(ModuleError, match="holds no language model"):
+        TextModel(tmp_path / "plain.vmfb")
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    for wrong in ({"temperature": -1.0}, {"top_p": 0.0}, {"min_p": 2.0}, {"top_k": -1}):
+        with pytest.raises(UsageError, match=next(iter(wrong))):
+            Sampling(**wrong)  # type: ignore[arg-type]
+
+
+def test_text_that_is_cut_inside_a_character_comes_whole() -> None:
+    tokenizer = Tokenizer(tiny.tokenizer().backend_tokenizer.to_str())
+    said = "Zoë → 🙂!"
+    stream = tokenizer.stream()
+    pieces = [stream.add(token) for token in tokenizer.encode(said, special=False)]
+    assert "".join(pieces) + stream.rest() == said
+    assert all("\ufffd" not in piece for piece in pieces)
+
+
+def test_templates_are_rendered_as_transformers_does() -> None:
+    template = (
+        "{{ bos_token }}{% for m in messages %}{% if m.role == 'assistant' %}"
+        "{% generation %}{{ m.content | tojson }}{% endgeneration %}{% continue %}{% endif %}\n"
+        "    [{{ m.content | trim }}]\n"
+        "{% endfor %}{% if add_generation_prompt %}>{% endif %}"
+    )
+    messages = [
+        {"role": "user", "content": " <a> & é "},
+        {"role": "assistant", "content": 'said "b"'},
+    ]
+    theirs = tiny.tokenizer()
+    theirs.chat_template = template
+    expected = theirs.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    assert render(template, messages, {"bos_token": "<|start|>"}) == expected
+
+
+def test_a_template_cannot_reach_out_of_its_sandbox() -> None:
+    with pytest.raises(InputError, match="unsafe"):
+        render("{{ messages.__class__.__mro__[1].__subclasses__() }}", [], {})
+
+
+def test_damaged_facts_are_refused() -> None:
+    facts = TextFacts(context=8, prefill=(4,), vocabulary=3, stop=(2,), tokenizer="{}" * 100)
+    value = facts.to_json()
+    assert TextFacts.from_json(value) == facts
+    for wrong in (
+        {**value, "schema": 9},
+        {**value, "tokenizer": value["tokenizer"][:-8]},
+        {**value, "tokenizer": "?"},
+        {key: value[key] for key in value if key != "stop"},
+    ):
+        with pytest.raises(ModuleError):
+            TextFacts.from_json(wrong)
+    with pytest.raises(ModuleError):
+        TextFacts.parse("[")

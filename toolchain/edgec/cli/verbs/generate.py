@@ -1,0 +1,69 @@
+"""`edgec generate`: a module with a language model and a prompt to text."""
+
+from typing import Annotated
+
+import typer
+
+from edgec.cli.options import DeviceOption, ModuleArgument, WeightsOption
+from edgec.cli.report import Report
+from edgec.cli.session import Session
+from edgec.cli.writing import (
+    LimitOption,
+    MinPOption,
+    RepetitionPenaltyOption,
+    SeedOption,
+    TemperatureOption,
+    TopKOption,
+    TopPOption,
+    write_answer,
+)
+
+__all__ = ["generate"]
+
+
+def generate(
+    session: Session,
+    module: ModuleArgument,
+    prompt: Annotated[
+        str, typer.Argument(metavar="PROMPT", help="What the model answers.", show_default=False)
+    ],
+    limit: LimitOption = None,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="Go on with the prompt as it stands, without chat template."),
+    ] = False,
+    device: DeviceOption = None,
+    weights: WeightsOption = None,
+    temperature: TemperatureOption = 0.0,
+    top_k: TopKOption = 0,
+    top_p: TopPOption = 1.0,
+    min_p: MinPOption = 0.0,
+    repetition_penalty: RepetitionPenaltyOption = 1.0,
+    seed: SeedOption = 0,
+) -> Report:
+    """Write what a language model answers to a prompt, as it writes it."""
+    from edgec.runtime.text import Sampling, TextModel
+
+    sampling = Sampling(
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        min_p=min_p,
+        repetition_penalty=repetition_penalty,
+        seed=seed,
+    )
+    with TextModel(module, device=device, weights=weights) as model:
+        start = model.generate if raw or not model.facts.template else model.chat
+        answer = start(prompt, sampling=sampling, limit=limit)
+        write_answer(session, answer)
+        session.detail(str(answer.stats))
+        return Report(
+            data={
+                "module": module,
+                "device": model.module.device.uri,
+                "text": answer.text,
+                "tokens": answer.tokens,
+                "finish": answer.finish.value,
+                "stats": answer.stats.to_json(),
+            }
+        )
