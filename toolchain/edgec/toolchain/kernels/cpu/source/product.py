@@ -16,6 +16,7 @@ from iree.compiler import ir
 from iree.compiler.dialects import arith, memref, scf, vector
 
 from edgec.toolchain.kernels.cpu.source.built import build, index, indices_of, loop, number, share
+from edgec.toolchain.kernels.cpu.source.turned import turned_by
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import workgroups
 
@@ -237,7 +238,7 @@ class _Panel:
                 )
                 for lane in range(kernel.lanes)
             ]
-            for lane, value in enumerate(_turned(rows)):
+            for lane, value in enumerate(turned_by(vector.shuffle, rows)):
                 row = arith.muli(arith.addi(near, index(lane)), index(self.width))
                 vector.store(value, self.scratch, [arith.addi(row, index(i * kernel.lanes))])
         return []
@@ -302,19 +303,3 @@ def _base(matrices: Matrices, of_batch: Sequence[Any]) -> Any:
     for at, step in zip(of_batch, matrices.batch, strict=True):
         place = arith.addi(place, arith.muli(at, index(step)))
     return place
-
-
-def _turned(rows: list[Any]) -> list[Any]:
-    """The columns of a square, exchanged with its rows one bit of their numbers at a time."""
-    count, bit = len(rows), 1
-    while bit < count:
-        for low in (row for row in range(count) if not row & bit):
-            pair = rows[low], rows[low + bit]
-            for at, own in ((low, 0), (low + bit, bit)):
-                picks = [
-                    (count if column & bit else 0) + (column & ~bit) + own
-                    for column in range(count)
-                ]
-                rows[at] = vector.shuffle(*pair, picks)
-        bit *= 2
-    return rows

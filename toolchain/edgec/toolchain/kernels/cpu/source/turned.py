@@ -1,17 +1,37 @@
 """Rows of a square to its columns, in registers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from edgec.toolchain.kernels.cpu.source.body import Body
 
-__all__ = ["turned"]
+__all__ = ["turned", "turned_by"]
+
+_Vector = TypeVar("_Vector")
 
 
 def turned(body: Body, rows: Sequence[str], kind: str) -> list[str]:
-    """The columns of as many vectors as one has elements, a power of two.
+    """The columns of as many vectors as one has elements, a power of two."""
+
+    def shuffle(one: str, other: str, picks: list[int]) -> str:
+        return body.value(
+            f"vector.shuffle {one}, {other} [{', '.join(map(str, picks))}]", f"{kind}, {kind}"
+        )
+
+    return turned_by(shuffle, rows)
+
+
+def turned_by(
+    shuffle: Callable[[_Vector, _Vector, list[int]], _Vector], rows: Sequence[_Vector]
+) -> list[_Vector]:
+    """As `turned`, of vectors of any kind.
 
     Rows are exchanged with columns one bit of their numbers at a time: of two rows that differ in
     that bit, the elements whose columns differ in it change places.
+
+    Args:
+        shuffle: a vector of the elements at these places of two, one behind the other.
+        rows: the vectors.
     """
     rows = list(rows)
     count = len(rows)
@@ -24,9 +44,6 @@ def turned(body: Body, rows: Sequence[str], kind: str) -> list[str]:
                     (count if column & bit else 0) + (column & ~bit) + own
                     for column in range(count)
                 ]
-                rows[number] = body.value(
-                    f"vector.shuffle {pair[0]}, {pair[1]} [{', '.join(map(str, picks))}]",
-                    f"{kind}, {kind}",
-                )
+                rows[number] = shuffle(*pair, picks)
         bit *= 2
     return rows
