@@ -41,13 +41,18 @@ def build(name: str, auto: str = "AutoModel") -> Built:
         try:
             model, config = _made(name, cuts, auto)
             models.append(model)
-            inputs = _inputs(model, config)
-            with torch.no_grad():
-                model(**inputs)
+            given = _inputs(model, config)
         except Exception as error:  # noqa: BLE001 - a cut that does not fit; another may
             problems.append(shortly(error))
             continue
-        return subject(model, kwargs=inputs)
+        for inputs in (given, _masked(given), _turned(given)):
+            try:
+                with torch.no_grad():
+                    model(**inputs)
+            except Exception as error:  # noqa: BLE001 - nor do other inputs, perhaps
+                problems.append(shortly(error))
+                continue
+            return subject(model, kwargs=inputs)
     for model in models[:1]:
         try:
             return subject(model, kwargs=inputs_for(model))
@@ -102,6 +107,7 @@ _SMALL = {
     r"^(head_dim|d_kv)$": 16,
     r"^(vocab_size|text_vocab_size)$": 256,
     r"^(num_local_experts|num_experts|n_routed_experts)$": 4,
+    r"^(num_experts_per_tok|num_experts_per_token|moe_top_?k|moe_topk)$": 2,
     r"^(image_size)$": _PICTURE,
     r"^(num_queries)$": 8,
 }
@@ -138,6 +144,19 @@ def _cut(config: Any, cuts: Cuts) -> None:
     layers = getattr(config, "num_hidden_layers", None)
     if isinstance(types, list) and isinstance(layers, int):
         config.layer_types = types[:layers]
+
+
+def _masked(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs with the mask that some models do not make themselves."""
+    import torch
+
+    ids = inputs.get("input_ids")
+    return {**inputs, **({} if ids is None else {"attention_mask": torch.ones_like(ids)})}
+
+
+def _turned(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs with the features of sound last, as some models take them."""
+    return {k: v.transpose(1, 2) if k == "input_features" else v for k, v in inputs.items()}
 
 
 def _inputs(model: Any, config: Any) -> dict[str, Any]:
