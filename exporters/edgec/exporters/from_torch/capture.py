@@ -9,6 +9,7 @@ import functools
 import inspect
 import logging
 import re
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -168,6 +169,9 @@ def _exported(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], sh
     try:
         return export()
     except Exception as error:  # torch raises errors of every kind here
+        if _is_raised_by_model(error):
+            with contextlib.suppress(Exception), _unnoticed():
+                return export()
         if not is_on_data(error) or shapes is not None:  # a constant may depend on the sizes
             raise
         numbers = _numbers(made, args, kwargs)
@@ -179,6 +183,27 @@ def _exported(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], sh
         if is_on_data(error) and varying:
             raise _on_data(*varying[0]) from error
         raise
+
+
+def _is_raised_by_model(error: Exception) -> bool:
+    """Whether a line outside of torch failed, which did not when the model was run."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return str(frames[-1].f_globals.get("__name__", "")).partition(".")[0] != "torch"
+
+
+@contextlib.contextmanager
+def _unnoticed() -> Iterator[None]:
+    """Let a model take the ways that it takes when it is run: it may ask whether it is traced."""
+    import torch
+
+    own = {name: getattr(torch.compiler, name) for name in ("is_compiling", "is_exporting")}
+    for name in own:
+        setattr(torch.compiler, name, lambda: False)
+    try:
+        yield
+    finally:
+        for name, function in own.items():
+            setattr(torch.compiler, name, function)
 
 
 def _numbers(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Number]:
