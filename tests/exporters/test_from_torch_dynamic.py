@@ -1,6 +1,7 @@
 """PyTorch models of images and signals of any size: right at other sizes than the example's."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from torch import nn
 
 from edgec.exporters import export
 from edgec.runtime.errors import ExportError, UnsupportedOp
+from edgec.toolchain import CompileOptions, compile_with_report
 from edgec.toolchain.program import Dialect, Program
 
 IMAGE = {"x": {2: "h=8..32", 3: "w=8..32"}}
@@ -98,6 +100,15 @@ def test_a_model_of_any_size_is_right_at_every_size(
     assert program.golden is not None
     assert len({call.inputs[0].shape for call in program.golden.calls}) == 3
     assert replay(program) < 2e-6
+
+
+@pytest.mark.vulkan
+def test_windows_of_any_size_are_right_where_there_are_no_wide_integers(tmp_path: Path) -> None:
+    program = export(nn.AdaptiveAvgPool2d((2, 3)), (torch.randn(1, 2, 16, 20),),
+                     dynamic={"input": {2: "h=8..32", 3: "w=8..32"}})  # fmt: skip
+    options = CompileOptions(output=tmp_path / "pool.vmfb")
+    report = compile_with_report(program.save(tmp_path / "pool.mlirbc"), "vulkan", options).report
+    assert report.check.startswith("checked")
 
 
 def test_sizes_that_are_scaled_are_said_plainly() -> None:

@@ -113,30 +113,32 @@ def _repeated(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _bounds(size: Any, count: int, like: Any) -> tuple[Any, Any]:
-    """Where each of `count` windows over `size` elements begins and ends, as PyTorch has it."""
+    """Where each of `count` windows over `size` elements begins and ends, as PyTorch has it.
+
+    In 32 bits, since not each GPU divides wider numbers.
+    """
     import torch
 
-    places = torch.arange(count, device=like.device)
-    total = torch.full((), size, dtype=torch.int64, device=like.device)
+    places = torch.arange(count, dtype=torch.int32, device=like.device)
+    total = torch.full((), size, dtype=torch.int32, device=like.device)
     begins = torch.div(places * total, count, rounding_mode="trunc")
     ends = torch.div((places + 1) * total + (count - 1), count, rounding_mode="trunc")
     return begins.reshape(-1, 1), ends.reshape(-1, 1)
 
 
 def _inside(size: Any, count: int, like: Any) -> tuple[Any, Any]:
-    """Which elements lie in each window, bool[count, size]; and how many, i64[count, 1]."""
+    """Which elements lie in each window, bool[count, size]; and how many, i32[count, 1]."""
     import torch
 
     begins, ends = _bounds(size, count, like)
-    places = torch.arange(size, device=like.device)
+    places = torch.arange(size, dtype=torch.int32, device=like.device)
     return (places >= begins) & (places < ends), ends - begins
 
 
-def _averages(x: Any, count: int) -> Any:
-    """Means of `count` windows along the last axis: a product with a matrix of weights."""
-    inside, many = _inside(x.shape[-1], count, x)
-    weights = inside.to(x.dtype) / many.to(x.dtype)
-    return x @ weights.transpose(0, 1)
+def _averaging(size: Any, count: int, like: Any) -> Any:
+    """A matrix, count x size: its product with elements is the mean of each window."""
+    inside, many = _inside(size, count, like)
+    return inside.to(like.dtype) / many.to(like.dtype)
 
 
 def _adaptive_avg_pool1d(x: Any, output_size: Sequence[int]) -> Any:
@@ -144,7 +146,7 @@ def _adaptive_avg_pool1d(x: Any, output_size: Sequence[int]) -> Any:
         return NotImplemented
     if tuple(output_size) == (1,):
         return x.mean(-1, keepdim=True)
-    return _averages(x, output_size[0])
+    return x @ _averaging(x.shape[-1], output_size[0], x).transpose(0, 1)
 
 
 def _adaptive_avg_pool2d(x: Any, output_size: Sequence[int]) -> Any:
@@ -154,7 +156,13 @@ def _adaptive_avg_pool2d(x: Any, output_size: Sequence[int]) -> Any:
         return NotImplemented
     if (rows, columns) == (1, 1):
         return x.mean((-2, -1), keepdim=True)
-    return _averages(_averages(x, columns).transpose(-1, -2), rows).transpose(-1, -2)
+    # Lines first: of a product with a product, of sizes chosen at each call, iree-compile 3.13
+    # makes wrong code for Vulkan, and of a product by a matrix right code.
+    down, across = (
+        _averaging(x.shape[-2], rows, x),
+        _averaging(x.shape[-1], columns, x),
+    )
+    return (down @ x) @ across.transpose(0, 1)
 
 
 def _adaptive_max_pool2d(x: Any, output_size: Sequence[int]) -> Any:
