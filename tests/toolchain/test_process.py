@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -140,6 +141,15 @@ def test_a_full_temporary_folder_is_said(tmp_path: Path, size: str) -> None:
     assert re.search(r"error: .*no space (is )?left", done.stderr, re.IGNORECASE)
     assert str(scratch) in done.stderr
     assert not (tmp_path / "x.vmfb").exists()
+
+
+def test_the_compiler_and_its_linker_write_where_python_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "not there"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    done = run_compiler(["sh", "-c", 'echo "$TMPDIR"'])
+    assert done.stderr.strip() == tempfile.gettempdir() != str(tmp_path / "not there")
 
 
 def test_the_compiler_is_the_program_and_not_a_script_around_it():

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -121,6 +122,9 @@ def run_compiler(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            # Its linker takes the name as it stands, where Python passes over a folder that is
+            # full or not there.
+            env={**os.environ, "TMPDIR": tempfile.gettempdir()},
         )
     except OSError as error:
         raise CompileError(
