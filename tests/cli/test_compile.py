@@ -150,6 +150,16 @@ def test_what_makes_no_sense_is_refused(
     assert (done.code, what in done.err) == (code, True), done.err
 
 
+def test_a_module_is_no_source_and_is_not_written_over(edgec, tmp_path: Path) -> None:
+    module = tmp_path / "net.vmfb"
+    module.write_bytes(b"as it was")
+    done = edgec("compile", "net.vmfb")
+    assert done.code == 11
+    assert "is a compiled module" in done.err
+    assert "edgec run" in done.err
+    assert module.read_bytes() == b"as it was"
+
+
 def test_files_that_are_no_programs_are_refused(edgec, tmp_path: Path) -> None:
     (tmp_path / "bad.mlir").write_bytes(b"\x00\xff nonsense")
     assert edgec("compile", "bad.mlir").code == 15

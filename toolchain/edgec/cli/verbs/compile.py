@@ -207,8 +207,10 @@ def compile(
     )
     outputs = _outputs(place_of(source, exporting), targets, output)
     look = print_passes or dry_run
+    # A module is refused below, as what it is.
+    given = None if Path(source).suffix == ".vmfb" else source
     for path in () if look else outputs:
-        for taken in (source, exporting.keep):
+        for taken in (given, exporting.keep):
             if taken is not None and path.resolve() == Path(taken).resolve():
                 raise UsageError(
                     f"{taken} would be written over itself", hint="name a file with -o"
