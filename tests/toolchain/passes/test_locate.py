@@ -27,6 +27,9 @@ SORT = """"stablehlo.sort"(%0) <{dimension = 1 : i64}> ({
     %less = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
     stablehlo.return %less : tensor<i1>
   }) : (tensor<8x32xf32>) -> tensor<8x32xf32>"""
+SECOND = TEXT.replace("stablehlo.sort_of_mine %0", "stablehlo.cosine %0").replace(
+    "} loc(unknown)", "} loc(#main)"
+)
 TEXT = TEXT.replace("stablehlo.sort_of_mine %0 : tensor<8x32xf32>", SORT)
 
 
@@ -51,3 +54,22 @@ def test_a_profile_says_where_each_kernel_comes_from(tmp_path: Path) -> None:
     kernels = {name for name in places if "sort" in name or "edgec_product" in name}
     assert len(kernels) == 2, places
     assert {places[name] for name in kernels} == {"/models/net.py:12"}
+
+
+def test_the_compilers_kernels_have_lines_of_their_own_and_not_the_functions(
+    tmp_path: Path,
+) -> None:
+    text = SECOND.replace(
+        "  return %1", "  %2 = stablehlo.transpose %1, dims = [1, 0]\n"
+        "    : (tensor<8x32xf32>) -> tensor<32x8xf32> loc(#last)\n  return %2"
+    ).replace("return %2 : tensor<8x32xf32>", "return %2 : tensor<32x8xf32>").replace(
+        "-> tensor<8x32xf32> {", "-> tensor<32x8xf32> {"
+    )  # fmt: skip
+    text += '#last = loc(callsite("/models/net.py":20:8 at #main))\n'
+    (tmp_path / "net.mlir").write_text(text)
+    options = CompileOptions(cache=False, check=False, disabled=("cpu-kernels",))
+    module = compile(tmp_path / "net.mlir", options=options)
+    found = profile(module.path, device="edgert://cpu", calls=1)
+    lines = {dispatch.where for dispatch in found.dispatches if "dispatch" in dispatch.name}
+    assert lines
+    assert lines <= {"/models/net.py:12", "/models/net.py:20"}

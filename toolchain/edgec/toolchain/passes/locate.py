@@ -20,7 +20,9 @@ class Locate:
     The compiler notes one line with each kernel: the first that it finds, which for a traced model
     is the outermost of the stack, the command that started Python. With the user's own line first,
     `edgec bench --profile` says where in the model each kernel comes from. The stack stays behind
-    it, for errors.
+    it, for errors. A function has no line of its own any more: the compiler inlines it into the one
+    that it makes for its interface, and of an operation and the call that it was inlined at it
+    takes the call's line, which was the same for all of its kernels.
 
     Measured: 29 ms for MiniLM's 1162 operations.
     """
@@ -43,6 +45,9 @@ class Locate:
         def locate(op: Any) -> Any:
             nonlocal count
             where = op.location
+            if op.name == "func.func":
+                op.location = ir.Location.unknown()
+                return ir.WalkResult.ADVANCE
             if where not in known:
                 known[where] = _first(op, where)
             if known[where] is not None:
