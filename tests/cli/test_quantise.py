@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from edgec.exporters import export
+from edgec.quantising import Scheme
+from edgec.quantising.rounding import round_weights
 from edgec.runtime.golden import Golden
 from edgec.toolchain import load_program
 from edgec.toolchain.weights_file import read_weights
@@ -85,6 +87,21 @@ def test_the_module_is_proved_by_these_answers_and_reads_the_blocks(edgec, folde
     ]
 
 
+def test_rounded_weights_that_were_written_out_go_back_into_blocks(edgec, folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((96, 64)).astype(np.float32)
+    floats = round_weights(weights, Scheme.parse("int8-g32")).floats()
+    export(lambda x: x @ floats.T, (rng.standard_normal((2, 64)).astype(np.float32),)).save(
+        "floats.mlirbc"
+    )
+    value = edgec(
+        *("quantise", "floats.mlirbc", "-o", "blocks.mlirbc", "--weights=lossless", "--json")
+    ).json
+    assert [line["weights"] for line in value["lines"]] == ["int8-g32"]
+    assert value["error"] < 1e-6
+    assert value["after"] < value["before"] / 3
+
+
 def test_lines_that_are_named_stay_as_they_are(edgec, folder: Path) -> None:
     value = edgec(
         *("quantise", folder / "inside.mlirbc", "-o", "some.mlirbc", "--weights=int4-g32"),
@@ -118,6 +135,7 @@ def test_more_error_than_is_allowed_is_refused_with_what_to_keep(edgec, folder: 
         (("--max-error=-1%",), 2, "is no part of a whole"),
         (("--keep=model.py:3",), 2, "no product by weights is at model.py:3"),
         (("--weights=int4-g128",), 2, "64 summed do not make int4-g128"),
+        (("--weights=lossless",), 2, "no blocks hold it exactly"),
     ],
 )
 def test_what_cannot_be_done_is_one_error(

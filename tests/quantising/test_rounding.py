@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgec.quantising.rounding import round_weights
+from edgec.quantising.rounding import exact_scheme, round_weights
 from edgec.quantising.scheme import Scheme
 
 NORMAL = np.random.default_rng(0).standard_normal((24, 256)).astype(np.float32)
@@ -75,3 +75,31 @@ def test_two_codes_share_a_byte_half_a_span_apart(span):
     assert packed.shape == (24, 256 // span, span // 2)
     assert np.array_equal(packed & 15, codes[..., : span // 2])
     assert np.array_equal(packed >> 4, codes[..., span // 2 :])
+
+
+def came_in_blocks(form: str) -> np.ndarray:
+    """Weights as a GGUF file's blocks stand for them: ends are met, numbers are in f16."""
+    rng = np.random.default_rng(3)
+    low, high = {"Q4_0": (-8, 8), "Q4_1": (0, 16), "Q8_0": (-127, 128)}[form]
+    codes = rng.integers(low, high, (24, 4, 32)).astype(np.float32)
+    codes[..., 5], codes[..., 20] = low, high - 1
+    scale = rng.uniform(-0.1, 0.1, (24, 4, 1)).astype(np.float16).astype(np.float32)
+    if form != "Q4_0":
+        scale = np.abs(scale)
+    least = rng.uniform(-1, 0, (24, 4, 1)).astype(np.float16).astype(np.float32)
+    return (codes * scale + (least if form == "Q4_1" else 0)).reshape(24, 128)
+
+
+@pytest.mark.parametrize(
+    ("form", "scheme"), [("Q4_0", "int4-g32"), ("Q4_1", "int4-g32"), ("Q8_0", "int8-g32")]
+)
+def test_what_came_in_blocks_goes_back_into_them(form, scheme):
+    matrix = came_in_blocks(form)
+    assert exact_scheme(matrix) == Scheme.parse(scheme)
+    found = round_weights(matrix, Scheme.parse(scheme))
+    assert found.scale.dtype == np.float16
+    np.testing.assert_allclose(found.floats(), matrix, 0, 1e-6 * np.abs(matrix).max())
+
+
+def test_what_did_not_is_not_forced_into_blocks():
+    assert exact_scheme(NORMAL) is None

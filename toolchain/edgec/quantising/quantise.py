@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from edgec.quantising.answers import answered, distance, refuse_other, without_slack
-from edgec.quantising.rounding import Rounded, round_weights
-from edgec.quantising.scheme import Scheme
+from edgec.quantising.rounding import Rounded, exact_scheme, round_weights
+from edgec.quantising.scheme import LOSSLESS, Scheme
 from edgec.runtime.errors import ProgramError, UsageError, WrongAnswer
 from edgec.runtime.golden import Golden
 from edgec.toolchain.portable import to_portable
@@ -37,7 +37,7 @@ class Line:
     Attributes:
         where: `file:line`, or the weights' name where the framework kept no line.
         what: their sizes, and how many there are.
-        scheme: how they are kept now.
+        schemes: how they are kept now.
         before, after: bytes.
         error: of the program's answers with only this line's weights rounded.
         promoted: why it is kept in more bits than was asked for; empty where it is not.
@@ -45,7 +45,7 @@ class Line:
 
     where: str
     what: str
-    scheme: Scheme
+    schemes: tuple[Scheme, ...]
     before: int
     after: int
     error: float
@@ -76,7 +76,7 @@ class Quantised:
 
 def quantise(
     program: Program,
-    scheme: Scheme,
+    scheme: Scheme | None,
     *,
     keep: Sequence[str] = (),
     max_error: float = math.inf,
@@ -87,7 +87,7 @@ def quantise(
 
     Args:
         program: with golden answers.
-        scheme: how weights are kept.
+        scheme: how weights are kept; None for blocks that hold them exactly, where there are some.
         keep: lines or names of weights that stay as they are; the end of a line's place will do.
         max_error: how far the answers may be off.
         weights_file: where the new weights will be, as the program is to name it; they are outside
@@ -125,7 +125,7 @@ class _Work:
         self,
         program: Program,
         golden: Golden,
-        scheme: Scheme,
+        scheme: Scheme | None,
         keep: Sequence[str],
         tell: Callable[[str], None],
     ) -> None:
@@ -141,15 +141,14 @@ class _Work:
         InlineCalls().run(self.module)
         layers, self.kept = find_layers(self.module, program.info, self.weights)
         self.layers: dict[str, list[Layer]] = {}
+        self.schemes: dict[Any, Scheme] = {}
         for layer in layers:
-            asked = [each for each in keep if _is_named(layer.where, layer.name, each)]
-            reason = "as asked" if asked else ""
-            if not scheme.fits(layer.inner):
-                reason = reason or f"{layer.inner} summed do not make {scheme}"
-            if reason:
-                self.kept.append(Kept(where=layer.where, what=layer.what, reason=reason))
+            found = self._scheme_of(layer, keep)
+            if isinstance(found, str):
+                self.kept.append(Kept(where=layer.where, what=layer.what, reason=found))
             else:
                 self.layers.setdefault(layer.where, []).append(layer)
+                self.schemes[layer.key] = found
         unknown = [
             each for each in keep if not any(_is_named(a.where, a.name, each) for a in layers)
         ]
@@ -160,17 +159,32 @@ class _Work:
             )
         if not self.layers:
             raise UsageError(
-                f"{program.path or program.name} multiplies by no weights that {scheme} fits",
+                f"{program.path or program.name} multiplies by no weights that {self.how} fits",
                 hint=_reasons(self.kept),
             )
-        self.schemes = dict.fromkeys(self.layers, scheme)
         self.promoted: dict[str, str] = {}
         self.alone: dict[str, float] = {}
         self.rounded: dict[tuple[Any, Scheme], Rounded] = {}
 
+    @property
+    def how(self) -> str:
+        """The scheme in a word."""
+        return LOSSLESS if self.scheme is None else str(self.scheme)
+
+    def _scheme_of(self, layer: Any, keep: Sequence[str]) -> Scheme | str:
+        """How a layer's weights are kept, or why they stay."""
+        if any(_is_named(layer.where, layer.name, each) for each in keep):
+            return "as asked"
+        if self.scheme is None:
+            self.tell(f"looking for blocks in {layer.name or layer.where}")
+            return exact_scheme(layer.matrix) or "no blocks hold it exactly"
+        if not self.scheme.fits(layer.inner):
+            return f"{layer.inner} summed do not make {self.scheme}"
+        return self.scheme
+
     def made(self, layer: Any) -> Rounded:
         """What a layer's weights become."""
-        scheme = self.schemes[layer.where]
+        scheme = self.schemes[layer.key]
         if (layer.key, scheme) not in self.rounded:
             self.rounded[layer.key, scheme] = round_weights(layer.matrix, scheme)
         return self.rounded[layer.key, scheme]
@@ -198,12 +212,12 @@ class _Work:
 
     def promote(self) -> None:
         """Give lines that make most of the error of 4 bits 8 of them."""
-        if self.scheme.bits != 4 or len(self.layers) < 3:
+        if self.scheme is None or self.scheme.bits != 4 or len(self.layers) < 3:
             return
         total = sum(error**2 for error in self.alone.values())
         for where, error in list(self.alone.items()):
             if error**2 > _LARGE_SHARE * total:
-                self.schemes[where] = Scheme(bits=8)
+                self.schemes |= {layer.key: Scheme(bits=8) for layer in self.layers[where]}
                 self.alone[where] = self.error([where])
                 self.promoted[where] = (
                     f"8 bits: at 4 it alone made an error of {error:.2%}, more than all others"
@@ -221,7 +235,7 @@ class _Work:
             else:
                 high = middle
         off = f"the answers are off by {self.error():.2%} of their spread"
-        what = f"with weights of {self.scheme} {off}"
+        what = f"with weights of {self.how} {off}"
         if high == len(order):
             hint = f"no line can be rounded within {most:.2%}: try more bits, or smaller groups"
         else:
@@ -253,7 +267,7 @@ class _Work:
             weights = {n: a for n, a in self.weights.items() if n not in gone} | added
             answers = answered(self.module, info, weights, self.golden)
             error = distance(answers, self.golden)
-            info = replace(info, loss=Loss(weights=str(self.scheme), error=error))
+            info = replace(info, loss=Loss(weights=self.how, error=error))
             self.module.operation.attributes[PROGRAM_ATTRIBUTE] = ir.StringAttr.get(info.to_json())
             buffer = io.BytesIO()
             self.module.operation.write_bytecode(buffer)
@@ -279,7 +293,7 @@ class _Work:
         return Line(
             where=where,
             what=f"{many}{sizes[0]}{' and others' if len(sizes) > 1 else ''}",
-            scheme=self.schemes[where],
+            schemes=tuple(dict.fromkeys(self.schemes[layer.key] for layer in layers)),
             before=sum(layer.numbers.nbytes for layer in layers),
             after=sum(self.made(layer).size for layer in layers),
             error=self.alone[where],

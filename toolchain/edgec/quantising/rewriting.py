@@ -18,6 +18,7 @@ from edgec.quantising.rounding import Rounded
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.functions import entry_block, functions, set_types
 from edgec.toolchain.ir.literal import NUMPY
+from edgec.toolchain.ir.write_blocks import floats_of_blocks
 from edgec.toolchain.program import Function, Parameter, ProgramInfo, Weights
 
 __all__ = ["put_blocks"]
@@ -118,35 +119,19 @@ def _span(made: Rounded) -> int:
 
 def _written(held: Mapping[str, Any], layer: Layer, made: Rounded, like: Any) -> Any:
     """The weights as the program has them, from their parts, at the insertion point."""
-    outputs, inner = made.matrix
-    f32 = ir.F32Type.get()
-    group = made.scheme.group
-    sizes = (outputs, inner) if group is None else (outputs, inner // group, group)
-    value = held["codes"]
-    if made.scheme.bits == 4:
-        value = _unpacked(value)
-    value = write.convert(write.reshape(value, sizes), f32)
-    if made.zero:
-        value = write.binary("subtract", value, write.fill(float(made.zero), sizes, f32))
-
-    def spread(part: Any) -> Any:
-        return write.broadcast(write.convert(part, f32), sizes, range(len(sizes[:-1])))
-
-    value = write.binary("multiply", value, spread(held["scale"]))
-    if "least" in held:
-        value = write.binary("add", value, spread(held["least"]))
-    value = write.reshape(value, (outputs, inner))
+    value = floats_of_blocks(
+        held["codes"],
+        held["scale"],
+        held.get("least"),
+        sizes=made.matrix,
+        group=made.scheme.group or made.matrix[1],
+        bits=made.scheme.bits,
+        span=_span(made),
+        zero=float(made.zero),
+    )
     if layer.turned:
         value = write.transpose(value, (1, 0))
     return write.reshape(value, write.shape(like))
-
-
-def _unpacked(codes: Any) -> Any:
-    """Codes of four bits, run by run, from bytes of two each."""
-    sizes, byte = write.shape(codes), write.element(codes)
-    low = write.binary("and", codes, write.fill(15, sizes, byte))
-    high = write.binary("shift_right_logical", codes, write.fill(4, sizes, byte))
-    return write.concatenate([low, high], len(sizes) - 1)
 
 
 def _constant(array: _Array) -> Any:

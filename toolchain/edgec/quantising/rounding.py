@@ -13,14 +13,20 @@ import numpy as np
 
 from edgec.quantising.scheme import Scheme
 
-__all__ = ["Rounded", "round_weights"]
+__all__ = ["Rounded", "exact_scheme", "round_weights"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 _MOST = 1 << 22
 """Weights that are worked on at once."""
-_TRIES = {8: np.linspace(0.8, 1.0, 6), 4: np.linspace(0.6, 1.1, 13)}
-"""Steps to try, as parts of the one that just reaches the largest weight."""
+_TRIES = {8: np.linspace(0.8, 1.0, 6), 4: np.linspace(0.6, 1.1, 11)}
+"""Steps to try, as parts of the one that just reaches the largest weight.
+
+That one is among them: weights that came in blocks have it, and come out as they were.
+"""
 _HALF_OFF = 1e-3
+_EXACT = (Scheme(bits=4, group=32), Scheme(bits=8, group=32), Scheme(bits=8))
+_FEW = 8
+_SAME = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +97,24 @@ def round_weights(matrix: _Array, scheme: Scheme) -> Rounded:
         least=None if least is None else _narrow(least),
         matrix=(outputs, inner),
     )
+
+
+def exact_scheme(matrix: _Array) -> Scheme | None:
+    """The scheme of the fewest bits that holds a matrix as it is; None where none does.
+
+    A weight may differ by what rounding to f32 does to the product that it is.
+    """
+    for scheme in _EXACT:
+        if not scheme.fits(matrix.shape[1]):
+            continue
+        # Few outputs tell most matrices apart from blocks.
+        for some in (matrix[:_FEW], matrix):
+            found = round_weights(np.ascontiguousarray(some), scheme)
+            if np.abs(found.floats() - some).max() > _SAME * np.abs(some).max():
+                break
+        else:
+            return scheme
+    return None
 
 
 def _in_pieces(grouped: _Array, work: Any) -> Iterator[_Array]:

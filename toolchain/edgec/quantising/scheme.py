@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 from edgec.runtime.errors import UsageError
 
-__all__ = ["GROUPS", "Scheme"]
+__all__ = ["GROUPS", "LOSSLESS", "Scheme"]
+
+LOSSLESS = "lossless"
+"""In place of a scheme: weights that came in blocks go back into them, exactly."""
 
 GROUPS = (32, 64, 128)
 """Sizes of groups that kernels read."""
@@ -53,4 +56,4 @@ class Scheme:
 
 def _hint() -> str:
     groups = ", ".join(f"int4-g{size}" for size in GROUPS)
-    return f"one of int8, int4, {groups}; int8 takes groups, too"
+    return f"one of int8, int4, {groups} (int8 takes groups, too), or {LOSSLESS}"

@@ -12,7 +12,7 @@ from edgec.cli.session import Session
 from edgec.runtime.errors import UsageError
 
 if TYPE_CHECKING:
-    from edgec.quantising import Quantised
+    from edgec.quantising import Line, Quantised
 
 __all__ = ["quantise"]
 
@@ -35,7 +35,8 @@ def quantise(
             "--weights",
             metavar="HOW",
             help="int8 or int4, with a scale for each output, or for each group of "
-            "neighbours: int4-g32, int4-g64, int4-g128.",
+            "neighbours: int4-g32, int4-g64, int4-g128; or lossless: weights that came in "
+            "blocks (GGUF) go back into them.",
         ),
     ] = "int8",
     keep: Annotated[
@@ -61,12 +62,12 @@ def quantise(
 ) -> Report:
     """Keep a program's weights in 8 or 4 bits, and say what that costs its answers."""
     from edgec.cli.folders import make_folder
-    from edgec.quantising import Scheme
+    from edgec.quantising import LOSSLESS, Scheme
     from edgec.quantising import quantise as rounded
     from edgec.toolchain import load_program
     from edgec.toolchain.weights_file import write_weights
 
-    scheme = Scheme.parse(weights)
+    scheme = None if weights == LOSSLESS else Scheme.parse(weights)
     most = math.inf if max_error is None else _part(max_error)
     check_program_name(output)
     if source.resolve() == output.resolve():
@@ -85,7 +86,13 @@ def quantise(
     if found.weights:
         write_weights(found.weights, output.parent / file)
     saved = found.program.save(output)
-    return _report(found, scheme, output, [function.signature for function in saved.info.functions])
+    return _report(
+        found, weights, output, [function.signature for function in saved.info.functions]
+    )
+
+
+def _kept_as(line: "Line") -> str:
+    return ", ".join(map(str, line.schemes))
 
 
 def _part(text: str) -> float:
@@ -104,7 +111,7 @@ def _part(text: str) -> float:
     return value
 
 
-def _report(found: "Quantised", scheme: Any, output: Path, signatures: list[Any]) -> Report:
+def _report(found: "Quantised", how: str, output: Path, signatures: list[Any]) -> Report:
     from edgec.cli.amounts import bytes_text
 
     command = f"edgec compile {output}"
@@ -112,7 +119,7 @@ def _report(found: "Quantised", scheme: Any, output: Path, signatures: list[Any]
         (
             line.where,
             line.what,
-            str(line.scheme),
+            _kept_as(line),
             bytes_text(line.before),
             bytes_text(line.after),
             f"{line.error:.2%}",
@@ -120,7 +127,7 @@ def _report(found: "Quantised", scheme: Any, output: Path, signatures: list[Any]
         for line in found.lines
     )
     blocks: list[Block] = [
-        f"{output}: weights of {scheme}",
+        f"{output}: weights of {how}",
         *(f"  {signature}" for signature in signatures),
         "",
         Grid(
@@ -142,7 +149,7 @@ def _report(found: "Quantised", scheme: Any, output: Path, signatures: list[Any]
     return Report(
         data={
             "program": output,
-            "weights": str(scheme),
+            "weights": how,
             "error": found.error,
             "before": found.before,
             "after": found.after,
@@ -150,7 +157,7 @@ def _report(found: "Quantised", scheme: Any, output: Path, signatures: list[Any]
                 {
                     "where": line.where,
                     "what": line.what,
-                    "weights": str(line.scheme),
+                    "weights": _kept_as(line),
                     "before": line.before,
                     "after": line.after,
                     "error": line.error,

@@ -49,6 +49,7 @@ from edgec.toolchain.passes.simplify.half_precision import HalfPrecision
 from edgec.toolchain.passes.simplify.hold_blocks import HoldBlocks
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 from edgec.toolchain.passes.simplify.late_joins import LateJoins
+from edgec.toolchain.passes.simplify.look_up_blocks import LookUpBlocks
 from edgec.toolchain.passes.simplify.pointwise_products import PointwiseProducts
 from edgec.toolchain.passes.simplify.resample_sums import ResampleSums
 from edgec.toolchain.passes.simplify.roll_loops import RollLoops
@@ -96,6 +97,7 @@ class Pass(Protocol):
 CATALOGUE: tuple[type[Pass], ...] = (
     InlineCalls,
     HoldBlocks,
+    LookUpBlocks,
     Canonicalise,
     FoldConstants,
     HalfPrecision,
