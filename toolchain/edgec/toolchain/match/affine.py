@@ -15,6 +15,7 @@ from edgec.toolchain.ir import write as graph
 from edgec.toolchain.ir.evaluate import NotEvaluated, NotNamed, evaluate
 from edgec.toolchain.ir.literal import attribute_of
 from edgec.toolchain.ir.read import convolution_layout, integers, numbers_of
+from edgec.toolchain.ir.uses import only_use
 from edgec.toolchain.ir.weights import Weights
 
 __all__ = ["Affine", "find_affine"]
@@ -173,10 +174,10 @@ def _following(
 
     No step for a wider type; for a transpose or reshape, where the channels lie after it.
     """
-    uses = list(value.uses)
-    if len(uses) != 1:
+    use = only_use(value)
+    if use is None:
         return None
-    op = uses[0].owner.operation
+    op = use.owner.operation
     if op.name == "stablehlo.convert":
         before, after = graph.element(value), graph.element(op.results[0])
         widens = isinstance(before, _FLOATS) and isinstance(after, ir.F32Type)
@@ -187,7 +188,7 @@ def _following(
     name = op.name.removeprefix("stablehlo.")
     if name not in _STEPS:
         return None
-    place = uses[0].operand_number
+    place = use.operand_number
     other = op.operands[1 - place]
     turned = place == 1
     if turned and name == "divide":

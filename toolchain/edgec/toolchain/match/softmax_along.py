@@ -11,6 +11,7 @@ import numpy as np
 
 from edgec.toolchain.ir.evaluate import between
 from edgec.toolchain.ir.read import shape_of
+from edgec.toolchain.ir.uses import only_user
 from edgec.toolchain.ir.views import identity
 from edgec.toolchain.kernels.spec import Work
 from edgec.toolchain.match.description import Array, Description
@@ -85,9 +86,9 @@ def read_softmax_along(divide: Any) -> SoftmaxAlong | None:
     if not all(sizes):
         return None
     values = [shares]
-    uses = list(shares.uses)
-    if len(uses) == 1 and uses[0].owner.operation.name == "stablehlo.select":
-        values.insert(0, uses[0].owner.operation.results[0])
+    user = only_user(shares)
+    if user is not None and user.name == "stablehlo.select":
+        values.insert(0, user.results[0])
     for value in values:
         for axis in range(len(sizes)):
             found = read_softmax(identity(value), axis) if (sizes[axis] or 0) > 1 else None

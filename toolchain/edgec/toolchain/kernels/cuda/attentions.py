@@ -12,6 +12,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.read import element_type
+from edgec.toolchain.ir.uses import only_user
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.attentions import (
     MOST_TERMS,
@@ -82,8 +83,7 @@ def _narrowed(attention: Attention) -> Attention:
 
     PyTorch widens queries, keys and values so. The kernel sums and takes powers in f32 anyway.
     """
-    uses = list(attention.out.value.uses)
-    user = uses[0].owner.operation if len(uses) == 1 else None
+    user = only_user(attention.out.value)
     if user is None or user.name != "stablehlo.convert":
         return attention
     kind = element_type(user.results[0])

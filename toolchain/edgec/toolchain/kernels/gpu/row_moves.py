@@ -21,6 +21,7 @@ from edgec.toolchain.ir.fold import splat
 from edgec.toolchain.ir.read import integers, numbers_of
 from edgec.toolchain.ir.rotations import rotation
 from edgec.toolchain.ir.rows import row_of
+from edgec.toolchain.ir.uses import only_user
 from edgec.toolchain.ir.write import shape
 from edgec.toolchain.kernels.gpu.dispatches import erase_unused
 from edgec.toolchain.match.attention import Attention
@@ -122,7 +123,7 @@ def _behind(value: Any) -> _Move | None:
         if op.name == "stablehlo.dot_general":
             break
         inner = _by_row(op, shape(value)[-1:], rows)
-        if inner is None or len(list(inner.uses)) > 1:
+        if inner is None or only_user(inner) is None:
             return None
         at = inner
     if not steps or not _is_by_row(steps[0]):
@@ -144,7 +145,7 @@ def _behind(value: Any) -> _Move | None:
 def _ahead(value: Any) -> _Move | None:
     """What a product makes of a value, with the moves behind the product before it."""
     left = value
-    while (op := _only_user(left)) is not None and op.name == "stablehlo.reshape":
+    while (op := only_user(left)) is not None and op.name == "stablehlo.reshape":
         left = op.results[0]
     if op is None or op.name != "stablehlo.dot_general" or not _is_by_row(op):
         return None
@@ -153,7 +154,7 @@ def _ahead(value: Any) -> _Move | None:
     steps, rows = [op], list[Any]()
     made = op.results[0]
     width = shape(made)[-1:]
-    while (op := _only_user(made)) is not None and _by_row(op, width, rows) is not None:
+    while (op := only_user(made)) is not None and _by_row(op, width, rows) is not None:
         steps.append(op)
         made = op.results[0]
     moves: list[Any] = []
@@ -255,8 +256,3 @@ def _again(steps: Sequence[Any], known: Mapping[Any, Any]) -> Any:
             fresh.operands[number] = values.get(operand, operand)
         values[op.results[0]] = fresh.results[0]
     return values[steps[-1].results[0]]
-
-
-def _only_user(value: Any) -> Any | None:
-    uses = list(value.uses)
-    return uses[0].owner.operation if len(uses) == 1 else None

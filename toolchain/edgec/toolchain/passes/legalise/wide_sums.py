@@ -110,12 +110,13 @@ def _divided(value: Any, wide: Any) -> Any:
 
     from edgec.toolchain.ir import write as graph
     from edgec.toolchain.ir.fold import splat
+    from edgec.toolchain.ir.uses import only_use
 
     while True:
-        uses = list(value.uses)
-        if len(uses) != 1:
+        use = only_use(value)
+        if use is None:
             return value
-        user, place = uses[0].owner.operation, uses[0].operand_number
+        user, place = use.owner.operation, use.operand_number
         if user.name in ("stablehlo.divide", "stablehlo.multiply"):
             number = splat(user.operands[1 - place])
             if number is None or (user.name == "stablehlo.divide" and place):
