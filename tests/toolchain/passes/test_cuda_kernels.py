@@ -363,6 +363,33 @@ def test_a_norm_becomes_one_dispatch(centred, rows) -> None:
     assert values(launch, "width", "what") == [768, 3 if centred else 3 | 8]
 
 
+def test_a_norm_of_what_was_widened_and_moved_reads_it_narrow() -> None:
+    def merged(x, scale, shift):
+        y = x.astype(jnp.float32).reshape(14, 2, 14, 2, 96).transpose(0, 2, 3, 1, 4)
+        y = y.reshape(196, 384)
+        y = y - y.mean(-1, keepdims=True)
+        y = y * jax.lax.rsqrt((y * y).mean(-1, keepdims=True) + 1e-5)
+        return (y * scale + shift).astype(x.dtype)
+
+    after, (launch,) = place(lower(merged, (28, 28, 96), (384,), (384,)))
+    assert launch.name == "norm_1024_f16"
+    assert values(launch, "width", "what") == [384, 3]
+    assert "stablehlo.convert" not in after
+    assert after.count("stablehlo.transpose") == 1
+
+
+def test_a_norm_of_f32_takes_scales_of_f16() -> None:
+    def function(x, scale):
+        return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-5) * scale
+
+    specs = [jax.ShapeDtypeStruct((8, 64), jnp.float32), jax.ShapeDtypeStruct((64,), jnp.float16)]
+    text = str(jax.jit(function).lower(*specs).compiler_ir("stablehlo"))
+    after, (launch,) = place(text)
+    assert launch.name == "norm_1024_f32"
+    assert values(launch, "what") == [1 | 4 | 8]
+    assert after.count("stablehlo.convert") == 1
+
+
 def convolution(x, w, stride, pad):
     return jax.lax.conv_general_dilated(
         x, w, (stride, stride), [(pad, pad)] * 2, dimension_numbers=("NHWC", "HWIO", "NHWC")

@@ -3,10 +3,14 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
+import dataclasses
 from typing import Any
 
 from iree.compiler import ir
 
+from edgec.toolchain.ir import write
+from edgec.toolchain.ir.read import integers
+from edgec.toolchain.ir.uses import only_user
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.norms import kind_of, place_norm
@@ -32,6 +36,7 @@ def _placed(norm: Norm, library: Library) -> Kernel | Declined:
     if reason is not None:
         return Declined(reason=reason)
     validate(norm, "norm")
+    norm = _narrowed(norm)
     results = _call(norm, library)
     if isinstance(results, Declined):
         return results
@@ -53,10 +58,40 @@ def _refused(norm: Norm) -> str | None:
     kind = kind_of(norm.source)
     if kind != kind_of(norm.value) or kind not in _ELEMENTS:
         return f"{kind} to {kind_of(norm.value)}"
-    kinds = {kind_of(each.value) for each in columns} or {kind}
-    if len(kinds) > 1 or not kinds <= {kind, "f32"}:
-        return f"scales of {' and '.join(sorted(kinds))}"
-    return None
+    kinds = {kind_of(each.value) for each in columns}
+    return None if kinds <= set(_ELEMENTS) else f"scales of {' and '.join(sorted(kinds))}"
+
+
+def _narrowed(norm: Norm) -> Norm:
+    """The same over what was widened to f32 and moved for it alone, if its result is rounded back.
+
+    The kernel sums in f32 anyway, and a move takes half as long in halves.
+    """
+    user = only_user(norm.value)
+    if user is None or user.name != "stablehlo.convert" or kind_of(norm.source) != "f32":
+        return norm
+    (result,) = user.results
+    source = _before_widening(norm.source, result.type.element_type)
+    return norm if source is None else dataclasses.replace(norm, source=source, value=result)
+
+
+def _before_widening(value: Any, kind: Any) -> Any | None:
+    """What a value was before it was widened, moved as it then was; None where it was not."""
+    if isinstance(value.owner, ir.Block) or kind_of(value) == str(kind):
+        return None
+    op = value.owner.operation
+    if op.name == "stablehlo.convert":
+        (source,) = op.operands
+        return source if source.type.element_type == kind else None
+    if op.name not in ("stablehlo.transpose", "stablehlo.reshape"):
+        return None
+    inner = _before_widening(op.operands[0], kind)
+    if inner is None:
+        return None
+    with ir.InsertionPoint(op), op.location:
+        if op.name == "stablehlo.transpose":
+            return write.transpose(inner, integers(op, "permutation"))
+        return write.reshape(inner, write.shape(value))
 
 
 def _call(norm: Norm, library: Library) -> Any:
@@ -64,13 +99,16 @@ def _call(norm: Norm, library: Library) -> Any:
     rows, width = norm.rows or (0, 0)
     source, last = norm.source, norm.value
     element = source.type.element_type
-    scale, shift = (None if c is None else c.value for c in (norm.scale, norm.shift))
-    given = [v for v in (scale, shift) if v is not None]
-    what = (scale is not None) | (shift is not None) << 1
-    what |= (bool(given) and kind_of(given[0]) == "f32") << 2
-    what |= (not norm.mean) << 3
+    columns = [None if c is None else c.value for c in (norm.scale, norm.shift)]
+    given = [v for v in columns if v is not None]
     block = next(n for n in _BLOCKS if n >= width)
     with ir.InsertionPoint(last.owner.operation):
+        if any(v.type.element_type != element for v in given):  # a few numbers, of a type for all
+            columns = [v if v is None else write.convert(v, ir.F32Type.get()) for v in columns]
+        scale, shift = columns
+        what = (scale is not None) | (shift is not None) << 1
+        what |= any(v is not None and kind_of(v) == "f32" for v in columns) << 2
+        what |= (not norm.mean) << 3
         return library.call(
             Launch(
                 name=f"norm_{block}_{element}",
