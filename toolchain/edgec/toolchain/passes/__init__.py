@@ -60,6 +60,7 @@ from edgec.toolchain.passes.simplify.split_phases import SplitPhases
 from edgec.toolchain.passes.simplify.spread_products import SpreadProducts
 from edgec.toolchain.passes.simplify.unroll_loops import UnrollLoops
 from edgec.toolchain.passes.simplify.unroll_rotations import UnrollRotations
+from edgec.toolchain.passes.simplify.weights_last import WeightsLast
 from edgec.toolchain.passes.simplify.widen_halves import WidenHalves
 from edgec.toolchain.passes.simplify.write_windows import WriteWindows
 from edgec.toolchain.passes.situation import Situation
@@ -125,6 +126,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     NarrowIntegers,
     SeparateBytes,
     BindGlobals,
+    WeightsLast,
     SharedMatrices,
     WidenHalves,
     ErrorFunctions,
