@@ -71,6 +71,8 @@ def _exchange(op: Any) -> int:
             if user.name == "stablehlo.transpose":
                 again = [order[axis] for axis in integers(user, "permutation")]
                 user.results[0].replace_all_uses_with(graph.transpose(product, again))
+                user.erase()
         if list(op.results[0].uses):
             op.results[0].replace_all_uses_with(graph.transpose(product, order))
+        op.erase()
     return 1
