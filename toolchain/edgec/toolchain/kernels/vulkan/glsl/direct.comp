@@ -34,11 +34,11 @@ void main() {
   int column0 = tile % tiles_n * (BN / 4) + thread % ACROSS;
   int part = int(gl_WorkGroupID.y);
   int batch = int(gl_WorkGroupID.z);
-  int inside = k;
-  int at = part * k_part;
-  int last = min(inside, at + k_part);
-
-  // Everything by fours from here on. A row or column that is not there does another's work.
+  // Everything along the inside by fours from here on, with nothing to divide or multiply in the
+  // innermost loop. A row or column that is not there does another's work.
+  int inside = k / 4;
+  int at = part * k_part / 4;
+  int last = min(inside, at + k_part / 4);
   int a_at[TM];
 #ifdef CONVOLUTION
   int top[TM];
@@ -54,19 +54,19 @@ void main() {
     left[i] = (place - line * out_wide) * stride_wide - pad_wide;
     a_at[i] = ((image * high + top[i]) * wide + left[i]) * (pixel / 4);
 #else
-    a_at[i] = (batch * a_step + row * inside) / 4;
+    a_at[i] = batch * a_step / 4 + row * inside;
 #endif
   }
 #ifdef TURNED
   int b_at[TN];
   [[unroll]] for (int j = 0; j < TN; j++) {
     int column = min(column0 + j / 4 * ACROSS, columns - 1) * 4 + j % 4;
-    b_at[j] = (batch * b_step + column * inside) / 4;
+    b_at[j] = batch * b_step / 4 + column * inside;
   }
 #else
   int b_at[FOURS];
   [[unroll]] for (int j = 0; j < FOURS; j++) {
-    b_at[j] = min(column0 + j * ACROSS, columns - 1);
+    b_at[j] = min(column0 + j * ACROSS, columns - 1) + at * 4 * columns;
 #ifndef CONVOLUTION
     b_at[j] += batch * b_step / 4;
 #endif
@@ -80,32 +80,33 @@ void main() {
     int from[TM];
 #ifdef CONVOLUTION
     // As much as lies in one tap: its pixels are in the image or are not.
-    int tap = at / inputs;
-    int channel = at - tap * inputs;
+    int fours = inputs / 4;
+    int tap = at / fours;
+    int channel = at - tap * fours;
     int down = tap / taps_wide;
     int along = tap - down * taps_wide;
-    int upto = min(last, at + inputs - channel);
-    int offset = (down * wide + along) * (pixel / 4) + (channel - at) / 4;
+    int upto = min(last, at + fours - channel);
+    int offset = (down * wide + along) * (pixel / 4) + channel;
     bool there[TM];
     [[unroll]] for (int i = 0; i < TM; i++) {
       there[i] = uint(top[i] + down) < uint(high) && uint(left[i] + along) < uint(wide);
-      from[i] = there[i] ? a_at[i] + offset : -at / 4;
+      from[i] = there[i] ? a_at[i] + offset : 0;
     }
 #else
     int upto = last;
-    [[unroll]] for (int i = 0; i < TM; i++) from[i] = a_at[i];
+    [[unroll]] for (int i = 0; i < TM; i++) from[i] = a_at[i] + at;
 #endif
-    for (; at < upto; at += 4) {
+    for (; at < upto; at++) {
       vec4 rows[TM];
       [[unroll]] for (int i = 0; i < TM; i++) {
-        rows[i] = WIDE(a[from[i] + at / 4]);
+        rows[i] = WIDE(a[from[i]++]);
 #ifdef CONVOLUTION
         rows[i] = mix(vec4(0.0), rows[i], bvec4(there[i]));
 #endif
       }
 #ifdef TURNED
       [[unroll]] for (int j = 0; j < TN; j++) {
-        vec4 column = WIDE(b[b_at[j] + at / 4]);
+        vec4 column = WIDE(b[b_at[j] + at]);
         [[unroll]] for (int i = 0; i < TM; i++) {
           total[i * FOURS + j / 4][j % 4] += dot(rows[i], column);
         }
@@ -113,7 +114,8 @@ void main() {
 #else
       [[unroll]] for (int e = 0; e < 4; e++) {
         [[unroll]] for (int j = 0; j < FOURS; j++) {
-          vec4 column = WIDE(b[b_at[j] + (at + e) * columns]);
+          vec4 column = WIDE(b[b_at[j]]);
+          b_at[j] += columns;
           [[unroll]] for (int i = 0; i < TM; i++) total[i * FOURS + j] += rows[i][e] * column;
         }
       }
