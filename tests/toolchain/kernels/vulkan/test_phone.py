@@ -35,9 +35,15 @@ def called(function, shapes, gpu: Gpu, limits: Limits) -> list[str]:
         return re.findall(r"flow\.dispatch @edgec_(\w+)_[0-9a-f]{8}::", str(module))
 
 
+_NEEDS = "edgec[vulkan]"
+"""What a few kernels are compiled with: those that were compiled beforehand are not all."""
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_phone_gets_kernels_that_fit_it(name: str) -> None:
     function, shapes, word = CASES[name]
+    if tools() is None and name == "wide attention":
+        pytest.skip(f"its kernel needs {_NEEDS}")
     first, *others = called(function, shapes, ANDROID.gpu, ANDROID.limits)
     assert first.startswith(word)
     assert others in ([], ["join_f32"])
@@ -71,6 +77,8 @@ def test_a_product_that_shares_nothing_says_so() -> None:
 @pytest.mark.vulkan
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 2e-5), ("float16", 1e-2)])
 def test_a_phones_kernels_are_right(dtype: str, tolerance: float, tmp_path: Path) -> None:
+    if tools() is None and dtype == "float16":
+        pytest.skip(f"its kernels need {_NEEDS}")
     given = arguments(dtype)
     path = tmp_path / "phone.vmfb"
     program = export(every, tuple(given))
