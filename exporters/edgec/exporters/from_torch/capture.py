@@ -9,9 +9,9 @@ import functools
 import inspect
 import logging
 import re
-import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from edgec.exporters.from_torch.parcels import join_parcels
 from edgec.exporters.from_torch.resampling import pools_in_two_dimensions
 from edgec.exporters.from_torch.settled import Number, is_on_data, numbers_read, settled
 from edgec.exporters.from_torch.state import Snapshot
+from edgec.exporters.from_torch.ways import is_raised_by_model, unmoved, unnoticed
 from edgec.exporters.places import describe, place_of_error
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp
 
@@ -141,7 +142,8 @@ def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shap
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     pools = contextlib.nullcontext() if shapes is None else pools_in_two_dimensions()
-    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), quiet(), _forwarding(made), pools:
+    attention = sdpa_kernel(SDPBackend.MATH)
+    with torch.no_grad(), attention, quiet(), _forwarding(made), unmoved(), pools:
         try:
             program = made.program
             if program is None:
@@ -166,44 +168,28 @@ def _exported(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], sh
             made.owner, args, dict(kwargs), dynamic_shapes=shapes, strict=False
         )
 
+    way: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
     try:
-        return export()
-    except Exception as error:  # torch raises errors of every kind here
-        if _is_raised_by_model(error):
-            with contextlib.suppress(Exception), _unnoticed():
+        try:
+            return export()
+        except Exception as error:  # torch raises errors of every kind here
+            if not is_raised_by_model(error):
+                raise
+            way = unnoticed
+            with unnoticed():
                 return export()
+    except Exception as error:
         if not is_on_data(error) or shapes is not None:  # a constant may depend on the sizes
             raise
         numbers = _numbers(made, args, kwargs)
     varying = [number.place for number in numbers if number.value is None]
     try:
-        with settled(numbers):
+        with settled(numbers), way():
             return export()
     except Exception as error:
         if is_on_data(error) and varying:
-            raise _on_data(*varying[0]) from error
+            raise _on_data(user_line(str(error)) or describe(*varying[0])) from error
         raise
-
-
-def _is_raised_by_model(error: Exception) -> bool:
-    """Whether a line outside of torch failed, which did not when the model was run."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return str(frames[-1].f_globals.get("__name__", "")).partition(".")[0] != "torch"
-
-
-@contextlib.contextmanager
-def _unnoticed() -> Iterator[None]:
-    """Let a model take the ways that it takes when it is run: it may ask whether it is traced."""
-    import torch
-
-    own = {name: getattr(torch.compiler, name) for name in ("is_compiling", "is_exporting")}
-    for name in own:
-        setattr(torch.compiler, name, lambda: False)
-    try:
-        yield
-    finally:
-        for name, function in own.items():
-            setattr(torch.compiler, name, function)
 
 
 def _numbers(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Number]:
@@ -224,12 +210,8 @@ def _numbers(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     return found
 
 
-def _on_data(file: str, line: int, function: str) -> UnsupportedOp:
-    return UnsupportedOp(
-        f"{_DEPENDS}: it reads the value of a tensor",
-        where=describe(file, line, function),
-        hint=_ON_DATA,
-    )
+def _on_data(where: str) -> UnsupportedOp:
+    return UnsupportedOp(f"{_DEPENDS}: it reads the value of a tensor", where=where, hint=_ON_DATA)
 
 
 def _decomposed(program: Any) -> Any:
