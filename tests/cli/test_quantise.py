@@ -1,6 +1,7 @@
 """`edgec quantise`: the program that comes out, what is said of it, and what is refused."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,15 @@ def test_rounded_weights_that_were_written_out_go_back_into_blocks(edgec, folder
     assert [line["weights"] for line in value["lines"]] == ["int8-g32"]
     assert value["error"] < 1e-6
     assert value["after"] < value["before"] / 3
+
+
+def test_errors_are_of_as_many_calls_as_are_asked_for(edgec, folder: Path) -> None:
+    program = load_program(folder / "inside.mlirbc")
+    golden = Golden(calls=program.golden.calls * 3)
+    replace(program, golden=golden).save("often.mlirbc")
+    done = edgec("quantise", "often.mlirbc", "-o", "twice.mlirbc", "--calls=2")
+    assert "errors are of the first 2 of 3 golden calls" in done.err
+    assert len(Golden.load(Path("twice.golden.npz")).calls) == 2
 
 
 def test_lines_that_are_named_stay_as_they_are(edgec, folder: Path) -> None:

@@ -103,3 +103,19 @@ def test_what_it_does_not_know_is_said():
         module = parse_stablehlo(text, context)
         with pytest.raises(NotEvaluated, match="custom_call"):
             Interpreter(module).call("main", [np.zeros(2, np.float32)])
+
+
+def test_what_follows_from_fixed_arguments_is_worked_out_once_and_stays_f32():
+    def function(x, codes, scale):
+        return x @ (codes.astype(jnp.float32) * scale[:, None])
+
+    codes, scale = np.arange(21, dtype=np.int8).reshape(7, 3), np.full(7, 0.3, np.float32)
+    text = str(jax.jit(function).lower(X, codes, scale).compiler_ir("stablehlo"))
+    with ir.Context() as context:
+        interpreter = Interpreter(parse_stablehlo(text, context))
+        found = [interpreter.call("main", [x, codes, scale], (1, 2))[0] for x in (X, 2 * X)]
+        weights = codes.astype(np.float32) * scale[:, None]
+        kept = [each for each in interpreter._fixed.values() if each.shape == (7, 3)]
+    assert any(np.array_equal(each, weights) and each.dtype == np.float32 for each in kept)
+    np.testing.assert_allclose(found[0], X.astype(float) @ weights, 1e-12)
+    np.testing.assert_allclose(found[1], 2 * found[0], 1e-12)

@@ -58,7 +58,8 @@ def answered(
                 elif isinstance(role, Input):
                     given.append(call.inputs[role.index])
             outputs = list(call.outputs)
-            results = interpreter.call(call.signature, given)
+            fixed = [i for i, r in enumerate(function.arguments) if isinstance(r, Parameter)]
+            results = interpreter.call(call.signature, given, fixed)
             for role, result in zip(function.results, results, strict=True):
                 if isinstance(role, State):
                     states[role.name] = result
@@ -94,24 +95,23 @@ def refuse_other(found: Golden, golden: Golden) -> None:
 def distance(found: Golden, golden: Golden) -> float:
     """How far answers are from others: the output that is furthest, as a part of its spread.
 
-    Of floats that is the root mean square of the differences, of others the share that differs.
+    Of floats that is the root mean square of the differences, of the call where it is largest; of
+    others the share that differs, over all calls of a function.
     """
-    return max(
-        (
-            _apart(one, other)
-            for call, wanted in zip(found.calls, golden.calls, strict=True)
-            for one, other in zip(call.outputs, wanted.outputs, strict=True)
-        ),
-        default=0.0,
-    )
-
-
-def _apart(found: _Array, wanted: _Array) -> float:
-    if wanted.dtype.kind in "biu":
-        return float(np.mean(found != wanted)) if wanted.size else 0.0
-    return compare(found, wanted).error
+    worst = 0.0
+    wrong: dict[tuple[str, int], list[int]] = {}
+    for call, wanted in zip(found.calls, golden.calls, strict=True):
+        for number, (one, other) in enumerate(zip(call.outputs, wanted.outputs, strict=True)):
+            if other.dtype.kind in "biu":
+                counts = wrong.setdefault((call.signature, number), [0, 0])
+                counts[0] += int((one != other).sum())
+                counts[1] += other.size
+            else:
+                worst = max(worst, compare(one, other).error)
+    shares = (differing / max(count, 1) for differing, count in wrong.values())
+    return max(worst, *shares, 0.0)
 
 
 def without_slack(calls: Sequence[GoldenCall]) -> tuple[GoldenCall, ...]:
     """Calls whose answers are one computation's: what the framework left open is open no more."""
-    return tuple(replace(call, within=(), open=()) for call in calls)
+    return tuple(replace(call, within=(), open=(), others=()) for call in calls)

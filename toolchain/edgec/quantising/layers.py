@@ -4,6 +4,7 @@ A module imported only by what rewrites programs; it needs the compiler.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir.functions import entry_block, functions, inside
 from edgec.toolchain.ir.literal import literal
-from edgec.toolchain.ir.places import source_line
+from edgec.toolchain.ir.places import is_packages, source_line
 from edgec.toolchain.ir.read import element_type, numbers_of, shape_of
 from edgec.toolchain.ir.views import Digit, Strided, before, dense, joined
 from edgec.toolchain.program import Parameter, ProgramInfo
@@ -137,7 +138,7 @@ def _add(
         layers[key] = Layer(
             key=key,
             name=name,
-            where=source_line(op) or name or "a line that the framework did not keep",
+            where=_place(op, name),
             outputs=outputs,
             inner=inner,
             turned=turned,
@@ -145,6 +146,14 @@ def _add(
         )
     if root not in layers[key].values:
         layers[key].values.append(root)
+
+
+def _place(op: Any, name: str) -> str:
+    """The user's line; where there is none, the weight's name, alike for all layers of a kind."""
+    line = source_line(op)
+    if line is None or (name and is_packages(line.rpartition(":")[0])):
+        line = re.sub(r"(?<![^._])\d+(?![^._])", "*", name)
+    return line or "a line that the framework did not keep"
 
 
 def _matrix_of(op: Any, side: int, names: Mapping[Any, str]) -> tuple[Any, int, int, bool] | None:

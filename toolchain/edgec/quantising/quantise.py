@@ -23,9 +23,11 @@ from edgec.toolchain.portable import to_portable
 from edgec.toolchain.program import Dialect, Loss, Program, ProgramInfo
 from edgec.toolchain.weights_file import read_weights
 
-__all__ = ["Line", "Quantised", "quantise"]
+__all__ = ["CALLS", "Line", "Quantised", "quantise"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
+CALLS = 32
+"""Golden calls that are computed in NumPy, which a language model has many more of."""
 _LARGE_SHARE = 0.5
 """Of the squared error: a line of 4 bits that makes more of it is kept in 8."""
 
@@ -81,6 +83,7 @@ def quantise(
     keep: Sequence[str] = (),
     max_error: float = math.inf,
     weights_file: Path | str | None = None,
+    calls: int = CALLS,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Quantised:
     """Round the weights of a program's products.
@@ -92,6 +95,7 @@ def quantise(
         max_error: how far the answers may be off.
         weights_file: where the new weights will be, as the program is to name it; they are outside
             only if the program's own are.
+        calls: how many golden calls, from the first on, the answers are compared of.
         tell: is told what is at work.
 
     Raises:
@@ -110,6 +114,7 @@ def quantise(
             f"weights are rounded in StableHLO, and this is {program.info.dialect.value}",
             hint="export the model again with this version of edgec",
         )
+    golden = Golden(calls=golden.calls[:calls])
     work = _Work(program, golden, scheme, keep, tell)
     work.measure()
     work.promote()
@@ -142,6 +147,8 @@ class _Work:
         layers, self.kept = find_layers(self.module, program.info, self.weights)
         self.layers: dict[str, list[Layer]] = {}
         self.schemes: dict[Any, Scheme] = {}
+        if scheme is None:
+            tell(f"looking for blocks that hold {len(layers)} matrices")
         for layer in layers:
             found = self._scheme_of(layer, keep)
             if isinstance(found, str):
@@ -176,7 +183,6 @@ class _Work:
         if any(_is_named(layer.where, layer.name, each) for each in keep):
             return "as asked"
         if self.scheme is None:
-            self.tell(f"looking for blocks in {layer.name or layer.where}")
             return exact_scheme(layer.matrix) or "no blocks hold it exactly"
         if not self.scheme.fits(layer.inner):
             return f"{layer.inner} summed do not make {self.scheme}"

@@ -49,6 +49,15 @@ def quantise(
             show_default=False,
         ),
     ] = None,
+    calls: Annotated[
+        int,
+        typer.Option(
+            "--calls",
+            metavar="N",
+            min=1,
+            help="How many golden calls, from the first on, errors are measured on.",
+        ),
+    ] = 32,
     max_error: Annotated[
         str | None,
         typer.Option(
@@ -73,6 +82,9 @@ def quantise(
     if source.resolve() == output.resolve():
         raise UsageError(f"{source} would be written over itself", hint="name another file with -o")
     program = load_program(source)
+    if program.golden is not None and len(program.golden.calls) > calls:
+        total = len(program.golden.calls)
+        session.note(f"errors are of the first {calls} of {total} golden calls (--calls)")
     file = Path(f"{output.stem}.safetensors")
     found = rounded(
         program,
@@ -80,6 +92,7 @@ def quantise(
         keep=tuple(keep or ()),
         max_error=most,
         weights_file=None if program.info.weights is None else file,
+        calls=calls,
         tell=session.say,
     )
     make_folder(output.parent)

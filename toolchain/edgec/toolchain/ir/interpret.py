@@ -39,22 +39,38 @@ class Interpreter:
         self._functions = functions(module)
         self._instead = dict(instead or {})
         self._constants: dict[Any, _Array] = {}
+        self._fixed: _Known = {}
 
-    def call(self, name: str, arguments: Sequence[_Array]) -> list[_Array]:
+    def call(
+        self, name: str, arguments: Sequence[_Array], fixed: Sequence[int] = ()
+    ) -> list[_Array]:
         """The results of a function; floats in f64.
+
+        Args:
+            name: the function's.
+            arguments: its arguments.
+            fixed: which of them are the same at every call; what follows from these alone is
+                worked out once, and kept in f32, as a program has it.
 
         Raises:
             NotEvaluated: an operation is none of those known here.
         """
+        block = entry_block(self._functions[name])
+        given = [each if i in fixed else _wide(each) for i, each in enumerate(arguments)]
+        for index in fixed:
+            self._fixed[block.arguments[index]] = given[index]
         with np.errstate(all="ignore"):
-            return self._run(entry_block(self._functions[name]), arguments, {})
+            return self._run(block, given, {})
 
     def _run(self, block: Any, arguments: Sequence[_Array], outer: _Known) -> list[_Array]:
         """What a block returns; a value is forgotten after its last use in it."""
-        known = dict(zip(block.arguments, map(_widened, arguments), strict=True))
+        known = dict(zip(block.arguments, arguments, strict=True))
         operations = [op.operation for op in block.operations]
         last = _last_uses(operations)
         for place, op in enumerate(operations[:-1]):
+            if self._is_fixed(op):
+                known |= {value: self._fixed[value] for value in op.results}
+                continue
             operands = [known[v] if v in known else outer[v] for v in op.operands]
             results = self._operation(op, operands, _Both(known, outer))
             for value, array in zip(op.results, results, strict=True):
@@ -62,6 +78,25 @@ class Interpreter:
             for value in last.get(place, ()):
                 known.pop(value, None)
         return [known[v] if v in known else outer[v] for v in operations[-1].operands]
+
+    def _is_fixed(self, op: Any) -> bool:
+        """Whether what an operation gives follows from fixed arguments alone, and is known."""
+        if not self._fixed or not op.operands or op.regions or len(op.results) != 1:
+            return False
+        (result,) = op.results
+        if result in self._fixed:
+            return True
+        if not all(v in self._fixed or _is_constant(v) for v in op.operands):
+            return False
+        if all(_is_constant(v) for v in op.operands):
+            return False
+        operands = [
+            self._constant(v.owner.operation) if _is_constant(v) else self._fixed[v]
+            for v in op.operands
+        ]
+        array = _shaped(result, self._operation(op, operands, {})[0])
+        self._fixed[result] = array.astype(np.float32) if array.dtype == np.float64 else array
+        return True
 
     def _operation(self, op: Any, operands: Sequence[_Array], known: Any) -> Sequence[_Array]:
         if op.name == "stablehlo.constant":
@@ -213,14 +248,15 @@ _PLAIN: Mapping[str, Callable[..., _Array]] = {
 }
 
 
-def _widened(array: _Array) -> _Array:
-    """Numbers as they are computed with; those of f32 are widened where they are used."""
-    array = np.asarray(array)
-    return array if array.dtype.kind in "biu" or array.dtype == np.float32 else _wide(array)
+def _is_constant(value: Any) -> bool:
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and owner.operation.name == "stablehlo.constant"
 
 
 def _wide(array: _Array) -> _Array:
-    return array.astype(np.float64)
+    """Numbers as they are computed with; weights of f32 are widened where they are used."""
+    array = np.asarray(array)
+    return array if array.dtype.kind in "biu" else array.astype(np.float64)
 
 
 def _shaped(value: Any, array: _Array) -> _Array:
