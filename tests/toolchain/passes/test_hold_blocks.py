@@ -52,3 +52,20 @@ def test_without_it_they_become_f32():
     count, after = placed(held=False)
     assert count == 0
     assert "tensor<64x128xf32>" in after
+
+
+def test_a_product_of_bytes_by_bytes_is_left_to_the_kernels_of_bytes():
+    row = "tensor<1x128xf32>"
+    text = program().replace(
+        "%product = stablehlo.dot_general %x,",
+        f"""%least = stablehlo.constant dense<-128.0> : {row}
+  %most = stablehlo.constant dense<127.0> : {row}
+  %step = stablehlo.constant dense<0.1> : {row}
+  %round = stablehlo.round_nearest_even %x : {row}
+  %bytes = stablehlo.clamp %least, %round, %most : {row}
+  %left = stablehlo.multiply %bytes, %step : {row}
+  %product = stablehlo.dot_general %left,""",
+    )
+    assert text != program()
+    with ir.Context() as context:
+        assert HoldBlocks().run(parse_stablehlo(text, context)) == 0
