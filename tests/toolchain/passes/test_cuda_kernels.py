@@ -327,6 +327,23 @@ def test_windows_that_something_else_reads_are_made_for_that_alone() -> None:
     assert after.count("stablehlo.transpose") == 1
 
 
+def test_windows_of_more_indices_than_the_kernel_has_stay_where_they_are() -> None:
+    def function(x, into, out, mask):
+        w = x.reshape(2, 2, 7, 3, 7, 32).transpose(0, 1, 3, 2, 4, 5).reshape(12, 49, 32)
+        q, k, v = (w @ into).reshape(12, 49, 3, 2, 16).transpose(2, 0, 3, 1, 4)
+        scores = jnp.einsum("whqd,whkd->whqk", q, k).reshape(2, 6, 2, 49, 49) + mask[:, None]
+        share = jax.nn.softmax(scores.reshape(12, 2, 49, 49))
+        y = jnp.einsum("whqk,whkd->wqhd", share, v).reshape(12, 49, 32) @ out
+        y = y.reshape(2, 2, 3, 7, 7, 32).transpose(0, 1, 3, 2, 4, 5)
+        return x + y.reshape(2, 14, 21, 32)
+
+    text = lower(function, (2, 14, 21, 32), (32, 96), (32, 32), (6, 49, 49))
+    after, launches = place(text)
+    assert [launch.source for launch in launches] == ["attention", "product", "product"]
+    assert launches[0].constants["Q_PARTS"] == launches[0].constants["O_PARTS"] == ()
+    assert after.count("stablehlo.transpose") == 2
+
+
 def test_rows_are_not_moved_for_attention_that_no_kernel_takes() -> None:
     after, launches = place(block(3, more=lambda w, share: share))
     assert [launch.source for launch in launches] == ["product"] * 4

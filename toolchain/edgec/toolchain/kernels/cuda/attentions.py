@@ -35,8 +35,15 @@ _WIDEST = 512
 
 
 def attention_of(op: Any) -> Attention | None:
-    """The attention whose second product an operation is, as the kernel reads and writes it."""
-    return read_attention(op, narrow=True, windows=True)
+    """The attention whose second product an operation is, as the kernel reads and writes it.
+
+    In windows, unless it takes it only with even rows.
+    """
+    found = read_attention(op, narrow=True, windows=True)
+    if found is None or refusal(found) is None:
+        return found
+    even = read_attention(op, narrow=True)
+    return found if even is None or refusal(even) is not None else even
 
 
 def rewrite_attention(op: Any, library: Library) -> None:

@@ -54,31 +54,28 @@ def _move_rows(
 ) -> int:
     """The same for one attention; each move is looked for in what the one before it left."""
     count = 0
-    for name in ("q", "k", "v"):
+    for name in ("q", "k", "v", "out"):
         attention = read(op)
         if attention is None or not takes(attention):
             return count
-        move = _behind(getattr(attention, name).value)
+        find = _ahead if name == "out" else _behind
+        move = find(getattr(attention, name).value)
         if move is None:
             continue
         validate(move, "rows in another order")
         move.old.replace_all_uses_with(move.new)
+        # What is left of the old product reads nothing for a moment, as if it were erased.
+        move.product.operands[0] = move.product.operands[1]
         attention = read(op)
+        move.product.operands[0] = move.rows
         is_taken = attention is not None and takes(attention)
-        if is_taken and getattr(attention, name).value == move.made:
+        if is_taken and getattr(attention, name).value == move.there:
             erase_unused(move.old.owner.operation)
             count += 1
         else:
-            # As a pass over memory it is the smaller before the product.
+            # As a pass over memory it stays where it was: before a product it may be the smaller.
             move.new.replace_all_uses_with(move.old)
             erase_unused(move.new.owner.operation)
-    attention = read(op)
-    move = _ahead(attention.out.value) if attention is not None else None
-    if move is not None:
-        validate(move, "rows in another order")
-        move.old.replace_all_uses_with(move.new)
-        erase_unused(move.old.owner.operation)
-        count += 1
     return count
 
 
@@ -88,13 +85,17 @@ class _Move(Description):
 
     Attributes:
         old, new: the value and the one that takes its place.
-        made: what the product gives, with what follows each row of it.
-        read: all that both are computed from.
+        product: the old product.
+        rows: its left side.
+        there: what the attention reads or writes once it takes the move along.
+        read: all that both values are computed from.
     """
 
     old: Any
     new: Any
-    made: Any
+    product: Any
+    rows: Any
+    there: Any
     read: tuple[Any, ...]
 
     @property
@@ -139,7 +140,14 @@ def _behind(value: Any) -> _Move | None:
         for op in moves:
             new = _moved_so(op, new)
         new = write.reshape(new, shape(value))
-    return _Move(old=value, new=new, made=made, read=(source, right, *rows))
+    return _Move(
+        old=value,
+        new=new,
+        product=steps[0],
+        rows=left,
+        there=made,
+        read=(source, right, *rows),
+    )
 
 
 def _ahead(value: Any) -> _Move | None:
@@ -168,9 +176,16 @@ def _ahead(value: Any) -> _Move | None:
         moved = write.reshape(left, (*shape(made)[:-1], shape(left)[-1]))
         for op in moves:
             moved = _moved_so(op, moved)
-        made = _again(steps, {left: write.reshape(moved, shape(left))})
-        new = write.reshape(made, shape(old))
-    return _Move(old=old, new=new, made=made, read=(left, steps[0].operands[1], *rows))
+        there = write.reshape(moved, shape(left))
+        new = write.reshape(_again(steps, {left: there}), shape(old))
+    return _Move(
+        old=old,
+        new=new,
+        product=steps[0],
+        rows=left,
+        there=there,
+        read=(left, steps[0].operands[1], *rows),
+    )
 
 
 def _is_by_row(op: Any) -> bool:
