@@ -63,12 +63,12 @@ def write(path: Path, architecture: str = "llama") -> Any:
     writer.add_vocab_size(config.vocab_size)
     vocabulary = tiny.tokenizer().get_vocab()
     words = sorted(vocabulary, key=lambda word: vocabulary[word])
-    words += [f"<unused{n}>" for n in range(config.vocab_size - len(words))]
+    words += ["ab", *(f"<unused{n}>" for n in range(config.vocab_size - len(words) - 1))]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("smollm")
     writer.add_token_list(words)
     writer.add_token_types([3 if word.startswith("<|") else 1 for word in words])
-    writer.add_token_merges([])
+    writer.add_token_merges(["a b"])
     writer.add_bos_token_id(256)
     writer.add_eos_token_id(257)
     writer.add_chat_template(tiny.TEMPLATE)

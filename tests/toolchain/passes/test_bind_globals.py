@@ -1,9 +1,15 @@
+from pathlib import Path
+
+import numpy as np
 import pytest
 from iree.compiler import ir
 
+from edgec.exporters import Bundle, Entry, export
+from edgec.runtime import check_golden
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ProgramError
 from edgec.runtime.signature import Signature, TensorSpec
+from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.passes import BindGlobals
 from edgec.toolchain.program import (
     Dialect,
@@ -207,3 +213,24 @@ def test_code_that_does_not_fit_its_description_is_refused(
 ):
     with pytest.raises(ProgramError, match=words):
         rewritten(text, program)
+
+
+def test_states_that_begin_alike_are_not_one_memory(tmp_path: Path) -> None:
+    """Both are updated in place, and the compiler keeps equal constants once."""
+    import jax
+
+    def step(state, row, at):
+        first = jax.lax.dynamic_update_slice(state["first"], row, (at, 0))
+        second = jax.lax.dynamic_update_slice(state["second"], 2 * row, (at, 0))
+        return {"first": first, "second": second}, first.sum(0) + second.sum(0)
+
+    zeros, row = np.zeros((64, 64), np.float32), np.ones((1, 64), np.float32)
+    program = export(
+        Bundle(
+            (Entry(step, (row, np.int32(3)), name="step", updates_state=True),),
+            state={"first": zeros, "second": zeros},
+        )
+    )
+    assert program.golden is not None
+    module = compile(program, "cpu", CompileOptions(output=tmp_path / "two.vmfb", check=False))
+    assert check_golden(module, program.golden).ok

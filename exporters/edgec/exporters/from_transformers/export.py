@@ -152,7 +152,8 @@ def facts_of(model: Any, tokenizer: Any, *, context: int, prefill: tuple[int, ..
     """
     vocabulary = int(model.get_output_embeddings().weight.shape[0])
     backend = tokenizer.backend_tokenizer
-    largest = max(backend.get_vocab(with_added_tokens=True).values(), default=-1)
+    # Tokens that were added may lie beyond: transformers itself adds some that no model knows.
+    largest = max(backend.get_vocab(with_added_tokens=False).values(), default=-1)
     rows = int(model.get_input_embeddings().weight.shape[0])
     if largest >= rows:
         raise SourceError(

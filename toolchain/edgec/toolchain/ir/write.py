@@ -412,20 +412,25 @@ def owned(value: Any) -> Any:
     return copied(value)
 
 
-def copied(value: Any) -> Any:
+def copied(value: Any, number: int = 0) -> Any:
     """The value in memory of its own, for an operation that works in place.
 
-    A zero that the compiler cannot see keeps the copy from being taken out again, or from
-    becoming one with another copy. A barrier alone would not do: behind it, too, the operation
-    works in the memory that others read.
+    A zero that the compiler cannot see keeps the copy from being taken out again. A barrier alone
+    would not do: behind it, too, the operation works in the memory that others read.
+
+    Args:
+        value: what is copied.
+        number: another one for each copy of equal values, which would become one otherwise.
     """
     kind = element(value)
     if isinstance(kind, ir.ComplexType):
-        return complex_(*(copied(part(name, value)) for name in ("real", "imag")))
+        return complex_(*(copied(part(name, value), number) for name in ("real", "imag")))
     bits = kind
     if not isinstance(kind, ir.IntegerType) or is_unsigned(kind):
         bits = ir.IntegerType.get_signless(kind.width)
-    zero = unary("optimization_barrier", fill(0, (), bits))
+    whole = ir.IntegerType.get_signless(32)
+    hidden = unary("optimization_barrier", fill(number, (), whole))
+    zero = convert(binary("xor", hidden, fill(number, (), whole)), bits)
     same = binary("or", bitcast(value, bits), broadcast(zero, shape(value)))
     return bitcast(same, kind)
 

@@ -17,6 +17,7 @@ from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.program import (
     STATE_FUNCTION,
+    Dialect,
     Function,
     Input,
     Output,
@@ -41,6 +42,10 @@ class BindGlobals:
 
     Measured: MiniLM with its weights outside is a 100 KB module beside an 86 MB file that several
     modules map, instead of 86 MB a module; answers equal to 1.7e-7.
+
+    The compiler updates states in place, and keeps equal constants once: states that begin alike
+    would be one memory, and what one is given the other would have, too (keys and values of a
+    cache). Each begins in a copy of its own.
 
     Unsigned integers are kept as signless bits, since the compiler's globals hold no others.
     """
@@ -124,6 +129,12 @@ class BindGlobals:
                 ir.Operation.create("func.return", operands=kept)
             terminator.erase()
 
+    def _in_memory_of_its_own(self, value: Any, number: int) -> Any:
+        """A copy of a state's first value: equal constants are one, and so would the states be."""
+        from edgec.toolchain.ir import write as graph
+
+        return graph.copied(value, number) if self.info.dialect is Dialect.STABLEHLO else value
+
     @property
     def _scope(self) -> str:
         if self.info.weights is None:
@@ -152,7 +163,9 @@ class BindGlobals:
                 zip(symbols, list(terminator.operands), strict=True)
             ):
                 bound.state(symbol, value.type)
-                terminator.operands[index] = bound.stored_form(value)
+                alone = types.count(value.type) == 1
+                kept = value if alone else self._in_memory_of_its_own(value, index)
+                terminator.operands[index] = bound.stored_form(kept)
         initial.attributes["sym_visibility"] = ir.StringAttr.get("private")
         set_types(initial, [], range(len(types)))
         _initializer(module, symbols, [value.type for value in terminator.operands])
