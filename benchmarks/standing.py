@@ -82,6 +82,11 @@ PAGES = (
         measures=(*_COMPILER, *_RUNTIME, "exporters", "benchmarks/vulkan"),
     ),
     Page(
+        name="benchmarks_vulkan_software.md",
+        command="python -m benchmarks.vulkan.software",
+        measures=(*_COMPILER, *_RUNTIME, "benchmarks/vulkan"),
+    ),
+    Page(
         name="benchmarks_web.md",
         command="python -m benchmarks.web",
         measures=(*_COMPILER, "runtime/c", "runtime/js", "benchmarks/web"),
