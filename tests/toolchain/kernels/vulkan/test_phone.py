@@ -67,6 +67,19 @@ def test_registers_decide_how_much_a_thread_computes() -> None:
     assert called(*case, desktop, Limits())[0] == f"product_nn_{word}_f32"
 
 
+def test_what_the_compiler_cuts_evenly_is_left_to_it() -> None:
+    def attention(q, k, v):
+        return jax.nn.softmax(q @ k.swapaxes(1, 2)) @ v
+
+    for count, names in ((128, []), (132, ["attention_32_f32"])):
+        shapes = [(12, count, 32)] * 3
+        assert called(attention, shapes, ANDROID.gpu, ANDROID.limits) == names
+    for rows, names in ((128, []), (130, ["product_nn_each_f32"])):
+        shapes = [(rows, 384), (384, 384)]
+        found = called(lambda x, w: x @ w, shapes, ANDROID.gpu, ANDROID.limits)
+        assert found[:1] == names
+
+
 def test_a_product_that_shares_nothing_says_so() -> None:
     shares = {shader.name: shader.shared for shader in shaders.shaders()}
     found = [name for name in shares if name.split("_")[-2] in DIRECT_FORMS]

@@ -33,6 +33,8 @@ from edgec.toolchain.match.description import validate
 __all__ = ["place_attention"]
 
 _ELEMENTS = ("f16", "f32")
+_MOST_SCORES = 1 << 18
+"""That are written and read again without leaving a phone's caches: 1 MiB of them."""
 _MOST_GROUPS = 65535
 """Workgroups along one axis that every device takes."""
 
@@ -48,7 +50,10 @@ def place_attention(op: Any, library: Library) -> None:
     origin = Origin(name=op.name, location=op.location)
     what, work = str(attention), attention.work  # Nothing is left of them after a kernel is placed.
     outcome = (
-        refused(attention, _ELEMENTS) or _refused(attention) or _placed(attention, form, library)
+        refused(attention, _ELEMENTS)
+        or _refused(attention)
+        or _left(attention, library)
+        or _placed(attention, form, library)
     )
     library.answers.record(origin, what, work, outcome)
 
@@ -80,6 +85,15 @@ def _placed(
             return result
         replace(out.value, result)
     return Kernel(name=shader.name)
+
+
+def _left(attention: Attention, library: Library) -> Declined | None:
+    """Why it is left to the compiler as products and a softmax, if it is."""
+    sizes = (attention.queries, attention.keys, attention.width, attention.depth)
+    scores = math.prod(attention.heads) * attention.queries * attention.keys
+    if scores > _MOST_SCORES or not library.leaves_even(*sizes):
+        return None
+    return Declined(reason="few scores, of products that the compiler cuts into even tiles")
 
 
 def _refused(attention: Attention) -> Declined | None:

@@ -30,6 +30,7 @@ __all__ = ["Binaries", "Library"]
 _WIDE = 4
 """The bit of `what` that stores f32."""
 _FOURS = 4
+_EVEN = 32
 
 
 class Binaries(Protocol):
@@ -86,6 +87,14 @@ class Library(Dispatches):
             return 8
         halves = str(element) == "f16" and self.gpu.kernels == "direct"
         return _FOURS if str(element) == "f32" or halves else 0
+
+    def leaves_even(self, *sizes: int) -> bool:
+        """Whether a product of such sizes is left to the compiler, which cuts it evenly.
+
+        Its code for even tiles knows all sizes; on Mesa's llvmpipe and Chromium's SwiftShader it
+        was 1.6 and 2 times as fast on MiniLM as kernels that share nothing.
+        """
+        return self.gpu.kernels == "direct" and all(size % _EVEN == 0 for size in sizes)
 
     def fits(self, *, threads: int, shared: int) -> bool:
         """Whether the device runs workgroups of so many threads that share so many bytes."""

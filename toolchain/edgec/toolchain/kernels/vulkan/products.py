@@ -45,6 +45,8 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
         return Declined(reason=f"{k} by {n} elements, not multiples of {multiple}")
     if m * n * k * batch < LEAST_WORK:
         return Declined(reason="too little to do")
+    if library.leaves_even(m, n, k):
+        return Declined(reason=f"{m} by {k} by {n}, which the compiler cuts into even tiles")
     matrix = library.multiplies(element)
     if matrix and (turned or batch > 1):
         return Declined(reason="no kernel of matrix units for a turned matrix or a batch")
