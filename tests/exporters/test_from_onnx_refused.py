@@ -277,3 +277,19 @@ def test_a_slope_for_each_channel_of_an_old_file(replay: Replay) -> None:
     expected = np.where(x < 0, slopes[:, None, None] * x, x)
     np.testing.assert_array_equal(golden(program), expected)
     assert replay(program) == 0
+
+
+def test_a_model_that_nothing_runs_is_at_fault_and_not_its_inputs() -> None:
+    x = np.ones((2, 2), np.float32)
+    model = model_of(
+        [helper.make_node("Nonesuch", ["x"], ["y"], domain="somebody")],
+        {"x": x},
+        ["y"],
+        shapes=[[2, 2]],
+    )
+    model.opset_import.append(helper.make_opsetid("somebody", 1))
+    with pytest.raises(
+        UnsupportedOp, match=r"nothing here runs main: onnxruntime: .*Nonesuch"
+    ) as caught:
+        export(model)
+    assert "--inputs" not in (caught.value.hint or "")

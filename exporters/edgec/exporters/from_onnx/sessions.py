@@ -11,7 +11,7 @@ import numpy as np
 
 from edgec.exporters.from_onnx.inputs import OnnxInput
 from edgec.exporters.from_onnx.narrow import carried, restored
-from edgec.runtime.errors import ExportError
+from edgec.runtime.errors import ExportError, UnsupportedOp
 
 __all__ = ["Answers", "first_line"]
 
@@ -45,20 +45,29 @@ class Answers:
         """The model's answers.
 
         Raises:
+            UnsupportedOp: neither takes the model, whatever the inputs.
             ExportError: it runs on these inputs in neither way.
         """
         feed = {
             i.own: restored(array, self._types.get(i.own, 0))
             for i, array in zip(given, data, strict=True)
         }
-        refusals = list(self._refusals)
+        refusals, opened = list[str](), False
         for evaluator in self._tried():
+            opened = True
             try:
                 answers = evaluator.run(None, feed)
             except Exception as error:  # noqa: BLE001 - each has errors of its own
                 refusals.append(f"{_said_by(evaluator)}: {first_line(error)}")
                 continue
             return tuple(carried(np.asarray(answer)) for answer in answers)
+        refusals = [*dict.fromkeys(self._refusals), *refusals]
+        if not opened:
+            raise UnsupportedOp(
+                f"nothing here runs {self._name}: {'; '.join(refusals)}",
+                hint="export the model again with operators of ONNX' own, in a version that "
+                "onnxruntime here takes",
+            )
         raise ExportError(
             f"{self._name} cannot be run on the example inputs: {'; '.join(refusals)}",
             hint="give inputs that it takes: --inputs=@FILE.npz, or from Python",
