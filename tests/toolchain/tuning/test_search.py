@@ -153,6 +153,7 @@ def test_what_there_was_no_time_for_is_said(subject: Subject, output: Path) -> N
     (remark,) = done.remarks
     assert KEY in remark
     assert "give --budget=" in remark
+    assert "each some 0 s" not in remark
     assert not done.profile.finished
 
 

@@ -117,10 +117,13 @@ class CutSearch:
     def _remark_rounds(self, found: Outlook, timed: int, took: float) -> None:
         """Note how far the rounds came, and what all of them would take."""
         left = max(1, found.rounds - timed)
-        needed = left * took / self._run.pool.width + self._run.budget
+        each = took or self._run.compiling  # which is at least what a round takes
+        needed = left * each / self._run.pool.width + self._run.budget
+        tried = f"{timed} of them were tried here, each some {took:.1f} s"
+        if not timed:
+            tried = "the budget went to compiling and measuring the program as it is"
         self._run.remarks.append(
-            f"{found.text()}; {timed} of them were tried here, each some {took:.0f} s: "
-            f"give --budget={_minutes(needed)} for all"
+            f"{found.text()}; {tried}: give --budget={_minutes(needed)} for all"
         )
 
     def _rounds(self, plan: Mapping[str, Sequence[Cut]]) -> list[dict[str, Cut]]:
