@@ -112,6 +112,17 @@ def test_errors_are_of_as_many_calls_as_are_asked_for(edgec, folder: Path) -> No
     assert len(Golden.load(Path("twice.golden.npz")).calls) == 2
 
 
+def test_scales_are_f32_where_that_is_asked_for_and_mean_the_same(edgec, folder: Path) -> None:
+    line = ("quantise", folder / "outside.mlirbc", "--weights=int4-g32", "-o")
+    errors = [
+        edgec(*line, f"{scales}.mlirbc", f"--scales={scales}", "--json").json["error"]
+        for scales in ("f16", "f32")
+    ]
+    assert errors[0] == errors[1]
+    kinds = {array.dtype.name for array in read_weights(Path("f32.safetensors")).values()}
+    assert kinds == {"float32", "int8"}
+
+
 def test_lines_that_are_named_stay_as_they_are(edgec, folder: Path) -> None:
     value = edgec(
         *("quantise", folder / "inside.mlirbc", "-o", "some.mlirbc", "--weights=int4-g32"),
@@ -146,6 +157,7 @@ def test_more_error_than_is_allowed_is_refused_with_what_to_keep(edgec, folder: 
         (("--keep=model.py:3",), 2, "no product by weights is at model.py:3"),
         (("--weights=int4-g128",), 2, "64 summed do not make int4-g128"),
         (("--weights=lossless",), 2, "no blocks hold it exactly"),
+        (("--scales=bf16",), 2, "scales are not kept as bf16"),
     ],
 )
 def test_what_cannot_be_done_is_one_error(

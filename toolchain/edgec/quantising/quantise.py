@@ -84,6 +84,7 @@ def quantise(
     max_error: float = math.inf,
     weights_file: Path | str | None = None,
     calls: int = CALLS,
+    halves: bool = True,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Quantised:
     """Round the weights of a program's products.
@@ -96,6 +97,7 @@ def quantise(
         weights_file: where the new weights will be, as the program is to name it; they are outside
             only if the program's own are.
         calls: how many golden calls, from the first on, the answers are compared of.
+        halves: whether scales of groups are f16 where that is precise enough.
         tell: is told what is at work.
 
     Raises:
@@ -115,7 +117,7 @@ def quantise(
             hint="export the model again with this version of edgec",
         )
     golden = Golden(calls=golden.calls[:calls])
-    work = _Work(program, golden, scheme, keep, tell)
+    work = _Work(program, golden, scheme, keep, tell, halves=halves)
     work.measure()
     work.promote()
     if work.error() > max_error:
@@ -133,6 +135,8 @@ class _Work:
         scheme: Scheme | None,
         keep: Sequence[str],
         tell: Callable[[str], None],
+        *,
+        halves: bool,
     ) -> None:
         from iree.compiler import ir
 
@@ -141,6 +145,7 @@ class _Work:
         from edgec.toolchain.stablehlo import parse_stablehlo
 
         self.program, self.golden, self.scheme, self.tell = program, golden, scheme, tell
+        self.halves = halves
         self.weights = _weights_of(program)
         self.module = parse_stablehlo(program.bytecode, ir.Context())
         InlineCalls().run(self.module)
@@ -192,7 +197,8 @@ class _Work:
         """What a layer's weights become."""
         scheme = self.schemes[layer.key]
         if (layer.key, scheme) not in self.rounded:
-            self.rounded[layer.key, scheme] = round_weights(layer.matrix, scheme)
+            made = round_weights(layer.matrix, scheme)
+            self.rounded[layer.key, scheme] = made if self.halves else made.widened()
         return self.rounded[layer.key, scheme]
 
     def error(self, lines: Sequence[str] | None = None) -> float:

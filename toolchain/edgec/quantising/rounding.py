@@ -6,7 +6,7 @@ fits these codes best, and the pair with the least error is kept.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,11 @@ class Rounded:
         if self.least is not None:
             result = result + self.least.astype(np.float32)[..., None]
         return np.asarray(result.reshape(self.matrix))
+
+    def widened(self) -> "Rounded":
+        """The same with its scales and least values in f32, for targets that convert no f16."""
+        least = None if self.least is None else self.least.astype(np.float32)
+        return replace(self, scale=self.scale.astype(np.float32), least=least)
 
     def packed(self, span: int) -> _Array:
         """Codes of four bits as bytes, outputs x runs x half a span: low halves, high halves."""

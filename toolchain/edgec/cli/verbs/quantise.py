@@ -39,6 +39,14 @@ def quantise(
             "blocks (GGUF) go back into them.",
         ),
     ] = "int8",
+    scales: Annotated[
+        str,
+        typer.Option(
+            "--scales",
+            metavar="TYPE",
+            help="What scales of groups are: f16, or f32 for targets that convert no f16 (wasm).",
+        ),
+    ] = "f16",
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -77,6 +85,8 @@ def quantise(
     from edgec.toolchain.weights_file import write_weights
 
     scheme = None if weights == LOSSLESS else Scheme.parse(weights)
+    if scales not in ("f16", "f32"):
+        raise UsageError(f"scales are not kept as {scales}", hint="say f16 or f32")
     most = math.inf if max_error is None else _part(max_error)
     check_program_name(output)
     if source.resolve() == output.resolve():
@@ -93,6 +103,7 @@ def quantise(
         max_error=most,
         weights_file=None if program.info.weights is None else file,
         calls=calls,
+        halves=scales == "f16",
         tell=session.say,
     )
     make_folder(output.parent)
