@@ -14,6 +14,7 @@ __all__ = ["HoldBlocks", "release"]
 _BARRIER = "stablehlo.optimization_barrier"
 _CONSTANT = "stablehlo.constant"
 _PRODUCT = "stablehlo.dot_general"
+_HELD = "edgec.held"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,25 +63,25 @@ class HoldBlocks:
                 if isinstance(codes.owner, ir.Block) or codes.owner.operation.name != _CONSTANT:
                     continue
                 with ir.InsertionPoint.after(codes.owner.operation), op.location:
-                    barrier = ir.Operation.create(_BARRIER, results=[codes.type], operands=[codes])
+                    barrier = ir.Operation.create(
+                        _BARRIER,
+                        results=[codes.type],
+                        operands=[codes],
+                        attributes={_HELD: ir.UnitAttr.get()},
+                    )
                 codes.replace_all_uses_except(barrier.results[0], barrier)
                 count += 1
         return count
 
 
 def release(module: Any) -> None:
-    """Take the barriers after constants away again."""
+    """Take these barriers away again; others have reasons of their own."""
     for op in list(_barriers(module)):
         op.results[0].replace_all_uses_with(op.operands[0])
         op.erase()
 
 
 def _barriers(module: Any) -> Iterator[Any]:
-    from iree.compiler import ir
-
     for op in inside(module.operation):
-        if op.name != _BARRIER or len(op.operands) != 1:
-            continue
-        owner = op.operands[0].owner
-        if not isinstance(owner, ir.Block) and owner.operation.name == _CONSTANT:
+        if op.name == _BARRIER and _HELD in op.attributes:
             yield op
