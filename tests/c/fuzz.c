@@ -1,7 +1,7 @@
 /* For libFuzzer: any bytes as a module, a file of weights or an executable for Vulkan, told apart by
  * their first bytes. Of a module all functions are called twice, and its golden calls made, on the
  * CPU with kernels that are linked in or on the device that computes nothing; code that a module
- * brings is never run.
+ * brings is never run. With -DFUZZ_JNI=1 some are opened as apps in Java do (`fuzz_jni.c`).
  *
  *     clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -Iruntime/c/include \
  *         -DEDGERT_WITH_ELF=0 -DEDGERT_WITH_VULKAN=1 tests/c/fuzz.c tests/c/fuzz_kernels.c \
@@ -14,6 +14,10 @@
 #include <string.h>
 
 #include "../../runtime/c/src/weights.h"
+
+#ifndef FUZZ_JNI
+#define FUZZ_JNI 0
+#endif
 
 enum { MOST_FUNCTIONS = 64, MOST_VALUES = 16 };
 
@@ -108,6 +112,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 16) return 0;
   if (memcmp(data, "VKE1", 4) == 0)
     fuzz_vulkan(data, size);
+#if FUZZ_JNI
+  else if (data[size - 2] % 4 == 0)
+    fuzz_jni(data, size);
+#endif
   else if (memcmp(data + 8, "IREE", 4) == 0 || memcmp(data, "PK", 2) == 0)
     fuzz_module(data, size);
   else

@@ -7,13 +7,15 @@ Starts from the inputs in `corpus.zip`: modules of one function for each instruc
 earlier runs made of them; and from what `fuzz_inputs.py` makes: whole modules, one that dispatches
 kernels, ones with golden calls, weights files, an executable for Vulkan. Modules are called on the
 CPU with kernels linked in and on the device that computes nothing; no code of theirs runs; what is
-for Vulkan is read for a device that makes nothing of it. The run is made of rounds, each of which
+for Vulkan is read for a device that makes nothing of it. A quarter of all is opened as apps in
+Java do, where Java's header is (a JDK). The run is made of rounds, each of which
 starts from what the last one kept. What crashes, leaks or hangs ends the run and is left in the
 file `fuzz-found`.
 """
 
 import argparse
 import itertools
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -43,9 +45,12 @@ def build(folder: Path) -> Path:
         *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
         *(f"-I{SOURCE / 'include'}", "-DEDGERT_WITH_ELF=0", "-DEDGERT_WITH_VULKAN=1"),
     )
+    java = _java()
+    flags += (*java, f"-I{SOURCE / 'include' / 'edgert'}", "-DFUZZ_JNI=1") if java else ()
     main, program = folder / "main.o", folder / "fuzz"
     sources = sorted(map(str, SOURCE.glob("src/**/*.c")))
-    parts = [HERE / name for name in ("fuzz.c", "fuzz_kernels.c", "fuzz_vulkan.c")]
+    names = ["fuzz.c", "fuzz_kernels.c", "fuzz_vulkan.c", *(["fuzz_jni.c"] if java else [])]
+    parts = [HERE / name for name in names]
     for words in (
         (*flags, "-c", str(HERE / "fuzz_main.c"), "-o", str(main)),
         (
@@ -55,6 +60,16 @@ def build(folder: Path) -> Path:
     ):
         subprocess.run(["cc", *words], check=True)
     return program
+
+
+def _java() -> tuple[str, ...]:
+    """Where the header of the JDK on the path is; nothing without one."""
+    compiler = shutil.which("javac")
+    headers = Path(compiler).resolve().parents[1] / "include" if compiler else Path()
+    if not (headers / "jni.h").exists():
+        return ()
+    system = next(each.parent for each in headers.glob("*/jni_md.h"))
+    return f"-I{headers}", f"-I{system}"
 
 
 def unpack(folder: Path) -> Path:

@@ -474,6 +474,18 @@ static edgert_status move_tensors(edgert_value *values, size_t count, edgert_dev
   return status;
 }
 
+/* Refuse plain numbers among results, which Java has no handles for; the tensors are released. */
+static edgert_status check_tensors(const edgert_value *results, size_t count,
+                                   edgert_error *error) {
+  size_t tensors = 0;
+  for (size_t i = 0; i < count; ++i) tensors += results[i].kind == EDGERT_TENSOR;
+  if (tensors == count) return EDGERT_OK;
+  for (size_t i = 0; i < count; ++i)
+    if (results[i].kind == EDGERT_TENSOR) edgert_tensor_release(results[i].as.tensor);
+  snprintf(error->message, sizeof error->message, "a function gives plain numbers, not tensors");
+  return EDGERT_UNSUPPORTED;
+}
+
 static edgert_status run(jlong session, jint function, edgert_value *values, size_t given,
                          size_t taken, edgert_device *device, edgert_device *host,
                          edgert_error *error) {
@@ -485,6 +497,7 @@ static edgert_status run(jlong session, jint function, edgert_value *values, siz
     status = edgert_session_call(AT(edgert_session, session), (size_t)function, values, given,
                                  results, taken, error);
   for (size_t i = 0; is_far && i < given; ++i) edgert_tensor_release(values[i].as.tensor);
+  if (status == EDGERT_OK) status = check_tensors(results, taken, error);
   if (!is_far || status != EDGERT_OK) return status;
   status = move_tensors(results, taken, host, 1, error);
   for (size_t i = 0; status != EDGERT_OK && i < taken; ++i)
