@@ -131,7 +131,7 @@ def test_a_variant_that_computes_wrongly_is_passed_over(
         said = _asked(java, faulty, "AUTO", tmp_path / "verdicts")
         assert "target cpu:x86-64\n" in said
         # Which output says so first is a matter of which weight the fault is in.
-        wrong = r"(?:label|scores) \(output [01]\) of main is wrong: .* is .* and should be [-\d.e]+"
+        wrong = r"\w+ \(output [01]\) of main is wrong: .* is .* and should be [-\d.e]+"
         assert re.search(f"passed over vulkan:android: {wrong}{said_before}\n", said), said
     with runtime.load(faulty, prove=True) as model:
         assert model.module.facts.target == "cpu:x86-64"
