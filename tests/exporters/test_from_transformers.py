@@ -107,11 +107,12 @@ def test_products_read_their_weights_as_they_are(compiled: tuple[Program, Path])
     program, _ = compiled
     (decode,) = (f for f in program.info.functions if f.signature.name == "decode")
     with ir.Context() as context:
-        function = find_function(parse_stablehlo(program.bytecode, context), "decode")
+        module = parse_stablehlo(program.bytecode, context)
+        function = find_function(module, "decode")
         for role, argument in zip(decode.arguments, entry_block(function).arguments, strict=True):
             if isinstance(role, Parameter) and role.name.endswith("proj.weight"):
                 (use,) = argument.uses
-                assert use.owner.name == "stablehlo.transpose"
+                assert use.owner.operation.name == "stablehlo.transpose"
 
 
 @pytest.fixture(scope="module")
