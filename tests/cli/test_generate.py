@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from edgec.cli.layout import printable
 from edgec.runtime.errors import InputError, ModuleError
 from tests.cli.conftest import Edgec
 from tests.exporters import language_models as tiny
@@ -28,7 +29,8 @@ def test_text_is_written_and_told_as_json(edgec: Edgec, path: Path) -> None:
     plain = edgec("generate", path, "What?", "--limit=9")
     assert plain.code == 0
     told = edgec("generate", path, "What?", "--limit=9", "--json").json
-    assert plain.out == told["text"] + "\n"
+    shown = "\t".join(printable(part) for part in told["text"].split("\t"))
+    assert plain.out == shown + "\n"
     assert told["finish"] in ("limit", "stop")
     assert len(told["tokens"]) == told["stats"]["tokens"] <= 9
     raw = edgec("generate", path, "What?", "--limit=9", "--raw", "--json").json
