@@ -97,7 +97,7 @@ def test_a_model_without_weights_writes_no_file_for_them_and_says_so(edgec, prog
     [
         (["none.py:f"], 4, "none.py"),
         (["model.py:none"], 11, "model.py has no none"),
-        (["nonsense"], 11, "nonsense"),
+        (["nonsense"], 4, "cannot read nonsense"),
         (["exits.py:f"], 11, "ended the process"),
         (["raises.py:f"], 11, "raises.py"),
         (["model.py:net", "-o", "a.txt"], 2, "cannot be named a.txt"),

@@ -1,6 +1,7 @@
 """Sorts that must keep equal elements in order get their places as the last key."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,10 +42,12 @@ class StableSorts:
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many sorts changed."""
-        return rewrite_each(module, ["stablehlo.sort"], _stable)
+        copies = itertools.count(1)
+        return rewrite_each(module, ["stablehlo.sort"], lambda op: _stable(op, copies))
 
 
-def _stable(op: Any) -> Sequence[Any] | None:
+def _stable(op: Any, copies: Iterator[int]) -> Sequence[Any] | None:
+    """The results of a sort that keeps the order of equals; `copies` numbers what is copied."""
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
@@ -54,7 +57,8 @@ def _stable(op: Any) -> Sequence[Any] | None:
     partly = any(not list(result.uses) for result in op.results)
     stable &= len(op.operands) > 1
     operands = [
-        graph.copied(value) if _is_shared(value) else graph.owned(value) for value in op.operands
+        graph.copied(value, next(copies)) if _is_shared(value) else graph.owned(value)
+        for value in op.operands
     ]
     if not stable and not partly and operands == list(op.operands):
         return None
