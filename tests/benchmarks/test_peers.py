@@ -69,7 +69,16 @@ def test_real_weights_of_another_shape_are_refused() -> None:
         Weights({"a": np.zeros(3, np.float32)}).bias("a", 4)
 
 
-@pytest.mark.parametrize("name", ["mobilenet_v3", "vit_tiny", "decoder_step", "audio_cnn", "lstm"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("mobilenet_v3", marks=pytest.mark.slow),
+        "vit_tiny",
+        pytest.param("decoder_step", marks=pytest.mark.slow),
+        "audio_cnn",
+        "lstm",
+    ],
+)
 def test_a_model_says_the_same_in_jax_onnx_and_torch(name: str, tmp_path: Path) -> None:
     import jax
     import onnxruntime
@@ -237,6 +246,7 @@ def test_the_page_shows_times_refusals_and_wrong_answers(tmp_path: Path) -> None
     assert (tmp_path / "benchmarks.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_a_quick_run_measures_writes_and_merges(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.peers", "--model", "audio_cnn", "--repeats", "2"]
     command += ["--seconds", "0.05", "--threads", "1", "--output", str(tmp_path)]

@@ -45,6 +45,7 @@ def test_no_cholesky_factor_of_a_matrix_that_is_not_positive(replay) -> None:
     assert replay(program) == 0
 
 
+@pytest.mark.slow
 def test_rectangles(replay) -> None:
     def model(tall, wide):
         return {
@@ -58,6 +59,7 @@ def test_rectangles(replay) -> None:
     assert replay(export(model, (normal(6, 4), normal(3, 5)))) <= 1e-4
 
 
+@pytest.mark.slow
 def test_batches_of_complex_matrices(replay) -> None:
     def model(a, s, b):
         return jnp.linalg.solve(a, b), jnp.linalg.cholesky(s), jnp.linalg.qr(a)

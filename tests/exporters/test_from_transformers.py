@@ -21,7 +21,13 @@ from tests.exporters import language_models as tiny
 CONTEXT = 160
 
 
-@pytest.mark.parametrize("family", tiny.FAMILIES)
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(name, marks=() if name in ("llama", "gemma2") else pytest.mark.slow)
+        for name in tiny.FAMILIES
+    ],
+)
 def test_chunks_and_single_tokens_give_what_transformers_gives(family: str) -> None:
     model, tokenizer = tiny.model(family), tiny.tokenizer()
     facts = facts_of(model, tokenizer, context=CONTEXT, prefill=(16,))

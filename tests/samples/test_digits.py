@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.mark.vulkan
-@pytest.mark.parametrize("target", ["cpu", "vulkan"])
+@pytest.mark.parametrize("target", ["cpu", pytest.param("vulkan", marks=pytest.mark.slow)])
 def test_the_three_commands_end_with_the_answers_of_jax(
     target: str, command, root: Path, tmp_path: Path
 ) -> None:

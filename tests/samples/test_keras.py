@@ -26,6 +26,7 @@ def test_the_commands_denoise_any_number_of_tiles_as_keras_does(
     np.testing.assert_allclose(denoised, expected, rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.vulkan
 def test_quality_is_that_of_keras_at_every_batch_size(command, root: Path) -> None:
     done = command("python", root / "samples" / "keras" / "run.py")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.slow  # `make demo` runs the same
 @pytest.mark.vulkan
 def test_rankings_are_equal_to_pytorchs(command, root: Path, tmp_path: Path) -> None:
     keep = tmp_path / "kept"
