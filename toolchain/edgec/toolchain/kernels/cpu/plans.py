@@ -23,7 +23,7 @@ from edgec.toolchain.match.convolution import Axis, Convolution, read_convolutio
 from edgec.toolchain.match.description import validate
 from edgec.toolchain.match.matrix_product import MatrixProduct, read_product
 
-__all__ = ["Pad", "Plan", "find_plans", "plan_of"]
+__all__ = ["Pad", "Plan", "find_plans", "plan_of", "why_not_by_weights"]
 
 _LEAST_PRODUCTS = 512
 
@@ -170,7 +170,7 @@ def _product(op: Any, taken: set[Any], weights: Weights) -> Plan | Declined:
     found = read_product(op)
     if isinstance(found, str):
         return Declined(reason=found)
-    reason = _why_no_product(op, found, weights)
+    reason = why_not_by_weights(op, found, weights)
     if reason is not None:
         return Declined(reason=reason)
     # Which side is which in a product of one row or column is no matter to what describes it.
@@ -185,8 +185,14 @@ def _product(op: Any, taken: set[Any], weights: Weights) -> Plan | Declined:
     )
 
 
-def _why_no_product(op: Any, found: MatrixProduct, weights: Weights) -> str | None:
-    """Why no kernel takes a product; None where one does."""
+def why_not_by_weights(op: Any, found: MatrixProduct, weights: Weights) -> str | None:
+    """Why the kernels of products by weights do not take one; None where they do.
+
+    Args:
+        op: the `stablehlo.dot_general`.
+        found: what it is.
+        weights: what is known before the first call.
+    """
     kinds = sorted({str(element_type(v)) for v in (*op.operands, *op.results)})
     if kinds != ["f32"]:
         return f"elements of {' and '.join(kinds)}"

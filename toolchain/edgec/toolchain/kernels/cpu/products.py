@@ -14,7 +14,7 @@ from edgec.toolchain.ir.read import element_type, shape_of
 from edgec.toolchain.ir.views import Digit, Strided, dense, joined
 from edgec.toolchain.ir.weights import Weights
 from edgec.toolchain.kernels.cpu.library import Library
-from edgec.toolchain.kernels.cpu.plans import Plan, plan_of
+from edgec.toolchain.kernels.cpu.plans import why_not_by_weights
 from edgec.toolchain.kernels.cpu.source.product import Matrices, ProductKernel
 from edgec.toolchain.kernels.cpu.source.rows import lanes_of
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
@@ -56,12 +56,11 @@ def place_products(
     refused: dict[Any, Declined] = {}
     weights = Weights(module)
     for op in list(inside(module.operation)):
-        if op.name != "stablehlo.dot_general" or isinstance(plan_of(op, set(), weights), Plan):
+        if op.name != "stablehlo.dot_general":
             continue
         found = read_product(op)
-        if isinstance(found, str):
-            refused[op] = Declined(reason=found)
-            continue
+        if isinstance(found, str) or why_not_by_weights(op, found, weights) is None:
+            continue  # The plans of products by weights come next, and say so or take it.
         placed = _place(found, unit)
         if isinstance(placed, Declined):
             refused[op] = placed
