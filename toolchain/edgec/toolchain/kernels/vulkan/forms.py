@@ -1,6 +1,7 @@
 """The tiles of the kernels for Vulkan: what a workgroup computes, its threads, what they share."""
 
 from dataclasses import dataclass
+from functools import partial
 
 __all__ = [
     "ATTENTION_FORMS",
@@ -93,72 +94,23 @@ SUM_FORMS: dict[str, ProductForm] = {
 }
 """Those of f32 that share memory."""
 
+_direct = partial(ProductForm, inner=4, source="direct", start=3.0, step=0.1, load=0.5)
+
 DIRECT_FORMS: dict[str, ProductForm] = {
-    "each": ProductForm(
-        rows=32,
-        columns=64,
-        inner=4,
-        high=4,
-        wide=8,
-        source="direct",
-        start=3.0,
-        step=0.1,
-        load=0.5,
-        rate=0.45,
-    ),
-    "broad": ProductForm(
-        rows=64,
-        columns=64,
-        inner=4,
-        high=8,
-        wide=8,
-        source="direct",
-        start=3.0,
-        step=0.1,
-        load=0.5,
-        rate=0.57,
-    ),
-    "line": ProductForm(
-        rows=1,
-        columns=256,
-        inner=4,
-        high=1,
-        wide=4,
-        source="direct",
-        start=3.0,
-        step=0.1,
-        load=0.5,
-        rate=0.2,
-    ),
+    "each": _direct(rows=32, columns=64, high=4, wide=8, rate=0.45),
+    "broad": _direct(rows=64, columns=64, high=8, wide=8, rate=0.57),
+    "line": _direct(rows=1, columns=256, high=1, wide=4, rate=0.2),
 }
 """Those that share no memory, for f32 and f16."""
 
 FEWEST_REGISTERS = 64
 """For a thread, on any GPU that is known: what is compiled beforehand keeps to them."""
 
+_matrix = partial(ProductForm, inner=64, wide=32, source="matrix_product", start=3.0, load=0.5)
+
 MATRIX_FORMS: dict[str, ProductForm] = {
-    "thin": ProductForm(
-        rows=32,
-        columns=32,
-        inner=64,
-        high=16,
-        wide=32,
-        source="matrix_product",
-        start=3.0,
-        step=0.3,
-        load=0.5,
-    ),
-    "deep": ProductForm(
-        rows=64,
-        columns=64,
-        inner=64,
-        high=32,
-        wide=32,
-        source="matrix_product",
-        start=3.0,
-        step=0.4,
-        load=0.5,
-    ),
+    "thin": _matrix(rows=32, columns=32, high=16, step=0.3),
+    "deep": _matrix(rows=64, columns=64, high=32, step=0.4),
 }
 """Those that use a GPU's matrix units, for f16."""
 
