@@ -120,8 +120,8 @@ def quantise(
     work = _Work(program, golden, scheme, keep, tell, halves=halves)
     work.measure()
     work.promote()
-    if work.error() > max_error:
-        raise work.refusal(max_error)
+    if max_error < math.inf and (error := work.error()) > max_error:
+        raise work.refusal(max_error, error)
     return work.written(None if weights_file is None else Path(weights_file))
 
 
@@ -235,8 +235,8 @@ class _Work:
                     f"8 bits: at 4 it alone made an error of {error:.2%}, more than all others"
                 )
 
-    def refusal(self, most: float) -> WrongAnswer:
-        """What to keep so that the answers are within a bound."""
+    def refusal(self, most: float, error: float) -> WrongAnswer:
+        """What to keep so that the answers, which are off by `error`, are within a bound."""
         order = sorted(self.layers, key=lambda where: -self.alone[where])
         low, high = 0, len(order)
         while high - low > 1:
@@ -246,7 +246,7 @@ class _Work:
                 low = middle
             else:
                 high = middle
-        off = f"the answers are off by {self.error():.2%} of their spread"
+        off = f"the answers are off by {error:.2%} of their spread"
         what = f"with weights of {self.how} {off}"
         if high == len(order):
             hint = f"no line can be rounded within {most:.2%}: try more bits, or smaller groups"
