@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from edgec.runtime.edgert import EdgertDevice, EdgertModule, EdgertSession, EdgertWeights
-from edgec.runtime.edgert_native import ACCEPT, READ, RELEASE, Error, ModuleOptions, Reader
+from edgec.runtime.edgert.native import ACCEPT, READ, RELEASE, Error, ModuleOptions, Reader
 from edgec.runtime.errors import EdgecError, ModuleError
 from tests.c.test_weights import TEXT, A, B, C, X, _irpa, _safetensors
 

@@ -13,7 +13,7 @@ import pytest
 
 from edgec.runtime.dtypes import DType
 from edgec.runtime.edgert import EdgertDevice, EdgertModule, EdgertSession, EdgertTensor
-from edgec.runtime.edgert_native import DeviceOptions, Error, SessionOptions
+from edgec.runtime.edgert.native import DeviceOptions, Error, SessionOptions
 from edgec.runtime.errors import DeviceError, ModuleError
 from tests.c.bytecode import Function, Program, ref
 from tests.c.hal_imports import (
