@@ -3,6 +3,8 @@
 import numpy as np
 
 from edgec.runtime import Golden, GoldenCall
+from edgec.runtime.dtypes import DType
+from edgec.runtime.tolerance import SMALLEST_NORMAL
 
 __all__ = ["proofs"]
 
@@ -35,6 +37,8 @@ def _kind(array: np.ndarray) -> str:
     wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
     if not np.isfinite(wide).any():
         return "not finite"
+    if wide.any() and np.nanmax(np.abs(wide)) < SMALLEST_NORMAL.get(DType.of(array.dtype), 0.0):
+        return "denormal"
     if array.size == 1:
         return ""
     return "constant" if np.ptp(np.abs(wide[np.isfinite(wide)])) == 0 else ""

@@ -66,6 +66,16 @@ def test_what_is_not_finite_on_one_side_is_wrong(actual: float, expected: float)
     json.dumps(result.to_json(), allow_nan=False)
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_numbers_too_small_to_be_normal_may_be_zero(kind: type) -> None:
+    normal = np.finfo(kind).tiny
+    tiny = np.array([normal / 2, -normal / 64], kind)
+    assert tiny.all()
+    assert compare(np.zeros_like(tiny), tiny).ok
+    assert not compare(np.array([4 * normal, 0], kind), tiny).ok
+    assert not compare(np.zeros(2, kind), np.array([16 * normal, normal], kind)).ok
+
+
 def test_shapes_must_be_equal() -> None:
     result = compare(np.zeros((2, 3)), np.zeros((3, 2)))
     assert not result.ok

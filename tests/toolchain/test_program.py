@@ -114,6 +114,9 @@ def test_answers_that_prove_little_are_said() -> None:
     assert _program(one, nothing).doubts == ()
     assert "hold NaN in y" in _program(one, np.array([1, np.nan], np.float32)).doubts[0]
     assert "every golden answer of main is 0 in y" in _program(nothing, nothing).doubts[0]
+    tiny = np.array([0, 1e-39], np.float32)
+    assert "every golden answer of main is denormal in y" in _program(tiny).doubts[0]
+    assert _program(np.array([1e-39, 1e-30], np.float32)).doubts == ()
     assert _program(np.zeros(2, np.int32)).doubts == ()  # the first class may well be right
     assert _program(np.array([-np.inf, 0], np.float32)).doubts == ()  # masked out
 

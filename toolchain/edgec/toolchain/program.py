@@ -22,6 +22,7 @@ from edgec.runtime.files import write_atomically
 from edgec.runtime.golden import Golden
 from edgec.runtime.signature import Signature, TensorSpec
 from edgec.runtime.text.facts import TextFacts
+from edgec.runtime.tolerance import SMALLEST_NORMAL
 
 __all__ = [
     "PROGRAM_ATTRIBUTE",
@@ -285,10 +286,13 @@ class Program:
             ):
                 if not values or not spec.dtype.is_float:
                     continue
+                normal = SMALLEST_NORMAL.get(spec.dtype, 0.0)
                 if any(np.isnan(value).any() for value in values):
                     found.append(f"golden answers of {name} hold NaN in {spec.name}")
                 elif not any(value.any() for value in values):
                     found.append(f"every golden answer of {name} is 0 in {spec.name}")
+                elif all(np.all(np.abs(value) < normal) for value in values):
+                    found.append(f"every golden answer of {name} is denormal in {spec.name}")
         return tuple(
             f"{what}, which proves little: look at the weights and the example inputs"
             for what in found
