@@ -10,15 +10,17 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 
 from benchmarks.coverage.process import ROOT, in_child
 from benchmarks.zoo.catalogue import KINDS
+from benchmarks.zoo.child import PROGRAM
 from benchmarks.zoo.page import page
 from benchmarks.zoo.plot import draw
 from benchmarks.zoo.row import OUT, Row, Store
 from benchmarks.zoo.speed import ENGINES
 from benchmarks.zoo.subject import Subject, drawn
-from benchmarks.zoo.sweep import Sweep, code_digest
+from benchmarks.zoo.sweep import Sweep, code_digest, folder_of
 
 _TARGETS = ("cpu", "vulkan")
 
@@ -33,7 +35,8 @@ def main() -> int:
         store=store,
         code=code_digest(),
         stale=chosen.stale,
-        targets=() if chosen.only == "speed" else chosen.target,
+        targets=chosen.target if chosen.only in (None, "right") else (),
+        compiles=chosen.target if chosen.only == "compile" else (),
         threads=chosen.threads if timed else (),
         engines=chosen.engine,
         rounds=chosen.rounds,
@@ -42,7 +45,8 @@ def main() -> int:
         keep=chosen.keep,
         tell=_tell,
     )
-    with ThreadPoolExecutor(1 if timed else chosen.jobs) as pool:
+    alone = timed or chosen.only == "compile"
+    with ThreadPoolExecutor(1 if alone else chosen.jobs) as pool:
         rows = list(pool.map(lambda s: sweep.one(s, again=chosen.again), _subjects(chosen)))
     sweep.close()
     _sum_up(rows, chosen.target, chosen.threads)
@@ -61,7 +65,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--held-out", choices=("with", "without", "only"), default="with", help="the held out fifth"
     )
-    parser.add_argument("--only", choices=("right", "speed"), help="default: both for users")
+    parser.add_argument(
+        "--only", choices=("right", "speed", "compile"), help="default: right; for users speed, too"
+    )
     parser.add_argument("--target", action="append", choices=_TARGETS, help="default: all")
     parser.add_argument("--threads", type=_counts, default=(1, 2), help="default: 1,2")
     parser.add_argument("--engine", action="append", choices=ENGINES, help="default: all")
@@ -70,8 +76,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="models at a time, if not timed")
     parser.add_argument("--slow", type=float, default=300, help="seconds that a step may take")
     parser.add_argument("--keep", action="store_true", help="keep files, to time models later")
+    parser.add_argument("--kept", action="store_true", help="only models whose files were kept")
     parser.add_argument("--again", action="store_true", help="forget what is known")
-    parser.add_argument("--stale", action="store_true", help="leave rows of older code as they are")
+    parser.add_argument(
+        "--stale", action="store_true", help="leave rows and kept files of older code as they are"
+    )
     parser.add_argument("--list", action="store_true", help="print the names and do nothing")
     parser.add_argument("--store", type=Path, default=ROOT / "build" / "zoo.jsonl")
     parser.add_argument(
@@ -100,6 +109,7 @@ def _subjects(chosen: argparse.Namespace) -> list[Subject]:
             for subject in drawn(kind, names)
             if any(part in subject.name for part in chosen.name or [""])
             and (chosen.held_out == "with" or subject.held_out == (chosen.held_out == "only"))
+            and (not chosen.kept or (folder_of(subject) / PROGRAM).exists())
         ]
         found += wanted[: chosen.limit]
     if chosen.list:
@@ -114,6 +124,11 @@ def _tell(row: Row, there: bool) -> None:
         f"{threads} thread{'s' if threads != '1' else ''} "
         + (f"{found[0]:.2f} of {found[1]}" if (found := row.ratio(int(threads))) else "alone")
         for threads in row.times
+    )
+    speed += "  ".join(
+        f"compiling for {t} takes {ratio:.2f} of the compiler alone"
+        for t in row.compiles
+        if (ratio := row.compile_ratio(t, "core")) is not None
     )
     reason = next((row.reason(t) for t in _TARGETS if row.state(t) not in ("", "right")), "")
     print(
@@ -130,6 +145,10 @@ def _sum_up(rows: list[Row], targets: list[str], threads: tuple[int, ...]) -> No
                 said = ", ".join(f"{count} {state}" for state, count in states.most_common())
                 name = "held out" if held_out else "worked on"
                 print(f"{name}, {target}: {states['right']} of {states.total()} right ({said})")
+    for target in targets:
+        taken = sorted(c for row in rows if (c := row.compile_ratio(target, "core")) is not None)
+        if taken:
+            print(f"compiling for {target}: median {median(taken):.2f} of the compiler alone")
     for count in threads:
         ratios = sorted(found[0] for row in rows if (found := row.ratio(count)))
         if ratios:

@@ -4,6 +4,7 @@ python -m benchmarks.zoo.child list KIND
 python -m benchmarks.zoo.child export KIND NAME    in the model's folder
 python -m benchmarks.zoo.child onnx KIND NAME      in the same folder: the model for the peers
 python -m benchmarks.zoo.child run TARGET          in the same folder
+python -m benchmarks.zoo.child compile TARGET      in the same folder: how long compiling takes
 """
 
 import json
@@ -25,8 +26,6 @@ PROGRAM = Path("model.mlirbc")
 ONNX = Path("model.onnx")
 BUILT = Path("built")
 """There once its library has built the model; what fails before is not edgec's doing."""
-
-DEVICES = {"cpu": "local-task", "vulkan": "vulkan"}
 
 
 def compiled(target: str, folder: Path) -> Path:
@@ -92,9 +91,11 @@ def ran(target: str) -> dict[str, Any]:
     """Compile the program, run its golden calls, and compare every answer."""
     from benchmarks.zoo.accuracy import proofs
     from edgec import runtime, targets, toolchain
+    from edgec.runtime.fitness import driver_uri
     from edgec.toolchain.early_refusals import refuse_missing_types
 
     program = toolchain.load_program(PROGRAM)
+    device = driver_uri(targets.find(target).driver)  # where a user's module runs
     try:
         refuse_missing_types(program.info, targets.find(target))  # as compiling does
     except CompileError as error:
@@ -108,7 +109,7 @@ def ran(target: str) -> dict[str, Any]:
     module, share = made.module, made.module.facts.kernels
     golden = runtime.Golden.load(runtime.Golden.path_for(PROGRAM))
     # As the check after compiling compares: products of halves are no more precise than these.
-    result = runtime.check_golden(module, golden, made.report.tolerance, device=DEVICES[target])
+    result = runtime.check_golden(module, golden, made.report.tolerance, device=device)
     problem = ""
     if not result.ok and result.worst is not None:
         function, name, comparison = result.worst
@@ -119,15 +120,22 @@ def ran(target: str) -> dict[str, Any]:
         "max_abs": result.max_abs,
         "problem": problem,
         "proves": proofs(golden),
-        "device": runtime.Device.open(DEVICES[target]).name,
+        "device": runtime.Device.open(device).name,
         "own": None if share is None or not share.flops else share.own_flops / share.flops,
     }
+
+
+def timed(target: str) -> dict[str, Any]:
+    """How long compiling the program takes, beside the compiler alone."""
+    from benchmarks.zoo.compile_time import beside_plain
+
+    return beside_plain(PROGRAM, target, Path())
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Do a step, and leave what it came to in result.json in the current folder."""
     step, *arguments = sys.argv[1:] if words is None else words
-    steps = {"list": listed, "export": exported, "onnx": written, "run": ran}
+    steps = {"list": listed, "export": exported, "onnx": written, "run": ran, "compile": timed}
     try:
         found = steps[step](*arguments)
     except EdgecError as error:

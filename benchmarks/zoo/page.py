@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 
 from benchmarks.standing import sentence
 from benchmarks.zoo.catalogue import KINDS
@@ -11,6 +12,8 @@ from benchmarks.zoo.subject import KNOWN
 __all__ = ["page"]
 
 _TARGETS = ("cpu", "vulkan")
+_OPERATORS = ("onnx-files", "onnx-nodes")
+"""Kinds that test operators more than whole networks."""
 _KINDS: Mapping[str, str] = {
     "users": "Ten models at real size, as their users export them",
     "known": "What was known to fail, and its fate",
@@ -43,6 +46,7 @@ def page(rows: Sequence[Row], *, picture: str | None, commits: Iterable[str]) ->
     parts.append(_totals([row for row in rows if row.kind != KNOWN]))
     if picture is not None:
         parts.append(_speeds([row for row in rows if row.times], picture))
+    parts += [table for table in (_compiling(rows),) if table]
     for kind in KINDS:
         found = [row for row in rows if row.kind == kind]
         if found:
@@ -58,8 +62,6 @@ Models of libraries that nobody tuned edgec for, written by `python -m benchmark
 
 def _totals(rows: Sequence[Row]) -> str:
     lines = [
-        "## Right answers",
-        "",
         "| list | part | models | cpu | vulkan |",
         "|---|---|--:|--:|--:|",
     ]
@@ -80,7 +82,21 @@ def _totals(rows: Sequence[Row]) -> str:
             name = "held out" if held_out else "worked on"
             cells = " | ".join(_share(part, target) for target in _TARGETS)
             lines.append(f"| **all** | {name} | {len(part)} | {cells} |")
-    return "\n".join([*lines, "", *_proofs(rows), *_devices(rows)])
+    return "\n".join(
+        ["## Right answers", "", _count(rows), "", *lines, "", *_proofs(rows), *_devices(rows)]
+    )
+
+
+def _count(rows: Sequence[Row]) -> str:
+    """How many networks there are, without what tests single operators."""
+    found = Counter(row.held_out for row in rows if row.state("cpu") != OUT)
+    tests = Counter(
+        row.held_out for row in rows if row.state("cpu") != OUT and row.kind in _OPERATORS
+    )
+    return (
+        f"{found.total() - tests.total()} architectures ({found[True] - tests[True]} of them held "
+        f"out), and {tests.total()} tests of ONNX' operators and of small files."
+    )
 
 
 def _proofs(rows: Sequence[Row]) -> list[str]:
@@ -134,6 +150,36 @@ def _speeds(rows: Sequence[Row], picture: str) -> str:
         own = "" if share is None else f"{share:.0%}"
         lines.append(f"| {row.name} | {cells} | {own} |")
     return "\n".join([*lines, ""])
+
+
+def _compiling(rows: Sequence[Row]) -> str:
+    """What compiling takes beside the compiler alone, by target; empty if it was not timed."""
+    lines = []
+    for target in _TARGETS:
+        ratios = {
+            what: sorted(r for row in rows if (r := row.compile_ratio(target, what)) is not None)
+            for what in ("core", "seconds")
+        }
+        core, clock = ratios["core"], ratios["seconds"]
+        if core:
+            cells = (len(core), median(core), core[-1], sum(r <= 1.5 for r in core) / len(core))
+            lines.append(
+                "| {} | {} | {:.2f} | {:.2f} | {:.0%} | {:.2f} |".format(
+                    target, *cells, median(clock)
+                )
+            )
+    if not lines:
+        return ""
+    head = [
+        "## Compile time",
+        "",
+        "What compiling takes with edgec over what the compiler alone takes with the same flags, "
+        "where it takes the program.",
+        "",
+        "| target | models | median, of a core | worst | at most 1.5 | median, of a clock |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    return "\n".join([*head, *lines, ""])
 
 
 def _time(row: Row, threads: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LACKS", "OUT", "SLOW", "Row", "Store"]
+__all__ = ["LACKS", "OUT", "SLOW", "Row", "Store", "compiling"]
 
 OUT = "out"
 """The state of a model that is no subject: its library cannot build it, or it is too large."""
@@ -23,6 +23,11 @@ _FOLDERS = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)+(?=[\w.+-])")
 """Of a file in an error's text its name is kept: folders are this machine's."""
 
 
+def compiling(target: str) -> str:
+    """What the time of compiling for a target is called among a row's parts."""
+    return f"compiling for {target}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One model.
@@ -33,11 +38,12 @@ class Row:
         held_out: whether it is of the untouched fifth.
         code: a digest of edgec when it was measured.
         commit: the commit that it was exported at, as git names it.
-        measured: by target or thread count, the commit that it was measured at if that is another.
+        measured: by part, the commit that it was measured at if that is another.
         export: what exporting came to: `seconds` and `dialect`, or `error` and `what`.
         results: by target that was asked for, `ok`, `seconds` of compiling, `max_abs`, `problem`;
             or `error` and `what`, which are the export's where that failed.
         times: by thread count, then engine: the fastest milliseconds, or why there are none.
+        compiles: by target, what compiling takes with edgec and without: see `compile_time`.
     """
 
     kind: str
@@ -49,11 +55,17 @@ class Row:
     export: dict[str, Any] = field(default_factory=dict)
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     times: dict[str, dict[str, Any]] = field(default_factory=dict)
+    compiles: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
         """Kind and name as one word."""
         return f"{self.kind}/{self.name}"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """All that was measured: targets, thread counts, and of which targets the compiling."""
+        return (*self.results, *self.times, *map(compiling, self.compiles))
 
     @property
     def commits(self) -> set[str]:
@@ -65,14 +77,15 @@ class Row:
         failed = "error" in self.export
         results = self.results if failed else {**before.results, **self.results}
         times = {} if failed else {**before.times, **self.times}
+        compiles = {} if failed else {**before.compiles, **self.compiles}
+        found = replace(self, results=results, times=times, compiles=compiles)
         measured = {
             part: old
-            for part in (*results, *times)
-            if part not in self.results
-            and part not in self.times
+            for part in found.parts
+            if part not in self.parts
             and (old := before.measured.get(part, before.commit)) != self.commit
         }
-        return replace(self, results=results, times=times, measured={**self.measured, **measured})
+        return replace(found, measured={**self.measured, **measured})
 
     def state(self, target: str) -> str:
         """One word: right, wrong, `OUT`, a refusal's kind, or nothing where it did not run."""
@@ -95,6 +108,13 @@ class Row:
             return None
         best = min(peers, key=lambda name: peers[name])
         return peers[best] / ours, best
+
+    def compile_ratio(self, target: str, what: str) -> float | None:
+        """What compiling takes with edgec over without; `what` is `seconds` or `core`."""
+        found = self.compiles.get(target, {})
+        if what not in found.get("plain", {}):
+            return None
+        return float(found["edgec"][what] / max(found["plain"][what], 0.01))
 
 
 class Store:

@@ -1,5 +1,6 @@
 """Models of the zoo to rows: exported, compiled, proved, timed; each step may fail on its own."""
 
+import json
 import os
 import shutil
 import threading
@@ -10,13 +11,13 @@ from typing import Any
 
 from benchmarks.coverage.process import ROOT, in_child
 from benchmarks.standing import measured_at
-from benchmarks.zoo.child import BUILT, compiled
+from benchmarks.zoo.child import BUILT, ONNX, compiled
 from benchmarks.zoo.nursery import Nursery
-from benchmarks.zoo.row import OUT, SLOW, Row, Store
+from benchmarks.zoo.row import OUT, SLOW, Row, Store, compiling
 from benchmarks.zoo.speed import take_turns
 from benchmarks.zoo.subject import Subject
 
-__all__ = ["TIMED", "Sweep", "code_digest"]
+__all__ = ["TIMED", "Sweep", "code_digest", "folder_of"]
 
 TIMED = "users"
 """The kind whose files are always kept, so that its models can be timed later."""
@@ -32,8 +33,9 @@ class Sweep:
     Attributes:
         store: where rows are kept.
         code: edgec's digest; a row of the same code is not made again.
-        stale: leave a row alone that older code made.
+        stale: leave a row alone that older code made, and files that were kept.
         targets: where it is proved; none to leave that out.
+        compiles: targets for which compiling is timed beside the compiler alone.
         threads: thread counts to time it on; none to leave that out.
         engines: who is timed.
         rounds: turns of an engine.
@@ -48,6 +50,7 @@ class Sweep:
     code: str
     stale: bool
     targets: Sequence[str]
+    compiles: Sequence[str]
     threads: Sequence[int]
     engines: Sequence[str]
     rounds: int
@@ -70,20 +73,25 @@ class Sweep:
         if kept is not None and (kept.code == self.code or self.stale) and not again:
             row = kept
         targets = [t for t in self.targets if t not in row.results]
-        if not targets and not self.threads:
+        compiles = [t for t in self.compiles if t not in row.compiles]
+        if not targets and not compiles and not self.threads:
             self.tell(row, True)
             return row
         if row.commit != measured_at():
-            row = replace(row, measured={**row.measured, **dict.fromkeys(targets, measured_at())})
-        folder = ROOT / "build" / "zoo" / subject.kind / subject.name
+            parts = (*targets, *map(compiling, compiles))
+            row = replace(row, measured={**row.measured, **dict.fromkeys(parts, measured_at())})
+        folder = folder_of(subject)
         folder.mkdir(parents=True, exist_ok=True)
         row = self._proved(row, folder, targets)
         kept_for_later = self.keep or subject.kind == TIMED
-        wants_peers = kept_for_later or self.threads
-        if wants_peers and "error" not in row.export and not (folder / "model.onnx").exists():
-            self._step(row.kind, "onnx", row.kind, row.name, folder=folder)
-        if self.threads and "error" not in row.export:
-            row = self._timed(row, folder)
+        if "error" not in row.export:
+            if kept_for_later or self.threads:
+                self._give_to_peers(row, folder)
+            if compiles:
+                found = {t: self._step(row.kind, "compile", t, folder=folder) for t in compiles}
+                row = replace(row, compiles={**row.compiles, **found})
+            if self.threads:
+                row = self._timed(row, folder)
         if not kept_for_later:
             shutil.rmtree(folder, ignore_errors=True)
         self.store.put(row)
@@ -92,7 +100,7 @@ class Sweep:
 
     def _proved(self, row: Row, folder: Path, targets: Sequence[str]) -> Row:
         made_by = folder / "code"
-        has_program = made_by.exists() and made_by.read_text() == self.code
+        has_program = made_by.exists() and (self.stale or made_by.read_text() == self.code)
         if "error" not in row.export and not has_program:
             for module in folder.glob("*.vmfb"):
                 module.unlink()
@@ -111,6 +119,15 @@ class Sweep:
         if found.get("error", OUT) != OUT and not (folder / BUILT).exists():
             return {"error": OUT, "what": f"its library does not build it: {found['what']}"}
         return found
+
+    def _give_to_peers(self, row: Row, folder: Path) -> None:
+        """Write the model for the peers, once; why that failed is kept, too."""
+        refused = folder / "onnx-refused.json"
+        if (folder / ONNX).exists() or refused.exists():
+            return
+        found = self._step(row.kind, "onnx", row.kind, row.name, folder=folder)
+        if "error" in found:
+            refused.write_text(json.dumps(found))
 
     def _timed(self, row: Row, folder: Path) -> Row:
         if not (folder / "model.cpu.vmfb").exists():
@@ -155,6 +172,11 @@ class Sweep:
         """End what the steps were forked from."""
         while self.nurseries:
             self.nurseries.popitem()[1].close()
+
+
+def folder_of(subject: Subject) -> Path:
+    """Where a model's files lie while it is worked on, and after that if they are kept."""
+    return ROOT / "build" / "zoo" / subject.kind / subject.name
 
 
 def code_digest() -> str:

@@ -1,5 +1,6 @@
 """The zoo: subjects drawn by chance that is the same every time, rows kept, children contained."""
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from benchmarks.coverage.process import in_child
 from benchmarks.zoo.catalogue import KINDS, kind_of
+from benchmarks.zoo.compile_time import spent
 from benchmarks.zoo.nursery import Nursery
 from benchmarks.zoo.page import page
 from benchmarks.zoo.plot import draw
@@ -126,6 +128,35 @@ def test_an_export_that_failed_counts_for_the_devices_that_were_asked_for() -> N
     assert "| timm | worked on | 2 | 0 of 2 (0%) | 0 of 1 (0%) |" in text
 
 
+def test_what_a_piece_of_work_took_counts_the_processes_that_it_started() -> None:
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
+
+    def work() -> int:
+        return subprocess.run([sys.executable, "-c", busy], check=True).returncode
+
+    result, taken = spent(work)
+    assert result == 0
+    assert taken["core"] >= 0.3
+    assert taken["seconds"] >= 0.3
+
+
+def test_compile_times_are_kept_and_told_beside_the_compiler_alone() -> None:
+    timed = {
+        "edgec": {"seconds": 3.0, "core": 2.0},
+        "passes": 1.0,
+        "plain": {"seconds": 1.0, "core": 1.0},
+    }
+    refused = {**timed, "plain": {"error": "the compiler alone ends with 1"}}
+    rows = [row(compiles={"cpu": timed}), row("n", compiles={"cpu": refused})]
+    assert [r.compile_ratio("cpu", "core") for r in rows] == [2.0, None]
+    text = page(rows, picture=None, commits=())
+    assert "| cpu | 1 | 2.00 | 2.00 | 0% | 3.00 |" in text
+    before = row(commit="a" * 10, compiles={"cpu": timed})
+    now = row(commit="b" * 10, results={"cpu": {"ok": True}}).with_older(before)
+    assert now.compile_ratio("cpu", "seconds") == 3.0
+    assert now.commits == {"a" * 10, "b" * 10}
+
+
 @pytest.fixture(scope="module")
 def nursery() -> Iterator[Nursery]:
     made = Nursery("users-of-nothing")
@@ -148,8 +179,6 @@ def test_a_fork_that_takes_too_long_is_ended(nursery: Nursery, tmp_path: Path) -
 
 
 def test_the_command_lists_what_it_would_do(tmp_path: Path) -> None:
-    import subprocess
-
     command = [sys.executable, "-m", "benchmarks.zoo", "--list", "--name", "segformer"]
     said = subprocess.run(command, capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "users/segformer_b0"

@@ -4,6 +4,7 @@ torch.onnx writes torchvision's families, tf2onnx Keras' applications, and skl2o
 of scikit-learn that it knows, trained on the iris or the diabetes data.
 """
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ def _by_torch(name: str) -> Built:
         built.onnx(str(path))
     except Exception as error:
         raise Left(f"torch.onnx does not export it: {type(error).__name__}") from error
-    return Built(model=str(path))
+    return _file(path)
 
 
 def _by_tf2onnx(name: str) -> Built:
@@ -53,7 +54,16 @@ def _by_tf2onnx(name: str) -> Built:
         opset=17,
         output_path=str(path),
     )
-    return Built(model=str(path))
+    return _file(path)
+
+
+def _file(path: Path, model: Any = None, *inputs: Any) -> Built:
+    """The file, or its model, with inputs; the peers take it as it is."""
+
+    def write(to: str) -> None:
+        shutil.copyfile(path, to)
+
+    return Built(model=str(path) if model is None else model, inputs=inputs, onnx=write)
 
 
 def _by_skl2onnx(name: str) -> Built:
@@ -81,7 +91,7 @@ def _by_skl2onnx(name: str) -> Built:
         raise Left(f"{type(error).__name__}: {str(error).splitlines()[0][:120]}") from error
     path = Path("exported.onnx").absolute()
     path.write_bytes(found.SerializeToString())
-    return Built(model=found, inputs=(data[:8],))
+    return _file(path, found, data[:8])
 
 
 def _estimators() -> dict[str, Any]:
