@@ -23,6 +23,8 @@ from benchmarks.zoo.subject import Subject, drawn
 from benchmarks.zoo.sweep import Sweep, code_digest, folder_of
 
 _TARGETS = ("cpu", "vulkan")
+_STEPS = ("right", "peers", "speed", "compile")
+"""What `--only` may ask for: proofs, ONNX files for the peers, times of calls, of compiling."""
 
 
 def main() -> int:
@@ -37,6 +39,7 @@ def main() -> int:
         stale=chosen.stale,
         targets=chosen.target if chosen.only in (None, "right") else (),
         compiles=chosen.target if chosen.only == "compile" else (),
+        peers=chosen.only == "peers",
         threads=chosen.threads if timed else (),
         engines=chosen.engine,
         rounds=chosen.rounds,
@@ -65,9 +68,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--held-out", choices=("with", "without", "only"), default="with", help="the held out fifth"
     )
-    parser.add_argument(
-        "--only", choices=("right", "speed", "compile"), help="default: right; for users speed, too"
-    )
+    parser.add_argument("--only", choices=_STEPS, help="default: right; for users speed, too")
     parser.add_argument("--target", action="append", choices=_TARGETS, help="default: all")
     parser.add_argument("--threads", type=_counts, default=(1, 2), help="default: 1,2")
     parser.add_argument("--engine", action="append", choices=ENGINES, help="default: all")

@@ -36,6 +36,7 @@ class Sweep:
         stale: leave a row alone that older code made, and files that were kept.
         targets: where it is proved; none to leave that out.
         compiles: targets for which compiling is timed beside the compiler alone.
+        peers: write it for the peers, to be timed later.
         threads: thread counts to time it on; none to leave that out.
         engines: who is timed.
         rounds: turns of an engine.
@@ -51,6 +52,7 @@ class Sweep:
     stale: bool
     targets: Sequence[str]
     compiles: Sequence[str]
+    peers: bool
     threads: Sequence[int]
     engines: Sequence[str]
     rounds: int
@@ -74,7 +76,7 @@ class Sweep:
             row = kept
         targets = [t for t in self.targets if t not in row.results]
         compiles = [t for t in self.compiles if t not in row.compiles]
-        if not targets and not compiles and not self.threads:
+        if not (targets or compiles or self.peers or self.threads):
             self.tell(row, True)
             return row
         if row.commit != measured_at():
@@ -85,7 +87,7 @@ class Sweep:
         row = self._proved(row, folder, targets)
         kept_for_later = self.keep or subject.kind == TIMED
         if "error" not in row.export:
-            if kept_for_later or self.threads:
+            if self.peers or self.threads:
                 self._give_to_peers(row, folder)
             if compiles:
                 found = {t: self._step(row.kind, "compile", t, folder=folder) for t in compiles}
