@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from edgec.runtime.errors import UnsupportedOp
+
 __all__ = ["expand", "functions_among", "inlined"]
 
 
@@ -41,11 +43,16 @@ def expand(model: Any, kinds: Collection[str]) -> Any | None:
 
 
 def inlined(model: Any) -> Any:
-    """The model without calls of functions of its own, or of ONNX' less usual domains."""
+    """The model without calls of functions of its own, or of ONNX' less usual domains.
+
+    Raises:
+        UnsupportedOp: a function of the model's own has operations of another version than the
+            model, and ONNX cannot bring them to that.
+    """
     import onnx
     from onnx import inliner
 
-    model = inliner.inline_local_functions(model, True) if model.functions else model
+    model = _without_own(model) if model.functions else model
     versions = {o.domain: o.version for o in model.opset_import}
     foreign = {(n.domain, n.op_type) for n in model.graph.node if n.domain not in ("", "ai.onnx")}
     known = []
@@ -60,9 +67,56 @@ def inlined(model: Any) -> Any:
     return inliner.inline_selected_functions(typed, known, inline_schema_functions=True)
 
 
-def _kinds(graph: Any) -> Iterable[str]:
+def _without_own(model: Any) -> Any:
+    """The model without calls of functions of its own.
+
+    ONNX brings operations of another version to the model's by a converter that knows no types
+    inside functions that call each other, so those whose version changes nothing are brought there
+    before.
+    """
+    from onnx import inliner
+
+    copy = type(model)()
+    copy.CopyFrom(model)
+    versions = {o.domain: o.version for o in copy.opset_import}
+    for function in copy.functions:
+        for asked in function.opset_import:
+            wanted = versions.get(asked.domain)
+            if wanted is not None and _means_the_same(function, asked, wanted):
+                asked.version = wanted
+    try:
+        return inliner.inline_local_functions(copy, True)
+    except RuntimeError as error:
+        name = copy.functions[0].name
+        raise UnsupportedOp(
+            f"the model's own functions ({name} …) are of another version of ONNX' operations than "
+            f"the model, and ONNX cannot bring them to that: {str(error).splitlines()[0][:200]}",
+            hint="export the model with functions of its own version, or without any",
+        ) from error
+
+
+def _means_the_same(function: Any, asked: Any, wanted: int) -> bool:
+    """Whether all operations of a domain in a function are the same in another version of it."""
+    import onnx
+
+    for kind in {*_kinds(function, asked.domain)}:
+        try:
+            now, then = (
+                onnx.defs.get_schema(kind, version, asked.domain).since_version
+                for version in (asked.version, wanted)
+            )
+        except onnx.defs.SchemaError:  # another function of the model
+            continue
+        if now != then:
+            return False
+    return True
+
+
+def _kinds(graph: Any, domain: str | None = None) -> Iterable[str]:
+    """The operations of a graph or function and all inside; of one domain, if that is given."""
     for node in graph.node:
-        yield node.op_type
+        if domain is None or node.domain == domain:
+            yield node.op_type
         for attribute in node.attribute:
             if attribute.HasField("g"):
-                yield from _kinds(attribute.g)
+                yield from _kinds(attribute.g, domain)
