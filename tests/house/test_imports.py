@@ -26,6 +26,12 @@ MAY_IMPORT = {
         "edgec.targets",
         "edgec.runtime",
     ),
+    "edgec.verifying": (
+        "edgec.verifying",
+        "edgec.toolchain",
+        "edgec.targets",
+        "edgec.runtime",
+    ),
     "edgec.ondevice": (
         "edgec.ondevice",
         # Where what was built is kept.

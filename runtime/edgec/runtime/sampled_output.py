@@ -168,6 +168,17 @@ class SampledOutput:
                 )
         return Judged(problem="", share=most)
 
+    def sampled(self, actual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """An output's numbers at the samples' places, and what they should be, both in f64.
+
+        Args:
+            actual: of this type and shape.
+        """
+        values = _numbers(actual)
+        found = np.array([values[at] for at, _, _ in self.samples], np.float64)
+        wanted = [math.ldexp(value, self.exponent) for _, value, _ in self.samples]
+        return found, np.array(wanted, np.float64)
+
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
         return {

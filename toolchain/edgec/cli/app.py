@@ -26,6 +26,7 @@ from edgec.cli.verbs.quantise import quantise
 from edgec.cli.verbs.run import run
 from edgec.cli.verbs.targets import targets
 from edgec.cli.verbs.tune import tune
+from edgec.cli.verbs.verify import verify
 from edgec.runtime.errors import UsageError
 
 __all__ = ["VERBS", "command"]
@@ -38,6 +39,7 @@ VERBS: dict[str, Callable[..., Report]] = {
     "package": package,
     "run": run,
     "bench": bench,
+    "verify": verify,
     "generate": generate,
     "chat": chat,
     "inspect": inspect_verb,

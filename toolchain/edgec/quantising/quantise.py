@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from edgec.quantising.answers import answered, distance, refuse_other, without_slack
+from edgec.quantising.answers import distance, without_slack
 from edgec.quantising.rounding import Rounded, exact_scheme, round_weights
 from edgec.quantising.scheme import LOSSLESS, Scheme
 from edgec.runtime.errors import ProgramError, UsageError, WrongAnswer
 from edgec.runtime.golden import Golden
+from edgec.toolchain.computed import answered, refuse_other, weights_of
 from edgec.toolchain.portable import to_portable
 from edgec.toolchain.program import Dialect, Loss, Program, ProgramInfo
-from edgec.toolchain.weights_file import read_weights
 
 __all__ = ["CALLS", "Line", "Quantised", "quantise"]
 
@@ -146,7 +146,7 @@ class _Work:
 
         self.program, self.golden, self.scheme, self.tell = program, golden, scheme, tell
         self.halves = halves
-        self.weights = _weights_of(program)
+        self.weights = weights_of(program)
         self.module = parse_stablehlo(program.bytecode, ir.Context())
         InlineCalls().run(self.module)
         layers, self.kept = find_layers(self.module, program.info, self.weights)
@@ -311,14 +311,6 @@ class _Work:
             error=self.alone[where],
             promoted=self.promoted.get(where, ""),
         )
-
-
-def _weights_of(program: Program) -> dict[str, _Array]:
-    """The parameters that a program keeps outside."""
-    if program.info.weights is None:
-        return {}
-    folder = Path() if program.path is None else program.path.parent
-    return read_weights(folder / program.info.weights.file)
 
 
 def _is_named(where: str, name: str, asked: str) -> bool:

@@ -132,6 +132,12 @@ def _write_shaders(arguments: Mapping[str, Any]) -> Any:
     )
 
 
+def _tap(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.tapping import tap
+
+    return tap(Path(arguments["source"]), Path(arguments["output"]))
+
+
 _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "describe": _describe,
     "prepare": _prepare,
@@ -145,6 +151,7 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "halve": _halve,
     "embed": _embed,
     "write_shaders": _write_shaders,
+    "tap": _tap,
 }
 
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from edgec.cli.program_files import is_program_file
 from edgec.cli.report import Block, Grid, Report
 from edgec.cli.session import Session
-from edgec.runtime.errors import FileError
 
 if TYPE_CHECKING:
     from edgec.runtime import Module
@@ -15,16 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["inspect"]
 
-_PROGRAMS = frozenset({".mlirbc", ".mlir", ".stablehlo"})
-_PROGRAM_STARTS = (
-    b"ML\xefR",
-    b"module",
-    b"func.func",
-    b"builtin.module",
-    b'"builtin.',
-    b"//",
-    b"#",
-)
 _MANY = 20
 
 
@@ -43,23 +33,9 @@ def inspect(
     ] = False,
 ) -> Report:
     """Show signatures, versions, sizes and imports of a module, or what a program is made of."""
-    if _is_program(file):
+    if is_program_file(file):
         return _program(file, everything=everything)
     return _module(file, everything=everything)
-
-
-def _is_program(path: Path) -> bool:
-    """By its name; a file of another name by how it starts."""
-    if path.suffix in _PROGRAMS:
-        return True
-    if path.suffix == ".vmfb":
-        return False
-    try:
-        with path.open("rb") as stream:
-            start = stream.read(64).lstrip()
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
-    return start.startswith(_PROGRAM_STARTS)
 
 
 def _module(path: Path, *, everything: bool) -> Report:

@@ -51,6 +51,7 @@ class CompileOptions:
         outside: constants that the module reads from a weights file (`large_constants`).
         seeded: golden calls that the module brings (`answer_seeds`), so that it can prove itself
             where it lands.
+        taps: whether each value that a dispatch writes becomes an output (`toolchain.tapping`).
     """
 
     output: Path | str | None = None
@@ -74,6 +75,7 @@ class CompileOptions:
     validate: bool = field(default_factory=lambda: os.environ.get(VALIDATE_VARIABLE) == "1")
     outside: Outside | None = None
     seeded: Seeded | None = None
+    taps: bool = False
 
     @property
     def settings(self) -> Settings:

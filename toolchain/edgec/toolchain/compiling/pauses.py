@@ -8,6 +8,7 @@ from edgec.targets import Backend
 from edgec.toolchain.compiling.task import Task
 from edgec.toolchain.folded import FIRST_HALF, SECOND_HALF
 from edgec.toolchain.kernels.cpu.source.vectors import first_of
+from edgec.toolchain.tapping import AFTER_DISPATCHES, BEFORE_DISPATCHES
 from edgec.toolchain.webgpu import AFTER_SHADERS, BEFORE_SHADERS
 
 __all__ = ["Change", "Pause", "halving", "pauses"]
@@ -52,6 +53,9 @@ def pauses(task: Task) -> Iterator[Pause]:
         changes = (*changes, Change(task="move_out", arguments=arguments))
     if changes:
         yield Pause(before=FIRST_HALF, after=SECOND_HALF, changes=changes)
+    if task.options.taps:
+        taps = Change(task="tap", arguments={})
+        yield Pause(before=BEFORE_DISPATCHES, after=AFTER_DISPATCHES, changes=(taps,))
     if task.target.backend is Backend.WEBGPU:
         shaders = Change(task="write_shaders", arguments={"target": task.target.to_json()})
         yield Pause(before=BEFORE_SHADERS, after=AFTER_SHADERS, changes=(shaders,))

@@ -32,12 +32,17 @@ class Interpreter:
     Args:
         module: an `ir.Module` in StableHLO, of static sizes.
         instead: numbers that constants have in place of their own, by their attribute.
+
+    Attributes:
+        seen: is told what every operation gives that a call runs, but for those that follow from
+            fixed arguments alone; those of loops again and again.
     """
 
     def __init__(self, module: Any, instead: Mapping[Any, _Array] | None = None) -> None:
         self._module = module  # whose operations live as long as it does
         self._functions = functions(module)
         self._instead = dict(instead or {})
+        self.seen: Callable[[Any, Sequence[_Array]], None] | None = None
         self._constants: dict[Any, _Array] = {}
         self._fixed: _Known = {}
 
@@ -75,6 +80,8 @@ class Interpreter:
             results = self._operation(op, operands, _Both(known, outer))
             for value, array in zip(op.results, results, strict=True):
                 known[value] = _shaped(value, array)
+            if self.seen is not None:
+                self.seen(op, [known[value] for value in op.results])
             for value in last.get(place, ()):
                 known.pop(value, None)
         return [known[v] if v in known else outer[v] for v in operations[-1].operands]

@@ -9,6 +9,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.read import element_type
+from edgec.toolchain.ir.standing import stand_for
 from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.source import attention as source
 from edgec.toolchain.kernels.cpu.source.attention_by_key import by_key_kernel
@@ -48,7 +49,7 @@ def place_attention(
     out = attention.out.value
     with ir.InsertionPoint(out.owner.operation), op.location:
         result = _call(attention, shape, library, unit)
-    out.replace_all_uses_with(result)
+    stand_for(out, result)
     return True
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from iree.compiler import ir
 
+from edgec.toolchain.ir.standing import stand_for
 from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.source import Convolution, Result, convolution_kernel, tiling
 from edgec.toolchain.kernels.cpu.source.block_codes import BlockWeights
@@ -63,7 +64,7 @@ def place_block_product(
             result = _few(found, weights, tail, library, unit)
         else:
             result = _many(found, weights, tail, library, unit)
-    tail.value.replace_all_uses_with(result)
+    stand_for(tail.value, result)
     for each in reversed(tail.operations):
         each.erase()
     say_cut_short(result, tail.why, answers)

@@ -9,6 +9,7 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.ir.read import shape_of
+from edgec.toolchain.ir.standing import come_from
 from edgec.toolchain.kernels.cpu.borders import Border, border_of_window, hand_over
 from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.plans import Pad, Plan
@@ -103,6 +104,7 @@ class _Emission:
                 kind = ir.RankedTensorType.get(result.shape, kind.element_type)
             read = [self.now.get(v, v) for v in (*plan.tail.channels, *plan.tail.tensors)]
             output = self.library.call(name, text, [source, packed, *read], kind)
+        come_from(output, value)
         if border.pad != _NONE:
             self.padded.add(output)
             for use in list(value.uses):

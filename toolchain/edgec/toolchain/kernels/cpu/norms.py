@@ -9,6 +9,7 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.ir import write
+from edgec.toolchain.ir.standing import come_from
 from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.source.by_column import ByColumn
 from edgec.toolchain.kernels.cpu.source.by_row import ByRow
@@ -50,6 +51,7 @@ def place_norm(op: Any, library: Library, unit: VectorUnit, answers: Answers) ->
             [write.convert(each, f32) for each in (norm.source, *(c.value for c in columns))],
             ir.RankedTensorType.get(value.type.shape, f32),
         )
+        come_from(result, value)
         result = write.convert(result, value.type.element_type)
     value.replace_all_uses_with(result)
 

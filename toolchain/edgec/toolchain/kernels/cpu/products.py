@@ -11,6 +11,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.read import element_type, shape_of
+from edgec.toolchain.ir.standing import stand_for
 from edgec.toolchain.ir.views import Digit, Strided, dense, joined
 from edgec.toolchain.ir.weights import Weights
 from edgec.toolchain.kernels.cpu.library import Library
@@ -113,7 +114,7 @@ def _replace(product: MatrixProduct, placed: _Placed, library: Library) -> None:
             placed.sides,
             placed.value.type,
         )
-    placed.value.replace_all_uses_with(result)
+    stand_for(placed.value, result)
 
 
 def _of(side: Side) -> Matrices:

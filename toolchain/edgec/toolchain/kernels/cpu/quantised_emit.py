@@ -14,6 +14,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir import write as graph
 from edgec.toolchain.ir.erase import erase_unused
 from edgec.toolchain.ir.fold import Constants
+from edgec.toolchain.ir.standing import come_from
 from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.plans import Pad
 from edgec.toolchain.kernels.cpu.quantised_dequantised import Bytes, Weights
@@ -143,6 +144,7 @@ class _Emission:
                 sizes = result.shape if pad != _NONE else graph.shape(value)
                 kind = graph.tensor(sizes, _i8())
             output = self.library.call(name, text, [source, packed, first, *operands], kind)
+            come_from(output, value)
             if plan.result is None:
                 final = output
             elif pad != _NONE:

@@ -8,6 +8,7 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.ir import write
+from edgec.toolchain.ir.standing import come_from
 from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.source.by_column import ByColumn
 from edgec.toolchain.kernels.cpu.source.by_row import ByRow
@@ -42,6 +43,7 @@ def place_softmax(op: Any, library: Library, unit: VectorUnit, answers: Answers)
             [write.convert(found.source, f32)],
             ir.RankedTensorType.get(value.type.shape, f32),
         )
+        come_from(result, value)
         result = write.convert(result, value.type.element_type)
     value.replace_all_uses_with(result)
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from iree.compiler import ir
 
+from edgec.toolchain.ir.standing import come_from
 from edgec.toolchain.ir.write import reshape, shape
 
 __all__ = ["Binary", "Dispatches", "erase_unused", "replace"]
@@ -151,6 +152,7 @@ def _integer(value: int, kind: Any) -> Any:
 
 def replace(old: Any, new: Any) -> None:
     """Use a value in place of another, reshaped at the insertion point, and erase what is left."""
+    come_from(new, old)
     old.replace_all_uses_with(reshape(new, shape(old)))
     erase_unused(old.owner.operation)
 

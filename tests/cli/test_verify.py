@@ -1,0 +1,111 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgec.runtime import Golden, GoldenCall
+
+
+@pytest.fixture(scope="module")
+def x() -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+
+
+@pytest.fixture
+def answered(program: Path, module: Path, x: np.ndarray, tmp_path: Path) -> Path:
+    """The module with right answers beside it, of two of its functions."""
+    path = tmp_path / "net.vmfb"
+    path.write_bytes(module.read_bytes())
+    calls = (
+        GoldenCall(signature="scores", inputs=(x,), outputs=(-x,)),
+        GoldenCall(
+            signature="main",
+            inputs=(x[:1], np.array(7, np.int32)),
+            outputs=(2 * x[:1], np.array(7, np.int32)),
+        ),
+    )
+    Golden(calls=calls).save(tmp_path / "net.golden.npz")
+    return path
+
+
+def test_a_module_is_verified_by_the_answers_beside_it(edgec, answered: Path) -> None:
+    done = edgec("verify", answered)
+    assert done.code == 0, done.err
+    assert done.out.endswith("verdict: right\n")
+    value = edgec("verify", answered, "--json").json
+    assert (value["kind"], value["ok"]) == ("module", True)
+    assert [call["function"] for call in value["calls"]] == ["scores", "main"]
+    (scores,) = value["calls"][0]["outputs"]
+    assert (scores["relative_l2"], scores["cosine"], scores["max_abs"]) == (0, 1, 0)
+    assert scores["signal_to_noise"] == "inf"
+    assert scores["compared"] == 12
+
+
+@pytest.mark.parametrize("device", ["local-sync", "edgert://cpu?threads=2"])
+def test_a_device_is_chosen(edgec, answered: Path, device: str) -> None:
+    assert edgec("verify", answered, f"--device={device}", "--json").json["device"] == device
+
+
+def test_wrong_answers_are_exit_code_23_with_their_distance(
+    edgec, answered: Path, x: np.ndarray, tmp_path: Path
+) -> None:
+    wrong = GoldenCall(signature="scores", inputs=(x,), outputs=(x,))
+    Golden(calls=(wrong,)).save(tmp_path / "wrong.npz")
+    done = edgec("verify", answered, "--golden=wrong.npz")
+    assert done.code == 23
+    assert "verdict: WRONG" in done.out
+    assert "gives a wrong out0 of scores: 12 of 12 values are off" in done.err
+    value = edgec("verify", answered, "--golden=wrong.npz", "--json").json
+    (output,) = value["calls"][0]["outputs"]
+    assert value["ok"] is False
+    assert output["cosine"] == pytest.approx(-1)
+    assert output["relative_l2"] == pytest.approx(2)
+    assert output["signal_to_noise"] == pytest.approx(20 * np.log10(0.5))
+    assert output["max_abs"] == pytest.approx(2 * np.abs(x).max())
+    assert value["error"]["code"] == "WrongAnswer"
+
+
+def test_a_program_is_compiled_and_verified(
+    edgec, program: Path, x: np.ndarray, tmp_path: Path
+) -> None:
+    path = tmp_path / "net.mlir"
+    path.write_text(program.read_text())
+    refused = edgec("verify", path)
+    assert refused.code == 15
+    assert "has no golden answers" in refused.err
+    Golden(calls=(GoldenCall(signature="scores", inputs=(x,), outputs=(-x,)),)).save(
+        tmp_path / "net.golden.npz"
+    )
+    value = edgec("verify", path, "--json").json
+    assert (value["kind"], value["ok"], value["target"]) == ("program", True, "cpu:host")
+    assert not (tmp_path / "net.vmfb").exists()
+    assert edgec("verify", path, "--target=cpu", "-q").code == 0
+
+
+def test_a_module_is_verified_by_what_it_brings(
+    edgec, program: Path, x: np.ndarray, tmp_path: Path
+) -> None:
+    path = tmp_path / "brings.mlir"
+    path.write_text(program.read_text())
+    Golden(calls=(GoldenCall(signature="scores", inputs=(x,), outputs=(-x,)),)).save(
+        tmp_path / "brings.golden.npz"
+    )
+    assert edgec("compile", path, "--embed-golden", "-o", "proved.vmfb").code == 0
+    value = edgec("verify", "proved.vmfb", "--json").json
+    assert value["ok"] is True
+    (output,) = value["calls"][0]["outputs"]
+    assert output["compared"] == 12
+    assert output["relative_l2"] < 1e-9
+
+
+def test_answers_of_another_program_and_none_are_refused(
+    edgec, module: Path, answered: Path, x: np.ndarray, tmp_path: Path
+) -> None:
+    Golden(calls=(GoldenCall(signature="other", inputs=(x,), outputs=(x,)),)).save(
+        tmp_path / "other.npz"
+    )
+    assert edgec("verify", answered, "--golden=other.npz").code == 30
+    done = edgec("verify", module)
+    assert done.code == 30
+    assert "brings no golden answers" in done.err
+    assert edgec("verify", module, "--target=cpu").code == 2

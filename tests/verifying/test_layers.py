@@ -1,0 +1,112 @@
+"""Which tap is named as the first wrong one: a network of four operations, each value known."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from edgec.toolchain.taps import Tap, Taps
+from edgec.verifying import Layers, State
+from edgec.verifying.layers import compare_layers
+from edgec.verifying.reference import Operation, Reference
+
+X = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+SUM = X + 1
+CLIP = np.clip(SUM, 0, 1)
+TURNED = CLIP.T
+TWICE = 2 * TURNED
+VALUES = (SUM, CLIP, TURNED, TWICE)
+"""What operations 0 to 3 give; each on a line of its own."""
+
+
+def tap(numbers: Sequence[int], output: int | None, reads: Sequence[int] = ()) -> Tap:
+    return Tap(
+        kernel="",
+        numbers=tuple(numbers[-1:]),
+        covers=tuple(numbers),
+        line="",
+        output=output,
+        why="" if output is not None else "laid out otherwise",
+        reads=tuple(reads),
+        given=() if reads else (0,),
+    )
+
+
+def compared(taps: Sequence[Tap], answers: Sequence[np.ndarray], *, right: bool) -> Layers:
+    return compare_layers(
+        Taps(taps=tuple(taps), outputs=((len(taps) - 1,),), nested=0),
+        [answers[-1], *answers],
+        [X],
+        [right],
+        [
+            Operation(name=f"op{number}", line=f"net.py:{number}", function="main", depends=True)
+            for number in range(4)
+        ],
+        Reference(values={i: (value,) for i, value in enumerate(VALUES)}, problem=""),
+        "main",
+        None,
+    )
+
+
+def states(found: Layers) -> list[State]:
+    return [layer.state for layer in found.layers]
+
+
+def test_what_is_right_is_right_in_any_order_and_with_a_border() -> None:
+    bordered = np.pad(CLIP, 1)
+    taps = [tap([0, 1], 1), tap([2, 3], 2, [0])]
+    assert states(compared(taps, [bordered, TWICE.T.copy()], right=True)) == [State.RIGHT] * 2
+    found = compared(taps, [CLIP, TWICE], right=True)
+    assert states(found) == [State.RIGHT] * 2
+    assert found.first_wrong is None
+    assert found.fused == 2
+
+
+def test_the_first_wrong_value_is_named_and_not_those_behind_it() -> None:
+    taps = [tap([0], 1), tap([1], 2, [0]), tap([2, 3], 3, [1])]
+    found = compared(taps, [SUM, -CLIP, -TWICE], right=False)
+    assert states(found) == [State.RIGHT, State.WRONG, State.AFTER]
+    first = found.first_wrong
+    assert first is not None
+    assert (first.number, first.line, first.name) == (1, "net.py:1", "op1")
+    assert first.closeness is not None
+    assert first.closeness.cosine == pytest.approx(-1)
+
+
+def test_a_lost_operation_is_no_earlier_value() -> None:
+    taps = [tap([0, 1], 1), tap([2, 3], 2, [0])]
+    found = compared(taps, [SUM, 2 * SUM.T], right=False)
+    assert states(found) == [State.WRONG, State.AFTER]
+    assert found.first_wrong is not None
+    assert found.first_wrong.line == "net.py:1"  # the kernel still holds what line 0 gives
+
+
+def test_what_is_no_value_of_the_model_is_right_where_what_is_made_of_it_is() -> None:
+    taps = [tap([0], 1), tap([1], 2, [0]), tap([2, 3], 3, [1])]
+    half = CLIP[:, :3].copy()
+    assert states(compared(taps, [SUM, half, TWICE], right=True)) == [
+        *(State.RIGHT, State.INSIDE, State.RIGHT)
+    ]
+    found = compared(taps, [SUM, half, 3 * TWICE], right=False)
+    assert found.first_wrong is not None
+    assert states(found) == [State.RIGHT, State.UNKNOWN, State.WRONG]
+    assert found.first_wrong.number == 2
+
+
+def test_what_cannot_be_seen_hides_nothing_behind_it() -> None:
+    taps = [tap([0, 1], None), tap([2, 3], 1, [0])]
+    assert states(compared(taps, [TWICE], right=True)) == [State.UNSEEN, State.RIGHT]
+    assert states(compared(taps, [-TWICE], right=False)) == [State.UNSEEN, State.WRONG]
+
+
+def test_what_was_only_turned_is_a_value_that_it_read() -> None:
+    taps = [tap([1], 1), tap([3], 2, [0])]
+    found = compared([*taps], [X.T.copy(), TWICE], right=True)
+    assert states(found) == [State.MOVED, State.RIGHT]
+
+
+def test_a_dispatch_may_go_further_than_it_says() -> None:
+    taps = [tap([0], 1), tap([2, 3], 2, [0])]
+    found = compared(taps, [CLIP, TWICE], right=True)
+    assert states(found) == [State.RIGHT] * 2
+    assert found.layers[0].operation == 1
