@@ -27,8 +27,9 @@ NOT_RUN = {
 }
 """How many blocks do not run, by what they would need; whoever adds one counts it here."""
 
-SLOW = ("package.md",)
-"""Pages that only `make test-all` reads; tests/packaging makes each kind of package."""
+SLOW = ("package.md", "recipes.md")
+"""Pages that only `make test-all` reads: tests/packaging makes each kind of package, and those of
+the exporters export what the recipes do."""
 
 
 def _runs(page: Path) -> list[Block]:
