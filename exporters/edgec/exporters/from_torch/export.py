@@ -18,6 +18,7 @@ from edgec.exporters.from_torch.arguments import Arguments, bind_arguments
 from edgec.exporters.from_torch.capture import Callee, callee, capture, evaluating, quiet
 from edgec.exporters.from_torch.doubled import chooses, in_double
 from edgec.exporters.from_torch.graph import Lifted, Storage, lift, mutated, names_of
+from edgec.exporters.from_torch.halves import halves_summed_in_f32
 from edgec.exporters.from_torch.lower import to_stablehlo, to_torch_dialect
 from edgec.exporters.from_torch.results import taken_apart
 from edgec.exporters.from_torch.shapes import Symbols, named_axes, torch_shapes, trace_sizes
@@ -201,8 +202,17 @@ def _filled(work: _Work, inputs: Sequence[Any]) -> tuple[tuple[Any, ...], Mappin
 def _answer(work: _Work, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """What the original gives in eager mode."""
     doing, hint = "run on the example inputs", "call the model on the example inputs yourself"
-    with user_errors(work.entry.name, doing, hint=hint):
+    owner = work.made.owner
+    tensors = [*owner.parameters(), *owner.buffers(), *_tensors((args, dict(kwargs)))]
+    with user_errors(work.entry.name, doing, hint=hint), halves_summed_in_f32(tensors):
         return work.made.run(*args, **kwargs)
+
+
+def _tensors(tree: Any) -> list[Any]:
+    import torch
+    import torch.utils._pytree as pytree
+
+    return [leaf for leaf in pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
 def _state_leaves(state: Any) -> dict[str, Any]:
@@ -313,9 +323,6 @@ def _other_answers(work: _Work, inputs: Sequence[np.ndarray]) -> list[list[np.nd
 
     The latter where it chooses between numbers, which moving the inputs may move together.
     """
-    import torch
-    import torch.utils._pytree as pytree
-
     found = []
     beside = nearby(inputs)
     if beside is not None:
@@ -323,14 +330,7 @@ def _other_answers(work: _Work, inputs: Sequence[np.ndarray]) -> list[list[np.nd
     if work.made.is_model and work.made.program is None and chooses(_lifted(work).graph):
         with contextlib.suppress(Exception):  # models that name their types run in them alone
             found.append(in_double(work.made, *_filled(work, [to_tensor(v) for v in inputs])))
-    return [
-        [
-            to_numpy(leaf, "an answer")
-            for leaf in pytree.tree_leaves(answer)
-            if isinstance(leaf, torch.Tensor)
-        ]
-        for answer in found
-    ]
+    return [[to_numpy(leaf, "an answer") for leaf in _tensors(answer)] for answer in found]
 
 
 def _output_names(result: Tree) -> dict[int, str]:
