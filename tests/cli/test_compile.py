@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edgec.cli.main import execute
 from edgec.cli.progress import showing
 from edgec.cli.session import Session
 from edgec.runtime import Golden, GoldenCall, Module
@@ -56,6 +57,39 @@ def test_json_says_the_same(edgec, cube: Path) -> None:
     again = edgec("compile", cube, "-o", "made/here.vmfb", "--json").json["modules"][0]
     assert again["cached"] is True
     assert "compile" not in again["seconds"]
+
+
+@pytest.mark.parametrize("place", ["-", "/dev/stdout", "/dev/fd/1"])
+def test_a_module_to_stdout_is_all_that_stdout_has(
+    cube: Path, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], place: str
+) -> None:
+    assert execute(["compile", str(cube), "-o", "net.vmfb"]) == 0
+    capfdbinary.readouterr()
+    assert execute(["compile", str(cube), "-o", place]) == 0
+    said = capfdbinary.readouterr()
+    assert said.out == (tmp_path / "net.vmfb").read_bytes()
+    assert b"-: cpu:host, checked" in said.err
+    assert b"next:" not in said.err
+    assert not (tmp_path / "-").exists()
+    assert execute(["compile", str(cube), "-o", place, "-q"]) == 0
+    assert capfdbinary.readouterr().err == b""
+
+
+def test_stdout_takes_one_thing(edgec, cube: Path) -> None:
+    several = edgec("compile", cube, "-o", "-", "--target=cpu", "--target=vulkan")
+    assert several.code == 2
+    assert "2 modules do not go to stdout" in several.err
+    both = edgec("compile", cube, "-o", "/dev/stdout", "--json")
+    assert both.code == 2
+    assert "cannot both go to stdout" in both.json["error"]["what"]
+
+
+def test_what_is_thrown_away_has_no_next_step(edgec, cube: Path) -> None:
+    done = edgec("compile", cube, "-o", "/dev/null")
+    assert done.code == 0, done.err
+    assert "/dev/null: cpu:host, checked" in done.out
+    assert "next:" not in done.out
+    assert Path("/dev/null").is_char_device()
 
 
 @pytest.mark.parametrize("level", [("-O0",), ("-O", "3")])

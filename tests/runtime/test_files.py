@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edgec.runtime.errors import FileError
-from edgec.runtime.files import write_atomically
+from edgec.runtime.files import descriptor_of, write_atomically
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -55,6 +55,32 @@ def test_what_an_open_pipe_is_called_by_takes_the_bytes_too(tmp_path: Path) -> N
         assert os.read(ours, 10) == b"bytes"
     os.close(ours)
     os.close(theirs)
+
+
+def test_bytes_go_behind_those_of_an_open_file_that_is_named_by_its_number(tmp_path: Path) -> None:
+    log, link = tmp_path / "log", tmp_path / "link"
+    with log.open("wb", buffering=0) as stream:
+        link.symlink_to(f"/proc/self/fd/{stream.fileno()}")
+        stream.write(b"begun ")
+        for path in (Path(f"/dev/fd/{stream.fileno()}"), link):
+            _write(path, b"bytes ")
+        stream.write(b"done")
+    assert log.read_bytes() == b"begun bytes bytes done"
+
+
+def test_the_standard_streams_have_their_numbers(tmp_path: Path) -> None:
+    assert descriptor_of(Path("/dev/stdout")) == 1
+    assert descriptor_of(Path("/dev/stderr")) == 2
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    assert descriptor_of(tmp_path / "link") == 1
+    assert descriptor_of(Path("/dev/null")) is None
+    assert descriptor_of(tmp_path / "no.such") is None
+
+
+def test_a_link_to_itself_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(FileError, match="cannot write"):
+        _write(tmp_path / "loop", b"bytes")
 
 
 def test_a_full_device_is_said(tmp_path: Path) -> None:

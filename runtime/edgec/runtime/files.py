@@ -1,11 +1,13 @@
 """Files written whole or not at all: a temporary name beside the target, then one rename.
 
 A symbolic link is followed; what is there and no regular file (a device, a pipe) is written to as
-it is, and never replaced.
+it is, and never replaced. Nor is a file that this process has open already and that is named by
+its descriptor (`/dev/stdout`): bytes go behind those that are there.
 """
 
 import errno
 import os
+import re
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -18,10 +20,12 @@ from edgec.runtime.errors import FileError
 __all__ = [
     "FULL",
     "FULL_EXIT",
+    "descriptor_of",
     "full_disk_said",
     "is_full",
     "no_space",
     "read_bytes",
+    "refuse_full",
     "write_atomically",
 ]
 
@@ -30,6 +34,10 @@ FULL = os.strerror(errno.ENOSPC)
 
 FULL_EXIT = 73
 """The exit code of a child that cannot even write why it failed (EX_CANTCREAT of sysexits)."""
+
+_STANDARD = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/(?:self|thread-self|(?P<process>\d+)))/fd/(?P<number>\d+)")
+_MOST_LINKS = 40
 
 
 def no_space(place: Path | str | None) -> FileError:
@@ -56,6 +64,25 @@ def is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
+def refuse_full(folder: Path, size: int) -> None:
+    """Write so many bytes into a folder, and remove them: is there room for what will be made?
+
+    Raises:
+        FileError: there is none.
+        OSError: nothing can be written there for another reason.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder) as stream:
+            stream.write(bytes(size))
+    except OSError as error:
+        if not is_full(error):
+            raise
+        raise FileError(
+            f"no space is left in {folder}",
+            hint="free some space there, or set EDGEC_CACHE_DIR to a folder on another disk",
+        ) from error
+
+
 def read_bytes(path: Path) -> bytes:
     """The bytes of a file.
 
@@ -77,7 +104,12 @@ def write_atomically(path: Path) -> Iterator[BinaryIO]:
     """
     temporary: Path | None = None
     try:
-        if _takes_bytes_as_they_come(path):  # as named: what /dev/stdout leads to has no name
+        number = descriptor_of(path)
+        if number is not None:
+            with os.fdopen(os.dup(number), "wb") as stream:
+                yield stream
+            return
+        if _takes_bytes_as_they_come(path):
             with path.open("wb") as stream:
                 yield stream
             return
@@ -101,6 +133,26 @@ def write_atomically(path: Path) -> Iterator[BinaryIO]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def descriptor_of(path: Path) -> int | None:
+    """The number of the open file that this path, or a link, names: 1 for `/dev/stdout`.
+
+    None for all other paths. What such a name leads to has none of its own, or is a file that
+    somebody has begun to write.
+    """
+    for _ in range(_MOST_LINKS):
+        text = str(path.absolute())
+        found = _DESCRIPTOR.fullmatch(text)
+        if found is not None:
+            own = found["process"] in (None, str(os.getpid()))
+            return int(found["number"]) if own else None
+        if text in _STANDARD:
+            return _STANDARD[text]
+        if not path.is_symlink():
+            return None
+        path = path.parent / path.readlink()
+    return None
 
 
 def _takes_bytes_as_they_come(path: Path) -> bool:

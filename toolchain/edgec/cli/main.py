@@ -9,6 +9,7 @@ import io
 import json
 import math
 import os
+import shutil
 import sys
 import tempfile
 import traceback
@@ -96,7 +97,7 @@ def _run(argv: Sequence[str], session: Session) -> Report:
     from edgec.cli.app import command
 
     try:
-        with told(session, "edgec.runtime"), full_disk_said():
+        with told(session, "edgec.runtime", "edgec.exporters"), full_disk_said():
             outcome = command().main(
                 args=list(argv), prog_name="edgec", standalone_mode=False, obj=session
             )
@@ -159,6 +160,10 @@ def _print(report: Report, session: Session) -> int:
     error = report.error
     if session.json and (session.verb or error is not None):
         _print_json(report, session)
+    elif report.file is not None:
+        _print_file(report.file)
+        if session.verbosity >= 0:
+            write_blocks(report.blocks, sys.stderr)
     elif report.blocks:
         write_blocks(report.blocks, sys.stdout)
     sys.stdout.flush()
@@ -167,6 +172,13 @@ def _print(report: Report, session: Session) -> int:
             _print_error(error)
         return error.exit_code
     return report.exit_code
+
+
+def _print_file(path: Path) -> None:
+    """The bytes of a file, behind what stdout has already."""
+    sys.stdout.flush()
+    with path.open("rb") as file:
+        shutil.copyfileobj(file, sys.stdout.buffer)
 
 
 def _print_json(report: Report, session: Session) -> None:

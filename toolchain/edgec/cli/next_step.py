@@ -23,7 +23,12 @@ def next_step(module: Module, target: Target, program: Path | None, source: str)
         target: what for.
         program: the file it was compiled from, if any; its golden answers lie beside it.
         source: what the user named.
+
+    Returns:
+        The command; nothing for a module that is in no file, since it went into a pipe or device.
     """
+    if not module.path.is_file():
+        return ""
     triple = target.cpu.triple if target.cpu else ""
     for start, kind in _PACKED.items():
         if triple.startswith(start):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from edgec.runtime.errors import EdgecError
@@ -35,11 +36,13 @@ class Report:
     Attributes:
         data: plain JSON types; `schema` and `verb` are added when it is printed.
         blocks: the same for people, each block on lines of its own.
+        file: what was asked for on stdout, which then has nothing else; the blocks go to stderr.
         error: a failure found after there was something to show (answers that differ).
         exit_code: without an error, 0, or 1 where the verb's question has the answer no.
     """
 
     data: Mapping[str, Any]
     blocks: tuple[Block, ...] = ()
+    file: Path | None = None
     error: EdgecError | None = None
     exit_code: int = 0

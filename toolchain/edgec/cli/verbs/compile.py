@@ -23,6 +23,7 @@ from edgec.cli.options import (
 from edgec.cli.report import Block, Grid, Report
 from edgec.cli.session import Session
 from edgec.runtime.errors import EdgecError, UsageError
+from edgec.runtime.files import descriptor_of
 
 if TYPE_CHECKING:
     from edgec.runtime.kernel_share import KernelShare
@@ -33,6 +34,8 @@ __all__ = ["compile"]
 
 _SMALL = 1e-3
 """The share of a program below which what is left of it is not listed one by one."""
+_STDOUT = Path("-")
+"""What stands for stdout, in the place of a module's file."""
 
 
 def compile(
@@ -55,7 +58,8 @@ def compile(
             "--output",
             "-o",
             metavar="FILE|DIR",
-            help="The module, or a folder for several (default: NAME.vmfb beside the program).",
+            help="The module (- is stdout), or a folder for several (default: NAME.vmfb beside the "
+            "program).",
             show_default=False,
         ),
     ] = None,
@@ -207,9 +211,13 @@ def compile(
     )
     outputs = _outputs(place_of(source, exporting), targets, output)
     look = print_passes or dry_run
+    if session.json and outputs == [_STDOUT] and not look:
+        raise UsageError(
+            "--json and the module cannot both go to stdout", hint="name a file with -o"
+        )
     # A module is refused below, as what it is.
     given = None if Path(source).suffix == ".vmfb" else source
-    for path in () if look else outputs:
+    for path in () if look or outputs == [_STDOUT] else outputs:
         for taken in (given, exporting.keep):
             if taken is not None and path.resolve() == Path(taken).resolve():
                 raise UsageError(
@@ -243,11 +251,17 @@ def _compile(
 
     done: list[Compiled] = []
     failures: dict[str, EdgecError] = {}
+    printed: Path | None = None
     with showing(session) as progress:
         for target, path in jobs:
             try:
-                chosen = replace(options, output=path, progress=progress)
-                done.append(compile_with_report(program, target, chosen))
+                place = None if path == _STDOUT else path
+                chosen = replace(options, output=place, progress=progress)
+                made = compile_with_report(program, target, chosen)
+                if place is None:
+                    printed = made.module.path
+                    made = replace(made, module=replace(made.module, path=_STDOUT))
+                done.append(made)
             except EdgecError as error:
                 failures[target.name] = error
     for made in done:
@@ -271,6 +285,7 @@ def _compile(
             for made, command in zip(done, commands, strict=True)
             for block in _module_blocks(made, command)
         ),
+        file=printed,
         error=_one_error(failures, len(jobs)),
     )
 
@@ -379,6 +394,12 @@ def _passes(
 
 def _outputs(program: Path, targets: Sequence["Target"], output: str | None) -> list[Path]:
     """Where each module goes: one target into the file named, several into a folder."""
+    if output is not None and (output == str(_STDOUT) or descriptor_of(Path(output)) == 1):
+        if len(targets) > 1:
+            raise UsageError(
+                f"{len(targets)} modules do not go to stdout", hint="name a folder with -o"
+            )
+        return [_STDOUT]
     place = program.parent if output is None else Path(output)
     is_folder = output is None or output.endswith(("/", os.sep)) or place.is_dir()
     if len(targets) == 1:
@@ -424,7 +445,7 @@ def _module_blocks(made: "Compiled", command: str) -> list[Block]:
         Grid(columns=("part", "size", ""), rows=tuple(rows), right=frozenset({1, 2})),
         *_kernel_blocks(report.kernels),
         f"time: {seconds_text(report.total)}{' from the cache' if report.cached else ''} ({steps})",
-        f"next: {command}",
+        *([f"next: {command}"] if command else []),
     ]
 
 
