@@ -1,3 +1,5 @@
+import errno
+import os
 import sys
 from pathlib import Path
 
@@ -27,3 +29,16 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch) ->
     monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
     with pytest.raises(FileError, match="cannot keep edgert"):
         edgert_command(ARM, lambda text: None)
+
+
+def test_a_full_cache_is_said_before_anything_is_built(tmp_path: Path, monkeypatch) -> None:
+    pytest.importorskip("ziglang")
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+
+    def full(**given: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    with pytest.raises(FileError, match=f"no space is left in {tmp_path}") as caught:
+        edgert_command(ARM, lambda text: None)
+    assert "EDGEC_CACHE_DIR" in (caught.value.hint or "")

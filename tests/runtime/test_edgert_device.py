@@ -1,5 +1,6 @@
 """edgert as a device: its URI, where its library comes from, and what is said where it is not."""
 
+import errno
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from edgec.runtime.errors import (
     DeviceError,
     DeviceMissing,
     EdgecError,
+    FileError,
     ModuleError,
     ModuleMismatch,
     UsageError,
@@ -199,6 +201,19 @@ def test_without_a_compiler_it_says_what_to_install(
     with pytest.raises(DeviceMissing, match="no C compiler") as caught:
         find()
     assert "apt install gcc" in (caught.value.hint or "")
+
+
+def test_a_full_cache_is_said_before_anything_is_built(
+    find: Callable[[], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(**given: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    monkeypatch.setattr(subprocess, "run", None)
+    with pytest.raises(FileError, match=r"no space is left in .*cache") as caught:
+        find()
+    assert "EDGEC_CACHE_DIR" in (caught.value.hint or "")
 
 
 def test_a_missing_library_is_a_reason_in_the_list(monkeypatch: pytest.MonkeyPatch) -> None:

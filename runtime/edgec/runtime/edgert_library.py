@@ -19,6 +19,7 @@ from pathlib import Path
 
 from edgec.runtime.cache_folder import CACHE_VARIABLE, cache_folder
 from edgec.runtime.errors import DeviceError, DeviceMissing
+from edgec.runtime.files import FULL, no_space, refuse_full
 
 __all__ = ["EDGERT_VARIABLE", "find_library"]
 
@@ -32,6 +33,8 @@ _FLAGS = (
     *("-fPIC", "-shared", "-fvisibility=hidden", "-DEDGERT_WITH_VULKAN=1"),
 )
 _SECONDS = 300.0
+_ROOM = 1 << 20
+"""Bytes that are there before a compiler begins; the library takes some 200 KB."""
 
 
 @cache
@@ -42,6 +45,7 @@ def find_library() -> Path:
         DeviceMissing: it is not where the variable says, this installation has none, or a checkout
             has nothing to build it with.
         DeviceError: it could not be built or written.
+        FileError: no space is left for it, or for the compiler.
     """
     named = os.environ.get(EDGERT_VARIABLE)
     if named:
@@ -102,6 +106,7 @@ def _build(sources: Path, library: Path) -> None:
     compiler = _compiler()
     try:
         library.parent.mkdir(parents=True, exist_ok=True)
+        refuse_full(library.parent, _ROOM)
         with tempfile.TemporaryDirectory(dir=library.parent, prefix="build-") as folder:
             made = Path(folder, _NAME)
             files = sorted(str(file) for file in sources.glob("src/**/*.c"))
@@ -112,6 +117,8 @@ def _build(sources: Path, library: Path) -> None:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=_SECONDS, check=False
             )
+            if done.returncode != 0 and FULL in done.stderr:
+                raise no_space(None)
             if done.returncode != 0:
                 lines = done.stderr.strip().splitlines()
                 said = next((line for line in lines if "error" in line), "it said nothing")

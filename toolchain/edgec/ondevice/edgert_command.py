@@ -14,6 +14,7 @@ from pathlib import Path
 
 from edgec.ondevice.machines import Machine
 from edgec.runtime.errors import CompileError, FileError, MissingExtra
+from edgec.runtime.files import FULL, no_space, refuse_full
 from edgec.toolchain.cache import Cache
 from edgec.toolchain.sources import runtime_sources
 
@@ -24,6 +25,9 @@ _FLAGS = (
     # Android has pages of 4 KiB and of 16 KiB.
     "-Wl,-z,max-page-size=65536",
 )
+_SECONDS = 600.0
+_ROOM = 2 << 20
+"""Bytes that are there before clang begins; the program takes some 300 KB."""
 
 
 def edgert_command(machine: Machine, tell: Callable[[str], None]) -> Path:
@@ -51,6 +55,7 @@ def edgert_command(machine: Machine, tell: Callable[[str], None]) -> Path:
     tell(f"building edgert for {machine.name}, once")
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        refuse_full(folder, _ROOM)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             made = Path(scratch, "edgert")
             _build(source, machine, made)
@@ -69,7 +74,17 @@ def _build(source: Path, machine: Machine, made: Path) -> None:
         *(sys.executable, "-m", "ziglang", "cc", "-target", machine.triple, *_FLAGS),
         *(f"-I{source / 'include'}", *map(str, files), "-lm", "-o", str(made)),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CompileError(
+            f"edgert was not built for {machine.name} within {_SECONDS:.0f} s",
+            hint="try again when the machine is less busy",
+        ) from error
+    if done.returncode and FULL in done.stderr:
+        raise no_space(None)
     if done.returncode or not made.exists():
         raise CompileError(
             f"edgert cannot be built for {machine.name}: {done.stderr.strip()[-2000:]}",

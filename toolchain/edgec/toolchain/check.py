@@ -9,7 +9,14 @@ from typing import Any
 
 from edgec.runtime import Device, GoldenResult, Tolerance, check_golden, load, mark_checked
 from edgec.runtime.device import device_choices
-from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, ModuleMismatch, WrongAnswer
+from edgec.runtime.errors import (
+    DeviceError,
+    DeviceMissing,
+    EdgecError,
+    FileError,
+    ModuleMismatch,
+    WrongAnswer,
+)
 from edgec.runtime.fitness import driver_uri
 from edgec.runtime.golden import Golden
 from edgec.runtime.module import CHECK_WIDTH
@@ -79,6 +86,7 @@ def check_module(
     Raises:
         WrongAnswer: an answer is off by more than the tolerance.
         DeviceError: the device failed, or the process that ran the calls died or hung.
+        FileError: no space is left.
     """
     with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
         answers = Path(folder, "golden.npz")
@@ -149,6 +157,8 @@ def run_check(arguments: Mapping[str, Any]) -> Any:
         device = Device.open(arguments["device"])
     except DeviceMissing:
         return {"unchecked": f"no {arguments['device']} device here"}
+    except FileError:  # a full disk says nothing of the device
+        raise
     except EdgecError as error:
         return {"unchecked": error.what}
     words = arguments["devices"]
