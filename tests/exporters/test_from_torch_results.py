@@ -34,8 +34,9 @@ class Remembering(nn.Module):
         return {"logits": x * 2, "past_key_values": cache, "size": (x.shape[0], 0.5, True)}
 
 
-def test_of_an_object_among_the_results_its_tensors_are_given(replay) -> None:
+def test_of_an_object_among_the_results_its_tensors_are_given(replay, caplog) -> None:
     program = export(Remembering(), (torch.ones(2),))
+    assert "(forward) returns a KeyCache, whose tensors become outputs" in caplog.text
     said = only(program).signature
     assert [spec.name for spec in said.outputs] == [
         "logits",
@@ -58,6 +59,40 @@ def test_a_size_among_the_results_is_that_of_the_call(replay) -> None:
     assert replay(program) == 0
 
 
+def test_an_object_with_tensors_among_the_arguments_is_refused_at_the_functions_line() -> None:
+    def read(x: torch.Tensor, cache: KeyCache) -> torch.Tensor:
+        return x + cache.layers[0].keys
+
+    with pytest.raises(UnsupportedOp, match="the argument cache is a KeyCache") as caught:
+        export(read, (torch.ones(2), KeyCache(Layer(torch.ones(2)))))
+    line = read.__code__.co_firstlineno
+    assert (caught.value.where or "").endswith(f"test_from_torch_results.py:{line} (read)")
+    assert "hf:FOLDER" not in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_cache_of_transformers_leads_to_the_road_of_language_models(
+    given: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    from transformers import DynamicCache
+
+    def keep(x: torch.Tensor, cache: Any = None) -> Any:
+        cache = cache or DynamicCache()
+        cache.update(x, x + 1, 0)
+        return x * 2, cache
+
+    x = torch.ones(1, 1, 2, 4)
+    if not given:
+        outputs = only(export(keep, (x,))).signature.outputs
+        assert len(outputs) == 3
+        assert "use_cache=False" in caplog.text
+        assert "edgec export hf:FOLDER" in caplog.text
+        return
+    with pytest.raises(UnsupportedOp, match="the argument cache is a DynamicCache") as caught:
+        export(keep, (x, keep(x)[1]))
+    assert "edgec export hf:FOLDER" in (caught.value.hint or "")
+
+
 class Opaque:
     """Holds no tensor."""
 
@@ -65,5 +100,5 @@ class Opaque:
 def test_an_object_without_tensors_among_the_results_is_refused_by_its_name() -> None:
     with pytest.raises(UnsupportedOp, match="returns a Opaque, which is no tensor") as caught:
         export(lambda x: {"y": x * 2, "what": Opaque()}, (torch.ones(2),))
-    assert caught.value.where is None
+    assert "test_from_torch_results.py" in (caught.value.where or "")
     assert "return tensors" in (caught.value.hint or "")

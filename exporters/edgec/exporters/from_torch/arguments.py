@@ -17,7 +17,7 @@ from edgec.runtime.signature import Argument
 from edgec.runtime.tree import leaf_names
 from edgec.toolchain.program import Input, State
 
-__all__ = ["Arguments", "bind_arguments"]
+__all__ = ["Arguments", "bind_arguments", "named_values"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +93,13 @@ def bind_arguments(
         examples=tuple(to_numpy(e, n) for e, n in zip(examples, inputs, strict=True)),
         roles=tuple(roles),
     )
+
+
+def named_values(
+    parameters: Sequence[inspect.Parameter], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments of a call by the names of the function's parameters."""
+    return {**dict(zip(_positional_names(parameters, len(args)), args, strict=True)), **kwargs}
 
 
 def _check(

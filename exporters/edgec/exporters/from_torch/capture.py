@@ -25,7 +25,7 @@ from edgec.exporters.from_torch.resampling import pools_in_two_dimensions
 from edgec.exporters.from_torch.settled import Number, is_on_data, numbers_read, settled
 from edgec.exporters.from_torch.state import Snapshot
 from edgec.exporters.from_torch.ways import is_raised_by_model, unmoved, unnoticed
-from edgec.exporters.places import describe, place_of_error
+from edgec.exporters.places import describe, is_users, place_of_error
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp
 
 __all__ = ["Callee", "callee", "capture", "evaluating", "quiet"]
@@ -61,6 +61,15 @@ class Callee:
     answers: Callable[[Any], Any] | None = None
     parameters: tuple[inspect.Parameter, ...]
     is_model: bool = True
+
+    @property
+    def place(self) -> str | None:
+        """The user's line that defines what is exported; None if somebody else wrote it."""
+        function = self.forward or getattr(type(self.owner), "forward", None)
+        code = getattr(inspect.unwrap(function), "__code__", None) if function else None
+        if code is None or not is_users(code.co_filename):
+            return None
+        return describe(code.co_filename, code.co_firstlineno, code.co_name)
 
 
 def callee(function: Any) -> Callee:
@@ -150,7 +159,7 @@ def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shap
                 program = _exported(made, args, kwargs, shapes)
             return _decomposed(program)
         except Exception as error:  # torch raises errors of every kind here
-            refusal = _refusal(error)
+            refusal = _refusal(error, made)
             if made.is_model or shapes is not None:
                 raise refusal from error
         try:
@@ -223,11 +232,12 @@ def _decomposed(program: Any) -> Any:
     return found
 
 
-def _opaque_result(kind: str) -> ExportError:
-    """A model that returns an object; no line of the user's does that, so none is named."""
+def _opaque_result(kind: str, made: Callee) -> ExportError:
+    """A model that returns an object, at the line where what is exported begins."""
     name = kind.rpartition(".")[2]
     return UnsupportedOp(
         f"the model returns a {name}, which is no tensor and nothing that holds them",
+        where=made.place,
         hint="return tensors, or tuples, lists, dicts or dataclasses of them",
     )
 
@@ -353,7 +363,7 @@ def _captured_modules(function: Any) -> dict[str, Any]:
     return {name: v for name, v in values.items() if isinstance(v, torch.nn.Module)}
 
 
-def _refusal(error: Exception) -> ExportError:
+def _refusal(error: Exception, made: Callee) -> ExportError:
     """What torch said, as one error with the user's line and a next step."""
     if isinstance(error, ExportError):
         return error
@@ -366,7 +376,7 @@ def _refusal(error: Exception) -> ExportError:
         return explain_constraint(text, where)
     kind = _UNKNOWN_RESULT.search(text)
     if kind is not None:
-        return _opaque_result(kind[1])
+        return _opaque_result(kind[1], made)
     if "does not require grad" in text:
         return UnsupportedOp(
             f"a training step that changes its model in place cannot be exported: {first}",

@@ -14,13 +14,13 @@ from edgec.exporters.conditioning import conditioned, nearby
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
 from edgec.exporters.failures import reason_of, user_errors
-from edgec.exporters.from_torch.arguments import Arguments, bind_arguments
+from edgec.exporters.from_torch.arguments import Arguments, bind_arguments, named_values
 from edgec.exporters.from_torch.capture import Callee, callee, capture, evaluating, quiet
 from edgec.exporters.from_torch.doubled import chooses, in_double
 from edgec.exporters.from_torch.graph import Lifted, Storage, lift, mutated, names_of
 from edgec.exporters.from_torch.halves import halves_summed_in_f32
 from edgec.exporters.from_torch.lower import to_stablehlo, to_torch_dialect
-from edgec.exporters.from_torch.results import taken_apart
+from edgec.exporters.from_torch.results import refuse_objects, taken_apart
 from edgec.exporters.from_torch.shapes import Symbols, named_axes, torch_shapes, trace_sizes
 from edgec.exporters.from_torch.state import Snapshot
 from edgec.exporters.from_torch.values import (
@@ -150,6 +150,7 @@ def _prepare(
     if entry.has_state:
         args = (as_tensors(state), *args)
     arguments = bind_arguments(made.parameters, args, kwargs, names if entry.has_state else None)
+    refuse_objects(made, named_values(made.parameters, args, kwargs))
     examples = {n: e.shape for n, e in zip(arguments.names, arguments.examples, strict=True)}
     shapes = dynamic.shapes(examples) if entry.dynamic is None else examples
     return _Work(

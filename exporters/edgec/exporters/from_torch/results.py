@@ -2,16 +2,47 @@
 
 Beside tensors a model may return an object that holds some (a cache, a distribution), or a number.
 Of an object its attributes that hold tensors are a dict; a number is a tensor without dimensions.
+An object among the arguments is refused: what it does with its tensors nobody sees.
 """
 
 import dataclasses
+import logging
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 from edgec.exporters.from_torch.capture import Callee
+from edgec.runtime.errors import UnsupportedOp
 
-__all__ = ["plain", "taken_apart"]
+__all__ = ["plain", "refuse_objects", "taken_apart"]
+
+_LOG = logging.getLogger("edgec.exporters")
+_LANGUAGE = "; a language model is `edgec export hf:FOLDER`, with its cache on the device"
+
+
+def refuse_objects(made: Callee, given: Mapping[str, Any]) -> None:
+    """Refuse arguments that are neither tensors nor containers of them, and hold some.
+
+    Args:
+        made: what takes them.
+        given: the arguments by name.
+
+    Raises:
+        UnsupportedOp: one is such an object; at the line of the function that takes it.
+    """
+    import torch.utils._pytree as pytree
+
+    for name, value in given.items():
+        for leaf in pytree.tree_leaves(value):
+            if _inside(leaf):
+                kind = type(leaf).__name__
+                raise UnsupportedOp(
+                    f"the argument {name} is a {kind}, an object that holds tensors: "
+                    "torch.export takes tensors, and tuples, lists, dicts and dataclasses of them",
+                    where=made.place,
+                    hint=f"take its tensors as arguments, and make the {kind} inside"
+                    f"{_LANGUAGE if _is_cache(leaf) else ''}",
+                )
 
 
 def taken_apart(made: Callee, answer: Any) -> Callee:
@@ -19,8 +50,18 @@ def taken_apart(made: Callee, answer: Any) -> Callee:
     import torch.utils._pytree as pytree
 
     leaves = pytree.tree_leaves(answer)
-    if made.program is not None or not any(_is_number(leaf) or _inside(leaf) for leaf in leaves):
+    objects = [leaf for leaf in leaves if _inside(leaf)]
+    if made.program is not None or not (objects or any(map(_is_number, leaves))):
         return made
+    for kind, leaf in {type(leaf).__name__: leaf for leaf in objects}.items():
+        _LOG.warning(
+            "%s returns a %s, whose tensors become outputs; %s",
+            made.place or "the model",
+            kind,
+            f"call the model with use_cache=False where they are not wanted{_LANGUAGE}"
+            if _is_cache(leaf)
+            else "return what is wanted of them alone",
+        )
     run = made.run
 
     def plainly(*args: Any, **kwargs: Any) -> Any:
@@ -81,6 +122,14 @@ def _tensors_of(value: Any, known: dict[int, Any]) -> Any:
     named = {str(key): _tensors_of(child, known) for key, child in attributes.items()}
     known[id(value)] = {key: child for key, child in named.items() if child is not None} or None
     return known[id(value)]
+
+
+def _is_cache(value: Any) -> bool:
+    """Whether it is what transformers keeps of the tokens before, which its models make unasked."""
+    return any(
+        kind.__name__ == "Cache" and kind.__module__.startswith("transformers.")
+        for kind in type(value).__mro__
+    )
 
 
 def _is_number(value: Any) -> bool:
