@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from edgec.exporters import export
 from edgec.runtime import Golden
+from edgec.runtime.errors import UnsupportedOp
 from edgec.toolchain.program import Program
 
 Replay = Callable[[Program], float]
@@ -157,6 +158,64 @@ def test_a_forest_whose_nodes_ask_in_all_ways_and_whose_rows_miss_numbers(replay
         ),
     )
     assert replay(program) < 1e-6
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_answers_in_words_are_the_numbers_that_they_stand_for(
+    replay: Replay, caplog: pytest.LogCaptureFixture, words: bool
+) -> None:
+    """As skl2onnx ends a classifier: labels that may be text, and dictionaries by class."""
+    domain, value = "ai.onnx.ml", helper.make_tensor_value_info
+    classes = ["one", "two", "six"] if words else [5, 7, 9]
+    node = helper.make_node(
+        "LinearClassifier",
+        ["x"],
+        ["best", "odds"],
+        domain=domain,
+        coefficients=[0.5, -1, 2, -0.5, 1, -2, 1, 1, 1],
+        intercepts=[0.1, -0.1, 0],
+        post_transform="SOFTMAX",
+        **{"classlabels_strings" if words else "classlabels_ints": classes},
+    )
+    names = {"classlabels_strings" if words else "classlabels_int64s": classes}
+    nodes = [
+        node,
+        helper.make_node("Identity", ["best"], ["label"]),
+        helper.make_node("ZipMap", ["odds"], ["named"], domain=domain, **names),
+    ]
+    kind = TensorProto.STRING if words else TensorProto.INT64
+    odds = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+    pairs = helper.make_sequence_type_proto(helper.make_map_type_proto(kind, odds))
+    outputs = [value("label", kind, [None]), helper.make_value_info("named", pairs)]
+    graph = helper.make_graph(nodes, "ml", [value("x", TensorProto.FLOAT, [None, 3])], outputs)
+    opsets = [helper.make_opsetid("", 9), helper.make_opsetid(domain, 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=4)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    label, named = session.run(None, {"x": ROWS})
+    program = export(model, (ROWS,))
+    assert "named of main is a matrix with a column a class" in caplog.text
+    assert ("(0 one, 1 two, 2 six), in the place of its name" in caplog.text) == words
+    assert program.golden is not None
+    ours = program.golden.calls[0].outputs
+    expected = [classes.index(each) for each in label] if words else label
+    np.testing.assert_array_equal(ours[0], expected)
+    np.testing.assert_array_equal(ours[1], [[row[each] for each in classes] for row in named])
+    assert replay(program) < 1e-6
+    assert model.graph.node[2].op_type == "ZipMap"
+
+
+def test_an_output_that_is_no_tensor_of_numbers_is_refused_by_name() -> None:
+    value = helper.make_tensor_value_info
+    node = helper.make_node("StringNormalizer", ["x"], ["y"])
+    graph = helper.make_graph(
+        [node],
+        "words",
+        [value("x", TensorProto.STRING, [2])],
+        [value("y", TensorProto.STRING, [2])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    with pytest.raises(UnsupportedOp, match="the output y of the model is no tensor of numbers"):
+        export(model, ())
 
 
 def test_a_binarizer(replay: Replay) -> None:

@@ -4,7 +4,7 @@ Initialisers of some size are weights by their names; smaller ones, which operat
 and scales from, stay constants. Names of inputs and outputs are kept, spelt as Python can.
 """
 
-import warnings
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +18,7 @@ from edgec.exporters.conditioning import conditioned, nearby
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
 from edgec.exporters.from_onnx.beside import inputs_beside, refuse_missing_weights
+from edgec.exporters.from_onnx.classes import in_numbers
 from edgec.exporters.from_onnx.decompose import decomposed
 from edgec.exporters.from_onnx.functions import expand, functions_among
 from edgec.exporters.from_onnx.inputs import OnnxInput, example_inputs, graph_inputs, plain_name
@@ -37,6 +38,8 @@ from edgec.runtime.signature import Argument, Dim, Signature, TensorSpec
 from edgec.toolchain.program import Dialect, Input, Output, Parameter, Role
 
 __all__ = ["load", "trace"]
+
+_LOG = logging.getLogger("edgec.exporters")
 
 
 def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
@@ -94,6 +97,7 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
             f"{entry.name} takes the bundle's state, and ONNX models have none",
             hint="pass the state in as an input and out as an output",
         )
+    model = in_numbers(model, entry.name)
     session = Answers(model, entry.name)
     model = widened(model)
     given = graph_inputs(model)
@@ -157,10 +161,11 @@ def _decided(
 ) -> Entry:
     """The entry without the inputs that decide shapes; they are what they are in the example."""
     values = {i.own: array for i, array in zip(given, examples, strict=True)}
-    warnings.warn(
-        f"{', '.join(deciding)} of {entry.name} decide shapes: they are part of the program as "
-        "they are in the example inputs, and no inputs of it",
-        stacklevel=2,
+    _LOG.warning(
+        "%s of %s decide shapes: they are part of the program as they are in the example inputs, "
+        "and no inputs of it",
+        ", ".join(deciding),
+        entry.name,
     )
     return replace(
         entry,

@@ -57,9 +57,9 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     copy.CopyFrom(model)
     _free_constants(copy)
     copy = _with_shapes(inlined(copy), shapes)
+    copy = _at_opset(copy)
     if any(node.domain == DOMAIN for node in copy.graph.node):
         copy = without_classical(_inferred(copy))
-    copy = _at_opset(copy)
     copy = _optimised(copy)
     _only_onnx(copy)
     copy = folded(_inferred(copy))
