@@ -11,14 +11,16 @@ _HERE = str(Path(__file__).resolve().parent)
 _LIBRARIES = tuple(
     {str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib")}
 )
+_INSTALLED = {"site-packages", "dist-packages"}
+"""Folders of packages, of which Python may read several (a user's own, the system's)."""
 
 
 def is_users(file: str) -> bool:
     """Whether a source file is the user's: not Python's, not a package's, not edgec's."""
     if file.startswith("<"):
         return file.startswith("<ipython") or file == "<stdin>"
-    path = str(Path(file).resolve())
-    return not path.startswith((_HERE, *_LIBRARIES))
+    path = Path(file).resolve()
+    return not (str(path).startswith((_HERE, *_LIBRARIES)) or _INSTALLED & {*path.parts})
 
 
 def describe(file: str, line: int, function: str) -> str:
