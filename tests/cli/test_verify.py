@@ -109,3 +109,38 @@ def test_answers_of_another_program_and_none_are_refused(
     assert done.code == 30
     assert "brings no golden answers" in done.err
     assert edgec("verify", module, "--target=cpu").code == 2
+
+
+def test_two_devices_are_compared_without_golden_answers(edgec, module: Path) -> None:
+    value = edgec("verify", module, "--against=local-sync", "--json").json
+    assert value["ok"] is True
+    assert [call["function"] for call in value["calls"]] == ["main", "scores", "picture"]
+    assert value["source"].endswith("(local-sync)")
+
+
+def test_calls_are_soaked(edgec, answered: Path) -> None:
+    done = edgec("verify", answered, "--soak=4", "--json")
+    assert done.code == 0, done.err
+    assert done.json["soak"] == {
+        "rounds": {"alone": 4, "from 4 threads": 4, "beside other work": 4},
+        "same": True,
+        "change": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--layers",), "give the program"),
+        (("--bisect",), "give the program"),
+        (("--picture=net.svg",), "add --layers"),
+        (("-o", "small.mlir"), "add --bisect"),
+        (("--soak=4", "--on=qemu:aarch64"), "leave one of them out"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    edgec, answered: Path, flags: tuple[str, ...], said: str
+) -> None:
+    done = edgec("verify", answered, *flags)
+    assert done.code == 2
+    assert said in done.err

@@ -1,23 +1,32 @@
 """A module and answers of others to a verdict: is it right here, and where is it wrong first."""
 
+from edgec.verifying.bisecting import Bisected, Cause, bisect, write_part
 from edgec.verifying.layers import Layer, Layers, State
 from edgec.verifying.looking import Ask, Looked, look
 from edgec.verifying.outputs import Verdict, VerifiedCall, VerifiedOutput, judged
 from edgec.verifying.picture import picture
+from edgec.verifying.soaking import Change, Soaked, soak
 from edgec.verifying.subject import Subject, open_subject
 
 __all__ = [
     "Ask",
+    "Bisected",
+    "Cause",
+    "Change",
     "Layer",
     "Layers",
     "Looked",
+    "Soaked",
     "State",
     "Subject",
     "Verdict",
     "VerifiedCall",
     "VerifiedOutput",
+    "bisect",
     "judged",
     "look",
     "open_subject",
     "picture",
+    "soak",
+    "write_part",
 ]

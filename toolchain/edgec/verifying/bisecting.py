@@ -18,8 +18,10 @@ from edgec.toolchain.compiling import CompileOptions, compile_with_report, run_p
 from edgec.toolchain.passes import ESSENTIAL
 from edgec.toolchain.program import Program
 from edgec.verifying.looking import Ask
+from edgec.verifying.outputs import Verdict
 from edgec.verifying.reducing import Part, Parts
 from edgec.verifying.reference import numbered, refer
+from edgec.verifying.subject import Subject
 
 __all__ = ["Bisected", "Cause", "bisect", "write_part"]
 
@@ -59,23 +61,21 @@ class Bisected:
 
 
 def bisect(
-    program: Program,
-    golden: Golden,
-    call: int,
+    subject: Subject,
+    verdict: Verdict,
     *,
     target: str,
     options: CompileOptions,
     ask: Ask,
-    others: Sequence[tuple[str, Ask]],
+    others: Sequence[tuple[str, Ask]] = (),
     suspect: int | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Bisected:
     """Find what makes a program wrong.
 
     Args:
-        program: a program whose module gives a wrong answer.
-        golden: its calls.
-        call: the one that is wrong.
+        subject: a program that was compiled, with golden answers.
+        verdict: on its answers: the first call that is wrong is looked at.
         target: what it is compiled for.
         options: how; `output` is written over again and again.
         ask: makes calls of a module on the device in question.
@@ -84,14 +84,20 @@ def bisect(
         tell: is told what is tried.
 
     Raises:
-        ProgramError: NumPy does not know the program.
+        ProgramError: the subject is no program, or one that NumPy does not know.
         EdgecError: the program cannot be compiled, or the device failed.
     """
-    work = _Bisecting(program, golden, call, target, options, ask, tell)
+    program, golden = subject.program, subject.calls
+    if program is None or not isinstance(golden, Golden):
+        raise ProgramError(
+            "what makes a module wrong is found in its program, which is compiled again and again",
+            hint="give the program (.mlirbc) that the module was compiled of",
+        )
+    work = _Bisecting(program, golden, verdict.first_wrong, target, options, ask, tell)
     cause = work.passes() or work.flags() or work.runtimes(others)
     part, problem = work.least(suspect)
     return Bisected(
-        call=call,
+        call=work.call,
         cause=cause or Cause(kind="", names=(), flags=()),
         part=part,
         problem=problem,
@@ -166,7 +172,7 @@ class _Bisecting:
         """The fewest that suffice: half of them, as long as one half does, then one by one."""
         while len(names) > 1:
             half = len(names) // 2
-            for some in (names[:half], names[half:]):
+            for some in (names[half:], names[:half]):  # the later one is nearer to the fault
                 if is_right(some):
                     self.tell(f"right without {', '.join(some)}")
                     names = some

@@ -63,7 +63,7 @@ def look(
             "values on the way are looked at in a program, which is compiled with taps for it",
             hint="give the program (.mlirbc) that the module was compiled of",
         )
-    number = _first_wrong(verdict)
+    number = verdict.first_wrong
     numbers = numbered(program)
     made = compile_with_report(numbers.program, target, replace(options, taps=True, check=False))
     call = golden.calls[number]
@@ -90,11 +90,3 @@ def look(
         subject.tolerance,
     )
     return Looked(layers=layers, call=number, verdict=tapped, export_problem=reference.problem)
-
-
-def _first_wrong(verdict: Verdict) -> int:
-    """The first call with a wrong output; the first of all where there is none."""
-    for number, call in enumerate(verdict.calls):
-        if not call.ok:
-            return number
-    return 0

@@ -86,6 +86,11 @@ class Verdict:
         """Whether every output of every call is right."""
         return all(call.ok for call in self.calls)
 
+    @property
+    def first_wrong(self) -> int:
+        """The first call with a wrong output; the first of all where there is none."""
+        return next((number for number, call in enumerate(self.calls) if not call.ok), 0)
+
     def failure(self, subject: str) -> WrongAnswer | None:
         """The error for outputs that are off, naming the first; None where all are right."""
         for number, call in enumerate(self.calls):

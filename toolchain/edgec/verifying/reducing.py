@@ -111,7 +111,8 @@ class Parts:
                 del attributes[PROGRAM_ATTRIBUTE]
             module.operation.verify()
             left = [op.operation for op in block.operations][:-1]
-            lines = dict.fromkeys(line for op in left if (line := source_line(op)))
+            reads = [op for op in left if list(op.operands)]  # constants have lines of their own
+            lines = dict.fromkeys(line for op in reads if (line := source_line(op)))
             outputs = tuple(
                 np.zeros(shape, kind) for shape, kind in self._results(self.places[last])
             )

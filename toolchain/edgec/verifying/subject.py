@@ -1,6 +1,6 @@
 """A program or a module to what is verified: a module, and calls of it with known answers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +57,7 @@ def open_subject(
     target: str | None,
     golden: Path | str | None,
     options: CompileOptions,
+    ask: Callable[[Module], Golden] | None = None,
 ) -> Subject:
     """Read what was named, and compile it if it is a program.
 
@@ -66,6 +67,7 @@ def open_subject(
         target: what a program is compiled for; None for this machine's CPU.
         golden: a file of golden answers; None for the one beside `path`, or what the module brings.
         options: how a program is compiled; `output` says where its module goes.
+        ask: makes calls without answers where there are no golden ones; None to refuse that.
 
     Raises:
         ProgramError, ModuleError: there are no answers to compare with, or a file is damaged.
@@ -76,7 +78,7 @@ def open_subject(
     if is_program:
         program = load_program(path)
         known = program.golden if golden is None else Golden.load(golden)
-        if known is None or not known.calls:
+        if (known is None or not known.calls) and ask is None:
             raise ProgramError(
                 f"{path} has no golden answers to be verified by",
                 hint="export the model with edgec, which records them, or name them with --golden",
@@ -84,7 +86,7 @@ def open_subject(
         made = compile_with_report(program, target or "cpu", options)
         return Subject(
             module=made.module,
-            calls=known,
+            calls=known if known is not None and known.calls else _asked(ask, made.module),
             source=program.info.provenance.framework,
             tolerance=made.report.tolerance,
             program=program,
@@ -102,10 +104,16 @@ def open_subject(
         return Subject(
             module=module, calls=seeded, source=seeded.source, tolerance=None, program=None
         )
+    if ask is not None:
+        return Subject(module=module, calls=ask(module), source="", tolerance=None, program=None)
     raise ModuleError(
         f"{path} brings no golden answers, and there is no {beside}",
         hint="name them with --golden, or compile with --embed-golden",
     )
+
+
+def _asked(ask: Callable[[Module], Golden] | None, module: Module) -> Golden:
+    return Golden(calls=()) if ask is None else ask(module)
 
 
 def _refuse_other(module: Module, calls: Sequence[GoldenCall], file: Path) -> None:

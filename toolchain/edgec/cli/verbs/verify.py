@@ -7,15 +7,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgec.cli.options import DeviceOption, OnOption, WeightsOption, complete_target
+from edgec.cli.options import (
+    DeviceOption,
+    OnOption,
+    WeightsOption,
+    complete_device,
+    complete_target,
+)
 from edgec.cli.report import Block, Grid, Report
 from edgec.cli.session import Session
 from edgec.runtime.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
     from edgec.cli.golden_calls import Answered, Asked
     from edgec.runtime import Module
-    from edgec.verifying import Looked, Subject, Verdict
+    from edgec.verifying import Ask, Subject, Verdict
 
 __all__ = ["verify"]
 
@@ -59,6 +69,46 @@ def verify(
             help="Compare every value that a kernel writes, and name the first wrong line.",
         ),
     ] = False,
+    bisect: Annotated[
+        bool,
+        typer.Option(
+            "--bisect",
+            help="Find what makes it wrong (a pass, a flag, a runtime), and the smallest program "
+            "that shows it.",
+        ),
+    ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="URI",
+            help="Compare with the answers of this device, and of no framework.",
+            autocompletion=complete_device,
+            show_default=False,
+        ),
+    ] = None,
+    soak: Annotated[
+        int | None,
+        typer.Option(
+            "--soak",
+            metavar="N",
+            min=2,
+            help="Make the calls N times alone, from threads and beside other work: bits that "
+            "change are wrong.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE.mlir",
+            help="With --bisect: where that program goes, its inputs beside it (default: "
+            "NAME.wrong.mlir).",
+            show_default=False,
+        ),
+    ] = None,
     picture_file: Annotated[
         Path | None,
         typer.Option(
@@ -72,93 +122,132 @@ def verify(
     """Repeat the golden calls on a device, and say of each output how far off it is."""
     from edgec.cli.golden_calls import ask_here, ask_there
     from edgec.cli.program_files import is_program_file
+    from edgec.cli.verify_more import add, bisected, compared_with, looked_at, random_calls, soaked
     from edgec.toolchain import CompileOptions
-    from edgec.verifying import judged, look, open_subject
+    from edgec.verifying import judged, open_subject
 
     is_program = is_program_file(file)
-    if target is not None and not is_program:
-        raise UsageError(
-            f"{file} is a module, which is compiled already, and --target={target} says for what",
-            hint="leave out --target, or give the program",
-        )
-    if layers and not is_program:
-        raise UsageError(
-            f"--layers compiles anew, and {file} is a module",
-            hint="give the program (.mlirbc) that it was compiled of",
-        )
-    if picture_file is not None and (not layers or picture_file.suffix != ".svg"):
-        raise UsageError(
-            f"--picture={picture_file} draws what --layers finds, as SVG",
-            hint="add --layers, and end the name in .svg",
-        )
+    _refuse_for_modules(
+        file, is_program=is_program, target=target is not None, layers=layers, bisect=bisect
+    )
+    _refuse_without_meaning(
+        layers=layers, bisect=bisect, picture_file=picture_file, output=output, soak=soak, on=on
+    )
 
     def ask(module: "Module", calls: "Asked") -> "Answered":
         if on is None:
             return ask_here(session, module, calls, device=device, weights=weights)
         return ask_there(session, module, calls, on=on, device=device, weights=weights)
 
+    def results(module: "Module", calls: "Asked") -> "Sequence[Sequence[np.ndarray]]":
+        return ask(module, calls).results
+
+    def elsewhere(uri: str) -> "Ask":
+        return lambda module, calls: (
+            ask_here(session, module, calls, device=uri, weights=weights).results
+        )
+
     with tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
         options = CompileOptions(output=Path(scratch, f"{file.stem}.vmfb"), check=False)
+        more = replace(options, output=Path(scratch, f"{file.stem}.more.vmfb"))
         subject = open_subject(
-            file, is_program=is_program, target=target, golden=golden, options=options
+            file,
+            is_program=is_program,
+            target=target,
+            golden=golden,
+            options=options,
+            ask=None if against is None else random_calls,
         )
+        if against is not None:
+            subject = compared_with(session, subject, against, weights=weights, options=more)
         answered = ask(subject.module, subject.asked)
         verdict = judged(subject, answered.results)
         report = _report(file, subject, answered, verdict)
-        if not layers:
-            return report
-        looked = look(
-            subject,
-            target=target or "cpu",
-            options=replace(options, output=Path(scratch, f"{file.stem}.taps.vmfb")),
-            verdict=verdict,
-            ask=lambda module, calls: ask(module, calls).results,
+        suspect = None
+        if layers:
+            looked, said = looked_at(
+                session,
+                file,
+                subject,
+                verdict,
+                target=target or "cpu",
+                options=more,
+                ask=results,
+                picture_file=picture_file,
+            )
+            report = add(report, said)
+            first = looked.layers.first_wrong
+            suspect = None if first is None else first.operation
+        if bisect:
+            runs_here = on is None and subject.module.facts.driver.startswith("local")
+            said = bisected(
+                session,
+                file,
+                subject,
+                verdict,
+                target=target or "cpu",
+                options=more,
+                ask=results,
+                others=[(u, elsewhere(u)) for u in _RUNTIMES if u != device] if runs_here else [],
+                suspect=suspect,
+                output=output or Path(f"{file.stem}.wrong.mlir"),
+            )
+            report = add(report, said)
+        if soak is not None:
+            said = soaked(file, subject, device=device, weights=weights, rounds=soak)
+            report = add(report, said)
+    return report
+
+
+_RUNTIMES = ("local-sync", "local-task", "edgert")
+
+
+def _refuse_for_modules(
+    file: Path, *, is_program: bool, target: bool, layers: bool, bisect: bool
+) -> None:
+    """Refuse what is compiled anew, of a module.
+
+    Raises:
+        UsageError: it was asked for.
+    """
+    flags = {"--target": target, "--layers": layers, "--bisect": bisect}
+    asked = next((flag for flag, is_given in flags.items() if is_given), None)
+    if asked is not None and not is_program:
+        raise UsageError(
+            f"{asked} says how to compile, and {file} is a module",
+            hint="give the program (.mlirbc) that it was compiled of",
         )
-    return _with_layers(session, report, looked, verdict, file, picture_file)
 
 
-def _with_layers(
-    session: Session,
-    report: Report,
-    looked: "Looked",
-    verdict: "Verdict",
-    file: Path,
+def _refuse_without_meaning(
+    *,
+    layers: bool,
+    bisect: bool,
     picture_file: Path | None,
-) -> Report:
-    """The report with what --layers found behind it."""
-    from edgec.cli.folders import make_folder
-    from edgec.cli.layer_table import layer_blocks, layer_failure
-    from edgec.runtime.files import write_atomically
-    from edgec.verifying import picture
+    output: Path | None,
+    soak: int | None,
+    on: str | None,
+) -> None:
+    """Refuse options of others that are not there.
 
-    if looked.verdict.ok and not verdict.calls[looked.call].ok:
-        session.note(
-            "compiled with taps the answers are right: keeping every value changes what is wrong "
-            "(memory that is used again, or several threads)"
+    Raises:
+        UsageError: there is one.
+    """
+    if picture_file is not None and (not layers or picture_file.suffix != ".svg"):
+        raise UsageError(
+            f"--picture={picture_file} draws what --layers finds, as SVG",
+            hint="add --layers, and end the name in .svg",
         )
-    if picture_file is not None:
-        make_folder(picture_file.parent)
-        with write_atomically(picture_file) as stream:
-            stream.write(picture(looked.layers, f"{file.name}: error along the network").encode())
-        session.say(f"wrote {picture_file}")
-    found = {
-        "call": looked.call,
-        "reference": "NumPy's evaluation of the program, in f64",
-        "export_problem": looked.export_problem,
-        "ok": looked.verdict.ok,
-        **looked.layers.to_json(),
-    }
-    return Report(
-        data={**report.data, "layers": found},
-        blocks=(
-            *report.blocks,
-            "",
-            f"values on the way of call {looked.call + 1}, beside NumPy's evaluation of the "
-            "program:",
-            *layer_blocks(looked),
-        ),
-        error=layer_failure(looked, str(file)) or report.error,
-    )
+    if output is not None and (not bisect or output.suffix != ".mlir"):
+        raise UsageError(
+            f"-o {output} is where --bisect writes a program as text",
+            hint="add --bisect, and end the name in .mlir",
+        )
+    if soak is not None and on is not None:
+        raise UsageError(
+            "--soak calls from threads of this machine, and --on is another one",
+            hint="run `edgec verify` there, or leave one of them out",
+        )
 
 
 def _report(file: Path, subject: "Subject", answered: "Answered", verdict: "Verdict") -> Report:
