@@ -11,19 +11,23 @@
 #define EDGERT_REGISTER_MOVE 0x4000u
 #define EDGERT_REGISTER_INDEX 0x3FFFu
 
+/* A list of 16-bit entries in the code. */
+typedef struct edgert_entries {
+  const uint8_t *at;
+  uint32_t count;
+} edgert_entries;
+
+/* Frames lie on the session's stack, and none on C's: a program that has to wait stays as it is. */
 typedef struct edgert_frame {
   edgert_session *session;
   const edgert_function *function;
   const uint8_t *pc;
   uint32_t *words;
   edgert_object **refs;
+  struct edgert_frame *caller; /* NULL: whoever called the session */
+  edgert_entries targets;      /* the caller's registers for the results */
+  edgert_stack_mark mark;      /* the stack without this frame */
 } edgert_frame;
-
-/* A list of 16-bit entries in the code. */
-typedef struct edgert_entries {
-  const uint8_t *at;
-  uint32_t count;
-} edgert_entries;
 
 static inline uint32_t edgert_next_u8(edgert_frame *frame) { return *frame->pc++; }
 

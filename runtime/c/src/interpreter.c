@@ -2,38 +2,45 @@
 #include "frame.h"
 
 #define INTERPRETER_IMPORT 0x80000000u
-/* Calls within calls. A level takes some 200 bytes of the C stack; small systems give 64 KiB. */
-#define INTERPRETER_MAX_DEPTH 100
-
-static edgert_status interpreter_run(edgert_frame *frame, edgert_cell *results,
-                                     edgert_error *error);
+#define INTERPRETER_MAX_DEPTH 100 /* calls within calls */
 
 /* --- frames ----------------------------------------------------------------------------------- */
 
+/* A frame for a function on top of those that there are, with its registers at zero. */
 static edgert_status interpreter_enter(edgert_session *session, const edgert_function *function,
-                                       edgert_frame *out, edgert_error *error) {
-  size_t refs_size = (size_t)function->ref_count * sizeof *out->refs;
-  size_t words_size = (size_t)function->word_count * sizeof *out->words;
+                                       edgert_error *error) {
+  size_t refs_size = (size_t)function->ref_count * sizeof(edgert_object *);
+  size_t words_size = (size_t)function->word_count * sizeof(uint32_t);
   if (session->depth >= INTERPRETER_MAX_DEPTH)
     return EDGERT_FAIL(error, EDGERT_LIMIT, "calls are nested more than %d deep",
                        INTERPRETER_MAX_DEPTH);
+  edgert_stack_mark mark = edgert_stack_save(&session->stack);
   void *memory;
-  edgert_status status = edgert_stack_take(&session->stack, &session->object.allocator,
-                                           refs_size + words_size, &memory, error);
+  edgert_status status =
+      edgert_stack_take(&session->stack, &session->object.allocator,
+                        sizeof(edgert_frame) + refs_size + words_size, &memory, error);
   if (status != EDGERT_OK) return status;
-  memset(memory, 0, refs_size + words_size);
-  *out = (edgert_frame){.session = session,
-                        .function = function,
-                        .pc = function->code,
-                        .refs = memory,
-                        .words = (uint32_t *)(void *)((uint8_t *)memory + refs_size)};
+  edgert_frame *frame = memory;
+  memset(frame + 1, 0, refs_size + words_size);
+  *frame = (edgert_frame){.session = session,
+                          .function = function,
+                          .pc = function->code,
+                          .refs = (edgert_object **)(void *)(frame + 1),
+                          .words = (uint32_t *)(void *)((uint8_t *)(frame + 1) + refs_size),
+                          .caller = session->frame,
+                          .mark = mark};
+  session->frame = frame;
   session->depth += 1;
   return EDGERT_OK;
 }
 
-static void interpreter_leave(edgert_frame *frame) {
+/* Take the uppermost frame away. */
+static void interpreter_leave(edgert_session *session) {
+  edgert_frame *frame = session->frame;
   for (uint32_t i = 0; i < frame->function->ref_count; ++i) edgert_release(frame->refs[i]);
-  frame->session->depth -= 1;
+  session->frame = frame->caller;
+  session->depth -= 1;
+  edgert_stack_restore(&session->stack, &session->object.allocator, frame->mark);
 }
 
 static edgert_status interpreter_step(edgert_session *session, edgert_error *error) {
@@ -77,11 +84,6 @@ void edgert_frame_drop_moved(edgert_frame *frame, edgert_entries list) {
   }
 }
 
-static void interpreter_drop_cells(edgert_codes codes, edgert_cell *cells) {
-  for (uint32_t i = 0; i < codes.count; ++i)
-    if (codes.data[i] == 'r') edgert_release_at(&cells[i].ref);
-}
-
 /* Fill a callee's first registers by its convention. */
 static void interpreter_fill(edgert_frame *callee, edgert_cell cell, char code, uint32_t *words,
                              uint32_t *refs) {
@@ -97,25 +99,24 @@ static void interpreter_fill(edgert_frame *callee, edgert_cell cell, char code, 
 
 /* --- calls ------------------------------------------------------------------------------------ */
 
+/* Enter a function of the module, which goes on in the caller when it returns. */
 static edgert_status interpreter_call_function(edgert_frame *frame, uint32_t index,
-                                               edgert_entries arguments, edgert_cell *results,
+                                               edgert_entries arguments, edgert_entries targets,
                                                edgert_error *error) {
   edgert_session *session = frame->session;
   const edgert_function *function = &session->module->functions[index];
-  edgert_frame callee;
-  edgert_status status = interpreter_enter(session, function, &callee, error);
+  edgert_status status = interpreter_enter(session, function, error);
   if (status != EDGERT_OK) return status;
   uint32_t words = 0, refs = 0;
+  session->frame->targets = targets;
   for (uint32_t i = 0; i < arguments.count; ++i) {
     char code = function->convention.arguments.data[i];
     uint32_t name = edgert_entry(arguments, i);
     edgert_cell cell = interpreter_read(frame, code, name);
     if (code == 'r') cell.ref = edgert_frame_take(frame, name);
-    interpreter_fill(&callee, cell, code, &words, &refs);
+    interpreter_fill(session->frame, cell, code, &words, &refs);
   }
-  status = interpreter_run(&callee, results, error);
-  interpreter_leave(&callee);
-  return status;
+  return EDGERT_OK;
 }
 
 /* Arguments as cells, each span behind its count. */
@@ -138,9 +139,9 @@ static void interpreter_gather(const edgert_frame *frame, edgert_codes codes, ed
   }
 }
 
-static edgert_status interpreter_call_import(edgert_frame *frame, uint32_t index,
-                                             edgert_entries spans, edgert_entries arguments,
-                                             edgert_cell *results, edgert_error *error) {
+static edgert_status interpreter_ask_import(edgert_frame *frame, uint32_t index,
+                                            edgert_entries spans, edgert_entries arguments,
+                                            edgert_cell *results, edgert_error *error) {
   edgert_session *session = frame->session;
   const edgert_import *import = &session->module->imports[index];
   const edgert_imported *imported = &session->imports[index];
@@ -155,14 +156,38 @@ static edgert_status interpreter_call_import(edgert_frame *frame, uint32_t index
   interpreter_gather(frame, import->convention.arguments, spans, arguments, cells);
   status = edgert_import_check(session, imported->codes, cells, error);
   if (status == EDGERT_OK) status = imported->call(session, cells, results, error);
-  edgert_frame_drop_moved(frame, arguments);
+  if (status != EDGERT_PENDING) edgert_frame_drop_moved(frame, arguments);
   return status;
 }
 
-/* All four instructions that call. */
+static edgert_status interpreter_call_import(edgert_frame *frame, uint32_t index,
+                                             edgert_entries spans, edgert_entries arguments,
+                                             edgert_entries targets, edgert_error *error) {
+  edgert_session *session = frame->session;
+  edgert_codes codes = session->module->imports[index].convention.results;
+  edgert_stack_mark mark = edgert_stack_save(&session->stack);
+  void *memory;
+  edgert_status status =
+      edgert_stack_take(&session->stack, &session->object.allocator,
+                        codes.count * sizeof(edgert_cell), &memory, error);
+  if (status != EDGERT_OK) return status;
+  edgert_cell *results = memory;
+  memset(results, 0, codes.count * sizeof *results);
+  status = interpreter_ask_import(frame, index, spans, arguments, results, error);
+  for (uint32_t i = 0; i < codes.count; ++i)
+    if (status == EDGERT_OK)
+      interpreter_write(frame, codes.data[i], edgert_entry(targets, i), results[i]);
+    else if (codes.data[i] == 'r')
+      edgert_release(results[i].ref);
+  edgert_stack_restore(&session->stack, &session->object.allocator, mark);
+  return status;
+}
+
+/* All four instructions that call. One that is pending is there to be run again: what asks a device
+ * changes nothing until it is answered. */
 static edgert_status interpreter_call(edgert_frame *frame, int is_variadic, int is_yieldable,
                                       edgert_error *error) {
-  edgert_session *session = frame->session;
+  const uint8_t *begin = frame->pc - 1;
   uint32_t callee = edgert_next_u32(frame);
   uint32_t index = callee & ~INTERPRETER_IMPORT;
   edgert_entries spans = {NULL, 0};
@@ -170,41 +195,30 @@ static edgert_status interpreter_call(edgert_frame *frame, int is_variadic, int 
   edgert_entries arguments = edgert_next_entries(frame, 2);
   uint32_t target = is_yieldable ? edgert_next_u32(frame) : 0;
   edgert_entries targets = edgert_next_entries(frame, 2);
-  edgert_status status = interpreter_step(session, error);
+  edgert_status status = interpreter_step(frame->session, error);
   if (status != EDGERT_OK) return status;
-  edgert_stack_mark mark = edgert_stack_save(&session->stack);
-  edgert_codes codes = callee & INTERPRETER_IMPORT
-                           ? session->module->imports[index].convention.results
-                           : session->module->functions[index].convention.results;
-  void *memory;
-  status = edgert_stack_take(&session->stack, &session->object.allocator,
-                             codes.count * sizeof(edgert_cell), &memory, error);
-  if (status != EDGERT_OK) return status;
-  edgert_cell *results = memory;
-  memset(results, 0, codes.count * sizeof *results);
-  if (callee & INTERPRETER_IMPORT)
-    status = interpreter_call_import(frame, index, spans, arguments, results, error);
-  else
-    status = interpreter_call_function(frame, index, arguments, results, error);
-  if (status == EDGERT_OK)
-    for (uint32_t i = 0; i < codes.count; ++i)
-      interpreter_write(frame, codes.data[i], edgert_entry(targets, i), results[i]);
-  else
-    interpreter_drop_cells(codes, results);
-  edgert_stack_restore(&session->stack, &session->object.allocator, mark);
   if (is_yieldable) frame->pc = frame->function->code + target;
+  if (!(callee & INTERPRETER_IMPORT))
+    return interpreter_call_function(frame, index, arguments, targets, error);
+  status = interpreter_call_import(frame, index, spans, arguments, targets, error);
+  if (status == EDGERT_PENDING) frame->pc = begin;
   return status;
 }
 
-/* The end of a function: its results, references given away. */
+/* The end of a function: its results to who called it, references given away, and its frame gone. */
 static void interpreter_return(edgert_frame *frame, edgert_cell *results) {
   edgert_codes codes = frame->function->convention.results;
   edgert_entries list = edgert_next_entries(frame, 2);
   for (uint32_t i = 0; i < codes.count; ++i) {
     uint32_t name = edgert_entry(list, i);
-    results[i] = interpreter_read(frame, codes.data[i], name);
-    if (codes.data[i] == 'r') results[i].ref = edgert_frame_take(frame, name);
+    edgert_cell cell = interpreter_read(frame, codes.data[i], name);
+    if (codes.data[i] == 'r') cell.ref = edgert_frame_take(frame, name);
+    if (frame->caller)
+      interpreter_write(frame->caller, codes.data[i], edgert_entry(frame->targets, i), cell);
+    else
+      results[i] = cell;
   }
+  interpreter_leave(frame->session);
 }
 
 /* --- jumps ------------------------------------------------------------------------------------ */
@@ -294,9 +308,9 @@ static edgert_status interpreter_load_signed(edgert_frame *frame, uint32_t width
     break;                                               \
   }
 
-/* Run one instruction of the core set; `*ended` where it was a return. */
+/* Run one instruction of the core set. */
 static edgert_status interpreter_core(edgert_frame *frame, edgert_core_opcode code,
-                                      edgert_cell *results, int *ended, edgert_error *error) {
+                                      edgert_cell *results, edgert_error *error) {
   edgert_session *session = frame->session;
   switch (code) {
     case EDGERT_OP_BLOCK:
@@ -417,7 +431,6 @@ static edgert_status interpreter_core(edgert_frame *frame, edgert_core_opcode co
       return interpreter_call(frame, 1, 1, error);
     case EDGERT_OP_RETURN:
       interpreter_return(frame, results);
-      *ended = 1;
       break;
     case EDGERT_OP_FAIL:
       return interpreter_fail(frame, error);
@@ -444,18 +457,22 @@ static edgert_status interpreter_core(edgert_frame *frame, edgert_core_opcode co
 #undef BOTH
 #undef BOTH_KINDS
 
-static edgert_status interpreter_run(edgert_frame *frame, edgert_cell *results,
-                                     edgert_error *error) {
+edgert_status edgert_session_go_on(edgert_session *self, edgert_cell *results,
+                                   edgert_error *error) {
   edgert_status status = EDGERT_OK;
-  int ended = 0;
-  while (status == EDGERT_OK && !ended) {
+  for (edgert_frame *frame; status == EDGERT_OK && (frame = self->frame) != NULL;) {
     uint32_t code = edgert_next_u8(frame);
     if (code == EDGERT_PREFIX_F32 || code == EDGERT_PREFIX_F64)
       status = edgert_frame_run_float(frame, code, error);
     else
-      status = interpreter_core(frame, (edgert_core_opcode)code, results, &ended, error);
+      status = interpreter_core(frame, (edgert_core_opcode)code, results, error);
   }
+  if (status != EDGERT_OK && status != EDGERT_PENDING) edgert_session_give_up(self);
   return status;
+}
+
+void edgert_session_give_up(edgert_session *self) {
+  while (self->frame) interpreter_leave(self);
 }
 
 edgert_status edgert_session_run(edgert_session *self, uint32_t function,
@@ -463,22 +480,14 @@ edgert_status edgert_session_run(edgert_session *self, uint32_t function,
                                  edgert_error *error) {
   const edgert_function *callee = &self->module->functions[function];
   edgert_codes codes = callee->convention.arguments;
-  edgert_stack_mark mark = edgert_stack_save(&self->stack);
   self->steps = 0;
-  self->depth = 0;
   memset(results, 0, callee->convention.results.count * sizeof *results);
-  edgert_frame frame;
-  edgert_status status = interpreter_enter(self, callee, &frame, error);
-  if (status == EDGERT_OK) {
-    uint32_t words = 0, refs = 0;
-    for (uint32_t i = 0; i < codes.count; ++i) {
-      if (codes.data[i] == 'r') edgert_retain(arguments[i].ref);
-      interpreter_fill(&frame, arguments[i], codes.data[i], &words, &refs);
-    }
-    status = interpreter_run(&frame, results, error);
-    interpreter_leave(&frame);
+  edgert_status status = interpreter_enter(self, callee, error);
+  if (status != EDGERT_OK) return status;
+  uint32_t words = 0, refs = 0;
+  for (uint32_t i = 0; i < codes.count; ++i) {
+    if (codes.data[i] == 'r') edgert_retain(arguments[i].ref);
+    interpreter_fill(self->frame, arguments[i], codes.data[i], &words, &refs);
   }
-  if (status != EDGERT_OK) interpreter_drop_cells(callee->convention.results, results);
-  edgert_stack_restore(&self->stack, &self->object.allocator, mark);
-  return status;
+  return edgert_session_go_on(self, results, error);
 }

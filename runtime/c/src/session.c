@@ -5,7 +5,7 @@
 #include "weights.h"
 
 /* The time of a call begins; interruptions of the one before are over. */
-static void session_begin(edgert_session *self) {
+static void session_start_watch(edgert_session *self) {
   atomic_store(&self->watch.is_interrupted, 0);
   uint64_t now = self->max_milliseconds ? edgert_nanoseconds() : 0;
   uint64_t most = (UINT64_MAX - now) / 1000000u;
@@ -31,15 +31,25 @@ edgert_status edgert_session_wait(edgert_session *self, const edgert_fence *fenc
   return edgert_device_wait(self->device, point, milliseconds, &self->watch, error);
 }
 
+/* Take away a call that waits. */
+static void session_drop(edgert_session *self) {
+  if (!self->frame) return;
+  edgert_session_give_up(self);
+  edgert_release(self->begun.signal);
+  edgert_stack_restore(&self->stack, &self->object.allocator, self->begun.mark);
+}
+
 static void session_destroy(edgert_object *object) {
   edgert_session *self = (edgert_session *)object;
   const edgert_allocator *allocator = &object->allocator;
   edgert_module *module = self->module;
   edgert_runner_destroy(&self->runner);
+  session_drop(self);
   if (self->is_ready && module->deinit >= 0) {
     edgert_cell none;
-    session_begin(self);
+    session_start_watch(self);
     (void)edgert_session_run(self, (uint32_t)module->deinit, NULL, &none, NULL);
+    edgert_session_give_up(self);
   }
   for (uint32_t i = 0; self->global_refs && i < module->global_refs; ++i)
     edgert_release_at(&self->global_refs[i]);
@@ -127,6 +137,160 @@ static edgert_status session_explain(const edgert_session *self, edgert_status s
                      format ? format : "nothing");
 }
 
+/* --- calling ---------------------------------------------------------------------------------- */
+
+static const struct {
+  char code;
+  edgert_value_kind kind;
+  const char *name;
+} session_kinds[] = {
+    {'r', EDGERT_TENSOR, "tensor"},     {'i', EDGERT_I32_VALUE, "i32"},
+    {'I', EDGERT_I64_VALUE, "i64"},     {'f', EDGERT_F32_VALUE, "f32"},
+    {'F', EDGERT_F64_VALUE, "f64"},
+};
+
+static edgert_status session_take_argument(const edgert_session *self, const edgert_value *value,
+                                           char code, size_t index, edgert_cell *out,
+                                           edgert_error *error) {
+  (void)index;
+  size_t k = 0;
+  while (session_kinds[k].code != code) ++k;
+  if (value->kind != session_kinds[k].kind || (code == 'r' && !value->as.tensor))
+    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "argument %u must be a %s", (unsigned)index,
+                       session_kinds[k].name);
+  if (code == 'r' && value->as.tensor->buffer->device != self->device)
+    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "argument %u is on another device",
+                       (unsigned)index);
+  if (code == 'r')
+    out->ref = &value->as.tensor->object;
+  else
+    memcpy(out, &value->as, sizeof *out < sizeof value->as ? sizeof *out : sizeof value->as);
+  return EDGERT_OK;
+}
+
+static edgert_status session_give_result(edgert_cell *cell, char code, size_t index,
+                                         edgert_value *out, edgert_error *error) {
+  (void)index;
+  size_t k = 0;
+  while (session_kinds[k].code != code) ++k;
+  if (code == 'r') {
+    if (!edgert_object_as(cell->ref, &edgert_tensor_kind))
+      return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "result %u is no tensor", (unsigned)index);
+    out->as.tensor = (edgert_tensor *)cell->ref;
+    cell->ref = NULL;
+  } else {
+    memcpy(&out->as, cell, sizeof *cell < sizeof out->as ? sizeof *cell : sizeof out->as);
+  }
+  out->kind = session_kinds[k].kind;
+  return EDGERT_OK;
+}
+
+/* A call's program has ended, failed or waits: give its results, and take all else of it away. */
+static edgert_status session_end(edgert_session *self, edgert_status status, edgert_value *results,
+                                 edgert_error *error) {
+  if (status == EDGERT_PENDING) return status;
+  edgert_begun *begun = &self->begun;
+  edgert_codes gives = self->module->functions[begun->function].convention.results;
+  if (status == EDGERT_OK && begun->signal)
+    status = edgert_session_wait(self, begun->signal, UINT64_MAX, error);
+  for (size_t i = 0; i < gives.count && status == EDGERT_OK; ++i)
+    status = session_give_result(&begun->results[i], gives.data[i], i, &results[i], error);
+  for (size_t i = 0; i < gives.count; ++i)
+    if (gives.data[i] == 'r') edgert_release(begun->results[i].ref);
+  edgert_release(begun->signal);
+  begun->signal = NULL;
+  edgert_stack_restore(&self->stack, &self->object.allocator, begun->mark);
+  if (status == EDGERT_OK || !gives.count) return status;
+  for (size_t i = 0; i < gives.count; ++i)
+    if (results[i].kind == EDGERT_TENSOR) edgert_release(results[i].as.tensor);
+  memset(results, 0, gives.count * sizeof *results);
+  return status;
+}
+
+/* Run a function, in the time of a call of its own; a call that waits still is given up. */
+static edgert_status session_begin(edgert_session *self, uint32_t function,
+                                   const edgert_value *arguments, size_t argument_count,
+                                   edgert_value *results, edgert_error *error) {
+  const edgert_convention *convention = &self->module->functions[function].convention;
+  edgert_codes takes = convention->arguments, gives = convention->results;
+  size_t count = (size_t)takes.count + gives.count + 1;
+  edgert_begun *begun = &self->begun;
+  session_drop(self);
+  session_start_watch(self);
+  *begun = (edgert_begun){.mark = edgert_stack_save(&self->stack), .function = function};
+  void *memory;
+  edgert_status status = edgert_stack_take(&self->stack, &self->object.allocator,
+                                           count * sizeof(edgert_cell), &memory, error);
+  if (status != EDGERT_OK) return status;
+  edgert_cell *in = memory;
+  memset(in, 0, count * sizeof *in);
+  begun->results = in + takes.count;
+  for (size_t i = 0; i < argument_count && status == EDGERT_OK; ++i)
+    status = session_take_argument(self, &arguments[i], takes.data[i], i, &in[i], error);
+  if (status == EDGERT_OK && argument_count != takes.count) {
+    status = edgert_fence_create(&self->object.allocator, &begun->signal, error);
+    if (status == EDGERT_OK) in[takes.count - 1].ref = &begun->signal->object;
+  }
+  if (status == EDGERT_OK)
+    status = edgert_session_run(self, function, in, begun->results, error);
+  return session_end(self, status, results, error);
+}
+
+/* `__init` has ended, failed or waits. */
+static edgert_status session_initialised(edgert_session *self, edgert_status status,
+                                         edgert_error *error) {
+  if (status == EDGERT_PENDING) return status;
+  status = session_explain(self, status, error);
+  edgert_release_at(&self->refused);
+  self->is_ready = status == EDGERT_OK;
+  return status;
+}
+
+edgert_status edgert_session_call(edgert_session *session, size_t function,
+                                  const edgert_value *arguments, size_t argument_count,
+                                  edgert_value *results, size_t result_count,
+                                  edgert_error *error) {
+  edgert_error_clear(error);
+  if (result_count) memset(results, 0, result_count * sizeof *results);
+  const edgert_module *module = session->module;
+  if (function >= module->export_count)
+    return EDGERT_FAIL(error, EDGERT_NOT_FOUND, "the module has no function number %llu",
+                       (unsigned long long)function);
+  size_t takes = edgert_module_input_count(module, function);
+  size_t gives = edgert_module_output_count(module, function);
+  if (argument_count != takes || result_count != gives)
+    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT,
+                       "%s takes %u arguments and gives %u results, not %u and %u",
+                       module->exports[function].name, (unsigned)takes, (unsigned)gives,
+                       (unsigned)argument_count, (unsigned)result_count);
+  if (!session->is_ready)
+    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the session is still being made: resume it");
+  edgert_mutex_lock(&session->lock);
+  edgert_status status = session_begin(session, module->exports[function].function, arguments,
+                                       argument_count, results, error);
+  edgert_mutex_unlock(&session->lock);
+  return status;
+}
+
+edgert_status edgert_session_resume(edgert_session *session, edgert_value *results,
+                                    size_t result_count, edgert_error *error) {
+  edgert_error_clear(error);
+  if (result_count) memset(results, 0, result_count * sizeof *results);
+  edgert_mutex_lock(&session->lock);
+  edgert_status status;
+  if (!session->frame)
+    status = EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "no call of the session waits");
+  else if (result_count !=
+           session->module->functions[session->begun.function].convention.results.count)
+    status = EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the call gives another number of results");
+  else
+    status = session_end(session, edgert_session_go_on(session, session->begun.results, error),
+                         results, error);
+  if (!session->is_ready) status = session_initialised(session, status, error);
+  edgert_mutex_unlock(&session->lock);
+  return status;
+}
+
 /* --- making ----------------------------------------------------------------------------------- */
 
 static edgert_status session_add_scopes(edgert_session *self, const edgert_session_options *options,
@@ -210,20 +374,15 @@ edgert_status edgert_session_create(edgert_module *module, edgert_device *device
   if (status == EDGERT_OK) status = session_allocate(self, error);
   if (status == EDGERT_OK) status = session_add_scopes(self, &full, error);
   if (status == EDGERT_OK) status = session_resolve(self, error);
-  if (status == EDGERT_OK && module->init >= 0) {
-    edgert_cell none;
-    session_begin(self);
-    status = edgert_session_run(self, (uint32_t)module->init, NULL, &none, error);
-    status = session_explain(self, status, error);
-    edgert_release_at(&self->refused);
-  }
-  if (status != EDGERT_OK) {
+  if (status == EDGERT_OK && module->init >= 0)
+    status = session_begin(self, (uint32_t)module->init, NULL, 0, NULL, error);
+  status = session_initialised(self, status, error);
+  if (status != EDGERT_OK && status != EDGERT_PENDING) {
     edgert_release(self);
     return status;
   }
-  self->is_ready = 1;
   *out_session = self;
-  return EDGERT_OK;
+  return status;
 }
 
 edgert_session *edgert_session_retain(edgert_session *session) { return edgert_retain(session); }
@@ -237,115 +396,4 @@ void edgert_session_interrupt(edgert_session *session) {
 void edgert_session_memory(edgert_session *session, uint64_t *out_current, uint64_t *out_peak) {
   if (out_current) *out_current = atomic_load(&session->budget->used);
   if (out_peak) *out_peak = atomic_load(&session->budget->peak);
-}
-
-/* --- calling ---------------------------------------------------------------------------------- */
-
-static const struct {
-  char code;
-  edgert_value_kind kind;
-  const char *name;
-} session_kinds[] = {
-    {'r', EDGERT_TENSOR, "tensor"},     {'i', EDGERT_I32_VALUE, "i32"},
-    {'I', EDGERT_I64_VALUE, "i64"},     {'f', EDGERT_F32_VALUE, "f32"},
-    {'F', EDGERT_F64_VALUE, "f64"},
-};
-
-static edgert_status session_take_argument(const edgert_session *self, const edgert_value *value,
-                                           char code, size_t index, edgert_cell *out,
-                                           edgert_error *error) {
-  (void)index;
-  size_t k = 0;
-  while (session_kinds[k].code != code) ++k;
-  if (value->kind != session_kinds[k].kind || (code == 'r' && !value->as.tensor))
-    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "argument %u must be a %s", (unsigned)index,
-                       session_kinds[k].name);
-  if (code == 'r' && value->as.tensor->buffer->device != self->device)
-    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "argument %u is on another device",
-                       (unsigned)index);
-  if (code == 'r')
-    out->ref = &value->as.tensor->object;
-  else
-    memcpy(out, &value->as, sizeof *out < sizeof value->as ? sizeof *out : sizeof value->as);
-  return EDGERT_OK;
-}
-
-static edgert_status session_give_result(edgert_cell *cell, char code, size_t index,
-                                         edgert_value *out, edgert_error *error) {
-  (void)index;
-  size_t k = 0;
-  while (session_kinds[k].code != code) ++k;
-  if (code == 'r') {
-    if (!edgert_object_as(cell->ref, &edgert_tensor_kind))
-      return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "result %u is no tensor", (unsigned)index);
-    out->as.tensor = (edgert_tensor *)cell->ref;
-    cell->ref = NULL;
-  } else {
-    memcpy(&out->as, cell, sizeof *cell < sizeof out->as ? sizeof *cell : sizeof out->as);
-  }
-  out->kind = session_kinds[k].kind;
-  return EDGERT_OK;
-}
-
-static edgert_status session_call(edgert_session *self, uint32_t function,
-                                  const edgert_value *arguments, size_t argument_count,
-                                  int is_async, edgert_value *results, edgert_error *error) {
-  const edgert_convention *convention = &self->module->functions[function].convention;
-  edgert_codes takes = convention->arguments, gives = convention->results;
-  void *memory;
-  edgert_status status =
-      edgert_stack_take(&self->stack, &self->object.allocator,
-                        ((size_t)takes.count + gives.count + 1) * sizeof(edgert_cell), &memory,
-                        error);
-  if (status != EDGERT_OK) return status;
-  edgert_cell *in = memory, *out = in + takes.count;
-  memset(memory, 0, ((size_t)takes.count + gives.count) * sizeof(edgert_cell));
-  for (size_t i = 0; i < argument_count && status == EDGERT_OK; ++i)
-    status = session_take_argument(self, &arguments[i], takes.data[i], i, &in[i], error);
-  edgert_fence *signal = NULL;
-  if (status == EDGERT_OK && is_async) {
-    status = edgert_fence_create(&self->object.allocator, &signal, error);
-    if (status == EDGERT_OK) in[takes.count - 1].ref = &signal->object;
-  }
-  if (status == EDGERT_OK) status = edgert_session_run(self, function, in, out, error);
-  if (status == EDGERT_OK && is_async) status = edgert_session_wait(self, signal, UINT64_MAX, error);
-  for (size_t i = 0; i < gives.count && status == EDGERT_OK; ++i)
-    status = session_give_result(&out[i], gives.data[i], i, &results[i], error);
-  for (size_t i = 0; i < gives.count; ++i)
-    if (gives.data[i] == 'r') edgert_release(out[i].ref);
-  edgert_release(signal);
-  if (status == EDGERT_OK) return status;
-  for (size_t i = 0; i < gives.count; ++i)
-    if (results[i].kind == EDGERT_TENSOR) edgert_release(results[i].as.tensor);
-  return status;
-}
-
-edgert_status edgert_session_call(edgert_session *session, size_t function,
-                                  const edgert_value *arguments, size_t argument_count,
-                                  edgert_value *results, size_t result_count,
-                                  edgert_error *error) {
-  edgert_error_clear(error);
-  if (result_count) memset(results, 0, result_count * sizeof *results);
-  const edgert_module *module = session->module;
-  if (function >= module->export_count)
-    return EDGERT_FAIL(error, EDGERT_NOT_FOUND, "the module has no function number %llu",
-                       (unsigned long long)function);
-  size_t takes = edgert_module_input_count(module, function);
-  size_t gives = edgert_module_output_count(module, function);
-  if (argument_count != takes || result_count != gives)
-    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT,
-                       "%s takes %u arguments and gives %u results, not %u and %u",
-                       module->exports[function].name, (unsigned)takes, (unsigned)gives,
-                       (unsigned)argument_count, (unsigned)result_count);
-  uint32_t callee = module->exports[function].function;
-  int is_async = module->functions[callee].convention.arguments.count != takes;
-  edgert_mutex_lock(&session->lock);
-  session_begin(session);
-  edgert_stack_mark mark = edgert_stack_save(&session->stack);
-  edgert_status status =
-      session_call(session, callee, arguments, argument_count, is_async, results, error);
-  edgert_stack_restore(&session->stack, &session->object.allocator, mark);
-  edgert_mutex_unlock(&session->lock);
-  if (status != EDGERT_OK && result_count) memset(results, 0, result_count * sizeof *results);
-  return status;
 }

@@ -110,6 +110,14 @@ edgert_status edgert_stack_take(edgert_stack *self, const edgert_allocator *allo
 void edgert_stack_restore(edgert_stack *self, const edgert_allocator *allocator,
                           edgert_stack_mark mark);
 
+/* A call that has begun, for as long as its program runs or waits. */
+typedef struct edgert_begun {
+  edgert_stack_mark mark; /* the stack before it */
+  uint32_t function;
+  edgert_cell *results;
+  struct edgert_fence *signal; /* NULL: the program itself waits for all it starts */
+} edgert_begun;
+
 typedef struct edgert_session_scope {
   char *name; /* NULL: any */
   edgert_weights *weights;
@@ -130,6 +138,8 @@ struct edgert_session {
   edgert_session_scope *scopes;
   size_t scope_count;
   edgert_stack stack;
+  struct edgert_frame *frame; /* the uppermost of a program that runs or waits */
+  edgert_begun begun;
   edgert_lists lists;
   int is_ready; /* `__init` has run, so `__deinit` will */
   edgert_object *refused; /* the first device or format that `__init` asked for in vain */
@@ -153,9 +163,14 @@ edgert_status edgert_session_wait(edgert_session *self, const struct edgert_fenc
                                   uint64_t milliseconds, edgert_error *error);
 
 /* The interpreter: call a function of the module by its number. References in `arguments` are
- * borrowed; those in `results` belong to the caller, and there are none after a failure. */
+ * borrowed; those in `results` belong to the caller, and there are none after a failure. Where a
+ * device has no answer yet it is EDGERT_PENDING, and the program waits: `edgert_session_go_on` goes
+ * on with it, and `edgert_session_give_up` ends it, where there is one. */
 edgert_status edgert_session_run(edgert_session *self, uint32_t function,
                                  const edgert_cell *arguments, edgert_cell *results,
                                  edgert_error *error);
+edgert_status edgert_session_go_on(edgert_session *self, edgert_cell *results,
+                                   edgert_error *error);
+void edgert_session_give_up(edgert_session *self);
 
 #endif

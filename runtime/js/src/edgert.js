@@ -45,6 +45,15 @@ async function compileFrom(source) {
 
 const nothing = () => {};
 
+/** What steps give at their end, with a wait for whatever they yield. */
+async function inTurn(steps) {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done) return value;
+    await value;
+  }
+}
+
 /** A module on edgert's CPU device. Everything is synchronous but making one. */
 export class Session {
   #c;
@@ -134,13 +143,18 @@ export class Session {
   }
 
   /** A call, with a wait for the GPU wherever it comes to one. */
-  async #later(index, inputs, outputs) {
-    const steps = this.#guarded(this.#steps(index, inputs, outputs));
-    for (let given; ;) {
-      const { done, value } = steps.next(given);
-      if (done) return value;
-      given = await value;
+  #later(index, inputs, outputs) {
+    return inTurn(this.#guarded(this.#steps(index, inputs, outputs)));
+  }
+
+  /** Steps of a call that may wait for the GPU in its midst, and then goes on: its status at its end. */
+  * #finished(status, results, count) {
+    let found = status;
+    while (found === PENDING) {
+      yield this.#gpu.settled();
+      found = this.#c.edgert_session_resume(this.#session, results, count, this.#error);
     }
+    return found;
   }
 
   /** The same steps; what is no failure of edgert's ends all calls. */
@@ -176,14 +190,13 @@ export class Session {
     let status;
     do {
       const words = [this.#module, this.#device, session, out, this.#error];
-      status = this.#gpu
-        ? await this.#gpu.suspendable(c.edgert_session_create)(...words)
-        : c.edgert_session_create(...words);
+      status = c.edgert_session_create(...words);
+      this.#session = this.#word(out);
+      status = await inTurn(this.#finished(status, 0, 0));
     } while (await this.#kernels.prepare());
     if (status && this.#kernels.failure)
       throw asEdgeError(this.#kernels.failure, codeOf(status), this.#message());
     this.#do(status);
-    this.#session = this.#word(out);
     await this.#gpu?.ready();
   }
 
@@ -256,9 +269,7 @@ export class Session {
     try {
       inputs.forEach((input, i) => this.#give(input, place + i * VALUE.size, scratch, tensors));
       const words = [this.#session, index, place, inputs.length, results, outputs.length, this.#error];
-      this.#do(this.#gpu
-        ? yield this.#gpu.suspendable(c.edgert_session_call)(...words)
-        : c.edgert_session_call(...words));
+      this.#do(yield* this.#finished(c.edgert_session_call(...words), results, outputs.length));
       const places = outputs.map((_, i) => results + i * VALUE.size);
       places.forEach((each) => this.#note(each, tensors));
       if (this.#gpu) {

@@ -14,9 +14,6 @@ const KEPT = 64; // buffers of one size that wait to be used again
 const LIMITS = ['maxBufferSize', 'maxStorageBufferBindingSize', 'maxStorageBuffersPerShaderStage',
   'maxComputeWorkgroupStorageSize', 'maxComputeInvocationsPerWorkgroup'];
 
-/** JavaScript Promise Integration: WebAssembly that waits. */
-const canSuspend = typeof WebAssembly.Suspending === 'function';
-
 const missing = (why) => new EdgeError('UNSUPPORTED', why);
 
 /** The GPU's device, or a refusal that says why there is none; one in software only if asked for. */
@@ -50,9 +47,6 @@ export class Gpu {
   #bound = [];
   #open; // the recording that is being made
   #givens;
-
-  /** Whether what calls edgert now can be suspended. */
-  #waits = false;
 
   /** What failed last, in one sentence. */
   failure = '';
@@ -97,20 +91,6 @@ export class Gpu {
     if (this.#lost) throw new EdgeError('DEVICE_FAILED', this.#lost);
   }
 
-  /** An export of edgert's that may wait for the GPU in its midst, where the engine can do that. */
-  suspendable(call) {
-    if (!canSuspend) return async (...words) => call(...words);
-    const promising = WebAssembly.promising(call);
-    return async (...words) => {
-      this.#waits = true;
-      try {
-        return await promising(...words);
-      } finally {
-        this.#waits = false;
-      }
-    };
-  }
-
   /** Wait until all that is being read is there. */
   async settled() {
     await Promise.all([...this.#reads.values()].map(({ done }) => done));
@@ -130,8 +110,6 @@ export class Gpu {
       this.#write(this.#buffer(number), offset, this.#bytes(data, size));
     }),
     read: (number, offset, data, size) => this.#read(number, offset, data, size),
-    may_wait: () => Number(this.#waits),
-    wait: canSuspend ? new WebAssembly.Suspending(() => this.settled()) : () => {},
     load: (data, size) => this.#try(() => this.#load(this.#bytes(data, size))),
     unload: (number) => this.#executables.delete(number),
     find: (number, name, size) => {
@@ -216,7 +194,10 @@ export class Gpu {
   #allocate(wanted) {
     const size = Math.max(ALIGNMENT, Math.ceil((wanted >>> 0) / ALIGNMENT) * ALIGNMENT);
     const { maxBufferSize, maxStorageBufferBindingSize } = this.#device.limits;
-    if (size > Math.min(maxBufferSize, maxStorageBufferBindingSize)) return 0;
+    if (size > Math.min(maxBufferSize, maxStorageBufferBindingSize)) {
+      this.failure = '';
+      return 0;
+    }
     const kept = this.#free.get(size)?.pop();
     if (kept) return kept;
     const usage = 0x80 | 0x100 | 0x4 | 0x8; // storage, indirect, copied from, copied to

@@ -32,6 +32,7 @@ EXPORTS = (
     "edgert_module_wrap",
     "edgert_session_call",
     "edgert_session_create",
+    "edgert_session_resume",
     "edgert_tensor_create",
     "edgert_tensor_data",
     "edgert_tensor_rank",

@@ -97,7 +97,7 @@ typedef enum edgert_status {
   EDGERT_CANCELLED = -11,       /* `edgert_call_cancel` or `edgert_session_interrupt` came in time */
   EDGERT_TIMED_OUT = -12,       /* `edgert_call_wait_for`: not ended yet */
   EDGERT_WRONG_ANSWER = -13,    /* `edgert_session_prove`: an answer is off */
-  EDGERT_PENDING = -14          /* in a page, where nothing can wait: ask again later */
+  EDGERT_PENDING = -14          /* in a page, where nothing can wait: go on or ask again later */
 } edgert_status;
 
 /* What failed, in one sentence; always terminated, cut where it is longer. */
@@ -131,6 +131,7 @@ typedef struct edgert_timing {
   uint32_t line;
   uint64_t workgroups; /* 0: no kernel */
   uint64_t nanoseconds;
+  uint64_t idle_nanoseconds; /* a GPU's before it, since what it ran last in these commands */
 } edgert_timing;
 
 /* Told of each that has run, by the thread that calls. */
@@ -418,7 +419,8 @@ typedef struct edgert_session_options {
 } edgert_session_options;
 
 /* Put a module on a device: checks that the two fit, loads its code, sets the state to its first
- * values. State is the session's own; make another one to begin anew. */
+ * values. State is the session's own; make another one to begin anew. Where that is EDGERT_PENDING
+ * there is a session, too, to be resumed until it is made or given back. */
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_create(
     edgert_module *module, edgert_device *device, const edgert_session_options *options,
     edgert_session **out_session, edgert_error *error);
@@ -451,6 +453,14 @@ typedef struct edgert_value {
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_call(
     edgert_session *session, size_t function, const edgert_value *arguments, size_t argument_count,
     edgert_value *results, size_t result_count, edgert_error *error);
+
+/* Go on with a call that ended with EDGERT_PENDING, as it does in the middle of a program that reads
+ * what a page's GPU has not computed yet; `results` are as many as it was begun with. May be pending
+ * again. A call that waits is given up by the session's next one. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_resume(edgert_session *session,
+                                                               edgert_value *results,
+                                                               size_t result_count,
+                                                               edgert_error *error);
 
 /* Make the golden calls that the module brings (`edgec package`, `edgec compile --embed-golden`) on
  * this session's device, and compare their answers with those of another device: EDGERT_OK, or

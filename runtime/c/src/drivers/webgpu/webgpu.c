@@ -4,7 +4,7 @@
  * it. Buffers, executables and recordings are numbers there, and 0 is none. Everything happens in
  * the order in which it is asked for, so nothing waits but who reads memory: that takes the page's
  * event loop. A read is `EDGERT_PENDING` first, and asked for again once the bytes are there; in the
- * middle of a program the page suspends it meanwhile, where its engine can do that. */
+ * middle of a program the interpreter stops there, and goes on by `edgert_session_resume`. */
 #include "../../drivers.h"
 
 #if EDGERT_WITH_WEBGPU
@@ -24,9 +24,6 @@ WEBGPU_HOST(write) uint32_t webgpu_host_write(uint32_t buffer, size_t offset, co
                                               size_t size);
 /* 2: not yet. */
 WEBGPU_HOST(read) uint32_t webgpu_host_read(uint32_t buffer, size_t offset, void *data, size_t size);
-/* Whether who calls can be suspended now, and that, until all that is being read is there. */
-WEBGPU_HOST(may_wait) uint32_t webgpu_host_may_wait(void);
-WEBGPU_HOST(wait) void webgpu_host_wait(void);
 WEBGPU_HOST(load) uint32_t webgpu_host_load(const void *data, size_t size);
 WEBGPU_HOST(unload) void webgpu_host_unload(uint32_t executable);
 /* One more than the kernel's number. */
@@ -113,6 +110,9 @@ static edgert_status webgpu_allocate(edgert_device *self, edgert_buffer *buffer,
   (void)self;
   buffer->memory = (void *)(uintptr_t)webgpu_host_allocate((size_t)buffer->size);
   if (buffer->memory) return EDGERT_OK;
+  char text[2];
+  webgpu_host_failure(text, sizeof text);
+  if (*text) return webgpu_fail(error); /* it is lost */
   return EDGERT_FAIL(error, EDGERT_OUT_OF_MEMORY, "the page's GPU has no %llu bytes in one piece",
                      (unsigned long long)buffer->size);
 }
@@ -126,14 +126,7 @@ static edgert_status webgpu_read(edgert_device *self, edgert_buffer *buffer, uin
                                  void *data, uint64_t size, edgert_error *error) {
   (void)self;
   uint32_t done = webgpu_host_read(webgpu_memory(buffer), (size_t)offset, data, (size_t)size);
-  if (done == 2 && webgpu_host_may_wait()) {
-    webgpu_host_wait();
-    done = webgpu_host_read(webgpu_memory(buffer), (size_t)offset, data, (size_t)size);
-  }
-  if (done == 2)
-    return EDGERT_FAIL(error, EDGERT_PENDING,
-                       "the program reads a result before it ends, and this engine has no "
-                       "JavaScript Promise Integration to wait for it");
+  if (done == 2) return EDGERT_FAIL(error, EDGERT_PENDING, "the page's GPU is still at work");
   return webgpu_try(done, error);
 }
 
