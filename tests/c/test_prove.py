@@ -22,15 +22,15 @@ from tests.runtime.hostile_golden import damaged_calls
 RANDOM = np.random.default_rng(8)
 _LEAST = np.float32(np.finfo(np.float32).min)
 
-Open = Callable[[str], EdgertSession]
+Open = Callable[..., EdgertSession]
 
 
-def same(golden: str) -> bytes:
+def same(golden: str, output: str = "same") -> bytes:
     """A module whose function gives what it takes, with these golden calls."""
     signature = {
         "name": "main",
         "inputs": [{"name": "x", "shape": [1], "dtype": "f32"}],
-        "outputs": [{"name": "same", "shape": [1], "dtype": "f32"}],
+        "outputs": [{"name": output, "shape": [1], "dtype": "f32"}],
     }
     attributes = {"edgec.signature": json.dumps(signature), GOLDEN_ATTRIBUTE: golden}
     body = [("block", "start"), ("return", [ref(0)])]
@@ -41,7 +41,11 @@ def same(golden: str) -> bytes:
 @pytest.fixture
 def open_same(library: object) -> Open:
     device = EdgertDevice(threads=1, library=library)
-    return lambda golden: EdgertSession(EdgertModule(same(golden), library=library), device)
+
+    def opened(golden: str, **names: str) -> EdgertSession:
+        return EdgertSession(EdgertModule(same(golden, **names), library=library), device)
+
+    return opened
 
 
 def calls(given: SeededInput, known: SampledOutput) -> SeededCalls:
@@ -175,6 +179,22 @@ def test_verdicts_are_kept_by_module_and_device(
         session.prove(kept)
     null = EdgertSession(session.module, EdgertDevice("null", library=library))
     assert null.identity != session.identity != open_same(wrong).identity
+
+
+def test_a_verdict_that_names_lines_is_one_line(open_same: Open, tmp_path: Path) -> None:
+    """A module could else say of another module that it computes right answers."""
+    kept = tmp_path / "verdicts"
+    given = SeededInput.like(np.zeros(3, np.float32), seed=2)
+    right = open_same(calls(given, SampledOutput.of(given.array(), Tolerance())).text())
+    wrong = calls(given, SampledOutput.of(given.array() + 1, Tolerance())).text()
+    forged = f"x\n{right.identity:016x} right\ny"
+    session = open_same(wrong, output=forged)
+    with pytest.raises(WrongAnswer):
+        session.prove(kept)
+    (line,) = kept.read_text().splitlines()
+    assert line.startswith(f"{session.identity:016x} ")
+    with pytest.raises(WrongAnswer, match="found before"):
+        session.prove(kept)
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\0 right\n", b"\n" * 99, b"x" * 70000, None])

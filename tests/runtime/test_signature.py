@@ -105,6 +105,13 @@ def test_other_dimensions_are_refused(text: str) -> None:
         Dim.parse(text)
 
 
+def test_bounds_that_no_size_has_are_damage() -> None:
+    damaged = NESTED.to_json()
+    damaged["inputs"][0]["shape"] = [{"name": "n", "min": 3, "max": 2}]
+    with pytest.raises(ProgramError, match="impossible bounds"):
+        Signature.from_json(damaged)
+
+
 @pytest.mark.parametrize("damage", [{}, {"name": "x"}, {**NESTED.to_json(), "inputs": [1]}])
 def test_damaged_json_is_refused(damage: dict) -> None:
     with pytest.raises(ProgramError):

@@ -53,6 +53,9 @@ int edgert_verdicts_add(const char *path, const edgert_allocator *allocator, uin
   verdicts_key(identity, line);
   edgert_format(line + VERDICTS_KEY, sizeof line - VERDICTS_KEY, "%s\n",
                 status == EDGERT_OK ? VERDICTS_RIGHT : message);
+  /* The message names what the module names: a line's end there must be none here. */
+  for (char *at = line; at[0] && at[1]; ++at)
+    if ((unsigned char)*at < ' ') *at = ' ';
   size_t size = file.data && file.size <= VERDICTS_MOST ? file.size : 0; /* else anew */
   int is_written =
       edgert_file_replace(path, allocator, size ? file.data : (const uint8_t *)"", size, line,

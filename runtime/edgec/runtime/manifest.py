@@ -13,7 +13,14 @@ from typing import Any
 
 from edgec.runtime.cpu import architecture
 from edgec.runtime.device import Device, device_choices
-from edgec.runtime.errors import DeviceMissing, EdgecError, FileError, ModuleError, ModuleMismatch
+from edgec.runtime.errors import (
+    DeviceMissing,
+    EdgecError,
+    FileError,
+    ModuleError,
+    ModuleMismatch,
+    ProgramError,
+)
 from edgec.runtime.files import read_bytes
 from edgec.runtime.fitness import check_fits, default_device
 from edgec.runtime.module import Module
@@ -22,6 +29,8 @@ from edgec.runtime.signature import Signature
 __all__ = ["MANIFEST", "SCHEMA", "Manifest", "Needs", "SharedFile", "Variant"]
 
 MANIFEST = "manifest.json"
+_DAMAGES = (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError)
+"""What reading a text that is no manifest comes to."""
 """The file's name, at the top of a package."""
 
 SCHEMA = 1
@@ -201,7 +210,11 @@ class Manifest:
             )
         except ModuleError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except ProgramError as error:
+            raise ModuleError(
+                f"{file} is no manifest of a package: {error.what}", hint="make the package again"
+            ) from None
+        except _DAMAGES as error:
             raise ModuleError(
                 f"{file} is no manifest of a package: {error!r}", hint="make the package again"
             ) from None

@@ -273,5 +273,7 @@ class Signature:
                 ),
                 result=tree.from_json(value["result"]),
             )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise ProgramError(f"damaged signature: {error!r}") from error
+        except UsageError as error:
+            raise ProgramError(f"damaged signature: {error.what}") from error

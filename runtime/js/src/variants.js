@@ -1,9 +1,9 @@
 // What was asked for, to the one variant that runs here.
 import { EdgeError } from './errors.js';
 import { download } from './download.js';
+import { variantsIn } from './manifest.js';
 import { resolve } from './platform.js';
 
-const SCHEMA = 1;
 const DEVICES = ['webgpu', 'wasm'];
 
 /** The smallest modules that use a feature: an engine either takes them or not. */
@@ -49,33 +49,7 @@ async function found(source, { integrity, signal, device }) {
     throw new EdgeError('INVALID_ARGUMENT', 'load takes a URL, the bytes of a module, or a list of variants');
   const url = resolve(source);
   if (!/\.json(\?|#|$)/.test(url)) return [{ url, integrity, ...alone(device) }];
-  return fromManifest(await download(url, { integrity, signal }), url);
-}
-
-function fromManifest(bytes, url) {
-  let manifest;
-  try {
-    manifest = JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    throw new EdgeError('DAMAGED', `${url} is no JSON`);
-  }
-  if (manifest?.schema !== SCHEMA || !Array.isArray(manifest.variants))
-    throw new EdgeError('UNSUPPORTED',
-      `${url} is no manifest of format ${SCHEMA}: make the package again, or take the runtime beside it`);
-  const base = /^[a-z][a-z0-9+.-]+:/i.test(url) ? url : undefined;
-  const folder = url.replace(/[^/]*$/, '');
-  const at = (file) => (base ? new URL(file, base).href : `${folder}${file}`);
-  const shared = manifest.weights;
-  const weights = shared ? { url: at(shared.file), integrity: shared.sha256, size: shared.size } : undefined;
-  return manifest.variants.map(({ file, target, sha256, size, needs }) => ({
-    url: at(file),
-    weights,
-    name: target,
-    integrity: sha256,
-    size,
-    device: needs.device,
-    needs: needs.features,
-  }));
+  return variantsIn(await download(url, { integrity, signal }), url);
 }
 
 export const nameOf = (variant) => variant.name ?? variant.url ?? 'the module';
