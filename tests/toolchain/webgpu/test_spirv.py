@@ -1,6 +1,7 @@
 """SPIR-V that is read, and SPIR-V that is not."""
 
 import json
+import random
 import struct
 
 import pytest
@@ -13,6 +14,7 @@ from edgec.toolchain.kernels.vulkan.prebuilt import read as archived
 from edgec.toolchain.webgpu.opcodes import Op, name_of
 from edgec.toolchain.webgpu.spirv import Unwritable, read
 from edgec.toolchain.webgpu.writer import write
+from tests.toolchain.webgpu.fuzzing import changed, fault, kernels
 
 _MAGIC = 0x07230203
 _MATRIX_UNITS = 6022
@@ -63,6 +65,14 @@ def test_every_kernel_cut_short_is_refused_without_a_crash() -> None:
             assert not read(data[:size]).entries  # cut before its function
         except CompileError:
             continue
+
+
+def test_kernels_changed_at_random_are_written_or_refused() -> None:
+    """A short run; `python -m tests.toolchain.webgpu.fuzzing` is for long ones."""
+    chance, good = random.Random(3), kernels()[:6]
+    faults = [fault(changed(chance.choice(good), chance.choice(good), chance)) for _ in range(300)]
+    assert [problem for _, problem in faults if problem] == []
+    assert 10 < sum(is_written for is_written, _ in faults) < 290
 
 
 def test_an_operation_that_is_not_known_is_named() -> None:

@@ -4,6 +4,7 @@ Only compute kernels: entry points whose function takes nothing, without calls o
 kernel's text refers to is read; whether it can be said in another language, others decide.
 """
 
+import contextlib
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,17 @@ from dataclasses import dataclass, field
 from edgec.runtime.errors import CompileError
 from edgec.toolchain.webgpu.opcodes import Decoration, Mode, Op, Storage, name_of
 
-__all__ = ["Block", "Entry", "Instruction", "Kernels", "Type", "Unwritable", "Variable", "read"]
+__all__ = [
+    "Block",
+    "Entry",
+    "Instruction",
+    "Kernels",
+    "Type",
+    "Unwritable",
+    "Variable",
+    "read",
+    "refusing",
+]
 
 _MAGIC = 0x07230203
 _HEADER = 5
@@ -169,13 +180,33 @@ class _Reading:
     sizes: dict[int, tuple[int, int, int]] = field(default_factory=dict)
 
 
+@contextlib.contextmanager
+def refusing() -> Iterator[None]:
+    """Refuse words that lead nowhere: identifiers without a meaning, operands that are missing.
+
+    Raises:
+        CompileError: such a word was met.
+    """
+    try:
+        yield
+    except (LookupError, ValueError) as error:
+        raise CompileError(f"a kernel's SPIR-V is damaged: {error!r}") from error
+    except RecursionError:
+        raise CompileError("a kernel's SPIR-V is damaged: it is nested without end") from None
+
+
 def read(data: bytes) -> Kernels:
     """Read a module.
 
     Raises:
-        CompileError: these are no SPIR-V words.
+        CompileError: these are no SPIR-V words, or lead nowhere.
         Unwritable: it holds operations that no kernel of ours is made of.
     """
+    with refusing():
+        return _read(data)
+
+
+def _read(data: bytes) -> Kernels:
     if len(data) % 4 or len(data) < 4 * _HEADER:
         raise CompileError("a kernel's SPIR-V is cut off")
     words = struct.unpack(f"<{len(data) // 4}I", data)

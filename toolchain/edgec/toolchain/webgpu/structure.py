@@ -95,6 +95,7 @@ class _Walk:
     def __init__(self, entry: Entry) -> None:
         self.blocks = {block.label: block for block in entry.blocks}
         self.arrivals = Counter(target for block in entry.blocks for target in _targets(block))
+        self.written: set[int] = set()
 
     def region(self, label: int, around: _Around) -> list[Node]:
         """From a block on to where the region stops."""
@@ -102,6 +103,9 @@ class _Walk:
         at: int | None = label
         while at is not None:
             block = self.blocks[at]
+            if at in self.written:
+                raise Unwritable("a kernel's ways meet where no structure of it ends")
+            self.written.add(at)
             if block.merge is not None and block.merge.op == Op.LOOP_MERGE:
                 merge, again = block.merge.words[:2]
                 nodes.append(self._loop(block, merge, again, around))

@@ -18,7 +18,14 @@ from edgec.toolchain.webgpu.extended import extended
 from edgec.toolchain.webgpu.forms import form, room_of
 from edgec.toolchain.webgpu.opcodes import BuiltIn, Op, Storage, name_of
 from edgec.toolchain.webgpu.places import Binding, Place, Places
-from edgec.toolchain.webgpu.spirv import Entry, Instruction, Kernels, Type, Unwritable
+from edgec.toolchain.webgpu.spirv import (
+    Entry,
+    Instruction,
+    Kernels,
+    Type,
+    Unwritable,
+    refusing,
+)
 from edgec.toolchain.webgpu.structure import (
     Choice,
     Jump,
@@ -100,9 +107,11 @@ def write(kernels: Kernels, entry: Entry) -> Shader:
     """Write a kernel.
 
     Raises:
+        CompileError: its words lead nowhere.
         Unwritable: it holds what WGSL has no words for.
     """
-    return _Writer(kernels, entry).shader()
+    with refusing():
+        return _Writer(kernels, entry).shader()
 
 
 @dataclass(kw_only=True)
