@@ -40,14 +40,19 @@ def _distilbert() -> tuple[Any, tuple[Any, ...]]:
     return _first(model, "input_ids", "attention_mask"), (_tokens(30522, 128), mask)
 
 
-def _bert() -> tuple[Any, tuple[Any, ...]]:
+def _minilm() -> tuple[Any, tuple[Any, ...]]:
+    """As sentence-transformers' all-MiniLM-L6-v2 is made."""
+    return _bert(hidden_size=384, num_hidden_layers=6, intermediate_size=1536)
+
+
+def _bert(**sizes: int) -> tuple[Any, tuple[Any, ...]]:
     """With a padding mask, as a tokenizer gives it."""
     import torch
     from transformers import BertConfig, BertModel
 
     mask = torch.ones(1, 128, dtype=torch.long)
     mask[:, 100:] = 0
-    model = BertModel(BertConfig(attn_implementation="sdpa"), add_pooling_layer=False)
+    model = BertModel(BertConfig(attn_implementation="sdpa", **sizes), add_pooling_layer=False)
     return _first(model, "input_ids", "attention_mask"), (_tokens(30522, 128), mask)
 
 
@@ -123,6 +128,7 @@ TORCH_MODELS: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "resnet50": _timm("resnet50"),
     "regnetx-016": _timm("regnetx_016"),
     "bert-base": _bert,
+    "minilm": _minilm,
     "unet": _unet,
     "swin-t": _timm("swin_tiny_patch4_window7_224"),
 }

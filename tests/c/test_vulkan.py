@@ -387,7 +387,9 @@ def test_the_app_is_told_what_each_kernel_takes(
         elapsed = time.perf_counter() - begin
         counts.append([each.kernel for each in ran])
         assert all(0 <= each.seconds <= elapsed for each in ran)
-        assert 0 < sum(each.seconds for each in ran) <= elapsed
+        assert 0 < sum(each.seconds + each.idle for each in ran) <= elapsed
+        assert ran[0].idle == 0
+        assert all(each.idle >= 0 for each in ran)
         for one, other in zip(plain, told, strict=True):
             np.testing.assert_array_equal(one, other)
     assert counts[0]

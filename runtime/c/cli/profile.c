@@ -9,7 +9,7 @@ typedef struct row {
   edgert_timing of;
   size_t count;
   double total, least, most; /* seconds */
-} row;
+} row; /* `of` has what a GPU was idle before all of them */
 
 typedef struct table {
   row *rows;
@@ -35,9 +35,11 @@ static void table_note(void *user, const edgert_timing *timing) {
       self->rows = rows;
       self->capacity = capacity;
     }
-    self->rows[self->count++] = (row){.of = *timing, .least = seconds};
+    self->rows[self->count] = (row){.of = *timing, .least = seconds};
+    self->rows[self->count++].of.idle_nanoseconds = 0;
   }
   row *found = &self->rows[i];
+  found->of.idle_nanoseconds += timing->idle_nanoseconds;
   found->count += 1;
   found->total += seconds;
   if (seconds < found->least) found->least = seconds;
@@ -80,19 +82,22 @@ static void print_json(work *self, const table *table, size_t calls, double seco
 }
 
 static void print_table(const table *table, size_t calls, double seconds) {
-  double inside = 0;
+  double inside = 0, idle = 0;
   printf("%8s %12s %7s  %s\n", "count", "total s", "share", "kernel");
   for (size_t i = 0; i < table->count; ++i) {
     const row *row = &table->rows[i];
     inside += row->total;
+    idle += (double)row->of.idle_nanoseconds * 1e-9;
     printf("%8zu %12.6f %6.1f%%  %s", row->count, row->total, 100 * row->total / seconds,
            row->of.kernel);
     if (row->of.file && row->of.line)
       printf(" (%.*s:%lu)", (int)row->of.file_size, row->of.file, (unsigned long)row->of.line);
     printf("\n");
   }
-  printf("%8zu %12.6f %6.1f%%  calls, outside of these\n", calls, seconds - inside,
-         100 * (seconds - inside) / seconds);
+  if (idle > 0)
+    printf("%8zu %12.6f %6.1f%%  calls, between these\n", calls, idle, 100 * idle / seconds);
+  printf("%8zu %12.6f %6.1f%%  calls, outside of these\n", calls, seconds - inside - idle,
+         100 * (seconds - inside - idle) / seconds);
 }
 
 int verb_profile(work *self) {

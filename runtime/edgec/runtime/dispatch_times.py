@@ -35,6 +35,8 @@ class Profile:
         dispatches: a kernel each; none for a function that runs no kernels.
         elapsed: seconds of all calls, where kernels ran one after the other; None where they did
             not, or their runtime does not say.
+        idle: seconds of a GPU between what it ran in the same commands, time stamps and barriers
+            among them; none on a CPU.
     """
 
     function: str
@@ -42,6 +44,7 @@ class Profile:
     calls: int
     dispatches: tuple[Dispatch, ...]
     elapsed: float | None = None
+    idle: float = 0.0
 
     @property
     def total(self) -> float:
@@ -56,6 +59,7 @@ class Profile:
             "calls": self.calls,
             "total": self.total,
             "elapsed": self.elapsed,
+            "idle": self.idle,
             "dispatches": [
                 {
                     "name": d.name,

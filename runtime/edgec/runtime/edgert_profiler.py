@@ -51,6 +51,7 @@ def profile_by_edgert(
         calls=calls,
         dispatches=tuple(sorted(found, key=lambda dispatch: -dispatch.total)),
         elapsed=elapsed,
+        idle=sum(one.idle for times in ran.values() for one in times),
     )
 
 

@@ -1,4 +1,4 @@
-"""A profile as a table: the longest kernel first, and what the calls took outside of kernels."""
+"""A profile as a table: the longest kernel first, what lies between them, and outside of all."""
 
 from edgec.cli.amounts import seconds_text
 from edgec.cli.report import Grid
@@ -21,12 +21,12 @@ def dispatch_grid(profile: Profile) -> Grid:
         for d in profile.dispatches
     ]
     places = [d.where or "" for d in profile.dispatches]
+    others = [("between", profile.idle)] if profile.idle else []
     if profile.elapsed is not None:
-        rest = max(0.0, profile.elapsed - profile.total)
+        others.append(("outside", max(0.0, profile.elapsed - profile.total - profile.idle)))
+    for name, rest in others:
         mean = seconds_text(rest / profile.calls)
-        rows.append(
-            ("outside", str(profile.calls), mean, seconds_text(rest), f"{rest / whole:.1%}")
-        )
+        rows.append((name, str(profile.calls), mean, seconds_text(rest), f"{rest / whole:.1%}"))
         places.append("")
     columns = ("dispatch", "count", "mean", "total", "share")
     right = frozenset({1, 2, 3, 4})

@@ -22,11 +22,13 @@ class Ran:
         kernel: its name in the module; `copy`, `fill` or `update` for moves.
         where: `file:line` in the model's source, if the module knows.
         seconds: on the clock, all threads together.
+        idle: seconds of a GPU before it, since what it ran last in the same commands.
     """
 
     kernel: str
     where: str | None
     seconds: float
+    idle: float = 0.0
 
 
 class EdgertDevice(Handle):
@@ -116,4 +118,5 @@ def _ran(timing: Timing) -> Ran:
         kernel=timing.kernel.decode(errors="replace"),
         where=place,
         seconds=timing.nanoseconds * 1e-9,
+        idle=timing.idle_nanoseconds * 1e-9,
     )

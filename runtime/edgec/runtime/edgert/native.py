@@ -103,6 +103,7 @@ class Timing(ctypes.Structure):
         ("line", ctypes.c_uint32),
         ("workgroups", ctypes.c_uint64),
         ("nanoseconds", ctypes.c_uint64),
+        ("idle_nanoseconds", ctypes.c_uint64),
     ]
 
 

@@ -193,18 +193,21 @@ edgert_status vulkan_record_begin(vulkan_device *self, vulkan_record *record, ed
   VkResult result = self->ResetCommandPool(self->handle, record->pool, 0);
   if (result == VK_SUCCESS) result = self->BeginCommandBuffer(record->commands, &info);
   if (result != VK_SUCCESS) return vulkan_fail(self, result, "beginning commands", error);
-  vulkan_record_barrier(self, record); /* after what was submitted before */
+  const VkFlags stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+  const vulkan_uses before = {stages, 0, VK_ACCESS_MEMORY_WRITE_BIT};
+  const vulkan_uses behind = {stages | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT,
+                              VK_ACCESS_MEMORY_READ_BIT, VK_ACCESS_MEMORY_WRITE_BIT};
+  vulkan_record_barrier(self, record, &before, &behind);
   return EDGERT_OK;
 }
 
-void vulkan_record_barrier(vulkan_device *self, vulkan_record *record) {
-  const VkFlags stages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
-  const VkMemoryBarrier barrier = {
-      .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-      .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
-      .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT};
-  self->CmdPipelineBarrier(record->commands, stages, stages | VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT,
-                           0, 1, &barrier, 0, NULL, 0, NULL);
+void vulkan_record_barrier(vulkan_device *self, vulkan_record *record, const vulkan_uses *before,
+                           const vulkan_uses *behind) {
+  const VkMemoryBarrier barrier = {.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                                   .srcAccessMask = before->writes,
+                                   .dstAccessMask = behind->reads | behind->writes};
+  self->CmdPipelineBarrier(record->commands, before->stages, behind->stages, 0, 1, &barrier, 0,
+                           NULL, 0, NULL);
 }
 
 edgert_status vulkan_record_end(vulkan_device *self, vulkan_record *record, edgert_error *error) {

@@ -26,6 +26,7 @@ typedef struct recorder {
   vulkan_record *record;
   uint64_t byte_count; /* of `record->bytes`, so far */
   VkPipeline pipeline; /* that is bound */
+  vulkan_uses uses;    /* of the commands behind the last barrier */
 } recorder;
 
 static const vulkan_chunk *record_chunk(const edgert_buffer *buffer) {
@@ -347,6 +348,41 @@ static edgert_status record_dispatch(recorder *self, const edgert_command *comma
   return record_workgroups(self, command, kernel, error);
 }
 
+/* --- barriers --------------------------------------------------------------------------------- */
+
+/* What the commands from one on, up to the next barrier, do: kernels that follow each other wait for
+ * less than all that a device has. */
+static vulkan_uses record_uses(const edgert_commands *commands, size_t first) {
+  vulkan_uses uses = {0, 0, 0};
+  for (size_t i = first; i < commands->count; ++i) {
+    const edgert_command *command = &commands->commands[i];
+    if (command->kind == EDGERT_COMMAND_BARRIER) break;
+    if (command->kind != EDGERT_COMMAND_DISPATCH) {
+      uses.stages |= VK_PIPELINE_STAGE_TRANSFER_BIT;
+      uses.reads |= VK_ACCESS_TRANSFER_READ_BIT;
+      uses.writes |= VK_ACCESS_TRANSFER_WRITE_BIT;
+      continue;
+    }
+    uses.stages |= VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+    uses.reads |= VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_UNIFORM_READ_BIT;
+    uses.writes |= VK_ACCESS_SHADER_WRITE_BIT;
+    if (!command->as.dispatch.is_indirect) continue;
+    uses.stages |= VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT;
+    uses.reads |= VK_ACCESS_INDIRECT_COMMAND_READ_BIT;
+  }
+  return uses;
+}
+
+/* What is before a translation's first commands is over when they begin, and barriers that follow
+ * each other are one. */
+static void record_barrier(recorder *self, size_t at) {
+  vulkan_uses behind = record_uses(self->commands, at + 1);
+  if (!behind.stages) return;
+  if (self->uses.stages)
+    vulkan_record_barrier(self->device, self->record, &self->uses, &behind);
+  self->uses = behind;
+}
+
 /* --- translations ----------------------------------------------------------------------------- */
 
 static edgert_status record_all(recorder *self, edgert_error *error) {
@@ -355,11 +391,12 @@ static edgert_status record_all(recorder *self, edgert_error *error) {
   if (status == EDGERT_OK)
     status = vulkan_timing_prepare(self->device, self->record, self->commands, error);
   if (status == EDGERT_OK) status = vulkan_record_begin(self->device, self->record, error);
+  self->uses = record_uses(self->commands, 0);
   for (size_t i = 0; i < self->commands->count && status == EDGERT_OK; ++i) {
     const edgert_command *command = &self->commands->commands[i];
     vulkan_timing_stamp(self->device, self->record, command);
     if (command->kind == EDGERT_COMMAND_BARRIER)
-      vulkan_record_barrier(self->device, self->record);
+      record_barrier(self, i);
     else if (command->kind == EDGERT_COMMAND_DISPATCH)
       status = record_dispatch(self, command, error);
     else

@@ -49,14 +49,20 @@ void vulkan_timing_stamp(vulkan_device *self, vulkan_record *record,
                           record->stamped++);
 }
 
-static void timing_tell(vulkan_device *self, const edgert_command *command, uint64_t ticks) {
+/* What lies between two stamps, in nanoseconds. */
+static uint64_t timing_between(const vulkan_device *self, uint64_t from, uint64_t to) {
+  uint32_t bits = self->facts.timestamp_bits;
+  uint64_t ticks = to - from;
+  if (bits < 64) ticks &= ((uint64_t)1 << bits) - 1;
+  return (uint64_t)((double)ticks * (double)self->facts.properties.limits.timestampPeriod);
+}
+
+static void timing_tell(vulkan_device *self, const edgert_command *command, uint64_t nanoseconds,
+                        uint64_t idle) {
   static const char *const moves[] = {[EDGERT_COMMAND_FILL] = "fill",
                                       [EDGERT_COMMAND_COPY] = "copy",
                                       [EDGERT_COMMAND_UPDATE] = "update"};
-  const double period = (double)self->facts.properties.limits.timestampPeriod;
-  uint32_t bits = self->facts.timestamp_bits;
-  if (bits < 64) ticks &= ((uint64_t)1 << bits) - 1;
-  edgert_timing timing = {.kernel = "?", .nanoseconds = (uint64_t)((double)ticks * period)};
+  edgert_timing timing = {.kernel = "?", .nanoseconds = nanoseconds, .idle_nanoseconds = idle};
   if (command->kind == EDGERT_COMMAND_DISPATCH) {
     const vulkan_executable *executable =
         (const vulkan_executable *)command->as.dispatch.executable;
@@ -73,7 +79,7 @@ static void timing_tell(vulkan_device *self, const edgert_command *command, uint
 
 edgert_status vulkan_timing_read(vulkan_device *self, const vulkan_record *record,
                                  const edgert_commands *commands, edgert_error *error) {
-  uint64_t stamps[TIMING_TOGETHER];
+  uint64_t stamps[TIMING_TOGETHER], last = 0;
   size_t at = 0;
   for (uint32_t done = 0; done < record->stamp_count; done += TIMING_TOGETHER) {
     uint32_t left = record->stamp_count - done;
@@ -84,7 +90,9 @@ edgert_status vulkan_timing_read(vulkan_device *self, const vulkan_record *recor
     if (result != VK_SUCCESS) return vulkan_fail(self, result, "reading time stamps", error);
     for (uint32_t i = 0; i < count; i += 2) {
       while (!timing_is_work(&commands->commands[at])) ++at;
-      timing_tell(self, &commands->commands[at++], stamps[i + 1] - stamps[i]);
+      timing_tell(self, &commands->commands[at++], timing_between(self, stamps[i], stamps[i + 1]),
+                  done || i ? timing_between(self, last, stamps[i]) : 0);
+      last = stamps[i + 1];
     }
   }
   return EDGERT_OK;

@@ -203,6 +203,11 @@ struct vulkan_device {
 /* A status for a result that is no success; `what` says what was tried. */
 edgert_status vulkan_fail(vulkan_device *self, VkResult result, const char *what,
                           edgert_error *error);
+/* Stages of a device, and how they use its memory. */
+typedef struct vulkan_uses {
+  VkFlags stages, reads, writes;
+} vulkan_uses;
+
 /* --- queue.c ---------------------------------------------------------------------------------- */
 
 /* Submit a command buffer. `*out_point` is when it is done. */
@@ -219,7 +224,9 @@ void vulkan_record_give(vulkan_device *self, vulkan_record *record);
 void vulkan_record_destroy(vulkan_device *self, vulkan_record *record);
 edgert_status vulkan_record_begin(vulkan_device *self, vulkan_record *record, edgert_error *error);
 edgert_status vulkan_record_end(vulkan_device *self, vulkan_record *record, edgert_error *error);
-void vulkan_record_barrier(vulkan_device *self, vulkan_record *record);
+/* What is recorded from here on waits for what was before, as far as `uses` says what each does. */
+void vulkan_record_barrier(vulkan_device *self, vulkan_record *record, const vulkan_uses *before,
+                           const vulkan_uses *behind);
 
 /* --- memory.c --------------------------------------------------------------------------------- */
 
