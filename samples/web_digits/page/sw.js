@@ -1,6 +1,7 @@
 // Keeps the page's files, so that it works without a network. The network itself (`.vmfb`) is kept
 // by edgec-runtime, which checks it by its hash.
-const VERSION = '@VERSION@'; // of all files together; build.py fills both in
+const NAME = '@NAME@-';
+const VERSION = `${NAME}@VERSION@`; // of all files together; build.py fills all three in
 const FILES = ['@FILES@'];
 
 self.addEventListener('install', (event) => {
@@ -14,7 +15,7 @@ self.addEventListener('install', (event) => {
 self.addEventListener('activate', (event) => {
   event.waitUntil((async () => {
     for (const name of await caches.keys())
-      if (name.startsWith('web-digits-') && name !== VERSION) await caches.delete(name);
+      if (name.startsWith(NAME) && name !== VERSION) await caches.delete(name);
     await self.clients.claim();
   })());
 });
