@@ -66,9 +66,12 @@ def test_digits_are_read_as_they_are_drawn_also_offline(site: Path, tmp_path: Pa
         assert page.wait(_SETTLED) == "4"
 
 
-# The answer, two frames after the last event.
-_SETTLED = """new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() =>
-    setTimeout(() => done(document.getElementById('digit').value), 50))))"""
+# The answer, two frames after the last event, when all readings have ended.
+_SETTLED = """(async () => {
+  for (let i = 0; i < 2; ++i) await new Promise((done) => requestAnimationFrame(done));
+  while (document.body.dataset.reading) await new Promise((done) => setTimeout(done, 20));
+  return document.getElementById('digit').value;
+})()"""
 
 
 def _check_what_is_kept(site: Path) -> None:

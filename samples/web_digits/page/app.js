@@ -7,6 +7,7 @@ const sheet = $('sheet');
 const ink = new Ink();
 const times = []; // milliseconds of the last readings
 let model;
+let reading = 0; // readings that have begun and not ended
 
 // --- drawing -----------------------------------------------------------------------------------
 
@@ -88,7 +89,12 @@ async function read() {
   showSeen(image);
   if (ink.isEmpty || !model) return show(undefined);
   const begin = performance.now();
-  const { logits } = await model.main({ image });
+  reading += 1;
+  document.body.dataset.reading = 'yes';
+  const { logits } = await model.main({ image }).finally(() => {
+    reading -= 1;
+    if (!reading) delete document.body.dataset.reading;
+  });
   times.push(performance.now() - begin);
   if (times.length > 50) times.shift();
   return show(softmax(logits));
