@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from edgec.exporters import export_source
+from edgec.exporters.from_transformers.gguf_blocks import blocks_of
 from edgec.exporters.from_transformers.opening import open_model
 from edgec.runtime.errors import FileError, SourceError, UnsupportedOp
+from edgec.toolchain import CompileOptions, compile
+from edgec.toolchain.weights_file import read_weights
 from tests.exporters import language_models as tiny
 
 gguf = pytest.importorskip("gguf")
@@ -43,8 +46,28 @@ def _permuted(weight: np.ndarray, heads: int) -> np.ndarray:
     return rows.swapaxes(1, 2).reshape(weight.shape)
 
 
+def _in_blocks(array: np.ndarray, kind: Any) -> np.ndarray:
+    if kind is not gguf.GGMLQuantizationType.IQ4_NL:
+        return np.asarray(gguf.quants.quantize(array, kind))
+    # The package only reads these: any bytes are codes, behind a scale.
+    blocks = np.random.default_rng(0).integers(0, 256, (array.size // 32, 18)).astype(np.uint8)
+    blocks[:, :2] = np.frombuffer(np.float16(0.002).tobytes(), np.uint8)
+    return blocks.reshape(array.shape[0], -1)
+
+
+_KINDS = {
+    "attn_q": "Q4_0",
+    "attn_k": "Q4_1",
+    "attn_v": "Q5_0",
+    "attn_output": "Q5_1",
+    "ffn_gate": "F16",
+    "ffn_up": "IQ4_NL",
+}
+"""How matrices are kept; the others are Q8_0."""
+
+
 def write(path: Path, architecture: str = "llama") -> Any:
-    """A tiny Llama of 8-bit blocks as a GGUF file; the model that it was made of."""
+    """A tiny Llama in blocks of many kinds as a GGUF file; the model that it was made of."""
     model = tiny.model("llama", hidden_size=64, intermediate_size=96)
     config = model.config
     writer = gguf.GGUFWriter(path, architecture)
@@ -81,9 +104,9 @@ def write(path: Path, architecture: str = "llama") -> Any:
         if "k_proj" in name:
             array = _permuted(array, config.num_key_value_heads)
         if array.ndim == 2:
-            kind = gguf.GGMLQuantizationType.Q8_0
-            blocks = gguf.quants.quantize(array, kind)
-            writer.add_tensor(_tensor_name(name), blocks, raw_dtype=kind)
+            spelled = next((k for part, k in _KINDS.items() if part in _tensor_name(name)), "Q8_0")
+            kind = gguf.GGMLQuantizationType[spelled]
+            writer.add_tensor(_tensor_name(name), _in_blocks(array, kind), raw_dtype=kind)
         else:
             writer.add_tensor(_tensor_name(name), array)
     writer.write_header_to_file()
@@ -100,22 +123,66 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_blocks_become_floats_under_the_models_own_names(file: Path) -> None:
+def test_the_models_own_names_know_their_tensors_and_blocks(file: Path) -> None:
     opened = open_model(str(file))
-    original = tiny.model("llama").state_dict()
-    for name, value in opened.model.state_dict().items():
-        assert np.abs(value.numpy() - original[name].numpy()).max() < 0.01, name
     assert opened.tensors["model.layers.1.self_attn.q_proj.weight"] == "blk.1.attn_q.weight"
     assert opened.tensors["model.embed_tokens.weight"] == "token_embd.weight"
+    held = {name: str(blocks) for name, blocks in opened.blocks.items() if "layers.1" not in name}
+    assert held == {
+        "model.embed_tokens.weight": "int8-g32",
+        "lm_head.weight": "int8-g32",  # tied
+        "model.layers.0.self_attn.q_proj.weight": "int4-g32",
+        "model.layers.0.self_attn.k_proj.weight": "int4-g32",
+        "model.layers.0.self_attn.v_proj.weight": "int8-g32",
+        "model.layers.0.self_attn.o_proj.weight": "int8-g32",
+        "model.layers.0.mlp.down_proj.weight": "int8-g32",
+    }
+    state = opened.model.state_dict()
+    for name, blocks in opened.blocks.items():
+        assert np.array_equal(blocks.floats(), state[name].numpy()), name
 
 
-def test_a_file_becomes_a_program_that_knows_where_its_weights_came_from(file: Path) -> None:
-    program = export_source(str(file), context=96, prefill=(16,))
+def test_tensors_of_other_kinds_become_floats_which_is_said(
+    file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "edgec.exporters"):
+        open_model(str(file))
+    assert [record.getMessage() for record in caplog.records] == [
+        "weights stay in their blocks: 3 of Q8_0, 2 of Q4_0, 2 of Q4_1, 2 of Q5_0, 2 of Q5_1",
+        "2 of IQ4_NL of the file become f32: no kernel reads IQ4_NL (blk.0.ffn_up.weight and "
+        "1 more)",
+    ]
+
+
+def test_a_weight_that_holds_other_numbers_than_the_file_is_no_block(file: Path) -> None:
+    opened = open_model(str(file))
+    name = "model.layers.0.mlp.down_proj.weight"
+    opened.model.state_dict()[name][3, 5] += 1
+    assert set(opened.blocks) - set(blocks_of(file, opened.model, opened.tensors)) == {name}
+
+
+def test_a_module_reads_blocks_and_writes_what_transformers_writes(
+    file: Path, tmp_path: Path
+) -> None:
+    program = export_source(
+        str(file),
+        context=96,
+        prefill=(16,),
+        external_weights=tmp_path / "tiny.safetensors",
+        folder=tmp_path,
+    ).save(tmp_path / "tiny.mlirbc")
     assert program.info.provenance.tensors["model.norm.weight"] == "output_norm.weight"
     assert program.info.text is not None
     assert program.info.text.template == tiny.TEMPLATE
     assert program.golden is not None
     assert len(program.golden.calls) > 100
+    weights = read_weights(tmp_path / "tiny.safetensors")
+    assert weights["model.layers.0.self_attn.q_proj.weight.codes"].nbytes == 64 * 64 // 2
+    assert weights["model.layers.0.self_attn.k_proj.weight.least"].dtype == np.float16
+    assert weights["model.layers.0.mlp.up_proj.weight"].dtype == np.float32
+    assert "model.layers.0.self_attn.q_proj.weight" not in weights
+    module = compile(program, "cpu", CompileOptions(output=tmp_path / "tiny.vmfb"))
+    assert module.facts.check.startswith("checked")
 
 
 @pytest.mark.parametrize("part", [0.0, 0.0001, 0.01, 0.2, 0.9, 0.999])

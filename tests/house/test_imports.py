@@ -48,6 +48,10 @@ MAY_IMPORT = {
         "edgec.toolchain.portable",
         "edgec.toolchain.stablehlo",
         "edgec.toolchain.weights_file",
+        # Weights that are integers in blocks, and how a function takes them.
+        "edgec.toolchain.blocked_weights",
+        "edgec.toolchain.ir.bind_blocks",
+        "edgec.toolchain.ir.functions",
         "edgec.targets",
         "edgec.runtime",
     ),

@@ -19,9 +19,9 @@ def error(matrix: np.ndarray, scheme: str) -> float:
 def test_codes_scales_and_zero_mean_what_the_program_will_compute(scheme):
     found = round_weights(NORMAL, Scheme.parse(scheme))
     codes = found.codes.reshape(24, -1).astype(float)
-    assert codes.min() >= (-128 if found.scheme.bits == 8 else 0)
-    assert codes.max() <= (127 if found.scheme.bits == 8 else 15)
-    each = found.matrix[1] // (found.scale.size // 24)
+    assert codes.min() >= (-128 if found.bits == 8 else 0)
+    assert codes.max() <= (127 if found.bits == 8 else 15)
+    each = found.inner // (found.scale.size // 24)
     scale = np.repeat(found.scale.reshape(24, -1).astype(float), each, axis=1)
     np.testing.assert_allclose(found.floats(), (codes - found.zero) * scale, 1e-6, 1e-7)
 

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from edgec.quantising.answers import distance, without_slack
-from edgec.quantising.rounding import Rounded, exact_scheme, round_weights
+from edgec.quantising.rounding import exact_scheme, round_weights
 from edgec.quantising.scheme import LOSSLESS, Scheme
 from edgec.runtime.errors import ProgramError, UsageError, WrongAnswer
 from edgec.runtime.golden import Golden
+from edgec.toolchain.blocked_weights import BlockedWeights
 from edgec.toolchain.computed import answered, refuse_other, weights_of
 from edgec.toolchain.portable import to_portable
 from edgec.toolchain.program import Dialect, Loss, Program, ProgramInfo
@@ -176,7 +177,7 @@ class _Work:
             )
         self.promoted: dict[str, str] = {}
         self.alone: dict[str, float] = {}
-        self.rounded: dict[tuple[Any, Scheme], Rounded] = {}
+        self.rounded: dict[tuple[Any, Scheme], BlockedWeights] = {}
 
     @property
     def how(self) -> str:
@@ -193,7 +194,7 @@ class _Work:
             return f"{layer.inner} summed do not make {self.scheme}"
         return self.scheme
 
-    def made(self, layer: Any) -> Rounded:
+    def made(self, layer: Any) -> BlockedWeights:
         """What a layer's weights become."""
         scheme = self.schemes[layer.key]
         if (layer.key, scheme) not in self.rounded:

@@ -6,14 +6,14 @@ fits these codes best, and the pair with the least error is kept.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from edgec.quantising.scheme import Scheme
+from edgec.toolchain.blocked_weights import BlockedWeights
 
-__all__ = ["Rounded", "exact_scheme", "round_weights"]
+__all__ = ["exact_scheme", "round_weights"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 _MOST = 1 << 22
@@ -29,54 +29,7 @@ _FEW = 8
 _SAME = 1e-6
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rounded:
-    """`(codes - zero) * scale + least`, outputs x groups x group.
-
-    Attributes:
-        scheme: how many bits, in which groups.
-        codes: integers: signed of eight bits, from 0 to 15 of four.
-        zero: what is taken from every code.
-        scale: a factor for each group.
-        least: what is added to each group; None for nothing.
-        matrix: how many outputs and inner elements.
-    """
-
-    scheme: Scheme
-    codes: _Array
-    zero: int
-    scale: _Array
-    least: _Array | None
-    matrix: tuple[int, int]
-
-    @property
-    def size(self) -> int:
-        """Bytes of all of it."""
-        numbers = self.scale.nbytes + (0 if self.least is None else self.least.nbytes)
-        return self.codes.size * self.scheme.bits // 8 + numbers
-
-    def floats(self) -> _Array:
-        """The weights that it stands for, in f32 as the program computes them."""
-        result = (self.codes.astype(np.float32) - np.float32(self.zero)) * (
-            self.scale.astype(np.float32)[..., None]
-        )
-        if self.least is not None:
-            result = result + self.least.astype(np.float32)[..., None]
-        return np.asarray(result.reshape(self.matrix))
-
-    def widened(self) -> "Rounded":
-        """The same with its scales and least values in f32, for targets that convert no f16."""
-        least = None if self.least is None else self.least.astype(np.float32)
-        return replace(self, scale=self.scale.astype(np.float32), least=least)
-
-    def packed(self, span: int) -> _Array:
-        """Codes of four bits as bytes, outputs x runs x half a span: low halves, high halves."""
-        runs = self.codes.reshape(self.matrix[0], -1, span)
-        low, high = runs[..., : span // 2], runs[..., span // 2 :]
-        return np.asarray((low | high << 4).astype(np.uint8).view(np.int8))
-
-
-def round_weights(matrix: _Array, scheme: Scheme) -> Rounded:
+def round_weights(matrix: _Array, scheme: Scheme) -> BlockedWeights:
     """The matrix, outputs x inner, in a scheme that fits it.
 
     Least values are kept beside the scales where they pay: their bits, spent on the codes instead,
@@ -94,13 +47,13 @@ def round_weights(matrix: _Array, scheme: Scheme) -> Rounded:
         shifted, steps, lows, less = next(other), next(other), next(other), next(other)
         if less.sum() * 4.0 ** (16 / group) < error.sum():
             codes, scale, least, zero = shifted, steps, lows, 0
-    return Rounded(
-        scheme=scheme,
-        codes=codes,
+    return BlockedWeights(
+        codes=codes.reshape(outputs, inner),
+        bits=scheme.bits,
+        group=group,
         zero=zero,
         scale=_narrow(scale) if scheme.group else scale,
         least=None if least is None else _narrow(least),
-        matrix=(outputs, inner),
     )
 
 

@@ -11,9 +11,11 @@ from edgec.exporters.frameworks import FRAMEWORKS
 from edgec.exporters.from_transformers.golden_text import golden_text
 from edgec.exporters.from_transformers.opening import open_model
 from edgec.exporters.from_transformers.stepping import OWNER, stepping
+from edgec.exporters.in_blocks import in_blocks
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.errors import SourceError, UsageError
 from edgec.runtime.text.facts import TextFacts
+from edgec.toolchain.blocked_weights import BlockedWeights
 from edgec.toolchain.program import Parameter, Program, Provenance, Role
 from edgec.toolchain.weights_file import check_weights_path
 
@@ -65,6 +67,7 @@ def export_language_model(
         folder=folder,
         source=source,
         tensors=opened.tensors,
+        blocks=opened.blocks,
     )
 
 
@@ -78,6 +81,7 @@ def export_opened(
     folder: Path | None = None,
     source: str = "",
     tensors: Mapping[str, str] | None = None,
+    blocks: Mapping[str, BlockedWeights] | None = None,
 ) -> Program:
     """Make a program of a model and its tokenizer, as transformers has them.
 
@@ -85,6 +89,8 @@ def export_opened(
         model: a `PreTrainedModel` for causal language, in f32.
         tokenizer: its `PreTrainedTokenizerFast`.
         tensors: what the source's own file calls each weight.
+        blocks: weights that stay integers in blocks; the model's floats are just what these
+            stand for.
         And as in `export_language_model`.
 
     Raises:
@@ -97,7 +103,7 @@ def export_opened(
         stepping(model, context=facts.context, prefill=sizes), dynamic=Dynamic.parse(None)
     )
     program = assemble(
-        [_with_own_names(function) for function in functions],
+        [in_blocks(_with_own_names(function), blocks or {}) for function in functions],
         provenance=Provenance(
             framework=framework.name,
             versions=framework.versions(),

@@ -1,6 +1,7 @@
 """A transformers folder or a GGUF file to a model and its tokenizer, both as transformers has them.
 
-A GGUF file is read by transformers, too: its blocks of 4 and 8 bits become floats.
+A GGUF file is read by transformers, too, which makes floats of its blocks; `gguf_blocks.py` finds
+the blocks again.
 """
 
 import contextlib
@@ -15,7 +16,9 @@ from typing import Any
 
 from edgec.exporters.extras import need
 from edgec.exporters.failures import reason_of
+from edgec.exporters.from_transformers.gguf_blocks import blocks_of
 from edgec.runtime.errors import FileError, SourceError, UnsupportedOp
+from edgec.toolchain.blocked_weights import BlockedWeights
 
 __all__ = ["FOLDER", "Opened", "is_language_model", "open_model", "silent"]
 
@@ -34,11 +37,13 @@ class Opened:
         model: a `PreTrainedModel` that gives scores of the next token, in f32, in eval mode.
         tokenizer: its `PreTrainedTokenizerFast`.
         tensors: what the GGUF file calls each weight, by the model's own name for it.
+        blocks: the weights that the file has as integers in blocks, by the same names.
     """
 
     model: Any
     tokenizer: Any
     tensors: Mapping[str, str] = field(default_factory=dict)
+    blocks: Mapping[str, BlockedWeights] = field(default_factory=dict)
 
 
 def is_language_model(text: str) -> bool:
@@ -110,10 +115,12 @@ def _gguf(path: Path) -> Opened:
         raise FileError(f"cannot read {path}: no such file", hint="check the path")
     _check_whole(path)
     opened = _opened(path.parent, str(path), {"gguf_file": path.name})
+    tensors = _tensor_names(opened.model)
     return Opened(
         model=opened.model,
         tokenizer=opened.tokenizer,
-        tensors=_tensor_names(opened.model),
+        tensors=tensors,
+        blocks=blocks_of(path, opened.model, tensors),
     )
 
 

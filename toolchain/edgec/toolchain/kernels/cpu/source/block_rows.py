@@ -44,8 +44,6 @@ def _fits(codes: Codes) -> bool:
     weights, size = codes.weights, codes.size
     if size > weights.inner or (weights.bits == 4 and size % weights.span):
         return False
-    if weights.bits == 8 and (weights.zero or weights.least):
-        return False
     if weights.group == weights.inner:
         return not weights.least
     if weights.bits == 4 and weights.group % max(weights.span, 8):
@@ -84,13 +82,13 @@ class _Row:
 
     Attributes:
         values: in the order of the codes' vectors.
-        total: their sum by lane, where that is needed.
-        begin: what its product begins with, because codes come with their zero point.
+        totals: their sums by lane, one for each set of vectors, where they are needed.
+        begin: what each set's product begins with, because codes come with their zero point.
     """
 
     values: Sequence[str]
-    total: str = ""
-    begin: str = ""
+    totals: Sequence[str] = ()
+    begin: Sequence[str] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +118,11 @@ class _Kernel:
         return -(-self.weights.inner // self.codes.size)
 
     @property
+    def summed(self) -> int:
+        """Sums of a row's piece: a vector for each set."""
+        return len(self.codes.sets) * self.codes.lanes
+
+    @property
     def by_output(self) -> bool:
         """Whether there is one factor for all that is summed."""
         return self.weights.group == self.weights.inner
@@ -138,7 +141,7 @@ class _Kernel:
         laid = self._scratch(body, self.rows * self.pieces * self.codes.size)
         sums = ""
         if self.codes.shifted or self.weights.least:
-            sums = self._scratch(body, self.rows * self.pieces * self.codes.lanes)
+            sums = self._scratch(body, self.rows * self.pieces * self.summed)
         self._lay_out(body, laid, sums)
         table = self.codes.table(body)
         yield from body.lines
@@ -195,13 +198,15 @@ class _Kernel:
                 body.store(value, laid, place, scratch, "f32")
         if not sums:
             return
-        total = ""
-        for field in range(codes.fields):
-            place = body.plus(at, field * codes.lanes)
-            value = body.load(laid, place, scratch, kind)
-            total = body.value(f"arith.addf {total}, {value}", kind) if total else value
-        place = self._at(body, row, piece, codes.lanes)
-        body.store(total, sums, place, self._memory(codes.lanes), kind)
+        first = self._at(body, row, piece, self.summed)
+        for number, fields in enumerate(codes.sets):
+            total = ""
+            for field in fields:
+                place = body.plus(at, field * codes.lanes)
+                value = body.load(laid, place, scratch, kind)
+                total = body.value(f"arith.addf {total}, {value}", kind) if total else value
+            place = body.plus(first, number * codes.lanes)
+            body.store(total, sums, place, self._memory(self.summed), kind)
 
     def _memory(self, size: int) -> str:
         return f"memref<{self.rows * self.pieces * size}xf32>"
@@ -278,13 +283,16 @@ class _Kernel:
         ]
         if not sums:
             return _Row(values=values)
-        place = self._at(body, row, piece, codes.lanes)
-        total = body.load(sums, place, self._memory(codes.lanes), kind)
+        first, memory = self._at(body, row, piece, self.summed), self._memory(self.summed)
+        totals = [
+            body.load(sums, body.plus(first, number * codes.lanes), memory, kind)
+            for number in range(len(codes.sets))
+        ]
         if not codes.shifted:
-            return _Row(values=values, total=total)
+            return _Row(values=values, totals=totals)
         less = body.number(-codes.shifted, kind)
-        begin = body.value(f"arith.mulf {total}, {less}", kind)
-        return _Row(values=values, total=total, begin=begin)
+        begin = [body.value(f"arith.mulf {total}, {less}", kind) for total in totals]
+        return _Row(values=values, totals=totals, begin=begin)
 
     def _by_field(
         self, body: Body, vectors: Sequence[str], row: "_Row", totals: list[str], _: str
@@ -295,7 +303,7 @@ class _Kernel:
             for vector, value, total in zip(vectors, row.values, totals, strict=True)
         ]
         if row.begin:
-            done[0] = body.value(f"arith.addf {done[0]}, {row.begin}", self.vector)
+            done[0] = body.value(f"arith.addf {done[0]}, {row.begin[0]}", self.vector)
         return done
 
     def _by_group(
@@ -305,7 +313,7 @@ class _Kernel:
         weights, kind = self.weights, self.vector
         done = []
         for place, (fields, total) in enumerate(zip(self.codes.sets, totals, strict=True)):
-            part = row.begin
+            part = row.begin[place] if row.begin else ""
             for field in fields:
                 part = self._added(body, vectors[field], row.values[field], part)
             at = body.plus(group, place)
@@ -313,7 +321,7 @@ class _Kernel:
             total = body.multiply_add(part, factor, total, kind)
             if weights.least:
                 least = self._by_lane(body, 3, weights.least, at)
-                total = body.multiply_add(row.total, least, total, kind)
+                total = body.multiply_add(row.totals[place], least, total, kind)
             done.append(total)
         return done
 
