@@ -1,32 +1,88 @@
 """Answers of a quantised program to how far they are from others, and to golden ones of its own."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+import itertools
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
 
 from edgec.runtime.comparison import compare
 from edgec.runtime.golden import Golden, GoldenCall
+from edgec.toolchain.computed import answered
+from edgec.toolchain.program import ProgramInfo
 
-__all__ = ["distance", "without_slack"]
+__all__ = ["Answers", "answers_of", "distance", "without_slack"]
+
+_Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def distance(found: Golden, golden: Golden) -> float:
+@dataclass(frozen=True, kw_only=True)
+class Answers:
+    """What a program gives.
+
+    Attributes:
+        golden: the calls with its answers.
+        states: what it remembers after the last call, where that is floats.
+        seconds: what each call took.
+    """
+
+    golden: Golden
+    states: Mapping[str, _Array] = field(default_factory=dict)
+    seconds: tuple[float, ...] = ()
+
+
+def answers_of(
+    module: Any,
+    info: ProgramInfo,
+    weights: Mapping[str, _Array],
+    golden: Golden,
+    instead: Mapping[Any, _Array] | None = None,
+) -> Answers:
+    """The answers that NumPy gives, and what is left when it has; as `computed.answered`."""
+    ends = [time.perf_counter()] * (len(golden.calls) + 1)
+
+    def seen(call: int, *_: Any) -> None:
+        ends[call + 1 :] = [time.perf_counter()] * (len(golden.calls) - call)
+
+    states: dict[str, _Array] = {}
+    found = answered(module, info, weights, golden, instead, seen, states)
+    return Answers(
+        golden=found,
+        states={name: array for name, array in states.items() if array.dtype.kind == "f"},
+        seconds=tuple(end - start for start, end in itertools.pairwise(ends)),
+    )
+
+
+def distance(found: Answers, wanted: Answers) -> float:
     """How far answers are from others: the output that is furthest, as a part of its spread.
 
     Of floats that is the root mean square of the differences, of the call where it is largest; of
-    others the share that differs, over all calls of a function.
+    others the share that differs, over all calls of a function. Where no answer is of floats, as
+    with tokens, most errors change none of them: then what the program remembers counts, too.
     """
-    worst = 0.0
+    calls = list(zip(found.golden.calls, wanted.golden.calls, strict=True))
     wrong: dict[tuple[str, int], list[int]] = {}
-    for call, wanted in zip(found.calls, golden.calls, strict=True):
-        for number, (one, other) in enumerate(zip(call.outputs, wanted.outputs, strict=True)):
-            if other.dtype.kind in "biu":
+    floats: list[float] = []
+    for call, other in calls:
+        for number, (one, right) in enumerate(zip(call.outputs, other.outputs, strict=True)):
+            if right.dtype.kind in "biu":
                 counts = wrong.setdefault((call.signature, number), [0, 0])
-                counts[0] += int((one != other).sum())
-                counts[1] += other.size
+                counts[0] += int((one != right).sum())
+                counts[1] += right.size
             else:
-                worst = max(worst, compare(one, other).error)
+                floats.append(compare(one, right).error)
     shares = (differing / max(count, 1) for differing, count in wrong.values())
-    return max(worst, *shares, 0.0)
+    remembered = [] if floats else _of_states(found.states, wanted.states)
+    return max(0.0, *floats, *shares, *remembered)
+
+
+def _of_states(found: Mapping[str, _Array], wanted: Mapping[str, _Array]) -> Iterator[float]:
+    """How far each state is from another."""
+    for name, right in wanted.items():
+        if name in found:
+            yield compare(found[name].astype(np.float32), right.astype(np.float32)).error
 
 
 def without_slack(calls: Sequence[GoldenCall]) -> tuple[GoldenCall, ...]:

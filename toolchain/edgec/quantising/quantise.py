@@ -1,8 +1,9 @@
 """A program to one whose products read integers: layer by layer, with what that costs its answers.
 
 The framework's answers are the yardstick. NumPy computes the program first as it is, and has to
-give them; then with each line's weights rounded alone, which shows where rounding hurts; then as it
-is written in the end. These last answers become the golden ones of the new program.
+give them; then with each line's weights rounded alone, which shows where rounding hurts, on as many
+calls as there is time for; then as it is written in the end. These last answers become the golden
+ones of the new program.
 """
 
 import io
@@ -14,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from edgec.quantising.answers import distance, without_slack
+from edgec.quantising.answers import Answers, answers_of, distance, without_slack
 from edgec.quantising.rounding import exact_scheme, round_weights
 from edgec.quantising.scheme import LOSSLESS, Scheme
 from edgec.runtime.errors import ProgramError, UsageError, WrongAnswer
 from edgec.runtime.golden import Golden
 from edgec.toolchain.blocked_weights import BlockedWeights
-from edgec.toolchain.computed import answered, refuse_other, weights_of
+from edgec.toolchain.computed import refuse_other, weights_of
 from edgec.toolchain.portable import to_portable
 from edgec.toolchain.program import Dialect, Loss, Program, ProgramInfo
 
@@ -29,6 +30,8 @@ __all__ = ["CALLS", "Line", "Quantised", "quantise"]
 _Array = np.ndarray[Any, np.dtype[Any]]
 CALLS = 32
 """Golden calls that are computed in NumPy, which a language model has many more of."""
+SECONDS = 120.0
+"""What all lines alone may take together, beside the rounding itself."""
 _LARGE_SHARE = 0.5
 """Of the squared error: a line of 4 bits that makes more of it is kept in 8."""
 
@@ -42,7 +45,8 @@ class Line:
         what: their sizes, and how many there are.
         schemes: how they are kept now.
         before, after: bytes.
-        error: of the program's answers with only this line's weights rounded.
+        error: of the program's answers with only this line's weights rounded; None where that
+            was not asked for, because rounding changes nothing.
         promoted: why it is kept in more bits than was asked for; empty where it is not.
     """
 
@@ -51,7 +55,7 @@ class Line:
     schemes: tuple[Scheme, ...]
     before: int
     after: int
-    error: float
+    error: float | None
     promoted: str = ""
 
 
@@ -66,6 +70,7 @@ class Quantised:
         kept: what stays as it is: where, what, why.
         before, after: bytes of all weights.
         error: of the answers, against the framework's for the original.
+        calls: how many golden calls the lines' errors are of.
     """
 
     program: Program
@@ -75,6 +80,7 @@ class Quantised:
     before: int
     after: int
     error: float
+    calls: int
 
 
 def quantise(
@@ -86,6 +92,7 @@ def quantise(
     weights_file: Path | str | None = None,
     calls: int = CALLS,
     halves: bool = True,
+    seconds: float = SECONDS,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Quantised:
     """Round the weights of a program's products.
@@ -99,6 +106,7 @@ def quantise(
             only if the program's own are.
         calls: how many golden calls, from the first on, the answers are compared of.
         halves: whether scales of groups are f16 where that is precise enough.
+        seconds: what all lines alone may take, each on as many of the calls as that allows.
         tell: is told what is at work.
 
     Raises:
@@ -119,7 +127,7 @@ def quantise(
         )
     golden = Golden(calls=golden.calls[:calls])
     work = _Work(program, golden, scheme, keep, tell, halves=halves)
-    work.measure()
+    work.measure(seconds)
     work.promote()
     if max_error < math.inf and (error := work.error()) > max_error:
         raise work.refusal(max_error, error)
@@ -176,7 +184,9 @@ class _Work:
                 hint=_reasons(self.kept),
             )
         self.promoted: dict[str, str] = {}
-        self.alone: dict[str, float] = {}
+        self.alone: dict[str, float | None] = {}
+        self.own: Answers | None = None
+        self.calls = len(golden.calls)
         self.rounded: dict[tuple[Any, Scheme], BlockedWeights] = {}
 
     @property
@@ -202,43 +212,63 @@ class _Work:
             self.rounded[layer.key, scheme] = made if self.halves else made.widened()
         return self.rounded[layer.key, scheme]
 
-    def error(self, lines: Sequence[str] | None = None) -> float:
-        """Of the answers with the weights of some lines rounded; of all without it."""
+    def rounded_error(self, lines: Sequence[str], golden: Golden, wanted: Answers) -> float:
+        """Of the answers to some calls with the weights of some lines rounded."""
         instead = {
             layer.key: layer.placed(self.made(layer).floats())
-            for where in (self.layers if lines is None else lines)
+            for where in lines
             for layer in self.layers[where]
         }
-        info = self.program.info
-        return distance(
-            answered(self.module, info, self.weights, self.golden, instead), self.golden
-        )
+        found = answers_of(self.module, self.program.info, self.weights, golden, instead)
+        return distance(found, wanted)
 
-    def measure(self) -> None:
+    def error(self, lines: Sequence[str] | None = None) -> float:
+        """Of all answers with the weights of some lines rounded; of all lines without it."""
+        chosen = list(self.layers) if lines is None else lines
+        return self.rounded_error(chosen, self.golden, Answers(golden=self.golden))
+
+    def measure(self, seconds: float) -> None:
         """Compare NumPy with the framework, and each line alone with both."""
-        self.tell("computing the program in NumPy")
-        own = answered(self.module, self.program.info, self.weights, self.golden)
-        refuse_other(own, self.golden)
+        self.tell(f"computing {len(self.golden.calls)} calls of the program in NumPy")
+        own = answers_of(self.module, self.program.info, self.weights, self.golden)
+        refuse_other(own.golden, self.golden)
+        if self.scheme is None:
+            self.alone = dict.fromkeys(self.layers)
+            return
+        self.calls = _calls_within(seconds / len(self.layers), own.seconds, self.golden)
+        some = Golden(calls=self.golden.calls[: self.calls])
+        wanted = own
+        if self.calls < len(self.golden.calls):
+            self.tell(f"computing the first {self.calls} of them")
+            wanted = answers_of(self.module, self.program.info, self.weights, some)
+        self.own = wanted
         for number, where in enumerate(self.layers):
             self.tell(f"rounding {where} alone ({number + 1} of {len(self.layers)})")
-            self.alone[where] = self.error([where])
+            self.alone[where] = self.rounded_error([where], some, wanted)
+
+    def again(self, where: str) -> float:
+        """A line's error alone, its scheme being another now."""
+        if self.own is None:
+            raise ValueError("no line was measured")
+        return self.rounded_error([where], self.own.golden, self.own)
 
     def promote(self) -> None:
         """Give lines that make most of the error of 4 bits 8 of them."""
         if self.scheme is None or self.scheme.bits != 4 or len(self.layers) < 3:
             return
-        total = sum(error**2 for error in self.alone.values())
-        for where, error in list(self.alone.items()):
+        errors = {where: error or 0.0 for where, error in self.alone.items()}
+        total = sum(error**2 for error in errors.values())
+        for where, error in errors.items():
             if error**2 > _LARGE_SHARE * total:
                 self.schemes |= {layer.key: Scheme(bits=8) for layer in self.layers[where]}
-                self.alone[where] = self.error([where])
+                self.alone[where] = self.again(where)
                 self.promoted[where] = (
                     f"8 bits: at 4 it alone made an error of {error:.2%}, more than all others"
                 )
 
     def refusal(self, most: float, error: float) -> WrongAnswer:
         """What to keep so that the answers, which are off by `error`, are within a bound."""
-        order = sorted(self.layers, key=lambda where: -self.alone[where])
+        order = sorted(self.layers, key=lambda where: -(self.alone[where] or 0.0))
         low, high = 0, len(order)
         while high - low > 1:
             middle = (low + high) // 2
@@ -278,8 +308,8 @@ class _Work:
             self.module.operation.verify()
             gone = {layer.name for layer in layers}
             weights = {n: a for n, a in self.weights.items() if n not in gone} | added
-            answers = answered(self.module, info, weights, self.golden)
-            error = distance(answers, self.golden)
+            answers = answers_of(self.module, info, weights, self.golden)
+            error = distance(Answers(golden=answers.golden), Answers(golden=self.golden))
             info = replace(info, loss=Loss(weights=self.how, error=error))
             self.module.operation.attributes[PROGRAM_ATTRIBUTE] = ir.StringAttr.get(info.to_json())
             buffer = io.BytesIO()
@@ -287,16 +317,19 @@ class _Work:
         program = Program(
             bytecode=to_portable(buffer.getvalue()),
             info=info,
-            golden=Golden(calls=without_slack(answers.calls)),
+            golden=Golden(calls=without_slack(answers.golden.calls)),
         )
         return Quantised(
             program=program,
             weights=weights,
-            lines=tuple(sorted(map(self._line, self.layers), key=lambda line: -line.error)),
+            lines=tuple(
+                sorted(map(self._line, self.layers), key=lambda line: -(line.error or 0.0))
+            ),
             kept=tuple((each.where, each.what, each.reason) for each in self.kept),
             before=before,
             after=sum(array.nbytes for array in weights.values()) + _constants(self.module),
             error=error,
+            calls=self.calls,
         )
 
     def _line(self, where: str) -> Line:
@@ -312,6 +345,19 @@ class _Work:
             error=self.alone[where],
             promoted=self.promoted.get(where, ""),
         )
+
+
+def _calls_within(seconds: float, took: Sequence[float], golden: Golden) -> int:
+    """How many calls, from the first on, take no longer; of each function one at least."""
+    names = [call.signature for call in golden.calls]
+    least = max(names.index(name) for name in set(names)) + 1
+    count, total = 0, 0.0
+    for each in took:
+        total += each
+        if total > seconds and count >= least:
+            break
+        count += 1
+    return count
 
 
 def _is_named(where: str, name: str, asked: str) -> bool:

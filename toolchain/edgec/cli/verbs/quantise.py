@@ -110,6 +110,11 @@ def quantise(
     if found.weights:
         write_weights(found.weights, output.parent / file)
     saved = found.program.save(output)
+    measured = found.program.golden
+    if measured is not None and found.calls < len(measured.calls):
+        session.note(
+            f"errors of single lines are of the first {found.calls} calls, for the time they take"
+        )
     return _report(
         found, weights, output, [function.signature for function in saved.info.functions]
     )
@@ -146,7 +151,7 @@ def _report(found: "Quantised", how: str, output: Path, signatures: list[Any]) -
             _kept_as(line),
             bytes_text(line.before),
             bytes_text(line.after),
-            f"{line.error:.2%}",
+            "none" if line.error is None else f"{line.error:.2%}",
         )
         for line in found.lines
     )
