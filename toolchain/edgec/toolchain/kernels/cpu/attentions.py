@@ -1,4 +1,4 @@
-"""Attention to a dispatch of edgec's CPU kernels; of few queries to two, the first packs keys.
+"""Attention to a dispatch of edgec's CPU kernels; of some queries to two, the first packs keys.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
@@ -14,6 +14,7 @@ from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.source import attention as source
 from edgec.toolchain.kernels.cpu.source.attention_by_key import by_key_kernel
 from edgec.toolchain.kernels.cpu.source.attention_by_query import by_query_kernel
+from edgec.toolchain.kernels.cpu.source.attention_few import few_kernel, lanes_for
 from edgec.toolchain.kernels.cpu.source.attention_keys import packed_keys, packing_kernel
 from edgec.toolchain.kernels.cpu.source.attention_tiling import query_tiling
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
@@ -62,6 +63,10 @@ def _call(attention: Attention, shape: source.Attention, library: Library, unit:
     cut = query_tiling(shape, unit)
     if cut is not None:
         text = by_query_kernel("NAME", shape, cut, unit)
+        return library.call(name, text, [q, k, v, *terms], kind)
+    lanes = lanes_for(shape, unit)
+    if lanes is not None:
+        text = few_kernel("NAME", shape, lanes, unit)
         return library.call(name, text, [q, k, v, *terms], kind)
     packed = library.call(
         f"edgec_keys_{sizes}",

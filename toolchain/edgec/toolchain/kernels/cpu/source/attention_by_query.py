@@ -2,9 +2,10 @@
 
 A tile of queries is turned onto the stack, so that one vector holds the same element of
 neighbouring queries. It meets a block of keys after the other, read where they lie: each of their
-elements is multiplied with all queries of the tile. Scores lie on the stack by key, so that a
-softmax is the same few operations for all lanes, with no sums across a vector. Sums of one block
-fade by what the next one's largest score exceeds the last.
+elements is multiplied with all queries of the tile. A block that masks hide from all of them is
+left out. Scores lie on the stack by key, so that a softmax is the same few operations for all
+lanes, with no sums across a vector. Sums of one block fade by what the next one's largest score
+exceeds the last.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -119,8 +120,13 @@ class _Kernel:
         b.loop(0, cut.tile * self.depth, cut.lanes, lambda i: self.store(none, self.sums, i))
 
         def block(start: str) -> None:
+            seen = self.terms.seen(first, start)
+            if seen:
+                b.lines.append(f"scf.if {seen} {{")
             left = b.less(a.keys, start)
             self.meet(first, start, b.least(left, cut.block))
+            if seen:
+                b.lines.append("}")
 
         b.loop(0, a.keys, cut.block, block)
         self.share()

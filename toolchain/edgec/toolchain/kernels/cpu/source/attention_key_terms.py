@@ -38,7 +38,7 @@ class KeyTerms:
         """The name of a vector of scores, `row` and `column` after the first, with all terms."""
         for number, term in enumerate(self.terms):
             after, seen = self.w.fresh(), self.w.fresh()
-            yield from self._load(number, row, column, seen)
+            yield from self.read(number, row, column, seen)
             if term.keep is None:
                 yield from self._add(term, seen, value, after)
             else:
@@ -46,7 +46,7 @@ class KeyTerms:
             value = after
         return value
 
-    def _load(self, number: int, row: int, column: int, name: str) -> Iterator[str]:
+    def read(self, number: int, row: int, column: int, name: str) -> Iterator[str]:
         """`name`: what a term says of neighbouring keys of a query."""
         w, view = self.w, self.terms[number].view
         binding = self.first + number

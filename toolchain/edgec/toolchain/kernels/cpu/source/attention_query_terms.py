@@ -1,5 +1,6 @@
 """What becomes of scores of neighbouring queries: a cap, what is added, and which are kept."""
 
+import math
 from collections.abc import Mapping
 
 from edgec.toolchain.kernels.cpu.source.attention import Attention, Term
@@ -49,6 +50,44 @@ class QueryTerms:
                 else self._choose(term, seen, score)
             )
         return score
+
+    def seen(self, first: str, start: str) -> str | None:
+        """Whether masks leave any of a block's keys to any of the tile's queries.
+
+        None where no mask says so of many keys. It may hold though they leave none.
+        """
+        b, found = self.b, None
+        for number, term in enumerate(self.a.terms):
+            if term.keep is None or term.otherwise != -math.inf or not term.view.column:
+                continue
+            some = self._some(number, term.keep, first, start)
+            found = b.value(f"arith.andi {found}, {some}", "i1") if found else some
+        return found
+
+    def _some(self, number: int, keep: bool, first: str, start: str) -> str:
+        """Whether one mask leaves any key to any query."""
+        b, view = self.b, self.a.terms[number].view
+        wide = min(4 * self.cut.lanes, self.a.keys)
+        kind, truth = f"vector<{wide}xi8>", f"vector<{wide}xi1>"
+        none = b.value("arith.constant dense<0>", kind)
+        memory = self._binding(number)
+
+        def query(row: str, so_far: list[str]) -> list[str]:
+            rows = b.place(f"%term{number}", (b.plus(first, row), view.row))
+
+            def keys(part: str, so_far: list[str]) -> list[str]:
+                key = b.least(b.plus(start, b.times(part, wide)), self.a.keys - wide)
+                value = self._load(memory, b.plus(rows, key), kind)
+                if not keep:
+                    hidden = b.value(f"arith.cmpi eq, {value}, {none}", kind)
+                    value = b.value(f"arith.extui {hidden}", f"{truth} to {kind}")
+                return [b.value(f"arith.ori {so_far[0]}, {value}", kind)]
+
+            return b.fold(-(-self.cut.block // wide), so_far, kind, keys)
+
+        (found,) = b.fold(self.cut.tile if view.row else 1, [none], kind, query)
+        some = b.value(f"arith.cmpi ne, {found}, {none}", kind)
+        return b.value(f"vector.reduction <or>, {some}", f"{truth} into i1")
 
     def _bend(self, number: int, first: str, key: str) -> str:
         """One term, for keys from `key` on; how far into what lies there it is."""
