@@ -65,6 +65,8 @@ class TextModel:
             )
         self._held: list[int] = []
         """The tokens whose keys and values are on the device; the device may know of more."""
+        self._position: int | None = 0
+        """How many tokens the device knows of; None where a call did not end."""
         self._turn = 0
 
     @cached_property
@@ -176,6 +178,7 @@ class TextModel:
 
         state, held = read(path, self.module.module)
         self._held = []
+        self._position = None
         self.module.set_state(state)
         self._held = held
 
@@ -269,12 +272,15 @@ class TextModel:
 
     def _forget_from(self, position: int) -> None:
         self._held = self._held[:position]
-        self.module[RESET](np.array(position, np.int32))
+        if self._position != position:
+            self.module[RESET](np.array(position, np.int32))
+            self._position = position
 
     def _read(self, tokens: Sequence[int]) -> int:
         """Read tokens, in chunks; the likeliest next one."""
         rest = list(tokens)
         token = -1
+        self._position = None
         while rest:
             if len(rest) == 1:
                 part, rest = rest, []
@@ -294,6 +300,7 @@ class TextModel:
                     hint="begin a new text, or export the model with a larger --context",
                 )
             self._held += part
+        self._position = len(self._held)
         return token
 
     def _chosen(self, likeliest: int, sampling: Sampling) -> int:

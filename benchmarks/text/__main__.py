@@ -1,0 +1,133 @@
+"""How fast a language model reads and writes here, beside other engines, and what memory gives.
+
+python -m benchmarks.text smol.vmfb SmolLM2-135M-Instruct.gguf
+python -m benchmarks.text smol.vmfb smol.gguf --engine llama.cpp=/opt/llama/bin/python --write
+
+edgec's module was made of the GGUF file (docs/text.md). Other engines read the file itself, each in
+a Python that has it (`NAME=PYTHON`; this one without it). Engines take turns, each in a process
+that is pinned to as many cores as threads, with the file in the page cache.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.blocks.memory import bandwidth
+from benchmarks.peers.company import Company
+from benchmarks.standing import measured_at, sentence
+from benchmarks.text.engines import ENGINES
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "benchmarks_text.md"
+_OURS = "edgec"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One engine with so many threads: seconds, and bytes."""
+
+    engine: str
+    threads: int
+    load: float
+    prompt: float
+    token: float
+    peak: int
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("module", type=Path, help="edgec's module")
+    parser.add_argument("file", type=Path, help="the GGUF file")
+    parser.add_argument("--engine", action="append", default=[], metavar="NAME=PYTHON")
+    parser.add_argument("--threads", type=int, action="append")
+    parser.add_argument("--prompt", type=int, default=256, help="tokens of the prompt")
+    parser.add_argument("--count", type=int, default=128, help="tokens to write")
+    parser.add_argument("--rounds", type=int, default=2, help="of each, in a process")
+    parser.add_argument("--turns", type=int, default=1, help="processes of each")
+    parser.add_argument("--write", action="store_true", help="the page")
+    chosen = parser.parse_args()
+    pythons = {_OURS: sys.executable} | dict(each.split("=", 1) for each in chosen.engine)
+    for name in pythons:
+        if name not in ENGINES:
+            parser.error(f"no engine {name}: one of {', '.join(ENGINES)}")
+    company = Company()
+    rows: list[Row] = []
+    memory: dict[int, float] = {}
+    for threads in chosen.threads or (1, 2):
+        memory[threads] = bandwidth(threads)
+        found = [_measured(name, python, threads, chosen) for name, python in pythons.items()]
+        rows += found
+    lines = list(table(rows, memory, chosen))
+    busy = company.cores()
+    print("\n".join(lines))
+    if chosen.write:
+        said = "" if busy is None else f" Other programs kept {busy:.1f} cores busy meanwhile."
+        _write(lines, chosen, said)
+    return 0
+
+
+def _measured(name: str, python: str, threads: int, chosen: argparse.Namespace) -> Row:
+    """The best of an engine's processes."""
+    path = chosen.module if name == _OURS else chosen.file
+    context = chosen.prompt + chosen.count + 8
+    numbers = (threads, chosen.prompt, chosen.count, chosen.rounds, context)
+    command = [python, str(Path(__file__).with_name("child.py")), name, str(path.resolve())]
+    found = []
+    for _ in range(chosen.turns):
+        done = subprocess.run(
+            [*command, *map(str, numbers)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"{name}: {done.stderr.strip()[-2000:]}")
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    best = {key: min(each[key] for each in found) for key in found[0]}
+    print(f"{name}, {threads} threads: {best}", file=sys.stderr, flush=True)
+    return Row(engine=name, threads=threads, **best)
+
+
+def table(rows: list[Row], memory: dict[int, float], chosen: argparse.Namespace) -> Iterator[str]:
+    """Markdown, a line a row."""
+    size = chosen.file.stat().st_size
+    yield (
+        f"| engine | threads | prompt of {chosen.prompt}, tokens/s | writing {chosen.count}, "
+        "tokens/s | of memory's speed | load, s | most memory, MB |"
+    )
+    yield "|---|---|---|---|---|---|---|"
+    for row in rows:
+        share = size / row.token / memory[row.threads]
+        yield (
+            f"| {row.engine} | {row.threads} | {chosen.prompt / row.prompt:.0f} | "
+            f"{1 / row.token:.0f} | {share:.0%} | {row.load:.2f} | {row.peak / 1e6:.0f} |"
+        )
+    for threads, rate in memory.items():
+        yield (
+            f"| memory: {rate / 1e9:.1f} GB/s | {threads} | | {rate / size:.0f} at most | 100 % "
+            "| | |"
+        )
+
+
+def _write(lines: list[str], chosen: argparse.Namespace, said: str) -> None:
+    text = f"""# How fast a language model reads and writes
+
+`{chosen.file.name}` ({chosen.file.stat().st_size / 1e6:.0f} MB) in f32 arithmetic from the file's
+own blocks; other engines from the file itself. Each has a process of its own, pinned to as many
+cores as threads; the best prompt of {chosen.rounds * chosen.turns}, the median token. What memory
+gives is measured in the same run: a token reads the whole file once.{said}
+{sentence([measured_at()])}
+
+<!-- not run: a quiet machine, and engines that have to be installed -->
+```console
+$ python -m benchmarks.text smol.vmfb {chosen.file.name} --engine llama.cpp=PYTHON --write
+```
+
+{chr(10).join(lines)}
+"""
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""The engines that write text, each with the few lines that read a prompt and write tokens in it.
+
+An engine runs in a process of its own, in the Python that has it, so that none needs another's
+packages; all of this repository that such a process imports is here, but for edgec itself.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+__all__ = ["ENGINES", "Writer"]
+
+
+class Writer(Protocol):
+    """A language model that is open."""
+
+    def read(self, tokens: list[int]) -> int:
+        """Forget everything, read a prompt; the likeliest next token."""
+
+    def write(self, token: int) -> int:
+        """Read one more token; the likeliest next one."""
+
+
+class _Edgec:
+    """A module of edgec's (`.vmfb`)."""
+
+    def __init__(self, path: Path, threads: int, context: int) -> None:
+        from edgec.runtime.text import TextModel
+
+        del context  # the module has its own
+        self._model = TextModel(path, device=f"cpu?threads={threads}")
+        self._text: list[int] = []
+
+    def read(self, tokens: list[int]) -> int:
+        # Another beginning than the last prompt's, so that none of it is known.
+        self._model.next_token([(tokens[0] + 1) % self._model.facts.vocabulary])
+        self._text = list(tokens)
+        return self._model.next_token(self._text)
+
+    def write(self, token: int) -> int:
+        self._text.append(token)
+        return self._model.next_token(self._text)
+
+
+class _LlamaCpp:
+    """A GGUF file by `llama-cpp-python`."""
+
+    def __init__(self, path: Path, threads: int, context: int) -> None:
+        from llama_cpp import Llama
+
+        self._model: Any = Llama(
+            model_path=str(path),
+            n_ctx=context,
+            n_threads=threads,
+            n_threads_batch=threads,
+            n_batch=256,
+            n_ubatch=256,
+            verbose=False,
+        )
+
+    def read(self, tokens: list[int]) -> int:
+        self._model.reset()
+        return self._eval(tokens)
+
+    def write(self, token: int) -> int:
+        return self._eval([token])
+
+    def _eval(self, tokens: list[int]) -> int:
+        self._model.eval(tokens)
+        return int(self._model.sample(temp=0.0))
+
+
+class _OpenVino:
+    """A GGUF file, or a folder of OpenVINO's, by `openvino-genai`, whose pipeline writes alone."""
+
+    def __init__(self, path: Path, threads: int, context: int) -> None:
+        import numpy as np
+        import openvino as ov
+        import openvino_genai as genai
+
+        del context
+        self._np, self._ov, self._genai = np, ov, genai
+        self._model = genai.LLMPipeline(str(path), "CPU", INFERENCE_NUM_THREADS=threads)
+
+    def generate(self, tokens: list[int], count: int, stamps: list[float]) -> None:
+        """Write so many tokens, noting when each is there."""
+        import time
+
+        config = self._genai.GenerationConfig(max_new_tokens=count, ignore_eos=True)
+        given = self._ov.Tensor(self._np.array([tokens], self._np.int64))
+
+        def note(_: int) -> bool:
+            stamps.append(time.perf_counter())
+            return False
+
+        self._model.generate(given, config, note)
+
+
+ENGINES: Mapping[str, Callable[[Path, int, int], Any]] = MappingProxyType(
+    {"edgec": _Edgec, "llama.cpp": _LlamaCpp, "openvino-genai": _OpenVino}
+)
+
+
+def pin(threads: int) -> None:
+    """Keep this process on as many cores as it has threads."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:threads]))
