@@ -4,10 +4,10 @@
 
 What is measured is a shared library with everything in it (verifier, drivers of CPUs, threads), as
 an app would carry it, with sentences in its errors and without, with the driver for GPUs, and with
-golden calls (`edgert_session_prove`), which some 7 KB of code make and judge; for
-browsers the WebAssembly module of the npm package, as it is and compressed by gzip. The C library's
-functions are the system's and not counted. Fails where a build is larger than what is accepted of
-it.
+golden calls (`edgert_session_prove`), which some 7 KB of code make and judge; what reads and writes
+text for language models (`edgert_text.h`), by itself and together with edgert; for browsers the
+WebAssembly module of the npm package, as it is and compressed by gzip. The C library's functions
+are the system's and not counted. Fails where a build is larger than what is accepted of it.
 """
 
 import gzip
@@ -34,6 +34,7 @@ class Row:
     messages: bool = True
     vulkan: bool = False
     proves: bool = False
+    parts: tuple[str, ...] = ("edgert.c",)
     compressed: bool = False
     aim: float | None = None
     most: float
@@ -61,6 +62,27 @@ ROWS = (
         aim=140,
         most=130,
     ),
+    Row(
+        name="x86-64, text alone",
+        target="x86_64-linux-gnu",
+        parts=("edgert_text.c",),
+        aim=60,
+        most=31,
+    ),
+    Row(
+        name="aarch64, text alone",
+        target="aarch64-linux-gnu",
+        parts=("edgert_text.c",),
+        aim=60,
+        most=31,
+    ),
+    Row(
+        name="aarch64, with text",
+        target="aarch64-linux-gnu",
+        parts=("edgert.c", "edgert_text.c"),
+        aim=200,
+        most=130,
+    ),
     Row(name="WebAssembly", target=_PLAIN, aim=100, most=100),
     Row(name="WebAssembly, gzip", target=_PLAIN, compressed=True, aim=45, most=45),
     Row(name="WebAssembly, threads", target=_THREADS, aim=100, most=100),
@@ -79,7 +101,7 @@ def measure(row: Row) -> float:
         return len(gzip.compress(data, 9, mtime=0) if row.compressed else data) / 1000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        words = [sys.executable, str(SOURCE / "amalgamate.py"), name]
+        words = [sys.executable, str(SOURCE / "amalgamate.py"), name, "--text"]
         subprocess.run(words, check=True)
         command = [
             *(sys.executable, "-m", "ziglang", "cc", "-target", row.target, "-std=c11"),
@@ -90,7 +112,7 @@ def measure(row: Row) -> float:
             # Without the driver's own mathematics, which it prefers to the system's.
             *("-nostdlib", f"-DEDGERT_MESSAGES={int(row.messages)}"),
             *(f"-DEDGERT_WITH_VULKAN={int(row.vulkan)}", f"-DEDGERT_WITH_PROVE={int(row.proves)}"),
-            str(folder / "edgert.c"),
+            *(str(folder / part) for part in row.parts),
             *("-lm", "-o", str(folder / "libedgert.so")),
         ]
         subprocess.run(command, check=True, capture_output=True)

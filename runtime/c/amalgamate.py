@@ -1,7 +1,9 @@
 """All of edgert to two files, `edgert.h` and `edgert.c`, for those who want no build system.
 
-python runtime/c/amalgamate.py FOLDER
+python runtime/c/amalgamate.py FOLDER [--text]
 cc -std=c11 -O2 -c FOLDER/edgert.c        # and link with -lm -lpthread
+
+With `--text` come `edgert_text.h` and `edgert_text.c`, for language models.
 """
 
 import re
@@ -9,7 +11,7 @@ import sys
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent
-PUBLIC = SOURCE / "include" / "edgert" / "edgert.h"
+PUBLIC = SOURCE / "include" / "edgert"
 _INCLUDE = re.compile(r'#include "([^"]+)"\n')
 # What some sources define before their first system header has to come before all of them.
 _FIRST = (
@@ -24,8 +26,8 @@ def _inlined(file: Path, seen: set[Path]) -> str:
     """A file's text with each of our headers in place of its first mention."""
 
     def replace(found: re.Match[str]) -> str:
-        if found[1] == "edgert/edgert.h":
-            return '#include "edgert.h"\n'
+        if found[1].startswith("edgert/"):
+            return f'#include "{found[1].removeprefix("edgert/")}"\n'
         header = (file.parent / found[1]).resolve()
         if header in seen:
             return ""
@@ -35,19 +37,23 @@ def _inlined(file: Path, seen: set[Path]) -> str:
     return _INCLUDE.sub(replace, file.read_text(encoding="utf-8"))
 
 
-def amalgamate(folder: Path) -> None:
-    """Write the two files."""
-    seen: set[Path] = set()
-    parts = [_FIRST]
-    for file in sorted(SOURCE.glob("src/**/*.c")):
-        name = file.relative_to(SOURCE)
-        parts.append(f"\n/* ==== {name.as_posix()} ==== */\n\n{_inlined(file, seen)}")
+def amalgamate(folder: Path, *, text: bool = False) -> None:
+    """Write the two files, and those of `edgert_text`."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "edgert.c").write_text("".join(parts), encoding="utf-8")
-    (folder / "edgert.h").write_text(PUBLIC.read_text(encoding="utf-8"), encoding="utf-8")
+    for name, sources in (("edgert", "src/**/*.c"), *([("edgert_text", "text/*.c")] * text)):
+        seen: set[Path] = set()
+        parts = [_FIRST]
+        for file in sorted(SOURCE.glob(sources)):
+            place = file.relative_to(SOURCE).as_posix()
+            parts.append(f"\n/* ==== {place} ==== */\n\n{_inlined(file, seen)}")
+        (folder / f"{name}.c").write_text("".join(parts), encoding="utf-8")
+        header = (PUBLIC / f"{name}.h").read_text(encoding="utf-8")
+        header = header.replace('#include "edgert/', '#include "')
+        (folder / f"{name}.h").write_text(header, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    words = [word for word in sys.argv[1:] if word != "--text"]
+    if len(words) != 1:
         sys.exit(__doc__)
-    amalgamate(Path(sys.argv[1]))
+    amalgamate(Path(words[0]), text=len(words) < len(sys.argv) - 1)

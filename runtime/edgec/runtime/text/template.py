@@ -5,6 +5,7 @@ Templates come with models from anywhere, so they run in Jinja's sandbox. What H
 """
 
 import datetime
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,17 +34,9 @@ def render(
         ModuleError: the template cannot be read.
         InputError: it does not take these messages.
     """
-    environment = _environment()
+    compiled = _compiled(template)
     from jinja2 import TemplateError
 
-    try:
-        compiled = environment.from_string(template)
-    except TemplateError as error:
-        raise ModuleError(
-            f"the model's chat template cannot be read: {error}",
-            hint="export the model again with a newer tokenizer_config.json, or give whole "
-            "prompts instead of messages",
-        ) from error
     try:
         return str(
             compiled.render(messages=list(messages), add_generation_prompt=answer, **special)
@@ -52,6 +45,21 @@ def render(
         raise InputError(
             f"the model's chat template does not take this conversation: {error}",
             hint="let messages of `user` and `assistant` take turns, after at most one of `system`",
+        ) from error
+
+
+@functools.lru_cache(maxsize=4)
+def _compiled(template: str) -> Any:
+    environment = _environment()
+    from jinja2 import TemplateError
+
+    try:
+        return environment.from_string(template)
+    except TemplateError as error:
+        raise ModuleError(
+            f"the model's chat template cannot be read: {error}",
+            hint="export the model again with a newer tokenizer_config.json, or give whole "
+            "prompts instead of messages",
         ) from error
 
 

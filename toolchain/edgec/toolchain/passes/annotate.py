@@ -14,12 +14,14 @@ from edgec.runtime.module import (
     SET_STATE,
     SIGNATURE_ATTRIBUTE,
     TEXT_ATTRIBUTE,
+    TEXT_FORM_ATTRIBUTE,
 )
 from edgec.runtime.signature import Signature
 from edgec.toolchain.ir.functions import find_function, functions
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.precision import Precision
+from edgec.toolchain.text import text_form
 
 __all__ = ["Annotate"]
 
@@ -37,7 +39,8 @@ class Annotate:
     each public function into the file, where any reader finds it, so the facts cannot get lost as
     a file beside it would. `edgec.check` has a fixed width because the answer is known only after
     the file is written. Golden calls (`edgec.golden`) ride along where they are asked for, and
-    with a language model its tokenizer and chat template (`edgec.text`).
+    with a language model its tokenizer and chat template, for Python (`edgec.text`) and in a small
+    form for apps (`edgec.text.form`).
 
     Measured: reflection attributes of `func.func` survive on every target, and on the torch road
     with `--iree-torch-emit-async-entry-points=false`; about 500 bytes a signature.
@@ -48,6 +51,7 @@ class Annotate:
     internal: tuple[str, ...] = ()
     golden: str = ""
     text: str = ""
+    text_form: str = ""
 
     name = "annotate"
     purpose = Purpose.MODULE
@@ -55,6 +59,7 @@ class Annotate:
     @classmethod
     def plan(cls, situation: Situation) -> "Annotate | None":
         """For every program."""
+        text = situation.info.text
         halves = "f16" if situation.precision is Precision.F16 else ""
         return cls(
             golden=situation.golden.get(situation.declared_precision or halves, ""),
@@ -65,7 +70,8 @@ class Annotate:
                 if situation.kernels is None
                 else situation.kernels.shortened(_MOST_LEFT).to_json(),
             },
-            text="" if situation.info.text is None else json.dumps(situation.info.text.to_json()),
+            text="" if text is None else json.dumps(text.to_json()),
+            text_form="" if text is None else text_form(text),
             internal=(GET_STATE, SET_STATE) if situation.info.states else (),
         )
 
@@ -93,6 +99,7 @@ class Annotate:
                         entries[GOLDEN_ATTRIBUTE] = self.golden
                     if self.text:
                         entries[TEXT_ATTRIBUTE] = self.text
+                        entries[TEXT_FORM_ATTRIBUTE] = self.text_form
                 function = find_function(module, signature.name)
                 function.attributes["iree.reflection"] = ir.DictAttr.get(
                     {key: ir.StringAttr.get(text) for key, text in entries.items()}

@@ -1,0 +1,120 @@
+/* Asks a tiny language model what an app may ask, and looks whether it does as the header says: prints
+ * a drawn text, and fails where something else is off.
+ *
+ *     text_model MODULE */
+#include <stdio.h>
+#include <string.h>
+
+#include "edgert/edgert_text.h"
+
+static int problems = 0;
+
+static void expect(int holds, const char *what) {
+  if (holds) return;
+  fprintf(stderr, "%s\n", what);
+  problems += 1;
+}
+
+static int print(void *user, const char *piece, size_t size) {
+  (void)user;
+  return fwrite(piece, 1, size, stdout) == size;
+}
+
+static int count_calls(void *user, const char *piece, size_t size) {
+  (void)piece, (void)size;
+  *(int *)user += 1;
+  return 1;
+}
+
+static int stop_at_once(void *user, const char *piece, size_t size) {
+  (void)user, (void)piece;
+  return size == 0;
+}
+
+static int interrupt(void *user, const char *piece, size_t size) {
+  (void)piece;
+  if (size) edgert_text_interrupt(user);
+  return 1;
+}
+
+static void ask(edgert_text_model *model) {
+  const edgert_tokenizer *tokenizer = edgert_text_model_tokenizer(model);
+  edgert_text_options options = {.size = sizeof options, .limit = 12};
+  edgert_text_stats stats = {.size = sizeof stats};
+  edgert_error error;
+  int calls = 0;
+
+  options.temperature = 1.5f, options.top_k = 40, options.top_p = 0.9f, options.seed = 3;
+  expect(edgert_text_generate(model, "Once", 4, &options, print, NULL, &stats, NULL) == EDGERT_OK,
+         "a text is drawn");
+  expect(stats.prompt == 4 && stats.reused == 0, "what it took is told");
+
+  options = (edgert_text_options){.size = sizeof options, .limit = 3};
+  expect(edgert_text_generate(model, "Once", 4, &options, count_calls, &calls, &stats, NULL) ==
+             EDGERT_OK,
+         "a short text");
+  expect(stats.finish == EDGERT_TEXT_STOP || (stats.finish == EDGERT_TEXT_LIMIT && stats.tokens == 3),
+         "a limit is kept");
+  expect(stats.reused == 3, "what is known is not read again");
+  expect(calls >= 1, "the caller is told that the prompt has been read");
+
+  options.limit = 0;
+  expect(edgert_text_generate(model, "Once", 4, &options, stop_at_once, NULL, &stats, NULL) ==
+                 EDGERT_OK &&
+             stats.finish == EDGERT_TEXT_BROKEN_OFF,
+         "a caller breaks an answer off");
+  expect(edgert_text_generate(model, "Once", 4, NULL, interrupt, model, &stats, &error) ==
+             EDGERT_CANCELLED,
+         "an answer is interrupted");
+  expect(edgert_text_generate(model, "Once", 4, NULL, NULL, NULL, &stats, NULL) == EDGERT_OK,
+         "and the model can be asked again");
+  expect(stats.finish == EDGERT_TEXT_CONTEXT || stats.finish == EDGERT_TEXT_STOP,
+         "the context ends an answer");
+
+  char many[200];
+  memset(many, 'a', sizeof many);
+  expect(edgert_text_generate(model, many, sizeof many, NULL, NULL, NULL, NULL, &error) ==
+             EDGERT_INVALID_ARGUMENT,
+         "a prompt is too long");
+  expect(strstr(error.message, "than the context holds, 120") != NULL, "and says so");
+  expect(edgert_text_generate(model, "", 0, NULL, NULL, NULL, NULL, NULL) == EDGERT_INVALID_ARGUMENT,
+         "a prompt is empty");
+  expect(edgert_text_generate(model, "\xFF", 1, NULL, NULL, NULL, NULL, &error) ==
+             EDGERT_INVALID_ARGUMENT,
+         "a prompt is no UTF-8");
+  const int32_t unknown[] = {5, 100000};
+  expect(edgert_text_generate_from(model, unknown, 2, NULL, NULL, NULL, NULL, NULL) ==
+             EDGERT_INVALID_ARGUMENT,
+         "a token is unknown");
+  const edgert_text_options without_size = {.limit = 3}, wrong = {.size = sizeof wrong, .top_p = 2};
+  expect(edgert_text_generate(model, "a", 1, &without_size, NULL, NULL, NULL, NULL) ==
+             EDGERT_INVALID_ARGUMENT,
+         "options have no size");
+  expect(edgert_text_generate(model, "a", 1, &wrong, NULL, NULL, NULL, NULL) ==
+             EDGERT_INVALID_ARGUMENT,
+         "an option is out of range");
+  expect(edgert_tokenizer_context(tokenizer) == 120 && edgert_tokenizer_prefill(tokenizer, 0) == 8 &&
+             edgert_tokenizer_prefill(tokenizer, 1) == 0,
+         "the model's sizes are known");
+}
+
+int main(int count, char **words) {
+  edgert_error error;
+  edgert_device *device = NULL;
+  edgert_module *module = NULL;
+  edgert_session *session = NULL;
+  edgert_text_model *model = NULL;
+  if (count != 2 || edgert_device_create("cpu", NULL, &device, &error) ||
+      edgert_module_open(words[1], NULL, &module, &error) ||
+      edgert_session_create(module, device, NULL, &session, &error) ||
+      edgert_text_model_create(module, session, device, NULL, &model, &error)) {
+    fprintf(stderr, "%s\n", count == 2 ? error.message : "text_model MODULE");
+    return 2;
+  }
+  ask(model);
+  edgert_session_release(session);
+  edgert_module_release(module);
+  edgert_device_release(device);
+  edgert_text_model_release(model);
+  return problems != 0;
+}
