@@ -132,6 +132,7 @@ def _tell(row: Row, there: bool) -> None:
         if (ratio := row.compile_ratio(t, "core")) is not None
     )
     reason = next((row.reason(t) for t in _TARGETS if row.state(t) not in ("", "right")), "")
+    reason = "held out" if reason and row.held_out else reason
     print(
         f"{row.key:44} {states}  {speed}  {reason[:160]}{'  (kept)' if there else ''}", flush=True
     )

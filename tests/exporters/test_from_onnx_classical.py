@@ -72,6 +72,10 @@ def test_trees_and_linear_models(replay: Replay) -> None:
         ),
         node("Normalizer", ["odds"], ["shares"], domain=domain, norm="L2"),
         node("ArrayFeatureExtractor", ["names", "chosen"], ["named"], domain=domain),
+        node("Neg", ["odds"], ["against"]),
+        node("ArrayFeatureExtractor", ["against", "last"], ["column"], domain=domain),
+        node("Exp", ["column"], ["powers"]),
+        node("ArrayFeatureExtractor", ["powers", "first"], ["behind"], domain=domain),
     ]
     rows = np.random.default_rng(0).uniform(-1, 1, (16, 3)).astype(np.float32)
     outputs = [
@@ -81,10 +85,14 @@ def test_trees_and_linear_models(replay: Replay) -> None:
         value("chosen", TensorProto.INT64, [16]),
         value("shares", TensorProto.FLOAT, [16, 2]),
         value("named", TensorProto.INT64, [1, 16]),
+        value("behind", TensorProto.FLOAT, [16, 1]),  # of whose operand ONNX infers no shape
     ]
     inputs = [value("x", TensorProto.FLOAT, rows.shape)]
-    names = numpy_helper.from_array(np.array([30, 10], np.int64), "names")
-    graph = helper.make_graph(nodes, "ml", inputs, outputs, [names])
+    constants = [
+        numpy_helper.from_array(np.array(numbers, np.int64), name)
+        for name, numbers in {"names": [30, 10], "first": [0], "last": [1]}.items()
+    ]
+    graph = helper.make_graph(nodes, "ml", inputs, outputs, constants)
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(domain, 3)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
     assert replay(export(model, (rows,))) < 1e-6

@@ -130,6 +130,22 @@ def rotary(q: torch.Tensor) -> torch.Tensor:
     return q * angles.cos() + rotated(q) * angles.sin()
 
 
+def test_what_nobody_has_written_yet_is_portable(replay: Replay) -> None:
+    def forward(order: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        back = torch.empty_like(order)
+        back[order] = torch.arange(5)
+        rows = x.new_empty(5, 3)
+        rows[:] = x
+        rest = torch.empty(2, 3, dtype=torch.float32)
+        rest.fill_(0.5)
+        return torch.cat((rows[back], rest))
+
+    order = torch.tensor([3, 0, 4, 1, 2])
+    program = export(Of(forward), (order, torch.randn(5, 3)))
+    assert program.info.dialect is Dialect.STABLEHLO
+    assert replay(program) == 0
+
+
 def test_rotary_embeddings_are_slices_and_products_alone() -> None:
     share = run_passes(export(Of(rotary), (torch.ones(1, 4, 24, 32),)), "cpu").kernels
     assert share is not None

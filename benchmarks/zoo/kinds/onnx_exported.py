@@ -73,7 +73,7 @@ def _by_skl2onnx(name: str) -> Built:
     from sklearn.datasets import load_diabetes, load_iris
 
     try:
-        estimator = _estimators()[name]()
+        estimator = _made(_estimators()[name])
     except TypeError as error:  # it is made of another
         raise Left(str(error)) from error
     data, wanted = (load_diabetes if is_regressor(estimator) else load_iris)(return_X_y=True)
@@ -92,6 +92,28 @@ def _by_skl2onnx(name: str) -> Built:
     path = Path("exported.onnx").absolute()
     path.write_bytes(found.SerializeToString())
     return _file(path, found, data[:8])
+
+
+def _made(kind: Any) -> Any:
+    """An estimator; what is made of others gets plain ones."""
+    import inspect
+
+    from sklearn.base import RegressorMixin
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    plain = Ridge if issubclass(kind, RegressorMixin) else LogisticRegression
+    others = {
+        "estimator": plain(),
+        "estimators": [("strong", plain()), ("weak", plain().set_params(**_WEAK[plain.__name__]))],
+    }
+    asked = inspect.signature(kind).parameters.values()
+    return kind(
+        **{p.name: others[p.name] for p in asked if p.default is p.empty and p.name in others}
+    )
+
+
+_WEAK = {"LogisticRegression": {"C": 0.1}, "Ridge": {"alpha": 10.0}}
+"""What makes two plain estimators differ."""
 
 
 def _estimators() -> dict[str, Any]:

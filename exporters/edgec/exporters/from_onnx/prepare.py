@@ -57,9 +57,7 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     copy.CopyFrom(model)
     _free_constants(copy)
     copy = _with_shapes(inlined(copy), shapes)
-    copy = _at_opset(copy)
-    if any(node.domain == DOMAIN for node in copy.graph.node):
-        copy = without_classical(_inferred(copy))
+    copy = _without_classical(_at_opset(copy))
     copy = _optimised(copy)
     _only_onnx(copy)
     copy = folded(_inferred(copy))
@@ -80,6 +78,22 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
             hint="give larger example inputs",
         )
     return copy
+
+
+def _without_classical(model: Any) -> Any:
+    """The model without classical operations, as far as there are rules.
+
+    A rule may need shapes, and ONNX infers none behind a classical operation, so each round
+    replaces those whose shapes the round before made known.
+    """
+    left = sum(node.domain == DOMAIN for node in model.graph.node)
+    while left:
+        model = without_classical(_inferred(model))
+        found = sum(node.domain == DOMAIN for node in model.graph.node)
+        if found == left:
+            break
+        left = found
+    return model
 
 
 def initializers(model: Any) -> dict[str, np.ndarray]:

@@ -59,6 +59,10 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
         aten.__rshift__.Scalar: _shift_right,
         aten.__lshift__.Scalar: _shift_left,
         aten.rms_norm.default: _rms_norm,
+        aten.empty_like.default: _empty_like,
+        aten.empty.memory_format: _empty,
+        aten.empty_strided.default: _empty_strided,
+        aten.new_empty.default: _new_empty,
         aten.sort.stable: _stable_sort,
         aten.unfold.default: _or_else(_unfold, table.get(aten.unfold.default)),
         aten.histc.default: _histc,
@@ -199,6 +203,30 @@ def _rms_norm(
     factor = torch.rsqrt((wide * wide).mean(axes, keepdim=True) + least)
     result = wide * factor
     return (result if weight is None else result * weight).to(x.dtype)
+
+
+def _empty(size: Sequence[int], *, dtype: Any = None, **_: Any) -> Any:
+    """What nobody has written yet has no form in StableHLO; zeros are as good as anything.
+
+    Not by `torch.full`, which is decomposed into this; and each has a place in memory, since they
+    may be written in place while the graph is made.
+    """
+    import torch
+
+    zeros = torch.ops.aten.scalar_tensor.default(0, dtype=dtype).expand(list(size))
+    return zeros.clone(memory_format=torch.contiguous_format)
+
+
+def _empty_like(x: Any, *, dtype: Any = None, **_: Any) -> Any:
+    return _empty(x.shape, dtype=dtype or x.dtype)
+
+
+def _empty_strided(size: Sequence[int], stride: Any, *, dtype: Any = None, **_: Any) -> Any:
+    return _empty(size, dtype=dtype)
+
+
+def _new_empty(x: Any, size: Sequence[int], *, dtype: Any = None, **_: Any) -> Any:
+    return _empty(size, dtype=dtype or x.dtype)
 
 
 def _unfold(x: Any, dim: int, size: int, step: int) -> Any:
