@@ -102,10 +102,22 @@ def test_a_model_of_any_size_is_right_at_every_size(
     assert replay(program) < 2e-6
 
 
+class Squeezed(nn.Module):
+    """Lines and columns by products, columns first."""
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        lines, columns = (torch.arange(size).sin() for size in input.shape[-2:])
+        down, across = torch.stack([lines, -lines]), torch.stack([columns, 1 - columns], 1)
+        return down @ (input @ across)
+
+
 @pytest.mark.vulkan
-def test_windows_of_any_size_are_right_where_there_are_no_wide_integers(tmp_path: Path) -> None:
-    program = export(nn.AdaptiveAvgPool2d((2, 3)), (torch.randn(1, 2, 16, 20),),
-                     dynamic={"input": {2: "h=8..32", 3: "w=8..32"}})  # fmt: skip
+@pytest.mark.parametrize("model", [nn.AdaptiveAvgPool2d((2, 3)), Squeezed()])
+def test_products_of_any_size_are_right_where_there_are_no_wide_integers(
+    model: nn.Module, tmp_path: Path
+) -> None:
+    sizes = {"input": {2: "h=8..32", 3: "w=8..32"}}
+    program = export(model, (torch.randn(1, 2, 16, 20),), dynamic=sizes)
     options = CompileOptions(output=tmp_path / "pool.vmfb")
     report = compile_with_report(program.save(tmp_path / "pool.mlirbc"), "vulkan", options).report
     assert report.check.startswith("checked")

@@ -43,6 +43,29 @@ def test_a_static_module_is_left_untouched() -> None:
     assert after == before
 
 
+@pytest.mark.parametrize(("hides", "barriers"), [(True, 3), (False, 0)])
+def test_batches_are_hidden_in_products_only_where_there_is_data_tiling(
+    hides: bool, barriers: int
+) -> None:
+    text = """
+    func.func @main(%r: tensor<2x2x?xf32>, %x: tensor<2x?x?xf32>, %c: tensor<?x3xf32>)
+        -> tensor<2x2x3xf32> {
+      %y = stablehlo.tanh %c : tensor<?x3xf32>
+      %0 = stablehlo.dot_general %x, %y, contracting_dims = [2] x [0]
+        : (tensor<2x?x?xf32>, tensor<?x3xf32>) -> tensor<2x?x3xf32>
+      %1 = stablehlo.dot_general %r, %0, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+        : (tensor<2x2x?xf32>, tensor<2x?x3xf32>) -> tensor<2x2x3xf32>
+      return %1 : tensor<2x2x3xf32>
+    }"""
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        assert DynamicShapes(hides_batches=hides).run(module) == 2
+        assert module.operation.verify()
+        after = str(module)
+    assert after.count("linalg.generic") == 2
+    assert after.count("util.optimization_barrier") == barriers
+
+
 def test_a_broadcast_reads_its_size_from_the_argument() -> None:
     count, after, ops = rewrite("""
     func.func @main(%x: tensor<?xf32>) -> tensor<?x8xf32> {

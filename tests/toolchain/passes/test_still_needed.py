@@ -181,6 +181,39 @@ GROUPS = _function(
     : (tensor<1x6x6x4xf32>, tensor<3x3x2x8xf32>) -> tensor<1x4x4x8xf32>
   return %0 : tensor<1x4x4x8xf32>""",
 )
+HIDDEN = """
+#left = affine_map<(d0, d1, d2, d3, d4) -> (d1, d2, d0, d4)>
+#right = affine_map<(d0, d1, d2, d3, d4) -> (d1, d4, d0, d3)>
+#into = affine_map<(d0, d1, d2, d3, d4) -> (d1, d2, d0, d3)>
+func.func public @main(%x: tensor<2x2x?xf32>, %y: tensor<2x?x3xf32>) -> tensor<2x2x3xf32> {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f32
+  %one = util.optimization_barrier %c1 : index
+  %k = tensor.dim %x, %c2 : tensor<2x2x?xf32>
+  %a = tensor.expand_shape %x [[0], [1], [2, 3]] output_shape [2, 2, %one, %k]
+    : tensor<2x2x?xf32> into tensor<2x2x?x?xf32>
+  %loose = tensor.cast %y : tensor<2x?x3xf32> to tensor<2x?x?xf32>
+  %b = tensor.expand_shape %loose [[0], [1], [2, 3]] output_shape [2, %k, %one, 3]
+    : tensor<2x?x?xf32> into tensor<2x?x?x3xf32>
+  %empty = tensor.empty(%one) : tensor<2x2x?x3xf32>
+  %none = linalg.fill ins(%zero : f32) outs(%empty : tensor<2x2x?x3xf32>) -> tensor<2x2x?x3xf32>
+  %sum = linalg.generic {indexing_maps = [#left, #right, #into],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<2x2x?x?xf32>, tensor<2x?x?x3xf32>) outs(%none : tensor<2x2x?x3xf32>) {
+  ^bb0(%p: f32, %q: f32, %before: f32):
+    %product = arith.mulf %p, %q : f32
+    %after = arith.addf %before, %product : f32
+    linalg.yield %after : f32
+  } -> tensor<2x2x?x3xf32>
+  %flat = tensor.collapse_shape %sum [[0], [1], [2, 3]]
+    : tensor<2x2x?x3xf32> into tensor<2x2x?xf32>
+  %result = tensor.cast %flat : tensor<2x2x?xf32> to tensor<2x2x3xf32>
+  return %result : tensor<2x2x3xf32>
+}
+"""
+"""A product with a batch, and one more of a size 1 that the compiler does not see, which is how
+`dynamic-shapes` keeps products from data tiling: not for SPIR-V, where all answers are 0."""
 ZEROS = _function(
     "%x: tensor<4xi8>",
     "tensor<4xi8>",
@@ -212,6 +245,13 @@ def _wide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 FAULTS = (
     Fault(name="dynamic-shapes", text=DYNAMIC, says="dot_general"),
+    Fault(
+        name="dynamic-shapes",
+        text=HIDDEN,
+        target="vulkan",
+        inputs=(_normal(2, 2, 8), _normal(2, 8, 3)),
+        right=np.matmul,
+    ),
     Fault(name="fourier-products", text=FOURIER, says="stablehlo.fft"),
     Fault(
         name="complex-products",

@@ -156,13 +156,8 @@ def _adaptive_avg_pool2d(x: Any, output_size: Sequence[int]) -> Any:
         return NotImplemented
     if (rows, columns) == (1, 1):
         return x.mean((-2, -1), keepdim=True)
-    # Lines first: of a product with a product, of sizes chosen at each call, iree-compile 3.13
-    # makes wrong code for Vulkan, and of a product by a matrix right code.
-    down, across = (
-        _averaging(x.shape[-2], rows, x),
-        _averaging(x.shape[-1], columns, x),
-    )
-    return (down @ x) @ across.transpose(0, 1)
+    down, across = _averaging(x.shape[-2], rows, x), _averaging(x.shape[-1], columns, x)
+    return down @ x @ across.transpose(0, 1)
 
 
 def _adaptive_max_pool2d(x: Any, output_size: Sequence[int]) -> Any:

@@ -42,18 +42,27 @@ class Emitter:
         op: the operation that is rewritten.
         sizes: what is known of the sizes in its function.
         trusts_broadcasts: a dynamic dimension that is broadcast to another keeps its size.
+        hides_batches: products are kept from data tiling by batch dimensions of a hidden size 1.
     """
 
-    def __init__(self, op: Any, sizes: Sizes, *, trusts_broadcasts: bool) -> None:
+    def __init__(
+        self, op: Any, sizes: Sizes, *, trusts_broadcasts: bool, hides_batches: bool = True
+    ) -> None:
         self.op = op
         self.sizes = sizes
         self.trusts_broadcasts = trusts_broadcasts
+        self.hides_batches = hides_batches
         self.index_type = ir.IndexType.get()
         self._cache: dict[Size, Any] = {}
 
     def at(self, op: Any) -> "Emitter":
         """An emitter for another operation of the function."""
-        return Emitter(op, self.sizes, trusts_broadcasts=self.trusts_broadcasts)
+        return Emitter(
+            op,
+            self.sizes,
+            trusts_broadcasts=self.trusts_broadcasts,
+            hides_batches=self.hides_batches,
+        )
 
     # Operations
 

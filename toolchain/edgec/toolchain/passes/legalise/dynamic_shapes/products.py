@@ -66,9 +66,9 @@ def _hidden_batch(e: Emitter, summed: Sequence[Size], batch: int) -> int:
     Data tiling (iree-compile 3.13) fails on a product that sums over a dynamic dimension and whose
     operand is computed before it ("no basis element may be statically non-positive"). It leaves
     products alone that have two batch dimensions apart from each other, and those still get a
-    matrix product's code.
+    matrix product's code. Its SPIR-V is wrong of some such products, and knows no data tiling.
     """
-    if all(size.number is not None for size in summed):
+    if not e.hides_batches or all(size.number is not None for size in summed):
         return 0
     owners = [v.owner for v in e.op.operands]
     if all(isinstance(o, ir.Block) and o.owner.name == "func.func" for o in owners):
@@ -282,19 +282,20 @@ def _pointwise(
     kind = e.tensor(sides, element_type(weights))
     weights = e.create("stablehlo.reshape", kind, [weights])
     e.sizes.set(weights, sides)
-    ones = [e.sizes.opaque(e.hidden(1)) for _ in range(2)]
-    at = axes(range(2 + len(outputs) + 1))
-    loop = {letter: at[2 + i] for i, letter in enumerate(outputs)}
+    count = 2 if e.hides_batches else 0
+    ones = [e.sizes.opaque(e.hidden(1)) for _ in range(count)]
+    at = axes(range(count + len(outputs) + 1))
+    loop = {letter: at[count + i] for i, letter in enumerate(outputs)}
     read = [at[-1] if letter == "f" else loop[letter] for letter in inputs]
     total = _contract(
         e,
         [_with_ones(e, v, ones) for v in (e.operand(0), weights)],
         [
-            _between(read, at[:2]),
-            _between([at[-1] if letter == "i" else loop["f"] for letter in order], at[:2]),
+            _between(read, at[:count]),
+            _between([at[-1] if letter == "i" else loop["f"] for letter in order], at[:count]),
         ],
         _between(shape, ones),
-        _between([loop[letter] for letter in outputs], at[:2]),
+        _between([loop[letter] for letter in outputs], at[:count]),
         1,
     )
     e.finish(_without_ones(e, total, shape, ones))

@@ -43,9 +43,13 @@ class DynamicShapes:
     Attributes:
         info: what the program says of its dimensions: those with one name are equal, and their
             bounds are the compiler's to use. Without it, JAX's own assertions tell which are equal.
+        hides_batches: keep products from data tiling by batch dimensions of a size 1 that the
+            compiler does not see. For SPIR-V there is no such tiling, and of `R @ (x @ C)` with a
+            batch the code is wrong with them.
     """
 
     info: ProgramInfo | None = None
+    hides_batches: bool = True
 
     name = "dynamic-shapes"
     purpose = Purpose.RIGHT
@@ -53,7 +57,9 @@ class DynamicShapes:
     @classmethod
     def plan(cls, situation: Situation) -> "DynamicShapes | None":
         """For programs in StableHLO with a dynamic dimension."""
-        return cls(info=situation.info) if situation.is_stablehlo and situation.is_dynamic else None
+        if not (situation.is_stablehlo and situation.is_dynamic):
+            return None
+        return cls(info=situation.info, hides_batches=not situation.target.is_spirv)
 
     def run(self, module: Any) -> int:
         """Rewrite an `iree.compiler.ir.Module` in StableHLO in place.
@@ -85,7 +91,9 @@ class DynamicShapes:
                 if function.name == "func.func" and len(function.regions[0].blocks) > 0:
                     symbol = ir.StringAttr(function.attributes["sym_name"]).value
                     dims = named.get(symbol, {})
-                    count += _rewrite_function(function, trusts, dims, reducers)
+                    count += _rewrite_function(
+                        function, trusts, dims, reducers, hides_batches=self.hides_batches
+                    )
             _drop_unnamed(module, reducers)
             module.operation.verify()
         return count
@@ -126,6 +134,8 @@ def _rewrite_function(
     trusts_broadcasts: bool,
     dims: Mapping[tuple[int, int], Dim],
     reducers: set[str],
+    *,
+    hides_batches: bool,
 ) -> int:
     """Rewrite one function; adds the functions that rewritten operations named to `reducers`."""
     from iree.compiler import ir
@@ -187,7 +197,10 @@ def _rewrite_function(
         ):
             continue
         with ir.InsertionPoint(op), op.location:
-            if rewrite(Emitter(op, sizes, trusts_broadcasts=trusts_broadcasts)):
+            emitter = Emitter(
+                op, sizes, trusts_broadcasts=trusts_broadcasts, hides_batches=hides_batches
+            )
+            if rewrite(emitter):
                 replaced.append(op)
     for op in reversed(replaced):
         reducers |= _named_functions(op)
