@@ -12,5 +12,5 @@ FOLDER = Path(__file__).resolve().parents[2] / "build" / "js" / "edgec-runtime"
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
-    write_runtime(folder)
+    write_runtime(folder, text=True)
     print(folder)

@@ -24,7 +24,9 @@ def make_site(folder: Path, model: str, *, name: str, page: Path) -> None:
         page: the folder of the page's files.
     """
     program = folder.with_name(f"{folder.name}.mlirbc")
-    words = ("--web", f"--name={name}", "--force", "--keep-program", program)
+    words: tuple[str | Path, ...] = ("--web", f"--name={name}", "--force")
+    if not model.endswith(program.suffix):
+        words += ("--keep-program", program)
     _edgec("package", model, *words, "-o", folder)
     shutil.rmtree(folder / "selftest")
     (folder / "try.js").unlink()

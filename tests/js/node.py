@@ -34,12 +34,12 @@ def _need(found: str | None, name: str) -> None:
         pytest.skip(f"no {name}: run scripts/setup")
 
 
-def write_runtime_once(folder: Path) -> Path:
+def write_runtime_once(folder: Path, *, text: bool = False) -> Path:
     """The package in a folder; only one process at a time compiles edgert."""
     BUILD.mkdir(parents=True, exist_ok=True)
     with (BUILD / "tests.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        write_runtime(folder)
+        write_runtime(folder, text=text)
     return folder
 
 

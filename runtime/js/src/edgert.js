@@ -22,7 +22,7 @@ const DAMAGED = 'the module crashed, and can be called no more: load it again';
 const compiled = {};
 
 /** A build of edgert, compiled once for all models. `source` is a URL or bytes, given the first time. */
-function compile(build, source) {
+export function compile(build, source) {
   compiled[build] ??= compileFrom(source).catch((error) => {
     compiled[build] = undefined;
     throw asEdgeError(error, 'DOWNLOAD', `cannot load the runtime, ${source}`);
@@ -124,7 +124,12 @@ export class Session {
 
   /** The golden calls that the module brings, as text; undefined where there are none. */
   get golden() {
-    const text = this.#c.edgert_module_attribute(this.#module, NONE, this.#put('edgec.golden'));
+    return this.attribute('edgec.golden');
+  }
+
+  /** An attribute of the module; undefined where it has none of that name. */
+  attribute(key) {
+    const text = this.#c.edgert_module_attribute(this.#module, NONE, this.#put(key));
     return text ? this.#text(text) : undefined;
   }
 

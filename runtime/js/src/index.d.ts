@@ -62,6 +62,8 @@ export interface ModelBase {
   readonly threads: number;
   /** Bytes of WebAssembly memory in use. */
   memory(): Promise<number>;
+  /** An attribute of the module, such as `edgec.text.form`. */
+  attribute(key: string): Promise<string | undefined>;
   /**
    * Make the golden calls that the module brings here, and compare; fails with `WRONG_ANSWER`. State
    * stays as it is. A `store` keeps what came of it by module (one with an `integrity`) and engine.

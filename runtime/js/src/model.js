@@ -9,7 +9,7 @@ import { forgotten } from './workers.js';
 
 /** What a model has of its own; functions by these names are called through `functions`. */
 const OWN = ['constructor', 'functions', 'call', 'close', 'closed', 'variant', 'device', 'passedOver',
-  'threads', 'memory', 'prove', 'then'];
+  'threads', 'memory', 'attribute', 'prove', 'then'];
 
 const RIGHT = 'right';
 
@@ -23,7 +23,7 @@ export class Model {
 
   /**
    * A `backend` has `functions`, `variant`, `device`, `threads`, `call(index, inputs)`, `memory()`,
-   * `prove()` and `close()`; `passedOver` says why variants before it were not taken.
+   * `attribute(key)`, `prove()` and `close()`; `passedOver` says why variants before it were not taken.
    */
   constructor(backend, passedOver = []) {
     this.#backend = backend;
@@ -63,6 +63,11 @@ export class Model {
   /** Bytes of WebAssembly memory in use. */
   async memory() {
     return this.#open().memory();
+  }
+
+  /** An attribute of the module, such as `edgec.text.form`; undefined where it has none of that name. */
+  async attribute(key) {
+    return this.#open().attribute(key);
   }
 
   /**
@@ -165,6 +170,9 @@ function backendOf(opened, files, { name: variant, integrity: identity, device: 
     },
     async memory() {
       return session.memory;
+    },
+    async attribute(key) {
+      return session.attribute(key);
     },
     identity,
     async prove() {

@@ -52,6 +52,7 @@ export async function remote(variant, { progress, signal, ...options }) {
       variant: variant.name,
       call: (index, inputs) => ask('call', { index, inputs }, backend),
       memory: () => ask('memory', {}, backend),
+      attribute: (key) => ask('attribute', { key }, backend),
       identity: variant.integrity,
       prove: () => ask('prove', {}, backend),
       close() {

@@ -12,6 +12,7 @@ const actions = {
   },
   call: ({ index, inputs }) => model.call(index, inputs),
   memory: () => model.memory(),
+  attribute: ({ key }) => model.attribute(key),
   prove: () => model.prove(),
 };
 

@@ -36,16 +36,29 @@ ARRAYS = {
 """What holds a type's elements in JavaScript."""
 
 _RUNTIME = "edgec-runtime"
+_TEXT = """
+import { textOf } from './edgec-runtime/text.js';
+
+/** The same as a language model: `for await (const piece of model.chat('…'))`. */
+export const loadText = async (options) => textOf(await load(options), options);
+"""
+_TEXT_TYPES = """
+import type { TextModel, TextOptions } from './edgec-runtime/text.js';
+
+/** The same as a language model. */
+export function loadText(options?: Omit<TextOptions, 'integrity'>): Promise<TextModel>;
+"""
 # What a model has of its own in edgec-runtime: functions by these names are reached otherwise.
 _OWN = (
     *("functions", "call", "close", "closed", "variant", "device", "passedOver", "threads"),
-    *("memory", "prove", "then", "constructor"),
+    *("memory", "attribute", "prove", "then", "constructor"),
 )
 
 
 def build(plan: Plan) -> None:
     """Write the package around the modules."""
-    write_runtime(plan.folder / _RUNTIME)
+    writes = bool(plan.variants[0].compiled.module.text)
+    write_runtime(plan.folder / _RUNTIME, text=writes)
     name = plan.name
     functions = bind(plan.signatures.values())
     first = functions[0].signature
@@ -62,6 +75,8 @@ def build(plan: Plan) -> None:
         "targets": ", ".join(v.target.name for v in plan.variants),
         "variants": "\n".join(_variant(variant, plan) for variant in plan.variants),
         "shared": _shared(plan),
+        "text": _TEXT if writes else "",
+        "text_types": _TEXT_TYPES if writes else "",
         "examples": _examples(plan, functions),
     }
     types = {

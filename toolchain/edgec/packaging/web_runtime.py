@@ -1,7 +1,8 @@
 """The sources of `runtime/js` and `runtime/c` to the folder `edgec-runtime`, an npm package.
 
 edgert is compiled for WebAssembly by the clang in the wheel `ziglang`, once for one thread and once
-for several on a shared memory, and kept: in `build/js` of a checkout, else in edgec's cache.
+for several on a shared memory, and for language models what reads and writes text by itself. Each
+is kept: in `build/js` of a checkout, else in edgec's cache.
 """
 
 import hashlib
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from edgec.toolchain.cache import Cache
 from edgec.toolchain.linker import LIBRARY
 from edgec.toolchain.sources import runtime_sources
 
-__all__ = ["BUILDS", "edgert_wasm", "runtime_files", "write_runtime"]
+__all__ = ["BUILDS", "TEXT", "edgert_wasm", "runtime_files", "write_runtime"]
 
 EXPORTS = (
     "edgert_device_create",
@@ -47,16 +49,37 @@ EXPORTS = (
 )
 """What `edgert.js` calls."""
 
+TEXT_EXPORTS = (
+    "edgert_text_stream_add",
+    "edgert_text_stream_create",
+    "edgert_text_stream_end",
+    "edgert_text_stream_release",
+    "edgert_tokenizer_context",
+    "edgert_tokenizer_decode",
+    "edgert_tokenizer_encode",
+    "edgert_tokenizer_free",
+    "edgert_tokenizer_parse",
+    "edgert_tokenizer_prefill",
+    "edgert_tokenizer_prompt",
+    "edgert_tokenizer_stops",
+    "edgert_tokenizer_vocabulary",
+    "free",
+    "malloc",
+)
+"""What `tokenizer.js` calls."""
+
 STACK = 1 << 20
 """Bytes; kernels may use 256 KiB of it. It lies first, so that running over it is a trap."""
 
-_FLAGS = (
+_SMALL = (
     # The driver takes -Oz for -Os; clang itself does what it is told.
     *("-target", "wasm32-wasi", "-mexec-model=reactor", "-std=c11", "-Oz", "-Xclang", "-Oz"),
-    *("-flto", "-g0"),
+    *("-flto", "-g0", "-Wl,--gc-sections", f"-Wl,-z,stack-size={STACK}", "-s"),
+)
+_FLAGS = (
+    *_SMALL,
     *("-D_POSIX_C_SOURCE=200809L", "-DEDGERT_WITH_NULL=0", "-DEDGERT_WITH_FILES=0"),
     *("-Wl,--export-table", "-Wl,--growable-table", "-Wl,--export=__stack_pointer"),
-    *("-Wl,--gc-sections", f"-Wl,-z,stack-size={STACK}", "-s"),
     *(f"-Wl,--export={name}" for name in (*EXPORTS, *LIBRARY)),
 )
 
@@ -71,37 +94,49 @@ BUILDS = {
 }
 """Files of the package that are compiled, and what flags each has of its own."""
 
+TEXT = "edgert-text.wasm"
+"""The file that is compiled for language models alone."""
 
-def runtime_files() -> dict[str, Path]:
-    """The files of the package by their names, but those of `BUILDS`.
+_FOR_TEXT = {"text.js", "text.d.ts", "tokenizer.js"}
+"""Sources that only they need."""
+
+
+def runtime_files(*, text: bool = False) -> dict[str, Path]:
+    """The files of the package by their names, but those that are compiled.
+
+    Args:
+        text: with those that only language models need.
+
 
     Raises:
         FileError: this installation does not hold the sources.
     """
     js = runtime_sources("js")
     files = {file.name: file for file in sorted((js / "src").iterdir()) if file.is_file()}
+    files = {name: file for name, file in files.items() if text or name not in _FOR_TEXT}
     for file in sorted((runtime_sources("c") / "wasm").glob("*.mjs")):
         files[file.name] = file
     return files | {name: js / name for name in ("package.json", "README.md")}
 
 
-def write_runtime(folder: Path) -> None:
-    """Write the npm package into a folder, which is made.
+def write_runtime(folder: Path, *, text: bool = False) -> None:
+    """Write the npm package into a folder, which is made; `text`: with what language models need.
 
     Raises:
         MissingExtra: edgert was not compiled before, and `ziglang` is missing.
         CompileError: edgert cannot be compiled.
         FileError: this installation does not hold the sources.
     """
-    with ThreadPoolExecutor(len(BUILDS)) as pool:
-        compiled = dict(zip(BUILDS, pool.map(edgert_wasm, BUILDS), strict=True))
+    names = (*BUILDS, *([TEXT] if text else []))
+    with ThreadPoolExecutor(len(names)) as pool:
+        compiled = dict(zip(names, pool.map(edgert_wasm, names), strict=True))
     folder.mkdir(parents=True, exist_ok=True)
-    for name, file in (runtime_files() | compiled).items():
+    for name, file in (runtime_files(text=text) | compiled).items():
         shutil.copyfile(file, folder / name)
 
 
 def edgert_wasm(build: str = "edgert.wasm") -> Path:
-    """One of `BUILDS`, compiled where these sources have not been yet (some 20 s).
+    """One of `BUILDS`, or `TEXT`, compiled where these sources have not been yet (some 20 s).
 
     Raises:
         MissingExtra: `ziglang` is missing.
@@ -109,8 +144,14 @@ def edgert_wasm(build: str = "edgert.wasm") -> Path:
         FileError: this installation does not hold the sources.
     """
     source = runtime_sources("c")
-    flags = (*_FLAGS, *BUILDS[build])
-    output = _kept_at(source) / f"edgert-{_fingerprint(source, flags)}.wasm"
+    if build == TEXT:
+        flags = (*_SMALL, *(f"-Wl,--export={name}" for name in TEXT_EXPORTS))
+        # Generation is JavaScript's own, which can wait for a GPU.
+        sources = [file for file in sorted(source.glob("text/*.c")) if file.name != "model.c"]
+    else:
+        flags = (*_FLAGS, *BUILDS[build])
+        sources = sorted(source.glob("src/**/*.c"))
+    output = _kept_at(source) / f"edgert-{_fingerprint(source, flags, sources)}.wasm"
     if output.exists():
         return output
     if not _has_ziglang():
@@ -121,7 +162,6 @@ def edgert_wasm(build: str = "edgert.wasm") -> Path:
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent) as scratch:
         made = Path(scratch) / "edgert.wasm"
-        sources = sorted(source.glob("src/**/*.c"))
         command = [
             *(sys.executable, "-m", "ziglang", "cc", *flags, f"-I{source / 'include'}"),
             *(*map(str, sources), "-lm", "-o", str(made)),
@@ -153,8 +193,9 @@ def _kept_at(source: Path) -> Path:
     )
 
 
-def _fingerprint(source: Path, flags: tuple[str, ...]) -> str:
+def _fingerprint(source: Path, flags: tuple[str, ...], sources: Sequence[Path]) -> str:
     sha = hashlib.sha256(" ".join(flags).encode())
-    for file in sorted([*source.glob("src/**/*.[ch]"), *source.glob("include/**/*.h")]):
+    headers = [*source.glob("src/**/*.h"), *source.glob("text/*.h"), *source.glob("include/**/*.h")]
+    for file in sorted([*sources, *headers]):
         sha.update(file.read_bytes())
     return sha.hexdigest()[:16]

@@ -1,0 +1,84 @@
+import type { LoadOptions, ModelBase, Variant } from './index.js';
+
+export interface Message {
+  readonly role: string;
+  readonly content: string;
+}
+
+/** How an answer is written; without a temperature and a penalty the likeliest tokens are taken. */
+export interface AnswerOptions {
+  /** The most tokens that are made. */
+  readonly limit?: number;
+  readonly temperature?: number;
+  readonly topK?: number;
+  readonly topP?: number;
+  readonly minP?: number;
+  readonly repetitionPenalty?: number;
+  readonly seed?: number;
+  /** Breaks the answer off. */
+  readonly signal?: AbortSignal;
+}
+
+/** An answer as it is written: `for await` gives its pieces. */
+export interface Answer extends AsyncIterableIterator<string> {
+  readonly tokens: readonly number[];
+  readonly finish: 'stop' | 'limit' | 'context' | 'broken off';
+  /** Tokens of the prompt, how many were known, tokens so far; seconds to the first, and after it. */
+  readonly stats: {
+    readonly prompt: number;
+    readonly reused: number;
+    readonly tokens: number;
+    readonly first: number;
+    readonly seconds: number;
+  };
+  /** What was written so far. */
+  readonly text: string;
+  /** Write it to its end; all of its text. */
+  whole(): Promise<string>;
+}
+
+export interface TextStream {
+  /** The text that is known now and was not before. */
+  add(token: number): string;
+  /** What is left; the stream can be used no more. */
+  end(): string;
+}
+
+/** Text to tokens and back. */
+export class Tokenizer {
+  static open(form: string, wasm?: string | URL | BufferSource): Promise<Tokenizer>;
+  readonly context: number;
+  readonly vocabulary: number;
+  readonly prefill: readonly number[];
+  encode(text: string, options?: { readonly special?: boolean }): Int32Array;
+  decode(tokens: ArrayLike<number>): string;
+  prompt(messages: readonly Message[]): string;
+  stops(token: number): boolean;
+  stream(): TextStream;
+  close(): void;
+}
+
+/** A language model, and the tokens that it has read. One answer at a time. */
+export class TextModel {
+  readonly model: ModelBase;
+  readonly tokenizer: Tokenizer;
+  readonly context: number;
+  generate(prompt: string | ArrayLike<number>, options?: AnswerOptions): Answer;
+  chat(messages: string | readonly Message[], options?: AnswerOptions): Answer;
+  close(): void;
+}
+
+export interface TextOptions extends LoadOptions {
+  /** Where edgert-text.wasm is, if not beside this module. */
+  readonly wasmText?: string | URL | BufferSource;
+}
+
+/** Load a module that holds a language model. */
+export function loadText(
+  source: string | URL | BufferSource | readonly Variant[], options?: TextOptions,
+): Promise<TextModel>;
+
+/** A language model of a model that was loaded otherwise. */
+export function textOf(
+  model: ModelBase, options?: { readonly wasmText?: string | URL | BufferSource },
+): Promise<TextModel>;

@@ -1,0 +1,195 @@
+// Text for modules that hold a language model: prompts and conversations to answers, piece by piece.
+//
+//     import { loadText } from 'edgec-runtime/text.js';
+//     const model = await loadText('smol.vmfb', { worker: true });
+//     for await (const piece of model.chat('What is the capital of France?')) show(piece);
+import { EdgeError } from './errors.js';
+import { load } from './index.js';
+import { Tokenizer } from './tokenizer.js';
+
+export { Tokenizer };
+
+const FORM = 'edgec.text.form';
+
+/** Load a module that holds a language model; the options are those of `load`, and `wasmText`. */
+export async function loadText(source, options = {}) {
+  return textOf(await load(source, options), options);
+}
+
+/** A language model of a model that was loaded: by a package's own `load`, for example. */
+export async function textOf(model, { wasmText } = {}) {
+  const form = await model.attribute(FORM);
+  if (!form) throw new EdgeError('NOT_FOUND', 'the module holds no language model');
+  return new TextModel(model, await Tokenizer.open(form, wasmText));
+}
+
+/** A language model, and the tokens that it has read. One answer at a time. */
+export class TextModel {
+  #held = []; // tokens whose keys and values the module keeps
+  #turn = 0;
+
+  constructor(model, tokenizer) {
+    this.model = model;
+    this.tokenizer = tokenizer;
+    this.context = tokenizer.context;
+  }
+
+  /** Go on with a text, or with tokens. */
+  generate(prompt, options = {}) {
+    const tokens = typeof prompt === 'string' ? this.tokenizer.encode(prompt, { special: true }) : prompt;
+    return this.#answer([...tokens], options);
+  }
+
+  /** Answer a question, or the last of messages as `{ role, content }`. */
+  chat(messages, options = {}) {
+    const given = typeof messages === 'string' ? [{ role: 'user', content: messages }] : messages;
+    return this.#answer([...this.tokenizer.encode(this.tokenizer.prompt(given))], options);
+  }
+
+  close() {
+    this.#turn += 1;
+    this.model.close();
+    this.tokenizer.close();
+  }
+
+  #answer(tokens, options) {
+    const fail = (message) => { throw new EdgeError('INVALID_ARGUMENT', message); };
+    if (!tokens.length) fail('the prompt has no tokens');
+    if (tokens.length > this.context)
+      fail(`the prompt has ${tokens.length} tokens, and the context holds ${this.context}`);
+    const wrong = tokens.find((token) => !(token >= 0 && token < this.tokenizer.vocabulary));
+    if (wrong !== undefined) fail(`the prompt holds the token ${wrong}, which the model does not know`);
+    this.#turn += 1; // ends the answer before it
+    return new Answer((answer) => this.#write(answer, tokens, options, this.#turn));
+  }
+
+  async* #write(answer, tokens, { limit = Infinity, signal, ...sampling }, turn) {
+    const began = performance.now();
+    const draw = sampler(sampling);
+    let known = 0;
+    while (known < tokens.length - 1 && tokens[known] === this.#held[known]) known += 1;
+    const ended = () => signal?.aborted || this.#turn !== turn;
+    if (limit <= 0) return 'limit';
+    this.#held.length = known;
+    await this.model.call('reset', known);
+    let token = await this.#read(tokens.slice(known), ended);
+    if (token === undefined) return 'broken off';
+    token = await this.#chosen(token, draw);
+    const started = performance.now();
+    const stream = this.tokenizer.stream();
+    let finish;
+    for (;;) {
+      answer.tokens.push(token);
+      Object.assign(answer.stats, {
+        prompt: tokens.length,
+        reused: known,
+        tokens: answer.tokens.length,
+        first: (started - began) / 1000,
+        seconds: (performance.now() - started) / 1000,
+      });
+      if (this.tokenizer.stops(token)) finish = 'stop';
+      else {
+        const piece = stream.add(token);
+        if (piece) yield piece;
+        if (ended()) return 'broken off';
+        if (answer.tokens.length >= limit) finish = 'limit';
+        else if (this.#held.length >= this.context) finish = 'context';
+      }
+      if (finish) break;
+      token = await this.#chosen(await this.#read([token], ended), draw);
+      if (ended()) return 'broken off';
+    }
+    const rest = stream.end();
+    if (rest) yield rest;
+    return finish;
+  }
+
+  /** Read tokens in chunks; the likeliest next one, or undefined where the answer was ended. */
+  async #read(tokens, ended) {
+    let token;
+    for (let at = 0; at < tokens.length;) {
+      if (ended()) return undefined;
+      const left = tokens.length - at;
+      const sizes = this.tokenizer.prefill;
+      const size = left === 1 ? 1 : (sizes.find((each) => each >= left) ?? sizes.at(-1));
+      const part = tokens.slice(at, at + size);
+      const chunk = new Int32Array(size);
+      chunk.set(part);
+      const [found] = await (left === 1
+        ? this.model.call('decode', part[0])
+        : this.model.call(`prefill_${size}`, chunk, part.length));
+      token = Number(found[0]);
+      if (token < 0) throw new EdgeError('LIMIT', `the context of ${this.context} tokens is full`);
+      this.#held.push(...part);
+      at += part.length;
+    }
+    return token;
+  }
+
+  async #chosen(likeliest, draw) {
+    if (!draw || likeliest === undefined) return likeliest;
+    const [found] = await this.model.call('sample', draw);
+    return Number(found[0]);
+  }
+}
+
+if (Symbol.dispose) TextModel.prototype[Symbol.dispose] = TextModel.prototype.close;
+
+/** What `sample` takes, or undefined where the likeliest token is wanted. */
+function sampler({ temperature = 0, topK = 0, topP = 1, minP = 0, repetitionPenalty = 1, seed = 0, ...others }) {
+  const [unknown] = Object.keys(others);
+  if (unknown) throw new EdgeError('INVALID_ARGUMENT', `there is no option ${unknown}`);
+  const checks = { temperature: temperature >= 0, topK: topK >= 0, topP: topP > 0 && topP <= 1,
+    minP: minP >= 0 && minP <= 1, repetitionPenalty: repetitionPenalty > 0 };
+  const wrong = Object.keys(checks).find((name) => !checks[name]);
+  if (wrong) throw new EdgeError('INVALID_ARGUMENT', `${wrong} is out of its range`);
+  if (temperature === 0 && repetitionPenalty === 1) return undefined;
+  return { temperature, top_k: topK, top_p: topP, min_p: minP,
+    repetition_penalty: repetitionPenalty, seed: seed | 0 };
+}
+
+/** An answer as it is written: `for await` gives its pieces. */
+class Answer {
+  #pieces;
+  #said = '';
+
+  /** What the model has chosen so far. */
+  tokens = [];
+
+  /** Why it ended: `stop`, `limit`, `context`, or `broken off` as long as it has not. */
+  finish = 'broken off';
+
+  /** Tokens of the prompt, how many of them were known, tokens so far, seconds to the first and after. */
+  stats = { prompt: 0, reused: 0, tokens: 0, first: 0, seconds: 0 };
+
+  constructor(write) {
+    this.#pieces = write(this);
+  }
+
+  async next() {
+    const { done, value } = await this.#pieces.next();
+    if (!done) this.#said += value;
+    else if (value) this.finish = value;
+    return { done, value: done ? undefined : value };
+  }
+
+  async return() {
+    await this.#pieces.return();
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator]() {
+    return this;
+  }
+
+  /** What was written so far. */
+  get text() {
+    return this.#said;
+  }
+
+  /** Write it to its end; all of its text. */
+  async whole() {
+    while (!(await this.next()).done);
+    return this.#said;
+  }
+}

@@ -1,0 +1,103 @@
+"""Language models in JavaScript: the text that Python writes, of a tiny model in node."""
+
+from pathlib import Path
+
+import pytest
+
+from edgec.exporters.from_transformers.export import export_opened
+from edgec.runtime.text import Sampling, TextModel
+from edgec.toolchain import CompileOptions, compile
+from tests.exporters import language_models as tiny
+from tests.js.node import need_node, run_node, write_runtime_once
+
+QUESTION = "Zoë → 🙂? What is the capital of France?"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the runtime, and a language model for WebAssembly and for this machine."""
+    need_node()
+    folder = tmp_path_factory.mktemp("text")
+    write_runtime_once(folder / "edgec-runtime", text=True)
+    program = export_opened(tiny.model("llama"), tiny.tokenizer(), context=120, prefill=(8,))
+    for target in ("wasm", "cpu"):
+        options = CompileOptions(output=folder / f"{target}.vmfb", level=1, check=False)
+        compile(program, target, options)
+    return folder
+
+
+SCRIPT = """
+const { loadText } = await import('./edgec-runtime/text.js');
+const model = await loadText('wasm.vmfb', { worker, threads: 1 });
+const pieces = [];
+const first = model.chat(question, { limit: 10 });
+for await (const piece of first) pieces.push(piece);
+const messages = [{ role: 'user', content: question }, { role: 'assistant', content: first.text },
+  { role: 'user', content: 'And?' }];
+const second = model.chat(messages, { limit: 5 });
+await second.whole();
+const sampling = { temperature: 1.5, topK: 40, topP: 0.9, seed: 3 };
+const drawn = await model.generate('Once', { ...sampling, limit: 12 }).whole();
+const broken = model.generate('Once', { limit: 30 });
+await broken.next();
+await model.generate('Two', { limit: 2 }).whole();
+await broken.whole();
+const full = model.generate(Array(118).fill(65));
+await full.whole();
+print({ pieces, text: first.text, finish: first.finish, tokens: first.tokens, second: second.text,
+  stats: [first.stats, second.stats], drawn, broken: broken.finish,
+  full: [full.finish, full.tokens.length],
+  decoded: model.tokenizer.decode(first.tokens),
+  failures: [await failure((async () => model.generate(''))()),
+    await failure((async () => model.generate('a'.repeat(200)))()),
+    await failure((async () => model.generate('a', { warmth: 2 }).whole())()),
+    await failure((async () => model.chat([{ role: 'judge', content: '' }]))())] });
+model.close();
+"""
+
+
+@pytest.mark.parametrize("worker", [False, True])
+def test_a_model_writes_in_node_what_it_writes_in_python(folder: Path, worker: bool) -> None:
+    found = run_node(SCRIPT, folder, question=QUESTION, worker=worker)
+    with TextModel(folder / "cpu.vmfb") as model:
+        first = model.chat(QUESTION, limit=10)
+        assert found["text"] == first.whole() == "".join(found["pieces"])
+        assert found["tokens"] == first.tokens
+        assert found["finish"] == first.finish.value
+        assert found["decoded"] == first.text
+        messages = [
+            {"role": "user", "content": QUESTION},
+            {"role": "assistant", "content": first.text},
+            {"role": "user", "content": "And?"},
+        ]
+        second = model.chat(messages, limit=5)
+        assert found["second"] == second.whole()
+        for stats, answer in zip(found["stats"], (first, second), strict=True):
+            assert stats["prompt"] == answer.stats.prompt
+            assert stats["reused"] == answer.stats.reused
+            assert stats["tokens"] == answer.stats.tokens
+        sampling = Sampling(temperature=1.5, top_k=40, top_p=0.9, seed=3)
+        assert found["drawn"] == model.generate("Once", sampling=sampling, limit=12).whole()
+        full = model.generate([65] * 118)
+        full.whole()
+        assert found["full"] == [full.finish.value, len(full.tokens)]
+    assert found["broken"] == "broken off"
+    said = ["no tokens", "the context holds 120", "no option warmth", "message 0 is of a role"]
+    for (code, message), expected in zip(found["failures"], said, strict=True):
+        assert code == "INVALID_ARGUMENT"
+        assert expected in message
+
+
+def test_a_module_without_a_language_model_is_refused(folder: Path, tmp_path: Path) -> None:
+    program = tmp_path / "plain.mlir"
+    program.write_text(
+        "func.func public @main(%x: tensor<f32>) -> tensor<f32> {\n"
+        "  %y = stablehlo.add %x, %x : tensor<f32>\n  return %y : tensor<f32>\n}\n"
+    )
+    compile(program, "wasm", CompileOptions(output=folder / "plain.vmfb", level=0, check=False))
+    script = """
+    const { loadText } = await import('./edgec-runtime/text.js');
+    print(await failure(loadText('plain.vmfb')));
+    """
+    code, message = run_node(script, folder)
+    assert (code, message) == ("NOT_FOUND", "the module holds no language model")
