@@ -21,7 +21,8 @@ from test_processes import run as run_jobs
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build"
-WORKERS = 2
+WORKERS = min(os.cpu_count() or 1, 4) + 1
+"""One more than cores, since a file of tests waits for disks and devices an eighth of its time."""
 FILE_TIMEOUT = 900.0  # seconds; several times what the slowest file takes
 SLOW_TIMEOUT = 5400.0
 NO_TESTS = 5  # pytest's exit code for an empty selection
