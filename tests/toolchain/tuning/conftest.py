@@ -82,6 +82,7 @@ class FakePool:
     rounds: int = 0
     stands_alone: bool = False
     alone: int = 0
+    compiling: float = 0.0
 
     def run(self, works: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Any]:
         return [getattr(self, f"_{name}")(*arguments) for name, arguments in works]
@@ -89,8 +90,8 @@ class FakePool:
     def close(self) -> None:
         pass
 
-    def _prepare(self) -> str:
-        return "a fake device"
+    def _prepare(self) -> tuple[str, float]:
+        return "a fake device", self.compiling
 
     def _effective_passes(self) -> list[str]:
         return ["cpu-kernels", "annotate"]

@@ -157,6 +157,25 @@ def test_what_there_was_no_time_for_is_said(subject: Subject, output: Path) -> N
     assert not done.profile.finished
 
 
+def test_time_is_kept_to_try_what_won_in_the_program(subject: Subject, output: Path) -> None:
+    """Also where the program itself came from the cache, and its compile took no time."""
+    good = []
+
+    def kernel(settings: Settings) -> dict[str, float]:
+        time.sleep(0.2 if settings.cuts else 0)
+        good.extend(cut for cut in settings.cuts.values() if cut not in good)
+        return {KEY: 0.5 if settings.cuts.get(KEY) in good[:1] else 1.0}
+
+    def verdict(name: str, settings: Settings) -> tuple[Outcome, float | None]:
+        return (Outcome.FASTER, 0.6) if settings.cuts else SLOWER
+
+    pool = FakePool(verdict=verdict, kernel=kernel, stands_alone=True, compiling=1.5)
+    done = tune(subject, pool, output, budget=5.0)
+    assert done.profile.winner.cuts == {KEY: good[0]}
+    assert not done.profile.finished
+    assert 3 <= pool.alone < 12
+
+
 def test_cuts_that_crash_are_not_tried_again(subject: Subject, output: Path) -> None:
     def kernel(settings: Settings) -> dict[str, float]:
         if settings.cuts:

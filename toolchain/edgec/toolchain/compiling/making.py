@@ -40,6 +40,7 @@ class _Built:
     notes: tuple[str, ...]
     halves: str
     kernels: KernelShare | None
+    seconds: float
 
     def note(self) -> dict[str, Any]:
         """What the cache remembers beside the module."""
@@ -51,6 +52,7 @@ class _Built:
             "notes": list(self.notes),
             "least_precise": self.halves,
             "kernels": None if self.kernels is None else self.kernels.to_json(),
+            "seconds": self.seconds,
         }
 
 
@@ -78,6 +80,7 @@ def make(task: Task) -> Compiled:
             command=tuple(line_for(files, task.target, task.options, task.program.info)),
             seconds=task.clock.seconds,
             cached=entry is not None,
+            making=built.seconds,
             check=built.outcome.text,
             notes=(
                 *task.program.doubts,
@@ -129,6 +132,7 @@ def _kept(task: Task, files: Files, entry: Entry) -> _Built:
         notes=tuple(entry.note["notes"]),
         halves=halves,
         kernels=None if share is None else KernelShare.from_json(share),
+        seconds=float(entry.note.get("seconds", 0.0)),
     )
 
 
@@ -163,6 +167,7 @@ def _made(
         notes=(*notes, *prepared.comparisons, *retried),
         halves=prepared.least_precise,
         kernels=prepared.kernels,
+        seconds=sum(task.clock.seconds.get(step, 0.0) for step in (Step.PASSES, Step.COMPILE)),
     )
 
 

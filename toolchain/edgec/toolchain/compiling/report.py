@@ -66,6 +66,7 @@ class CompileReport:
         command: the compiler's command line.
         seconds: wall time of each step that ran.
         cached: whether the module came from the cache.
+        making: seconds that the passes and the compiler took when it was made, now or then.
         check: `checked on …` or `unchecked: …`, as the module says.
         notes: what the user should know of how the module was made.
         kernels: what share of the work edgec's own kernels do, and all that was left to the
@@ -77,6 +78,7 @@ class CompileReport:
     command: tuple[str, ...]
     seconds: dict[Step, float]
     cached: bool
+    making: float
     check: str
     notes: tuple[str, ...] = ()
     kernels: KernelShare | None = None

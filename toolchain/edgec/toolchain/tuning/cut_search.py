@@ -61,8 +61,9 @@ class CutSearch:
             return False
         complete, took, timed = True, 0.0, 0
         while rounds := self._rounds(found.cuts):
-            # What won so far is measured as a whole, even where there is no time for all rounds.
-            if self._run.room <= 2 * took + (self._run.compiling if self._alone else 0.0):
+            # What won so far is looked at again, and then measured as a whole, even where there is
+            # no time for all rounds.
+            if self._run.room <= 3 * took + (self._run.attempting if self._alone else 0.0):
                 self._remark_rounds(found, timed, took)
                 complete = False
                 break

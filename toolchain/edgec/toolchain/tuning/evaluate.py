@@ -125,21 +125,25 @@ class Evaluator:
         self._lock = threading.Lock()
         self._device = threading.Lock()
         self._stopped = False
+        self._making = 0.0
 
     def close(self) -> None:
         """Stop what still compiles and remove the folder."""
         self._stopped = True
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def prepare(self) -> str:
-        """Find the device, build the default and note its answers; the device's name.
+    def prepare(self) -> tuple[str, float]:
+        """Find the device, build the default and note its answers.
+
+        Returns:
+            The device's name, and the seconds that a compile of the program takes.
 
         Raises:
             EdgecError: the device is not here, the program is refused, or the module does not run.
         """
         name = device_name(self._subject.target, self._subject.device)
         self._golden(self.module(Settings(), None))
-        return name
+        return name, self._making
 
     def effective_passes(self) -> list[str]:
         """Names of the passes that change the program."""
@@ -337,7 +341,7 @@ class Evaluator:
             raise OutOfTime
         default = settings.key == Settings().key
         try:
-            compile_with_report(
+            made = compile_with_report(
                 self._subject.program,
                 self._subject.target,
                 CompileOptions(
@@ -359,6 +363,8 @@ class Evaluator:
             if end is not None and time.monotonic() >= end:
                 raise OutOfTime from error
             raise
+        if default:
+            self._making = made.report.making
         mark_checked(path, _MARK)
         with self._lock:
             self._built[settings.key] = path

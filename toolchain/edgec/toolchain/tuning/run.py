@@ -21,6 +21,7 @@ __all__ = ["FASTER", "News", "Run", "text_of"]
 
 FASTER = 0.97
 """A cut is faster than another below this share of its time."""
+_MOST_KEPT = 0.4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +89,14 @@ class Run:
         return self.budget - (time.monotonic() - self._begin)
 
     @property
+    def attempting(self) -> float:
+        """Seconds to keep for a candidate: a compile, and to be measured beside the best.
+
+        A compile that took most of the budget, as on a machine that was busy, may take less now.
+        """
+        return min(self.compiling, _MOST_KEPT * self.budget) + self._seconds
+
+    @property
     def room(self) -> float:
         """Seconds left for candidates: the last measurement is kept for the end."""
         return self._left - self._seconds - 1.0
@@ -95,9 +104,8 @@ class Run:
     def start(self, name: str, key: str, resume: Profile | None) -> None:
         """Build and measure the default, or the winner of the run before."""
         self.say("compiling the program as it is")
-        begin = time.monotonic()
-        (device,) = self.pool.run([("prepare", ())])
-        self.compiling = time.monotonic() - begin
+        device: str
+        ((device, self.compiling),) = self.pool.run([("prepare", ())])
         self.say("measuring the program as it is")
         best = resume.winner if resume is not None else Settings()
         stale = resume is not None and bool(resume.stale(versions()))
