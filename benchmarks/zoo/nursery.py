@@ -4,8 +4,8 @@ python -m benchmarks.zoo.nursery KIND
 
 Importing PyTorch, transformers, JAX and the compiler's bindings takes a core five to ten seconds,
 more than a small model's whole compile. What a step does stays its own: a fork dies alone. Of kinds
-whose libraries may not be there before a step begins (Keras reads its backend when it is imported,
-TensorFlow may not be beside IREE's Vulkan driver) only edgec is imported before.
+whose libraries may not be there before a step begins (TensorFlow may not be beside IREE's Vulkan
+driver) only edgec is imported before.
 """
 
 import contextlib
@@ -41,6 +41,8 @@ _TRANSFORMERS = (
 )
 _JAX = ("jax", "jax.numpy", "jax.export", "edgec.exporters.from_jax.export")
 _ONNX = ("onnx", "onnx.reference", "onnxruntime", "edgec.exporters.from_onnx.export")
+_KERAS = (*_JAX, "benchmarks.zoo.kinds.keras_on_jax", "keras")
+_SCIKIT = ("skl2onnx", "sklearn.datasets", "sklearn.linear_model", "sklearn.ensemble")
 _WARM: Mapping[str, tuple[str, ...]] = {
     "users": _TORCH,
     "known": (*_TORCH, *_TRANSFORMERS),
@@ -51,6 +53,9 @@ _WARM: Mapping[str, tuple[str, ...]] = {
     "diffusers": (*_TORCH, "diffusers"),
     "flax": (*_JAX, "flax"),
     "equimo": (*_JAX, "equinox"),
+    "keras": _KERAS,
+    "keras-hub": (*_KERAS, "keras_hub.models"),
+    "onnx-exported": (*_ONNX, *_SCIKIT),
     "onnx-files": _ONNX,
     "onnx-nodes": _ONNX,
 }

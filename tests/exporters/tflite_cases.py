@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from tests.exporters.tflite_models import Graph
 
@@ -24,6 +24,17 @@ class Const:
     scales: Any = None
     zeros: Any = 0
     axis: int = 0
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """An input of which the file holds some values, as `Graph.sparse` takes it."""
+
+    shape: Sequence[int]
+    values: np.ndarray
+    levels: Sequence[Any]
+    order: Sequence[int]
+    blocks: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -53,8 +64,13 @@ class Case:
     def file(self) -> bytes:
         """The `.tflite` file, with the outputs' shapes as LiteRT finds them."""
         data = self._file([()] * len(self.outputs))
-        answers = litert(data, self.arrays)
+        answers = self.answers(data)
         return self._file([answer.shape for answer in answers])
+
+    def answers(self, data: bytes) -> list[np.ndarray]:
+        """LiteRT's answers; XNNPACK takes sparse constants as weights of its own alone."""
+        plain = any(isinstance(value, Sparse) for value in self.inputs)
+        return litert(data, self.arrays, delegates=not plain)
 
     def _file(self, shapes: Sequence[tuple[int, ...]]) -> bytes:
         graph = Graph()
@@ -64,6 +80,8 @@ class Case:
             if isinstance(value, Const):
                 grid = None if value.scales is None else (value.scales, value.zeros)
                 inputs.append(graph.constant(name, value.value, quantized=grid, axis=value.axis))
+            elif isinstance(value, Sparse):
+                inputs.append(graph.sparse(name, **vars(value)))
             else:
                 array = value.value if isinstance(value, Grid) else value
                 grid = (value.scale, value.zero) if isinstance(value, Grid) else None
@@ -77,9 +95,15 @@ class Case:
         return graph.file(given, outputs)
 
 
-def litert(data: bytes, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """LiteRT's answers."""
-    interpreter = Interpreter(model_content=data, num_threads=1)
+def litert(
+    data: bytes, arrays: Sequence[np.ndarray], *, delegates: bool = True
+) -> list[np.ndarray]:
+    """LiteRT's answers, by its own kernels or those of its delegates."""
+    kinds = OpResolverType
+    kernels = kinds.AUTO if delegates else kinds.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    interpreter = Interpreter(
+        model_content=data, num_threads=1, experimental_op_resolver_type=kernels
+    )
     interpreter.allocate_tensors()
     for details, array in zip(interpreter.get_input_details(), arrays, strict=True):
         interpreter.set_tensor(details["index"], array)
@@ -215,6 +239,15 @@ CASES: dict[str, list[Case]] = {
     "CUMSUM": [
         Case("CUMSUM", [normal(2, 5), ints(1)], {"CumsumOptions": {"exclusive": e, "reverse": r}})
         for e, r in ((False, True), (True, False))
+    ],
+    "DENSIFY": [
+        Case("DENSIFY", [sparse], {"DensifyOptions": {}})
+        for sparse in (
+            Sparse((4, 4), normal(6), [4, ([0, 3, 4, 5, 6], [0, 2, 3, 1, 2, 3])], [0, 1]),
+            Sparse((4, 4), normal(6), [4, ([0, 1, 2, 4, 6], [0, 1, 0, 2, 0, 3])], [1, 0]),
+            Sparse((4, 4), normal(12), [2, ([0, 2, 3], [0, 1, 1]), 2, 2], [0, 1, 2, 3], [0, 1]),
+            Sparse((3, 1, 8), normal(12), [3, 1, ([0, 1, 1, 3], [1, 0, 1]), 4], [0, 1, 2, 3], [2]),
+        )
     ],
     "DEPTHWISE_CONV_2D": [
         Case(

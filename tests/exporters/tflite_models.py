@@ -73,6 +73,30 @@ class Graph:
         self.tensors[index].buffer = len(self.buffers) - 1
         return index
 
+    def sparse(
+        self,
+        name: str,
+        shape: Sequence[int],
+        values: np.ndarray,
+        levels: Sequence[int | tuple[Sequence[int], Sequence[int]]],
+        *,
+        order: Sequence[int],
+        blocks: Sequence[int] = (),
+    ) -> int:
+        """A tensor of which the file holds some values; a level is a size, or segments and places.
+
+        `order` are the axes level by level, those of blocks behind all others; `blocks` says which
+        axis a block is of.
+        """
+        index = self.constant(name, values)
+        made = self.tensors[index]
+        made.shape = np.array(shape, np.int32)
+        made.sparsity = schema.SparsityParametersT()
+        made.sparsity.traversalOrder = np.array(order, np.int32)
+        made.sparsity.blockMap = np.array(blocks, np.int32) if blocks else None
+        made.sparsity.dimMetadata = [_level(level) for level in levels]
+        return index
+
     def operator(
         self, kind: str, inputs: Sequence[int], outputs: Sequence[int], **options: Any
     ) -> None:
@@ -127,6 +151,20 @@ class Graph:
         builder = flatbuffers.Builder(1024)
         builder.Finish(model.Pack(builder), b"TFL3")
         return bytes(builder.Output())
+
+
+def _level(level: int | tuple[Sequence[int], Sequence[int]]) -> Any:
+    made = schema.DimensionMetadataT()
+    if isinstance(level, int):
+        made.format, made.denseSize = schema.DimensionType.DENSE, level
+        return made
+    made.format = schema.DimensionType.SPARSE_CSR
+    numbers = [schema.Int32VectorT() for _ in level]
+    for vector, values in zip(numbers, level, strict=True):
+        vector.values = np.array(values, np.int32)
+    made.arraySegments, made.arrayIndices = numbers
+    made.arraySegmentsType = made.arrayIndicesType = schema.SparseIndexVector.Int32Vector
+    return made
 
 
 def _signature(key: str, inputs: Mapping[str, int], outputs: Mapping[str, int]) -> Any:

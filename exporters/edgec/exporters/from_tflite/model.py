@@ -8,6 +8,7 @@ import numpy as np
 
 from edgec.exporters.extras import need
 from edgec.exporters.failures import reason_of
+from edgec.exporters.from_tflite.sparse import dense
 from edgec.runtime.errors import SourceError, UnsupportedOp
 from edgec.runtime.signature import Quantization
 
@@ -45,7 +46,6 @@ class TfliteTensor:
         kind: its element type as TensorFlow Lite spells it.
         data: its values, for constants.
         quantization: what its integers stand for.
-        refusal: why edgec cannot take it, or empty.
     """
 
     index: int
@@ -55,7 +55,6 @@ class TfliteTensor:
     kind: str
     data: np.ndarray | None
     quantization: Quantization | None
-    refusal: str = ""
 
     @property
     def dtype(self) -> np.dtype:
@@ -64,10 +63,10 @@ class TfliteTensor:
         Raises:
             UnsupportedOp: edgec has none for it.
         """
-        if self.refusal or self.kind not in _DTYPES:
+        if self.kind not in _DTYPES:
             raise UnsupportedOp(
-                f"the tensor {self.name} {self.refusal or f'has elements of type {self.kind}'}, "
-                "which edgec does not take",
+                f"the tensor {self.name} has elements of type {self.kind}, which edgec does not "
+                "take",
                 hint="convert the model again without it",
             )
         return np.dtype(_DTYPES[self.kind])
@@ -192,12 +191,15 @@ class _Reader:
             kind=self._types[int(made.type)],
             data=None,
             quantization=_quantization(made.quantization),
-            refusal="is sparse" if made.sparsity is not None else "",
         )
         raw = self._bytes(int(made.buffer))
-        if not raw or tensor.refusal or tensor.kind not in _DTYPES:
+        if not raw or tensor.kind not in _DTYPES:
             return tensor
-        values = np.frombuffer(raw, tensor.dtype).reshape(shape)
+        values = np.frombuffer(raw, tensor.dtype)
+        if made.sparsity is None:
+            values = values.reshape(shape)
+        else:
+            values = dense(values, shape, made.sparsity)
         return TfliteTensor(**{**vars(tensor), "data": values})
 
     def _bytes(self, index: int) -> bytes:

@@ -97,6 +97,7 @@ OPERATORS: dict[str, Operator] = {
     "CONV_3D": _summed(layers.conv_3d),
     "COS": _real(elementwise.unary("cos")),
     "CUMSUM": _real(reduce.cumsum, "the axis known while exporting"),
+    "DENSIFY": _moved(lambda call: call[0], "of a constant"),
     "DEPTHWISE_CONV_2D": _summed(layers.depthwise_conv_2d),
     "DEPTH_TO_SPACE": _moved(layout.depth_to_space),
     "DEQUANTIZE": _real(elementwise.cast),
