@@ -226,10 +226,11 @@ def test_a_missing_framework_is_installed_by_its_extra(
     import sys
 
     monkeypatch.setitem(sys.modules, "torch", None)
-    model.write_text("import torch.nn\n")
-    with pytest.raises(SourceError, match="ModuleNotFoundError") as caught:
-        export_source(f"{model}:x")
-    assert caught.value.hint == 'pip install "edgec[torch]"'
+    for text in ("import torch.nn\n", "def x():\n    import torch.nn\n"):
+        model.write_text(text)
+        with pytest.raises(SourceError, match="ModuleNotFoundError") as caught:
+            export_source(f"{model}:x")
+        assert caught.value.hint == 'pip install "edgec[torch]"'
 
 
 def test_an_unknown_weights_suffix_is_refused_before_the_model_is_loaded(tmp_path: Path) -> None:

@@ -142,19 +142,21 @@ def _neighbours(path: Path) -> list[Path]:
 def _broken(where: str, error: Exception) -> EdgecError:
     if isinstance(error, EdgecError):
         return error
-    hint = "mend the error that Python shows for this file"
-    if isinstance(error, ModuleNotFoundError):
-        extra = extra_of(error.name)
-        hint = (
-            f'pip install "edgec[{extra}]"'
-            if extra
-            else f"pip install the package of {error.name}, or run from the folder that holds it"
-        )
     return SourceError(
         f"{where} cannot be imported: {type(error).__name__}: {error}",
         where=place_of_error(error),
-        hint=hint,
+        hint=_of_missing(error) or "mend the error that Python shows for this file",
     )
+
+
+def _of_missing(error: Exception) -> str | None:
+    """What to install, where a package is what is missing."""
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    extra = extra_of(error.name)
+    if extra:
+        return f'pip install "edgec[{extra}]"'
+    return f"pip install the package of {error.name}, or run from the folder that holds it"
 
 
 def _bundle_of(module: ModuleType, where: str, name: str, signature: str = "main") -> Bundle:
@@ -225,7 +227,8 @@ def _call(function: Any, text: str) -> Any:
         raise SourceError(
             f"{text}() failed: {type(error).__name__}: {error}",
             where=place_of_error(error),
-            hint="call the function yourself; it must return (model, example_inputs)",
+            hint=_of_missing(error)
+            or "call the function yourself; it must return (model, example_inputs)",
         ) from error
 
 

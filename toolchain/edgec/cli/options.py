@@ -95,7 +95,8 @@ SourceArgument = Annotated[
     typer.Argument(
         metavar="SOURCE",
         help="A program (.mlirbc, .mlir), or a model as `edgec export` takes it: file.py:name, "
-        "package.module:name, a SavedModel folder, or a .keras, .pt2, .onnx or .tflite file.",
+        "package.module:name, hf:FOLDER, a SavedModel folder, or a .keras, .pt2, .onnx, .tflite or "
+        ".gguf file.",
         show_default=False,
     ),
 ]

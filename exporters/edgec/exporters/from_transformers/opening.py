@@ -61,7 +61,7 @@ def open_model(text: str) -> Opened:
         MissingExtra: a package is not installed.
     """
     for package in ("torch", "transformers"):
-        need(package, extra="text", why=_WHY)
+        need(package, extra="torch,text", why=_WHY)
     path = Path(text.removeprefix(FOLDER))
     if path.suffix == _GGUF and not text.startswith(FOLDER):
         return _gguf(path)
@@ -110,7 +110,7 @@ def _unknown(path: Path, kind: str) -> UnsupportedOp:
 
 def _gguf(path: Path) -> Opened:
     for package in ("gguf", "accelerate"):
-        need(package, extra="text", why="reading a GGUF file")
+        need(package, extra="torch,text", why="reading a GGUF file")
     if not path.is_file():
         raise FileError(f"cannot read {path}: no such file", hint="check the path")
     _check_whole(path)
