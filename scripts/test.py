@@ -1,6 +1,6 @@
 """Run the quality checks and the tests, and end with one line that sums up: `N passed, N failed`.
 
-Each file of tests runs in a process of its own, two at a time (`test_processes`): frameworks and
+Each file of tests runs in a process of its own, a few at a time (`test_processes`): frameworks and
 GPU drivers do not all live in one process (TensorFlow and IREE's Vulkan driver crash each other, in
 either order), and a crash costs one file, not the run. A file with some tests marked `tensorflow`
 runs twice: once for those, once for the others. What each printed stays in build/tests.

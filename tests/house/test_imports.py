@@ -32,6 +32,13 @@ MAY_IMPORT = {
         "edgec.targets",
         "edgec.runtime",
     ),
+    "edgec.plugins": (
+        "edgec.plugins",
+        "edgec.exporters",
+        "edgec.toolchain",
+        "edgec.targets",
+        "edgec.runtime",
+    ),
     "edgec.ondevice": (
         "edgec.ondevice",
         # Where what was built is kept.

@@ -1,13 +1,14 @@
 """Where in the user's own source something happened: `model.py:12 (forward)`."""
 
+import sys
 import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 from traceback import walk_tb
 
-__all__ = ["describe", "first_users", "is_users", "place_of_error"]
+__all__ = ["describe", "first_users", "innermost", "is_users", "place_of_error"]
 
-_HERE = str(Path(__file__).resolve().parent)
+_HERE = tuple(str(Path(folder).resolve()) for folder in sys.modules["edgec"].__path__)
 _LIBRARIES = tuple(
     {str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "purelib", "platlib")}
 )
@@ -20,7 +21,7 @@ def is_users(file: str) -> bool:
     if file.startswith("<"):
         return file.startswith("<ipython") or file == "<stdin>"
     path = Path(file).resolve()
-    return not (str(path).startswith((_HERE, *_LIBRARIES)) or _INSTALLED & {*path.parts})
+    return not (str(path).startswith((*_HERE, *_LIBRARIES)) or _INSTALLED & {*path.parts})
 
 
 def describe(file: str, line: int, function: str) -> str:
@@ -37,6 +38,12 @@ def first_users(frames: Iterable[tuple[str, int, str]]) -> str | None:
         if is_users(file):
             return describe(file, line, function)
     return None
+
+
+def innermost(frames: Iterable[tuple[str, int, str]]) -> str | None:
+    """As `first_users`; where there is none, the innermost place that is not edgec's own."""
+    known = [frame for frame in frames if not frame[0].startswith(_HERE)]
+    return first_users(known) or (describe(*known[0]) if known else None)
 
 
 def place_of_error(error: BaseException) -> str | None:

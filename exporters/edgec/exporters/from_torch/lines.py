@@ -2,7 +2,7 @@
 
 import re
 
-from edgec.exporters.places import describe, first_users
+from edgec.exporters.places import innermost
 
 __all__ = ["user_line"]
 
@@ -10,7 +10,7 @@ _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 
 def user_line(stack: str | None) -> str | None:
-    """The innermost line that lies in the user's code: `model.py:12 (f)`; else the innermost."""
+    """The innermost line that lies in the user's code: `model.py:12 (f)`; else a library's."""
     frames = [(file, int(line), name) for file, line, name in _FRAME.findall(stack or "")]
     frames.reverse()
-    return first_users(frames) or (describe(*frames[0]) if frames else None)
+    return innermost(frames)

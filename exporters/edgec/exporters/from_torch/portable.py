@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgec.exporters.from_torch.sizes import Size, Sizes, broadcast, make
-from edgec.exporters.places import describe, first_users
+from edgec.exporters.places import innermost
 from edgec.runtime.errors import UnsupportedOp
 
 __all__ = ["only_stablehlo", "place_of"]
@@ -68,7 +68,7 @@ def place_of(location: Any) -> str | None:
     """The user's line in an MLIR location: the innermost one outside of libraries."""
     found = re.findall(r'"([^"]+)":(\d+):\d+', str(location))
     frames = [(file, int(line), "") for file, line in found]
-    return first_users(frames) or (describe(*frames[0]) if frames else None)
+    return innermost(frames)
 
 
 class _Rewriter:

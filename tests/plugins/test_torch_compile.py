@@ -1,0 +1,113 @@
+"""`torch.compile(model, backend="edgec")`: answers, gradients and refusals are PyTorch's."""
+
+import copy
+import logging
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from edgec.plugins.torch_compile import backend
+from edgec.runtime.errors import UnsupportedOp, UsageError
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(50, 16)
+        self.attention = nn.MultiheadAttention(16, 4, batch_first=True)
+        self.norm = nn.BatchNorm1d(16)
+
+    def forward(self, tokens: torch.Tensor) -> dict[str, torch.Tensor | int]:
+        x = self.table(tokens)
+        y = x + self.attention(x, x, x, need_weights=False)[0]
+        return {"scores": self.norm(y.mean(1)), "count": tokens.shape[0]}
+
+
+@pytest.fixture(autouse=True)
+def _forget():
+    yield
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def net() -> Net:
+    torch.manual_seed(0)
+    return Net()
+
+
+def test_pytorch_finds_it_by_its_name() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    named = project["project"]["entry-points"]["torch_dynamo_backends"]["edgec"]
+    assert named == f"{backend.__module__}:{backend.__name__}"
+
+
+def test_answers_are_those_of_eager_pytorch_at_every_size(net: Net) -> None:
+    compiled = torch.compile(net.eval(), backend=backend)
+    with torch.no_grad():
+        for count in (2, 3):
+            tokens = torch.randint(0, 50, (count, 7))
+            found, expected = compiled(tokens), net(tokens)
+            torch.testing.assert_close(found["scores"], expected["scores"])
+            assert found["count"] == count
+
+
+def test_weights_that_change_change_the_answers(net: Net, caplog) -> None:
+    compiled, tokens = torch.compile(net.eval(), backend=backend), torch.randint(0, 50, (2, 7))
+    with torch.no_grad():
+        compiled(tokens)
+        compiled(tokens)
+        assert "weights" not in caplog.text
+        net.table.weight.mul_(2)
+        torch.testing.assert_close(compiled(tokens)["scores"], net(tokens)["scores"])
+    assert "weights" in caplog.text
+
+
+def test_training_takes_the_same_steps(net: Net) -> None:
+    other = copy.deepcopy(net)
+    tokens = torch.randint(0, 50, (4, 7), generator=torch.Generator().manual_seed(0))
+    losses = []
+    for model, run in ((net, torch.compile(net, backend=backend)), (other, other)):
+        steps = torch.optim.SGD(model.parameters(), 0.1)
+        for _ in range(3):
+            steps.zero_grad()
+            loss = run(tokens)["scores"].pow(4).mean()
+            loss.backward()
+            steps.step()
+        losses.append(loss.item())
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    torch.testing.assert_close(net.norm.running_var, other.norm.running_var)
+
+
+def test_what_python_does_between_graphs_is_done(capsys) -> None:
+    @torch.compile(backend=backend)
+    def function(x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        torch._dynamo.graph_break()
+        print("between")
+        return y + 1
+
+    assert function(torch.ones(3)).tolist() == [3, 3, 3]
+    assert "between" in capsys.readouterr().out
+
+
+def test_random_numbers_are_refused_at_the_users_line_or_left_to_pytorch(caplog) -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.dropout(x, 0.5)
+
+    with pytest.raises(UnsupportedOp, match="random") as caught:
+        torch.compile(function, backend=backend)(torch.ones(3))
+    assert "test_torch_compile.py" in caught.value.where
+    torch._dynamo.reset()
+    left = torch.compile(function, backend=backend, options={"refused": "eager"})
+    with caplog.at_level(logging.WARNING):
+        assert set(left(torch.ones(100)).tolist()) == {0, 2}
+    assert "refuses" in caplog.text
+
+
+def test_an_option_that_there_is_not_is_named() -> None:
+    compiled = torch.compile(lambda x: x + 1, backend=backend, options={"devcie": "cpu"})
+    with pytest.raises((UsageError, torch._dynamo.exc.BackendCompilerFailed), match="devcie"):
+        compiled(torch.ones(2))

@@ -1,0 +1,275 @@
+"""`torch.compile(model, backend="edgec")`: PyTorch's graphs as modules of edgec's.
+
+PyTorch finds the backend by its entry point. TorchDynamo cuts a model into graphs, and AOTAutograd
+makes them functions without side effects, forward and backward. A graph is compiled when it is
+first called with inputs of new sizes: exported on these very inputs, and proved by PyTorch's
+answers to them, as `edgec export` and `edgec compile` do. What Dynamo leaves to Python stays there.
+"""
+
+import logging
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgec import exporters, runtime, toolchain
+from edgec.exporters.from_torch.lines import user_line
+from edgec.exporters.from_torch.values import to_numpy
+from edgec.runtime.errors import EdgecError, UnsupportedOp, UsageError
+from edgec.targets import find
+
+__all__ = ["backend"]
+
+_log = logging.getLogger("edgec.plugins")
+_OPTIONS = ("target", "device", "refused")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _How:
+    """What the user asked for.
+
+    Attributes:
+        target: what modules are compiled for.
+        device: where they run; None is the target's own.
+        refused: `error`, or `eager`: what edgec refuses runs in PyTorch, and a warning says so.
+    """
+
+    target: str = "cpu"
+    device: str | None = None
+    refused: str = "error"
+
+
+def backend(
+    graph: Any, inputs: Sequence[Any], *, options: Mapping[str, str] | None = None, **_: Any
+) -> Callable[..., Any]:
+    """Take a graph of TorchDynamo's; PyTorch calls this.
+
+    Args:
+        graph: the `torch.fx.GraphModule`.
+        inputs: its inputs, without values.
+        options: of `torch.compile`: `target` (`cpu`), `device` (the target's), `refused` (`error`,
+            or `eager`: PyTorch runs what edgec refuses, with a warning).
+
+    Raises:
+        UsageError: an option that there is not.
+    """
+    from torch._dynamo.backends.common import aot_autograd
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    given = dict(options or {})
+    unknown = [name for name in given if name not in _OPTIONS]
+    if unknown:
+        raise UsageError(
+            f"the backend edgec has no option {unknown[0]}", hint=f"it has {', '.join(_OPTIONS)}"
+        )
+    how = _How(**given)
+    if how.refused not in ("error", "eager"):
+        raise UsageError(f"refused={how.refused}", hint="it is error or eager")
+    find(how.target)
+    settled = aot_autograd(
+        fw_compiler=_compiler(how, is_frozen=False),
+        bw_compiler=_compiler(how, is_frozen=False),
+        inference_compiler=_compiler(how, is_frozen=True),
+    )
+    # Attention as products and a softmax, whose gradients have forms; a kernel's own have none.
+    with sdpa_kernel(SDPBackend.MATH):
+        made: Callable[..., Any] = settled(graph, inputs)
+    return made
+
+
+def _compiler(how: _How, *, is_frozen: bool) -> Callable[[Any, Sequence[Any]], Any]:
+    """A compiler of AOTAutograd's."""
+
+    def compiler(graph: Any, _: Sequence[Any]) -> Any:
+        import torch
+        from torch._functorch.aot_autograd import make_boxed_func
+
+        context = torch._guards.TracingContext.try_get()
+        about = None if context is None else context.fw_metadata
+        still = about.static_input_indices if is_frozen and about is not None else ()
+        return make_boxed_func(_Graph(graph, how, still))
+
+    return compiler
+
+
+class _Graph:
+    """A graph, and a module for each list of sizes that it was called with."""
+
+    def __init__(self, graph: Any, how: _How, still: Sequence[int]) -> None:
+        """Take a graph.
+
+        Args:
+            graph: a function of tensors and sizes, without side effects.
+            how: what the user asked for.
+            still: which inputs are weights, to become constants while they stay as they are.
+        """
+        self._graph = graph
+        self._how = how
+        self._still = tuple(still)
+        self._compiled: dict[Any, _Compiled | None] = {}
+
+    def __call__(self, *inputs: Any) -> Sequence[Any]:
+        key = tuple(map(_kind, inputs))
+        weights = [inputs[index] for index in self._still]
+        compiled = self._compiled.get(key, _NONE)
+        if isinstance(compiled, _Compiled) and not compiled.holds(weights):
+            _log.warning("weights of a compiled graph have changed: they are inputs from now on")
+            self._still, compiled = (), _NONE
+            self._compiled.clear()
+        if compiled is _NONE:
+            compiled = self._compiled[key] = self._compile(inputs)
+        if not isinstance(compiled, _Compiled):
+            given: Sequence[Any] = self._graph(*inputs)
+            return given
+        return compiled(inputs)
+
+    def _compile(self, inputs: Sequence[Any]) -> "_Compiled | None":
+        # In a thread of its own: PyTorch calls this below its dispatcher, where nothing is traced.
+        with ThreadPoolExecutor(1) as pool:
+            made = pool.submit(_Compiled, self._graph, inputs, self._still, self._how)
+        try:
+            return made.result()
+        except EdgecError as error:
+            if self._how.refused == "error":
+                raise
+            _log.warning("PyTorch runs a graph that edgec refuses: %s", error)
+            return None
+
+
+_NONE: Any = object()
+
+
+class _Compiled:
+    """A graph's module for inputs of these sizes."""
+
+    def __init__(self, graph: Any, inputs: Sequence[Any], still: Sequence[int], how: _How) -> None:
+        import torch
+
+        moving = [
+            index
+            for index, value in enumerate(inputs)
+            if isinstance(value, torch.Tensor) and index not in still
+        ]
+        self._moving = moving
+        _refuse_random(graph)
+        with torch.no_grad():
+            answers = list(graph(*inputs))
+        self._answers = [None if isinstance(each, torch.Tensor) else each for each in answers]
+        self._places = [i for i, each in enumerate(answers) if isinstance(each, torch.Tensor)]
+        self._weights: list[tuple[Any, int]] = []
+        if not self._places:
+            return
+        part = _part(graph, inputs, moving, self._places)
+        program = exporters.export(
+            part, tuple(inputs[index].detach() for index in moving), framework="torch"
+        )
+        with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
+            path = Path(folder) / "graph.vmfb"
+            toolchain.compile(program, how.target, toolchain.CompileOptions(output=path))
+            self._loaded = runtime.load(path, device=how.device)
+        # Export puts weights back as they were, which counts as a change.
+        self._weights = [(inputs[index], _version(inputs[index])) for index in still]
+
+    def holds(self, weights: Sequence[Any]) -> bool:
+        """Whether the weights are still those that the module has."""
+        return all(
+            weight.data_ptr() == known.data_ptr() and _version(weight) == version
+            for weight, (known, version) in zip(weights, self._weights, strict=False)
+        )
+
+    def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
+        results = list(self._answers)
+        if self._places:
+            arrays = [to_numpy(inputs[index], f"input {index}") for index in self._moving]
+            found = self._loaded.main.call_flat(arrays)
+            for place, value in zip(self._places, found, strict=True):
+                results[place] = _tensor(value)
+        return results
+
+
+def _part(graph: Any, inputs: Sequence[Any], moving: Sequence[int], places: Sequence[int]) -> Any:
+    """The graph as a module: of the inputs that move, the others bound; tensors alone come out."""
+    import torch
+
+    class Part(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self._bound: dict[int, str] = {}
+            for index, value in enumerate(inputs):
+                if index not in moving and isinstance(value, torch.Tensor):
+                    self._bound[index] = f"weight{index}"
+                    self.register_buffer(f"weight{index}", value.detach())
+
+        def forward(self, *given: Any) -> tuple[Any, ...]:
+            values = list(inputs)
+            for index, value in zip(moving, given, strict=True):
+                values[index] = value
+            for index, name in self._bound.items():
+                values[index] = getattr(self, name)
+            # Each operation keeps the user's line.
+            with torch.fx.traceback.preserve_node_meta():
+                results = torch.fx.Interpreter(graph).run(*values)
+            return tuple(results[place] for place in places)
+
+    return Part().eval()
+
+
+def _refuse_random(graph: Any) -> None:
+    """Refuse what draws random numbers: PyTorch's own cannot be drawn in a module.
+
+    Raises:
+        UnsupportedOp: an operation does.
+    """
+    import torch
+
+    for node in graph.graph.nodes:
+        tags = getattr(node.target, "tags", ())
+        rate = _argument(node, "dropout_p")
+        if torch.Tag.nondeterministic_seeded in tags and rate != 0:
+            raise UnsupportedOp(
+                f"{node.target} draws random numbers from PyTorch's generator",
+                where=user_line(node.stack_trace),
+                hint="draw them outside what is compiled; options={'refused': 'eager'} leaves this "
+                "graph to PyTorch",
+            )
+
+
+def _argument(node: Any, name: str) -> Any:
+    """An operation's argument by its name, or None."""
+    schema = getattr(node.target, "_schema", None)
+    for index, argument in enumerate(() if schema is None else schema.arguments):
+        if argument.name == name:
+            given = node.args[index] if index < len(node.args) else argument.default_value
+            return node.kwargs.get(name, given)
+    return None
+
+
+def _kind(value: Any) -> Any:
+    """What a module is compiled for: a tensor's sizes and type, or a size itself.
+
+    Raises:
+        UsageError: the tensor is not in the host's memory.
+    """
+    import torch
+
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.device.type != "cpu":
+        raise UsageError(
+            f"the backend edgec got a tensor on {value.device}",
+            hint="keep model and inputs on the CPU: edgec moves them to its device",
+        )
+    return (tuple(value.shape), value.dtype)
+
+
+def _version(tensor: Any) -> int:
+    """A number that changes with what a tensor holds; inference tensors do not change."""
+    return 0 if tensor.is_inference() else int(tensor._version)
+
+
+def _tensor(array: Any) -> Any:
+    import torch
+
+    return torch.from_dlpack(array)
