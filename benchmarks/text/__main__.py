@@ -64,6 +64,7 @@ def main() -> int:
     lines = list(table(rows, memory, chosen))
     busy = company.cores()
     print("\n".join(lines))
+    print(f"other programs kept {busy} cores busy", file=sys.stderr)
     if chosen.write:
         said = "" if busy is None else f" Other programs kept {busy:.1f} cores busy meanwhile."
         _write(lines, chosen, said)

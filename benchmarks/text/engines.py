@@ -72,6 +72,37 @@ class _LlamaCpp:
         return int(self._model.sample(temp=0.0))
 
 
+class _Cyllama:
+    """A GGUF file by the llama.cpp in `cyllama`'s wheel, which is built for AVX2."""
+
+    def __init__(self, path: Path, threads: int, context: int) -> None:
+        from cyllama.llama import llama_cpp
+
+        llama_cpp.disable_logging()
+        self._cpp: Any = llama_cpp
+        given = llama_cpp.LlamaContextParams()
+        given.n_ctx, given.n_batch, given.n_ubatch = context, 256, 256
+        given.n_threads = given.n_threads_batch = threads
+        self._model = llama_cpp.LlamaModel(str(path), llama_cpp.LlamaModelParams())
+        self._context = llama_cpp.LlamaContext(self._model, given)
+        self._sampler = llama_cpp.LlamaSampler(llama_cpp.LlamaSamplerChainParams())
+        self._sampler.add_greedy()
+        self._position = 0
+
+    def read(self, tokens: list[int]) -> int:
+        self._context.kv_cache_clear()
+        self._position = 0
+        return self._decode(tokens)
+
+    def write(self, token: int) -> int:
+        return self._decode([token])
+
+    def _decode(self, tokens: list[int]) -> int:
+        self._context.decode(self._cpp.llama_batch_get_one(tokens, self._position))
+        self._position += len(tokens)
+        return int(self._sampler.sample(self._context, -1))
+
+
 class _OpenVino:
     """A GGUF file, or a folder of OpenVINO's, by `openvino-genai`, whose pipeline writes alone."""
 
@@ -99,7 +130,12 @@ class _OpenVino:
 
 
 ENGINES: Mapping[str, Callable[[Path, int, int], Any]] = MappingProxyType(
-    {"edgec": _Edgec, "llama.cpp": _LlamaCpp, "openvino-genai": _OpenVino}
+    {
+        "edgec": _Edgec,
+        "llama.cpp": _LlamaCpp,
+        "llama.cpp (cyllama)": _Cyllama,
+        "openvino-genai": _OpenVino,
+    }
 )
 
 
