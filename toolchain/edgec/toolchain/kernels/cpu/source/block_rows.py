@@ -65,7 +65,9 @@ def block_rows_kernel(name: str, codes: Codes, result: Result, unit: VectorUnit)
     weights, rows = codes.weights, result.width
     tiles = -(-weights.outputs // _OUTPUTS)
     flops = 2 * rows * weights.outputs * weights.inner
-    split = min(tiles, workgroups(flops, weights.outputs * weights.row))
+    # Codes of four bits take as long to work out as twice as many bytes of eight take to read.
+    split = workgroups(flops, weights.outputs * weights.inner)
+    split = min(tiles, split + split % 2 if split > 1 else 1)
     writer = Writer(
         name=name,
         workgroups=(split, 1, 1),
@@ -185,17 +187,16 @@ class _Kernel:
     ) -> None:
         """Lay a piece out; its first `again` elements were in the one before, and count no more."""
         codes, kind = self.codes, self.vector
-        memory, scratch = self.w.memory(0), self._memory(self.codes.size)
+        scratch = self._memory(self.codes.size)
         at = self._at(body, row, piece, codes.size)
+        loaded: list[str] = []
+        for number in range(codes.fields):
+            far = number * codes.lanes
+            loaded.append(self._loaded(body, body.plus(start, far), again - far))
         for field in range(codes.fields):
-            for lane in range(codes.lanes):
-                element = codes.element(field, lane)
-                if element < again:
-                    value = body.number(0.0, "f32")
-                else:
-                    value = body.load("%m0", body.plus(start, element), memory, "f32")
-                place = body.plus(at, field * codes.lanes + lane)
-                body.store(value, laid, place, scratch, "f32")
+            places = [codes.element(field, lane) for lane in range(codes.lanes)]
+            place = body.plus(at, field * codes.lanes)
+            body.store(self._picked(body, loaded, places), laid, place, scratch, kind)
         if not sums:
             return
         first = self._at(body, row, piece, self.summed)
@@ -207,6 +208,37 @@ class _Kernel:
                 total = body.value(f"arith.addf {total}, {value}", kind) if total else value
             place = body.plus(first, number * codes.lanes)
             body.store(total, sums, place, self._memory(self.summed), kind)
+
+    def _loaded(self, body: Body, place: str, again: int) -> str:
+        """A vector of a row's neighbours, 0 for those that were in the piece before."""
+        kind, lanes = self.vector, self.codes.lanes
+        value = body.load("%m0", place, self.w.memory(0), kind)
+        if again <= 0:
+            return value
+        truth = f"vector<{lanes}xi1>"
+        new = ", ".join("true" if lane >= again else "false" for lane in range(lanes))
+        kept = body.value(f"arith.constant dense<[{new}]>", truth)
+        none = body.number(0.0, kind)
+        return body.value(f"arith.select {kept}, {value}, {none}", f"{truth}, {kind}")
+
+    def _picked(self, body: Body, vectors: Sequence[str], places: Sequence[int]) -> str:
+        """A vector of elements of several, which are numbered one behind the other."""
+        lanes, kind = self.codes.lanes, self.vector
+        sources = list(dict.fromkeys(place // lanes for place in places))
+        found, have = vectors[sources[0]], [place % lanes for place in places]
+        if len(sources) == 1 and have == list(range(lanes)):
+            return found
+        for source in sources[1:] or sources:
+            picks = [
+                lanes + place % lanes if place // lanes == source else own
+                for place, own in zip(places, have, strict=True)
+            ]
+            other = vectors[source]
+            found = body.value(
+                f"vector.shuffle {found}, {other} [{', '.join(map(str, picks))}]", f"{kind}, {kind}"
+            )
+            have = list(range(lanes))
+        return found
 
     def _memory(self, size: int) -> str:
         return f"memref<{self.rows * self.pieces * size}xf32>"
