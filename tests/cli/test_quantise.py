@@ -88,6 +88,13 @@ def test_the_module_is_proved_by_these_answers_and_reads_the_blocks(edgec, folde
     ]
 
 
+def test_what_is_in_blocks_already_stays_so_and_is_said(edgec, folder: Path) -> None:
+    assert edgec("quantise", folder / "inside.mlirbc", "-o", "once.mlirbc", "--weights=int8")
+    done = edgec("quantise", "once.mlirbc", "-o", "twice.mlirbc", "--weights=int4-g32")
+    assert done.code == 2
+    assert "64 x 96: in blocks already, int8 by output" in done.err
+
+
 def test_rounded_weights_that_were_written_out_go_back_into_blocks(edgec, folder: Path) -> None:
     rng = np.random.default_rng(0)
     weights = rng.standard_normal((96, 64)).astype(np.float32)

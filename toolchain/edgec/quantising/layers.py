@@ -17,6 +17,7 @@ from edgec.toolchain.ir.literal import literal
 from edgec.toolchain.ir.places import is_packages, source_line
 from edgec.toolchain.ir.read import element_type, numbers_of, shape_of
 from edgec.toolchain.ir.views import Digit, Strided, before, dense, joined
+from edgec.toolchain.match.block_product import read_block_product
 from edgec.toolchain.program import Parameter, ProgramInfo
 
 __all__ = ["Kept", "Layer", "find_layers"]
@@ -108,7 +109,10 @@ def find_layers(
             continue
         view = _matrix_of(op, 1, names)
         if view is None:
-            if _matrix_of(op, 0, names) is not None:
+            if (blocks := read_block_product(op)) is not None:
+                sizes = f"{blocks.weights.inner} x {blocks.weights.outputs}"
+                keep(op, sizes, f"in blocks already, {blocks.weights}")
+            elif _matrix_of(op, 0, names) is not None:
                 keep(op, _sizes_text(op.operands[0]), "weights on a product's left side")
             continue
         root, outputs, inner, _ = view
