@@ -45,6 +45,7 @@ from edgec.toolchain.passes.simplify.channels_last import ChannelsLast
 from edgec.toolchain.passes.simplify.error_functions import ErrorFunctions
 from edgec.toolchain.passes.simplify.fold_constants import FoldConstants
 from edgec.toolchain.passes.simplify.fold_scales import FoldScales
+from edgec.toolchain.passes.simplify.half_conversions import HalfConversions
 from edgec.toolchain.passes.simplify.half_precision import HalfPrecision
 from edgec.toolchain.passes.simplify.hold_blocks import HoldBlocks
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
@@ -152,6 +153,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     PointwiseProducts,
     SeparateReductions,
     LateJoins,
+    HalfConversions,
     Annotate,
     Locate,
 )
