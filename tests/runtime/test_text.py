@@ -12,7 +12,7 @@ from edgec.runtime.errors import InputError, ModuleError, UsageError
 from edgec.runtime.text import Finish, Sampling, TextFacts, TextModel
 from edgec.runtime.text.template import render
 from edgec.runtime.text.tokenizer import Tokenizer
-from edgec.toolchain import CompileOptions, compile
+from edgec.toolchain import CompileOptions, Program, compile
 from tests.exporters import language_models as tiny
 
 CONTEXT = 120
@@ -24,9 +24,13 @@ def network() -> Any:
 
 
 @pytest.fixture(scope="module")
-def path(network: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def program(network: Any) -> Program:
+    return export_opened(network, tiny.tokenizer(), context=CONTEXT, prefill=(8,))
+
+
+@pytest.fixture(scope="module")
+def path(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("text") / "model.vmfb"
-    program = export_opened(network, tiny.tokenizer(), context=CONTEXT, prefill=(8,))
     compile(program, "cpu", CompileOptions(output=path, level=1, check=False))
     return path
 
@@ -57,6 +61,21 @@ def test_prompts_of_any_length_are_answered_as_transformers_does(
     assert text == tiny.tokenizer().decode(answer.tokens, skip_special_tokens=True)
     assert answer.stats.tokens == len(answer.tokens)
     assert answer.stats.rate > 0
+
+
+@pytest.mark.slow
+@pytest.mark.vulkan
+def test_a_gpu_writes_what_the_processor_writes(
+    model: TextModel, program: Program, tmp_path: Path
+) -> None:
+    path = tmp_path / "vulkan.vmfb"
+    compile(program, "vulkan", CompileOptions(output=path, level=1, check=False))
+    sampling = Sampling(temperature=1.5, top_k=40, seed=3)
+    with TextModel(path) as other:
+        for prompt, chosen in (("Zoë → 🙂?", Sampling()), ("Once upon", sampling)):
+            expected = model.chat(prompt, limit=16, sampling=chosen)
+            found = other.chat(prompt, limit=16, sampling=chosen)
+            assert (found.whole(), found.tokens) == (expected.whole(), expected.tokens)
 
 
 def test_a_conversation_that_goes_on_is_not_read_again(model: TextModel) -> None:
