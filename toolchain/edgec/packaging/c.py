@@ -46,7 +46,8 @@ _SELF_TEST = """\
   add_test(NAME {name}_selftest COMMAND {name}_selftest
     WORKING_DIRECTORY ${{CMAKE_CURRENT_SOURCE_DIR}})
 """
-_TAKEN = ("open", "open_proved", "prove", "close", "variant", "size")
+_TAKEN = ("open", "open_proved", "prove", "close", "variant", "size", "text")
+_NO_TEXT = dict.fromkeys(("text_include", "text_declaration", "text_definition", "text_source"), "")
 
 
 def build(plan: Plan) -> None:
@@ -62,7 +63,15 @@ def build(plan: Plan) -> None:
         "opening": f"{name}_open(NULL",
     }
     values["weights"] = weights_code(plan, "embedded")
-    write_edgert(plan.folder / "edgert")
+    writes = bool(plan.variants[0].compiled.module.text)
+    if writes:
+        values |= {
+            "text_include": '#include "edgert_text.h"\n',
+            "text_declaration": render("c/text.h", values),
+            "text_definition": render("c/text.c", values),
+            "text_source": " edgert/edgert_text.c",
+        }
+    write_edgert(plan.folder / "edgert", text=writes)
     opens = {place: render(f"c/open.{place}", values) for place in ("h", "c")}
     plan.write(f"{name}.h", header(functions, values | {"open": opens["h"]}))
     plan.write(f"{name}.c", code(functions, values | {"open": opens["c"]}))
@@ -70,7 +79,8 @@ def build(plan: Plan) -> None:
         f"{name}_modules.S",
         render("c/modules.S", values | {"modules": "modules/", "modules_in": _embedded(plan)}),
     )
-    plan.write("main.c", _main(plan, functions[0], values))
+    main = render("c/chat.c", values) if writes else _main(plan, functions[0], values)
+    plan.write("main.c", main)
     is_proved = proves_itself(plan)
     if is_proved:
         write_c_self_test(plan, opening=f"{name}_open(NULL, &model, &error)")
@@ -109,6 +119,7 @@ def c_values(plan: Plan, functions: Sequence[BoundFunction]) -> dict[str, str]:
         "most_outputs": str(max(1, *(len(f.outputs) for f in functions))),
         "share": "0" if stateful else "1",
         "stateless_note": " (never: functions may keep it)" if stateful else "",
+        **_NO_TEXT,
     }
 
 

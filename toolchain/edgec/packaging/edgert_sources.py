@@ -9,8 +9,8 @@ from edgec.toolchain.sources import runtime_sources
 __all__ = ["write_edgert"]
 
 
-def write_edgert(folder: Path) -> None:
-    """Write `edgert.c` and `edgert.h`.
+def write_edgert(folder: Path, *, text: bool = False) -> None:
+    """Write `edgert.c` and `edgert.h`; for language models `edgert_text.c` and `.h`, too.
 
     Raises:
         FileError: this installation does not hold the sources.
@@ -21,4 +21,4 @@ def write_edgert(folder: Path) -> None:
         raise FileError(f"{script} is missing", hint="install edgec again")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.amalgamate(folder)
+    module.amalgamate(folder, text=text)

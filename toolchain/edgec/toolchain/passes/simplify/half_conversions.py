@@ -21,9 +21,9 @@ class HalfConversions:
 
     What iree-compile 3.13 makes of it for WebAssembly, browsers and node refuse. Moved to where f32
     has them, a half's bits are the number times 2^-112, also of those without a leading one;
-    infinities and NaNs get the largest exponent. It runs after all kernels are placed, so that those
-    which widen weights as they are read find them. Arithmetic in f16, and f32 to f16, are refused
-    as before.
+    infinities and NaNs get the largest exponent. It runs after all kernels are placed, so that
+    those which widen weights as they are read find them. Arithmetic in f16, and f32 to f16, are
+    refused as before.
 
     Measured: all 65,536 halves come out exactly in WebAssembly, and are refused without it.
     """
