@@ -20,7 +20,7 @@ NOT_RUN = {
     "the network": 6,
     "a GPU": 2,
     "a phone": 3,
-    "an app around it": 3,
+    "an app around it": 5,
     "not code": 3,
     "the others": 2,
     "another module": 1,
