@@ -73,9 +73,10 @@ def _c_program(plan: Plan) -> Proof:
     with tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
         program = Path(scratch, "selftest")
         name = plan.name
+        sources = sorted(f"edgert/{file.name}" for file in (plan.folder / "edgert").glob("*.c"))
         _run(
             *(compiler, "-std=c11", "-O1", "-w", *flags, "-I.", "-Iedgert", f"{name}.c"),
-            *(f"{name}_modules.S", "edgert/edgert.c", f"{FOLDER}/selftest.c", *kernels),
+            *(f"{name}_modules.S", *sources, f"{FOLDER}/selftest.c", *kernels),
             *("-lpthread", "-lm", "-o", str(program)),
             folder=plan.folder,
             what=what,
