@@ -1,7 +1,8 @@
 /* For libFuzzer: any bytes as a module, a file of weights, an executable for Vulkan or the form of a
  * language model's text, told apart by their first bytes. Of a module all functions are called twice, and its golden calls made, on the
  * CPU with kernels that are linked in or on the device that computes nothing; code that a module
- * brings is never run. With -DFUZZ_JNI=1 some are opened as apps in Java do (`fuzz_jni.c`).
+ * brings is never run. Some devices answer every other read later, so that programs stop in their
+ * middle and go on. With -DFUZZ_JNI=1 some are opened as apps in Java do (`fuzz_jni.c`).
  *
  *     clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -Iruntime/c/include \
  *         -DEDGERT_WITH_ELF=0 -DEDGERT_WITH_VULKAN=1 tests/c/fuzz.c tests/c/fuzz_kernels.c \
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../runtime/c/src/driver.h"
 #include "../../runtime/c/src/weights.h"
 
 #ifndef FUZZ_JNI
@@ -35,6 +37,39 @@ static void limited_release(void *user, void *memory) {
 
 const edgert_allocator fuzz_allocator = {NULL, limited_allocate, limited_release};
 
+/* --- a device that has no answer at first ------------------------------------------------------- */
+
+static edgert_driver slow;
+static unsigned looks;
+
+static edgert_status slow_map(edgert_device *device, edgert_buffer *buffer, uint64_t offset,
+                              uint64_t size, int for_write, edgert_error *error) {
+  (void)device, (void)buffer, (void)offset, (void)size, (void)error;
+  return !for_write && looks++ % 2 == 0 ? EDGERT_PENDING : EDGERT_OK;
+}
+
+static edgert_status slow_unmap(edgert_device *device, edgert_buffer *buffer, uint64_t offset,
+                                uint64_t size, edgert_error *error) {
+  (void)device, (void)buffer, (void)offset, (void)size, (void)error;
+  return EDGERT_OK;
+}
+
+static void slow_down(edgert_device *device) {
+  slow = *device->driver;
+  slow.map = slow_map;
+  slow.unmap = slow_unmap;
+  device->driver = &slow;
+  looks = 0;
+}
+
+/* A call that waits, to its end; one in eight is left as it is. */
+static edgert_status finish(edgert_session *session, edgert_status status, edgert_value *results,
+                            size_t count) {
+  while (status == EDGERT_PENDING && looks % 16)
+    status = edgert_session_resume(session, results, count, NULL);
+  return status;
+}
+
 /* Call a function with small tensors and zeros. */
 static void call(edgert_device *device, edgert_module *module, edgert_session *session,
                  size_t function) {
@@ -55,6 +90,7 @@ static void call(edgert_device *device, edgert_module *module, edgert_session *s
   }
   if (status == EDGERT_OK)
     status = edgert_session_call(session, function, arguments, takes, results, gives, NULL);
+  status = finish(session, status, results, gives);
   for (size_t i = 0; i < MOST_VALUES; ++i) {
     if (arguments[i].kind == EDGERT_TENSOR) edgert_tensor_release(arguments[i].as.tensor);
     if (results[i].kind == EDGERT_TENSOR) edgert_tensor_release(results[i].as.tensor);
@@ -93,9 +129,14 @@ static void fuzz_module(const uint8_t *data, size_t size) {
   edgert_device *device = NULL;
   edgert_module *module = NULL;
   edgert_session *session = NULL;
-  if (edgert_device_create(driver, &device_options, &device, NULL) == EDGERT_OK &&
-      edgert_module_wrap(data, size, NULL, NULL, &module_options, &module, NULL) == EDGERT_OK &&
-      edgert_session_create(module, device, &session_options, &session, NULL) == EDGERT_OK) {
+  edgert_status status = edgert_device_create(driver, &device_options, &device, NULL);
+  if (status == EDGERT_OK && data[size - 3] % 4 == 0) slow_down(device);
+  if (status == EDGERT_OK)
+    status = edgert_module_wrap(data, size, NULL, NULL, &module_options, &module, NULL);
+  if (status == EDGERT_OK)
+    status = edgert_session_create(module, device, &session_options, &session, NULL);
+  status = finish(session, status, NULL, 0);
+  if (status == EDGERT_OK) {
     size_t count = edgert_module_function_count(module);
     for (size_t i = 0; i < 2 * count && i < MOST_FUNCTIONS; ++i)
       call(device, module, session, i % count);

@@ -21,6 +21,7 @@ from tests.c.bytecode import Function, Import, Program, ref
 from tests.c.programs import PROGRAMS
 from tests.c.tokenizers_of_all_kinds import facts_of, tokenizer
 from tests.c.vm_programs import HAND_MADE, pure_cases
+from tests.c.waiting import waiting
 
 __all__ = ["inputs"]
 
@@ -41,6 +42,8 @@ def inputs() -> Iterator[tuple[str, bytes]]:
     yield "dispatching", dispatching()
     for name, data in (("hand", HAND_MADE), ("pure", tuple(pure_cases()))):
         yield name, Program(functions=[case.function for case in data]).build()
+    yield "waiting", waiting()
+    yield "waiting-init", waiting(in_beginning=True)
     for name, stateful in (("golden", False), ("golden-state", True)):
         yield name, proving(stateful)
     yield from _weights()
