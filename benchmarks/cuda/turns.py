@@ -10,13 +10,15 @@ __all__ = ["CALLS", "seconds"]
 CALLS = 30
 
 
-def seconds(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """The median of `CALLS` calls of each, taken in turn; the least of all rounds."""
+def seconds(
+    calls: Mapping[str, Callable[[], Any]], rounds: int, count: int = CALLS
+) -> dict[str, float]:
+    """The median of so many calls of each, taken in turn; the least of all rounds."""
     found: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
             times = []
-            for _ in range(CALLS):
+            for _ in range(count):
                 start = time.perf_counter()
                 call()
                 times.append(time.perf_counter() - start)

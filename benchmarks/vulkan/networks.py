@@ -7,6 +7,8 @@ The folder holds what `benchmarks/cuda/torch_modules.py` and `ncnn_networks.py` 
 
 import argparse
 import json
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cuda"))
 
+from turns import CALLS, seconds
+
 ROUNDS = 5
 ENGINES = {
     "edgert": ("edgert://vulkan", "vulkan-spirv"),
@@ -26,8 +30,8 @@ ENGINES = {
     "cuda": ("cuda://0", "cuda"),
 }
 """Each engine's device, and whose modules it runs."""
-CALLS = 20
-"""That are profiled."""
+PROFILED = 20
+"""Calls."""
 _LONGEST = 40
 
 
@@ -90,24 +94,25 @@ def _dispatches(path: Path, weights: Path, inputs: Sequence[np.ndarray]) -> dict
     from edgec.runtime.profiling import profile
 
     device, _ = ENGINES["edgert"]
-    found = profile(path, inputs=list(inputs), device=device, weights=weights, calls=CALLS)
-    rows = [(d.name, d.count / CALLS, d.total * 1e6 / CALLS) for d in found.dispatches]
+    found = profile(path, inputs=list(inputs), device=device, weights=weights, calls=PROFILED)
+    rows = [(d.name, d.count / PROFILED, d.total * 1e6 / PROFILED) for d in found.dispatches]
     return {
         "device": found.device,
         "count": sum(count for _, count, _ in rows),
         "busy_us": round(sum(us for *_, us in rows), 1),
-        "idle_us": round(found.idle * 1e6 / CALLS, 1),
+        "idle_us": round(found.idle * 1e6 / PROFILED, 1),
         "longest": [[name, count, round(us, 1)] for name, count, us in rows[:_LONGEST]],
     }
 
 
-def measure(stem: str, folder: Path, *, profiled: bool) -> dict[str, Any]:
+def measure(
+    stem: str, folder: Path, *, profiled: bool, rounds: int = ROUNDS, count: int = CALLS
+) -> dict[str, Any]:
     """One network in one type: milliseconds, seconds to the first answer and errors by engine."""
     import torch
     from safetensors.numpy import save_file
     from torch_models import build
     from torch_run import weights_of
-    from turns import seconds
 
     name, _, kind = stem.rpartition("-")
     model, inputs = build(name, kind)
@@ -145,17 +150,17 @@ def measure(stem: str, folder: Path, *, profiled: bool) -> dict[str, Any]:
                 row["first_s"]["ncnn"] = round(network.first, 2)
             except (RuntimeError, ImportError) as error:
                 row["failed"]["ncnn"] = str(error)[:300]
-        row["ms"] = {e: round(1e3 * s, 4) for e, s in seconds(calls, ROUNDS).items()}
+        row["ms"] = {e: round(1e3 * s, 4) for e, s in seconds(calls, rounds, count).items()}
         path = folder / f"{stem}.vulkan-spirv.edgec.vmfb"
         if profiled and "edgert" in calls:
             row["dispatches"] = _dispatches(path, Path(scratch, "vulkan-spirv.safetensors"), given)
     return row
 
 
-def _again(stem: str, folder: Path) -> float:
+def _again(stem: str, folder: Path, limit: int) -> float:
     """Seconds to edgert's first answer in a process of its own, which finds kernels compiled."""
     words = [sys.executable, __file__, str(folder), stem, "--first"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=limit, check=True)
     return float(done.stdout)
 
 
@@ -175,31 +180,50 @@ def _first(stem: str, folder: Path) -> float:
         return Module(path, device, weights, [value.numpy() for value in inputs]).first
 
 
-def _apart(stem: str, folder: Path, *, profiled: bool) -> dict[str, Any]:
+def _apart(stem: str, options: argparse.Namespace) -> dict[str, Any]:
     """`measure` in a process of its own: what one network does wrong costs one row."""
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch) / "row.json"
-        command = [sys.executable, __file__, str(folder), stem, "--json", str(path)]
-        command += ["--profile"] if profiled else []
+        command = [sys.executable, __file__, str(options.folder), stem, "--json", str(path)]
+        command += ["--profile"] if options.profile else []
+        command += [f"--rounds={options.rounds}", f"--calls={options.calls}"]
+        limit = options.limit
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=limit, check=False
+            )
         except subprocess.TimeoutExpired:
-            return {"name": stem, "ms": {}, "failed": {"all": "took longer than 120 s"}}
+            return {"name": stem, "ms": {}, "failed": {"all": f"took longer than {limit} s"}}
         if done.returncode or not path.exists():
             told = (done.stderr.strip().splitlines() or ["no message"])[-1]
             return {"name": stem, "ms": {}, "failed": {"all": f"{done.returncode}: {told[:300]}"}}
         row: dict[str, Any] = json.loads(path.read_text())["rows"][0]
         if "edgert" in row["first_s"]:
-            row["again_s"] = round(_again(stem, folder), 2)
+            row["again_s"] = round(_again(stem, options.folder, limit), 2)
         return row
 
 
 def _device() -> str:
-    """The GPU and its driver, as NVIDIA's tool names them."""
+    """What edgert's Vulkan runs on, with a GPU's driver as NVIDIA's tool names it."""
     command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    name, _, driver = done.stdout.strip().partition(", ")
-    return f"{name} (driver {driver})" if driver else "GPU"
+    if shutil.which(command[0]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        name, _, driver = done.stdout.strip().partition(", ")
+        if driver:
+            return f"{name} (driver {driver})"
+    from edgec import runtime
+
+    return runtime.Device.open(ENGINES["edgert"][0]).name
+
+
+def _circumstances(options: argparse.Namespace) -> dict[str, Any]:
+    """How often each was called, and what else the machine did."""
+    return {
+        "rounds": options.rounds,
+        "calls": options.calls,
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+    }
 
 
 def main() -> None:
@@ -209,19 +233,31 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--profile", action="store_true", help="the time of each kernel, too")
     parser.add_argument("--first", action="store_true", help="print seconds to the first answer")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--calls", type=int, default=CALLS, help="of each engine in a round")
+    parser.add_argument("--limit", type=int, default=120, help="seconds for one network")
     options = parser.parse_args()
     if options.first:
         print(_first(options.stems[0], options.folder))
         return
     made = sorted({path.name.split(".")[0] for path in options.folder.glob("*.vmfb")})
     stems = options.stems or made
-    how = measure if len(options.stems) == 1 else _apart
     rows = []
     for stem in stems:
-        rows.append(how(stem, options.folder, profiled=options.profile))
+        rows.append(
+            measure(
+                stem,
+                options.folder,
+                profiled=options.profile,
+                rounds=options.rounds,
+                count=options.calls,
+            )
+            if len(options.stems) == 1
+            else _apart(stem, options)
+        )
         print(json.dumps({k: v for k, v in rows[-1].items() if k != "dispatches"}), flush=True)
         if options.json:
-            found = {"device": _device(), "rows": rows}
+            found = {"device": _device(), "rows": rows, **_circumstances(options)}
             options.json.write_text(json.dumps(found, indent=1) + "\n")
 
 

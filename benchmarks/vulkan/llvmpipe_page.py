@@ -1,0 +1,73 @@
+"""What networks.py measured on llvmpipe to docs/benchmarks_vulkan_llvmpipe.md.
+
+`python -m benchmarks.vulkan.llvmpipe_page COMMIT=figures.json`; the commit is the one whose code
+compiled the modules.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.standing import sentence
+
+__all__ = ["DOCS", "page"]
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+_PAGE = DOCS / "benchmarks_vulkan_llvmpipe.md"
+_FIGURES = DOCS / "benchmarks_vulkan_llvmpipe.json"
+_ENGINES = ("edgert", "iree", "ncnn")
+_HEAD = """# Networks on llvmpipe, beside ncnn and IREE's driver
+
+Milliseconds a call, batch 1, f32, on Mesa's llvmpipe: Vulkan as a program on {cores} cores of a processor, so that the page can be made anywhere; what a GPU takes it does not show. Networks as on [benchmarks_vulkan_networks.md](benchmarks_vulkan_networks.md), compiled for `vulkan:android` with the kernels that phones get. The same module runs on edgert's Vulkan driver and on IREE's; ncnn has weights of zeros. All are called in turns in one process; {calls}. Other work was on the machine, at a load of {load:.0f}: trust the ratios alone. {measured}
+
+| network | edgert | IREE's driver | ncnn | IREE's / edgert | ncnn / edgert | first answer: edgert, IREE, ncnn | error |
+|---|--:|--:|--:|--:|--:|---|--:|
+"""  # noqa: E501
+_TAIL = """
+Errors are |difference| / |answer| of edgert against the network in f64. The numbers are in [benchmarks_vulkan_llvmpipe.json](benchmarks_vulkan_llvmpipe.json).
+
+<!-- not run: minutes a network -->
+```console
+$ python benchmarks/cuda/torch_modules.py FOLDER mobilenetv3-l resnet50 --type f32 --target vulkan:android
+$ python benchmarks/vulkan/ncnn_networks.py FOLDER mobilenetv3-l resnet50
+$ python benchmarks/vulkan/networks.py FOLDER --rounds 3 --calls 3 --limit 900 --json figures.json
+$ python -m benchmarks.vulkan.llvmpipe_page COMMIT=figures.json
+```
+"""  # noqa: E501
+
+
+def page(figures: dict[str, Any]) -> str:
+    """The page of what the file of figures holds."""
+    lines, refused = [], list[str]()
+    for row in figures["rows"]:
+        ms, first = row["ms"], row.get("first_s", {})
+        refused += [f"- {row['name']} on {name}: {why}" for name, why in row["failed"].items()]
+        if "edgert" not in ms:
+            continue
+        times = [f"{ms[name]:.0f}" if name in ms else "-" for name in _ENGINES]
+        ratios = [f"{ms[name] / ms['edgert']:.2f}" if name in ms else "-" for name in _ENGINES[1:]]
+        begun = ", ".join(f"{first[name]} s" for name in _ENGINES if name in first)
+        cells = [row["name"], *times, *ratios, begun, str(row["error"].get("edgert", "-"))]
+        lines.append(f"| {' | '.join(cells)} |")
+    found = "\n".join(lines) + "\n"
+    if refused:
+        found += "\nWhat was refused:\n\n" + "\n".join(refused) + "\n"
+    head = _HEAD.format(
+        cores=figures["cores"],
+        calls=f"the median of {figures['calls']}, the best of {figures['rounds']} turns",
+        load=figures["load"],
+        measured=sentence(figures["commits"]),
+    )
+    return head + found + _TAIL
+
+
+def main() -> None:
+    commit, _, path = sys.argv[1].partition("=")
+    figures = json.loads(Path(path).read_text()) | {"commits": [commit]}
+    _FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
+    _PAGE.write_text(page(figures), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
