@@ -481,7 +481,6 @@ edgert_status edgert_session_run(edgert_session *self, uint32_t function,
   const edgert_function *callee = &self->module->functions[function];
   edgert_codes codes = callee->convention.arguments;
   self->steps = 0;
-  memset(results, 0, callee->convention.results.count * sizeof *results);
   edgert_status status = interpreter_enter(self, callee, error);
   if (status != EDGERT_OK) return status;
   uint32_t words = 0, refs = 0;

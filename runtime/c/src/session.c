@@ -264,7 +264,7 @@ edgert_status edgert_session_call(edgert_session *session, size_t function,
                        module->exports[function].name, (unsigned)takes, (unsigned)gives,
                        (unsigned)argument_count, (unsigned)result_count);
   if (!session->is_ready)
-    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the session is still being made: resume it");
+    return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the session is not made yet");
   edgert_mutex_lock(&session->lock);
   edgert_status status = session_begin(session, module->exports[function].function, arguments,
                                        argument_count, results, error);
@@ -278,11 +278,9 @@ edgert_status edgert_session_resume(edgert_session *session, edgert_value *resul
   if (result_count) memset(results, 0, result_count * sizeof *results);
   edgert_mutex_lock(&session->lock);
   edgert_status status;
-  if (!session->frame)
-    status = EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "no call of the session waits");
-  else if (result_count !=
-           session->module->functions[session->begun.function].convention.results.count)
-    status = EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the call gives another number of results");
+  const edgert_function *function = &session->module->functions[session->begun.function];
+  if (!session->frame || result_count != function->convention.results.count)
+    status = EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "no such call waits");
   else
     status = session_end(session, edgert_session_go_on(session, session->begun.results, error),
                          results, error);

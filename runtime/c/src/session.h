@@ -163,9 +163,9 @@ edgert_status edgert_session_wait(edgert_session *self, const struct edgert_fenc
                                   uint64_t milliseconds, edgert_error *error);
 
 /* The interpreter: call a function of the module by its number. References in `arguments` are
- * borrowed; those in `results` belong to the caller, and there are none after a failure. Where a
- * device has no answer yet it is EDGERT_PENDING, and the program waits: `edgert_session_go_on` goes
- * on with it, and `edgert_session_give_up` ends it, where there is one. */
+ * borrowed; those in `results`, which is zeroed before, belong to the caller, and there are none
+ * after a failure. Where a device has no answer yet it is EDGERT_PENDING, and the program waits:
+ * `edgert_session_go_on` goes on with it, and `edgert_session_give_up` ends it, where there is one. */
 edgert_status edgert_session_run(edgert_session *self, uint32_t function,
                                  const edgert_cell *arguments, edgert_cell *results,
                                  edgert_error *error);

@@ -64,9 +64,12 @@ typedef struct webgpu_recorded {
   edgert_range slots[];
 } webgpu_recorded;
 
+/* In the page's words; where it has none, it was asked for more memory than it has. */
 static edgert_status webgpu_fail(edgert_error *error) {
   char text[200];
   webgpu_host_failure(text, sizeof text);
+  if (!*text)
+    return EDGERT_FAIL(error, EDGERT_OUT_OF_MEMORY, "the page's GPU has not so much in one piece");
   return EDGERT_FAIL(error, EDGERT_DEVICE_FAILED, "%s", text);
 }
 
@@ -110,11 +113,7 @@ static edgert_status webgpu_allocate(edgert_device *self, edgert_buffer *buffer,
   (void)self;
   buffer->memory = (void *)(uintptr_t)webgpu_host_allocate((size_t)buffer->size);
   if (buffer->memory) return EDGERT_OK;
-  char text[2];
-  webgpu_host_failure(text, sizeof text);
-  if (*text) return webgpu_fail(error); /* it is lost */
-  return EDGERT_FAIL(error, EDGERT_OUT_OF_MEMORY, "the page's GPU has no %llu bytes in one piece",
-                     (unsigned long long)buffer->size);
+  return webgpu_fail(error);
 }
 
 static void webgpu_deallocate(edgert_device *self, edgert_buffer *buffer) {
