@@ -27,7 +27,7 @@ Milliseconds a call, batch 1, one {device}. Networks of `transformers` and `timm
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|--:|--:|
 """  # noqa: E501
 _TAIL = """
-*Before* is IREE's driver at commit 3f63f20ea1, when norms were left to the compiler. *Their time* is that of all dispatches of a call on the GPU, by edgert's time stamps (`edgec bench --profile`); *between them* is what lies between the first and the last on the GPU, the stamps themselves among it, and *outside* what else a call takes, without stamps: the host's work and the way there and back. *Kernels compiled before* is edgert's first answer in a second process. Errors are |difference| / |answer| of edgert against the network in f64. The numbers are in [benchmarks_vulkan_networks.json](benchmarks_vulkan_networks.json).
+*Before* is IREE's driver at commit 3f63f20ea1, when norms were left to the compiler. *Their time* is that of all dispatches of a call on the GPU, by edgert's time stamps (`edgec bench --profile`); *between them* is what lies between the first and the last on the GPU, the stamps themselves among it, and *outside* what else a call takes, without stamps: the host's work and the way there and back, less what the stamps cost. *Kernels compiled before* is edgert's first answer in a second process. Errors are |difference| / |answer| of edgert against the network in f64. The numbers are in [benchmarks_vulkan_networks.json](benchmarks_vulkan_networks.json).
 
 <!-- not run: a GPU: and weights of hundreds of megabytes -->
 ```console
