@@ -77,6 +77,11 @@ PAGES = (
         measures=(*_COMPILER, "exporters", "benchmarks/cuda"),
     ),
     Page(
+        name="benchmarks_vulkan_llvmpipe.md",
+        command="python benchmarks/vulkan/networks.py FOLDER --rounds 3 --calls 3 --limit 900",
+        measures=(*_COMPILER, *_RUNTIME, "exporters", "benchmarks/vulkan"),
+    ),
+    Page(
         name="benchmarks_vulkan_networks.md",
         command="python benchmarks/vulkan/networks.py FOLDER",
         measures=(*_COMPILER, *_RUNTIME, "exporters", "benchmarks/vulkan"),

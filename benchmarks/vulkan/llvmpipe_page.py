@@ -25,7 +25,7 @@ Milliseconds a call, batch 1, f32, on Mesa's llvmpipe: Vulkan as a program on {c
 |---|--:|--:|--:|--:|--:|---|--:|
 """  # noqa: E501
 _TAIL = """
-Errors are |difference| / |answer| of edgert against the network in f64. The numbers are in [benchmarks_vulkan_llvmpipe.json](benchmarks_vulkan_llvmpipe.json).
+First answers are in the order in which engines are loaded: the first one compiles what Mesa keeps for the next. Errors are |difference| / |answer| of edgert against the network in f64. The numbers are in [benchmarks_vulkan_llvmpipe.json](benchmarks_vulkan_llvmpipe.json).
 
 <!-- not run: minutes a network -->
 ```console
