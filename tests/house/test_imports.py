@@ -39,6 +39,13 @@ MAY_IMPORT = {
         "edgec.targets",
         "edgec.runtime",
     ),
+    "edgec.viewing": (
+        "edgec.viewing",
+        "edgec.verifying.reference",
+        "edgec.toolchain",
+        "edgec.targets",
+        "edgec.runtime",
+    ),
     "edgec.ondevice": (
         "edgec.ondevice",
         # Where what was built is kept.

@@ -22,6 +22,7 @@ PACKAGES = (
     "edgec.packaging",
     "edgec.quantising",
     "edgec.verifying",
+    "edgec.viewing",
     "edgec.ondevice",
     "edgec.exporters",
 )

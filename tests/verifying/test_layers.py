@@ -7,6 +7,7 @@ import pytest
 
 from edgec.toolchain.taps import Tap, Taps
 from edgec.verifying import Layers, State
+from edgec.verifying.identity import held
 from edgec.verifying.layers import compare_layers
 from edgec.verifying.reference import Operation, Reference
 
@@ -39,7 +40,13 @@ def compared(taps: Sequence[Tap], answers: Sequence[np.ndarray], *, right: bool)
         [X],
         [right],
         [
-            Operation(name=f"op{number}", line=f"net.py:{number}", function="main", depends=True)
+            Operation(
+                name=f"op{number}",
+                line=f"net.py:{number}",
+                function="main",
+                depends=True,
+                reads=tuple(range(number)[-1:]),
+            )
             for number in range(4)
         ],
         Reference(values={i: (value,) for i, value in enumerate(VALUES)}, problem=""),
@@ -103,6 +110,15 @@ def test_what_was_only_turned_is_a_value_that_it_read() -> None:
     taps = [tap([1], 1), tap([3], 2, [0])]
     found = compared([*taps], [X.T.copy(), TWICE], right=True)
     assert states(found) == [State.MOVED, State.RIGHT]
+    assert found.layers[0].operation is None  # it is the argument's value, not its operation's
+    assert found.layers[1].lines == tuple(f"net.py:{number}" for number in range(4))
+
+
+def test_single_numbers_are_compared_too() -> None:
+    found = held(np.array(2.0, np.float32), np.array(3.0, np.float32), None)
+    assert found is not None
+    assert not found.comparison.ok
+    assert held(np.array([np.inf]), np.array([np.inf]), None).comparison.ok  # type: ignore[union-attr]
 
 
 def test_a_dispatch_may_go_further_than_it_says() -> None:

@@ -27,6 +27,7 @@ from edgec.cli.verbs.run import run
 from edgec.cli.verbs.targets import targets
 from edgec.cli.verbs.tune import tune
 from edgec.cli.verbs.verify import verify
+from edgec.cli.verbs.view import diff, view
 from edgec.runtime.errors import UsageError
 
 __all__ = ["VERBS", "command"]
@@ -43,6 +44,8 @@ VERBS: dict[str, Callable[..., Report]] = {
     "generate": generate,
     "chat": chat,
     "inspect": inspect_verb,
+    "view": view,
+    "diff": diff,
     "devices": devices,
     "targets": targets,
     "doctor": doctor,

@@ -85,9 +85,10 @@ def held(actual: _Array, wanted: _Array, tolerance: Tolerance | None) -> Held | 
 
 
 def _distance(actual: _Array, wanted: _Array) -> float:
-    difference = widened(actual) - widened(wanted)
     # Where only one is finite they differ as much as can be; where both are the same, not at all.
-    difference[(actual == wanted) | (np.isnan(actual) & np.isnan(wanted))] = 0
+    same = (actual == wanted) | (np.isnan(actual) & np.isnan(wanted))
+    with np.errstate(invalid="ignore"):
+        difference = np.where(same, 0, widened(actual) - widened(wanted))
     distance = root_mean_square(difference)
     return distance if math.isfinite(distance) else math.inf
 

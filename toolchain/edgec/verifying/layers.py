@@ -48,6 +48,7 @@ class Layer:
         line: `file:line` of the user's own source, the first of `lines`.
         lines: of all that is computed between what the dispatch reads and what it writes, in the
             order of the program; of a wrong one that still holds an earlier value, from there on.
+        operations: the numbers of all that is computed between these.
         shape: as the dispatch wrote it.
         dtype: NumPy's name of its type.
         state: how it fared.
@@ -62,6 +63,7 @@ class Layer:
     name: str
     line: str
     lines: tuple[str, ...]
+    operations: tuple[int, ...]
     shape: tuple[int, ...]
     dtype: str
     state: State
@@ -83,6 +85,7 @@ class Layer:
             "name": self.name,
             "line": self.line,
             "lines": list(self.lines),
+            "operations": list(self.operations),
             "shape": list(self.shape),
             "dtype": self.dtype,
             "state": self.state.value,
@@ -217,14 +220,15 @@ class _Comparing:
 
     def _is_moved(self, number: int, each: Tap, array: _Array) -> bool:
         """Whether a tap is a value that it read, with its axes in another order or a border."""
-        read = [self._array_of(source) for source in each.reads]
-        read += [self.inputs[place] for place in each.given if place < len(self.inputs)]
-        for value in read:
+        read = [(self._array_of(source), self.stands[source]) for source in each.reads]
+        read += [(self.inputs[place], None) for place in each.given if place < len(self.inputs)]
+        for value, stands in read:
             if value is None or not may_hold(array, value):
                 continue
             found = held(array, value, self.tolerance)
             if found is not None and found.comparison.ok and found.is_moved:
                 self.states[number], self.holds[number] = State.MOVED, found
+                self.stands[number] = stands
                 return True
         return False
 
@@ -300,7 +304,9 @@ class _Comparing:
     def _layer(self, number: int, each: Tap) -> Layer:
         state, found, array = self.states[number], self.holds[number], self.arrays[number]
         operation = self.stands[number]
-        lines = self._lines(number, each)
+        made = self._made(number, each)
+        found_lines = dict.fromkeys(self.operations[operation].line for operation in made)
+        lines = tuple(line for line in found_lines if line) or (each.line,)
         seen = found is not None and state not in (State.INSIDE, State.UNSEEN)
         return Layer(
             number=number,
@@ -308,7 +314,8 @@ class _Comparing:
             operation=operation,
             name="" if operation is None else self.operations[operation].name,
             line=lines[0],
-            lines=tuple(lines),
+            lines=lines,
+            operations=tuple(made),
             shape=() if array is None else array.shape,
             dtype="" if array is None else str(array.dtype),
             state=state or State.UNSEEN,
@@ -317,14 +324,13 @@ class _Comparing:
             why=each.why,
         )
 
-    def _lines(self, number: int, each: Tap) -> list[str]:
-        """The lines of what lies between what a dispatch reads and what it writes; one at least."""
+    def _made(self, number: int, each: Tap) -> list[int]:
+        """The operations between what a dispatch reads and what it writes, in their order."""
         made = sorted(self._between(number, each) or {*each.covers, *each.numbers})
         reached = self.reached[number]
         if self.states[number] is State.WRONG and reached is not None:
             made = [operation for operation in made if operation > reached] or made
-        found = dict.fromkeys(self.operations[operation].line for operation in made)
-        return [line for line in found if line] or [each.line]
+        return made
 
     def _between(self, number: int, each: Tap) -> set[int]:
         """The operations that lead to what a tap stands for, from what the taps it reads do.
