@@ -200,9 +200,9 @@ def test_a_file_of_another_kind_says_how_to_get_at_its_model(
     assert hint in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize("there", ["saved_model", "digits.onnx"])
+@pytest.mark.parametrize("there", ["saved_model", "digits.onnx", "digits/net.keras"])
 def test_a_mistyped_path_offers_its_neighbour(tmp_path: Path, there: str) -> None:
-    (tmp_path / there).mkdir()
+    (tmp_path / there).mkdir(parents=True)
     mistyped = tmp_path / there.replace("d", "dd", 1)
     with pytest.raises(FileError, match="no such file or folder") as caught:
         export_source(str(mistyped))

@@ -65,11 +65,11 @@ def refuse_folder(path: Path, suffixes: tuple[str, ...]) -> EdgecError:
 def refuse_text(text: str) -> EdgecError:
     """Why what the user wrote is no model: a file of another kind, none at all, or no name."""
     path = Path(text)
-    near = difflib.get_close_matches(path.name, _beside(path), n=1)
     if not path.exists() and ":" not in text:
+        near = _near(path)
         return FileError(
             f"cannot read {text}: no such file or folder",
-            hint=f"did you mean {path.with_name(near[0])}?" if near else _ANY,
+            hint=f"did you mean {near}?" if near else _ANY,
         )
     if path.suffix == ".py":
         return SourceError(
@@ -81,8 +81,16 @@ def refuse_text(text: str) -> EdgecError:
     return SourceError(f"{text} is no model that edgec knows", hint=_ANY)
 
 
-def _beside(path: Path) -> list[str]:
+def _near(path: Path) -> Path | None:
+    """A path that is there, but for one name in this one, which is spelt much like it."""
+    wrong = path
+    while wrong.name and not wrong.parent.is_dir():
+        wrong = wrong.parent
     try:
-        return [other.name for other in path.parent.iterdir()]
+        beside = [other.name for other in wrong.parent.iterdir()]
     except OSError:
-        return []
+        return None
+    for name in difflib.get_close_matches(wrong.name, beside, n=1):
+        found = wrong.with_name(name) / path.relative_to(wrong)
+        return found if found.exists() else None
+    return None
