@@ -11,6 +11,7 @@ from edgec.toolchain import CompileOptions, Program, compile
 from tests.exporters import language_models as tiny
 from tests.packaging.conftest import need, run
 
+pytestmark = pytest.mark.slow  # a package of a language model is two compiles and their proofs
 QUESTION = "Zoë → 🙂?"
 
 
