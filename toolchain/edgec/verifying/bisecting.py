@@ -259,12 +259,13 @@ def _least(low: int, high: int, holds: Callable[[int], bool]) -> int:
     return high
 
 
-def write_part(part: Part, path: Path) -> Path:
+def write_part(part: Part, path: Path | str) -> Path:
     """Write a part as MLIR text, with its inputs and answers beside it; where these are.
 
     Raises:
         FileError: a file cannot be written.
     """
+    path = Path(path)
     comment = "".join(f"// from {line}\n" for line in part.lines)
     with write_atomically(path) as stream:
         stream.write((comment + part.text).encode())

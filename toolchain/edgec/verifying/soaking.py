@@ -85,7 +85,7 @@ def soak(
     calls: _Calls,
     *,
     device: str | None,
-    weights: Path | None,
+    weights: Path | str | None,
     rounds: int,
     threads: int = 4,
 ) -> Soaked:
@@ -172,7 +172,7 @@ def _from_threads(
     calls: _Calls,
     first: _Answers,
     device: str | None,
-    weights: Path | None,
+    weights: Path | str | None,
     rounds: int,
     threads: int,
     way: str,
