@@ -122,6 +122,11 @@ PAGES = (
         measures=("exporters", *_COMPILER, *_RUNTIME, "benchmarks/zoo"),
     ),
     Page(
+        name="faults.md",
+        command="python -m benchmarks.faults",
+        measures=("toolchain/edgec/toolchain", "toolchain/edgec/verifying", "benchmarks/faults"),
+    ),
+    Page(
         name="package.md",
         command="python -m benchmarks.packages",
         measures=("toolchain/edgec/packaging", "runtime/c", "runtime/js", "benchmarks/packages"),

@@ -228,7 +228,7 @@ def looped():
 
     def apply(x):
         y = x @ G  # first
-        z = jax.lax.fori_loop(0, 7, lambda i, v: jnp.sin(v) + v[::-1] / (i + 1), y)  # loop
+        z = jax.lax.fori_loop(0, 29, lambda i, v: jnp.sin(v) + v[::-1] / (i + 1), y)  # loop
         return z @ H  # second
 
     return apply, (image(8, 64),)
