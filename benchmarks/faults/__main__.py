@@ -138,7 +138,7 @@ def page(tried: Iterable[Tried], plain: Mapping[str, Found]) -> str:
     ]
     right = sum(each.code == 0 for each in plain.values())
     control = (
-        f" Without a fault {right} of {len(plain)} of the models are right, and no line is named."
+        f" Of {len(plain)} models tried without a fault {right} are right, and no line is named."
         if plain
         else ""
     )

@@ -30,6 +30,6 @@ def test_the_page_counts_what_is_found_and_what_is_named() -> None:
     ]
     text = page(tried, {"stem": Found(code=0, said="", lines=(), values=3)})
     assert "**2 of 3 are found, and of 1 the right line is named**, among 2.0 lines" in text
-    assert "1 of 1 of the models are right" in text
-    assert "Without" not in page(tried, {})
+    assert "Of 1 models tried without a fault 1 are right" in text
+    assert "without a fault" not in page(tried, {})
     assert text.count("| not found |") == 1
