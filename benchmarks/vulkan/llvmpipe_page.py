@@ -27,7 +27,7 @@ Milliseconds a call, batch 1, f32, on Mesa's llvmpipe: Vulkan as a program on {c
 _TAIL = """
 First answers are in the order in which engines are loaded: the first one compiles what Mesa keeps for the next. Errors are |difference| / |answer| of edgert against the network in f64. The numbers are in [benchmarks_vulkan_llvmpipe.json](benchmarks_vulkan_llvmpipe.json).
 
-<!-- not run: minutes a network -->
+<!-- not run: a quiet machine: minutes a network -->
 ```console
 $ python benchmarks/cuda/torch_modules.py FOLDER mobilenetv3-l resnet50 --type f32 --target vulkan:android
 $ python benchmarks/vulkan/ncnn_networks.py FOLDER mobilenetv3-l resnet50
