@@ -122,7 +122,14 @@ def verify(
     """Repeat the golden calls on a device, and say of each output how far off it is."""
     from edgec.cli.golden_calls import ask_here, ask_there
     from edgec.cli.program_files import is_program_file
-    from edgec.cli.verify_questions import add, bisected, compared_with, looked_at, random_calls, soaked
+    from edgec.cli.verify_questions import (
+        add,
+        bisected,
+        compared_with,
+        looked_at,
+        random_calls,
+        soaked,
+    )
     from edgec.toolchain import CompileOptions
     from edgec.verifying import judged, open_subject
 
