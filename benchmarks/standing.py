@@ -72,6 +72,11 @@ PAGES = (
         measures=(*_COMPILER, "benchmarks/vulkan"),
     ),
     Page(
+        name="benchmarks_text.md",
+        command="python -m benchmarks.text MODULE FILE --write",
+        measures=(*_COMPILER, *_RUNTIME, "exporters", "benchmarks/text"),
+    ),
+    Page(
         name="benchmarks_torch.md",
         command="python benchmarks/cuda/torch_modules.py FOLDER",
         measures=(*_COMPILER, "exporters", "benchmarks/cuda"),

@@ -19,7 +19,7 @@ class Company:
         self._wall, self._own, self._all = time.perf_counter(), _own(), _all()
 
     def cores(self) -> float | None:
-        """Busy cores less this process's own, 0 or more."""
+        """Busy cores less those of this process and its children, 0 or more."""
         now = _all()
         wall = time.perf_counter() - self._wall
         if now is None or self._all is None or wall <= 0:
@@ -28,8 +28,8 @@ class Company:
 
 
 def _own() -> float:
-    """Seconds of CPU that this process and its threads have had."""
-    return time.process_time()
+    """Seconds of CPU that this process, its threads and the children it waited for have had."""
+    return sum(os.times()[:4])
 
 
 def _all() -> float | None:

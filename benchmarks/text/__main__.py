@@ -46,8 +46,13 @@ def main() -> int:
     parser.add_argument("--threads", type=int, action="append")
     parser.add_argument("--prompt", type=int, default=256, help="tokens of the prompt")
     parser.add_argument("--count", type=int, default=128, help="tokens to write")
-    parser.add_argument("--rounds", type=int, default=2, help="of each, in a process")
-    parser.add_argument("--turns", type=int, default=1, help="processes of each")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=1,
+        help="of each, in a process: engines may keep a prompt that comes again",
+    )
+    parser.add_argument("--turns", type=int, default=3, help="processes of each")
     parser.add_argument("--write", action="store_true", help="the page")
     chosen = parser.parse_args()
     pythons = {_OURS: sys.executable} | dict(each.split("=", 1) for each in chosen.engine)
@@ -115,12 +120,14 @@ def _write(lines: list[str], chosen: argparse.Namespace, said: str) -> None:
     text = f"""# How fast a language model reads and writes
 
 `{chosen.file.name}` ({chosen.file.stat().st_size / 1e6:.0f} MB) in f32 arithmetic from the file's
-own blocks; other engines from the file itself. Each has a process of its own, pinned to as many
-cores as threads; the best prompt of {chosen.rounds * chosen.turns}, the median token. What memory
+own blocks; other engines from the file itself, each as its wheel from PyPI has it (cyllama's
+llama.cpp uses AVX2 and no AVX-512). Each has a process of its own, pinned to as many
+cores as threads; the best prompt of {chosen.rounds * chosen.turns}, each the first of its process,
+the median token. What memory
 gives is measured in the same run: a token reads the whole file once.{said}
 {sentence([measured_at()])}
 
-<!-- not run: a quiet machine, and engines that have to be installed -->
+<!-- not run: a quiet machine: and engines that have to be installed -->
 ```console
 $ python -m benchmarks.text smol.vmfb {chosen.file.name} --engine llama.cpp=PYTHON --write
 ```
