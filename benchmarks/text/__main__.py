@@ -122,9 +122,9 @@ def _write(lines: list[str], chosen: argparse.Namespace, said: str) -> None:
 `{chosen.file.name}` ({chosen.file.stat().st_size / 1e6:.0f} MB) in f32 arithmetic from the file's
 own blocks; other engines from the file itself, each as its wheel from PyPI has it (cyllama's
 llama.cpp uses AVX2 and no AVX-512). Each has a process of its own, pinned to as many
-cores as threads; the best prompt of {chosen.rounds * chosen.turns}, each the first of its process,
-the median token. What memory
-gives is measured in the same run: a token reads the whole file once.{said}
+cores as threads; the best prompt of {chosen.rounds * chosen.turns}, the median token. OpenVINO
+keeps a prompt that comes again in one process, so each is the first of its own. What memory gives
+is measured in the same run: a token reads the whole file once.{said}
 {sentence([measured_at()])}
 
 <!-- not run: a quiet machine: and engines that have to be installed -->
