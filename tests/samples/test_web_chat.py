@@ -30,7 +30,8 @@ def test_a_question_is_answered_in_the_page_also_offline(
         folder=tmp_path,
     )
     program.save(tmp_path / "tiny.mlirbc")
-    compile(program, "cpu", CompileOptions(output=tmp_path / "tiny.vmfb", level=1, check=False))
+    options = CompileOptions(output=tmp_path / "tiny.vmfb", level=1, check=False)
+    compile(tmp_path / "tiny.mlirbc", "cpu", options)
     with TextModel(tmp_path / "tiny.vmfb") as model:
         first = model.chat("Zoë → 🙂?", limit=20).whole()
     build = root / "samples" / "web_chat" / "build.py"
