@@ -13,6 +13,7 @@ __all__ = ["list_files", "make_site"]
 NOT_KEPT = {".vmfb", ".safetensors", ".ts", ".md"}
 """Kinds of files that the page does not load, or that edgec-runtime keeps itself."""
 WORKER = Path(__file__).resolve().parent / "page" / "sw.js"
+OFFLINE = WORKER.with_name("offline.js")
 
 
 def make_site(folder: Path, model: str, *, name: str, page: Path) -> None:
@@ -31,7 +32,7 @@ def make_site(folder: Path, model: str, *, name: str, page: Path) -> None:
     shutil.rmtree(folder / "selftest")
     (folder / "try.js").unlink()
     (folder / "README.md").unlink()
-    for file in sorted(page.iterdir()):
+    for file in (OFFLINE, *sorted(page.iterdir())):
         shutil.copyfile(file, folder / file.name)
 
 

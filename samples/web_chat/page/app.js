@@ -1,5 +1,6 @@
 // The page: questions in, answers out, written as they come.
 import { loadText } from './chat.js';
+import { keep } from './offline.js';
 
 const $ = (id) => document.getElementById(id);
 const messages = []; // the conversation so far
@@ -95,20 +96,4 @@ async function begin() {
   $('progress').remove();
 }
 
-/** All but the model, which edgec-runtime keeps, is kept by a service worker. */
-async function keep() {
-  if (!navigator.serviceWorker) {
-    $('offline').textContent = 'needs HTTPS';
-    return;
-  }
-  try {
-    await navigator.serviceWorker.register('sw.js');
-    await navigator.serviceWorker.ready;
-    $('offline').textContent = 'ready';
-    document.body.dataset.offline = 'ready';
-  } catch {
-    $('offline').textContent = 'not here';
-  }
-}
-
-begin().then(keep);
+begin().then(() => keep($('offline')));

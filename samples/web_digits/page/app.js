@@ -1,6 +1,7 @@
 // The page: ink in, a digit out.
 import { load, variants } from './digits.js';
 import { Ink } from './ink.js';
+import { keep } from './offline.js';
 
 const $ = (id) => document.getElementById(id);
 const sheet = $('sheet');
@@ -158,20 +159,4 @@ async function begin() {
   $('progress').remove();
 }
 
-/** All but the network, which edgec-runtime keeps, is kept by a service worker. */
-async function keep() {
-  if (!navigator.serviceWorker) {
-    $('offline').textContent = 'needs HTTPS';
-    return;
-  }
-  try {
-    await navigator.serviceWorker.register('sw.js');
-    await navigator.serviceWorker.ready;
-    $('offline').textContent = 'ready';
-    document.body.dataset.offline = 'ready';
-  } catch {
-    $('offline').textContent = 'not here';
-  }
-}
-
-begin().then(keep);
+begin().then(() => keep($('offline')));

@@ -1,5 +1,6 @@
 // The page: a photograph in, what it shows out.
 import { load } from './photos.js';
+import { keep } from './offline.js';
 
 const $ = (id) => document.getElementById(id);
 const SIZE = 224;
@@ -128,20 +129,4 @@ async function begin() {
   $('progress').remove();
 }
 
-/** All but the network, which edgec-runtime keeps, is kept by a service worker. */
-async function keep() {
-  if (!navigator.serviceWorker) {
-    $('offline').textContent = 'needs HTTPS';
-    return;
-  }
-  try {
-    await navigator.serviceWorker.register('sw.js');
-    await navigator.serviceWorker.ready;
-    $('offline').textContent = 'ready';
-    document.body.dataset.offline = 'ready';
-  } catch {
-    $('offline').textContent = 'not here';
-  }
-}
-
-begin().then(keep);
+begin().then(() => keep($('offline')));
