@@ -113,14 +113,15 @@ class _Graph:
     def __call__(self, *inputs: Any) -> Sequence[Any]:
         key = tuple(map(_kind, inputs))
         weights = [inputs[index] for index in self._still]
-        compiled = self._compiled.get(key, _NONE)
-        if isinstance(compiled, _Compiled) and not compiled.holds(weights):
+        compiled = self._compiled.get(key)
+        if compiled is not None and not compiled.holds(weights):
             _log.warning("weights of a compiled graph have changed: they are inputs from now on")
-            self._still, compiled = (), _NONE
+            self._still = ()
             self._compiled.clear()
-        if compiled is _NONE:
-            compiled = self._compiled[key] = self._compile(inputs)
-        if not isinstance(compiled, _Compiled):
+        if key not in self._compiled:
+            self._compiled[key] = self._compile(inputs)
+        compiled = self._compiled[key]
+        if compiled is None:
             given: Sequence[Any] = self._graph(*inputs)
             return given
         return compiled(inputs)
@@ -136,9 +137,6 @@ class _Graph:
                 raise
             _log.warning("PyTorch runs a graph that edgec refuses: %s", error)
             return None
-
-
-_NONE: Any = object()
 
 
 class _Compiled:
