@@ -301,3 +301,57 @@ def test_encoders_and_support_vectors_give_what_onnxruntime_does(
         program.golden.calls[0].outputs[0], session.run(None, {"x": x})[0]
     )
     assert replay(program) < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("counts", "kernel", "transform"),
+    [((2, 1, 3), "RBF", "NONE"), ((1, 2, 2, 3), "POLY", "LOGISTIC"), ((2, 3), "SIGMOID", "NONE")],
+)
+def test_support_vectors_choose_the_class_that_onnxruntime_does(
+    counts: tuple[int, ...], kernel: str, transform: str, replay: Replay
+) -> None:
+    random, classes = np.random.default_rng(18), len(counts)
+    model = _support_vector_classifier(
+        kernel_type=kernel,
+        kernel_params=[1.5, 0.2, 3.0],
+        coefficients=random.standard_normal(sum(counts) * (classes - 1)).tolist(),
+        support_vectors=random.uniform(-1, 1, 3 * sum(counts)).tolist(),
+        vectors_per_class=list(counts),
+        rho=random.uniform(-0.1, 0.1, classes * (classes - 1) // 2).tolist(),
+        classlabels_ints=[7 + 3 * number for number in range(classes)],
+        post_transform=transform,
+    )
+    program = export(model, (ROWS,))
+    labels, scores = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": ROWS})
+    assert len(set(labels)) > 1
+    assert program.golden is not None
+    np.testing.assert_array_equal(program.golden.calls[0].outputs[0], labels)
+    np.testing.assert_allclose(program.golden.calls[0].outputs[1], scores, atol=1e-6)
+    assert replay(program) < 1e-5
+
+
+def test_probabilities_of_support_vectors_are_refused_by_name() -> None:
+    model = _support_vector_classifier(
+        kernel_type="LINEAR",
+        coefficients=[1.0, -1.0],
+        support_vectors=VECTORS[:2].ravel().tolist(),
+        vectors_per_class=[1, 1],
+        rho=[0.1],
+        prob_a=[1.0],
+        prob_b=[0.5],
+        classlabels_ints=[0, 1],
+    )
+    with pytest.raises(UnsupportedOp, match="SVMClassifier"):
+        export(model, (ROWS,))
+
+
+def _support_vector_classifier(**attributes: Any) -> Any:
+    node = helper.make_node("SVMClassifier", ["x"], ["l", "s"], domain="ai.onnx.ml", **attributes)
+    given = helper.make_tensor_value_info("x", TensorProto.FLOAT, ROWS.shape)
+    results = [
+        helper.make_tensor_value_info("l", TensorProto.INT64, None),
+        helper.make_tensor_value_info("s", TensorProto.FLOAT, None),
+    ]
+    graph = helper.make_graph([node], "one", [given], results)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)

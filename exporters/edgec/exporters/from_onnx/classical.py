@@ -9,12 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from edgec.exporters.from_onnx.encoders import (
-    imputer,
-    label_encoder,
-    one_hot_encoder,
-    support_vectors,
-)
+from edgec.exporters.from_onnx import support_vectors
+from edgec.exporters.from_onnx.encoders import imputer, label_encoder, one_hot_encoder
 from edgec.exporters.from_onnx.rewriting import Rewriting
 from edgec.exporters.from_onnx.trees import (
     Forest,
@@ -223,7 +219,8 @@ _RULES: Mapping[str, Callable[[Rewriting, Any], bool]] = {
     "LinearRegressor": _linear_regressor,
     "Normalizer": _normalizer,
     "OneHotEncoder": one_hot_encoder,
-    "SVMRegressor": support_vectors,
+    "SVMClassifier": support_vectors.classifier,
+    "SVMRegressor": support_vectors.regressor,
     "Scaler": _scaler,
     "TreeEnsemble": _tree_ensemble,
     "TreeEnsembleClassifier": _tree_classifier,

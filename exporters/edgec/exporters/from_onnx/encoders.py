@@ -1,5 +1,5 @@
-"""ONNX' encoders and support vectors (`ai.onnx.ml`) in its usual operations, where numbers alone
-are told apart: what maps strings has no form here.
+"""ONNX' encoders (`ai.onnx.ml`) in its usual operations, where numbers alone are told apart: what
+maps strings has no form here.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ import numpy as np
 
 from edgec.exporters.from_onnx.rewriting import Rewriting
 
-__all__ = ["imputer", "label_encoder", "one_hot_encoder", "support_vectors"]
+__all__ = ["imputer", "label_encoder", "one_hot_encoder"]
 
 
 def imputer(work: Rewriting, node: Any) -> bool:
@@ -64,56 +64,6 @@ def label_encoder(work: Rewriting, node: Any) -> bool:
     other = work.constant(np.array(default, values.dtype))
     work.node("Where", some, value, other, output=node.output[0])
     return True
-
-
-def support_vectors(work: Rewriting, node: Any) -> bool:
-    """A weighted sum of how near a row is to each vector, or which side of zero that is."""
-    given = work.attributes(node)
-    shape, kind = work.shapes.get(node.input[0]), work.kinds.get(node.input[0])
-    if given.get("post_transform", "NONE") != "NONE" or shape is None or len(shape) != 2:
-        return False
-    value = node.input[0]
-    if kind != np.float32:
-        value = work.node("Cast", value, to=_number(np.dtype(np.float32)))
-    count = int(given.get("n_supports", 0))
-    weights = np.array(given["coefficients"], np.float32).reshape(-1, 1)
-    near = value
-    if count:
-        vectors = np.array(given["support_vectors"], np.float32).reshape(count, -1)
-        found = _nearness(work, value, vectors, given)
-        if found is None:
-            return False
-        near = found
-    score = work.node("MatMul", near, work.constant(weights))
-    score = work.node("Add", score, work.number(given.get("rho", [0.0])[0]))
-    if not given.get("one_class", 0):
-        work.node("Identity", score, output=node.output[0])
-        return True
-    inside = work.node("Greater", score, work.number(0))
-    work.node("Where", inside, work.number(1), work.number(-1), output=node.output[0])
-    return True
-
-
-def _nearness(
-    work: Rewriting, value: str, vectors: np.ndarray, given: Mapping[str, Any]
-) -> str | None:
-    """A row's kernel with each vector, as libsvm names the kernels."""
-    gamma, offset, degree = (*given.get("kernel_params", ()), 0.0, 0.0, 0.0)[:3]
-    kernel = given.get("kernel_type", "LINEAR")
-    if kernel == "RBF":
-        apart = work.node("Unsqueeze", value, work.numbers(1))
-        apart = work.node("Sub", apart, work.constant(vectors[None]))
-        squares = work.node("Mul", apart, apart)
-        far = work.node("ReduceSum", squares, work.numbers(-1), keepdims=0)
-        return work.node("Exp", work.node("Mul", far, work.number(-gamma)))
-    product = work.node("MatMul", value, work.constant(vectors.T))
-    if kernel == "LINEAR":
-        return product
-    moved = work.node("Mul", product, work.number(gamma))
-    moved = work.node("Add", moved, work.number(offset))
-    if kernel == "POLY":
-        return work.node("Pow", moved, work.number(degree))
-    return work.node("Tanh", moved) if kernel == "SIGMOID" else None
 
 
 def _table(given: Mapping[str, Any], name: str) -> np.ndarray | None:
