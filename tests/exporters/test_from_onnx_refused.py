@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from edgec.exporters import export, export_source
+from edgec.exporters.from_onnx.by_data import sized_by_data
 from edgec.exporters.from_onnx.fold import folded
 from edgec.exporters.from_onnx.statics import deciding_inputs
 from edgec.exporters.from_onnx.unroll import unrolled
@@ -295,3 +296,28 @@ def test_a_model_that_nothing_runs_is_at_fault_and_not_its_inputs() -> None:
     ) as caught:
         export(model)
     assert "--inputs" not in (caught.value.hint or "")
+
+
+def test_what_gives_a_branch_its_open_size_is_found() -> None:
+    x = np.array([[0, 1, 2], [3, 0, 4]], np.float32)
+    branches = {
+        f"{way}_branch": helper.make_graph(
+            [helper.make_node("Neg", [value], [way])],
+            way,
+            [],
+            [helper.make_tensor_value_info(way, FLOAT, None)],
+        )
+        for way, value in (("then", "some"), ("else", "x"))
+    }
+    nodes = [
+        helper.make_node("Compress", ["x", "which"], ["some"], axis=1, name="chosen"),
+        helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        helper.make_node("Greater", ["sum", "one"], ["many"]),
+        helper.make_node("If", ["many"], ["y"], **branches),
+    ]
+    inputs = {"x": x, "which": np.array([True, False, True])}
+    model = model_of(nodes, inputs, ["y"], {"one": np.array(1, np.float32)}, shapes=[(2, 2)])
+    found = sized_by_data(model, "If")
+    assert found is not None
+    assert found.name == "chosen"
+    assert sized_by_data(model, "ReduceSum") is None

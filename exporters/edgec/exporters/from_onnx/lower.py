@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from edgec.exporters.from_onnx.by_data import sized_by_data
 from edgec.runtime.errors import UnsupportedOp
 from edgec.toolchain.program import Dialect
 
@@ -220,6 +221,13 @@ def _error(messages: Sequence[tuple[str, str]], model: Any, name: str) -> Unsupp
         found = _OPERATION.search(text)
         if found is None:
             continue
+        source = sized_by_data(model, found[1])
+        if source is not None:
+            return UnsupportedOp(
+                f"{name} makes a tensor whose size depends on data, by {source.op_type}",
+                where=f"node {source.name or source.output[0]}",
+                hint="export the part of the model before it, and do the rest in the app",
+            )
         label = re.search(r'loc\("([^"]+)"', location)
         nodes = [n for n in model.graph.node if n.op_type == found[1]]
         node = label[1] if label else (nodes[0].name or nodes[0].output[0] if nodes else "")
