@@ -13,18 +13,18 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.coverage.process import ROOT, in_child
-from benchmarks.zoo.catalogue import KINDS
-from benchmarks.zoo.child import PROGRAM
+from benchmarks.zoo.catalogue import KINDS, WITH_PEERS
+from benchmarks.zoo.child import PROGRAM, compiled
 from benchmarks.zoo.page import page
 from benchmarks.zoo.plot import draw
 from benchmarks.zoo.row import OUT, Row, Store
 from benchmarks.zoo.speed import ENGINES
-from benchmarks.zoo.subject import Subject, drawn
+from benchmarks.zoo.subject import Subject, drawn, sampled
 from benchmarks.zoo.sweep import Sweep, code_digest, folder_of
 
 _TARGETS = ("cpu", "vulkan")
-_STEPS = ("right", "peers", "speed", "compile")
-"""What `--only` may ask for: proofs, ONNX files for the peers, times of calls, of compiling."""
+_STEPS = ("right", "ready", "speed", "compile")
+"""What `--only` may ask for: proofs, all that timing needs made, times of calls, of compiling."""
 
 
 def main() -> int:
@@ -39,7 +39,7 @@ def main() -> int:
         stale=chosen.stale,
         targets=chosen.target if chosen.only in (None, "right") else (),
         compiles=chosen.target if chosen.only == "compile" else (),
-        peers=chosen.only == "peers",
+        ready=chosen.only == "ready",
         threads=chosen.threads if timed else (),
         engines=chosen.engine,
         rounds=chosen.rounds,
@@ -68,6 +68,15 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--held-out", choices=("with", "without", "only"), default="with", help="the held out fifth"
     )
+    parser.add_argument(
+        "--sample",
+        type=int,
+        metavar="N",
+        help="of the networks that docs/zoo.md calls right and the peers take, so many by chance, "
+        "spread over the kinds; --only=ready makes what is timed, --only=speed --kept --stale then "
+        "times it and does nothing else",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--only", choices=_STEPS, help="default: right; for users speed, too")
     parser.add_argument("--target", action="append", choices=_TARGETS, help="default: all")
     parser.add_argument("--threads", type=_counts, default=(1, 2), help="default: 1,2")
@@ -100,8 +109,8 @@ def _counts(text: str) -> tuple[int, ...]:
 
 
 def _subjects(chosen: argparse.Namespace) -> list[Subject]:
-    found: list[Subject] = []
-    for kind in chosen.kind:
+    found = _sample(chosen) if chosen.sample else []
+    for kind in () if chosen.sample else chosen.kind:
         names = in_child("benchmarks.zoo.child", "list", kind, seconds=600)
         if isinstance(names, dict):
             raise SystemExit(f"{kind}: {names['what']}")
@@ -117,6 +126,18 @@ def _subjects(chosen: argparse.Namespace) -> list[Subject]:
         print("\n".join(f"{s.key}{'  held out' if s.held_out else ''}" for s in found))
         raise SystemExit(0)
     return found
+
+
+def _sample(chosen: argparse.Namespace) -> list[Subject]:
+    """Networks by chance, whatever their kind; with `--kept`, those of them that are ready."""
+    known = Store(ROOT / "docs" / "zoo.jsonl").rows.values()
+    right = (
+        Subject(kind=row.kind, name=row.name)
+        for row in known
+        if row.kind in WITH_PEERS and row.state("cpu") == "right"
+    )
+    drawn_now = sampled(right, chosen.sample, seed=chosen.seed)
+    return [s for s in drawn_now if not chosen.kept or compiled("cpu", folder_of(s)).exists()]
 
 
 def _tell(row: Row, there: bool) -> None:

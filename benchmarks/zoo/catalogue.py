@@ -5,7 +5,7 @@ from typing import Protocol, cast
 
 from benchmarks.zoo.subject import Built
 
-__all__ = ["KINDS", "kind_of"]
+__all__ = ["KINDS", "WITH_PEERS", "kind_of"]
 
 # Name → module; each has `names()` and `build(name)`.
 KINDS = {
@@ -26,6 +26,12 @@ KINDS = {
     "onnx-files": "onnx_files",
     "onnx-nodes": "onnx_nodes",
 }
+
+WITH_PEERS = (
+    *("users", "transformers", "causal", "timm", "torchvision", "diffusers"),
+    "onnx-exported",
+)
+"""Kinds of whole networks that have an ONNX form, for ONNX Runtime and OpenVINO."""
 
 
 class Kind(Protocol):

@@ -144,4 +144,11 @@ class Store:
 
 def _lines(rows: Iterable[Row]) -> str:
     ordered = sorted(rows, key=lambda row: row.key)
-    return "".join(_FOLDERS.sub("", json.dumps(asdict(row))) + "\n" for row in ordered)
+    return "".join(_FOLDERS.sub("", json.dumps(_told(row))) + "\n" for row in ordered)
+
+
+def _told(row: Row) -> dict[str, Any]:
+    """All that is not as it is by default; targets of an export that failed say nothing more."""
+    results = {t: {} if found == row.export else found for t, found in row.results.items()}
+    told = asdict(replace(row, results=results))
+    return {name: value for name, value in told.items() if value or name == "held_out"}

@@ -38,9 +38,11 @@ def take_turns(
     errors: dict[str, float] = {}
     children: dict[str, Child] = {}
     try:
-        for engine in engines:
-            child = Child("benchmarks.zoo.speed", "serve", engine, str(folder), str(threads))
-            children[engine] = child
+        for engine in engines:  # all at once: they load while others do
+            children[engine] = Child(
+                "benchmarks.zoo.speed", "serve", engine, str(folder), str(threads)
+            )
+        for engine, child in children.items():
             try:
                 errors[engine] = child.answer(_READY_LIMIT)["ok"]["error"]
             except Failed as failed:

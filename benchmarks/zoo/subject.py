@@ -1,13 +1,14 @@
 """What the zoo holds: subjects by kind and name, in an order that no one chose."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 
-__all__ = ["KNOWN", "Built", "Left", "Subject", "drawn"]
+__all__ = ["KNOWN", "Built", "Left", "Subject", "drawn", "sampled"]
 
 _HELD_OUT = 5  # one in so many
 KNOWN = "known"
@@ -61,6 +62,15 @@ class Built:
 def drawn(kind: str, names: Sequence[str]) -> list[Subject]:
     """All of a list in a random order that is the same every time."""
     return [Subject(kind=kind, name=name) for name in sorted(names, key=lambda n: _digest(kind, n))]
+
+
+def sampled(subjects: Iterable[Subject], count: int, *, seed: int) -> list[Subject]:
+    """So many of them by chance, spread over the kinds: one of each kind in turn."""
+    by_kind: dict[str, list[Subject]] = {}
+    for subject in sorted(subjects, key=lambda s: _digest("sample", str(seed), s.key)):
+        by_kind.setdefault(subject.kind, []).append(subject)
+    turns = zip_longest(*by_kind.values())
+    return [subject for turn in turns for subject in turn if subject is not None][:count]
 
 
 def _digest(*parts: str) -> int:

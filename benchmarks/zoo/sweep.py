@@ -22,6 +22,7 @@ __all__ = ["TIMED", "Sweep", "code_digest", "folder_of"]
 TIMED = "users"
 """The kind whose files are always kept, so that its models can be timed later."""
 
+_TIMED_ON = "cpu"
 _CHILD = "benchmarks.zoo.child"
 _MEMORY = 10 << 30  # bytes of a step
 
@@ -36,7 +37,7 @@ class Sweep:
         stale: leave a row alone that older code made, and files that were kept.
         targets: where it is proved; none to leave that out.
         compiles: targets for which compiling is timed beside the compiler alone.
-        peers: write it for the peers, to be timed later.
+        ready: make all that timing it later needs: program, module, and a file for the peers.
         threads: thread counts to time it on; none to leave that out.
         engines: who is timed.
         rounds: turns of an engine.
@@ -52,7 +53,7 @@ class Sweep:
     stale: bool
     targets: Sequence[str]
     compiles: Sequence[str]
-    peers: bool
+    ready: bool
     threads: Sequence[int]
     engines: Sequence[str]
     rounds: int
@@ -76,19 +77,17 @@ class Sweep:
             row = kept
         targets = [t for t in self.targets if t not in row.results]
         compiles = [t for t in self.compiles if t not in row.compiles]
-        if not (targets or compiles or self.peers or self.threads):
+        if not (targets or compiles or self.ready or self.threads):
             self.tell(row, True)
             return row
-        if row.commit != measured_at():
-            parts = (*targets, *map(compiling, compiles))
-            row = replace(row, measured={**row.measured, **dict.fromkeys(parts, measured_at())})
+        row = _measured_now(row, *targets, *map(compiling, compiles), *map(str, self.threads))
         folder = folder_of(subject)
         folder.mkdir(parents=True, exist_ok=True)
         row = self._proved(row, folder, targets)
-        kept_for_later = self.keep or subject.kind == TIMED
+        kept_for_later = self.keep or self.ready or subject.kind == TIMED
         if "error" not in row.export:
-            if self.peers or self.threads:
-                self._give_to_peers(row, folder)
+            if self.ready or self.threads:
+                row = self._made_ready(row, folder)
             if compiles:
                 found = {t: self._step(row.kind, "compile", t, folder=folder) for t in compiles}
                 row = replace(row, compiles={**row.compiles, **found})
@@ -122,19 +121,19 @@ class Sweep:
             return {"error": OUT, "what": f"its library does not build it: {found['what']}"}
         return found
 
-    def _give_to_peers(self, row: Row, folder: Path) -> None:
-        """Write the model for the peers, once; why that failed is kept, too."""
+    def _made_ready(self, row: Row, folder: Path) -> Row:
+        """Compile the model and write it for the peers, once each; why that failed is kept, too."""
+        if not compiled(_TIMED_ON, folder).exists():
+            made = self._ran(row.kind, _TIMED_ON, folder)
+            row = replace(_measured_now(row, _TIMED_ON), results={**row.results, _TIMED_ON: made})
         refused = folder / "onnx-refused.json"
-        if (folder / ONNX).exists() or refused.exists():
-            return
-        found = self._step(row.kind, "onnx", row.kind, row.name, folder=folder)
-        if "error" in found:
-            refused.write_text(json.dumps(found))
+        if not (folder / ONNX).exists() and not refused.exists():
+            found = self._step(row.kind, "onnx", row.kind, row.name, folder=folder)
+            if "error" in found:
+                refused.write_text(json.dumps(found))
+        return row
 
     def _timed(self, row: Row, folder: Path) -> Row:
-        if not (folder / "model.cpu.vmfb").exists():
-            made = self._ran(row.kind, "cpu", folder)
-            row = replace(row, results={**row.results, "cpu": made})
         times = {
             str(threads): take_turns(
                 folder,
@@ -174,6 +173,13 @@ class Sweep:
         """End what the steps were forked from."""
         while self.nurseries:
             self.nurseries.popitem()[1].close()
+
+
+def _measured_now(row: Row, *parts: str) -> Row:
+    """The row, which says that these parts are of another commit than the rest, if they are."""
+    if row.commit == measured_at():
+        return row
+    return replace(row, measured={**row.measured, **dict.fromkeys(parts, measured_at())})
 
 
 def folder_of(subject: Subject) -> Path:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from benchmarks.zoo.nursery import Nursery
 from benchmarks.zoo.page import page
 from benchmarks.zoo.plot import draw
 from benchmarks.zoo.row import LACKS, SLOW, Row, Store
-from benchmarks.zoo.subject import drawn
+from benchmarks.zoo.subject import Subject, drawn, sampled
 
 
 def row(name: str = "m", **parts: object) -> Row:
@@ -26,6 +27,17 @@ def test_the_order_depends_on_the_names_and_not_on_the_list() -> None:
     assert drawn("k", names) == drawn("k", names[::-1])
     assert [s.name for s in drawn("k", names)] != names
     assert 20 <= sum(s.held_out for s in drawn("k", names)) <= 60
+
+
+def test_a_sample_is_spread_over_the_kinds_and_depends_on_its_seed_alone() -> None:
+    subjects = [Subject(kind=k, name=f"{k}{n}") for k, count in SIZES.items() for n in range(count)]
+    found = sampled(subjects, 12, seed=1)
+    assert found == sampled(subjects[::-1], 12, seed=1)
+    assert found != sampled(subjects, 12, seed=2)
+    assert Counter(subject.kind for subject in found) == {"a": 5, "b": 5, "c": 2}
+
+
+SIZES = {"a": 40, "b": 20, "c": 2}
 
 
 def test_every_kind_lists_its_models() -> None:
@@ -87,7 +99,7 @@ def test_the_page_says_what_is_right_and_how_fast(tmp_path: Path) -> None:
         results={"cpu": {"ok": False, "problem": "3 values | are off"}},
     )
     assert draw([fine, wrong], tmp_path / "zoo.png")
-    assert (tmp_path / "zoo.png").stat().st_size > 1000
+    assert 1000 < (tmp_path / "zoo.png").stat().st_size < 50_000
     text = page([fine, wrong], picture="zoo.png", commits={"0123456789"})
     assert "| users | held out | 1 | 1 of 1 (100%) | 1 of 1 (100%) |" in text
     assert "| users | worked on | 1 | 0 of 1 (0%, 1 wrong) |  |" in text
