@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edgec.cli.layout import printable
-from edgec.runtime.errors import InputError, ModuleError
+from edgec.runtime.errors import InputError, ModuleError, UsageError
 from tests.cli.conftest import Edgec
 from tests.exporters import language_models as tiny
 
@@ -61,6 +61,10 @@ def test_a_conversation_that_outgrows_the_context_goes_on_after_a_reset(
     done = edgec("chat", path, "--limit=4")
     assert done.code == 0
     assert "/reset begins anew" in done.err
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{'a' * 200}\n"))
+    done = edgec("chat", path, "--limit=4", "--when-full=slide")
+    assert "/reset" not in done.err
+    assert edgec("generate", path, "What?", "--when-full=burst").code == UsageError.exit_code
 
 
 def test_what_cannot_be_answered_is_an_error(edgec: Edgec, path: Path, module: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from edgec.exporters import export_source
 from edgec.exporters.from_transformers.gguf_blocks import blocks_of
 from edgec.exporters.from_transformers.opening import open_model
-from edgec.runtime.errors import FileError, SourceError, UnsupportedOp
+from edgec.runtime.errors import FileError, SourceError, UnsupportedOp, UsageError
 from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.weights_file import read_weights
 from tests.exporters import language_models as tiny
@@ -183,6 +183,14 @@ def test_a_module_reads_blocks_and_writes_what_transformers_writes(
     assert "model.layers.0.self_attn.q_proj.weight" not in weights
     module = compile(program, "cpu", CompileOptions(output=tmp_path / "tiny.vmfb"))
     assert module.facts.check.startswith("checked")
+
+
+def test_blocks_become_floats_where_that_is_asked_for(file: Path, tmp_path: Path) -> None:
+    opened = open_model(str(file), floats=True)
+    assert not opened.blocks
+    assert opened.tensors["model.norm.weight"] == "output_norm.weight"
+    with pytest.raises(UsageError, match="no blocks"):
+        open_model(f"hf:{tmp_path}", floats=True)
 
 
 @pytest.mark.parametrize("part", [0.0, 0.0001, 0.01, 0.2, 0.9, 0.999])

@@ -9,7 +9,9 @@ import pytest
 from edgec.exporters import export
 from edgec.exporters.from_transformers.export import export_opened
 from edgec.runtime.errors import InputError, ModuleError, UsageError
-from edgec.runtime.text import Finish, Sampling, TextFacts, TextModel
+from edgec.runtime.text import Finish, Sampling, TextFacts, TextModel, WhenFull
+from edgec.runtime.text.lookup import Lookup
+from edgec.runtime.text.sliding import window
 from edgec.runtime.text.template import render
 from edgec.runtime.text.tokenizer import Tokenizer
 from edgec.toolchain import CompileOptions, Program, compile
@@ -25,7 +27,7 @@ def network() -> Any:
 
 @pytest.fixture(scope="module")
 def program(network: Any) -> Program:
-    return export_opened(network, tiny.tokenizer(), context=CONTEXT, prefill=(8,))
+    return export_opened(network, tiny.tokenizer(), context=CONTEXT, prefill=(8,), speculate=4)
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +104,105 @@ def test_a_full_context_ends_an_answer_and_says_so(model: TextModel) -> None:
         assert len(model.known) == CONTEXT
     with pytest.raises(InputError, match=f"the context of .* holds {CONTEXT}"):
         model.generate([65] * (CONTEXT + 1))
+
+
+def test_a_text_that_slides_keeps_its_beginning_and_its_end(model: TextModel, network: Any) -> None:
+    """Each token is what transformers makes likeliest after the window."""
+    prompt = [int(n) for n in np.random.default_rng(4).integers(0, 250, CONTEXT - 6)]
+    answer = model.generate(prompt, limit=70, when_full=WhenFull.SLIDE, keep=7)
+    answer.whole()
+    assert len(answer.tokens) == 70  # else another prompt shows it
+    assert len(model.known) <= CONTEXT
+    assert list(model.known[:7]) == prompt[:7]
+    text = list(prompt)
+    for token in answer.tokens:
+        read = window(text, context=CONTEXT, keep=7)
+        assert _written(network, read, 1) == [token]
+        text.append(token)
+
+
+def test_a_prompt_that_is_too_long_slides_at_once(model: TextModel) -> None:
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "a" * 300}]
+    with pytest.raises(InputError, match="the context of"):
+        model.chat(asked)
+    model.chat(asked, limit=2, when_full=WhenFull.SLIDE).whole()
+    start = model.tokenizer.encode("<|start|>system\nBe brief.", special=False)
+    assert list(model.known[: len(start)]) == start
+
+
+@pytest.mark.parametrize("keep", [0, 4, 200])
+def test_a_window_fits_and_moves_by_halves(keep: int) -> None:
+    kept, seen = min(keep, 50), set()
+    for length in range(400):
+        text = list(range(length))
+        found = window(text, context=100, keep=keep)
+        assert len(found) <= 100
+        if length <= 100:
+            assert found == text
+            continue
+        assert found[:kept] == text[:kept]
+        assert found[kept:] == text[-(len(found) - kept) :]
+        seen.add(found[kept])
+    assert len(seen) < 16
+
+
+def test_guesses_change_nothing_but_how_many_calls_it_takes(model: TextModel) -> None:
+    prompt = model.tokenizer.encode("abcabcabc", special=False)
+    plain = model.generate(prompt, limit=60, speculate=False)
+    plain.whole()
+    calls: list[int] = []
+    verify = model._reader.verify
+
+    def counted(token: int, guesses: Any) -> list[int]:
+        found = verify(token, guesses)
+        calls.append(len(found))
+        return found
+
+    model._reader.verify = counted  # type: ignore[method-assign]
+    model.next_token([1])
+    guessed = model.generate(prompt, limit=60)
+    guessed.whole()
+    assert guessed.tokens == plain.tokens
+    assert calls
+    # What was read by guesses is known as what was read one by one.
+    assert model.known[: len(prompt)] == tuple(prompt)
+    again = model.next_token([*prompt, *guessed.tokens[:20]])
+    with TextModel(model.module.module.path) as other:
+        assert other.next_token([*prompt, *guessed.tokens[:20]]) == again
+
+
+def test_what_follows_the_same_words_is_looked_up() -> None:
+    lookup = Lookup()
+    lookup.extend([1, 2, 3, 4, 9, 2, 3])
+    assert lookup.guess(3) == [4, 9, 2]
+    assert lookup.guess(1) == [4]
+    lookup.extend([5, 2, 3])
+    assert lookup.guess(2) == [5, 2]  # where it stood last
+    lookup.extend([6, 1, 2, 3])
+    assert lookup.guess(1) == [4]  # three alike before two
+    assert Lookup().guess(3) == []
+
+
+def test_the_module_reads_no_guess_that_is_wrong(model: TextModel) -> None:
+    prompt = [65, 66, 67, 68]
+    best = model.next_token(prompt)
+    second = model.next_token([*prompt, best])
+    model.next_token(prompt)
+    verify, count = model.module["verify_4"], np.int32(4)
+    wrong = (second + 1) % 256
+    found = verify(np.array([best, second, wrong, 0], np.int32), count)
+    assert found[0] == second
+    assert found[1] >= 0
+    assert list(found[2:]) == [-1, -1]
+    assert int(model.module.state()["position"]) == len(prompt) + 2
+    # A number that is no count, and a context that is full.
+    for given in (0, 5):
+        chunk = np.zeros(4, np.int32)
+        assert list(verify(chunk, np.int32(given))) == [-1] * 4
+    model._reader.forget_from(0)
+    model.next_token([65] * (CONTEXT - 3))
+    assert list(verify(np.zeros(4, np.int32), count)) == [-1] * 4
+    assert verify(np.zeros(4, np.int32), np.int32(3))[0] >= 0
 
 
 def test_the_module_itself_refuses_a_token_too_many(model: TextModel) -> None:

@@ -88,6 +88,8 @@ def export_source(
     inputs: Mapping[str, np.ndarray] | None = None,
     context: int | None = None,
     prefill: Sequence[int] = (),
+    speculate: int = 0,
+    floats: bool = False,
 ) -> Program:
     """Make a program of what a command line names.
 
@@ -104,6 +106,9 @@ def export_source(
         context: of a language model, how many tokens prompt and answer may have together.
         prefill: of a language model, how many tokens of a prompt a call reads, for each of the
             functions that do so.
+        speculate: of a language model, how many tokens a call takes that checks guesses; 0 for no
+            such function.
+        floats: of a GGUF file, whether its blocks become f32.
 
     Raises:
         FileError: a file is missing or cannot be written.
@@ -119,11 +124,18 @@ def export_source(
             text,
             context=context,
             prefill=prefill,
+            speculate=speculate,
+            floats=floats,
             external_weights=None if external_weights is None else Path(external_weights),
             folder=None if folder is None else Path(folder),
         )
-    sizes = {"--context": context, "--prefill": prefill}
-    _refuse(f"{text} is no language model", [flag for flag, value in sizes.items() if value])
+    of_text = {
+        "--context": context,
+        "--prefill": prefill,
+        "--speculate": speculate,
+        "--floats": floats,
+    }
+    _refuse(f"{text} is no language model", [flag for flag, value in of_text.items() if value])
     if is_stablehlo(text):
         if inputs is not None:
             raise UsageError(

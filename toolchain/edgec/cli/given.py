@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Exporting",
+    "arrays_of",
     "check_program_name",
     "export_model",
     "is_program",
@@ -35,6 +36,8 @@ class Exporting:
         keep: where the program is kept; None for nowhere.
         context: `--context`.
         prefill: `--prefill`.
+        speculate: `--speculate`.
+        floats: `--floats`.
     """
 
     signatures: tuple[str, ...] = ()
@@ -44,6 +47,8 @@ class Exporting:
     keep: Path | None = None
     context: int | None = None
     prefill: tuple[int, ...] = ()
+    speculate: int = 0
+    floats: bool = False
 
     def flags(self) -> tuple[str, ...]:
         """The options that were given, as they are spelled."""
@@ -135,9 +140,11 @@ def export_model(
             dynamic=exporting.dynamic,
             external_weights=exporting.external_weights,
             folder=Path() if path is None else path.parent,
-            inputs=None if inputs is None else _arrays(inputs),
+            inputs=None if inputs is None else arrays_of("--inputs", inputs),
             context=exporting.context,
             prefill=exporting.prefill,
+            speculate=exporting.speculate,
+            floats=exporting.floats,
         )
     except SystemExit as stop:
         raise SourceError(
@@ -151,14 +158,18 @@ def export_model(
     return program if path is None else program.save(path)
 
 
-def _arrays(text: str) -> Mapping[str, Any]:
-    """`@inputs.npz` → its arrays."""
+def arrays_of(flag: str, text: str) -> Mapping[str, Any]:
+    """`@inputs.npz` → its arrays.
+
+    Raises:
+        UsageError: it names no such file.
+    """
     from edgec.cli.array_files import read_npz
 
     path = Path(text.removeprefix("@"))
     if not text.startswith("@") or path.suffix != ".npz":
         raise UsageError(
-            f"--inputs={text} names no archive of arrays",
-            hint="write them with numpy.savez, and give --inputs=@FILE.npz",
+            f"{flag}={text} names no archive of arrays",
+            hint=f"write them with numpy.savez, and give {flag}=@FILE.npz",
         )
     return read_npz(path, lambda keys: {key: lambda *_: None for key in keys})

@@ -7,18 +7,22 @@ import typer
 
 from edgec.cli.layout import printable
 from edgec.cli.session import Session
+from edgec.runtime.errors import UsageError
 
 if TYPE_CHECKING:
-    from edgec.runtime.text import Answer
+    from edgec.runtime.text import Answer, WhenFull
 
 __all__ = [
     "LimitOption",
     "MinPOption",
     "RepetitionPenaltyOption",
     "SeedOption",
+    "SpeculateOption",
     "TemperatureOption",
     "TopKOption",
     "TopPOption",
+    "WhenFullOption",
+    "when_full_of",
     "write_answer",
 ]
 
@@ -76,6 +80,40 @@ SeedOption = Annotated[
     int,
     typer.Option("--seed", help="The same seed draws the same text.", rich_help_panel=_CHOOSING),
 ]
+
+
+WhenFullOption = Annotated[
+    str,
+    typer.Option(
+        "--when-full",
+        metavar="stop|slide",
+        help="What becomes of a text that outgrows the context: the answer ends, or the beginning "
+        "and the last part of the text are read anew and it goes on.",
+    ),
+]
+SpeculateOption = Annotated[
+    bool,
+    typer.Option(
+        "--speculate/--no-speculate",
+        help="Read guesses along with tokens, where the module was exported with --speculate.",
+    ),
+]
+
+
+def when_full_of(word: str) -> "WhenFull":
+    """What `--when-full` says.
+
+    Raises:
+        UsageError: it says something else.
+    """
+    from edgec.runtime.text import WhenFull
+
+    try:
+        return WhenFull(word)
+    except ValueError:
+        raise UsageError(
+            f"--when-full={word} is unknown", hint="say --when-full=stop or --when-full=slide"
+        ) from None
 
 
 def write_answer(session: Session, answer: "Answer") -> None:

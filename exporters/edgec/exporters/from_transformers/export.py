@@ -27,6 +27,7 @@ CONTEXT = 1024
 PREFILL_SIZES = (64,)
 """Tokens of a prompt that are read together, where nothing else is asked for."""
 
+_MOST_GUESSES = 64
 _SPECIAL = ("bos_token", "eos_token", "unk_token", "pad_token")
 
 
@@ -35,6 +36,8 @@ def export_language_model(
     *,
     context: int | None = None,
     prefill: Sequence[int] = (),
+    speculate: int = 0,
+    floats: bool = False,
     external_weights: Path | None = None,
     folder: Path | None = None,
 ) -> Program:
@@ -45,6 +48,9 @@ def export_language_model(
         context: how many tokens prompt and answer may have together; None for 1024, or what the
             model knows, if that is less.
         prefill: how many tokens of a prompt are read together, for each function that does so.
+        speculate: how many tokens, guesses among them, a call of `verify` takes; 0 for no such
+            function.
+        floats: whether the blocks of a GGUF file become f32.
         external_weights: the file to write the weights to; None embeds them.
         folder: where the program will be saved.
 
@@ -57,12 +63,14 @@ def export_language_model(
     if external_weights is not None:
         check_weights_path(external_weights)
     sizes = _sizes(prefill, context)
-    opened = open_model(source)
+    _check_guesses(speculate)
+    opened = open_model(source, floats=floats)
     return export_opened(
         opened.model,
         opened.tokenizer,
         context=context,
         prefill=sizes,
+        speculate=speculate,
         external_weights=external_weights,
         folder=folder,
         source=source,
@@ -77,6 +85,7 @@ def export_opened(
     *,
     context: int | None = None,
     prefill: Sequence[int] = (),
+    speculate: int = 0,
     external_weights: Path | None = None,
     folder: Path | None = None,
     source: str = "",
@@ -97,10 +106,13 @@ def export_opened(
         As `export_language_model`.
     """
     sizes = _sizes(prefill, context)
+    _check_guesses(speculate)
     facts = facts_of(model, tokenizer, context=_context(model, context), prefill=sizes)
+    facts = replace(facts, verify=speculate)
     framework = FRAMEWORKS["torch"]
     functions = framework.tracer().trace(
-        stepping(model, context=facts.context, prefill=sizes), dynamic=Dynamic.parse(None)
+        stepping(model, context=facts.context, prefill=sizes, verify=speculate),
+        dynamic=Dynamic.parse(None),
     )
     program = assemble(
         [in_blocks(_with_own_names(function), blocks or {}) for function in functions],
@@ -131,6 +143,19 @@ def _sizes(prefill: Sequence[int], context: int | None) -> tuple[int, ...]:
     if context is not None and context < 2:
         raise UsageError(f"a context of {context} tokens holds no text", hint="give 2 and more")
     return sizes
+
+
+def _check_guesses(speculate: int) -> None:
+    """Refuse a call for guesses that has no room for any.
+
+    Raises:
+        UsageError: it has not.
+    """
+    if speculate and not 2 <= speculate <= _MOST_GUESSES:
+        raise UsageError(
+            f"--speculate={speculate} reads no guesses along with a token",
+            hint=f"give 2 to {_MOST_GUESSES}; 4 suits most processors",
+        )
 
 
 def _context(model: Any, asked: int | None) -> int:

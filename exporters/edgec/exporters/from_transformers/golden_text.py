@@ -1,8 +1,9 @@
-"""What the model itself writes, token by token, as golden calls of prefill and decode.
+"""What the model itself writes, token by token, as golden calls of prefill, decode and verify.
 
 transformers generates greedily with its own growing cache. The calls repeat that: each is given
 the tokens that transformers chose, and has to choose the next one as it did. Where the model's
-best scores are no further apart than the tolerance of its own floats, any of them is right.
+best scores are no further apart than the tolerance of its own floats, any of them is right. Where
+there is a function for guesses, it reads the last question's answer, right guesses and wrong ones.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from edgec.exporters.failures import user_errors
 from edgec.exporters.from_transformers.opening import silent
 from edgec.runtime.dtypes import DType
 from edgec.runtime.golden import Golden, GoldenCall
-from edgec.runtime.text.facts import DECODE, PREFILL, RESET, TextFacts
+from edgec.runtime.text.facts import DECODE, PREFILL, RESET, VERIFY, TextFacts
 from edgec.runtime.text.template import render
 from edgec.runtime.tolerance import Tolerance
 
@@ -42,6 +43,7 @@ def golden_text(model: Any, tokenizer: Any, facts: TextFacts) -> Golden:
     """
     calls: list[GoldenCall] = []
     for question in QUESTIONS:
+        last = question == QUESTIONS[-1]
         prompt = _tokens(tokenizer, facts, question)
         room = facts.context - LENGTH
         prompt = prompt[: max(1, room)]
@@ -50,7 +52,7 @@ def golden_text(model: Any, tokenizer: Any, facts: TextFacts) -> Golden:
             user_errors(type(model).__name__, "run", hint="call model.generate() yourself"),
         ):
             whole = _generated(model, facts, prompt, min(LENGTH, facts.context - len(prompt)))
-            calls += _calls(facts, prompt, whole, _scores(model, whole))
+            calls += _calls(facts, prompt, whole, _scores(model, whole), guessed=last)
     return Golden(calls=tuple(calls))
 
 
@@ -94,9 +96,14 @@ def _scores(model: Any, tokens: Sequence[int]) -> np.ndarray:
 
 
 def _calls(
-    facts: TextFacts, prompt: Sequence[int], whole: Sequence[int], scores: np.ndarray
+    facts: TextFacts,
+    prompt: Sequence[int],
+    whole: Sequence[int],
+    scores: np.ndarray,
+    *,
+    guessed: bool,
 ) -> Iterator[GoldenCall]:
-    """The calls that read `whole`: the prompt in chunks, the rest token by token."""
+    """The calls that read `whole`: the prompt in chunks, the rest token by token, or guessed."""
     zero = np.zeros((), np.int32)
     yield GoldenCall(signature=RESET, inputs=(zero,), outputs=(zero,))
     largest = facts.prefill[-1]
@@ -108,9 +115,39 @@ def _calls(
         count = np.asarray(len(part), np.int32)
         name, end = PREFILL.format(size=size), start + len(part)
         yield _call(name, (chunk, count), end, prompt, whole, scores)
-    for end in range(len(prompt) + 1, len(whole)):
+    start = len(prompt)
+    while guessed and facts.verify and start + facts.verify < len(whole):
+        found = _guessed(facts, start, whole, scores)
+        if found is None:
+            break
+        call, read = found
+        yield call
+        start += read
+    for end in range(start + 1, len(whole)):
         token = np.asarray(whole[end - 1], np.int32)
         yield _call(DECODE, (token,), end, prompt, whole, scores)
+
+
+def _guessed(
+    facts: TextFacts, start: int, whole: Sequence[int], scores: np.ndarray
+) -> tuple[GoldenCall, int] | None:
+    """A call that is given the text from a place on, one token of which is wrong now and then.
+
+    Returns:
+        The call, and how many tokens it reads; None where a tie leaves that open.
+    """
+    size = facts.verify
+    if any(len(_tied(scores[start + at])) > 1 for at in range(size)):
+        return None
+    chunk, right = np.array(whole[start : start + size], np.int32), size
+    if start % 2:  # the right number of them differs from call to call
+        right = 1 + start // 2 % (size - 1)
+        chunk[right] = (chunk[right] + 1) % facts.vocabulary
+    best = np.array(whole[start + 1 : start + size + 1], np.int32)
+    best[right:] = -1
+    inputs = (chunk, np.asarray(size, np.int32))
+    call = GoldenCall(signature=VERIFY.format(size=size), inputs=inputs, outputs=(best,))
+    return call, right
 
 
 def _call(

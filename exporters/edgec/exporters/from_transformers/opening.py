@@ -17,7 +17,7 @@ from typing import Any
 from edgec.exporters.extras import need
 from edgec.exporters.failures import reason_of
 from edgec.exporters.from_transformers.gguf_blocks import blocks_of
-from edgec.runtime.errors import FileError, SourceError, UnsupportedOp
+from edgec.runtime.errors import FileError, SourceError, UnsupportedOp, UsageError
 from edgec.toolchain.blocked_weights import BlockedWeights
 
 __all__ = ["FOLDER", "Opened", "is_language_model", "open_model", "silent"]
@@ -51,10 +51,15 @@ def is_language_model(text: str) -> bool:
     return text.startswith(FOLDER) or Path(text).suffix == _GGUF
 
 
-def open_model(text: str) -> Opened:
+def open_model(text: str, *, floats: bool = False) -> Opened:
     """Open `hf:FOLDER` or `FILE.gguf`.
 
+    Args:
+        text: which.
+        floats: leave the blocks of a GGUF file alone: all weights are f32.
+
     Raises:
+        UsageError: a folder has no blocks.
         FileError: there is no such folder or file.
         SourceError: it is damaged, holds no language model, or lacks its tokenizer.
         UnsupportedOp: transformers does not know the architecture.
@@ -64,7 +69,9 @@ def open_model(text: str) -> Opened:
         need(package, extra="torch,text", why=_WHY)
     path = Path(text.removeprefix(FOLDER))
     if path.suffix == _GGUF and not text.startswith(FOLDER):
-        return _gguf(path)
+        return _gguf(path, floats)
+    if floats:
+        raise UsageError(f"{path} has no blocks to make floats of", hint="leave out --floats")
     return _folder(path)
 
 
@@ -108,7 +115,7 @@ def _unknown(path: Path, kind: str) -> UnsupportedOp:
     )
 
 
-def _gguf(path: Path) -> Opened:
+def _gguf(path: Path, floats: bool) -> Opened:
     for package in ("gguf", "accelerate"):
         need(package, extra="torch,text", why="reading a GGUF file")
     if not path.is_file():
@@ -120,7 +127,7 @@ def _gguf(path: Path) -> Opened:
         model=opened.model,
         tokenizer=opened.tokenizer,
         tensors=tensors,
-        blocks=blocks_of(path, opened.model, tensors),
+        blocks={} if floats else blocks_of(path, opened.model, tensors),
     )
 
 

@@ -1,4 +1,4 @@
-"""A causal model of transformers as one module with four functions: prefill, decode, sample, reset.
+"""A causal model of transformers as one module: prefill, decode, verify, sample and reset.
 
 All that a text needs is in buffers of the module, so it becomes state on the device: how many
 tokens there are (`position`), which (`tokens`), their keys and values in each layer, and the
@@ -14,7 +14,7 @@ from typing import Any
 from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.from_transformers.cache import kept_cache
 from edgec.exporters.from_transformers.choosing import choose, likeliest
-from edgec.runtime.text.facts import DECODE, PREFILL, RESET, SAMPLE
+from edgec.runtime.text.facts import DECODE, PREFILL, RESET, SAMPLE, VERIFY
 
 __all__ = ["OWNER", "stepping"]
 
@@ -22,20 +22,21 @@ OWNER = "network"
 """What the module calls the model: its weights' names begin with this and a dot."""
 
 
-def stepping(model: Any, *, context: int, prefill: Sequence[int]) -> Bundle:
+def stepping(model: Any, *, context: int, prefill: Sequence[int], verify: int = 0) -> Bundle:
     """The functions of a language model, with examples.
 
     Args:
         model: a `PreTrainedModel` for causal language, in eval mode.
         context: how many tokens a text may have.
         prefill: how many tokens a call takes, for each function that takes several.
+        verify: how many tokens a call takes that checks guesses; 0 for no such function.
 
     Raises:
         UnsupportedOp: its cache is of another kind than keys and values.
     """
     import torch
 
-    length = context + max(prefill)
+    length = context + max(*prefill, verify)
     module = _module(model, context=context, length=length)
     one = torch.zeros((), dtype=torch.int32)
     numbers = (one + 0.7, one + 40, one + 0.9, one + 0.05, one + 1.1, one)
@@ -50,6 +51,15 @@ def stepping(model: Any, *, context: int, prefill: Sequence[int]) -> Bundle:
                 for size in prefill
             ),
             Entry(module.decode, (one,), name=DECODE),
+            *(
+                Entry(
+                    module.verify,
+                    (torch.zeros(size, dtype=torch.int32), one + 1),
+                    name=VERIFY.format(size=size),
+                )
+                for size in (verify,)
+                if size
+            ),
             Entry(module.sample, numbers, name=SAMPLE),
             Entry(module.reset, (one,), name=RESET),
         )
@@ -77,6 +87,22 @@ def _module(model: Any, *, context: int, length: int) -> Any:
 
         def decode(self, token: Any) -> Any:
             return self._read(token.reshape(1), torch.ones((), dtype=torch.int32))
+
+        def verify(self, tokens: Any, count: Any) -> Any:
+            size = tokens.shape[0]
+            fits = (self.position + count <= context) & (count >= 1) & (count <= size)
+            scores = self._scores(tokens, torch.arange(size))
+            best = likeliest(scores)
+            read = torch.ones((), dtype=torch.int32)
+            right = fits
+            for place in range(1, size):
+                right = right & (tokens[place] == best[place - 1]) & (place < count)
+                read = read + right.to(torch.int32)
+            last = scores.index_select(0, (read - 1).to(torch.int64).reshape(1))[0]
+            self.logits.copy_(torch.where(fits, last, self.logits))
+            self.position.copy_(torch.where(fits, self.position + read, self.position))
+            there = torch.arange(size, dtype=torch.int32) < read
+            return torch.where(fits & there, best, -1)
 
         def sample(
             self,
@@ -112,11 +138,19 @@ def _module(model: Any, *, context: int, length: int) -> Any:
             size = tokens.shape[0]
             after = self.position + count
             fits = (after <= context) & (count >= 1) & (count <= size)
+            last = (count - 1).clamp(0, size - 1).to(torch.int64).reshape(1)
+            scores = self._scores(tokens, last)[0]
+            self.logits.copy_(torch.where(fits, scores, self.logits))
+            self.position.copy_(torch.where(fits, after, self.position))
+            return torch.where(fits, likeliest(scores), -1)
+
+        def _scores(self, tokens: Any, kept: Any) -> Any:
+            """Scores of what follows some of the tokens, which are put behind the text."""
+            size = tokens.shape[0]
             start = self.position.to(torch.int64).clamp(0, length - size)
             places = torch.arange(size) + start
             self.tokens.index_copy_(0, places, tokens)
-            last = (count - 1).clamp(0, size - 1).to(torch.int64).reshape(1)
-            given = {"logits_to_keep": last} if takes_kept else {}
+            given = {"logits_to_keep": kept} if takes_kept else {}
             scores = getattr(self, OWNER)(
                 input_ids=tokens.to(torch.int64)[None],
                 position_ids=places[None],
@@ -124,9 +158,6 @@ def _module(model: Any, *, context: int, length: int) -> Any:
                 use_cache=True,
                 **given,
             ).logits[0]
-            scores = (scores if takes_kept else scores.index_select(0, last))[0]
-            self.logits.copy_(torch.where(fits, scores, self.logits))
-            self.position.copy_(torch.where(fits, after, self.position))
-            return torch.where(fits, likeliest(scores), -1)
+            return scores if takes_kept else scores.index_select(0, kept)
 
     return Stepping().eval()

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from edgec.runtime.text.facts import TextFacts
     from edgec.runtime.text.model import TextModel
     from edgec.runtime.text.sampling import Sampling
+    from edgec.runtime.text.sliding import WhenFull
 
-__all__ = ["Answer", "Finish", "Sampling", "Stats", "TextFacts", "TextModel"]
+__all__ = ["Answer", "Finish", "Sampling", "Stats", "TextFacts", "TextModel", "WhenFull"]
 
 _HOMES = {
     "Answer": "answer",
@@ -28,6 +29,7 @@ _HOMES = {
     "Stats": "answer",
     "TextFacts": "facts",
     "TextModel": "model",
+    "WhenFull": "sliding",
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from edgec.runtime.errors import ModuleError
 
-__all__ = ["DECODE", "HISTORY", "PREFILL", "RESET", "SAMPLE", "TextFacts"]
+__all__ = ["DECODE", "HISTORY", "PREFILL", "RESET", "SAMPLE", "VERIFY", "TextFacts"]
 
 PREFILL = "prefill_{size}"
 """The function that takes a chunk of a prompt: `tokens` (i32[size]), of which `count` are real."""
@@ -18,6 +18,11 @@ PREFILL = "prefill_{size}"
 DECODE = "decode"
 """The function that takes one `token`; as `prefill`, it gives the likeliest next one, or -1 where
 the context has no room for what it was given."""
+
+VERIFY = "verify_{size}"
+"""The function that takes a token and guesses behind it (`tokens`, i32[size], `count` of them
+real): it reads the token and the guesses that are the likeliest, and gives what is likeliest after
+each that it read, and -1 for the others."""
 
 SAMPLE = "sample"
 """The function that draws another next token from what the last call left on the device."""
@@ -45,6 +50,7 @@ class TextFacts:
         tokenizer: what the package `tokenizers` reads (`tokenizer.json`).
         template: a Jinja template that makes one prompt of a conversation; empty where there is
             none.
+        verify: how many tokens a call of `verify` takes; 0 where there is none.
         special: what the template calls some tokens (`bos_token` …), and their text.
     """
 
@@ -54,6 +60,7 @@ class TextFacts:
     stop: tuple[int, ...]
     tokenizer: str
     template: str = ""
+    verify: int = 0
     special: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -65,6 +72,7 @@ class TextFacts:
             "vocabulary": self.vocabulary,
             "stop": list(self.stop),
             "template": self.template,
+            "verify": self.verify,
             "special": dict(self.special),
             "tokenizer": base64.b64encode(zlib.compress(self.tokenizer.encode(), 9)).decode(),
         }
@@ -90,6 +98,7 @@ class TextFacts:
                 stop=tuple(map(int, value["stop"])),
                 tokenizer=_unpacked(value["tokenizer"]),
                 template=str(value["template"]),
+                verify=int(value.get("verify", 0)),
                 special={str(name): str(text) for name, text in value["special"].items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:

@@ -1,20 +1,20 @@
 """A module with a language model in it: prompts and conversations to text."""
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any
-
-import numpy as np
 
 from edgec.runtime.device import Device
-from edgec.runtime.errors import DeviceError, InputError, ModuleError
+from edgec.runtime.errors import InputError, ModuleError
 from edgec.runtime.loaded import LoadedModule, load
-from edgec.runtime.text.answer import Answer, Finish, Stats
-from edgec.runtime.text.facts import DECODE, PREFILL, RESET, SAMPLE, TextFacts
+from edgec.runtime.text.answer import Answer
+from edgec.runtime.text.answering import Asked, written
+from edgec.runtime.text.facts import TextFacts
+from edgec.runtime.text.reading import Reader
 from edgec.runtime.text.sampling import Sampling
+from edgec.runtime.text.sliding import SINKS, WhenFull, window
 from edgec.runtime.text.template import Message, render
 from edgec.runtime.text.tokenizer import Tokenizer
 
@@ -58,15 +58,7 @@ class TextModel:
                 hint="export one: edgec export hf:FOLDER, or edgec export MODEL.gguf",
             )
         self.facts = TextFacts.parse(file.text)
-        missing = [name for name in self._functions() if name not in self.module.signatures]
-        if missing:
-            raise ModuleError(
-                f"{file.path} has no function {missing[0]}", hint="export the model again"
-            )
-        self._held: list[int] = []
-        """The tokens whose keys and values are on the device; the device may know of more."""
-        self._position: int | None = 0
-        """How many tokens the device knows of; None where a call did not end."""
+        self._reader = Reader(self.module, self.facts)
         self._turn = 0
 
     @cached_property
@@ -82,7 +74,7 @@ class TextModel:
     @property
     def known(self) -> tuple[int, ...]:
         """The tokens that the module has read: the last prompt and its answer."""
-        return tuple(self._held)
+        return tuple(self._reader.held)
 
     def generate(
         self,
@@ -90,13 +82,21 @@ class TextModel:
         *,
         sampling: Sampling = _GREEDY,
         limit: int | None = None,
+        when_full: WhenFull = WhenFull.STOP,
+        keep: int = SINKS,
+        speculate: bool = True,
     ) -> Answer:
         """Go on with a text.
 
         Args:
             prompt: text, or tokens.
             sampling: how tokens are chosen; the likeliest ones without it.
-            limit: the most tokens that are made; None for as many as the context holds.
+            limit: the most tokens that are made; None for as many as the context holds, or, where
+                it slides, until the model ends.
+            when_full: what becomes of a text that outgrows the context.
+            keep: how many tokens at the text's beginning stay when it slides.
+            speculate: where the module can (`edgec export --speculate`), read what followed the
+                same words before along with a token; the text is the same, and sooner there.
 
         Raises:
             InputError: the prompt is empty, too long, or holds tokens that there are not.
@@ -106,12 +106,23 @@ class TextModel:
             tokens = self.tokenizer.encode(prompt, special=True)
         else:
             tokens = [int(token) for token in prompt]
-        self._check(tokens)
+        whole = tokens
+        if when_full is WhenFull.SLIDE:
+            whole = window(tokens, context=self.facts.context, keep=keep)
+        self._check(whole)
         if limit is not None and limit < 0:
             raise InputError(f"an answer cannot have {limit} tokens", hint="give 0 or more")
         self._turn += 1
         answer = Answer(iter(()))
-        answer._pieces = self._answer(answer, tokens, sampling, limit, self._turn)
+        asked = Asked(
+            tokens=tuple(tokens),
+            sampling=sampling,
+            limit=limit,
+            slides=when_full is WhenFull.SLIDE,
+            keep=keep,
+            speculates=speculate and sampling.is_greedy and self.facts.verify > 0,
+        )
+        answer._pieces = self._written(answer, asked, self._turn)
         return answer
 
     def chat(
@@ -120,6 +131,8 @@ class TextModel:
         *,
         sampling: Sampling = _GREEDY,
         limit: int | None = None,
+        when_full: WhenFull = WhenFull.STOP,
+        speculate: bool = True,
     ) -> Answer:
         """Answer the last message of a conversation.
 
@@ -127,12 +140,22 @@ class TextModel:
             messages: `{"role": "user", "content": "…"}`, the oldest first, or one question.
             sampling: as in `generate`.
             limit: as in `generate`.
+            when_full: as in `generate`; what stands before the first question stays.
+            speculate: as in `generate`.
 
         Raises:
             InputError: the model has no chat template, or it does not take these messages.
             And what `generate` raises.
         """
-        return self.generate(self.prompt_of(messages), sampling=sampling, limit=limit)
+        prompt = self.prompt_of(messages)
+        return self.generate(
+            prompt,
+            sampling=sampling,
+            limit=limit,
+            when_full=when_full,
+            keep=self._beginning(messages, prompt) if when_full is WhenFull.SLIDE else SINKS,
+            speculate=speculate,
+        )
 
     def prompt_of(self, messages: str | Sequence[Message]) -> list[int]:
         """The tokens of a conversation up to where an answer begins."""
@@ -151,10 +174,7 @@ class TextModel:
             InputError: there are none, too many, or some that there are not.
         """
         self._check(tokens)
-        known = self._common(tokens)
-        self._forget_from(known)
-        token = self._read(tokens[known:])
-        return self._chosen(token, sampling)
+        return self._reader.next_token(tokens, sampling)
 
     def save(self, path: Path | str) -> None:
         """Write what the module has read to a file (`.npz`), for `restore`.
@@ -162,10 +182,7 @@ class TextModel:
         Raises:
             FileError: it cannot be written.
         """
-        from edgec.runtime.text.saved import write
-
-        self._forget_from(len(self._held))
-        write(path, self.module.module, self.module.state(), self._held)
+        self._reader.save(path)
 
     def restore(self, path: Path | str) -> None:
         """Know again what was known when the file was written.
@@ -174,13 +191,7 @@ class TextModel:
             FileError: it cannot be read.
             InputError: it is of another module, or damaged.
         """
-        from edgec.runtime.text.saved import read
-
-        state, held = read(path, self.module.module)
-        self._held = []
-        self._position = None
-        self.module.set_state(state)
-        self._held = held
+        self._reader.restore(path)
 
     def close(self) -> None:
         """Let go of the module."""
@@ -200,11 +211,8 @@ class TextModel:
     def __repr__(self) -> str:
         return (
             f"<TextModel {self.module.module.path} on {self.module.device.uri}: "
-            f"{len(self._held)} of {self.facts.context} tokens>"
+            f"{len(self._reader.held)} of {self.facts.context} tokens>"
         )
-
-    def _functions(self) -> list[str]:
-        return [*(PREFILL.format(size=n) for n in self.facts.prefill), DECODE, SAMPLE, RESET]
 
     def _check(self, tokens: Sequence[int]) -> None:
         if not tokens:
@@ -222,89 +230,14 @@ class TextModel:
                 hint="make the tokens with this model's own tokenizer",
             )
 
-    def _answer(
-        self, answer: Answer, tokens: list[int], sampling: Sampling, limit: int | None, turn: int
-    ) -> Iterator[str]:
-        if limit == 0:
-            answer.finish = Finish.LIMIT
-            return
-        began = time.perf_counter()
-        known = self._common(tokens)
-        token = self.next_token(tokens, sampling)
-        started = time.perf_counter()
-        stream = self.tokenizer.stream()
-        while True:
-            answer.tokens.append(token)
-            answer.stats = Stats(
-                prompt=len(tokens),
-                reused=known,
-                first=started - began,
-                tokens=len(answer.tokens),
-                seconds=time.perf_counter() - started,
-            )
-            if token in self.facts.stop:
-                answer.finish = Finish.STOP
-                break
-            piece = stream.add(token)
-            if piece:
-                yield piece
-            if self._turn != turn:
-                return
-            if limit is not None and len(answer.tokens) >= limit:
-                answer.finish = Finish.LIMIT
-                break
-            if len(self._held) >= self.facts.context:
-                answer.finish = Finish.CONTEXT
-                break
-            token = self._chosen(self._read([token]), sampling)
-        rest = stream.rest()
-        if rest:
-            yield rest
+    def _beginning(self, messages: str | Sequence[Message], prompt: Sequence[int]) -> int:
+        """How many tokens of a conversation stand before its first question."""
+        given = [] if isinstance(messages, str) else list(messages)
+        before = next((at for at, each in enumerate(given) if each.get("role") == "user"), 0)
+        other = self.prompt_of([*given[:before], {"role": "user", "content": "?"}])
+        alike = (one == another for one, another in zip(prompt, other, strict=False))
+        return max(SINKS, sum(1 for _ in itertools.takewhile(bool, alike)))
 
-    def _common(self, tokens: Sequence[int]) -> int:
-        """How many of these are known; the last one is read again, for what follows it."""
-        known = 0
-        for one, other in zip(tokens[:-1], self._held, strict=False):
-            if one != other:
-                break
-            known += 1
-        return known
-
-    def _forget_from(self, position: int) -> None:
-        self._held = self._held[:position]
-        if self._position != position:
-            self.module[RESET](np.array(position, np.int32))
-            self._position = position
-
-    def _read(self, tokens: Sequence[int]) -> int:
-        """Read tokens, in chunks; the likeliest next one."""
-        rest = list(tokens)
-        token = -1
-        self._position = None
-        while rest:
-            if len(rest) == 1:
-                part, rest = rest, []
-                token = int(self.module[DECODE](np.array(part[0], np.int32)))
-            else:
-                size = next((n for n in self.facts.prefill if n >= len(rest)), None)
-                size = size or self.facts.prefill[-1]
-                part, rest = rest[:size], rest[size:]
-                chunk = np.zeros(size, np.int32)
-                chunk[: len(part)] = part
-                function = self.module[PREFILL.format(size=size)]
-                token = int(function(chunk, np.array(len(part), np.int32)))
-            if token < 0:
-                raise DeviceError(
-                    f"the context of {self.module.module.path} is full at "
-                    f"{len(self._held)} of {self.facts.context} tokens",
-                    hint="begin a new text, or export the model with a larger --context",
-                )
-            self._held += part
-        self._position = len(self._held)
-        return token
-
-    def _chosen(self, likeliest: int, sampling: Sampling) -> int:
-        if sampling.is_greedy:
-            return likeliest
-        inputs: Mapping[str, Any] = sampling.inputs()
-        return int(self.module[SAMPLE](**inputs))
+    def _written(self, answer: Answer, asked: Asked, turn: int) -> Iterator[str]:
+        """The answer's pieces; no more once another has begun."""
+        yield from written(answer, asked, self._reader, self.tokenizer, lambda: self._turn != turn)

@@ -1,6 +1,7 @@
 """`edgec chat`: a conversation with a language model, in the terminal."""
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,15 +14,18 @@ from edgec.cli.writing import (
     MinPOption,
     RepetitionPenaltyOption,
     SeedOption,
+    SpeculateOption,
     TemperatureOption,
     TopKOption,
     TopPOption,
+    WhenFullOption,
+    when_full_of,
     write_answer,
 )
 from edgec.runtime.errors import InputError
 
 if TYPE_CHECKING:
-    from edgec.runtime.text import Sampling, Stats, TextModel
+    from edgec.runtime.text import Sampling, Stats, TextModel, WhenFull
 
 __all__ = ["chat"]
 
@@ -49,6 +53,8 @@ def chat(
     min_p: MinPOption = 0.0,
     repetition_penalty: RepetitionPenaltyOption = 1.0,
     seed: SeedOption = 0,
+    when_full: WhenFullOption = "stop",
+    speculate: SpeculateOption = True,
 ) -> Report:
     """Talk with a language model: it answers line by line what is typed or piped in."""
     from edgec.runtime.text import Sampling, TextModel
@@ -61,6 +67,7 @@ def chat(
         repetition_penalty=repetition_penalty,
         seed=seed,
     )
+    full = when_full_of(when_full)
     with TextModel(module, device=device, weights=weights) as model:
         if not model.facts.template:
             raise InputError(
@@ -69,7 +76,18 @@ def chat(
             )
         if sys.stdin.isatty():
             session.say(_HELP)
-        return _Conversation(session, model, system, sampling, limit).run()
+        how = _How(sampling=sampling, limit=limit, when_full=full, speculate=speculate)
+        return _Conversation(session, model, system, how).run()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _How:
+    """How answers are written, as `TextModel.chat` takes it."""
+
+    sampling: "Sampling"
+    limit: int | None
+    when_full: "WhenFull"
+    speculate: bool
 
 
 class _Conversation:
@@ -80,14 +98,12 @@ class _Conversation:
         session: Session,
         model: "TextModel",
         system: str | None,
-        sampling: "Sampling",
-        limit: int | None,
+        how: _How,
     ) -> None:
         self._session = session
         self._model = model
         self._start = [] if system is None else [{"role": "system", "content": system}]
-        self._sampling = sampling
-        self._limit = limit
+        self._how = how
         self._messages = list(self._start)
         self._stats: Stats | None = None
 
@@ -132,7 +148,13 @@ class _Conversation:
         """Ask, and write the answer until it ends or is stopped."""
         asked = [*self._messages, {"role": "user", "content": question}]
         try:
-            answer = self._model.chat(asked, sampling=self._sampling, limit=self._limit)
+            answer = self._model.chat(
+                asked,
+                sampling=self._how.sampling,
+                limit=self._how.limit,
+                when_full=self._how.when_full,
+                speculate=self._how.speculate,
+            )
         except InputError as error:  # the conversation has grown too long
             self._session.note(f"{error.what}; /reset begins anew")
             return

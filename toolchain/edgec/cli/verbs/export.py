@@ -62,6 +62,26 @@ def export(
             rich_help_panel="Language models",
         ),
     ] = None,
+    speculate: Annotated[
+        int,
+        typer.Option(
+            "--speculate",
+            metavar="N",
+            help="Of a language model: a function more, which reads a token and N - 1 guesses "
+            "behind it together; answers that repeat the text are written sooner (4 suits most).",
+            show_default=False,
+            rich_help_panel="Language models",
+        ),
+    ] = 0,
+    floats: Annotated[
+        bool,
+        typer.Option(
+            "--floats",
+            help="Of a GGUF file: make its blocks f32, so that `edgec quantise` can choose how "
+            "weights are kept.",
+            rich_help_panel="Language models",
+        ),
+    ] = False,
 ) -> Report:
     """Make a program of a JAX, PyTorch, TensorFlow, Keras, ONNX or TensorFlow Lite model."""
     from edgec.cli.amounts import bytes_text
@@ -81,6 +101,8 @@ def export(
         external_weights=external_weights or _weights_of(source, path),
         context=context_size,
         prefill=_sizes(prefill),
+        speculate=speculate,
+        floats=floats,
     )
     saved = export_model(session, source, exporting, path)
     info, golden = saved.info, saved.golden

@@ -12,9 +12,12 @@ from edgec.cli.writing import (
     MinPOption,
     RepetitionPenaltyOption,
     SeedOption,
+    SpeculateOption,
     TemperatureOption,
     TopKOption,
     TopPOption,
+    WhenFullOption,
+    when_full_of,
     write_answer,
 )
 
@@ -40,6 +43,8 @@ def generate(
     min_p: MinPOption = 0.0,
     repetition_penalty: RepetitionPenaltyOption = 1.0,
     seed: SeedOption = 0,
+    when_full: WhenFullOption = "stop",
+    speculate: SpeculateOption = True,
 ) -> Report:
     """Write what a language model answers to a prompt, as it writes it."""
     from edgec.runtime.text import Sampling, TextModel
@@ -52,9 +57,10 @@ def generate(
         repetition_penalty=repetition_penalty,
         seed=seed,
     )
+    full = when_full_of(when_full)
     with TextModel(module, device=device, weights=weights) as model:
         start = model.generate if raw or not model.facts.template else model.chat
-        answer = start(prompt, sampling=sampling, limit=limit)
+        answer = start(prompt, sampling=sampling, limit=limit, when_full=full, speculate=speculate)
         write_answer(session, answer)
         session.detail(str(answer.stats))
         return Report(

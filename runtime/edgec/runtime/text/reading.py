@@ -1,0 +1,167 @@
+"""Tokens to what follows them: the module's functions, and which tokens it has read."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgec.runtime.errors import DeviceError, ModuleError
+from edgec.runtime.loaded import LoadedModule
+from edgec.runtime.text.facts import DECODE, PREFILL, RESET, SAMPLE, VERIFY, TextFacts
+from edgec.runtime.text.sampling import Sampling
+
+__all__ = ["Reader"]
+
+
+class Reader:
+    """A module with a language model, and the tokens whose keys and values are on its device.
+
+    Attributes:
+        held: these tokens; the device may know of more.
+    """
+
+    def __init__(self, module: LoadedModule, facts: TextFacts) -> None:
+        """Check that the module has all functions.
+
+        Raises:
+            ModuleError: one is missing.
+        """
+        names = [*(PREFILL.format(size=n) for n in facts.prefill), DECODE, SAMPLE, RESET]
+        if facts.verify:
+            names.append(VERIFY.format(size=facts.verify))
+        missing = [name for name in names if name not in module.signatures]
+        if missing:
+            raise ModuleError(
+                f"{module.module.path} has no function {missing[0]}", hint="export the model again"
+            )
+        self._module, self._facts = module, facts
+        self.held: list[int] = []
+        self._position: int | None = 0
+        """How many tokens the device knows of; None where a call did not end."""
+
+    @property
+    def facts(self) -> TextFacts:
+        """What the module says of its text."""
+        return self._facts
+
+    def next_token(self, tokens: Sequence[int], sampling: Sampling) -> int:
+        """Read what of `tokens` is not known yet; the token that follows them.
+
+        Raises:
+            DeviceError: the context has no room for them.
+        """
+        known = self.common(tokens)
+        self.forget_from(known)
+        return self.chosen(self.read(tokens[known:]), sampling)
+
+    def chosen(self, likeliest: int, sampling: Sampling) -> int:
+        """The next token, of which the likeliest is known."""
+        if sampling.is_greedy:
+            return likeliest
+        inputs: Mapping[str, Any] = sampling.inputs()
+        return int(self._module[SAMPLE](**inputs))
+
+    def common(self, tokens: Sequence[int]) -> int:
+        """How many of these are known; the last one is read again, for what follows it."""
+        known = 0
+        for one, other in zip(tokens[:-1], self.held, strict=False):
+            if one != other:
+                break
+            known += 1
+        return known
+
+    def forget_from(self, position: int) -> None:
+        """Know only the first tokens."""
+        self.held = self.held[:position]
+        if self._position != position:
+            self._module[RESET](np.array(position, np.int32))
+            self._position = position
+
+    def read(self, tokens: Sequence[int]) -> int:
+        """Read tokens, in chunks; the likeliest next one.
+
+        Raises:
+            DeviceError: the context has no room for them.
+        """
+        rest = list(tokens)
+        token = -1
+        self._position = None
+        while rest:
+            if len(rest) == 1:
+                part, rest = rest, []
+                token = int(self._module[DECODE](np.array(part[0], np.int32)))
+            else:
+                size = next((n for n in self._facts.prefill if n >= len(rest)), None)
+                size = size or self._facts.prefill[-1]
+                part, rest = rest[:size], rest[size:]
+                function = self._module[PREFILL.format(size=size)]
+                token = int(function(_padded(part, size), np.array(len(part), np.int32)))
+            if token < 0:
+                raise self._full()
+            self.held += part
+        self._position = len(self.held)
+        return token
+
+    def verify(self, token: int, guesses: Sequence[int]) -> list[int]:
+        """Read a token and as many guesses behind it as the model would have chosen itself.
+
+        Args:
+            token: the text's next one.
+            guesses: fewer than a call of `verify` takes; the context has room for them.
+
+        Returns:
+            The likeliest token after each that was read: the guesses that were right, and one more.
+
+        Raises:
+            DeviceError: the context has no room for them.
+        """
+        size, part = self._facts.verify, [token, *guesses]
+        self._position = None
+        function = self._module[VERIFY.format(size=size)]
+        given = (_padded(part, size), np.array(len(part), np.int32))
+        found = [int(each) for each in np.asarray(function(*given)) if each >= 0]
+        if not found:
+            raise self._full()
+        self.held += part[: len(found)]
+        self._position = len(self.held)
+        return found
+
+    def save(self, path: Path | str) -> None:
+        """Write what was read to a file.
+
+        Raises:
+            FileError: it cannot be written.
+        """
+        from edgec.runtime.text.saved import write
+
+        self.forget_from(len(self.held))
+        write(path, self._module.module, self._module.state(), self.held)
+
+    def restore(self, path: Path | str) -> None:
+        """Know again what was known when the file was written.
+
+        Raises:
+            FileError: it cannot be read.
+            InputError: it is of another module, or damaged.
+        """
+        from edgec.runtime.text.saved import read
+
+        state, held = read(path, self._module.module)
+        self.held = []
+        self._position = None
+        self._module.set_state(state)
+        self.held = held
+
+    def _full(self) -> DeviceError:
+        return DeviceError(
+            f"the context of {self._module.module.path} is full at "
+            f"{len(self.held)} of {self._facts.context} tokens",
+            hint="begin a new text, or export the model with a larger --context",
+        )
+
+
+def _padded(tokens: Sequence[int], size: int) -> Any:
+    chunk = np.zeros(size, np.int32)
+    chunk[: len(tokens)] = tokens
+    return chunk
