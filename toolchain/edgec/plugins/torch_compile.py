@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from edgec import exporters, runtime, toolchain
-from edgec.exporters.from_torch.lines import user_line
 from edgec.exporters.from_torch.values import to_numpy
-from edgec.runtime.errors import EdgecError, UnsupportedOp, UsageError
+from edgec.plugins.draws import Draws
+from edgec.runtime.errors import EdgecError, UsageError
 from edgec.targets import find
 
 __all__ = ["backend"]
@@ -151,18 +151,19 @@ class _Compiled:
             if isinstance(value, torch.Tensor) and index not in still
         ]
         self._moving = moving
-        _refuse_random(graph)
+        self._draws = Draws(graph)
+        seed = torch.get_rng_state()
         with torch.no_grad():
-            answers = list(graph(*inputs))
+            answers, drawn = self._draws.answers(inputs)
+        torch.set_rng_state(seed)  # the first call draws the same numbers once more
         self._answers = [None if isinstance(each, torch.Tensor) else each for each in answers]
         self._places = [i for i, each in enumerate(answers) if isinstance(each, torch.Tensor)]
         self._weights: list[tuple[Any, int]] = []
         if not self._places:
             return
-        part = _part(graph, inputs, moving, self._places)
-        program = exporters.export(
-            part, tuple(inputs[index].detach() for index in moving), framework="torch"
-        )
+        part = _part(self._draws, inputs, moving, self._places)
+        given = (*(inputs[index].detach() for index in moving), *drawn)
+        program = exporters.export(part, given, framework="torch")
         with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
             path = Path(folder) / "graph.vmfb"
             toolchain.compile(program, how.target, toolchain.CompileOptions(output=path))
@@ -180,15 +181,19 @@ class _Compiled:
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         results = list(self._answers)
         if self._places:
-            arrays = [to_numpy(inputs[index], f"input {index}") for index in self._moving]
+            given = [*(inputs[index] for index in self._moving), *self._draws.again()]
+            arrays = [to_numpy(value, f"input {index}") for index, value in enumerate(given)]
             found = self._loaded.main.call_flat(arrays)
             for place, value in zip(self._places, found, strict=True):
                 results[place] = _tensor(value)
         return results
 
 
-def _part(graph: Any, inputs: Sequence[Any], moving: Sequence[int], places: Sequence[int]) -> Any:
-    """The graph as a module: of the inputs that move, the others bound; tensors alone come out."""
+def _part(draws: Draws, inputs: Sequence[Any], moving: Sequence[int], places: Sequence[int]) -> Any:
+    """The graph as a module: of the inputs that move and of what is drawn, the others bound.
+
+    Tensors alone come out.
+    """
     import torch
 
     class Part(torch.nn.Module):  # type: ignore[misc]
@@ -202,46 +207,14 @@ def _part(graph: Any, inputs: Sequence[Any], moving: Sequence[int], places: Sequ
 
         def forward(self, *given: Any) -> tuple[Any, ...]:
             values = list(inputs)
-            for index, value in zip(moving, given, strict=True):
+            for index, value in zip(moving, given, strict=False):
                 values[index] = value
             for index, name in self._bound.items():
                 values[index] = getattr(self, name)
-            # Each operation keeps the user's line.
-            with torch.fx.traceback.preserve_node_meta():
-                results = torch.fx.Interpreter(graph).run(*values)
+            results = draws.put(given[len(moving) :], values)
             return tuple(results[place] for place in places)
 
     return Part().eval()
-
-
-def _refuse_random(graph: Any) -> None:
-    """Refuse what draws random numbers: PyTorch's own cannot be drawn in a module.
-
-    Raises:
-        UnsupportedOp: an operation does.
-    """
-    import torch
-
-    for node in graph.graph.nodes:
-        tags = getattr(node.target, "tags", ())
-        rate = _argument(node, "dropout_p")
-        if torch.Tag.nondeterministic_seeded in tags and rate != 0:
-            raise UnsupportedOp(
-                f"{node.target} draws random numbers from PyTorch's generator",
-                where=user_line(node.stack_trace),
-                hint="draw them outside what is compiled; options={'refused': 'eager'} leaves this "
-                "graph to PyTorch",
-            )
-
-
-def _argument(node: Any, name: str) -> Any:
-    """An operation's argument by its name, or None."""
-    schema = getattr(node.target, "_schema", None)
-    for index, argument in enumerate(() if schema is None else schema.arguments):
-        if argument.name == name:
-            given = node.args[index] if index < len(node.args) else argument.default_value
-            return node.kwargs.get(name, given)
-    return None
 
 
 def _kind(value: Any) -> Any:
