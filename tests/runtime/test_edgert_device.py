@@ -12,7 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgec.runtime import Device, DType, aligned_empty, bench, devices, edgert_library, load
+from edgec.runtime import (
+    Device,
+    DType,
+    aligned_empty,
+    bench,
+    devices,
+    edgert_library,
+    load,
+    native_build,
+)
 from edgec.runtime.drivers import find_driver
 from edgec.runtime.edgert import EdgertTensor
 from edgec.runtime.errors import (
@@ -197,7 +206,7 @@ def test_without_a_compiler_it_says_what_to_install(
     find: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(edgert_library.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(native_build.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(DeviceMissing, match="no C compiler") as caught:
         find()
     assert "apt install gcc" in (caught.value.hint or "")

@@ -2,24 +2,16 @@
 
 It is looked for in this order: where `$EDGERT_LIBRARY` says; beside this file, where a wheel has
 it for its platform; and in a checkout of the repository alone, for those who work on it, in the
-user's cache, where it is built on first use by a C compiler of this machine, once for each state
-of the sources.
+user's cache, where it is built on first use (`native_build`).
 """
 
-import hashlib
-import importlib.util
 import os
-import shutil
-import subprocess
 import sys
-import sysconfig
-import tempfile
 from functools import cache
 from pathlib import Path
 
-from edgec.runtime.cache_folder import CACHE_VARIABLE, cache_folder
-from edgec.runtime.errors import DeviceError, DeviceMissing
-from edgec.runtime.files import FULL, no_space, refuse_full
+from edgec.runtime.errors import DeviceMissing
+from edgec.runtime.native_build import Recipe, built
 
 __all__ = ["EDGERT_VARIABLE", "find_library"]
 
@@ -32,9 +24,6 @@ _FLAGS = (
     *("-std=c11", "-O2", "-DNDEBUG", "-DEDGERT_BUILDING", "-DEDGERT_SHARED"),
     *("-fPIC", "-shared", "-fvisibility=hidden", "-DEDGERT_WITH_VULKAN=1"),
 )
-_SECONDS = 300.0
-_ROOM = 1 << 20
-"""Bytes that are there before a compiler begins; the library takes some 200 KB."""
 
 
 @cache
@@ -63,76 +52,14 @@ def find_library() -> Path:
             hint="install its wheel for this platform (pip install --only-binary=:all: "
             f"edgec-runtime), set ${EDGERT_VARIABLE}, or use the device local-task",
         )
-    library = cache_folder() / f"edgert-{_key(_CHECKOUT)}" / _NAME
-    if not library.is_file():
-        _build(_CHECKOUT, library)
-    return library
-
-
-def _key(sources: Path) -> str:
-    """What a build depends on, as 16 hexadecimal digits."""
-    found = hashlib.sha256()
-    # A home folder may be shared by machines: of other architectures, with other C libraries.
-    system = (sysconfig.get_platform(), sysconfig.get_config_var("MULTIARCH"), _FLAGS)
-    found.update(repr(system).encode())
-    for file in sorted(sources.glob("**/*.[ch]")):
-        found.update(f"\0{file.relative_to(sources).as_posix()}\0".encode())
-        found.update(file.read_bytes())
-    return found.hexdigest()[:16]
-
-
-def _compiler() -> tuple[str, ...]:
-    """The command of a C compiler.
-
-    Raises:
-        DeviceMissing: there is none.
-    """
-    named = os.environ.get("CC")
-    for name in (named, "cc", "gcc", "clang"):
-        found = shutil.which(name) if name else None
-        if found:
-            return (found,)
-    if importlib.util.find_spec("ziglang") is not None:
-        return (sys.executable, "-m", "ziglang", "cc")
-    raise DeviceMissing(
-        "edgert is not built, and there is no C compiler to build it with",
-        hint="install one (apt install gcc, or pip install ziglang), "
-        f"or set ${EDGERT_VARIABLE} to a libedgert.so",
+    return built(
+        Recipe(
+            what="edgert",
+            file=_NAME,
+            folder="edgert",
+            sources=(_CHECKOUT / "src",),
+            headers=(_CHECKOUT / "include",),
+            flags=_FLAGS,
+            variable=EDGERT_VARIABLE,
+        )
     )
-
-
-def _build(sources: Path, library: Path) -> None:
-    """Compile; the file appears at once, whole, also where several processes build it."""
-    compiler = _compiler()
-    try:
-        library.parent.mkdir(parents=True, exist_ok=True)
-        refuse_full(library.parent, _ROOM)
-        with tempfile.TemporaryDirectory(dir=library.parent, prefix="build-") as folder:
-            made = Path(folder, _NAME)
-            files = sorted(str(file) for file in sources.glob("src/**/*.c"))
-            command = [
-                *(*compiler, *_FLAGS, f"-I{sources / 'include'}", *files),
-                *("-o", str(made), "-lm", "-lpthread", "-ldl"),
-            ]
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_SECONDS, check=False
-            )
-            if done.returncode != 0 and FULL in done.stderr:
-                raise no_space(None)
-            if done.returncode != 0:
-                lines = done.stderr.strip().splitlines()
-                said = next((line for line in lines if "error" in line), "it said nothing")
-                raise DeviceError(
-                    f"edgert could not be built by {' '.join(compiler)}: {said}",
-                    hint=f"try another C compiler (CC=clang), or set ${EDGERT_VARIABLE}",
-                )
-            made.replace(library)
-    except subprocess.TimeoutExpired as error:
-        raise DeviceError(
-            f"edgert was not built within {_SECONDS:.0f} s", hint=f"set ${EDGERT_VARIABLE}"
-        ) from error
-    except OSError as error:
-        raise DeviceError(
-            f"edgert could not be built in {library.parent}: {error.strerror or error}",
-            hint=f"set ${CACHE_VARIABLE} to a folder that can be written to",
-        ) from error

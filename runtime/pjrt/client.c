@@ -1,0 +1,202 @@
+/* The client: which devices there are, and the compiler that serves them.
+ *
+ * Its options are `devices` (drivers of edgert's, with commas between: "cpu,vulkan"), `compiler` (the
+ * command of the process that compiles, a word a line), and `version` (edgec's).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin.h"
+
+#define PJRT_NAME "edgec"
+
+static pjrt_error *client_option(const client_create_args *args, const char *name, char **out) {
+  *out = NULL;
+  for (size_t i = 0; i < args->num_options; ++i) {
+    const pjrt_named_value *value = &args->options[i];
+    if (value->name_size != strlen(name) || memcmp(value->name, name, value->name_size)) continue;
+    if (value->type != PJRT_STRING)
+      return pjrt_fail(PJRT_INVALID_ARGUMENT, "the option %s must be a text", name);
+    *out = malloc(value->value_size + 1);
+    if (!*out) return pjrt_out_of_memory();
+    memcpy(*out, value->as.string, value->value_size);
+    (*out)[value->value_size] = 0;
+    return NULL;
+  }
+  return pjrt_fail(PJRT_INVALID_ARGUMENT,
+                   "edgec's plugin was given no option %s: JAX gets it from "
+                   "edgec.plugins.jax, which `JAX_PLATFORMS=edgec` finds by itself",
+                   name);
+}
+
+static pjrt_error *client_open_device(pjrt_client *client, const char *driver) {
+  if (client->device_count == PJRT_MAX_DEVICES)
+    return pjrt_fail(PJRT_INVALID_ARGUMENT, "more than %d devices", PJRT_MAX_DEVICES);
+  int id = (int)client->device_count;
+  pjrt_device *device = &client->devices[id];
+  edgert_error error;
+  if (strlen(driver) >= sizeof device->driver)
+    return pjrt_fail(PJRT_INVALID_ARGUMENT, "there is no device %s", driver);
+  if (edgert_device_create(driver, NULL, &device->device, &error)) return pjrt_fail_edgert(&error);
+  device->client = client;
+  device->id = id;
+  device->memory.device = device;
+  device->memories[0] = &device->memory;
+  snprintf(device->driver, sizeof device->driver, "%s", driver);
+  snprintf(device->kind, sizeof device->kind, "%s", edgert_device_name(device->device));
+  snprintf(device->text, sizeof device->text, PJRT_NAME "(id=%d, %s)", id, driver);
+  snprintf(device->memory.text, sizeof device->memory.text, PJRT_NAME "(id=%d, %s).memory", id,
+           driver);
+  client->device_list[id] = device;
+  client->memory_list[id] = &device->memory;
+  ++client->device_count;
+  return NULL;
+}
+
+static void client_free(pjrt_client *client) {
+  pjrt_compiler_stop(&client->compiler);
+  for (size_t i = 0; i < client->device_count; ++i)
+    edgert_device_release(client->devices[i].device);
+  pthread_mutex_destroy(&client->compiler.lock);
+  free(client->compiler.command);
+  free(client);
+}
+
+static pjrt_error *client_fill(pjrt_client *client, const client_create_args *args) {
+  char *devices, *version;
+  pjrt_error *failed = client_option(args, "compiler", &client->compiler.command);
+  if (failed) return failed;
+  failed = client_option(args, "version", &version);
+  if (failed) return failed;
+  snprintf(client->version, sizeof client->version, "edgec %s", version);
+  free(version);
+  failed = client_option(args, "devices", &devices);
+  if (failed) return failed;
+  char *rest;
+  for (char *driver = strtok_r(devices, ",", &rest); driver && !failed;
+       driver = strtok_r(NULL, ",", &rest))
+    failed = client_open_device(client, driver);
+  free(devices);
+  if (failed) return failed;
+  if (!client->device_count) return pjrt_fail(PJRT_INVALID_ARGUMENT, "no devices are named");
+  return pjrt_compiler_start(&client->compiler);
+}
+
+pjrt_error *pjrt_client_create(client_create_args *args) {
+  args->client = NULL;
+  pjrt_client *client = calloc(1, sizeof *client);
+  if (!client) return pjrt_out_of_memory();
+  pthread_mutex_init(&client->compiler.lock, NULL);
+  client->compiler.jobs = client->compiler.answers = -1;
+  pjrt_error *failed = client_fill(client, args);
+  if (failed) {
+    client_free(client);
+    return failed;
+  }
+  args->client = client;
+  return NULL;
+}
+
+pjrt_error *pjrt_client_destroy(client_destroy_args *args) {
+  if (args->client) client_free(args->client);
+  return NULL;
+}
+
+pjrt_error *pjrt_client_platform_name(client_platform_name_args *args) {
+  args->name = PJRT_NAME;
+  args->name_size = strlen(PJRT_NAME);
+  return NULL;
+}
+
+pjrt_error *pjrt_client_platform_version(client_platform_version_args *args) {
+  args->version = args->client->version;
+  args->version_size = strlen(args->version);
+  return NULL;
+}
+
+pjrt_error *pjrt_client_process_index(client_process_index_args *args) {
+  args->process_index = 0;
+  return NULL;
+}
+
+pjrt_error *pjrt_client_devices(client_devices_args *args) {
+  args->devices = args->client->device_list;
+  args->num_devices = args->client->device_count;
+  return NULL;
+}
+
+pjrt_error *pjrt_client_addressable_devices(client_addressable_devices_args *args) {
+  args->devices = args->client->device_list;
+  args->num_devices = args->client->device_count;
+  return NULL;
+}
+
+static pjrt_error *client_find(pjrt_client *client, int id, pjrt_device **out_device) {
+  *out_device = NULL;
+  if (id < 0 || (size_t)id >= client->device_count)
+    return pjrt_fail(PJRT_INVALID_ARGUMENT, "there is no device %d: they are 0 to %d", id,
+                     (int)client->device_count - 1);
+  *out_device = client->device_list[id];
+  return NULL;
+}
+
+pjrt_error *pjrt_client_lookup_device(client_lookup_device_args *args) {
+  return client_find(args->client, args->id, &args->device);
+}
+
+pjrt_error *pjrt_client_lookup_addressable_device(client_lookup_addressable_device_args *args) {
+  return client_find(args->client, args->id, &args->device);
+}
+
+pjrt_error *pjrt_client_addressable_memories(client_addressable_memories_args *args) {
+  args->memories = args->client->memory_list;
+  args->num_memories = args->client->device_count;
+  return NULL;
+}
+
+pjrt_error *pjrt_client_default_device_assignment(client_default_device_assignment_args *args) {
+  size_t count = (size_t)args->num_replicas * (size_t)args->num_partitions;
+  if (count > args->client->device_count || count > args->assignment_size)
+    return pjrt_fail(PJRT_INVALID_ARGUMENT, "%zu devices are asked for, and there are %zu", count,
+                     args->client->device_count);
+  for (size_t i = 0; i < count; ++i) args->assignment[i] = (int)i;
+  return NULL;
+}
+
+/* --- topology: the client, seen as a list of devices ------------------------------------------ */
+
+pjrt_error *pjrt_client_topology(client_topology_args *args) {
+  args->topology = (pjrt_topology *)args->client;
+  return NULL;
+}
+
+pjrt_error *pjrt_topology_destroy(topology_destroy_args *args) {
+  (void)args; /* the client's own */
+  return NULL;
+}
+
+pjrt_error *pjrt_topology_platform_name(topology_platform_name_args *args) {
+  args->name = PJRT_NAME;
+  args->name_size = strlen(PJRT_NAME);
+  return NULL;
+}
+
+pjrt_error *pjrt_topology_platform_version(topology_platform_version_args *args) {
+  args->version = ((pjrt_client *)args->topology)->version;
+  args->version_size = strlen(args->version);
+  return NULL;
+}
+
+pjrt_error *pjrt_topology_device_descriptions(topology_device_descriptions_args *args) {
+  pjrt_client *client = (pjrt_client *)args->topology;
+  args->descriptions = client->device_list;
+  args->num_descriptions = client->device_count;
+  return NULL;
+}
+
+pjrt_error *pjrt_topology_attributes(topology_attributes_args *args) {
+  args->attributes = NULL;
+  args->num_attributes = 0;
+  return NULL;
+}

@@ -1,0 +1,178 @@
+/* Programs to executables: asked of the compiler's process, loaded onto a device by edgert. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "options.h"
+#include "plugin.h"
+
+/* Parts of the compiler's answer; a refusal has a code and a text. */
+enum {
+  ANSWER_VERDICT,
+  ANSWER_MODULE,
+  ANSWER_FUNCTION,
+  ANSWER_NAME,
+  ANSWER_FINGERPRINT,
+  ANSWER_DONATED,
+  ANSWER_COUNT
+};
+enum { REFUSAL_CODE = 1, REFUSAL_TEXT, REFUSAL_COUNT };
+
+static pjrt_error *refusal(const pjrt_answer *answer) {
+  int code = atoi(answer->parts[REFUSAL_CODE].data);
+  return pjrt_fail_text((pjrt_code)code, answer->parts[REFUSAL_TEXT].data,
+                        answer->parts[REFUSAL_TEXT].size);
+}
+
+static pjrt_error *check_answer(const pjrt_answer *answer) {
+  if (answer->count == REFUSAL_COUNT && !strcmp(answer->parts[ANSWER_VERDICT].data, "refused"))
+    return refusal(answer);
+  if (answer->count == ANSWER_COUNT && !strcmp(answer->parts[ANSWER_VERDICT].data, "module"))
+    return NULL;
+  return pjrt_fail(PJRT_INTERNAL, "edgec's compiler answered what this plugin does not know: both "
+                                  "must be of one version of edgec");
+}
+
+/* --- what an executable gives ----------------------------------------------------------------- */
+
+static pjrt_error *describe_output(pjrt_executable *self, size_t index, size_t *dims) {
+  edgert_argument argument;
+  edgert_error error;
+  if (edgert_module_output(self->module, self->function, index, &argument, &error))
+    return pjrt_fail_edgert(&error);
+  pjrt_output *output = &self->outputs[index];
+  output->type = pjrt_type_of_edgert(argument.type);
+  output->rank = argument.rank;
+  if (argument.kind != EDGERT_TENSOR || output->type == PJRT_INVALID)
+    return pjrt_fail(PJRT_UNIMPLEMENTED, "result %zu of %s is no array that PJRT knows", index,
+                     self->name);
+  self->output_types[index] = output->type;
+  self->output_ranks[index] = output->rank;
+  self->output_kinds[index] = PJRT_MEMORY_KIND;
+  self->output_kind_sizes[index] = strlen(PJRT_MEMORY_KIND);
+  for (size_t i = 0; i < output->rank; ++i) {
+    if (argument.shape[i] < 0)
+      return pjrt_fail(PJRT_UNIMPLEMENTED, "result %zu of %s has a shape of its own", index,
+                       self->name);
+    output->shape[i] = self->output_dims[(*dims)++] = argument.shape[i];
+  }
+  return NULL;
+}
+
+static pjrt_error *describe(pjrt_executable *self, const pjrt_part *donated) {
+  self->input_count = edgert_module_input_count(self->module, self->function);
+  size_t count = self->output_count = edgert_module_output_count(self->module, self->function);
+  self->donated = calloc(self->input_count + 1, 1);
+  self->outputs = calloc(count + 1, sizeof *self->outputs);
+  self->output_types = calloc(count + 1, sizeof *self->output_types);
+  self->output_dims = calloc(count * EDGERT_MAX_RANK + 1, sizeof *self->output_dims);
+  self->output_ranks = calloc(count + 1, sizeof *self->output_ranks);
+  self->output_kinds = calloc(count + 1, sizeof *self->output_kinds);
+  self->output_kind_sizes = calloc(count + 1, sizeof *self->output_kind_sizes);
+  if (!self->donated || !self->outputs || !self->output_types || !self->output_dims ||
+      !self->output_ranks || !self->output_kinds || !self->output_kind_sizes)
+    return pjrt_out_of_memory();
+  if (donated->size == self->input_count) memcpy(self->donated, donated->data, donated->size);
+  size_t dims = 0;
+  for (size_t i = 0; i < count; ++i) {
+    pjrt_error *failed = describe_output(self, i, &dims);
+    if (failed) return failed;
+  }
+  return NULL;
+}
+
+/* --- loading ---------------------------------------------------------------------------------- */
+
+/* A serialised `DeviceAssignmentProto`: one replica of one computation on one device. */
+static void assign(pjrt_executable *self) {
+  const char bytes[] = {0x08, 1, 0x10, 1, 0x1a, 3, 0x0a, 1, (char)self->device->id};
+  memcpy(self->assignment, bytes, sizeof bytes);
+  self->assignment_size = sizeof bytes;
+}
+
+static pjrt_error *load(pjrt_executable *self, const pjrt_answer *answer) {
+  edgert_error error;
+  self->name = strdup(answer->parts[ANSWER_NAME].data);
+  self->fingerprint = strdup(answer->parts[ANSWER_FINGERPRINT].data);
+  if (!self->name || !self->fingerprint) return pjrt_out_of_memory();
+  if (edgert_module_open(answer->parts[ANSWER_MODULE].data, NULL, &self->module, &error) ||
+      edgert_module_find(self->module, answer->parts[ANSWER_FUNCTION].data, &self->function,
+                         &error) ||
+      edgert_session_create(self->module, self->device->device, NULL, &self->session, &error))
+    return pjrt_fail_edgert(&error);
+  assign(self);
+  return describe(self, &answer->parts[ANSWER_DONATED]);
+}
+
+static void executable_free(pjrt_executable *self) {
+  edgert_session_release(self->session);
+  edgert_module_release(self->module);
+  free(self->name);
+  free(self->fingerprint);
+  free(self->donated);
+  free(self->outputs);
+  free(self->output_types);
+  free(self->output_dims);
+  free(self->output_ranks);
+  free((void *)self->output_kinds);
+  free(self->output_kind_sizes);
+  free(self);
+}
+
+void pjrt_executable_release(pjrt_executable *executable) {
+  if (executable && atomic_fetch_sub(&executable->references, 1) == 1)
+    executable_free(executable);
+}
+
+static pjrt_error *choose_device(const client_compile_args *args, pjrt_device **out) {
+  *out = NULL;
+  pjrt_placement placement = pjrt_placement_read(args->options, args->options_size);
+  if (placement.is_damaged)
+    return pjrt_fail(PJRT_INVALID_ARGUMENT, "the compile options are damaged");
+  if (placement.replicas > 1 || placement.partitions > 1)
+    return pjrt_fail(PJRT_UNIMPLEMENTED,
+                     "the program is spread over %d devices; edgec's plugin runs a program on one: "
+                     "leave the mesh out, or give it one device",
+                     (int)(placement.replicas * placement.partitions));
+  int64_t id = placement.device < 0 ? 0 : placement.device;
+  if ((uint64_t)id >= args->client->device_count)
+    return pjrt_fail(PJRT_INVALID_ARGUMENT, "there is no device %lld", (long long)id);
+  *out = &args->client->devices[id];
+  return NULL;
+}
+
+pjrt_error *pjrt_client_compile(client_compile_args *args) {
+  args->executable = NULL;
+  const pjrt_program *program = args->program;
+  if (program->format_size != 4 || memcmp(program->format, "mlir", 4))
+    return pjrt_fail(PJRT_UNIMPLEMENTED, "edgec compiles programs in the format mlir, not %.*s",
+                     (int)program->format_size, program->format);
+  pjrt_device *device;
+  pjrt_error *failed = choose_device(args, &device);
+  if (failed) return failed;
+  pjrt_part parts[] = {{device->driver, strlen(device->driver)},
+                       {program->code, program->code_size}};
+  pjrt_answer answer;
+  failed = pjrt_compiler_ask(&args->client->compiler, parts, 2, &answer);
+  if (!failed) failed = check_answer(&answer);
+  if (failed) {
+    pjrt_answer_release(&answer);
+    return failed;
+  }
+  pjrt_executable *executable = calloc(1, sizeof *executable);
+  if (executable) {
+    atomic_init(&executable->references, 1);
+    executable->client = args->client;
+    executable->device = executable->devices[0] = device;
+    failed = load(executable, &answer);
+  } else {
+    failed = pjrt_out_of_memory();
+  }
+  pjrt_answer_release(&answer);
+  if (failed) {
+    pjrt_executable_release(executable);
+    return failed;
+  }
+  args->executable = executable;
+  return NULL;
+}

@@ -1,0 +1,105 @@
+"""A program as JAX gives it to PJRT: read, freed of what only XLA is told, and compiled."""
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edgec import toolchain
+from edgec.plugins.pjrt import FUNCTION
+from edgec.toolchain.describe import describe
+from edgec.toolchain.ir.functions import entry_block, find_function, functions
+from edgec.toolchain.program import Program
+from edgec.toolchain.stablehlo import parse_stablehlo
+
+__all__ = ["Read", "compile_for", "read"]
+
+_DONATED = ("jax.buffer_donor", "tf.aliasing_output")
+_ADVICE = ("mhlo.", "jax.", "tf.", "sdy.", "xla.")
+"""What attributes for XLA begin with."""
+_MARKERS = {"Sharding", "annotate_device_placement", "LayoutConstraint"}
+"""Custom calls that return their operand and only advise XLA."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """A program of JAX's.
+
+    Attributes:
+        program: for the toolchain.
+        plain: its bytes without the user's lines.
+        name: what JAX calls it.
+        donated: for each argument whether its memory is given away (1) or not (0).
+    """
+
+    program: Program
+    plain: bytes
+    name: str
+    donated: tuple[int, ...]
+
+
+def read(data: bytes) -> Read:
+    """Read a portable artifact.
+
+    Raises:
+        ProgramError: it is none, or from a newer StableHLO than the compiler knows.
+    """
+    from iree.compiler import ir, passmanager
+
+    with ir.Context() as context, ir.Location.unknown():
+        module = parse_stablehlo(data, context)
+        name = ir.StringAttr(module.operation.attributes["sym_name"]).value
+        donated = _take_advice(module)
+        bytecode = _bytecode(module)
+        program = Program(bytecode=bytecode, info=describe(module, name))
+        passmanager.PassManager.parse("builtin.module(strip-debuginfo)").run(module.operation)
+        return Read(program=program, plain=_bytecode(module), name=name, donated=donated)
+
+
+def compile_for(driver: str, found: Read, output: Path) -> None:
+    """Compile a program for devices of a driver into a file.
+
+    Raises:
+        EdgecError: as `toolchain.compile`.
+    """
+    toolchain.compile(
+        found.program, driver, toolchain.CompileOptions(output=output, check=False, cache=False)
+    )
+
+
+def _take_advice(module: Any) -> tuple[int, ...]:
+    """Take out what is said to XLA alone; which arguments of the function are donated."""
+    from iree.compiler import ir
+
+    main = find_function(module, FUNCTION)
+    donated = [0] * len(entry_block(main).arguments)
+    if "arg_attrs" in main.attributes:
+        for index, found in enumerate(ir.ArrayAttr(main.attributes["arg_attrs"])):
+            donated[index] = int(any(name in found for name in _DONATED))
+    for name in list(module.operation.attributes):
+        if name.startswith(_ADVICE):
+            del module.operation.attributes[name]
+    for function in functions(module).values():
+        for name in ("arg_attrs", "res_attrs"):
+            if name in function.attributes:
+                del function.attributes[name]
+    doomed: list[Any] = []
+
+    def look(operation: Any) -> Any:
+        if operation.name == "stablehlo.custom_call":
+            target = ir.StringAttr(operation.attributes["call_target_name"]).value
+            if target in _MARKERS:
+                doomed.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    for operation in doomed:
+        operation.results[0].replace_all_uses_with(operation.operands[0])
+        operation.erase()
+    return tuple(donated)
+
+
+def _bytecode(module: Any) -> bytes:
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()

@@ -1,0 +1,71 @@
+"""A program of JAX's to its module: as it is in edgec's cache, else compiled.
+
+A program is known by its bytes, and where these are new by its bytes without the user's lines: the
+same addition in another line of a script is compiled once.
+"""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgec.toolchain.cache import Cache, key_of
+from edgec.toolchain.fingerprint import fingerprint
+
+__all__ = ["Made", "Store"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A module.
+
+    Attributes:
+        path: its file.
+        key: what it is made of, as one word.
+        name: what JAX calls the program.
+        donated: for each argument whether its memory is given away (1) or not (0).
+    """
+
+    path: Path
+    key: str
+    name: str
+    donated: tuple[int, ...]
+
+
+class Store:
+    """What has been compiled, here and in earlier processes."""
+
+    def __init__(self) -> None:
+        self._cache = Cache.default()
+        self._folder = tempfile.TemporaryDirectory(prefix="edgec-pjrt-")
+
+    def find(self, driver: str, program: bytes) -> Made:
+        """The module for a program on a device of that driver.
+
+        Raises:
+            EdgecError: it cannot be compiled.
+        """
+        key = key_of("pjrt", driver, program, fingerprint())
+        return self._kept(key) or self._new(driver, program, key)
+
+    def _new(self, driver: str, program: bytes, key: str) -> Made:
+        from edgec.plugins.pjrt.program import compile_for, read
+
+        found = read(program)
+        plain = key_of("pjrt", driver, found.plain, fingerprint())
+        made = self._kept(plain)
+        if made is None:
+            path = Path(self._folder.name) / f"{plain}.vmfb"
+            compile_for(driver, found, path)
+            made = Made(path=path, key=plain, name=found.name, donated=found.donated)
+            self._cache.put(plain, path.read_bytes(), {"name": made.name, "donated": made.donated})
+        self._cache.put(key, b"", {"same": plain})
+        return self._kept(plain) or made
+
+    def _kept(self, key: str) -> Made | None:
+        entry = self._cache.get(key)
+        if entry is None:
+            return None
+        if "same" in entry.note:
+            return self._kept(str(entry.note["same"]))
+        note = entry.note
+        return Made(path=entry.payload, key=key, name=note["name"], donated=tuple(note["donated"]))
