@@ -23,8 +23,9 @@ from benchmarks.zoo.subject import Subject, drawn, sampled
 from benchmarks.zoo.sweep import Sweep, code_digest, folder_of
 
 _TARGETS = ("cpu", "vulkan")
-_STEPS = ("right", "ready", "speed", "compile")
-"""What `--only` may ask for: proofs, all that timing needs made, times of calls, of compiling."""
+_STEPS = ("right", "ready", "speed", "compile", "arm")
+"""What `--only` may ask for: proofs, all that timing needs made, times of calls and of compiling,
+instructions on 64-bit Arm (after `benchmarks/zoo/arm/machine.sh build/arm64`)."""
 
 
 def main() -> int:
@@ -39,6 +40,7 @@ def main() -> int:
         stale=chosen.stale,
         targets=chosen.target if chosen.only in (None, "right") else (),
         compiles=chosen.target if chosen.only == "compile" else (),
+        arm=chosen.only == "arm",
         ready=chosen.only == "ready",
         threads=chosen.threads if timed else (),
         engines=chosen.engine,
@@ -152,6 +154,8 @@ def _tell(row: Row, there: bool) -> None:
         for t in row.compiles
         if (ratio := row.compile_ratio(t, "core")) is not None
     )
+    if row.arm_ratio is not None:
+        speed += "  on Arm {:.2f} of {}'s instructions".format(*row.arm_ratio)
     reason = next((row.reason(t) for t in _TARGETS if row.state(t) not in ("", "right")), "")
     reason = "held out" if reason and row.held_out else reason
     print(

@@ -5,7 +5,7 @@ from typing import Protocol, cast
 
 from benchmarks.zoo.subject import Built
 
-__all__ = ["KINDS", "WITH_PEERS", "kind_of"]
+__all__ = ["FILES_OF_TFLITE", "KINDS", "WITH_PEERS", "kind_of"]
 
 # Name → module; each has `names()` and `build(name)`.
 KINDS = {
@@ -32,6 +32,9 @@ WITH_PEERS = (
     "onnx-exported",
 )
 """Kinds of whole networks that have an ONNX form, for ONNX Runtime and OpenVINO."""
+
+FILES_OF_TFLITE = ("tflite", "tflite-keras")
+"""Kinds whose models are files of TensorFlow Lite's."""
 
 
 class Kind(Protocol):

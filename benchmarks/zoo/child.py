@@ -5,6 +5,7 @@ python -m benchmarks.zoo.child export KIND NAME    in the model's folder
 python -m benchmarks.zoo.child onnx KIND NAME      in the same folder: the model for the peers
 python -m benchmarks.zoo.child run TARGET          in the same folder
 python -m benchmarks.zoo.child compile TARGET      in the same folder: how long compiling takes
+python -m benchmarks.zoo.child arm KIND NAME       in the same folder: instructions on 64-bit Arm
 """
 
 import json
@@ -132,10 +133,22 @@ def timed(target: str) -> dict[str, Any]:
     return beside_plain(PROGRAM, target, Path())
 
 
+def on_arm(kind: str, name: str) -> dict[str, Any]:
+    """How many instructions a call takes on 64-bit Arm, with edgec and its peers."""
+    from benchmarks.zoo.arm.instructions import counted
+    from benchmarks.zoo.catalogue import FILES_OF_TFLITE, kind_of
+
+    file = Path(kind_of(kind).build(name).model) if kind in FILES_OF_TFLITE else None
+    return counted(PROGRAM, ONNX, file)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """Do a step, and leave what it came to in result.json in the current folder."""
     step, *arguments = sys.argv[1:] if words is None else words
-    steps = {"list": listed, "export": exported, "onnx": written, "run": ran, "compile": timed}
+    steps = {
+        **{"list": listed, "export": exported, "onnx": written, "run": ran},
+        **{"compile": timed, "arm": on_arm},
+    }
     try:
         found = steps[step](*arguments)
     except EdgecError as error:

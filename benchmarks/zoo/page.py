@@ -46,7 +46,7 @@ def page(rows: Sequence[Row], *, picture: str | None, commits: Iterable[str]) ->
     parts.append(_totals([row for row in rows if row.kind != KNOWN]))
     if picture is not None:
         parts.append(_speeds([row for row in rows if row.times], picture))
-    parts += [table for table in (_compiling(rows),) if table]
+    parts += [table for table in (_compiling(rows), _on_arm(rows)) if table]
     for kind in KINDS:
         found = [row for row in rows if row.kind == kind]
         if found:
@@ -180,6 +180,31 @@ def _compiling(rows: Sequence[Row]) -> str:
         "|---|--:|--:|--:|--:|--:|",
     ]
     return "\n".join([*head, *lines, ""])
+
+
+def _on_arm(rows: Sequence[Row]) -> str:
+    """Instructions of a call on 64-bit Arm; empty if none were counted."""
+    counted = [(row, found) for row in rows if (found := row.arm_ratio) is not None]
+    if not counted:
+        return ""
+    ratios = [ratio for _, (ratio, _) in counted]
+    lines = [
+        "## Instructions on Arm",
+        "",
+        "Millions of instructions of a call on one thread for `cpu:arm64-v8.2`, counted under qemu "
+        "(a Neoverse N1), and the best peer's over edgec's (above 1, edgec needs fewer); the peers "
+        "are their wheels for aarch64: ONNX Runtime (`ort`), and for .tflite files LiteRT with "
+        f"XNNPACK. Median {median(ratios):.2f}, worst {min(ratios):.2f}, "
+        f"{sum(ratio >= 1 for ratio in ratios)} of {len(ratios)} at or above 1.",
+        "",
+        "| model | edgec | peer / edgec |",
+        "|---|--:|--:|",
+    ]
+    lines += [
+        f"| {row.key} | {row.arm['edgec'] / 1e6:.1f} | **{ratio:.2f}** ({peer}) |"
+        for row, (ratio, peer) in counted
+    ]
+    return "\n".join([*lines, ""])
 
 
 def _time(row: Row, threads: int) -> str:

@@ -3,15 +3,18 @@
 import json
 import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["LACKS", "OUT", "SLOW", "Row", "Store", "compiling"]
+__all__ = ["ARM", "LACKS", "OUT", "SLOW", "Row", "Store", "compiling"]
 
 OUT = "out"
 """The state of a model that is no subject: its library cannot build it, or it is too large."""
+
+ARM = "instructions on Arm"
+"""What a row's count of them is called among its parts."""
 
 LACKS = "not for this device"
 """Of a model whose inputs or answers have a type that the device has not: f64, on a small GPU."""
@@ -44,6 +47,7 @@ class Row:
             or `error` and `what`, which are the export's where that failed.
         times: by thread count, then engine: the fastest milliseconds, or why there are none.
         compiles: by target, what compiling takes with edgec and without: see `compile_time`.
+        arm: by engine, the instructions of a call on 64-bit Arm, or why there are none.
     """
 
     kind: str
@@ -56,6 +60,7 @@ class Row:
     results: dict[str, dict[str, Any]] = field(default_factory=dict)
     times: dict[str, dict[str, Any]] = field(default_factory=dict)
     compiles: dict[str, dict[str, Any]] = field(default_factory=dict)
+    arm: dict[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -64,8 +69,9 @@ class Row:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """All that was measured: targets, thread counts, and of which targets the compiling."""
-        return (*self.results, *self.times, *map(compiling, self.compiles))
+        """All that was measured: targets, thread counts, of which targets the compiling, Arm."""
+        on_arm = (ARM,) if self.arm else ()
+        return (*self.results, *self.times, *map(compiling, self.compiles), *on_arm)
 
     @property
     def commits(self) -> set[str]:
@@ -78,7 +84,8 @@ class Row:
         results = self.results if failed else {**before.results, **self.results}
         times = {} if failed else {**before.times, **self.times}
         compiles = {} if failed else {**before.compiles, **self.compiles}
-        found = replace(self, results=results, times=times, compiles=compiles)
+        arm = {} if failed else self.arm or before.arm
+        found = replace(self, results=results, times=times, compiles=compiles, arm=arm)
         measured = {
             part: old
             for part in found.parts
@@ -101,13 +108,12 @@ class Row:
 
     def ratio(self, threads: int) -> tuple[float, str] | None:
         """The best peer's time over edgec's, and that peer; None where either is missing."""
-        times = self.times.get(str(threads), {})
-        ours = times.get("edgec")
-        peers = {k: v for k, v in times.items() if k != "edgec" and isinstance(v, int | float)}
-        if not isinstance(ours, int | float) or not peers:
-            return None
-        best = min(peers, key=lambda name: peers[name])
-        return peers[best] / ours, best
+        return _beside_best(self.times.get(str(threads), {}))
+
+    @property
+    def arm_ratio(self) -> tuple[float, str] | None:
+        """The best peer's instructions on Arm over edgec's, and that peer; None as with times."""
+        return _beside_best(self.arm)
 
     def compile_ratio(self, target: str, what: str) -> float | None:
         """What compiling takes with edgec over without; `what` is `seconds` or `core`."""
@@ -115,6 +121,16 @@ class Row:
         if what not in found.get("plain", {}):
             return None
         return float(found["edgec"][what] / max(found["plain"][what], 0.01))
+
+
+def _beside_best(measured: Mapping[str, Any]) -> tuple[float, str] | None:
+    """The least of what the peers take over what edgec takes, and whose it is."""
+    ours = measured.get("edgec")
+    peers = {k: v for k, v in measured.items() if k != "edgec" and isinstance(v, int | float)}
+    if not isinstance(ours, int | float) or not peers:
+        return None
+    best = min(peers, key=lambda name: peers[name])
+    return peers[best] / ours, best
 
 
 class Store:

@@ -13,7 +13,7 @@ from benchmarks.coverage.process import ROOT, in_child
 from benchmarks.standing import measured_at
 from benchmarks.zoo.child import BUILT, ONNX, compiled
 from benchmarks.zoo.nursery import Nursery
-from benchmarks.zoo.row import OUT, SLOW, Row, Store, compiling
+from benchmarks.zoo.row import ARM, OUT, SLOW, Row, Store, compiling
 from benchmarks.zoo.speed import take_turns
 from benchmarks.zoo.subject import Subject
 
@@ -37,6 +37,7 @@ class Sweep:
         stale: leave a row alone that older code made, and files that were kept.
         targets: where it is proved; none to leave that out.
         compiles: targets for which compiling is timed beside the compiler alone.
+        arm: count its instructions on 64-bit Arm.
         ready: make all that timing it later needs: program, module, and a file for the peers.
         threads: thread counts to time it on; none to leave that out.
         engines: who is timed.
@@ -53,6 +54,7 @@ class Sweep:
     stale: bool
     targets: Sequence[str]
     compiles: Sequence[str]
+    arm: bool
     ready: bool
     threads: Sequence[int]
     engines: Sequence[str]
@@ -77,10 +79,12 @@ class Sweep:
             row = kept
         targets = [t for t in self.targets if t not in row.results]
         compiles = [t for t in self.compiles if t not in row.compiles]
-        if not (targets or compiles or self.ready or self.threads):
+        counts = (ARM,) if self.arm and not row.arm else ()
+        if not (targets or compiles or counts or self.ready or self.threads):
             self.tell(row, True)
             return row
-        row = _measured_now(row, *targets, *map(compiling, compiles), *map(str, self.threads))
+        timed = (*map(compiling, compiles), *map(str, self.threads))
+        row = _measured_now(row, *targets, *timed, *counts)
         folder = folder_of(subject)
         folder.mkdir(parents=True, exist_ok=True)
         row = self._proved(row, folder, targets)
@@ -93,6 +97,10 @@ class Sweep:
                 row = replace(row, compiles={**row.compiles, **found})
             if self.threads:
                 row = self._timed(row, folder)
+            if counts:
+                self._give_to_peers(row, folder)
+                arm = self._step(row.kind, "arm", row.kind, row.name, folder=folder)
+                row = replace(row, arm=arm)
         if not kept_for_later:
             shutil.rmtree(folder, ignore_errors=True)
         self.store.put(row)
@@ -122,16 +130,21 @@ class Sweep:
         return found
 
     def _made_ready(self, row: Row, folder: Path) -> Row:
-        """Compile the model and write it for the peers, once each; why that failed is kept, too."""
+        """Compile the model and write it for the peers, once each."""
         if not compiled(_TIMED_ON, folder).exists():
             made = self._ran(row.kind, _TIMED_ON, folder)
             row = replace(_measured_now(row, _TIMED_ON), results={**row.results, _TIMED_ON: made})
-        refused = folder / "onnx-refused.json"
-        if not (folder / ONNX).exists() and not refused.exists():
-            found = self._step(row.kind, "onnx", row.kind, row.name, folder=folder)
-            if "error" in found:
-                refused.write_text(json.dumps(found))
+        self._give_to_peers(row, folder)
         return row
+
+    def _give_to_peers(self, row: Row, folder: Path) -> None:
+        """Write the model for the peers, once; why that failed is kept, too."""
+        refused = folder / "onnx-refused.json"
+        if (folder / ONNX).exists() or refused.exists():
+            return
+        found = self._step(row.kind, "onnx", row.kind, row.name, folder=folder)
+        if "error" in found:
+            refused.write_text(json.dumps(found))
 
     def _timed(self, row: Row, folder: Path) -> Row:
         times = {

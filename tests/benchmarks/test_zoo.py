@@ -14,7 +14,7 @@ from benchmarks.zoo.compile_time import spent
 from benchmarks.zoo.nursery import Nursery
 from benchmarks.zoo.page import page
 from benchmarks.zoo.plot import draw
-from benchmarks.zoo.row import LACKS, SLOW, Row, Store
+from benchmarks.zoo.row import ARM, LACKS, SLOW, Row, Store
 from benchmarks.zoo.subject import Subject, drawn, sampled
 
 
@@ -167,6 +167,18 @@ def test_compile_times_are_kept_and_told_beside_the_compiler_alone() -> None:
     now = row(commit="b" * 10, results={"cpu": {"ok": True}}).with_older(before)
     assert now.compile_ratio("cpu", "seconds") == 3.0
     assert now.commits == {"a" * 10, "b" * 10}
+
+
+def test_instructions_on_arm_are_kept_and_told_beside_the_best_peer() -> None:
+    counts = {"edgec": 2_000_000, "ort": 3_000_000, "litert": "ended with 1: no such operator"}
+    counted = row(commit="a" * 10, arm=counts)
+    assert counted.arm_ratio == (1.5, "ort")
+    text = page([counted, row("n")], picture=None, commits=())
+    assert "Median 1.50, worst 1.50, 1 of 1 at or above 1." in text
+    assert "| k/m | 2.0 | **1.50** (ort) |" in text
+    now = row(commit="b" * 10, results={"cpu": {"ok": True}}).with_older(counted)
+    assert now.arm == counts
+    assert now.measured == {ARM: "a" * 10}
 
 
 @pytest.fixture(scope="module")
