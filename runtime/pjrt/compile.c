@@ -141,6 +141,21 @@ static pjrt_error *choose_device(const client_compile_args *args, pjrt_device **
   return NULL;
 }
 
+/* Have a program compiled. Where the compiler dies of it, another one is asked to do in a process apart
+ * what may die, and so to say what it died of. */
+static pjrt_error *ask(pjrt_client *client, const pjrt_device *device, const pjrt_program *program,
+                       pjrt_answer *out_answer) {
+  pjrt_part parts[] = {{device->driver, strlen(device->driver)},
+                       {program->code, program->code_size},
+                       {"here", 4}};
+  bool died;
+  pjrt_error *failed = pjrt_compiler_ask(&client->compiler, parts, 3, out_answer, &died);
+  if (!died) return failed;
+  pjrt_error_destroy(&(error_destroy_args){.error = failed});
+  parts[2] = (pjrt_part){"apart", 5};
+  return pjrt_compiler_ask(&client->compiler, parts, 3, out_answer, &died);
+}
+
 pjrt_error *pjrt_client_compile(client_compile_args *args) {
   args->executable = NULL;
   const pjrt_program *program = args->program;
@@ -150,10 +165,8 @@ pjrt_error *pjrt_client_compile(client_compile_args *args) {
   pjrt_device *device;
   pjrt_error *failed = choose_device(args, &device);
   if (failed) return failed;
-  pjrt_part parts[] = {{device->driver, strlen(device->driver)},
-                       {program->code, program->code_size}};
   pjrt_answer answer;
-  failed = pjrt_compiler_ask(&args->client->compiler, parts, 2, &answer);
+  failed = ask(args->client, device, program, &answer);
   if (!failed) failed = check_answer(&answer);
   if (failed) {
     pjrt_answer_release(&answer);

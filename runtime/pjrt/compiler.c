@@ -192,12 +192,14 @@ static bool exchange(pjrt_compiler *self, const pjrt_part *parts, size_t count,
 }
 
 pjrt_error *pjrt_compiler_ask(pjrt_compiler *compiler, const pjrt_part *parts, size_t count,
-                              pjrt_answer *out_answer) {
+                              pjrt_answer *out_answer, bool *out_died) {
   *out_answer = (pjrt_answer){0};
+  *out_died = false;
   pthread_mutex_lock(&compiler->lock);
   pjrt_error *failed = compiler_start(compiler);
   if (!failed && !exchange(compiler, parts, count, out_answer)) {
     pjrt_answer_release(out_answer);
+    *out_died = true;
     int status = compiler_end(compiler);
     failed = WIFSIGNALED(status)
                  ? pjrt_fail(PJRT_INTERNAL, "edgec's compiler died of signal %d", WTERMSIG(status))

@@ -86,8 +86,9 @@ typedef struct pjrt_answer {
 } pjrt_answer;
 
 pjrt_error *pjrt_compiler_start(pjrt_compiler *compiler);
+/* Ask for an answer; `*out_died` says whether there is none because the process has ended. */
 pjrt_error *pjrt_compiler_ask(pjrt_compiler *compiler, const pjrt_part *parts, size_t count,
-                              pjrt_answer *out_answer);
+                              pjrt_answer *out_answer, bool *out_died);
 void pjrt_answer_release(pjrt_answer *answer);
 void pjrt_compiler_stop(pjrt_compiler *compiler);
 

@@ -169,9 +169,9 @@ jax.jit(foreign)(np.ones(3, np.float32))
     assert f"script.py:{line}" in done.stderr
 
 
-def test_a_compiler_that_dies_is_an_error_and_not_the_end(run: Run) -> None:
+def test_a_compiler_that_dies_is_replaced(run: Run) -> None:
     script = """
-import os, signal
+import os, signal, sys
 from pathlib import Path
 def compilers():
     for status in Path("/proc").glob("[0-9]*/stat"):
@@ -184,12 +184,6 @@ def compilers():
 assert len(jax.devices()) == 1
 for process in list(compilers()):
     os.kill(process, signal.SIGKILL)
-try:
-    jnp.arange(5) + 1
-except jax.errors.JaxRuntimeError as error:
-    assert "edgec's compiler died of signal 9" in str(error), error
-else:
-    raise AssertionError("nothing was said")
 np.testing.assert_array_equal(jnp.arange(5) + 1, [1, 2, 3, 4, 5])
 """
     passed(run(script))

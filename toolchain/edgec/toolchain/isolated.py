@@ -12,7 +12,7 @@ from typing import Any
 from edgec.runtime.errors import EdgecError
 from edgec.runtime.files import FULL_EXIT, is_full
 
-__all__ = ["main"]
+__all__ = ["answered", "main"]
 
 
 def _describe(arguments: Mapping[str, Any]) -> Any:
@@ -155,6 +155,15 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 }
 
 
+def answered(task: str, arguments: Mapping[str, Any]) -> Any:
+    """The result of a task, in this process.
+
+    Raises:
+        EdgecError: what the task raises.
+    """
+    return _HANDLERS[task](arguments)
+
+
 def main(request: Path, reply: Path) -> None:
     """The child: answer one request; where no file can be written, by its exit code."""
     try:
@@ -169,7 +178,7 @@ def _answer(request: Path, reply: Path) -> None:
     value = json.loads(request.read_text())
     answer: dict[str, Any]
     try:
-        answer = {"result": _HANDLERS[value["task"]](value["arguments"])}
+        answer = {"result": answered(value["task"], value["arguments"])}
     except EdgecError as error:
         answer = {
             "error": {

@@ -62,9 +62,10 @@ def compile_for(driver: str, found: Read, output: Path) -> None:
     Raises:
         EdgecError: as `toolchain.compile`.
     """
-    toolchain.compile(
-        found.program, driver, toolchain.CompileOptions(output=output, check=False, cache=False)
+    options = toolchain.CompileOptions(
+        output=output, check=False, cache=False, iree_args=("--iree-opt-const-eval=false",)
     )
+    toolchain.compile(found.program, driver, options)
 
 
 def _take_advice(module: Any) -> tuple[int, ...]:

@@ -33,8 +33,8 @@ def main() -> int:
 
 def _answer(store: Store, job: list[bytes]) -> list[bytes]:
     try:
-        driver, program = job
-        return _module(store.find(driver.decode(), program))
+        driver, program, how = job
+        return _module(store.find(driver.decode(), program, apart=how == b"apart"))
     except EdgecError as error:
         return _refusal(error)
 

@@ -4,12 +4,14 @@ A program is known by its bytes, and where these are new by its bytes without th
 same addition in another line of a script is compiled once.
 """
 
+import contextlib
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from edgec.toolchain.cache import Cache, key_of
 from edgec.toolchain.fingerprint import fingerprint
+from edgec.toolchain.inside import working_here
 
 __all__ = ["Made", "Store"]
 
@@ -38,16 +40,21 @@ class Store:
         self._cache = Cache.default()
         self._folder = tempfile.TemporaryDirectory(prefix="edgec-pjrt-")
 
-    def find(self, driver: str, program: bytes) -> Made:
+    def find(self, driver: str, program: bytes, *, apart: bool) -> Made:
         """The module for a program on a device of that driver.
+
+        Args:
+            driver: edgert's.
+            program: a portable artifact.
+            apart: whether what may die has processes of its own.
 
         Raises:
             EdgecError: it cannot be compiled.
         """
         key = key_of("pjrt", driver, program, fingerprint())
-        return self._kept(key) or self._new(driver, program, key)
+        return self._kept(key) or self._new(driver, program, key, apart=apart)
 
-    def _new(self, driver: str, program: bytes, key: str) -> Made:
+    def _new(self, driver: str, program: bytes, key: str, *, apart: bool) -> Made:
         from edgec.plugins.pjrt.program import compile_for, read
 
         found = read(program)
@@ -55,7 +62,8 @@ class Store:
         made = self._kept(plain)
         if made is None:
             path = Path(self._folder.name) / f"{plain}.vmfb"
-            compile_for(driver, found, path)
+            with contextlib.nullcontext() if apart else working_here():
+                compile_for(driver, found, path)
             made = Made(path=path, key=plain, name=found.name, donated=found.donated)
             self._cache.put(plain, path.read_bytes(), {"name": made.name, "donated": made.donated})
         self._cache.put(key, b"", {"same": plain})
