@@ -68,7 +68,7 @@ def test_a_target_for_another_machine_is_refused_before_anything_is_compiled(
     done = edgec("tune", product, "--target=cpu:riscv64", "--budget=1s")
     assert done.code == 41
     assert "cpu:riscv64 is for riscv_64, and this machine, which would measure, is" in done.err
-    assert "as it is" not in done.err.partition("error:")[2]
+    assert "compiling" not in done.err
 
 
 def test_a_damaged_or_foreign_profile_is_refused(edgec, product: Path, program: Path) -> None:

@@ -68,7 +68,14 @@ def test_noise_hits_both() -> None:
 
 @pytest.mark.parametrize(
     ("turns_taken", "agreeing", "faster"),
-    [(8, 0.75, False), (8, 0.875, True), (50, 0.72, True), (50, 0.6, False), (5, 1.0, False)],
+    [
+        (8, 0.75, False),
+        (8, 0.875, True),
+        (50, 0.72, True),
+        (50, 0.6, False),
+        (5, 1.0, False),
+        (300, 0.6, True),
+    ],
 )
 def test_few_turns_must_agree_more(turns_taken: int, agreeing: float, faster: bool) -> None:
     found = Measured(ratio=0.9, agreeing=agreeing, base=1, candidate=0.9, turns=turns_taken)

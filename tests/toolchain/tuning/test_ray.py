@@ -45,7 +45,7 @@ def test_a_cluster_tries_candidates(subject: Subject, tmp_path: Path) -> None:
         assert refused.outcome is Outcome.REFUSED
         elsewhere = RayPool(replace(subject, device="metal"), "local")
         with pytest.raises(DeviceMissing, match="metal"):
-            elsewhere.run([("prepare", ())])
+            elsewhere.run([("find_device", ())])
         elsewhere.close()
         done = tune(subject, pool, path, budget=200, tell=tell)
     finally:

@@ -13,7 +13,7 @@ from typing import Any
 
 from edgec.runtime import Device, Tolerance, check_golden, load
 from edgec.runtime.benchmark import example_inputs
-from edgec.runtime.cpu import architecture
+from edgec.runtime.cpu import architecture, host_features, missing_features
 from edgec.runtime.errors import DeviceError, DeviceMissing, WrongAnswer
 from edgec.runtime.fitness import driver_uri
 from edgec.runtime.golden import Golden, GoldenCall
@@ -40,7 +40,7 @@ _BLOCK = 0.003
 _FEWEST_TURNS = 8
 _HOPELESS_TURNS = 5
 _HOPELESS = 1.08
-_MOST_TURNS = 100
+_MOST_TURNS = 300
 _AGREEING = 0.7
 _DEVICE_TIMEOUT = 120.0
 _RUN_TIMEOUT = 300.0
@@ -68,9 +68,11 @@ class Measured:
         """Whether the candidate is clearly faster: by the median, and in most of the turns.
 
         In how many, has to do with how many there were: of equal candidates, one in forty is
-        faster in more than half of the turns and two standard deviations.
+        faster in more than half of the turns and two standard deviations, and one in a thousand in
+        three, which is enough where there are many turns.
         """
-        agreeing = max(_AGREEING, 0.5 + self.turns**-0.5)
+        deviation = 0.5 * self.turns**-0.5
+        agreeing = max(min(_AGREEING, 0.5 + 3 * deviation), 0.5 + 2 * deviation)
         enough = self.turns >= _FEWEST_TURNS
         return enough and self.ratio < FASTER and self.agreeing >= agreeing
 
@@ -89,6 +91,12 @@ def device_name(target: Target, device: str | None) -> str:
         raise DeviceMissing(
             f"{target.name} is for {target.isa}, and this machine, which would measure, is "
             f"{architecture()}",
+            hint="tune where the device is, or choose --target=cpu",
+        )
+    missing = missing_features(target.required_features, host_features())
+    if target.cpu is not None and missing:
+        raise DeviceMissing(
+            f"{target.name} needs a processor with {', '.join(missing)}, not this one",
             hint="tune where the device is, or choose --target=cpu",
         )
     reply = isolate.call(
