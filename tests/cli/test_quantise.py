@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edgec.cli.amounts import bytes_text
 from edgec.exporters import export
 from edgec.quantising import Scheme
 from edgec.quantising.rounding import round_weights
+from edgec.runtime import load
 from edgec.runtime.golden import Golden
 from edgec.toolchain import load_program
 from edgec.toolchain.weights_file import read_weights
@@ -152,6 +154,46 @@ def test_more_error_than_is_allowed_is_refused_with_what_to_keep(edgec, folder: 
     assert edgec(*line, "--max-error=9%", *kept).code == 0
     hopeless = edgec(*line, "--max-error=0.0001%")
     assert "no line can be rounded within" in hopeless.err
+
+
+def test_compile_rounds_by_a_flag_as_quantise_does(edgec, folder: Path) -> None:
+    done = edgec("compile", folder / "inside.mlirbc", "--precision=int8", "-o", "flag.vmfb")
+    assert done.code == 0, done.err
+    assert "checked on a CPU" in done.out
+    verb = ("quantise", folder / "inside.mlirbc", "-o", "verb.mlirbc", "--weights=int8", "--json")
+    value = edgec(*verb).json
+    sizes = f"{bytes_text(value['before'])} before, {bytes_text(value['after'])} after"
+    assert f"weights of int8: {sizes}; 80 x 5 stay as they are: fewer than 4,096" in done.err
+    assert f"and are off by {value['error']:.2%} of their spread" in done.err
+
+
+def test_rounded_weights_of_a_program_that_keeps_them_outside_go_into_a_file_of_their_own(
+    edgec, folder: Path
+) -> None:
+    done = edgec("compile", folder / "outside.mlirbc", "--precision=int8", "-o", "out.vmfb")
+    assert done.code == 0, done.err
+    kinds = {a.dtype.name for a in read_weights(folder / "outside.int8.safetensors").values()}
+    assert kinds == {"int8", "float32"}
+    assert "in outside.int8.safetensors" in done.err
+    x = Golden.load(folder / "outside.golden.npz").calls[0]
+    with load(Path("out.vmfb")) as module:
+        np.testing.assert_allclose(module.main(*x.inputs), x.outputs[0], atol=0.3)
+
+
+def test_a_flag_that_costs_too_much_is_refused_with_the_way_to_keep_lines(
+    edgec, folder: Path
+) -> None:
+    line = ("compile", folder / "inside.mlirbc", "--precision=int8", "-o", "worse.vmfb")
+    done = edgec(*line, "--max-error=0.4%")
+    assert done.code == 23
+    assert "0.40% is allowed" in done.err
+    assert "no line can be rounded within 0.40%" in done.err
+    assert "inside.mlirbc -o NEW.mlirbc takes that" in done.err
+    assert not Path("worse.vmfb").exists()
+    assert edgec("compile", folder / "inside.mlirbc", "--max-error=1%").code == 2
+    odd = edgec("compile", folder / "inside.mlirbc", "--precision=int7")
+    assert odd.code == 2
+    assert "say declared, f16 or int8" in odd.err
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from edgec.runtime.errors import UsageError
 if TYPE_CHECKING:
     from edgec.toolchain.precision import F32, Precision
 
-__all__ = ["F32Option", "PrecisionOption", "f32_of", "precision_of"]
+__all__ = ["F32Option", "f32_of", "precision_of"]
 
 _Choice = TypeVar("_Choice", bound=Enum)
 
@@ -21,16 +21,6 @@ F32Option = Annotated[
         metavar="full|tf32",
         help="How CUDA multiplies f32: with all its bits, or rounded to nearest TF32 first "
         "(11 bits; faster, off by about 3e-4 a product).",
-    ),
-]
-PrecisionOption = Annotated[
-    str,
-    typer.Option(
-        "--precision",
-        metavar="declared|f16",
-        help="f16 halves the weights. GPUs compute products in it, too (norms, softmax and sums "
-        "stay f32); processors compute in f32. Inputs and outputs stay as declared. A note says "
-        "the error.",
     ),
 ]
 
@@ -46,20 +36,21 @@ def f32_of(word: str) -> "F32":
     return _chosen(F32, "--f32", word)
 
 
-def precision_of(word: str) -> "Precision":
-    """What `--precision` says.
+def precision_of(word: str, *others: str) -> "Precision":
+    """What `--precision` says; `others` are what it may say that is not the compiler's affair.
 
     Raises:
         UsageError: there is no such choice.
     """
     from edgec.toolchain.precision import Precision
 
-    return _chosen(Precision, "--precision", word)
+    return _chosen(Precision, "--precision", word, *others)
 
 
-def _chosen(kind: type[_Choice], flag: str, word: str) -> _Choice:
+def _chosen(kind: type[_Choice], flag: str, word: str, *others: str) -> _Choice:
     try:
         return kind(word)
     except ValueError:
-        known = " or ".join(each.value for each in kind)
+        *most, last = [*(str(each.value) for each in kind), *others]
+        known = f"{', '.join(most)} or {last}"
         raise UsageError(f"{flag} takes no {word}", hint=f"say {known}") from None

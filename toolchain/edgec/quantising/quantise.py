@@ -106,7 +106,8 @@ def quantise(
             only if the program's own are.
         calls: how many golden calls, from the first on, the answers are compared of.
         halves: whether scales of groups are f16 where that is precise enough.
-        seconds: what all lines alone may take, each on as many of the calls as that allows.
+        seconds: what all lines alone may take, each on as many of the calls as that allows; with
+            0 they are measured only to say what to keep.
         tell: is told what is at work.
 
     Raises:
@@ -127,7 +128,9 @@ def quantise(
         )
     golden = Golden(calls=golden.calls[:calls])
     work = _Work(program, golden, scheme, keep, tell, halves=halves)
-    work.measure(seconds)
+    work.compare()
+    if seconds > 0:
+        work.measure(seconds)
     work.promote()
     if max_error < math.inf and (error := work.error()) > max_error:
         raise work.refusal(max_error, error)
@@ -184,7 +187,7 @@ class _Work:
                 hint=_reasons(self.kept),
             )
         self.promoted: dict[str, str] = {}
-        self.alone: dict[str, float | None] = {}
+        self.alone: dict[str, float | None] = dict.fromkeys(self.layers)
         self.own: Answers | None = None
         self.calls = len(golden.calls)
         self.rounded: dict[tuple[Any, Scheme], BlockedWeights] = {}
@@ -227,13 +230,16 @@ class _Work:
         chosen = list(self.layers) if lines is None else lines
         return self.rounded_error(chosen, self.golden, Answers(golden=self.golden))
 
-    def measure(self, seconds: float) -> None:
-        """Compare NumPy with the framework, and each line alone with both."""
+    def compare(self) -> None:
+        """Compare NumPy with the framework."""
         self.tell(f"computing {len(self.golden.calls)} calls of the program in NumPy")
-        own = answers_of(self.module, self.program.info, self.weights, self.golden)
-        refuse_other(own.golden, self.golden)
-        if self.scheme is None:
-            self.alone = dict.fromkeys(self.layers)
+        self.own = answers_of(self.module, self.program.info, self.weights, self.golden)
+        refuse_other(self.own.golden, self.golden)
+
+    def measure(self, seconds: float) -> None:
+        """Compare each line alone with what NumPy gives of all; nothing where none is rounded."""
+        own = self.own
+        if self.scheme is None or own is None:
             return
         self.calls = _calls_within(seconds / len(self.layers), own.seconds, self.golden)
         some = Golden(calls=self.golden.calls[: self.calls])
@@ -268,6 +274,8 @@ class _Work:
 
     def refusal(self, most: float, error: float) -> WrongAnswer:
         """What to keep so that the answers, which are off by `error`, are within a bound."""
+        if not any(self.alone.values()):
+            self.measure(SECONDS)
         order = sorted(self.layers, key=lambda where: -(self.alone[where] or 0.0))
         low, high = 0, len(order)
         while high - low > 1:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edgec.cli.floats import F32Option, PrecisionOption, f32_of, precision_of
+from edgec.cli.floats import F32Option, f32_of
 from edgec.cli.given import Exporting, open_given, place_of
 from edgec.cli.options import (
     DynamicOption,
@@ -21,6 +21,7 @@ from edgec.cli.options import (
     complete_target,
 )
 from edgec.cli.report import Block, Grid, Report
+from edgec.cli.rounding import MaxErrorOption, PrecisionOption, rounding_of
 from edgec.cli.session import Session
 from edgec.runtime.errors import EdgecError, UsageError
 from edgec.runtime.files import descriptor_of
@@ -107,6 +108,7 @@ def compile(
     ] = None,
     f32: F32Option = "full",
     precision: PrecisionOption = "declared",
+    max_error: MaxErrorOption = None,
     validate: Annotated[
         bool,
         typer.Option(
@@ -185,6 +187,7 @@ def compile(
     from edgec.toolchain.tuning.profile import Profile
 
     targets = expand(target or ["cpu"])
+    rounding = rounding_of(precision, max_error)
     tolerance = None
     if atol is not None or rtol is not None:
         tolerance = Tolerance(absolute=atol or 0.0, relative=rtol or 0.0)
@@ -199,7 +202,7 @@ def compile(
         tolerance=tolerance,
         elsewhere=partial(emulated, tell=session.detail),
         f32=f32_of(f32),
-        precision=precision_of(precision),
+        precision=rounding.precision,
         validate=validate,
     )
     exporting = Exporting(
@@ -224,7 +227,7 @@ def compile(
                     f"{taken} would be written over itself", hint="name a file with -o"
                 )
         make_folder(path.parent)
-    program = open_given(session, source, exporting, cache=cache)
+    program = rounding.program(session, source, open_given(session, source, exporting, cache=cache))
     if print_passes:
         return _passes(session, source, program, targets, options)
     if dry_run:

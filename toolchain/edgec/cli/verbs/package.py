@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from edgec.cli.floats import PrecisionOption, precision_of
 from edgec.cli.given import Exporting, open_given, place_of
 from edgec.cli.options import (
     DynamicOption,
@@ -19,6 +18,7 @@ from edgec.cli.options import (
     complete_target,
 )
 from edgec.cli.report import Block, Grid, Report
+from edgec.cli.rounding import MaxErrorOption, PrecisionOption, rounding_of
 from edgec.cli.session import Session
 from edgec.runtime.errors import UsageError
 
@@ -124,6 +124,7 @@ def package(
         ),
     ] = None,
     precision: PrecisionOption = "declared",
+    max_error: MaxErrorOption = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -183,6 +184,7 @@ def package(
         )
     if static and not c:
         raise UsageError("--static is for --c", hint="leave one out or add the other")
+    rounding = rounding_of(precision, max_error)
     options = PackageOptions(
         targets=tuple(target or ()),
         name=name or "",
@@ -196,7 +198,7 @@ def package(
             tuned=None if tuned is None else Profile.load(tuned),
             check=check,
             cache=cache,
-            precision=precision_of(precision),
+            precision=rounding.precision,
         ),
     )
     exporting = Exporting(
@@ -208,7 +210,7 @@ def package(
     places = _places(place_of(source, exporting), kinds, output)
     for kind, place in places.items():
         check_package(kind, place, replace(options, link=_link(kind, static=static)))
-    program = open_given(session, source, exporting, cache=cache)
+    program = rounding.program(session, source, open_given(session, source, exporting, cache=cache))
     made = []
     with showing(session) as progress:
         options = replace(options, compiling=replace(options.compiling, progress=progress))

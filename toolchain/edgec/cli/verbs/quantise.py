@@ -8,6 +8,7 @@ import typer
 
 from edgec.cli.given import check_program_name
 from edgec.cli.report import Block, Grid, Report
+from edgec.cli.rounding import part_of
 from edgec.cli.session import Session
 from edgec.runtime.errors import UsageError
 
@@ -87,7 +88,7 @@ def quantise(
     scheme = None if weights == LOSSLESS else Scheme.parse(weights)
     if scales not in ("f16", "f32"):
         raise UsageError(f"scales are not kept as {scales}", hint="say f16 or f32")
-    most = math.inf if max_error is None else _part(max_error)
+    most = math.inf if max_error is None else part_of(max_error)
     check_program_name(output)
     if source.resolve() == output.resolve():
         raise UsageError(f"{source} would be written over itself", hint="name another file with -o")
@@ -122,22 +123,6 @@ def quantise(
 
 def _kept_as(line: "Line") -> str:
     return ", ".join(map(str, line.schemes))
-
-
-def _part(text: str) -> float:
-    """`1%` or `0.01`.
-
-    Raises:
-        UsageError: it is neither.
-    """
-    number, percent, rest = text.partition("%")
-    try:
-        value = float(number) / (100 if percent else 1)
-    except ValueError:
-        value = math.nan
-    if rest or not value > 0:
-        raise UsageError(f"--max-error={text} is no part of a whole", hint="say 1% or 0.01")
-    return value
 
 
 def _report(found: "Quantised", how: str, output: Path, signatures: list[Any]) -> Report:

@@ -197,7 +197,7 @@ def _report(session: Session, done: "Tuned", program: Path, path: Path) -> Repor
             "the budget ended before a candidate could be tried: give more with --budget, "
             "and tuning goes on"
         )
-    elif profile.gain == 1.0 and not profile.winner.words():
+    elif profile.gain == 1.0 and not profile.winner.words() and profile.trials:
         cuts = sum(len(times) - 1 for times in profile.cut_times.values())
         others = f" and {cuts} other cuts of single kernels" if cuts else ""
         session.note(
