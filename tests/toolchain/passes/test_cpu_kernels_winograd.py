@@ -28,7 +28,7 @@ def taken(channels: int, dilation: int) -> bool:
         module = ir.Module.parse(text)
         CpuKernels(unit=VectorUnit(lanes=16, registers=32)).run(module)
         module.operation.verify()
-        return "edgec_winograd_20x20" in str(module)
+        return "edgec_winograd_3x3_20x20" in str(module)
 
 
 def test_windows_of_three_by_three_over_many_channels_are_taken():

@@ -81,7 +81,9 @@ class FakePool:
     names: list[str] = field(default_factory=list)
     rounds: int = 0
     stands_alone: bool = False
+    rate: float = 0.0
     alone: int = 0
+    beside: float = 1.1
     compiling: float = 0.0
 
     def run(self, works: Sequence[tuple[str, tuple[Any, ...]]]) -> list[Any]:
@@ -90,8 +92,11 @@ class FakePool:
     def close(self) -> None:
         pass
 
-    def _prepare(self) -> tuple[str, float]:
-        return "a fake device", self.compiling
+    def _find_device(self) -> str:
+        return "a fake device"
+
+    def _prepare(self) -> float:
+        return self.compiling
 
     def _effective_passes(self) -> list[str]:
         return ["cpu-kernels", "annotate"]
@@ -120,12 +125,18 @@ class FakePool:
             return KernelTimes(own={}, call=0.0)
         times = self.kernel(Settings(cuts=cuts))
         self.alone += 1
-        return None if times is None else KernelTimes(own=times, call=sum(times.values()))
+        if times is None:
+            return None
+        return KernelTimes(own=times, call=sum(times.values()), rate=self.rate)
 
     def _kernel_times(self, settings: Settings, calls: int, left: float) -> KernelTimes | None:
         self.rounds += 1
         times = self.kernel(settings)
-        return None if times is None else KernelTimes(own=times, call=1.1 * sum(times.values()))
+        return (
+            None
+            if times is None
+            else KernelTimes(own=times, call=self.beside * sum(times.values()))
+        )
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from edgec.runtime.errors import CompileError, ProfileError, UsageError
 from edgec.targets import find
-from edgec.toolchain.kernels.cpu.source import vector_unit
+from edgec.toolchain.kernels.cpu.source import KernelKey, vector_unit
 from edgec.toolchain.tuning import Outcome, Profile, Settings
 from edgec.toolchain.tuning.evaluate import Subject
 from edgec.toolchain.tuning.search import News, tune
@@ -271,3 +271,23 @@ def test_where_no_cut_is_faster_it_says_how_near_they_came(subject: Subject, out
     (remark,) = done.remarks
     assert "none of them was 3% faster than the model's choice" in remark
     assert "the nearest took 1.25 of its time" in remark
+
+
+def test_where_the_machine_computes_no_faster_nothing_is_tried_and_it_is_said(
+    subject: Subject, output: Path
+) -> None:
+    key = KernelKey.parse(KEY)
+    assert key is not None
+    pool = FakePool(
+        verdict=lambda *_: SLOWER,
+        kernel=lambda _: {KEY: key.flops / 1e9},
+        stands_alone=True,
+        rate=1e9,
+        beside=1.01,
+    )
+    done = tune(subject, pool, output, budget=60)
+    assert pool.names == []
+    assert done.profile.finished
+    assert done.profile.trials == ()
+    (remark,) = done.remarks
+    assert remark.startswith("there is nothing to win here: 1 kernel")

@@ -14,9 +14,9 @@ from dataclasses import replace
 from edgec.runtime.errors import DeviceMissing, EdgecError
 from edgec.toolchain.kernels.cpu.source import Cut, vector_unit
 from edgec.toolchain.tuning.cuts import split_cuts
-from edgec.toolchain.tuning.outlook import KernelTimes, Outlook, outlook
+from edgec.toolchain.tuning.outlook import FASTER, KernelTimes, Outlook, outlook, worth
 from edgec.toolchain.tuning.pools import Work
-from edgec.toolchain.tuning.run import FASTER, Run, text_of
+from edgec.toolchain.tuning.run import Run, text_of
 
 __all__ = ["CutSearch"]
 
@@ -36,14 +36,25 @@ class CutSearch:
         self._alone: tuple[str, ...] = ()
 
     def look(self) -> Outlook | None:
-        """Where the time of the best so far goes; None for GPUs, or without the time."""
+        """Where the time of the best so far goes; None for GPUs, or without the time.
+
+        Kernels are timed once more in a small program of their own, where one can be written: it
+        compiles in a second or two, and says what the machine can compute, too.
+        """
         unit = vector_unit(self._run.subject.target)
         if unit is None:
             return None
         times = self._whole_times({})
-        if times is None:
+        if times is None or self._run.room <= 0:
             return None
-        self._outlook = outlook(times, unit)
+        keys = worth(times)
+        alone: KernelTimes | None
+        (alone,) = self._run.pool.run([("alone_times", (keys, {}, self._run.room))])
+        if alone is None:
+            return None
+        self._outlook = outlook(times, unit, alone)
+        tried = tuple(self._outlook.cuts)
+        self._alone = keys if tried and set(tried) <= set(alone.own) else ()
         self._run.say(self._outlook.text())
         return self._outlook
 
@@ -57,8 +68,7 @@ class CutSearch:
             found = self.look()
         if found is None:
             return False
-        if not self._note_model(found):
-            return False
+        self._note_model(found)
         complete, took, timed = True, 0.0, 0
         while rounds := self._rounds(found.cuts):
             # What won so far is looked at again, and then measured as a whole, even where there is
@@ -91,29 +101,13 @@ class CutSearch:
             f"choice, the nearest took {nearest:.2f} of its time"
         )
 
-    def _note_model(self, found: Outlook) -> bool:
-        """Time the kernels as the model of cost cuts them; whether there was the time.
-
-        They are timed in a small program of their own, where one can be written, since that
-        compiles in a second or two; else in the program itself.
-        """
-        keys = tuple(found.cuts)
-        if not keys:
-            return True
-        if self._run.room <= 0:
-            return False
-        alone: KernelTimes | None
-        (alone,) = self._run.pool.run([("alone_times", (keys, {}, self._run.room))])
-        if alone is None:
-            return False
-        self._alone = keys if set(keys) <= set(alone.own) else ()
-        times = alone if self._alone else found.times
+    def _note_model(self, found: Outlook) -> None:
+        """Keep what the kernels take as the model of cost cuts them."""
+        times = found.alone if self._alone else found.times
         base = self._run.profile.winner.cuts
-        for key, seconds in times.own.items():
-            self._run.note(
-                key, "" if self._alone or key not in base else text_of(base[key]), seconds
-            )
-        return True
+        for key in found.cuts:
+            cut = "" if self._alone or key not in base else text_of(base[key])
+            self._run.note(key, cut, times.own[key])
 
     def _remark_rounds(self, found: Outlook, timed: int, took: float) -> None:
         """Note how far the rounds came, and what all of them would take."""

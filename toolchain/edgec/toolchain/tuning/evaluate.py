@@ -34,7 +34,7 @@ from edgec.toolchain.kernels.cpu.source import Cut, KernelKey
 from edgec.toolchain.kernels.gpu.tiles import Tile, parse_key
 from edgec.toolchain.program import Program
 from edgec.toolchain.settings import Settings
-from edgec.toolchain.tuning.kernels_alone import can_stand_alone, program_of
+from edgec.toolchain.tuning.kernels_alone import YARDSTICK, can_stand_alone, program_of
 from edgec.toolchain.tuning.measure import (
     Measured,
     compare_modules,
@@ -132,18 +132,27 @@ class Evaluator:
         self._stopped = True
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def prepare(self) -> tuple[str, float]:
-        """Find the device, build the default and note its answers.
-
-        Returns:
-            The device's name, and the seconds that a compile of the program takes.
+    def find_device(self) -> str:
+        """What the driver calls the device that measures; nothing is compiled for it yet.
 
         Raises:
-            EdgecError: the device is not here, the program is refused, or the module does not run.
+            DeviceMissing: it is not here.
+            InputError: the function to measure is not there.
         """
-        name = device_name(self._subject.target, self._subject.device)
+        _ = self._subject.called
+        return device_name(self._subject.target, self._subject.device)
+
+    def prepare(self) -> float:
+        """Build the default and note its answers.
+
+        Returns:
+            The seconds that a compile of the program takes.
+
+        Raises:
+            EdgecError: the program is refused, or the module does not run.
+        """
         self._golden(self.module(Settings(), None))
-        return name, self._making
+        return self._making
 
     def effective_passes(self) -> list[str]:
         """Names of the passes that change the program."""
@@ -237,7 +246,7 @@ class Evaluator:
     def alone_times(
         self, keys: Sequence[str], cuts: Mapping[str, Cut], left: float
     ) -> KernelTimes | None:
-        """Seconds of each kernel in a small program that has nothing else.
+        """Seconds of each kernel in a small program that has nothing else, and the machine's rate.
 
         Args:
             keys: the kernels, as `KernelKey` spells them.
@@ -257,13 +266,15 @@ class Evaluator:
         source = self._folder / f"{name}.mlir"
         with self._lock:
             if not source.exists():
-                source.write_text(program_of(found))
+                source.write_text(program_of(list(dict.fromkeys([*found, YARDSTICK]))))
         path = self._folder / f"{name}-{threading.get_ident()}.vmfb"
         options = CompileOptions(cuts=dict(cuts))
         if not self._compiled(source, path, options, time.monotonic() + left):
             return None
         with self._device:
-            return _by_kernel(profile(path, device=self._subject.uri, calls=_ALONE_CALLS))
+            times = _by_kernel(profile(path, device=self._subject.uri, calls=_ALONE_CALLS))
+        rate = YARDSTICK.flops / times.own[str(YARDSTICK)] if str(YARDSTICK) in times.own else 0.0
+        return replace(times, rate=rate)
 
     def _compiled(self, source: Path, path: Path, options: CompileOptions, end: float) -> bool:
         """Compile a program of a few kernels; whether there was the time."""

@@ -9,8 +9,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from edgec.toolchain.kernels.cpu.source import KernelKey
+from edgec.toolchain.tuning.cuts import input_size
 
-__all__ = ["can_stand_alone", "program_of"]
+__all__ = ["YARDSTICK", "can_stand_alone", "program_of"]
+
+YARDSTICK = KernelKey(kind="product", width=384, channels=256, out_channels=256)
+"""What computes as fast as anything of edgec's own can here: a product whose tiles fit any vectors,
+with work for every core, all of which lies in a core's second cache."""
 
 
 def can_stand_alone(key: KernelKey) -> bool:
@@ -21,7 +26,7 @@ def can_stand_alone(key: KernelKey) -> bool:
 def program_of(keys: Sequence[KernelKey]) -> str:
     """StableHLO with an input and an output for each kernel, and weights that are no splat.
 
-    Strides are 1 and there is no padding, which a key does not tell.
+    There is no padding, which a key does not tell.
     """
     random = np.random.default_rng(0)
     takes, gives, lines, types = [], [], [], []
@@ -58,7 +63,7 @@ def _window(key: KernelKey, number: int, random: np.random.Generator) -> tuple[s
     groups = key.channels if key.kind == "depthwise" else key.groups
     down, across = key.window
     each = key.channels // groups
-    height, width = key.height + down - 1, key.width + across - 1
+    height, width = input_size(key)
     source = f"tensor<1x{height}x{width}x{key.channels}xf32>"
     weights = f"tensor<{down}x{across}x{each}x{key.out_channels}xf32>"
     result = f"tensor<1x{key.height}x{key.width}x{key.out_channels}xf32>"
@@ -66,7 +71,8 @@ def _window(key: KernelKey, number: int, random: np.random.Generator) -> tuple[s
     text = (
         f"{_constant(number, weights, count, random)}\n"
         f"  %y{number} = stablehlo.convolution(%x{number}, %w{number}) "
-        "dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {} "
+        "dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+        f"window = {{stride = {list(key.stride)}, rhs_dilate = {list(key.dilation)}}} "
         f"{{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}} : "
         f"({source}, {weights}) -> {result}"
     )

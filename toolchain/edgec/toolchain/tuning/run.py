@@ -14,13 +14,12 @@ from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.settings import Settings
 from edgec.toolchain.tuning.evaluate import Subject
 from edgec.toolchain.tuning.measure import Measured
+from edgec.toolchain.tuning.outlook import FASTER
 from edgec.toolchain.tuning.pools import Pool
 from edgec.toolchain.tuning.profile import Outcome, Profile, Trial
 
-__all__ = ["FASTER", "News", "Run", "text_of"]
+__all__ = ["News", "Run", "text_of"]
 
-FASTER = 0.97
-"""A cut is faster than another below this share of its time."""
 _MOST_KEPT = 0.4
 
 
@@ -103,9 +102,10 @@ class Run:
 
     def start(self, name: str, key: str, resume: Profile | None) -> None:
         """Build and measure the default, or the winner of the run before."""
-        self.say("compiling the program as it is")
         device: str
-        ((device, self.compiling),) = self.pool.run([("prepare", ())])
+        (device,) = self.pool.run([("find_device", ())])
+        self.say("compiling the program as it is")
+        (self.compiling,) = self.pool.run([("prepare", ())])
         self.say("measuring the program as it is")
         best = resume.winner if resume is not None else Settings()
         stale = resume is not None and bool(resume.stale(versions()))

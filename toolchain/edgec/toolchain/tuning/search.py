@@ -1,9 +1,9 @@
 """Candidates to the fastest settings, greedily.
 
-Where edgec's own kernels take most of a call, other cuts of them come first, and then levels,
-passes and flags; elsewhere levels, passes and the likeliest flags, then cuts, then the other flags.
-Each candidate is measured in turns with the best so far, and takes its place only if it is clearly
-faster and right.
+Where the machine can compute no faster, nothing is tried. Where edgec's own kernels take most of a
+call, other cuts of them come first, and then levels, passes and flags; elsewhere levels, passes and
+the likeliest flags, then cuts, then the other flags. Each candidate is measured in turns with the
+best so far, and takes its place only if it is clearly faster and right.
 """
 
 from collections import deque
@@ -100,6 +100,9 @@ def _phases(run: Run) -> list[Callable[[], bool]]:
     kernels: list[Callable[[], bool]] = [cuts.all_tried, partial(try_tiles, run)]
     broad, rest = (partial(_try_moves, run, first=first) for first in (True, False))
     found = cuts.look()
+    if found is not None and found.is_hopeless:
+        run.remarks.append(f"there is nothing to win here: {found.text()}")
+        return []
     if found is not None and found.is_mostly_kernels:
         return [*kernels, broad, rest]
     return [broad, *kernels, rest]

@@ -15,6 +15,7 @@ from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.plans import Pad, Plan
 from edgec.toolchain.kernels.cpu.source import (
     Convolution,
+    Form,
     KernelKey,
     Result,
     VectorUnit,
@@ -129,16 +130,16 @@ class _Emission:
         width = plan.width + sum(plan.pad[1])
         product = plan.op.name == "stablehlo.dot_general"
         kind = "depthwise" if plan.depthwise else "product" if product else "convolution"
-        key = str(
-            KernelKey(
-                kind=kind,
-                window=plan.window,
-                height=result.height,
-                width=result.width,
-                channels=plan.channels,
-                out_channels=result.channels,
-                groups=1 if plan.depthwise else plan.groups,
-            )
+        key = KernelKey(
+            kind=kind,
+            window=plan.window,
+            height=result.height,
+            width=result.width,
+            channels=plan.channels,
+            out_channels=result.channels,
+            groups=1 if plan.depthwise else plan.groups,
+            stride=plan.stride,
+            dilation=plan.dilation,
         )
         conv = Convolution(
             height=height,
@@ -151,11 +152,11 @@ class _Emission:
             dilation=plan.dilation,
             frames=plan.frames,
         )
-        wanted = self.library.cuts.get(key)
+        wanted, plain = self.library.cuts.get(str(key)), key.symbol(Form.PLAIN)
         narrow = grouped_tiling(conv, self.unit, wanted)
         if narrow is not None:
-            return key, grouped_kernel("NAME", conv, narrow, self.unit), weights
-        fast = winograd_tiling(conv, self.unit) if wanted is None else None
+            return plain, grouped_kernel("NAME", conv, narrow, self.unit), weights
+        fast = winograd_tiling(conv, self.unit, wanted)
         turned = (
             None
             if fast is None
@@ -163,10 +164,10 @@ class _Emission:
         )
         if fast is not None and turned is not None:
             text = winograd_kernel("NAME", conv, fast, self.unit)
-            return key.replace("convolution_3x3", "winograd"), text, turned
+            return key.symbol(Form.WINOGRAD), text, turned
         tiles = tiling(conv, self.unit, wanted)
         text = convolution_kernel("NAME", conv, tiles, self.unit)
-        return key, text, self.weights.pack(plan.op, tiles.starts, tiles.panel)
+        return plain, text, self.weights.pack(plan.op, tiles.starts, tiles.panel)
 
 
 def _pad(value: Any, pad: tuple[tuple[int, int], ...]) -> Any:

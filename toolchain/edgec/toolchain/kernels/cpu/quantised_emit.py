@@ -264,6 +264,8 @@ class _Emission:
             width=result.width,
             channels=sizes.channels,
             out_channels=result.channels,
+            stride=sizes.stride,
+            dilation=sizes.dilation,
             bytes=True,
         )
         name = str(key)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from edgec.toolchain.kernels.cpu.source.cut import Cut
+from edgec.toolchain.kernels.cpu.source.cut import Cut, Form
 from edgec.toolchain.kernels.cpu.source.first_pixel import first_pixel
 from edgec.toolchain.kernels.cpu.source.frames import Frames
 from edgec.toolchain.kernels.cpu.source.nest import summed_loops
@@ -176,7 +176,8 @@ def _costs(conv: Convolution, unit: VectorUnit) -> Iterator[tuple[float, tuple[i
 def _fits(cut: Cut, conv: Convolution, lanes: int) -> bool:
     result = conv.result
     return (
-        cut.rows <= result.height
+        cut.form is Form.PLAIN
+        and cut.rows <= result.height
         and cut.columns <= result.width
         and cut.vectors * lanes <= conv.outputs
         and cut.rows * cut.columns * cut.vectors <= _MOST_SUMS

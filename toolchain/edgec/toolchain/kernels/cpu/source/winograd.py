@@ -11,12 +11,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution
+from edgec.toolchain.kernels.cpu.source.cut import Cut, Form
 from edgec.toolchain.kernels.cpu.source.result import Tile
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
-__all__ = ["WEIGHTS", "WinogradTiling", "winograd_kernel", "winograd_tiling"]
+__all__ = [
+    "WEIGHTS",
+    "WinogradTiling",
+    "winograd_cuts",
+    "winograd_kernel",
+    "winograd_tiling",
+]
 
 WEIGHTS = ((1.0, 0.0, 0.0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0.0, 0.0, 1.0))
 """The matrix that weights are multiplied with on both sides, G of the literature."""
@@ -63,37 +70,81 @@ class WinogradTiling:
         return tuple(min(i * self.panel, channels - self.panel) for i in range(self.panels))
 
 
-def winograd_tiling(conv: Convolution, unit: VectorUnit) -> WinogradTiling | None:
-    """The cut, or None where the plain kernel is as good or this one does not apply."""
-    result = conv.result
+def winograd_tiling(
+    conv: Convolution, unit: VectorUnit, cut: Cut | None = None
+) -> WinogradTiling | None:
+    """The cut, or None where the plain kernel is as good or this one does not apply.
+
+    With `cut` its groups, vectors and workgroups instead, if they fit; a plain one is as good.
+    """
+    if not _applies(conv, unit):
+        return None
+    if cut is not None:
+        return _asked(conv, unit, cut) if cut.form is Form.WINOGRAD else None
+    if min(conv.channels, conv.result.channels) < _LEAST_CHANNELS:
+        return None
+    if 4 * 16 * conv.channels * conv.result.channels > _CACHES_OF_WEIGHTS * unit.cache.size:
+        return None  # the weights, nearly twice as many, would be fetched for every group
+    vectors = 2 if conv.result.channels >= 2 * unit.lanes else 1
+    tiles = _most_tiles(conv, unit, vectors)
+    return None if tiles < _LEAST_TILES else _tiling(conv, unit, tiles, vectors, None)
+
+
+def winograd_cuts(conv: Convolution, unit: VectorUnit) -> Iterator[Cut]:
+    """Every cut that is worth a try, those nearest to the model's own first."""
+    if not _applies(conv, unit):
+        return
+    for share in (1.0, 0.5, 0.75):
+        for vectors in (2, 1, 3, 4):
+            most = _most_tiles(conv, unit, vectors)
+            tiles = round(share * most)
+            if vectors * unit.lanes > conv.result.channels or tiles < _LEAST_TILES:
+                continue
+            made = _tiling(conv, unit, tiles, vectors, None)
+            yield Cut(columns=tiles, vectors=vectors, split=(made.split, 1), form=Form.WINOGRAD)
+
+
+def _applies(conv: Convolution, unit: VectorUnit) -> bool:
+    """Whether the kernel can be written at all."""
     square = conv.taps == 9 and conv.window == (3, 3) and conv.groups == 1
     dense = conv.stride == (1, 1) and conv.dilation == (1, 1)
-    lanes = unit.lanes
-    few = min(conv.channels, result.channels) < max(_LEAST_CHANNELS, lanes)
-    if not square or not dense or few:
+    wide = min(conv.channels, conv.result.channels) >= unit.lanes >= 4
+    return square and dense and wide and min(conv.result.height, conv.result.width) >= 4
+
+
+def _asked(conv: Convolution, unit: VectorUnit, cut: Cut) -> WinogradTiling | None:
+    """The cut that is asked for; None where it does not fit."""
+    fits = cut.vectors * unit.lanes <= conv.result.channels
+    if not fits or cut.columns > _most_tiles(conv, unit, cut.vectors):
         return None
-    if min(result.height, result.width) < 4 or unit.lanes < 4:
-        return None
-    if 4 * 16 * conv.channels * result.channels > _CACHES_OF_WEIGHTS * unit.cache.size:
-        return None  # the weights, nearly twice as many, would be fetched for every group
-    vectors = 2 if result.channels >= 2 * lanes else 1
+    return _tiling(conv, unit, cut.columns, cut.vectors, cut.split[0])
+
+
+def _most_tiles(conv: Convolution, unit: VectorUnit, vectors: int) -> int:
+    """Tiles of a group for which there are registers and stack."""
+    down, across = -(-conv.result.height // 2), -(-conv.result.width // 2)
+    room = int(_SHARE_OF_STACK * unit.stack) // (4 * 16 * (conv.channels + vectors * unit.lanes))
+    return min(down * across, (unit.registers - vectors - 1) // vectors, room)
+
+
+def _tiling(
+    conv: Convolution, unit: VectorUnit, tiles: int, vectors: int, split: int | None
+) -> WinogradTiling:
+    """Tiles of a group and vectors of a panel, with the counts that follow."""
+    result = conv.result
     down, across = -(-result.height // 2), -(-result.width // 2)
-    room = int(_SHARE_OF_STACK * unit.stack) // (4 * 16 * (conv.channels + vectors * lanes))
-    tiles = min(down * across, (unit.registers - vectors - 1) // vectors, room)
-    if tiles < _LEAST_TILES:
-        return None
     groups = -(-down * across // tiles)
     wanted = workgroups(conv.flops / result.batch, pace=_PACE)
     return WinogradTiling(
         tiles=tiles,
         vectors=vectors,
-        lanes=lanes,
-        panels=-(-result.channels // (vectors * lanes)),
+        lanes=unit.lanes,
+        panels=-(-result.channels // (vectors * unit.lanes)),
         down=down,
         across=across,
         groups=groups,
-        split=even(groups, wanted),
-        lanes_in=lanes,
+        split=even(groups, wanted) if split is None else min(split, groups),
+        lanes_in=unit.lanes,
     )
 
 
