@@ -54,8 +54,19 @@ MAY_IMPORT = {
         "edgec.targets",
         "edgec.runtime",
     ),
+    "edgec.kernels": (
+        "edgec.kernels",
+        "edgec.exporters.extras",
+        # How a kernel travels, and what compiles Triton's where the model is.
+        "edgec.toolchain.own_kernels",
+        "edgec.toolchain.kernels.cuda.triton_compiler",
+        "edgec.runtime",
+    ),
     "edgec.exporters": (
         "edgec.exporters",
+        # Kernels in the functions that are exported.
+        "edgec.kernels",
+        "edgec.toolchain.own_kernels",
         # What a program is and how to read one; never how it is compiled.
         "edgec.toolchain.program",
         "edgec.toolchain.load",

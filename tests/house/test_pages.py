@@ -21,7 +21,7 @@ NOT_RUN = {
     "a GPU": 2,
     "a phone": 3,
     "an app around it": 5,
-    "not code": 3,
+    "not code": 5,
     "the others": 2,
     "another module": 1,
 }

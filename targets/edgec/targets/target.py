@@ -148,6 +148,7 @@ class Gpu:
     Attributes:
         target: the compiler's name for it; empty for the compiler's own default.
         features: what replaces the default features of that name.
+        capability: NVIDIA's compute capability (90); 0 for other GPUs.
         devices: words of which one is in a device's name where the code runs right (in lower
             case); empty where any device of the driver will do.
         kernels: which of edgec's own kernels it takes (`sm_80`, `sm_90a`); empty for none.
@@ -162,6 +163,7 @@ class Gpu:
 
     target: str = ""
     features: tuple[str, ...] = ()
+    capability: int = 0
     devices: tuple[str, ...] = ()
     kernels: str = ""
     multiprocessors: int = 0

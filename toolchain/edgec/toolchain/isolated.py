@@ -49,6 +49,7 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         "unvalidated": list(prepared.unvalidated),
         "kernels": None if prepared.kernels is None else prepared.kernels.to_json(),
         "tiled": dict(prepared.tiled),
+        "notes": list(prepared.notes),
     }
 
 
@@ -132,6 +133,12 @@ def _write_shaders(arguments: Mapping[str, Any]) -> Any:
     )
 
 
+def _own_kernels(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.own_proofs import write_proofs
+
+    return write_proofs(Path(arguments["source"]), Path(arguments["folder"]))
+
+
 def _tap(arguments: Mapping[str, Any]) -> Any:
     from edgec.toolchain.tapping import tap
 
@@ -151,6 +158,7 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "halve": _halve,
     "embed": _embed,
     "write_shaders": _write_shaders,
+    "own_kernels": _own_kernels,
     "tap": _tap,
 }
 

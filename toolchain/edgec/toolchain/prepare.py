@@ -7,7 +7,7 @@ import contextlib
 import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ class Prepared:
         unvalidated: why other matches were not compared.
         kernels: what share of the work edgec's own kernels do; None for another dialect.
         tiled: how many kernels there are of each key that a tile is chosen by.
+        notes: what became of kernels of the user's own.
     """
 
     seconds: Mapping[str, float]
@@ -57,11 +58,24 @@ class Prepared:
     unvalidated: tuple[str, ...]
     kernels: KernelShare | None
     tiled: Mapping[str, int]
+    notes: tuple[str, ...] = ()
 
 
 def _tiled(situation: Situation) -> dict[str, int]:
     outcomes = [answer.outcome for answer in situation.answers]
     return dict(Counter(each.key for each in outcomes if isinstance(each, Kernel) and each.key))
+
+
+def _own_notes(situation: Situation) -> Iterator[str]:
+    """What became of the user's own kernels, once each."""
+    said = dict.fromkeys(
+        (each.what, each.outcome)
+        for each in situation.answers
+        if each.operation == "stablehlo.composite"
+    )
+    for what, outcome in said:
+        how = "in its place" if isinstance(outcome, Kernel) else f"not used: {outcome.reason}"
+        yield f"{what}: {how}"
 
 
 def describe_file(path: Path) -> ProgramInfo:
@@ -163,6 +177,7 @@ def prepare_file(
         unvalidated=tuple(compared.left),
         kernels=situation.kernels,
         tiled=_tiled(situation),
+        notes=tuple(_own_notes(situation)),
     )
 
 

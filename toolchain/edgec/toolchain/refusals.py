@@ -65,7 +65,8 @@ KNOWN: tuple[Refusal, ...] = (
     Refusal(
         pattern=re.compile(r"call_target_name = \"(?P<name>[^\"]+)\""),
         what="the model calls {name}, a library function that exists only inside its framework",
-        hint=_OUTSIDE,
+        hint=f"{_OUTSIDE}; or give it code: edgec.kernels.c(source, reference=…) in its place "
+        "(docs/kernels.md)",
     ),
     Refusal(
         pattern=re.compile(r"failed to legalize operation 'stablehlo\.fft'"),

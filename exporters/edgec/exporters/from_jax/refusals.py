@@ -122,7 +122,8 @@ def refuse_custom_calls(module: Any, name: str) -> None:
         raise UnsupportedOp(
             f"{name} calls {target}, which only XLA can answer",
             where=place_of_location(location),
-            hint="use an operation of jax.numpy or jax.lax in its place",
+            hint="use operations of jax.numpy or jax.lax in its place, or give it code with "
+            "edgec.kernels.c(source, reference=…) and its like (docs/kernels.md)",
         )
 
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from edgec.exporters.from_torch.doubled import chooses, in_double
 from edgec.exporters.from_torch.graph import Lifted, Storage, lift, mutated, names_of
 from edgec.exporters.from_torch.halves import halves_summed_in_f32
 from edgec.exporters.from_torch.lower import to_stablehlo, to_torch_dialect
+from edgec.exporters.from_torch.own_kernels import cut_out, put_back
 from edgec.exporters.from_torch.results import refuse_objects, taken_apart
 from edgec.exporters.from_torch.shapes import Symbols, named_axes, torch_shapes, trace_sizes
 from edgec.exporters.from_torch.state import Snapshot
@@ -35,7 +36,7 @@ from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp, UsageError
 from edgec.runtime.signature import Dim, Signature, TensorSpec
 from edgec.runtime.tree import Tree, leaf_names
-from edgec.toolchain.program import Dialect, State
+from edgec.toolchain.program import Dialect, Input, State
 
 __all__ = ["load", "trace"]
 
@@ -340,9 +341,17 @@ def _output_names(result: Tree) -> dict[int, str]:
 
 def _lowered(graphs: Sequence[Any]) -> tuple[list[bytes], Dialect]:
     """The graphs in StableHLO; where one has none, all in the torch dialect."""
+    cuts = [cut_out(graph) for graph in graphs]
     try:
-        return [to_stablehlo(graph) for graph in graphs], Dialect.STABLEHLO
+        modules = [to_stablehlo(graph) for graph in graphs]
+        made = [
+            put_back(module, found, _reference_lowered) if found else module
+            for module, found in zip(modules, cuts, strict=True)
+        ]
+        return made, Dialect.STABLEHLO
     except UnsupportedOp as refusal:
+        if any(cuts):
+            raise
         try:
             modules = [to_torch_dialect(graph) for graph in graphs]
         except UnsupportedOp:
@@ -351,6 +360,19 @@ def _lowered(graphs: Sequence[Any]) -> tuple[list[bytes], Dialect]:
             "%s; the program is in the torch dialect, for this compiler only", refusal.what
         )
         return modules, Dialect.TORCH
+
+
+def _reference_lowered(function: Callable[..., Any], examples: tuple[Any, ...]) -> bytes:
+    """A kernel's reference in StableHLO."""
+    (traced,) = trace(Bundle((Entry(function, examples),)), dynamic=Dynamic())
+    if traced.dialect is not Dialect.STABLEHLO or not all(
+        isinstance(role, Input) for role in traced.arguments
+    ):
+        raise UnsupportedOp(
+            "a kernel's reference keeps tensors of its own, or has no form in StableHLO",
+            hint="give all that it reads as arguments of the kernel",
+        )
+    return traced.module if isinstance(traced.module, bytes) else traced.module.encode()
 
 
 def _traced(

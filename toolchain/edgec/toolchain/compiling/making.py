@@ -18,11 +18,13 @@ from edgec.toolchain.check import Outcome
 from edgec.toolchain.compiling.command_lines import Files, line_for
 from edgec.toolchain.compiling.notes import asked_notes, half_notes
 from edgec.toolchain.compiling.progress import Step
+from edgec.toolchain.compiling.proving import prove_kernels
 from edgec.toolchain.compiling.report import Compiled, CompileReport, PassReport
 from edgec.toolchain.compiling.steps import check, compile_files, fold, prepare
 from edgec.toolchain.compiling.task import Task
 from edgec.toolchain.outside import Constant, unpack
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
+from edgec.toolchain.passes.place.own_kernels import OwnKernels
 
 __all__ = ["constants_of", "make", "prepare_only"]
 
@@ -161,10 +163,12 @@ def _made(
     task: Task, files: Files, scratch: Path, prepared: PassReport, notes: tuple[str, ...] = ()
 ) -> _Built:
     """Compile what was prepared into `files.module`, and check it."""
+    own = prepared.changes.get(OwnKernels.name)
+    proved = prove_kernels(task, scratch, make) if own else ()
     retried = compile_files(task, files, scratch)
     return _Built(
         outcome=check(task, files.module, None, prepared.least_precise),
-        notes=(*notes, *prepared.comparisons, *retried),
+        notes=(*notes, *prepared.comparisons, *prepared.notes, *proved, *retried),
         halves=prepared.least_precise,
         kernels=prepared.kernels,
         seconds=sum(task.clock.seconds.get(step, 0.0) for step in (Step.PASSES, Step.COMPILE)),

@@ -23,6 +23,7 @@ class PassReport:
         unvalidated: why other matches were not compared.
         kernels: what share of the work edgec's own kernels do; None for another dialect.
         tiled: how many kernels of a GPU there are of each key that a tile is chosen by.
+        notes: what became of kernels of the user's own.
     """
 
     changes: Mapping[str, int]
@@ -32,6 +33,7 @@ class PassReport:
     unvalidated: Sequence[str] = ()
     kernels: KernelShare | None = None
     tiled: Mapping[str, int] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
     @property
     def comparisons(self) -> tuple[str, ...]:
@@ -54,6 +56,7 @@ class PassReport:
             unvalidated=value["unvalidated"],
             kernels=None if share is None else KernelShare.from_json(share),
             tiled=value["tiled"],
+            notes=value["notes"],
         )
 
 

@@ -8,7 +8,7 @@ __all__ = ["is_edgecs", "is_packages", "source_line"]
 # PyTorch names some of its own files as if they lay in the current folder.
 _PACKAGES = re.compile(r"[/\\](site|dist)-packages[/\\]|^torch[/\\]")
 _EDGEC = re.compile(
-    r"[/\\]edgec[/\\](cli|exporters|packaging|runtime|toolchain)[/\\]|[/\\]bin[/\\]edgec$"
+    r"[/\\]edgec[/\\](cli|exporters|kernels|packaging|runtime|toolchain)[/\\]|[/\\]bin[/\\]edgec$"
 )
 
 

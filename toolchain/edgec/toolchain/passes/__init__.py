@@ -35,6 +35,7 @@ from edgec.toolchain.passes.place.block_kernels import BlockKernels
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.place.norm_kernels import NormKernels
+from edgec.toolchain.passes.place.own_kernels import OwnKernels
 from edgec.toolchain.passes.place.quantised_kernels import QuantisedKernels
 from edgec.toolchain.passes.place.recurrent_loops import RecurrentLoops
 from edgec.toolchain.passes.place.softmax_kernels import SoftmaxKernels
@@ -97,6 +98,7 @@ class Pass(Protocol):
 
 
 CATALOGUE: tuple[type[Pass], ...] = (
+    OwnKernels,
     InlineCalls,
     HoldBlocks,
     LookUpBlocks,

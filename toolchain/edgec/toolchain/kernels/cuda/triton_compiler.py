@@ -5,16 +5,17 @@ import importlib
 import importlib.metadata
 import importlib.util
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from edgec.toolchain.cache import Cache, key_of
-from edgec.toolchain.kernels.cuda.variants import FAMILIES, Variant, parameters, sources_digest
+from edgec.toolchain.kernels.cuda.variants import FAMILIES, Constant, Variant, sources_digest
 from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.kernels.spec import Declined
 
-__all__ = ["TritonCompiler", "has_triton", "tidy"]
+__all__ = ["TritonCompiler", "compile_function", "has_triton", "tidy"]
 
-_TYPES = {"f16": "fp16", "bf16": "bf16", "f32": "fp32"}
+_TYPES = {"f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64"}
 _PACKAGE = "edgec.toolchain.kernels.cuda.triton"
 _DIVISIBLE = "tt.divisibility"
 
@@ -43,7 +44,7 @@ class TritonCompiler:
         key = key_of("triton", self._version, sources_digest(), variant.key)
         entry = self._cache.get(key)
         if entry is not None:
-            return Binary(name=variant.symbol, data=entry.payload.read_bytes(), **entry.note)
+            return _binary(variant, entry.payload.read_bytes(), entry.note)
         from triton.errors import TritonError
 
         try:
@@ -52,20 +53,69 @@ class TritonCompiler:
             lines = str(error).strip().splitlines() or [type(error).__name__]
             return Declined(reason=f"Triton refused {variant.name}: {lines[-1]}")
         self._cache.put(key, ptx, facts)
-        return Binary(name=variant.symbol, data=ptx, **facts)
+        return _binary(variant, ptx, facts)
+
+
+def _binary(variant: Variant, data: bytes, facts: Mapping[str, int]) -> Binary:
+    return Binary(
+        name=variant.symbol,
+        data=data,
+        threads=facts["threads"],
+        shared=facts["shared"],
+        scratch=facts["scratch"],
+    )
 
 
 def compile_variant(variant: Variant) -> tuple[bytes, dict[str, int]]:
     """The PTX of a variant and the facts that its `Binary` needs."""
+    function = getattr(importlib.import_module(f"{_PACKAGE}.{variant.source}"), variant.source)
+    return compile_function(
+        function,
+        types=dict(variant.types),
+        multiples=dict(variant.multiples),
+        constants=dict(variant.constants),
+        capability=FAMILIES[variant.family].capability,
+        ptx_version=variant.ptx_version,
+        warps=variant.warps,
+        stages=variant.stages,
+        entry=f"edgec_{variant.symbol}",
+    )
+
+
+def compile_function(
+    function: Any,
+    *,
+    types: Mapping[str, str],
+    multiples: Mapping[str, int],
+    constants: Mapping[str, Constant],
+    capability: int,
+    ptx_version: int,
+    warps: int,
+    stages: int,
+    entry: str,
+) -> tuple[bytes, dict[str, int]]:
+    """The PTX of a Triton function, and its threads, shared bytes and scratch bytes.
+
+    Args:
+        function: what `@triton.jit` made.
+        types: of the parameters that a call gives, by name, in the order of the call.
+        multiples: what an integer is a known multiple of.
+        constants: parameters that are compiled in.
+        capability: of the GPU, as Triton names it (90).
+        ptx_version: as 80 for 8.0.
+        warps: of 32 threads, in one program.
+        stages: how many steps ahead a loop copies.
+        entry: what its entry point is called.
+
+    Raises:
+        ValueError: it takes other parameters, or memory that nobody gives it.
+    """
     from triton import knobs
     from triton._C.libtriton import ir
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource, make_backend
 
-    family = FAMILIES[variant.family]
-    function = getattr(importlib.import_module(f"{_PACKAGE}.{variant.source}"), variant.source)
-    types, multiples = dict(variant.types), dict(variant.multiples)
-    order = parameters(variant.source)
+    order = list(function.arg_names)
     given = [name for name in order if name in types]
     hints = {
         (order.index(name),): [[_DIVISIBLE, 16 if types[name][0] == "*" else multiples[name]]]
@@ -75,17 +125,17 @@ def compile_variant(variant: Variant) -> tuple[bytes, dict[str, int]]:
     source = ASTSource(
         fn=function,
         signature={name: _triton_type(types.get(name)) for name in order},
-        constexprs=dict(variant.constants),
+        constexprs=dict(constants),
         attrs=hints,
     )
-    target = GPUTarget("cuda", family.capability, 32)
+    target = GPUTarget("cuda", capability, 32)
     backend = make_backend(target)
-    chosen = {"num_warps": variant.warps, "num_stages": variant.stages}
-    options = backend.parse_options({**chosen, "ptx_version": variant.ptx_version})
+    chosen = {"num_warps": warps, "num_stages": stages}
+    options = backend.parse_options({**chosen, "ptx_version": ptx_version})
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
-    stages: dict[str, Any] = {}
+    steps: dict[str, Any] = {}
     # What `triton.compile` does, without its own cache and without the assembler at the end, which
     # would take as long again: the driver has one, too.
     with knobs.compilation.scope():
@@ -97,18 +147,18 @@ def compile_variant(variant: Variant) -> tuple[bytes, dict[str, int]]:
             backend.get_module_map(),
             context,
         )
-        backend.add_stages(stages, options, source.language)
+        backend.add_stages(steps, options, source.language)
         metadata: dict[str, Any] = {"target": target, **options.__dict__}
-        for name, stage in stages.items():
-            made = stage(made, metadata)
+        for name, step in steps.items():
+            made = step(made, metadata)
             if name == "ptx":
                 break
     facts = {"threads": 32 * metadata["num_warps"], "shared": metadata["shared"]}
     facts["scratch"] = metadata.get("global_scratch_size") or 0
-    wanted = [name for name, kind in variant.types if kind[0] == "*"]
+    wanted = [name for name, kind in types.items() if kind[0] == "*"]
     wanted += ["scratch"] * bool(facts["scratch"])
-    wanted += [name for name, kind in variant.types if kind[0] != "*"]
-    ptx = tidy(made, variant.source, f"edgec_{variant.symbol}", given, wanted)
+    wanted += [name for name, kind in types.items() if kind[0] != "*"]
+    ptx = tidy(made, function.__name__, entry, given, wanted)
     return ptx.encode(), facts
 
 

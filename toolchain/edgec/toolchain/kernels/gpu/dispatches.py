@@ -24,9 +24,10 @@ class Binary:
     Attributes:
         name: names it in the module; its entry point is `edgec_NAME`.
         data: the code, PTX or SPIR-V.
-        threads: of one workgroup.
+        threads: of one workgroup, along x.
         shared: bytes of memory that a workgroup shares.
         scratch: bytes of device memory that each workgroup needs for itself.
+        more: threads of one workgroup along y and z.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Binary:
     threads: int
     shared: int
     scratch: int = 0
+    more: tuple[int, int] = (1, 1)
 
 
 class Dispatches:
@@ -122,7 +124,7 @@ class Dispatches:
                         f"#hal.pipeline.layout<constants = {numbers}, bindings = [{bindings}]>"
                     ),
                     "workgroup_size": ir.ArrayAttr.get(
-                        [ir.IntegerAttr.get(index, n) for n in (binary.threads, 1, 1)]
+                        [ir.IntegerAttr.get(index, n) for n in (binary.threads, *binary.more)]
                     ),
                     "workgroup_local_memory": ir.IntegerAttr.get(index, binary.shared),
                 },

@@ -15,7 +15,7 @@ from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.kernels.vulkan.variants import SOURCES, Variant, sources_digest
 
-__all__ = ["GlslCompiler", "Refused", "compile_variant", "tools"]
+__all__ = ["GlslCompiler", "Refused", "Tools", "compile_variant", "run_tool", "tools"]
 
 _TIMEOUT = 60.0
 
@@ -114,7 +114,7 @@ def compile_variant(variant: Variant, found: Tools) -> bytes:
     version = variant.environment
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.spv"
-        _run(
+        run_tool(
             found,
             found.compiler,
             *("-V", "--target-env", version, "-S", "comp", "--quiet"),
@@ -123,11 +123,16 @@ def compile_variant(variant: Variant, found: Tools) -> bytes:
             *("-o", str(path), str(SOURCES / f"{variant.source}.comp")),
         )
         options = (f"--target-env={version}", "-O", "--strip-debug", "--compact-ids")
-        _run(found, found.optimiser, *options, str(path), "-o", str(path))
+        run_tool(found, found.optimiser, *options, str(path), "-o", str(path))
         return path.read_bytes()
 
 
-def _run(found: Tools, *command: str) -> None:
+def run_tool(found: Tools, *command: str) -> None:
+    """Run one of the programs.
+
+    Raises:
+        Refused: it fails; says what it says of that.
+    """
     try:
         done = subprocess.run(
             command,

@@ -10,7 +10,7 @@ from edgec.toolchain.passes.situation import Situation
 __all__ = ["InlineCalls"]
 
 _COMPOSITES = ("chlo.erf",)
-"""Composites that are one operation to every pass, and to the compiler."""
+"""Composites that are one operation to every pass, and to the compiler; others are calls."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,17 +57,19 @@ class InlineCalls:
 
 
 def _as_operation(op: Any) -> int:
-    """A composite as the operation that it is; 1 if it is one."""
+    """A composite as the operation that it is, or a call of what it stands for; 1 if it is one."""
     from iree.compiler import ir
 
     if op.name != "stablehlo.composite":
         return 0
     name = ir.StringAttr(op.attributes["name"]).value
-    if name not in _COMPOSITES:
-        return 0
+    called = {} if name in _COMPOSITES else {"callee": op.attributes["decomposition"]}
     with ir.InsertionPoint(op), op.location:
         made = ir.Operation.create(
-            name, results=[value.type for value in op.results], operands=list(op.operands)
+            "func.call" if called else name,
+            results=[value.type for value in op.results],
+            operands=list(op.operands),
+            attributes=called,
         )
     for old, new in zip(op.results, made.results, strict=True):
         old.replace_all_uses_with(new)

@@ -1,0 +1,104 @@
+"""A kernel for NVIDIA's GPUs to PTX: CUDA C++ by nvcc, PTX as it is."""
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from edgec.runtime.errors import CompileError, MissingExtra
+from edgec.targets import Target
+from edgec.toolchain.cache import Cache, key_of
+from edgec.toolchain.own_kernels import Code, Language
+
+__all__ = ["ptx_of"]
+
+_TIMEOUT = 300.0
+_OLDEST = 50
+"""The compute capability that is compiled for where a target names none."""
+
+
+def ptx_of(name: str, code: Code, defines: Mapping[str, str], entry: str, target: Target) -> bytes:
+    """The PTX of a kernel, whose entry point is `entry`.
+
+    Args:
+        name: the kernel's.
+        code: its source.
+        defines: names that are defined.
+        entry: what its entry point is called in the module.
+        target: the GPU.
+
+    Raises:
+        CompileError: the compiler refuses it, or PTX without its entry point was given.
+        MissingExtra: there is no compiler of CUDA C++ here.
+    """
+    text = code.text
+    if code.language is Language.CUDA:
+        text = _compiled(name, code, defines, target)
+    pattern = rf"(\.entry\s+){re.escape(code.entry)}\b"
+    if not re.search(pattern, text):
+        raise CompileError(
+            f"the PTX of the kernel {name} has no entry point {code.entry}",
+            hint="name one that it has with entry=…",
+        )
+    return re.sub(pattern, rf"\g<1>{entry}", text).encode()
+
+
+def _compiled(name: str, code: Code, defines: Mapping[str, str], target: Target) -> str:
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        raise MissingExtra(
+            f"the kernel {name} is in CUDA C++, which NVIDIA's nvcc compiles, and there is none on "
+            "the path",
+            hint="install the CUDA toolkit where the program is compiled, or give the kernel as "
+            "PTX (edgec.kernels.ptx) or in Triton",
+        )
+    capability = target.gpu.capability if target.gpu else 0
+    flags = ["--ptx", f"-arch=sm_{capability or _OLDEST}", "-O3", "--std=c++17"]
+    flags += [f"-D{key}={value}" for key, value in defines.items()]
+    # Its entry point keeps its name only where C++ does not encode the types in it.
+    declared = re.sub(r"(?<!extern \"C\" )__global__", 'extern "C" __global__', code.text)
+    text = f'#line 1 "{name}.cu"\n{declared}\n'
+    key = key_of("own-cuda", _version(nvcc), *flags, text)
+    cache = Cache.default()
+    kept = cache.get(key)
+    if kept is not None:
+        return kept.payload.read_text()
+    with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
+        source, made = Path(folder, "kernel.cu"), Path(folder, "kernel.ptx")
+        source.write_text(text, encoding="utf-8")
+        said = _run([nvcc, *flags, str(source), "-o", str(made)], name)
+        if not made.exists():
+            raise _refused(name, said)
+        ptx = made.read_text()
+    cache.put(key, ptx.encode(), {})
+    return ptx
+
+
+def _run(command: list[str], name: str) -> str:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_TIMEOUT, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise CompileError(
+            f"the kernel {name} was not compiled within {_TIMEOUT:.0f} s",
+            hint="try again when the machine is less busy",
+        ) from error
+    return done.stderr + done.stdout
+
+
+def _version(nvcc: str) -> str:
+    return _run([nvcc, "--version"], "nvcc")
+
+
+def _refused(name: str, said: str) -> CompileError:
+    lines = said.strip().splitlines() or ["no word"]
+    first = next((line for line in lines if "error" in line), lines[-1])
+    found = re.match(r"(.*?)\((\d+)\): error: (.*)", first)
+    return CompileError(
+        f"nvcc refuses the kernel {name}: {found[3] if found else first}",
+        where=f"{found[1]}:{found[2]}" if found else None,
+        hint="mend its source, and export the model again",
+    )
