@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from edgec import exporters
 from edgec.plugins.torch_compile import backend
 from edgec.runtime.errors import UnsupportedOp, UsageError
 
@@ -79,6 +80,30 @@ def test_training_takes_the_same_steps(net: Net) -> None:
         losses.append(loss.item())
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     torch.testing.assert_close(net.norm.running_var, other.norm.running_var)
+
+
+def test_a_graph_is_exported_once_and_again_when_its_code_or_weights_change(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("EDGEC_CACHE_DIR", str(tmp_path))
+    torch.manual_seed(0)
+    exported, export = [], exporters.export
+    monkeypatch.setattr(
+        exporters, "export", lambda *given, **more: exported.append(1) or export(*given, **more)
+    )
+    table = nn.Linear(7, 5).eval()
+    counts = []
+    for change in ("none", "none", "weights", "code"):
+        torch._dynamo.reset()
+        if change == "weights":
+            table.weight.data.mul_(2)
+        end = torch.relu if change == "code" else torch.tanh
+        x = torch.randn(3, 7)
+        with torch.no_grad():
+            found = torch.compile(lambda x: end(table(x)), backend=backend)(x)  # noqa: B023
+            torch.testing.assert_close(found, end(table(x)))
+        counts.append(len(exported))
+    assert counts == [1, 1, 2, 3]
 
 
 def test_what_python_does_between_graphs_is_done(capsys) -> None:

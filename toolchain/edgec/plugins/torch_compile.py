@@ -17,6 +17,7 @@ from typing import Any
 from edgec import exporters, runtime, toolchain
 from edgec.exporters.from_torch.values import to_numpy
 from edgec.plugins.draws import Draws
+from edgec.plugins.kept_graphs import module_of
 from edgec.runtime.errors import EdgecError, UsageError
 from edgec.targets import find
 
@@ -161,13 +162,17 @@ class _Compiled:
         self._weights: list[tuple[Any, int]] = []
         if not self._places:
             return
-        part = _part(self._draws, inputs, moving, self._places)
         given = (*(inputs[index].detach() for index in moving), *drawn)
-        program = exporters.export(part, given, framework="torch")
         with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
-            path = Path(folder) / "graph.vmfb"
-            toolchain.compile(program, how.target, toolchain.CompileOptions(output=path))
-            self._loaded = runtime.load(path, device=how.device)
+
+            def make() -> runtime.Module:
+                part = _part(self._draws, inputs, moving, self._places)
+                program = exporters.export(part, given, framework="torch")
+                options = toolchain.CompileOptions(output=Path(folder) / "graph.vmfb")
+                return toolchain.compile(program, how.target, options)
+
+            module = module_of(graph, inputs, still, find(how.target), make)
+            self._loaded = runtime.load(module, device=how.device)
         # Export puts weights back as they were, which counts as a change.
         self._weights = [(inputs[index], _version(inputs[index])) for index in still]
 
