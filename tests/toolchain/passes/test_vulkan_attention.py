@@ -57,9 +57,10 @@ def test_the_kernels_are_right(tmp_path: Path, monkeypatch, binaries) -> None:
     rng = np.random.default_rng(0)
     arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
     after, outcomes = place(lower(every, *shapes), "attention")
-    assert outcomes == [
-        Kernel(name=f"attention_{width}_f32") for width in ("64", "32", "128", "256")
-    ]
+    *narrow, wide = outcomes
+    assert narrow == [Kernel(name=f"attention_{width}_f32") for width in ("64", "32", "128")]
+    # The archive has no room for what few models have.
+    assert isinstance(wide, Declined if binaries is Prebuilt else Kernel)
     with jax.default_matmul_precision("highest"):
         expected = every(*arrays)
     for name, got, right in zip(CASES, answers(after, tmp_path, arrays), expected, strict=True):

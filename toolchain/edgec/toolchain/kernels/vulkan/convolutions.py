@@ -12,12 +12,13 @@ from edgec.toolchain.kernels.gpu.rows import read_rows, window_key
 from edgec.toolchain.kernels.gpu.tails import find_finish
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin
 from edgec.toolchain.kernels.vulkan.choice import choose
+from edgec.toolchain.kernels.vulkan.columns import LEAST_ROWS, place_row
 from edgec.toolchain.kernels.vulkan.grouped import place_grouped
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.kernels.vulkan.products import MOST_TILES
 from edgec.toolchain.match.convolution import Convolution, read_convolution
 from edgec.toolchain.match.description import validate
-from edgec.toolchain.match.product import LEAST_WORK
+from edgec.toolchain.match.product import LEAST_WORK, is_plain
 
 __all__ = ["place_convolution"]
 
@@ -33,9 +34,22 @@ def place_convolution(op: Any, library: Library) -> None:
     library.answers.record(origin, what, work, place(conv, op, library))
 
 
+def _is_row(conv: Convolution) -> bool:
+    """Whether a window sees all of one image: a product of one row, as it lies in memory."""
+    first, second, third = conv.elements
+    same = first == second and third in (first, "f32")
+    whole = all((a.window, a.out, a.low, a.high) == (a.size, 1, 0, 0) for a in conv.axes)
+    fours = conv.outputs % 4 == 0 and conv.taps * conv.inner >= LEAST_ROWS
+    return same and whole and conv.batch == 1 and fours
+
+
 def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
     element = op.operands[0].type.element_type
     multiple = library.multiple(element)
+    if multiple and library.shares and is_plain(op) and _is_row(conv):
+        validate(conv, "convolution")
+        sizes = (1, conv.outputs, conv.taps * conv.inner)
+        return place_row(conv.value, library, sizes, (conv.image, conv.weight))
     found = read_rows(conv, op, multiple, LEAST_WORK)
     if isinstance(found, Declined):
         return found

@@ -5,6 +5,7 @@ from functools import partial
 
 __all__ = [
     "ATTENTION_FORMS",
+    "COLUMNS_FORM",
     "DIRECT_ATTENTION_FORMS",
     "DIRECT_FORMS",
     "FEWEST_REGISTERS",
@@ -12,6 +13,7 @@ __all__ = [
     "NORM_FORMS",
     "SUM_FORMS",
     "AttentionForm",
+    "ColumnsForm",
     "NormForm",
     "ProductForm",
 ]
@@ -206,3 +208,30 @@ NORM_FORMS: dict[str, NormForm] = {
     "deep_half": NormForm(threads=128, lanes=16, keep=0, beside=True),
 }
 """By their words, the quickest first; the last ones for devices of 128 threads a workgroup."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnsForm:
+    """How threads share the columns of a matrix.
+
+    Attributes:
+        threads: of a workgroup.
+        lanes: threads that sum the same four columns, each every so many rows.
+    """
+
+    threads: int
+    lanes: int
+
+    @property
+    def rooms(self) -> int:
+        """Fours of columns of a workgroup."""
+        return self.threads // self.lanes
+
+    @property
+    def shared(self) -> int:
+        """Bytes that a workgroup shares."""
+        return 4 * _FOURS * self.threads
+
+
+COLUMNS_FORM = ColumnsForm(threads=256, lanes=64)
+"""Also few columns of many rows, such as the pixels of an image, then keep a GPU at work."""

@@ -65,7 +65,7 @@ class Library(Dispatches):
         tiles: Mapping[str, Tile] | None = None,
         limits: Limits | None = None,
     ) -> None:
-        super().__init__(module, "spv", '"vulkan-spirv", "vulkan-spirv-fb"')
+        super().__init__(module, "spv", '"vulkan-spirv", "vulkan-spirv-fb"', replays=True)
         self._binaries = binaries or _binaries()
         few = replace(gpu, registers=gpu.registers or FEWEST_REGISTERS)
         self.gpu = gpu if self._binaries.folds else few
@@ -88,13 +88,18 @@ class Library(Dispatches):
         halves = str(element) == "f16" and self.gpu.kernels == "direct"
         return _FOURS if str(element) == "f32" or halves else 0
 
+    @property
+    def shares(self) -> bool:
+        """Whether workgroups of this GPU gain by memory that they share."""
+        return self.gpu.kernels != "direct"
+
     def leaves_even(self, *sizes: int) -> bool:
         """Whether a product of such sizes is left to the compiler, which cuts it evenly.
 
         Its code for even tiles knows all sizes; on Mesa's llvmpipe and Chromium's SwiftShader it
         was 1.6 and 2 times as fast on MiniLM as kernels that share nothing.
         """
-        return self.gpu.kernels == "direct" and all(size % _EVEN == 0 for size in sizes)
+        return not self.shares and all(size % _EVEN == 0 for size in sizes)
 
     def fits(self, *, threads: int, shared: int) -> bool:
         """Whether the device runs workgroups of so many threads that share so many bytes."""

@@ -7,18 +7,20 @@ from typing import Any
 
 from iree.compiler import ir
 
+from edgec.toolchain.ir import write
 from edgec.toolchain.kernels.gpu.dispatches import replace
-from edgec.toolchain.kernels.gpu.tails import find_finish
+from edgec.toolchain.kernels.gpu.tails import Finish, find_finish
 from edgec.toolchain.kernels.gpu.tiles import ProductKey
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin, Work
 from edgec.toolchain.kernels.vulkan.choice import choose
+from edgec.toolchain.kernels.vulkan.columns import LEAST_ROWS, MOST_GROUPS, place_row
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.match.product import LEAST_WORK, product_sizes
 
 __all__ = ["MOST_TILES", "rewrite_product"]
 
-MOST_TILES = 65535
-"""Workgroups along one axis that every device takes."""
+MOST_TILES = MOST_GROUPS
+_FOUR = 4
 
 
 def rewrite_product(op: Any, library: Library) -> None:
@@ -41,7 +43,10 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
     if sizes is None:
         return Declined(reason="operands that do not lie row by row")
     batch, m, n, k, turned = sizes
-    if n % multiple or k % multiple:
+    if m == 1 and not turned and k >= LEAST_ROWS and n % _FOUR == 0 and library.shares:
+        return place_row(value, library, (batch, n, k), (left, right))
+    more = -n % multiple
+    if k % multiple or more > n:
         return Declined(reason=f"{k} by {n} elements, not multiples of {multiple}")
     if m * n * k * batch < LEAST_WORK:
         return Declined(reason="too little to do")
@@ -60,7 +65,7 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
     )
     choice = choose(
         library.gpu,
-        (m, n, k),
+        (m, n + more, k),
         batch=batch,
         matrix=matrix,
         without="thin",
@@ -68,12 +73,24 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
     )
     if choice.tiles > MOST_TILES:
         return Declined(reason=f"{choice.tiles} tiles")
-    tail = find_finish(value, element, n, library.answers)
+    # What follows reads the columns that there are, not those added to fill a piece of memory.
+    alone = Finish(total=value, columns=n, last=value)
+    tail = alone if more else find_finish(value, element, n, library.answers)
     name = "product_nt" if turned else "product_nn"
     with ir.InsertionPoint(tail.last.owner.operation):
-        steps = {"a_step": m * k, "b_step": k * n}
-        total = library.sum(name, element, choice, (batch, m, n, k), steps, (left, right), tail)
+        if more:
+            right = _filled(right, (batch, n, k) if turned else (batch, k, n), more, turned=turned)
+        sizes_there = (batch, m, n + more, k)
+        steps = {"a_step": m * k, "b_step": k * (n + more)}
+        total = library.sum(name, element, choice, sizes_there, steps, (left, right), tail)
         if isinstance(total, Declined):
             return total
-        replace(tail.last, total)
+        replace(tail.last, write.slice_(total, (0, 0, 0), (batch, m, n)))
     return Kernel(name=f"{name}_{choice.word}_{element}", key=key)
+
+
+def _filled(right: Any, sizes: tuple[int, int, int], more: int, *, turned: bool) -> Any:
+    """A right side with so many columns of zeros behind its own; of weights they are made once."""
+    zero = write.fill(0.0, (), right.type.element_type)
+    high = (0, more, 0) if turned else (0, 0, more)
+    return write.pad(write.reshape(right, sizes), zero, (0, 0, 0), high)

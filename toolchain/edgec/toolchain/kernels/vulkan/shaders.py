@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from edgec.toolchain.kernels.vulkan.forms import (
     ATTENTION_FORMS,
+    COLUMNS_FORM,
     DIRECT_ATTENTION_FORMS,
     DIRECT_FORMS,
     FEWEST_REGISTERS,
@@ -12,12 +13,13 @@ from edgec.toolchain.kernels.vulkan.forms import (
     NORM_FORMS,
     SUM_FORMS,
     AttentionForm,
+    ColumnsForm,
     NormForm,
     ProductForm,
 )
 from edgec.toolchain.kernels.vulkan.variants import Variant
 
-__all__ = ["Shader", "attention", "grouped", "join", "norm", "shaders", "summing"]
+__all__ = ["Shader", "attention", "columns", "grouped", "join", "norm", "shaders", "summing"]
 
 _TAIL = ("what", "clip_slope", "clip_low", "clip_high")
 _SUM = ("m", "n", "k", "k_part", *_TAIL)
@@ -160,11 +162,25 @@ def norm(word: str, form: NormForm, element: str, *, single: bool) -> Shader:
     )
 
 
+def columns(form: ColumnsForm, element: str, *, vector: bool) -> Shader:
+    """The sums of a matrix's columns; with `vector` those of its rows times one."""
+    return Shader(
+        name=f"columns{'_by_vector' if vector else ''}_{element}",
+        source="columns",
+        element=element,
+        words=("VECTOR",) if vector else (),
+        sizes={"LANES": form.lanes},
+        threads=form.threads,
+        shared=form.shared,
+        numbers=("n", "k", *(_TAIL if vector else ("what", "factor_bits"))),
+    )
+
+
 def shaders() -> Iterator[Shader]:
     """Every kernel that may be compiled without knowing its integers.
 
     Of those for GPUs without matrix units there are not all: none of f16, and of the largest tiles
-    none. The archive stays below 100 KB.
+    none; nor attention with the widest heads. The archive stays below 100 KB.
     """
     small = {word: f for word, f in DIRECT_FORMS.items() if f.registers <= FEWEST_REGISTERS}
     for kind in _KINDS:
@@ -175,7 +191,9 @@ def shaders() -> Iterator[Shader]:
     for element in _ELEMENTS:
         yield join(element)
         yield grouped(element)
-        for attention_form in ATTENTION_FORMS:
+        for vector in (False, True):
+            yield columns(COLUMNS_FORM, element, vector=vector)
+        for attention_form in ATTENTION_FORMS[:-1]:
             yield attention(attention_form, element)
         for word, norm_form in NORM_FORMS.items():
             if element == "f32" or not word.endswith("_half"):
