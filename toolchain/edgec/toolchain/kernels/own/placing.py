@@ -101,7 +101,8 @@ class _Placing:
         self._target = target
         self._library = Library(module)
         suffix, executables = _SUFFIXES.get(target.backend, _SPIRV)
-        self._dispatches = Dispatches(module, suffix, executables)
+        replays = target.backend is not Backend.CUDA
+        self._dispatches = Dispatches(module, suffix, executables, replays=replays)
         self._names: dict[tuple[object, ...], str] = {}
         self.count = 0
 
