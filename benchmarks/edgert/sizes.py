@@ -4,7 +4,8 @@
 
 What is measured is a shared library with everything in it (verifier, drivers of CPUs, threads), as
 an app would carry it, with sentences in its errors and without, with the driver for GPUs, and with
-golden calls (`edgert_session_prove`), which some 7 KB of code make and judge; what reads and writes
+golden calls (`edgert_session_prove`), which some 7 KB of code make and judge; with the checking of
+signatures; what reads and writes
 text for language models (`edgert_text.h`), by itself and together with edgert; for browsers the
 WebAssembly module of the npm package, as it is and compressed by gzip. The C library's functions
 are the system's and not counted. Fails where a build is larger than what is accepted of it.
@@ -34,6 +35,7 @@ class Row:
     messages: bool = True
     vulkan: bool = False
     proves: bool = False
+    trusts: bool = False
     parts: tuple[str, ...] = ("edgert.c",)
     compressed: bool = False
     aim: float | None = None
@@ -62,6 +64,8 @@ ROWS = (
         aim=140,
         most=131,
     ),
+    Row(name="x86-64, that checks signatures", target="x86_64-linux-gnu", trusts=True, most=125),
+    Row(name="aarch64, that checks signatures", target="aarch64-linux-gnu", trusts=True, most=115),
     Row(
         name="x86-64, text alone",
         target="x86_64-linux-gnu",
@@ -112,6 +116,7 @@ def measure(row: Row) -> float:
             # Without the driver's own mathematics, which it prefers to the system's.
             *("-nostdlib", f"-DEDGERT_MESSAGES={int(row.messages)}"),
             *(f"-DEDGERT_WITH_VULKAN={int(row.vulkan)}", f"-DEDGERT_WITH_PROVE={int(row.proves)}"),
+            f"-DEDGERT_WITH_SIGNATURES={int(row.trusts)}",
             *(str(folder / part) for part in row.parts),
             *("-lm", "-o", str(folder / "libedgert.so")),
         ]

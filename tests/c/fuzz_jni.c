@@ -232,7 +232,7 @@ void fuzz_jni(const uint8_t *data, size_t size) {
   jobject buffer = new_buffer(&java, (void *)(uintptr_t)data, (jlong)size);
   jlong weights = Java_dev_edgec_Native_weightsWrap(&java, NULL, buffer);
   is_raised = 0;
-  jlong module = Java_dev_edgec_Native_moduleWrap(&java, NULL, buffer);
+  jlong module = Java_dev_edgec_Native_moduleWrap(&java, NULL, buffer, NULL);
   jstring driver = new_string(&java, data[size - 1] % 4 ? "cpu" : "null");
   jlong device =
       driver == NULL ? 0 : Java_dev_edgec_Native_deviceCreate(&java, NULL, driver, 1, NULL);

@@ -26,6 +26,12 @@ MAY_IMPORT = {
         "edgec.targets",
         "edgec.runtime",
     ),
+    "edgec.signing": (
+        "edgec.signing",
+        # How a folder takes another's place.
+        "edgec.packaging.folder",
+        "edgec.runtime",
+    ),
     "edgec.verifying": (
         "edgec.verifying",
         "edgec.toolchain",
@@ -87,6 +93,7 @@ MAY_IMPORT = {
 HEAVY = (
     *("jax", "jaxlib", "flax", "equinox", "torch", "torch_mlir", "tensorflow", "keras"),
     *("onnx", "onnxruntime", "tf2onnx", "transformers", "PIL", "iree.compiler", "iree.runtime"),
+    "cryptography",
 )
 
 # Rewriting rules work on MLIR throughout; whoever needs them imports these modules inside a

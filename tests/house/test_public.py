@@ -21,6 +21,7 @@ PACKAGES = (
     "edgec.toolchain.tuning",
     "edgec.packaging",
     "edgec.quantising",
+    "edgec.signing",
     "edgec.verifying",
     "edgec.viewing",
     "edgec.ondevice",

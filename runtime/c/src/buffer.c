@@ -1,4 +1,5 @@
 #include "driver.h"
+#include "seal.h"
 
 static void buffer_destroy(edgert_object *object) {
   edgert_buffer *self = (edgert_buffer *)object;
@@ -99,8 +100,20 @@ edgert_status edgert_buffer_part(edgert_buffer *buffer, uint64_t offset, uint64_
   self->offset = buffer->offset + offset;
   self->host = buffer->host ? buffer->host + offset : NULL;
   self->read_only = buffer->read_only;
+#if EDGERT_WITH_SIGNATURES
+  self->pages = buffer->pages;
+  self->place = buffer->place + offset;
+#endif
   return EDGERT_OK;
 }
+
+#if EDGERT_WITH_SIGNATURES
+edgert_status edgert_buffer_trust(const edgert_buffer *buffer, uint64_t offset, uint64_t size,
+                                  edgert_error *error) {
+  if (!buffer->pages) return EDGERT_OK;
+  return edgert_pages_check(buffer->pages, buffer->place + offset, size, error);
+}
+#endif
 
 static edgert_status buffer_check(const edgert_buffer *self, uint64_t offset, uint64_t size,
                                   edgert_error *error) {
@@ -123,6 +136,8 @@ edgert_status edgert_buffer_read(edgert_buffer *buffer, uint64_t offset, void *d
                                  edgert_error *error) {
   edgert_status status = buffer_check(buffer, offset, size, error);
   if (status != EDGERT_OK || size == 0) return status;
+  status = edgert_buffer_trust(buffer, offset, size, error);
+  if (status != EDGERT_OK) return status;
   edgert_buffer *whole = buffer->whole ? buffer->whole : buffer;
   if (!buffer->host)
     return buffer->device->driver->read(buffer->device, whole, buffer->offset + offset, data, size,
@@ -169,5 +184,5 @@ edgert_status edgert_range_resolve(edgert_range range, const edgert_range *slots
                        (unsigned long long)size);
   range.offset += base;
   *out = range;
-  return EDGERT_OK;
+  return edgert_buffer_trust(range.buffer, range.offset, range.length, error);
 }

@@ -63,6 +63,10 @@ struct edgert_buffer {
   edgert_object *lender;
   void (*release)(void *user);
   void *user;
+#if EDGERT_WITH_SIGNATURES
+  struct edgert_pages *pages; /* of a file whose bytes are compared before they are used, or NULL; */
+  uint64_t place;             /* where in that file this begins. The lender keeps it. */
+#endif
 };
 
 /* Compiled kernels on a device; a driver's own begins with it. Create one as an object of
@@ -198,7 +202,20 @@ edgert_status edgert_buffer_read(edgert_buffer *buffer, uint64_t offset, void *d
 edgert_status edgert_buffer_write(edgert_buffer *buffer, uint64_t offset, const void *data,
                                   uint64_t size, edgert_error *error);
 
-/* A range with its slot replaced by the buffer bound there, its length known, all of it inside. */
+/* See to it that these bytes, all inside of it, may be used: those of a file that was signed. */
+#if EDGERT_WITH_SIGNATURES
+edgert_status edgert_buffer_trust(const edgert_buffer *buffer, uint64_t offset, uint64_t size,
+                                  edgert_error *error);
+#else
+static inline edgert_status edgert_buffer_trust(const edgert_buffer *buffer, uint64_t offset,
+                                                uint64_t size, edgert_error *error) {
+  (void)buffer, (void)offset, (void)size, (void)error;
+  return EDGERT_OK;
+}
+#endif
+
+/* A range with its slot replaced by the buffer bound there, its length known, all of it inside, and
+ * what it holds to be used. */
 edgert_status edgert_range_resolve(edgert_range range, const edgert_range *slots,
                                    size_t slot_count, edgert_range *out, edgert_error *error);
 

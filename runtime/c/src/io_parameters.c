@@ -1,5 +1,6 @@
 /* The `io_parameters` module: weights from files beside the program. */
 #include "hal.h"
+#include "seal.h"
 #include "session.h"
 #include "weights.h"
 
@@ -41,15 +42,14 @@ static const edgert_weight *io_parameters_search(const edgert_session *session, 
   return NULL;
 }
 
-/* Which file's memory a weight lies in. */
-static edgert_object *io_parameters_owner(const edgert_session *session,
-                                          const edgert_weight *weight) {
-  for (size_t i = 0; i < session->scope_count; ++i) {
-    edgert_weights *weights = session->scopes[i].weights;
-    if (weight >= weights->entries && weight < weights->entries + weights->count)
-      return &weights->object;
-  }
-  return NULL;
+/* Which file a weight, which was found in one, lies in. */
+static const edgert_session_scope *io_parameters_owner(const edgert_session *session,
+                                                       const edgert_weight *weight) {
+  const edgert_session_scope *scope = session->scopes;
+  while (weight < scope->weights->entries ||
+         weight >= scope->weights->entries + scope->weights->count)
+    ++scope;
+  return scope;
 }
 
 /* The weight that entry `index` names, and its span, which lies inside the weight. */
@@ -96,7 +96,7 @@ static edgert_status io_parameters_splat(const edgert_weight *weight, edgert_buf
 static edgert_status io_parameters_ask(const edgert_session *session, const edgert_weight *weight,
                                        edgert_buffer *buffer, const io_parameters_span *span,
                                        edgert_error *error) {
-  const edgert_weights *weights = (edgert_weights *)io_parameters_owner(session, weight);
+  const edgert_weights *weights = io_parameters_owner(session, weight)->weights;
   const edgert_allocator *allocator = &session->object.allocator;
   size_t most = span->length < IO_PARAMETERS_PIECE ? (size_t)span->length : IO_PARAMETERS_PIECE;
   void *piece;
@@ -116,6 +116,12 @@ static edgert_status io_parameters_fill(const edgert_session *session, const edg
                                         edgert_buffer *buffer, const io_parameters_span *span,
                                         edgert_error *error) {
   if (weight->pattern_size) return io_parameters_splat(weight, buffer, span, error);
+#if EDGERT_WITH_SIGNATURES
+  edgert_status status =
+      edgert_pages_check(io_parameters_owner(session, weight)->pages,
+                         weight->place + span->weight_offset, span->length, error);
+  if (status != EDGERT_OK) return status;
+#endif
   if (EDGERT_WITH_READERS && !weight->data)
     return io_parameters_ask(session, weight, buffer, span, error);
   return edgert_buffer_write(buffer, span->buffer_offset, weight->data + span->weight_offset,
@@ -125,12 +131,20 @@ static edgert_status io_parameters_fill(const edgert_session *session, const edg
 /* A buffer for one weight: the file's own memory where nobody writes to it and it lies well. */
 static edgert_status io_parameters_buffer(edgert_session *session, const edgert_weight *weight,
                                           const io_parameters_span *span, edgert_memory kind,
-                                          edgert_object *owner, edgert_buffer **out,
-                                          edgert_error *error) {
+                                          edgert_buffer **out, edgert_error *error) {
   *out = NULL;
+  const edgert_session_scope *owner = io_parameters_owner(session, weight);
   if ((kind.usage & EDGERT_USAGE_IMMUTABLE) && weight->data && span->buffer_offset == 0) {
+    edgert_object *lender = &owner->weights->object;
+#if EDGERT_WITH_SIGNATURES
+    if (owner->pages) lender = (edgert_object *)owner->pages;
+#endif
     edgert_status status = edgert_buffer_lend(session->device, weight->data + span->weight_offset,
-                                              span->length, 1, owner, NULL, NULL, out, error);
+                                              span->length, 1, lender, NULL, NULL, out, error);
+#if EDGERT_WITH_SIGNATURES
+    if (status == EDGERT_OK) (*out)->pages = owner->pages;
+    if (status == EDGERT_OK) (*out)->place = weight->place + span->weight_offset;
+#endif
     if (status != EDGERT_UNSUPPORTED) return status;
     edgert_error_clear(error);
   }
@@ -169,8 +183,7 @@ static edgert_status io_parameters_load(edgert_session *session, const edgert_ce
     edgert_buffer *buffer;
     status = io_parameters_find(session, &request, i, &weight, &span, error);
     if (status == EDGERT_OK)
-      status = io_parameters_buffer(session, weight, &span, kind,
-                                    io_parameters_owner(session, weight), &buffer, error);
+      status = io_parameters_buffer(session, weight, &span, kind, &buffer, error);
     if (status == EDGERT_OK)
       status = edgert_list_set_ref(list, (uint32_t)i, &buffer->object, error);
   }

@@ -20,6 +20,9 @@ static void module_destroy(edgert_object *object) {
   edgert_deallocate(&object->allocator, self->functions);
   edgert_deallocate(&object->allocator, self->rodata);
   edgert_deallocate(&object->allocator, self->tables);
+#if EDGERT_WITH_SIGNATURES
+  edgert_deallocate(&object->allocator, self->leaves);
+#endif
   if (self->mapping.mapped)
     edgert_mapping_close(&self->mapping, &object->allocator);
   else
@@ -311,8 +314,33 @@ static edgert_status module_keep(edgert_module *self, const uint8_t *data, size_
   return status;
 }
 
+/* Refuse a module that the key did not sign; what is signed of it is all that counts. */
+static edgert_status module_trust(edgert_module *self, const uint8_t *data, size_t *size,
+                                  edgert_error *error) {
+#if EDGERT_WITH_SIGNATURES
+  edgert_sealed_weights *sealed = &self->sealed;
+  edgert_status status = edgert_seal_open(data, *size, "module", self->key, size, sealed, error);
+  if (status == EDGERT_OK)
+    status = edgert_allocate(&self->object.allocator, sealed->page_count * EDGERT_LEAF_SIZE + 1, 1,
+                             &self->leaves, error);
+  if (status != EDGERT_OK) return status;
+  sealed->leaves = memcpy(self->leaves, sealed->leaves, sealed->page_count * EDGERT_LEAF_SIZE);
+  self->is_trusted = 1;
+  return EDGERT_OK;
+#else
+  return edgert_seal_check(data, *size, "module", self->key, size, error);
+#endif
+}
+
 static edgert_status module_read(edgert_module *self, const uint8_t *data, size_t size,
                                  edgert_error *error) {
+  edgert_status status = EDGERT_OK;
+  if (self->max_bytes && size > self->max_bytes)
+    return EDGERT_FAIL(error, EDGERT_LIMIT, "the module has %llu bytes, more than it may",
+                       (unsigned long long)size);
+  if (self->key) status = module_trust(self, data, &size, error);
+  self->key = NULL;
+  if (status != EDGERT_OK) return status;
   size_t start = module_start(data, size);
   if (!edgert_in_range(start, 12, size) ||
       memcmp(data + start + 8, MODULE_IDENTIFIER, 4) != 0)
@@ -320,13 +348,9 @@ static edgert_status module_read(edgert_module *self, const uint8_t *data, size_
   uint32_t length = edgert_load_u32(data + start);
   if (!edgert_in_range(start + 4, length, size) || length > INT32_MAX)
     return module_damaged(error, "it is cut short");
-  if (self->max_bytes && size > self->max_bytes)
-    return EDGERT_FAIL(error, EDGERT_LIMIT, "the module has %llu bytes, more than it may",
-                       (unsigned long long)size);
   if (self->accept && !self->accept(self->accept_user, data, size))
     return EDGERT_FAIL(error, EDGERT_DAMAGED, "the app does not accept the module's bytes");
   const uint8_t *tables;
-  edgert_status status = EDGERT_OK;
   if (self->check || EDGERT_WITH_PROVE)
     status = module_check(data, size, self->check != 0, &self->checksums, self->check ? error : NULL);
   if (self->check && status != EDGERT_OK) return status;
@@ -380,6 +404,7 @@ static edgert_status module_create(const edgert_module_options *options, edgert_
   (*out)->max_bytes = full.max_bytes;
   (*out)->accept = full.accept;
   (*out)->accept_user = full.accept_user;
+  (*out)->key = full.key;
   return status;
 }
 

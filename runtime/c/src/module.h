@@ -6,6 +6,7 @@
 #include "flatbuffer.h"
 #include "list.h"
 #include "platform.h"
+#include "seal.h"
 
 /* Needs of a module or function: what its code uses. */
 enum {
@@ -52,6 +53,12 @@ struct edgert_module {
   uint64_t max_bytes;
   int (*accept)(void *user, const void *data, size_t size);
   void *accept_user;
+  const uint8_t *key;
+#if EDGERT_WITH_SIGNATURES
+  int is_trusted; /* it was signed by the key */
+  edgert_sealed_weights sealed;
+  void *leaves;
+#endif
   uint64_t checksums; /* of those in the file: another file has other ones; 0 where it has none */
   edgert_flatbuffer flatbuffer;
   const char *name;

@@ -2,6 +2,7 @@
 
 #include "hal.h"
 #include "json.h"
+#include "seal.h"
 #include "weights.h"
 
 /* The time of a call begins; interruptions of the one before are over. */
@@ -59,6 +60,9 @@ static void session_destroy(edgert_object *object) {
   for (size_t i = 0; i < self->scope_count; ++i) {
     edgert_deallocate(allocator, self->scopes[i].name);
     edgert_release(self->scopes[i].weights);
+#if EDGERT_WITH_SIGNATURES
+    edgert_release(self->scopes[i].pages);
+#endif
   }
   edgert_stack_restore(&self->stack, allocator, (edgert_stack_mark){NULL, 0});
   edgert_deallocate(allocator, self->stack.top);
@@ -176,6 +180,9 @@ static edgert_status session_give_result(edgert_cell *cell, char code, size_t in
   if (code == 'r') {
     if (!edgert_object_as(cell->ref, &edgert_tensor_kind))
       return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "result %u is no tensor", (unsigned)index);
+    const edgert_tensor *given = (edgert_tensor *)cell->ref;
+    edgert_status status = edgert_buffer_trust(given->buffer, 0, given->size, error);
+    if (status != EDGERT_OK) return status;
     out->as.tensor = (edgert_tensor *)cell->ref;
     cell->ref = NULL;
   } else {
@@ -310,6 +317,10 @@ static edgert_status session_add_scopes(edgert_session *self, const edgert_sessi
     }
     own->weights = edgert_retain(scope->weights);
     self->scope_count += 1;
+#if EDGERT_WITH_SIGNATURES
+    if (self->module->is_trusted)
+      status = edgert_pages_create(allocator, &self->module->sealed, own->weights, &own->pages, error);
+#endif
   }
   return status;
 }

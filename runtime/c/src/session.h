@@ -121,6 +121,9 @@ typedef struct edgert_begun {
 typedef struct edgert_session_scope {
   char *name; /* NULL: any */
   edgert_weights *weights;
+#if EDGERT_WITH_SIGNATURES
+  struct edgert_pages *pages; /* of them, where the module's signature was asked for */
+#endif
 } edgert_session_scope;
 
 struct edgert_session {

@@ -38,6 +38,8 @@ const char *edgert_status_name(edgert_status status) {
       return "wrong answer";
     case EDGERT_PENDING:
       return "pending";
+    case EDGERT_UNTRUSTED:
+      return "not trusted";
   }
   return "unknown status";
 }

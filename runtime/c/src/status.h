@@ -17,6 +17,11 @@
 #endif
 #endif
 
+/* Whether modules can be asked for a signature: some 12 KB of code. */
+#ifndef EDGERT_WITH_SIGNATURES
+#define EDGERT_WITH_SIGNATURES 0
+#endif
+
 /* Any of the strings in a module: bytes that are not terminated. */
 typedef struct edgert_text {
   const char *data;

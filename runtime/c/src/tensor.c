@@ -178,6 +178,7 @@ const int64_t *edgert_tensor_shape(const edgert_tensor *tensor) { return tensor-
 uint64_t edgert_tensor_size(const edgert_tensor *tensor) { return tensor->size; }
 const void *edgert_tensor_data(const edgert_tensor *tensor) {
   edgert_buffer *buffer = tensor->buffer;
+  if (edgert_buffer_trust(buffer, 0, tensor->size, NULL) != EDGERT_OK) return NULL;
   if (!buffer->host || edgert_buffer_map(buffer, 0, tensor->size, 0, NULL) != EDGERT_OK) return NULL;
   return buffer->host;
 }

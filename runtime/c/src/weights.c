@@ -58,6 +58,7 @@ static edgert_weight weights_at(const edgert_weights *self, uint64_t place, uint
 /* See to it that the first bytes of the file can be looked at. */
 static edgert_status weights_need(edgert_weights *self, uint64_t size, edgert_error *error) {
   if (size > self->bytes.size) return weights_damaged(error, "it is cut short");
+  if (size > self->head_size) self->head_size = (size_t)size;
   if (!edgert_weights_are_read(self)) return EDGERT_OK;
   const edgert_allocator *allocator = &self->object.allocator;
   void *head;

@@ -31,6 +31,7 @@ struct edgert_weights {
   edgert_text bytes;      /* the file; with a reader only its beginning can be looked at */
   edgert_reader reader;   /* `read` NULL: all is in memory */
   void *head;             /* what was read of it */
+  size_t head_size;       /* of what says which weights there are */
   edgert_weight *entries; /* sorted by name */
   size_t count, capacity;
 };

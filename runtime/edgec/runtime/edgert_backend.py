@@ -73,7 +73,7 @@ class _EdgertProgram:
         self._weights: EdgertWeights | None = None
         library = backend.device.library
         with _about(f"cannot load {module.path}", "compile it again"):
-            self._module = EdgertModule(module.path, library=library)
+            self._module = EdgertModule(module.path, key=module.key, library=library)
         if weights is not None:
             weights.require(module)
             if weights.path.suffix not in _WEIGHTS:

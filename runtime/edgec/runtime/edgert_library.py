@@ -23,6 +23,9 @@ _CHECKOUT = _PACKAGED.parents[2] / "c"
 _FLAGS = (
     *("-std=c11", "-O2", "-DNDEBUG", "-DEDGERT_BUILDING", "-DEDGERT_SHARED"),
     *("-fPIC", "-shared", "-fvisibility=hidden", "-DEDGERT_WITH_VULKAN=1"),
+    # Of Monocypher only what checks signatures is taken along.
+    *("-DEDGERT_WITH_SIGNATURES=1", "-ffunction-sections", "-fdata-sections"),
+    "-Wl,-dead_strip" if sys.platform == "darwin" else "-Wl,--gc-sections",
 )
 
 
@@ -58,7 +61,7 @@ def find_library() -> Path:
             file=_NAME,
             folder="edgert",
             sources=(_CHECKOUT / "src",),
-            headers=(_CHECKOUT / "include",),
+            headers=(_CHECKOUT / "include", _CHECKOUT / "third_party"),
             flags=_FLAGS,
             variable=EDGERT_VARIABLE,
         )

@@ -14,7 +14,8 @@ EdgecError 1
 ├── WrongAnswer 23          a compiled module disagrees with its golden answers or --expected
 ├── ProfileError 24         a tuning profile is damaged, or of another program or target
 ├── ModuleError 30          a module file is damaged or no module at all
-│   └── ModuleMismatch 31   a sound module, for another target, device or compiler version
+│   ├── ModuleMismatch 31   a sound module, for another target, device or compiler version
+│   └── Untrusted 32        not signed by the key that was asked for, or changed since
 ├── DeviceError 40          a device failed while it worked
 │   └── DeviceMissing 41    no such device here
 └── InputError 50           wrong count, shape, dtype or name of an argument
@@ -37,6 +38,7 @@ __all__ = [
     "SourceError",
     "TargetError",
     "UnsupportedOp",
+    "Untrusted",
     "UsageError",
     "WrongAnswer",
 ]
@@ -167,6 +169,12 @@ class ModuleMismatch(ModuleError):
     """A sound module that cannot run here: other target, device, CPU features or version."""
 
     exit_code = 31
+
+
+class Untrusted(ModuleError):
+    """A module, its weights or a package that a key did not sign, or that changed since."""
+
+    exit_code = 32
 
 
 class DeviceError(EdgecError):

@@ -15,6 +15,7 @@ from edgec.runtime.host_memory import bytes_at
 from edgec.runtime.module import Module
 from edgec.runtime.native import native_errors
 from edgec.runtime.parameters import WeightsFile
+from edgec.runtime.seal import check_weights
 
 __all__ = ["IreeBackend"]
 
@@ -128,6 +129,8 @@ class _IreeProgram:
     def __init__(self, backend: IreeBackend, module: Module, weights: WeightsFile | None) -> None:
         from iree.runtime import VmModule, create_hal_module, create_io_parameters_module
 
+        if module.key is not None and module.seal is not None and weights is not None:
+            check_weights(weights.path, module.seal)
         self._path = module.path
         self._uri = backend._uri
         self._weights = weights

@@ -29,6 +29,7 @@ from edgec.runtime.module import GET_STATE, SET_STATE, Module
 from edgec.runtime.parameters import WeightsFile, weights_path
 from edgec.runtime.proving import Proof
 from edgec.runtime.proving import prove as prove_loaded
+from edgec.runtime.public_key import public_key
 from edgec.runtime.signature import Signature, TensorSpec
 
 __all__ = ["Function", "LoadedModule", "load"]
@@ -43,6 +44,7 @@ def load(
     weights: Path | str | None = None,
     prove: bool = False,
     verdicts: Path | str | None = None,
+    key: Path | str | bytes | None = None,
 ) -> "LoadedModule":
     """Load a module onto a device.
 
@@ -59,17 +61,26 @@ def load(
         prove: make the golden calls that the module brings, here and now (`LoadedModule.prove`);
             of a package, a variant that fails is passed over for the next one.
         verdicts: a file that keeps what came of that, by module, device and driver version.
+        key: a public key (`public_key`) whose owner must have signed the module, its weights and,
+            of a package, the manifest; what is not as it was signed is refused, weights on edgert
+            when they are first used.
 
     Raises:
+        Untrusted: something is not as the key's owner signed it.
         WrongAnswer: the module does not prove itself.
         FileError: a file cannot be read.
         ModuleError: the module is damaged.
         ModuleMismatch: it was made for another device, CPU or version.
         DeviceMissing: the device is not here.
     """
+    trusted = None if key is None else public_key(key)
     if not isinstance(path, Module) and _is_package(path):
-        return _load_variant(Path(path), device, weights, prove=prove, verdicts=verdicts)
-    module = path if isinstance(path, Module) else Module.read(path)
+        return _load_variant(
+            Path(path), device, weights, prove=prove, verdicts=verdicts, key=trusted
+        )
+    module = path if isinstance(path, Module) else Module.read(path, key=trusted)
+    if module.key != trusted and trusted is not None:
+        module = Module.read(module.path, key=trusted)
     loaded = _load_module(module, device, weights)
     if prove:
         loaded.prove(verdicts)
@@ -83,12 +94,13 @@ def _load_variant(
     *,
     prove: bool,
     verdicts: Path | str | None,
+    key: bytes | None,
 ) -> "LoadedModule":
     """The first variant of a package that runs here and, if asked, proves itself."""
     from edgec.runtime.manifest import none_fits, variants_that_fit
 
     refused: list[str] = []
-    for variant, module, wanted in variants_that_fit(path, device, refused):
+    for variant, module, wanted in variants_that_fit(path, device, refused, key=key):
         loaded = _load_module(module, wanted, weights)
         try:
             if prove:

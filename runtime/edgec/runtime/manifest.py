@@ -24,6 +24,7 @@ from edgec.runtime.errors import (
 from edgec.runtime.files import read_bytes
 from edgec.runtime.fitness import check_fits, default_device
 from edgec.runtime.module import Module
+from edgec.runtime.sealed_folder import check_listed
 from edgec.runtime.signature import Signature
 
 __all__ = ["MANIFEST", "SCHEMA", "Manifest", "Needs", "SharedFile", "Variant"]
@@ -267,7 +268,11 @@ def needs_of(module: Module) -> Needs:
 
 
 def variants_that_fit(
-    path: Path, device: str | Device | None, refused: list[str]
+    path: Path,
+    device: str | Device | None,
+    refused: list[str],
+    *,
+    key: bytes | None = None,
 ) -> Iterator[tuple[Variant, Module, str | Device]]:
     """The variants of a package that run here, best first, each with where to run it.
 
@@ -275,15 +280,19 @@ def variants_that_fit(
         path: a manifest, or the folder that holds it.
         device: a URI or a device; without it each variant's own is tried.
         refused: of each variant that does not fit, why not, is added here as it is met.
+        key: a public key, 32 bytes, that must have signed the manifest and the variant.
 
     Raises:
         FileError: the package cannot be read.
         ModuleError: the manifest or the variant is damaged.
+        Untrusted: the key did not sign them.
     """
-    manifest = Manifest.read(path)
     folder = path if path.is_dir() else path.parent
+    if key is not None:
+        check_listed(path / MANIFEST if path.is_dir() else path, key)
+    manifest = Manifest.read(path)
     for variant in manifest.variants:
-        module = Module.read(folder / variant.file)
+        module = Module.read(folder / variant.file, key=key)
         wanted = default_device(module) if device is None else device
         try:
             _check_some_fits(module, wanted)

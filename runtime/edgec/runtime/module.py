@@ -17,6 +17,7 @@ from edgec.runtime.errors import EdgecError, FileError, ModuleError
 from edgec.runtime.files import write_atomically
 from edgec.runtime.kernel_share import KernelShare
 from edgec.runtime.ledger import SizeLedger
+from edgec.runtime.seal import MODULE, Seal, check_seal, find_seal
 from edgec.runtime.signature import Signature, TensorSpec
 from edgec.runtime.vmfb import Export, Import, Vmfb, parse
 
@@ -157,6 +158,8 @@ class Module:
         digest: of the file's checksums, or where it has none of its bytes.
         golden: the golden calls in it, as `seeded_calls` reads them; empty where there are none.
         text: of a language model, `text.TextFacts` as JSON; empty of any other.
+        seal: who signed it and what, not checked without `key`; None where nobody did.
+        key: the public key that it was checked by; None where it was not.
     """
 
     path: Path
@@ -172,26 +175,42 @@ class Module:
     digest: str
     golden: str = ""
     text: str = ""
+    seal: Seal | None = None
+    key: bytes | None = None
 
     def __repr__(self) -> str:
         functions = ", ".join(map(str, self.signatures.values()))
         return f"<Module {self.path}: {functions}; {self.facts.target}, {self.facts.check}>"
 
     @classmethod
-    def read(cls, path: Path | str) -> "Module":
+    def read(cls, path: Path | str, *, key: bytes | None = None) -> "Module":
         """Read a module file, its structure and its checksums verified.
+
+        Args:
+            path: the file.
+            key: a public key, 32 bytes, that must have signed it. Its weights are compared when it
+                is loaded, or used.
 
         Raises:
             FileError: it cannot be read.
             ModuleError: it is no module, truncated or damaged.
+            Untrusted: the key did not sign it.
         """
         path = Path(path)
         with _mapped(path) as data:
-            file = parse(data, str(path))
-            return cls._from(path, file, _digest(file, data))
+            if key is None:
+                seal = find_seal(data)
+            else:
+                seal = check_seal(data, MODULE, key, str(path))
+            # What is behind the signed bytes is none of the module.
+            with data[: len(data) if seal is None else seal.content_size] as content:
+                file = parse(content, str(path))
+                return cls._from(path, file, _digest(file, content), seal=seal, key=key)
 
     @classmethod
-    def _from(cls, path: Path, file: Vmfb, digest: str) -> "Module":
+    def _from(
+        cls, path: Path, file: Vmfb, digest: str, *, seal: Seal | None, key: bytes | None
+    ) -> "Module":
         signatures: dict[str, Signature] = {}
         refused: dict[str, str] = {}
         for export in file.exports:
@@ -217,6 +236,8 @@ class Module:
             digest=digest,
             golden=_attribute(file, GOLDEN_ATTRIBUTE),
             text=_attribute(file, TEXT_ATTRIBUTE),
+            seal=seal,
+            key=key,
         )
 
 

@@ -1,10 +1,17 @@
 // A chosen variant to its bytes and those of its weights, from where they are or as they were given.
 import { EdgeError } from './errors.js';
 import { check, download } from './download.js';
+import { checkSeal } from './seal.js';
 import { parseIntegrity } from './sha256.js';
 
 /** `{ bytes, weights }`; a module that has its weights inside comes without. */
-export async function fetchVariant(variant, { progress, cache, signal } = {}) {
+export async function fetchVariant(variant, { progress, cache, signal, key } = {}) {
+  const found = await fetchFiles(variant, { progress, cache, signal });
+  if (key !== undefined) await checkSeal(found.bytes, found.weights, key);
+  return found;
+}
+
+async function fetchFiles(variant, { progress, cache, signal }) {
   const { weights } = variant;
   if (!weights) return { bytes: await fetchFile(variant, { progress, cache, signal }) };
   const told = joined([variant, weights], progress);

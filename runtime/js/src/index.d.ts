@@ -150,6 +150,12 @@ export interface LoadOptions {
   readonly weights?: string | URL | BufferSource;
   /** Whether to keep a file that has an `integrity`. Default: true. */
   readonly cache?: boolean;
+  /**
+   * An Ed25519 public key, 32 bytes: fails with `UNTRUSTED` where the module, or the weights beside it,
+   * are not as its owner signed them (`edgec sign`). Needs Web Crypto with Ed25519, and so a page that
+   * came by HTTPS.
+   */
+  readonly key?: BufferSource;
   /** Ends the download. */
   readonly signal?: AbortSignal;
   /** Where edgert.wasm is, if not beside this module; the first load decides. */
@@ -182,7 +188,7 @@ export function features(): Set<string>;
 export type ErrorCode =
   | 'OUT_OF_MEMORY' | 'INVALID_ARGUMENT' | 'NOT_FOUND' | 'DAMAGED' | 'UNSUPPORTED'
   | 'PROGRAM_FAILED' | 'OUT_OF_RANGE' | 'IO' | 'DEVICE_FAILED' | 'LIMIT'
-  | 'CANCELLED' | 'TIMED_OUT' | 'WRONG_ANSWER' | 'PENDING' | 'DOWNLOAD' | 'INTEGRITY' | 'CLOSED';
+  | 'CANCELLED' | 'TIMED_OUT' | 'WRONG_ANSWER' | 'PENDING' | 'UNTRUSTED' | 'DOWNLOAD' | 'INTEGRITY' | 'CLOSED';
 
 /** What goes wrong, with a sentence that says what and a code to tell the causes apart. */
 export class EdgeError extends Error {

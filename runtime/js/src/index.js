@@ -41,9 +41,9 @@ export async function load(source, options = {}) {
 }
 
 async function open(variant, options, refused) {
-  const { worker, progress, cache, signal, threads, device } = options;
+  const { worker, progress, cache, signal, threads, device, key } = options;
   const [wasm, wasmThreads] = [options.wasm, options.wasmThreads].map((place) => (
     typeof place === 'string' || place instanceof URL ? resolve(place) : place));
-  const given = { progress, cache, signal, wasm, wasmThreads, threads, software: device === 'gpu' };
+  const given = { progress, cache, signal, key, wasm, wasmThreads, threads, software: device === 'gpu' };
   return new Model(await (worker ? remote(variant, given) : local(variant, given)), refused);
 }

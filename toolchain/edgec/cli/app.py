@@ -24,6 +24,7 @@ from edgec.cli.verbs.inspect import inspect as inspect_verb
 from edgec.cli.verbs.package import package
 from edgec.cli.verbs.quantise import quantise
 from edgec.cli.verbs.run import run
+from edgec.cli.verbs.sign import keygen, sign
 from edgec.cli.verbs.targets import targets
 from edgec.cli.verbs.tune import tune
 from edgec.cli.verbs.verify import verify
@@ -41,6 +42,8 @@ VERBS: dict[str, Callable[..., Report]] = {
     "run": run,
     "bench": bench,
     "verify": verify,
+    "keygen": keygen,
+    "sign": sign,
     "generate": generate,
     "chat": chat,
     "inspect": inspect_verb,

@@ -57,6 +57,7 @@ def open_subject(
     target: str | None,
     golden: Path | str | None,
     options: CompileOptions,
+    key: bytes | None = None,
     ask: Callable[[Module], Golden] | None = None,
 ) -> Subject:
     """Read what was named, and compile it if it is a program.
@@ -67,6 +68,7 @@ def open_subject(
         target: what a program is compiled for; None for this machine's CPU.
         golden: a file of golden answers; None for the one beside `path`, or what the module brings.
         options: how a program is compiled; `output` says where its module goes.
+        key: a public key, 32 bytes, that must have signed a module.
         ask: makes calls without answers where there are no golden ones; None to refuse that.
 
     Raises:
@@ -91,7 +93,7 @@ def open_subject(
             tolerance=made.report.tolerance,
             program=program,
         )
-    module = Module.read(path)
+    module = Module.read(path, key=key)
     beside = Path(golden or Golden.path_for(path))
     if golden is not None or beside.exists():
         answers = Golden.load(beside)

@@ -97,7 +97,8 @@ typedef enum edgert_status {
   EDGERT_CANCELLED = -11,       /* `edgert_call_cancel` or `edgert_session_interrupt` came in time */
   EDGERT_TIMED_OUT = -12,       /* `edgert_call_wait_for`: not ended yet */
   EDGERT_WRONG_ANSWER = -13,    /* `edgert_session_prove`: an answer is off */
-  EDGERT_PENDING = -14          /* in a page, where nothing can wait: go on or ask again later */
+  EDGERT_PENDING = -14,         /* in a page, where nothing can wait: go on or ask again later */
+  EDGERT_UNTRUSTED = -15        /* not signed by the key that was asked for, or changed since */
 } edgert_status;
 
 /* What failed, in one sentence; always terminated, cut where it is longer. */
@@ -221,7 +222,21 @@ typedef struct edgert_module_options {
    * where it gives 0 the module is refused with EDGERT_DAMAGED. NULL: not asked. */
   int (*accept)(void *user, const void *data, size_t size);
   void *accept_user;
+  /* An Ed25519 public key, 32 bytes: the module must have been signed by its owner (`edgec sign`), and
+   * so must the weights that sessions of it are given. All of the module is hashed here, before
+   * anything of it is read; weights by pages, when the first call that uses them is made. What is not
+   * as it was signed is EDGERT_UNTRUSTED, here or there. NULL: not asked. */
+  const uint8_t *key;
 } edgert_module_options;
+
+/* Whether `data` ends with a seal for things of this `kind` ("module"; "package": the list of a
+ * package's files, `edgec.seal`) by the owner of `key`, and what lies before it, whose size is given,
+ * is as it was signed; else EDGERT_UNTRUSTED. Builds without EDGERT_WITH_SIGNATURES answer this and
+ * every `key` with EDGERT_UNSUPPORTED. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_seal_check(const void *data, size_t data_size,
+                                                           const char *kind, const uint8_t *key,
+                                                           size_t *out_content_size,
+                                                           edgert_error *error);
 
 /* Map a file and verify all of it. Tables and byte code are copied; constants and kernels stay in the
  * file, which must not be cut short while the module lives (replace it by another one instead). */

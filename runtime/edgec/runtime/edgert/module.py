@@ -37,6 +37,7 @@ class EdgertModule(Handle):
         *,
         check: bool = False,
         max_bytes: int = 0,
+        key: bytes | None = None,
         library: Any = None,
     ) -> None:
         """Read a file, or a file's bytes.
@@ -45,15 +46,19 @@ class EdgertModule(Handle):
             source: which.
             check: compare it with the checksum in it, which reads all of it.
             max_bytes: that it may have; 0: no limit.
+            key: a public key, 32 bytes, that must have signed it and its weights.
             library: from `open_library`; without it the one that it finds.
 
         Raises:
             ModuleError: it cannot be read, is damaged, too large, or of another version.
+            Untrusted: the key did not sign it.
         """
         super().__init__(library or open_library(), None)
         out, error = ctypes.c_void_p(), Error()
         options = ctypes.byref(
-            ModuleOptions(size=ctypes.sizeof(ModuleOptions), check=check, max_bytes=max_bytes)
+            ModuleOptions(
+                size=ctypes.sizeof(ModuleOptions), check=check, max_bytes=max_bytes, key=key
+            )
         )
         if isinstance(source, bytes):
             self._bytes = source

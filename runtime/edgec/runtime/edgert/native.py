@@ -15,6 +15,7 @@ from edgec.runtime.errors import (
     EdgecError,
     ModuleError,
     ModuleMismatch,
+    Untrusted,
     WrongAnswer,
 )
 
@@ -46,7 +47,7 @@ _ABI = 1
 # Kinds of values as edgert.h numbers them.
 TENSOR, I32, I64, F32, F64 = 1, 2, 3, 4, 5
 # Kinds of failure that ask for a step of their own, as edgert.h numbers them.
-_OUT_OF_MEMORY, _UNSUPPORTED, _WRONG_ANSWER = -1, -5, -13
+_OUT_OF_MEMORY, _UNSUPPORTED, _WRONG_ANSWER, _UNTRUSTED = -1, -5, -13, -15
 _MAX_RANK = 16
 
 
@@ -162,6 +163,7 @@ class ModuleOptions(ctypes.Structure):
         ("max_bytes", ctypes.c_uint64),
         ("accept", ACCEPT),
         ("accept_user", ctypes.c_void_p),
+        ("key", ctypes.c_char_p),
     ]
 
 
@@ -204,6 +206,10 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "driver_device": (
         _STATUS,
         (ctypes.c_char_p, ctypes.c_uint32, ctypes.c_char_p, _SIZE, _ERROR),
+    ),
+    "seal_check": (
+        _STATUS,
+        (_POINTER, _SIZE, ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(_SIZE), _ERROR),
     ),
     "module_open": (_STATUS, (ctypes.c_char_p, _POINTER, _OUT, _ERROR)),
     "module_wrap": (_STATUS, (_POINTER, _SIZE, _POINTER, _POINTER, _POINTER, _OUT, _ERROR)),
@@ -298,6 +304,8 @@ class Library:
         text = f"{self.status_name(status).decode()}: {error.message.decode(errors='replace')}"
         if status == _OUT_OF_MEMORY:
             raise DeviceError(text, hint="free memory on the device, or use a smaller batch")
+        if status == _UNTRUSTED:
+            raise Untrusted(error.message.decode(errors="replace") or "not trusted")
         if status == _UNSUPPORTED and kind is ModuleError:
             raise ModuleMismatch(text, hint="compile the program for this device (--target)")
         if status == _WRONG_ANSWER:

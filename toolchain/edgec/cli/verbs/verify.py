@@ -16,6 +16,7 @@ from edgec.cli.options import (
 )
 from edgec.cli.report import Block, Grid, Report
 from edgec.cli.session import Session
+from edgec.cli.signed import Checked, checked
 from edgec.runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,8 +36,9 @@ def verify(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="PROGRAM|MODULE",
-            help="A program (.mlirbc, .mlir), which is compiled first, or a module (.vmfb).",
+            metavar="PROGRAM|MODULE|PACKAGE",
+            help="A program (.mlirbc, .mlir), which is compiled first, or a module (.vmfb); with "
+            "--key a package's folder, too.",
             show_default=False,
         ),
     ],
@@ -62,6 +64,16 @@ def verify(
     device: DeviceOption = None,
     on: OnOption = None,
     weights: WeightsOption = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="FILE|env:NAME|HEX",
+            help="A public key: refuse a module or package, its weights included, that its owner "
+            "did not sign, or that changed since.",
+            show_default=False,
+        ),
+    ] = None,
     layers: Annotated[
         bool,
         typer.Option(
@@ -133,7 +145,12 @@ def verify(
     from edgec.toolchain import CompileOptions
     from edgec.verifying import judged, open_subject
 
-    is_program = is_program_file(file)
+    is_program = not file.is_dir() and is_program_file(file)
+    signed = None
+    if file.is_dir() or key is not None:
+        signed = checked(file, key, weights, is_program=is_program)
+        if signed.is_all(asked=bool(golden or layers or bisect or against or soak)):
+            return signed.report()
     _refuse_for_modules(
         file, is_program=is_program, target=target is not None, layers=layers, bisect=bisect
     )
@@ -162,6 +179,7 @@ def verify(
             is_program=is_program,
             target=target,
             golden=golden,
+            key=None if signed is None else signed.public,
             options=options,
             ask=None if against is None else random_calls,
         )
@@ -169,7 +187,7 @@ def verify(
             subject = compared_with(session, subject, against, weights=weights, options=more)
         answered = ask(subject.module, subject.asked)
         verdict = judged(subject, answered.results)
-        report = _report(file, subject, answered, verdict)
+        report = _report(file, subject, answered, verdict, signed)
         suspect = None
         if layers:
             looked, said = looked_at(
@@ -257,13 +275,20 @@ def _refuse_without_meaning(
         )
 
 
-def _report(file: Path, subject: "Subject", answered: "Answered", verdict: "Verdict") -> Report:
+def _report(
+    file: Path,
+    subject: "Subject",
+    answered: "Answered",
+    verdict: "Verdict",
+    signed: Checked | None,
+) -> Report:
     place = answered.place
     where = answered.name if place is None else place.name
     calls = len(verdict.calls)
     blocks: list[Block] = [
         f"{file} on {where}: {calls} call{'s' * (calls > 1)}, answers of {subject.source}",
         _grid(verdict),
+        *([] if signed is None else [signed.said]),
         f"verdict: {'right' if verdict.ok else 'WRONG'}",
     ]
     return Report(
@@ -274,6 +299,7 @@ def _report(file: Path, subject: "Subject", answered: "Answered", verdict: "Verd
             "device": answered.device,
             "on": None if place is None else place.to_json(),
             "source": subject.source,
+            "signed_by": None if signed is None else signed.key,
             "ok": verdict.ok,
             "calls": [call.to_json() for call in verdict.calls],
         },

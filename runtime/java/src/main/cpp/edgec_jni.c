@@ -180,19 +180,28 @@ NATIVE(jstring, deviceName)(JNIEnv *env, jclass type, jlong device) {
   return text_of(env, edgert_device_name(AT(edgert_device, device)));
 }
 
-static edgert_module_options module_options(void) {
-  edgert_module_options options;
-  memset(&options, 0, sizeof options);
-  options.size = sizeof options;
-  options.allocator = counted;
-  return options;
+/* `key` may be null; else its bytes go into `bytes`. 0 with an exception where it is no key. */
+static int module_options(JNIEnv *env, jbyteArray key, uint8_t bytes[32],
+                          edgert_module_options *options) {
+  memset(options, 0, sizeof *options);
+  options->size = sizeof *options;
+  options->allocator = counted;
+  if (key == NULL) return 1;
+  if ((*env)->GetArrayLength(env, key) != 32) {
+    raise(env, EDGERT_INVALID_ARGUMENT, "a public key has 32 bytes");
+    return 0;
+  }
+  (*env)->GetByteArrayRegion(env, key, 0, 32, (jbyte *)bytes);
+  options->key = bytes;
+  return 1;
 }
 
 /* A MODULE or WEIGHTS from a file. */
-static jlong open_file(JNIEnv *env, int kind, jstring path) {
+static jlong open_file(JNIEnv *env, int kind, jstring path, jbyteArray key) {
   const char *text;
-  if (!borrow(env, path, &text)) return 0;
-  edgert_module_options options = module_options();
+  uint8_t bytes[32];
+  edgert_module_options options;
+  if (!module_options(env, key, bytes, &options) || !borrow(env, path, &text)) return 0;
   edgert_error error = {EDGERT_OK, ""};
   edgert_module *module = NULL;
   edgert_weights *weights = NULL;
@@ -205,7 +214,10 @@ static jlong open_file(JNIEnv *env, int kind, jstring path) {
 }
 
 /* The same from a direct buffer, which is held as long as it is needed. */
-static jlong open_buffer(JNIEnv *env, int kind, jobject data) {
+static jlong open_buffer(JNIEnv *env, int kind, jobject data, jbyteArray key) {
+  uint8_t key_bytes[32];
+  edgert_module_options options;
+  if (!module_options(env, key, key_bytes, &options)) return 0;
   void *address = (*env)->GetDirectBufferAddress(env, data);
   jlong size = (*env)->GetDirectBufferCapacity(env, data);
   if (address == NULL || size < 0) {
@@ -214,7 +226,6 @@ static jlong open_buffer(JNIEnv *env, int kind, jobject data) {
   }
   jobject kept = hold(env, data);
   if (kept == NULL) return 0;
-  edgert_module_options options = module_options();
   edgert_error error = {EDGERT_OK, ""};
   edgert_module *module = NULL;
   edgert_weights *weights = NULL;
@@ -227,24 +238,24 @@ static jlong open_buffer(JNIEnv *env, int kind, jobject data) {
   return held(kind == MODULE ? (void *)module : (void *)weights);
 }
 
-NATIVE(jlong, moduleOpen)(JNIEnv *env, jclass type, jstring path) {
+NATIVE(jlong, moduleOpen)(JNIEnv *env, jclass type, jstring path, jbyteArray key) {
   (void)type;
-  return open_file(env, MODULE, path);
+  return open_file(env, MODULE, path, key);
 }
 
-NATIVE(jlong, moduleWrap)(JNIEnv *env, jclass type, jobject data) {
+NATIVE(jlong, moduleWrap)(JNIEnv *env, jclass type, jobject data, jbyteArray key) {
   (void)type;
-  return open_buffer(env, MODULE, data);
+  return open_buffer(env, MODULE, data, key);
 }
 
 NATIVE(jlong, weightsOpen)(JNIEnv *env, jclass type, jstring path) {
   (void)type;
-  return open_file(env, WEIGHTS, path);
+  return open_file(env, WEIGHTS, path, NULL);
 }
 
 NATIVE(jlong, weightsWrap)(JNIEnv *env, jclass type, jobject data) {
   (void)type;
-  return open_buffer(env, WEIGHTS, data);
+  return open_buffer(env, WEIGHTS, data, NULL);
 }
 
 NATIVE(jint, functionCount)(JNIEnv *env, jclass type, jlong module) {

@@ -17,6 +17,8 @@ public final class EdgeException extends RuntimeException {
   public static final int TIMED_OUT = -12;
   /** {@link EdgeModule#prove}: an answer is off. */
   public static final int WRONG_ANSWER = -13;
+  /** {@link EdgeOptions#key}: the module or its weights are not as the key's owner signed them. */
+  public static final int UNTRUSTED = -15;
 
   private static final long serialVersionUID = 1L;
 

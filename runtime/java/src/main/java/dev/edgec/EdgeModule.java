@@ -130,7 +130,7 @@ public final class EdgeModule implements AutoCloseable {
 
   private static EdgeModule open(final File module, EdgeOptions options) {
     return new EdgeModule(
-        Native.moduleOpen(module.getPath()),
+        Native.moduleOpen(module.getPath(), options.key),
         name -> Native.weightsOpen(new File(module.getParentFile(), name).getPath()),
         options);
   }
@@ -199,7 +199,7 @@ public final class EdgeModule implements AutoCloseable {
           EdgeException.INVALID_ARGUMENT, "a module is loaded from a direct buffer");
     }
     Weights place = weights == null ? null : name -> Native.weightsWrap(weights.slice());
-    return new EdgeModule(Native.moduleWrap(data.slice()), place, options);
+    return new EdgeModule(Native.moduleWrap(data.slice(), options.key), place, options);
   }
 
   /**

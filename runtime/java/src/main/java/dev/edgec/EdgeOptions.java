@@ -9,6 +9,7 @@ public final class EdgeOptions {
   Boolean prove;
   File verdicts;
   File cache;
+  byte[] key;
 
   /** What to compute on; {@link EdgeDevice#AUTO} if nothing is said. */
   public EdgeOptions device(EdgeDevice chosen) {
@@ -34,6 +35,15 @@ public final class EdgeOptions {
   /** A file that keeps what came of that, until the module, the device or its driver changes. */
   public EdgeOptions verdicts(File file) {
     verdicts = file;
+    return this;
+  }
+
+  /**
+   * An Ed25519 public key, 32 bytes: a module that its owner did not sign, or that changed since, is
+   * {@link EdgeException#UNTRUSTED}; so are its weights, when they are first used.
+   */
+  public EdgeOptions key(byte[] publicKey) {
+    key = publicKey.clone();
     return this;
   }
 

@@ -29,9 +29,10 @@ final class Native {
 
   static native String deviceName(long device);
 
-  static native long moduleOpen(String path);
+  /** `key`, 32 bytes that must have signed it, may be null. */
+  static native long moduleOpen(String path, byte[] key);
 
-  static native long moduleWrap(ByteBuffer data);
+  static native long moduleWrap(ByteBuffer data, byte[] key);
 
   static native long weightsOpen(String path);
 
