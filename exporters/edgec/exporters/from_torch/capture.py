@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.exporters.from_torch.chosen_rows import take_all_rows
 from edgec.exporters.from_torch.constraints import explain_constraint
 from edgec.exporters.from_torch.decompositions import decompositions
 from edgec.exporters.from_torch.indices import count_from_start
@@ -229,6 +230,7 @@ def _decomposed(program: Any) -> Any:
     found = program.run_decompositions(dict(decompositions()))
     count_from_start(found)
     join_parcels(found)
+    take_all_rows(found)
     return found
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.exporters.from_torch.writing import Writer, given
+
 __all__ = ["join_parcels"]
 
 
@@ -113,7 +115,7 @@ def _join(graph: Any, parcels: _Parcels) -> Any:
 
     aten = torch.ops.aten
     joined = parcels.joined
-    write = _Writer(graph, joined)
+    write = Writer(graph, joined)
     with graph.inserting_before(joined):
         answers = [_treated(write, parcels.whole, part, steps) for part, steps in parcels.parts]
         count = parcels.whole.meta["val"].shape[0]
@@ -133,7 +135,7 @@ def _join(graph: Any, parcels: _Parcels) -> Any:
     return result
 
 
-def _after(write: "_Writer", start: Any, size: Any) -> Any:
+def _after(write: Writer, start: Any, size: Any) -> Any:
     """Where the part after one of this size begins, as a number or a tensor."""
     import torch
 
@@ -148,39 +150,13 @@ def _after(write: "_Writer", start: Any, size: Any) -> Any:
     return write(aten.add.Scalar if isinstance(size, int) else aten.add.Tensor, start, size)
 
 
-def _treated(write: "_Writer", whole: Any, part: Any, steps: Sequence[Any]) -> Any:
+def _treated(write: Writer, whole: Any, part: Any, steps: Sequence[Any]) -> Any:
     """What is done with a part, done with the whole."""
     old, new = part, whole
     for step in steps:
         args = tuple(new if arg is old else arg for arg in step.args)
         old, new = step, write(step.target, *args, **step.kwargs)
     return new
-
-
-class _Writer:
-    """Writes nodes with the place of another, and what they give."""
-
-    def __init__(self, graph: Any, like: Any) -> None:
-        self._graph = graph
-        self._place = {
-            key: like.meta[key] for key in ("stack_trace", "nn_module_stack") if key in like.meta
-        }
-        self._mode = like.meta["val"].fake_mode
-
-    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Any:
-        node = self._graph.call_function(target, args, kwargs)
-        node.meta |= self._place
-        node.meta["val"] = _given(node, self._mode)
-        return node
-
-
-def _given(node: Any, mode: Any) -> Any:
-    """What a node gives, of what its operands give."""
-    import torch
-
-    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda arg: arg.meta["val"])
-    with mode:
-        return node.target(*args, **kwargs)
 
 
 def _device(node: Any) -> Any:
@@ -203,7 +179,7 @@ def _follow(graph: Any, start: Any) -> None:
             continue
         changed.add(node)
         if _tensors(node.meta.get("val")):
-            node.meta["val"] = _given(node, start.meta["val"].fake_mode)
+            node.meta["val"] = given(node, start.meta["val"].fake_mode)
             node.meta.pop("tensor_meta", None)  # says the size as it was
 
 
