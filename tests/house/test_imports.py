@@ -100,7 +100,10 @@ HEAVY = (
 # function (`test_packages_import_without_the_compiler_and_frameworks` holds it to that).
 ON_MLIR_THROUGHOUT = (
     *(f"edgec.toolchain.{part}." for part in ("ir", "match", "kernels", "passes")),
-    *(f"edgec.quantising.{part}" for part in ("layers", "rewriting")),
+    *(
+        f"edgec.quantising.{part}"
+        for part in ("byte_rewriting", "layers", "rewriting", "rounding_rows", "sites")
+    ),
 )
 
 

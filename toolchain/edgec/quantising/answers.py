@@ -13,7 +13,7 @@ from edgec.runtime.golden import Golden, GoldenCall
 from edgec.toolchain.computed import answered
 from edgec.toolchain.program import ProgramInfo
 
-__all__ = ["Answers", "answers_of", "distance", "without_slack"]
+__all__ = ["Answers", "answers_of", "calls_within", "distance", "without_slack"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -83,6 +83,19 @@ def _of_states(found: Mapping[str, _Array], wanted: Mapping[str, _Array]) -> Ite
     for name, right in wanted.items():
         if name in found:
             yield compare(found[name].astype(np.float32), right.astype(np.float32)).error
+
+
+def calls_within(seconds: float, took: Sequence[float], golden: Golden) -> int:
+    """How many calls, from the first on, take no longer; of each function one at least."""
+    names = [call.signature for call in golden.calls]
+    least = max(names.index(name) for name in set(names)) + 1
+    count, total = 0, 0.0
+    for each in took:
+        total += each
+        if total > seconds and count >= least:
+            break
+        count += 1
+    return count
 
 
 def without_slack(calls: Sequence[GoldenCall]) -> tuple[GoldenCall, ...]:

@@ -15,7 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from edgec.quantising.answers import Answers, answers_of, distance, without_slack
+from edgec.quantising.answers import (
+    Answers,
+    answers_of,
+    calls_within,
+    distance,
+    without_slack,
+)
+from edgec.quantising.keeping import is_named, refusal
 from edgec.quantising.rounding import exact_scheme, round_weights
 from edgec.quantising.scheme import LOSSLESS, Scheme
 from edgec.runtime.errors import ProgramError, UsageError, WrongAnswer
@@ -44,6 +51,7 @@ class Line:
         where: `file:line`, or the weights' name where the framework kept no line.
         what: their sizes, and how many there are.
         schemes: how they are kept now.
+        activations: what the other side is; empty for as it was.
         before, after: bytes.
         error: of the program's answers with only this line's weights rounded; None where that
             was not asked for, because rounding changes nothing.
@@ -57,6 +65,7 @@ class Line:
     after: int
     error: float | None
     promoted: str = ""
+    activations: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +183,7 @@ class _Work:
                 self.layers.setdefault(layer.where, []).append(layer)
                 self.schemes[layer.key] = found
         unknown = [
-            each for each in keep if not any(_is_named(a.where, a.name, each) for a in layers)
+            each for each in keep if not any(is_named(a.where, a.name, each) for a in layers)
         ]
         if unknown:
             raise UsageError(
@@ -199,7 +208,7 @@ class _Work:
 
     def _scheme_of(self, layer: Any, keep: Sequence[str]) -> Scheme | str:
         """How a layer's weights are kept, or why they stay."""
-        if any(_is_named(layer.where, layer.name, each) for each in keep):
+        if any(is_named(layer.where, layer.name, each) for each in keep):
             return "as asked"
         if self.scheme is None:
             return exact_scheme(layer.matrix) or "no blocks hold it exactly"
@@ -241,7 +250,7 @@ class _Work:
         own = self.own
         if self.scheme is None or own is None:
             return
-        self.calls = _calls_within(seconds / len(self.layers), own.seconds, self.golden)
+        self.calls = calls_within(seconds / len(self.layers), own.seconds, self.golden)
         some = Golden(calls=self.golden.calls[: self.calls])
         wanted = own
         if self.calls < len(self.golden.calls):
@@ -276,35 +285,22 @@ class _Work:
         """What to keep so that the answers, which are off by `error`, are within a bound."""
         if not any(self.alone.values()):
             self.measure(SECONDS)
-        order = sorted(self.layers, key=lambda where: -(self.alone[where] or 0.0))
-        low, high = 0, len(order)
-        while high - low > 1:
-            middle = (low + high) // 2
-            self.tell(f"trying to keep {middle} of {len(order)} lines")
-            if self.error(order[middle:]) > most:
-                low = middle
-            else:
-                high = middle
-        off = f"the answers are off by {error:.2%} of their spread"
-        what = f"with weights of {self.how} {off}"
-        if high == len(order):
-            hint = f"no line can be rounded within {most:.2%}: try more bits, or smaller groups"
-        else:
-            kept = " ".join(f"--keep={_short(where)}" for where in order[:high])
-            hint = f"keep what costs most: {kept}"
-        return WrongAnswer(f"{what}, and {most:.2%} is allowed", hint=hint)
+        return refusal(f"weights of {self.how}", self.alone, most, error, self.error, self.tell)
 
     def written(self, weights_file: Path | None) -> Quantised:
         """The program with blocks, and its own answers."""
         from iree.compiler import ir
 
+        from edgec.quantising.constants import bytes_of_constants
         from edgec.quantising.rewriting import put_blocks
         from edgec.toolchain.ir.erase import erase_unused
         from edgec.toolchain.program import PROGRAM_ATTRIBUTE
 
         self.tell("writing the program and computing its answers in NumPy")
         layers = [layer for each in self.layers.values() for layer in each]
-        before = sum(array.nbytes for array in self.weights.values()) + _constants(self.module)
+        before = sum(array.nbytes for array in self.weights.values()) + bytes_of_constants(
+            self.module
+        )
         with self.module.context, ir.Location.unknown():
             info, added = put_blocks(
                 self.module,
@@ -335,7 +331,7 @@ class _Work:
             ),
             kept=tuple((each.where, each.what, each.reason) for each in self.kept),
             before=before,
-            after=sum(array.nbytes for array in weights.values()) + _constants(self.module),
+            after=sum(array.nbytes for array in weights.values()) + bytes_of_constants(self.module),
             error=error,
             calls=self.calls,
         )
@@ -355,28 +351,6 @@ class _Work:
         )
 
 
-def _calls_within(seconds: float, took: Sequence[float], golden: Golden) -> int:
-    """How many calls, from the first on, take no longer; of each function one at least."""
-    names = [call.signature for call in golden.calls]
-    least = max(names.index(name) for name in set(names)) + 1
-    count, total = 0, 0.0
-    for each in took:
-        total += each
-        if total > seconds and count >= least:
-            break
-        count += 1
-    return count
-
-
-def _is_named(where: str, name: str, asked: str) -> bool:
-    """Whether a line or a weight is meant: in full, or by the end of its path."""
-    return asked in (where, name) or where.endswith(f"/{asked}")
-
-
-def _short(where: str) -> str:
-    return where.rpartition("/")[2]
-
-
 def _reasons(kept: Sequence[Any]) -> str:
     """Why weights stay, each reason once."""
     return "; ".join(dict.fromkeys(f"{each.what}: {each.reason}" for each in kept)) or (
@@ -389,23 +363,3 @@ def _named(info: ProgramInfo, weights_file: Path | None) -> ProgramInfo:
     if info.weights is None or weights_file is None:
         return info
     return replace(info, weights=replace(info.weights, file=weights_file.as_posix()))
-
-
-def _constants(module: Any) -> int:
-    """Bytes of the constants in a program's code, each once."""
-    from edgec.toolchain.ir.functions import inside
-    from edgec.toolchain.ir.literal import NUMPY, attribute_of
-    from edgec.toolchain.ir.read import element_type, shape_of
-
-    sizes = {}
-    for op in inside(module.operation):
-        if op.name != "stablehlo.constant":
-            continue
-        attribute = attribute_of(op)
-        if attribute is None or attribute.is_splat:
-            continue
-        (value,) = op.results
-        kind = NUMPY.get(str(element_type(value)), np.uint16)
-        count = math.prod(size or 0 for size in shape_of(value))
-        sizes[op.attributes["value"]] = count * np.dtype(kind).itemsize
-    return sum(sizes.values())

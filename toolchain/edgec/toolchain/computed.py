@@ -29,6 +29,7 @@ def answered(
     instead: Mapping[Any, _Array] | None = None,
     seen: Seen | None = None,
     kept: dict[str, _Array] | None = None,
+    after: Callable[[int, Mapping[str, _Array]], None] | None = None,
 ) -> Golden:
     """The golden calls with the answers that NumPy gives.
 
@@ -40,6 +41,7 @@ def answered(
         instead: numbers that weights have in place of their own, by name or constant.
         seen: is told what every operation gives on the way, with the number of the call.
         kept: is given the state after the last call, by name.
+        after: is told the state after each call, with the call's number.
 
     Raises:
         ProgramError: something in the program is not known in NumPy.
@@ -76,6 +78,8 @@ def answered(
                 elif not isinstance(role, Parameter):
                     outputs[role.index] = result.astype(call.outputs[role.index].dtype)
             calls.append(replace(call, outputs=tuple(outputs)))
+            if after is not None:
+                after(number, states)
     except NotEvaluated as reason:
         raise ProgramError(
             f"the program cannot be computed in NumPy: {reason}",

@@ -13,7 +13,9 @@ from edgec.cli.session import Session
 from edgec.runtime.errors import UsageError
 
 if TYPE_CHECKING:
-    from edgec.quantising import Line, Quantised
+    from edgec.quantising import Line, Quantised, Scheme
+    from edgec.runtime.golden import GoldenCall
+    from edgec.toolchain import Program
 
 __all__ = ["quantise"]
 
@@ -48,6 +50,26 @@ def quantise(
             help="What scales of groups are: f16, or f32 for targets that convert no f16 (wasm).",
         ),
     ] = "f16",
+    activations: Annotated[
+        str,
+        typer.Option(
+            "--activations",
+            metavar="none|int8|int8-dynamic",
+            help="What weights are multiplied with: floats; bytes whose ranges are those of some "
+            "calls (convolutions and products, --weights=int8); or bytes whose ranges are found "
+            "at every call, row by row (weights in blocks).",
+        ),
+    ] = "none",
+    calibrate: Annotated[
+        str | None,
+        typer.Option(
+            "--calibrate",
+            metavar="@FILE.npz",
+            help="Inputs by name, one behind the other along a first axis: their values say what "
+            "bytes of activations stand for (default: the golden calls).",
+            show_default=False,
+        ),
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
@@ -80,7 +102,12 @@ def quantise(
 ) -> Report:
     """Keep a program's weights in 8 or 4 bits, and say what that costs its answers."""
     from edgec.cli.folders import make_folder
-    from edgec.quantising import LOSSLESS, Scheme
+    from edgec.quantising import (
+        LOSSLESS,
+        Scheme,
+        quantise_to_bytes,
+        quantise_with_rounded_rows,
+    )
     from edgec.quantising import quantise as rounded
     from edgec.toolchain import load_program
     from edgec.toolchain.weights_file import write_weights
@@ -88,6 +115,7 @@ def quantise(
     scheme = None if weights == LOSSLESS else Scheme.parse(weights)
     if scales not in ("f16", "f32"):
         raise UsageError(f"scales are not kept as {scales}", hint="say f16 or f32")
+    _check_activations(activations, scheme, calibrate)
     most = math.inf if max_error is None else part_of(max_error)
     check_program_name(output)
     if source.resolve() == output.resolve():
@@ -97,16 +125,26 @@ def quantise(
         total = len(program.golden.calls)
         session.note(f"errors are of the first {calls} of {total} golden calls (--calls)")
     file = Path(f"{output.stem}.safetensors")
-    found = rounded(
-        program,
-        scheme,
-        keep=tuple(keep or ()),
-        max_error=most,
-        weights_file=None if program.info.weights is None else file,
-        calls=calls,
-        halves=scales == "f16",
-        tell=session.say,
-    )
+    if activations == "int8":
+        found = quantise_to_bytes(
+            program,
+            keep=tuple(keep or ()),
+            max_error=most,
+            calibrate=() if calibrate is None else _calibration(program, calibrate),
+            calls=calls,
+            tell=session.say,
+        )
+    else:
+        found = (rounded if activations == "none" else quantise_with_rounded_rows)(
+            program,
+            scheme,
+            keep=tuple(keep or ()),
+            max_error=most,
+            weights_file=None if program.info.weights is None else file,
+            calls=calls,
+            halves=scales == "f16",
+            tell=session.say,
+        )
     make_folder(output.parent)
     if found.weights:
         write_weights(found.weights, output.parent / file)
@@ -117,12 +155,86 @@ def quantise(
             f"errors of single lines are of the first {found.calls} calls, for the time they take"
         )
     return _report(
-        found, weights, output, [function.signature for function in saved.info.functions]
+        found,
+        weights if activations == "none" else f"{weights}, activations of {activations}",
+        output,
+        [function.signature for function in saved.info.functions],
+    )
+
+
+def _check_activations(activations: str, scheme: "Scheme | None", calibrate: str | None) -> None:
+    """Refuse options that do not go together.
+
+    Raises:
+        UsageError: they do not.
+    """
+    if activations not in ("none", "int8", "int8-dynamic"):
+        raise UsageError(
+            f"activations are not kept as {activations}",
+            hint="say --activations=int8, int8-dynamic or none",
+        )
+    if activations == "int8" and str(scheme) != "int8":
+        raise UsageError(
+            "bytes of activations are multiplied with bytes of weights",
+            hint="say --weights=int8 with --activations=int8; --activations=int8-dynamic goes "
+            "with weights in groups",
+        )
+    if activations != "int8" and calibrate is not None:
+        raise UsageError(
+            "only activations of int8 have ranges to look for",
+            hint="leave out --calibrate, or say --activations=int8",
+        )
+
+
+def _calibration(program: "Program", text: str) -> "tuple[GoldenCall, ...]":
+    """`@data.npz` → a call for each place along the first axis of its arrays.
+
+    Raises:
+        UsageError: they do not fit the program's function.
+    """
+    from edgec.cli.given import arrays_of
+    from edgec.runtime.golden import GoldenCall
+
+    arrays = arrays_of("--calibrate", text)
+    golden = program.golden
+    signature = program.info.functions[0].signature
+    if golden is None or len(program.info.functions) > 1 or program.info.states:
+        raise UsageError(
+            "inputs to calibrate with are for programs of one function without state",
+            hint="leave out --calibrate: the golden calls serve",
+        )
+    names = [spec.name for spec in signature.inputs]
+    counts = {len(arrays[name]) for name in names if name in arrays and arrays[name].ndim}
+    if set(arrays) != set(names) or len(counts) != 1:
+        raise UsageError(
+            f"{text.removeprefix('@')} holds {', '.join(arrays)}, and the program takes "
+            f"{', '.join(names)}",
+            hint="give each input, and of all the same number along a first axis",
+        )
+    call = golden.calls[0]
+    for spec, like in zip(signature.inputs, call.inputs, strict=True):
+        if arrays[spec.name].shape[1:] != like.shape:
+            raise UsageError(
+                f"{spec.name} is {list(like.shape)}, and {text.removeprefix('@')} holds "
+                f"{list(arrays[spec.name].shape)}",
+                hint="stack inputs along a first axis: numpy.stack([one, other])",
+            )
+    return tuple(
+        GoldenCall(
+            signature=signature.name,
+            inputs=tuple(
+                arrays[spec.name][place].astype(like.dtype)
+                for spec, like in zip(signature.inputs, call.inputs, strict=True)
+            ),
+            outputs=call.outputs,
+        )
+        for place in range(counts.pop())
     )
 
 
 def _kept_as(line: "Line") -> str:
-    return ", ".join(map(str, line.schemes))
+    schemes = ", ".join(map(str, line.schemes))
+    return f"{schemes} by {line.activations}" if line.activations else schemes
 
 
 def _report(found: "Quantised", how: str, output: Path, signatures: list[Any]) -> Report:

@@ -137,7 +137,7 @@ def fill(number: float | int | str, sizes: Sequence[int], kind: Any) -> Any:
         inner = kind.element_type
         return complex_(fill(number, sizes, inner), fill(0, sizes, inner))
     if isinstance(number, (float, int)) and not isinstance(plain, ir.IntegerType):
-        text = f"{float(number)!r}" if np.isfinite(number) else _infinity(plain, number)
+        text = f"{float(number):.17e}" if np.isfinite(number) else _infinity(plain, number)
     elif isinstance(number, bool) or str(plain) == "i1":
         text = "true" if number else "false"
     value = ir.Attribute.parse(f"dense<{text}> : {tensor(sizes, kind)}")

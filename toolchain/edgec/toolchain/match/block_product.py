@@ -4,7 +4,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from edgec.toolchain.ir.read import element_type, numbers_of, shape_of
 from edgec.toolchain.kernels.spec import Work
 from edgec.toolchain.match.blocks import Blocks, read_blocks
 from edgec.toolchain.match.description import Array, Description, draw
+from edgec.toolchain.match.rounded_rows import RoundedRows, read_rounded_rows
 
 __all__ = ["BlockProduct", "read_block_product"]
 
@@ -28,12 +29,14 @@ class BlockProduct(Description):
         left: the left side, whose last axis is summed.
         weights: the right side.
         value: the result.
+        rounded: how the left side is rounded before it is multiplied; None for not at all.
     """
 
     rows: int
     left: Any
     weights: Blocks
     value: Any
+    rounded: RoundedRows | None = None
 
     @property
     def elements(self) -> tuple[str, str]:
@@ -53,7 +56,16 @@ class BlockProduct(Description):
     def __str__(self) -> str:
         """In a few words: `product: 1 x 576 by 576 x 1536, int4 in groups of 32`."""
         inner, outputs = self.weights.inner, self.weights.outputs
-        return f"product: {self.rows} x {inner} by {inner} x {outputs}, {self.weights}"
+        left = "" if self.rounded is None else " rounded to bytes"
+        return f"product: {self.rows} x {inner}{left} by {inner} x {outputs}, {self.weights}"
+
+    @property
+    def in_bytes(self) -> "BlockProduct | None":
+        """The product with the rounding of its left side; None where that is of other groups."""
+        found = read_rounded_rows(self.left)
+        if found is None or found.group != self.weights.group:
+            return None
+        return replace(self, left=found.value, rounded=found)
 
     @property
     def operands(self) -> tuple[Any, ...]:
@@ -68,6 +80,8 @@ class BlockProduct(Description):
     def reference(self, *inputs: Array) -> tuple[Array, ...]:
         """The numbers of the result from those of the left side and of what is in memory."""
         left, *memory = inputs
+        if self.rounded is not None:
+            left = self.rounded.reference(left)
         product = left.reshape(self.rows, -1) @ self.weights.reference(*memory).T
         return (product.reshape([size or 0 for size in shape_of(self.value)]),)
 

@@ -10,6 +10,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir.standing import stand_for
 from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.source import Convolution, Result, convolution_kernel, tiling
+from edgec.toolchain.kernels.cpu.source.block_bytes import block_bytes_kernel
 from edgec.toolchain.kernels.cpu.source.block_codes import BlockWeights
 from edgec.toolchain.kernels.cpu.source.block_panels import BlockPanels
 from edgec.toolchain.kernels.cpu.source.block_rows import (
@@ -18,6 +19,8 @@ from edgec.toolchain.kernels.cpu.source.block_rows import (
     codes_for,
     stack_needed,
 )
+from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
+from edgec.toolchain.kernels.cpu.source.rounded_rows import ByteCodes, byte_codes_for
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.tails import Tail, find_tail
 from edgec.toolchain.kernels.longest import say_cut_short
@@ -36,6 +39,7 @@ def place_block_product(
     op: Any,
     library: Library,
     unit: VectorUnit,
+    dot: DotUnit | None,
     halves: bool,
     answers: Answers,
 ) -> bool:
@@ -45,6 +49,7 @@ def place_block_product(
         op: the operation.
         library: where the kernels go.
         unit: the vector registers of the target.
+        dot: how it multiplies bytes; None where it does not.
         halves: whether the target converts 16-bit floats.
         answers: where the answer is kept.
     """
@@ -52,6 +57,11 @@ def place_block_product(
     if found is None:
         return False
     weights = _weights(found.weights)
+    codes = None
+    if dot is not None and found.rows <= MOST_ROWS and isinstance(weights, BlockWeights):
+        codes = byte_codes_for(weights, dot)
+    rounded = None if codes is None else found.in_bytes
+    found = found if rounded is None else rounded
     outcome = weights if isinstance(weights, Declined) else _answer(found, weights, unit, halves)
     answers.record(op, str(found), found.work, outcome)
     if isinstance(weights, Declined) or isinstance(outcome, Declined):
@@ -60,7 +70,9 @@ def place_block_product(
     tail = find_tail(op.results[0], (), reshaped=True)
     last = tail.operations[-1] if tail.operations else op
     with ir.InsertionPoint(last), op.location:
-        if outcome.name == _FEW:
+        if codes is not None and found.rounded is not None:
+            result = _few_bytes(found, codes, tail, library, unit)
+        elif outcome.name == _FEW:
             result = _few(found, weights, tail, library, unit)
         else:
             result = _many(found, weights, tail, library, unit)
@@ -127,6 +139,17 @@ def _few(
     result = Result(width=found.rows, channels=weights.outputs, epilogue=tail.epilogue)
     name = f"edgec_blocks{_sizes(found, weights)}"
     text = block_rows_kernel("NAME", codes, result, unit)
+    operands = [found.left, *found.weights.values, *tail.channels, *tail.tensors]
+    return library.call(name, text, operands, tail.value.type)
+
+
+def _few_bytes(
+    found: BlockProduct, codes: ByteCodes, tail: Tail, library: Library, unit: VectorUnit
+) -> Any:
+    weights = codes.weights
+    result = Result(width=found.rows, channels=weights.outputs, epilogue=tail.epilogue)
+    name = f"edgec_bytes{_sizes(found, weights)}"
+    text = block_bytes_kernel("NAME", codes, result, unit)
     operands = [found.left, *found.weights.values, *tail.channels, *tail.tensors]
     return library.call(name, text, operands, tail.value.type)
 

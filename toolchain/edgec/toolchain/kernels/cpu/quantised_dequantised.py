@@ -13,7 +13,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir.fold import Constants
 from edgec.toolchain.ir.read import element_type, integers, shape_of
 
-__all__ = ["Bytes", "Dequantised", "Weights", "as_bytes", "dequantised", "weights"]
+__all__ = ["Bytes", "Dequantised", "Weights", "as_bytes", "dequantised", "is_of_bytes", "weights"]
 
 _MOVES = ("stablehlo.reshape", "stablehlo.transpose", "stablehlo.pad", "stablehlo.slice")
 _ROUNDED = "stablehlo.round_nearest_even"
@@ -109,6 +109,13 @@ def dequantised(value: Any, known: Constants) -> Dequantised | None:
     if found is None or not found.low <= zero <= found.high or scale <= 0:
         return None
     return Dequantised(bytes=found, scale=scale, zero=int(zero), moves=tuple(moves))
+
+
+def is_of_bytes(op: Any, known: Constants) -> bool:
+    """Whether both sides of a convolution or product are bytes times scales."""
+    if dequantised(op.operands[0], known) is None:
+        return False
+    return any(weights(op.operands[1], known, turned) is not None for turned in (False, True))
 
 
 def _is_border(op: Any, known: Constants) -> bool:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit, dot_unit
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit, vector_unit
 from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
@@ -23,7 +24,9 @@ class BlockKernels:
     `(code - zero) * scale + least` and then a product (`match/blocks.py`): the compiler writes out
     the whole matrix in f32 first, once, and reads that. Here a kernel of a few rows turns codes
     into f32 in registers, each block read once and where it lies in the file; with many rows they
-    are written to panels of f32 for the time of the call, and the usual kernel reads those.
+    are written to panels of f32 for the time of the call, and the usual kernel reads those. A few
+    rows that the program itself rounds to bytes are multiplied with the codes as they are, by the
+    processor's instruction for bytes.
 
     Measured with `benchmarks.blocks --layers 12` (all products of a token of 12 layers as
     SmolLM2-135M has them, and its last, whose 4 bits are 8) on a core with AVX-512 whose memory
@@ -32,11 +35,13 @@ class BlockKernels:
 
     Attributes:
         unit: the vector registers of the target.
+        dot: how it multiplies bytes; None where it does not.
         halves: whether it converts 16-bit floats.
         answers: where the answer to each description is kept.
     """
 
     unit: VectorUnit
+    dot: DotUnit | None = None
     halves: bool = True
     answers: Answers = field(default_factory=Answers)
 
@@ -51,7 +56,12 @@ class BlockKernels:
             return None
         if not situation.operations >= {_PRODUCT, "stablehlo.convert"}:
             return None
-        return cls(unit=unit, halves=situation.target.limits.f16, answers=situation.answers)
+        return cls(
+            unit=unit,
+            dot=dot_unit(situation.target),
+            halves=situation.target.limits.f16,
+            answers=situation.answers,
+        )
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
@@ -66,7 +76,7 @@ class BlockKernels:
             library = Library(module)
             products = [op for op in inside(module.operation) if op.name == _PRODUCT]
             for op in products:
-                place_block_product(op, library, self.unit, self.halves, self.answers)
+                place_block_product(op, library, self.unit, self.dot, self.halves, self.answers)
             if library.count:
                 erase_unused(module)
             release(module)

@@ -22,7 +22,8 @@ class FoldScales:
     summand a channel: the factor goes into the weights, once, and a sum by channel is left. The
     scale of a layer after its projection (ConvNeXt, CaiT) goes the same way. Factors are computed
     in f64 where they are constants; with the weights and sums they are rounded to the types that
-    these have.
+    these have. Weights that are bytes times scales stay so where the other side is bytes, too: a
+    kernel of bytes makes one factor of all that follows.
 
     Measured: ResNet-50 of `timm` in f16 for CUDA; 53 batch norms are folded in 0.13 s, and kernels
     of edgec's own do 99 % of the bytes instead of 25.
@@ -42,15 +43,17 @@ class FoldScales:
         from iree.compiler import ir
 
         from edgec.toolchain.ir.erase import erase_unused
+        from edgec.toolchain.ir.fold import Constants
         from edgec.toolchain.ir.functions import inside
         from edgec.toolchain.ir.weights import Weights
+        from edgec.toolchain.kernels.cpu.quantised_dequantised import is_of_bytes
         from edgec.toolchain.match.affine import find_affine
 
-        count = 0
+        count, known = 0, Constants()
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             weights = Weights(module)
             for op in list(inside(module.operation)):
-                if op.name in _PRODUCTS:
+                if op.name in _PRODUCTS and not is_of_bytes(op, known):
                     found = find_affine(op, weights)
                     if found is not None and found.scales:
                         found.fold()

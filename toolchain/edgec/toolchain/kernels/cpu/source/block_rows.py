@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.block_codes import BlockWeights, Codes
 from edgec.toolchain.kernels.cpu.source.body import Body
+from edgec.toolchain.kernels.cpu.source.lanes import side_by_side
 from edgec.toolchain.kernels.cpu.source.result import Result, Tile
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import workgroups
@@ -259,7 +260,10 @@ class _Kernel:
             self._output(body, body.plus("%n0", output), laid, sums, table)
             for output in range(_OUTPUTS)
         ]
-        found = [self._joined(body, [each[row] for each in outputs]) for row in range(self.rows)]
+        found = [
+            side_by_side(body, [each[row] for each in outputs], self.codes.lanes)
+            for row in range(self.rows)
+        ]
         if not self.by_output:
             return found
         factor = self._numbers(body, 2, self.weights.scale, "%n0", _OUTPUTS)
@@ -386,37 +390,3 @@ class _Kernel:
         stored, wide = f"vector<{count}x{kind}>", f"vector<{count}xf32>"
         found = body.load(f"%m{binding}", at, self.w.memory(binding), stored)
         return found if kind == "f32" else body.value(f"arith.extf {found}", f"{stored} to {wide}")
-
-    def _joined(self, body: Body, totals: Sequence[str]) -> str:
-        """The sums of four vectors' lanes, side by side."""
-        lanes, kind = self.codes.lanes, self.vector
-
-        def both(one: str, other: str, width: int) -> str:
-            """Neighbouring parts of two vectors added, those of one beside those of the other."""
-            starts = range(0, lanes, 2 * width)
-            orders = [
-                [of + s + half + i for s in starts for of in (0, lanes) for i in range(width)]
-                for half in (0, width)
-            ]
-            picked = [
-                body.value(
-                    f"vector.shuffle {one}, {other} [{', '.join(map(str, order))}]",
-                    f"{kind}, {kind}",
-                )
-                for order in orders
-            ]
-            return body.value(f"arith.addf {picked[0]}, {picked[1]}", kind)
-
-        total = both(both(totals[0], totals[1], 1), both(totals[2], totals[3], 1), 2)
-        while lanes > _OUTPUTS:
-            wide, lanes = f"vector<{lanes}xf32>", lanes // 2
-            halves = [
-                body.value(
-                    f"vector.shuffle {total}, {total} "
-                    f"[{', '.join(str(start + i) for i in range(lanes))}]",
-                    f"{wide}, {wide}",
-                )
-                for start in (0, lanes)
-            ]
-            total = body.value(f"arith.addf {halves[0]}, {halves[1]}", f"vector<{lanes}xf32>")
-        return total

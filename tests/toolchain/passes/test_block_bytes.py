@@ -1,0 +1,96 @@
+"""Products of rows that are rounded to bytes against NumPy: every form of weights in blocks."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from iree.compiler import ir
+
+from edgec.runtime import load
+from edgec.toolchain import CompileOptions, compile
+from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.ir.write_rounded import rounded_rows
+from edgec.toolchain.kernels.cpu.source import VectorUnit
+from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
+from edgec.toolchain.passes.place.block_kernels import BlockKernels
+from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.block_programs import FORMS, Form
+
+AVX512 = VectorUnit(lanes=16, registers=32, broadcasts=True)
+VNNI = DotUnit(vectors=AVX512, signed=False)
+PAIRED = "MatMulNBits"
+"""Neighbours share a byte there, which no kernel of bytes reads."""
+
+
+def program(form: Form, rows: int, outputs: int, inner: int) -> str:
+    """The product with its rows rounded, group by group."""
+    with ir.Context() as context, ir.Location.unknown():
+        module = parse_stablehlo(form.text(rows, outputs, inner), context)
+        (op,) = (op for op in inside(module.operation) if op.name == "stablehlo.dot_general")
+        with ir.InsertionPoint(op):
+            op.operands[0] = rounded_rows(op.operands[0], form.group or inner)
+        return str(module.body.operations[0])
+
+
+def rewritten(text: str, dot: DotUnit | None) -> str:
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        assert BlockKernels(unit=AVX512, dot=dot).run(module) == 1
+        module.operation.verify()
+        return str(module)
+
+
+@pytest.mark.parametrize("name", [name for name in FORMS if name != PAIRED])
+def test_codes_are_multiplied_as_they_are(name: str) -> None:
+    after = rewritten(program(FORMS[name], 2, 8, 256), VNNI)
+    function = after[after.index("func.func public @main") :]
+    assert "flow.dispatch @edgec_bytes" in function
+    assert "round_nearest_even" not in function  # the kernel rounds
+
+
+def test_without_such_an_instruction_the_rounded_numbers_are_multiplied() -> None:
+    for name, dot in (("Q4_1", None), (PAIRED, VNNI)):
+        after = rewritten(program(FORMS[name], 1, 8, 256), dot)
+        function = after[after.index("func.func public @main") :]
+        assert "flow.dispatch @edgec_blocks" in function
+        assert "round_nearest_even" in function
+
+
+SIZES = {"few": (3, 13, 448), "one": (1, 12, 576), "wide": (4, 8, 640)}
+"""Rows, outputs, inner; 448 and 576 are not whole numbers of pieces, 13 not of tiles."""
+
+
+def expected(form: Form, numbers: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """What each output is, in f64, the rows rounded one group at a time."""
+    inner = rows.shape[-1]
+    group, left = form.group or inner, rows.astype(np.float64)
+    for row in left:
+        for start in range(0, inner, group):
+            part = row[start : start + group]
+            step = np.float32(np.abs(part).max()) * np.float32(1 / 127)
+            part[:] = np.rint(part / step) * step if step else 0
+    return left @ form.weights(numbers, inner).T
+
+
+def test_all_forms_and_sizes_give_what_numpy_gives(tmp_path: Path) -> None:
+    cases = {
+        f"{size}_{number}": (form, sizes)
+        for number, (name, form) in enumerate(FORMS.items())
+        for size, sizes in SIZES.items()
+        if not (form.group and sizes[2] % form.group)
+    }
+    text = "\n".join(
+        program(form, *sizes).replace("@main", f"@{name}") for name, (form, sizes) in cases.items()
+    )
+    (tmp_path / "all.mlir").write_text(text)
+    path = tmp_path / "all.vmfb"
+    compile(tmp_path / "all.mlir", "cpu", CompileOptions(output=path, check=False))
+    with load(path) as module:
+        for name, (form, (rows, outputs, inner)) in cases.items():
+            numbers = form.numbers(outputs, inner)
+            x = np.random.default_rng(3).standard_normal((rows, inner)).astype(np.float32)
+            x[0, :32] *= 40
+            x[-1, 64:96] = 0
+            found = np.asarray(module[name](x, *numbers.values()))
+            right = expected(form, numbers, x)
+            np.testing.assert_allclose(found, right, 1e-4, 1e-4 * right.std(), err_msg=name)

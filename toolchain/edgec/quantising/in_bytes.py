@@ -1,0 +1,305 @@
+"""A program to one whose convolutions and products multiply bytes, and what that costs its answers.
+
+Ranges of values are those of some calls, computed in NumPy: the golden ones, or what a user gives.
+Each line's error alone, and the answers of the new program, are as `quantise` has them.
+"""
+
+import io
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from edgec.quantising.answers import (
+    Answers,
+    answers_of,
+    calls_within,
+    distance,
+    without_slack,
+)
+from edgec.quantising.keeping import is_named, refusal
+from edgec.quantising.quantise import CALLS, SECONDS, Line, Quantised
+from edgec.quantising.ranges import ByteRange, Seen
+from edgec.quantising.scheme import Scheme
+from edgec.runtime.conditioning import apart, unsettled
+from edgec.runtime.errors import ProgramError, UsageError
+from edgec.runtime.golden import Golden, GoldenCall
+from edgec.toolchain.computed import answered, refuse_other, weights_of
+from edgec.toolchain.portable import to_portable
+from edgec.toolchain.program import Dialect, Input, Loss, Program
+
+__all__ = ["quantise_to_bytes"]
+
+_Array = np.ndarray[Any, np.dtype[Any]]
+_HOW = "weights and activations of int8"
+_EIGHT = Scheme(bits=8)
+_MOVED = 1e-6
+"""Of a scale: what sums of f32 are off by."""
+
+
+def quantise_to_bytes(
+    program: Program,
+    *,
+    keep: Sequence[str] = (),
+    max_error: float = math.inf,
+    calibrate: Sequence[GoldenCall] = (),
+    calls: int = CALLS,
+    seconds: float = SECONDS,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Quantised:
+    """Compute convolutions and products by constant weights in bytes.
+
+    Args:
+        program: with golden answers, its weights inside.
+        keep: lines that stay as they are; the end of a line's place will do.
+        max_error: how far the answers may be off.
+        calibrate: calls whose values say what bytes stand for, their outputs of no matter; the
+            golden calls without it.
+        calls: how many golden calls, from the first on, the answers are compared of.
+        seconds: what all lines alone may take, each on as many of the calls as that allows.
+        tell: is told what is at work.
+
+    Raises:
+        UsageError: there is nothing to compute in bytes, or `keep` names nothing.
+        WrongAnswer: the answers would be off by more than `max_error`; it says what to keep.
+        ProgramError: NumPy does not know the program, or computes something else.
+    """
+    golden = program.golden
+    if golden is None or not golden.calls:
+        raise ProgramError(
+            f"{program.path or program.name} has no golden answers to measure an error with",
+            hint="export the model with edgec, which records them",
+        )
+    if program.info.dialect is not Dialect.STABLEHLO:
+        raise ProgramError(
+            f"values are rounded in StableHLO, and this is {program.info.dialect.value}",
+            hint="export the model again with this version of edgec",
+        )
+    work = _Work(program, Golden(calls=golden.calls[:calls]), keep, tell)
+    work.calibrate(calibrate)
+    work.measure(seconds)
+    if max_error < math.inf and (error := work.error(list(work.lines))) > max_error:
+        raise refusal(_HOW, work.alone, max_error, error, work.error, tell)
+    return work.written()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Written:
+    """The program with some sites in bytes, and how many their weights take, by number."""
+
+    module: Any
+    sizes: Mapping[int, int]
+
+
+class _Work:
+    """One program on its way."""
+
+    def __init__(
+        self, program: Program, golden: Golden, keep: Sequence[str], tell: Callable[[str], None]
+    ) -> None:
+        self.program, self.golden, self.tell = program, golden, tell
+        self.weights = weights_of(program)
+        self.module, sites, self.kept = _opened(program)
+        unknown = [each for each in keep if not any(is_named(s.where, "", each) for s in sites)]
+        if unknown:
+            raise UsageError(
+                f"no convolution or product by weights is at {unknown[0]}",
+                hint="name a line as the table does (model.py:12)",
+            )
+        from edgec.quantising.layers import Kept
+
+        self.lines: dict[str, list[int]] = {}
+        self.sites = {site.number: site for site in sites}
+        for site in sites:
+            if any(is_named(site.where, "", each) for each in keep):
+                self.kept.append(Kept(where=site.where, what=site.what, reason="as asked"))
+            else:
+                self.lines.setdefault(site.where, []).append(site.number)
+        if not self.lines:
+            reasons = "; ".join(dict.fromkeys(f"{k.what}: {k.reason}" for k in self.kept))
+            raise UsageError(
+                f"{program.path or program.name} has nothing that is computed in bytes",
+                hint=reasons or "convolutions and products by weights in the program are",
+            )
+        self.ranges: dict[int, ByteRange] = {}
+        self.alone: dict[str, float | None] = {}
+        self.calls = len(golden.calls)
+
+    def calibrate(self, given: Sequence[GoldenCall]) -> None:
+        """See what values the sites read in some calls.
+
+        Raises:
+            ProgramError: a site's value is computed in none of them.
+        """
+        calls = Golden(calls=tuple(given) or self.golden.calls)
+        self.tell(f"computing {len(calls.calls)} calls to see what values there are")
+        seen, wanted = Seen(), {site.value for site in self.sites.values()}
+
+        def see(_: int, op: Any, results: Sequence[_Array]) -> None:
+            for value, array in zip(op.results, results, strict=True):
+                if value in wanted:
+                    seen.add(value, array)
+
+        answered(self.module, self.program.info, self.weights, calls, seen=see)
+        for value, (name, index) in _inputs(self.module, self.program).items():
+            for call in calls.calls:
+                if value in wanted and call.signature == name:
+                    seen.add(value, call.inputs[index])
+        found = seen.ranges()
+        for where in list(self.lines):
+            for number in self.lines[where]:
+                value = self.sites[number].value
+                if value not in found:
+                    raise ProgramError(
+                        f"{where} reads a value that no call computes, so that nothing says what "
+                        "its bytes stand for",
+                        hint=f"--keep={where.rpartition('/')[2]}, or more calls to calibrate with",
+                    )
+                self.ranges[number] = found[value]
+
+    def put(self, numbers: Collection[int], *, moved: float = 0.0) -> _Written:
+        """The program with some sites in bytes; scales moved by a part of themselves."""
+        from edgec.quantising.byte_rewriting import put_bytes
+
+        module, sites, _ = _opened(self.program)
+        chosen = [site for site in sites if site.number in numbers]
+        ranges = {site.value: self.ranges[site.number].scaled(1 + moved) for site in chosen}
+        return _Written(module=module, sizes=put_bytes(chosen, ranges))
+
+    def answers(self, lines: Sequence[str], golden: Golden) -> Answers:
+        """What the program gives with some lines in bytes."""
+        made = self.put([number for where in lines for number in self.lines[where]])
+        return answers_of(made.module, self.program.info, self.weights, golden)
+
+    def error(self, lines: Sequence[str]) -> float:
+        """Of all answers with some lines in bytes."""
+        return distance(self.answers(lines, self.golden), Answers(golden=self.golden))
+
+    def measure(self, seconds: float) -> None:
+        """Compare NumPy with the framework, and each line alone with both."""
+        self.tell(f"computing {len(self.golden.calls)} calls of the program in NumPy")
+        own = answers_of(self.module, self.program.info, self.weights, self.golden)
+        refuse_other(own.golden, self.golden)
+        self.calls = calls_within(seconds / len(self.lines), own.seconds, self.golden)
+        some = Golden(calls=self.golden.calls[: self.calls])
+        wanted = own
+        if self.calls < len(self.golden.calls):
+            wanted = answers_of(self.module, self.program.info, self.weights, some)
+        for number, where in enumerate(self.lines):
+            self.tell(f"rounding {where} alone ({number + 1} of {len(self.lines)})")
+            self.alone[where] = distance(self.answers([where], some), wanted)
+
+    def written(self) -> Quantised:
+        """The program with all lines in bytes, and its own answers."""
+        from iree.compiler import ir
+
+        from edgec.quantising.constants import bytes_of_constants
+        from edgec.toolchain.ir.erase import erase_unused
+        from edgec.toolchain.program import PROGRAM_ATTRIBUTE
+
+        self.tell("writing the program and computing its answers in NumPy")
+        numbers = [number for each in self.lines.values() for number in each]
+        made = self.put(numbers)
+        module = made.module
+        with module.context, ir.Location.unknown():
+            erase_unused(module)
+            module.operation.verify()
+            own = answers_of(module, self.program.info, self.weights, self.golden)
+            error = distance(own, Answers(golden=self.golden))
+            info = replace(self.program.info, loss=Loss(weights=_HOW, error=error))
+            module.operation.attributes[PROGRAM_ATTRIBUTE] = ir.StringAttr.get(info.to_json())
+            buffer = io.BytesIO()
+            module.operation.write_bytecode(buffer)
+        outside = sum(array.nbytes for array in self.weights.values())
+        return Quantised(
+            program=Program(
+                bytecode=to_portable(buffer.getvalue()),
+                info=info,
+                golden=self._settled(own.golden, numbers),
+            ),
+            weights=self.weights,
+            lines=tuple(
+                sorted(
+                    (self._line(where, made.sizes) for where in self.lines),
+                    key=lambda line: -(line.error or 0.0),
+                )
+            ),
+            kept=tuple((each.where, each.what, each.reason) for each in self.kept),
+            before=outside + bytes_of_constants(self.module),
+            after=outside + bytes_of_constants(module),
+            error=error,
+            calls=self.calls,
+        )
+
+    def _settled(self, own: Golden, numbers: Collection[int]) -> Golden:
+        """Answers with how far they are settled: values that lie between two bytes become either.
+
+        Devices round sums of f32 in ways of their own, and a value half-way between two bytes falls
+        to another side. Scales that are moved by as little show what that makes of the answers.
+        """
+        self.tell("computing how far the answers are settled")
+        others = []
+        for moved in (-_MOVED, _MOVED):
+            made = self.put(numbers, moved=moved)
+            found = answers_of(made.module, self.program.info, self.weights, self.golden)
+            others.append(found.golden.calls)
+        calls = []
+        for call, *rest in zip(without_slack(own.calls), *others, strict=True):
+            pairs = [
+                (answer, [other.outputs[number] for other in rest])
+                for number, answer in enumerate(call.outputs)
+            ]
+            within = tuple(apart(answer, found) for answer, found in pairs)
+            masks = tuple(unsettled(answer, found) for answer, found in pairs)
+            calls.append(
+                replace(
+                    call,
+                    within=within if any(within) else (),
+                    open=masks if any(mask.any() for mask in masks) else (),
+                )
+            )
+        return Golden(calls=tuple(calls))
+
+    def _line(self, where: str, sizes: Mapping[int, int]) -> Line:
+        sites = [self.sites[number] for number in self.lines[where]]
+        shapes = list(dict.fromkeys(site.what for site in sites))
+        many = f"{len(sites)} of " if len(sites) > 1 else ""
+        return Line(
+            where=where,
+            what=f"{many}{shapes[0]}{' and others' if len(shapes) > 1 else ''}",
+            schemes=(_EIGHT,),
+            before=sum(site.weights.nbytes for site in sites),
+            after=sum(sizes[site.number] for site in sites),
+            error=self.alone[where],
+            activations=str(_EIGHT),
+        )
+
+
+def _opened(program: Program) -> tuple[Any, list[Any], list[Any]]:
+    """A program's code with its calls inlined, the sites in it, and what stays as it is."""
+    from iree.compiler import ir
+
+    from edgec.quantising.sites import find_sites
+    from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
+    from edgec.toolchain.stablehlo import parse_stablehlo
+
+    module = parse_stablehlo(program.bytecode, ir.Context())
+    InlineCalls().run(module)
+    return module, *find_sites(module)
+
+
+def _inputs(module: Any, program: Program) -> dict[Any, tuple[str, int]]:
+    """The arguments that a caller gives: of which function, and which of its inputs."""
+    from edgec.toolchain.ir.functions import entry_block, functions
+
+    bodies = functions(module)
+    return {
+        argument: (function.signature.name, role.index)
+        for function in program.info.functions
+        for argument, role in zip(
+            entry_block(bodies[function.signature.name]).arguments, function.arguments, strict=True
+        )
+        if isinstance(role, Input)
+    }

@@ -1,0 +1,116 @@
+"""Rows that are rounded to bytes at every call, each group with a scale of its own, in a program.
+
+`round(x / scale) * scale`, where a group's scale is its largest size through 127: what
+`ir/write_rounded.py` writes and `edgec quantise --activations=int8` puts before products by blocks.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from iree.compiler import ir
+
+from edgec.toolchain.ir.fold import splat
+from edgec.toolchain.ir.read import integers, shape_of
+from edgec.toolchain.match.expression import Array
+
+__all__ = ["LARGEST", "SMALLEST", "RoundedRows", "read_rounded_rows"]
+
+LARGEST = 127
+"""Bytes go from -127 to this."""
+
+SMALLEST = 1e-30
+"""A group's largest size counts for no less, so that zeros have a scale, too."""
+
+_CLOSE = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundedRows:
+    """A value whose last axis is rounded in groups.
+
+    Attributes:
+        value: what is rounded.
+        group: neighbours that share a scale.
+    """
+
+    value: Any
+    group: int
+
+    def reference(self, numbers: Array) -> Array:
+        """What is left of the value's numbers."""
+        grouped = numbers.reshape(*numbers.shape[:-1], -1, self.group)
+        most = np.maximum(np.abs(grouped).max(-1, keepdims=True), SMALLEST)
+        scale = most * np.float32(1 / LARGEST)
+        return np.asarray((np.rint(grouped / scale) * scale).reshape(numbers.shape))
+
+
+def read_rounded_rows(value: Any) -> RoundedRows | None:
+    """What a value is the rounded numbers of; None where it is something else."""
+    product = _made_by(_plain(value), "multiply")
+    if product is None:
+        return None
+    steps, spread = product.operands
+    rounded = _made_by(steps, "round_nearest_even")
+    parts = None if rounded is None else _made_by(rounded.operands[0], "divide")
+    if parts is None or parts.operands[1] != spread:
+        return None
+    grouped = parts.operands[0]
+    sizes = [size or 0 for size in shape_of(grouped)]
+    if len(sizes) < 2 or 0 in sizes or not _is_scale(spread, grouped, len(sizes) - 1):
+        return None
+    source = grouped
+    while (op := _made_by(source, "reshape")) is not None and not _same_rows(source, value):
+        source = op.operands[0]
+    if not _same_rows(source, value):
+        return None
+    return RoundedRows(value=source, group=sizes[-1])
+
+
+def _is_scale(spread: Any, grouped: Any, last: int) -> bool:
+    """Whether a value is each group's largest size through 127, for all of the group."""
+    wide = _made_by(spread, "broadcast_in_dim")
+    if wide is None or integers(wide, "broadcast_dimensions") != list(range(last)):
+        return False
+    scale = _made_by(_plain(wide.operands[0]), "multiply")
+    if scale is None or not _is_about(splat(scale.operands[1]), 1 / LARGEST):
+        return False
+    most = _made_by(scale.operands[0], "maximum")
+    if most is None or not _is_about(splat(most.operands[1]), SMALLEST):
+        return False
+    reduced = _made_by(_plain(most.operands[0]), "reduce")
+    if reduced is None or integers(reduced, "dimensions") != [last]:
+        return False
+    first = splat(reduced.operands[1])
+    inner = [op.operation.name for op in reduced.regions[0].blocks[0].operations]
+    if first is None or first > 0 or inner != ["stablehlo.maximum", "stablehlo.return"]:
+        return False
+    sizes = _made_by(reduced.operands[0], "abs")
+    return sizes is not None and sizes.operands[0] == grouped
+
+
+def _is_about(number: float | None, wanted: float) -> bool:
+    return number is not None and abs(number - wanted) <= _CLOSE * wanted
+
+
+def _same_rows(one: Any, other: Any) -> bool:
+    """Whether two values have the same sizes but for axes of one element, the last one alike."""
+    first, second = ([s for s in shape_of(each) if s != 1] for each in (one, other))
+    return first == second and shape_of(one)[-1:] == shape_of(other)[-1:]
+
+
+def _plain(value: Any) -> Any:
+    """A value before reshapes."""
+    while (op := _made_by(value, "reshape")) is not None:
+        value = op.operands[0]
+    return value
+
+
+def _made_by(value: Any, name: str) -> Any:
+    """The operation of a name that makes a value, or None."""
+    if isinstance(value.owner, ir.Block):
+        return None
+    op = value.owner.operation
+    return op if op.name == f"stablehlo.{name}" else None
