@@ -26,6 +26,7 @@ from edgec.exporters.from_torch.resampling import pools_in_two_dimensions
 from edgec.exporters.from_torch.settled import Number, is_on_data, numbers_read, settled
 from edgec.exporters.from_torch.state import Snapshot
 from edgec.exporters.from_torch.ways import is_raised_by_model, unmoved, unnoticed
+from edgec.exporters.from_torch.whole_loops import over_all, turns_change_nothing
 from edgec.exporters.places import describe, is_users, place_of_error
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp
 
@@ -198,6 +199,9 @@ def _exported(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], sh
             return export()
     except Exception as error:
         if is_on_data(error) and varying:
+            if _may_turn_for_all(made, args, kwargs):
+                with settled(numbers), way(), over_all():
+                    return export()
             raise _on_data(user_line(str(error)) or describe(*varying[0])) from error
         raise
 
@@ -218,6 +222,14 @@ def _numbers(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
         found = numbers_read(lambda: made.run(*args, **kwargs), [*given, *changed])
     own.restore()
     return found
+
+
+def _may_turn_for_all(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    own = Snapshot(made.owner, parameters=not made.is_model)
+    try:
+        return turns_change_nothing(made.run, args, kwargs)
+    finally:
+        own.restore()
 
 
 def _on_data(where: str) -> UnsupportedOp:
