@@ -1,4 +1,4 @@
-"""Compiles edgert into a wheel of edgec-runtime; called by hatchling.
+"""Compiles edgert, and the PJRT plugin, into a wheel of edgec-runtime; called by hatchling.
 
 `$EDGERT_PLATFORM` names the platform, one of `PLATFORMS`; without it the wheel is for this machine.
 The compiler is the clang in the wheel `ziglang`, which knows every platform's C library, so all of
@@ -20,12 +20,13 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PLATFORM_VARIABLE = "EDGERT_PLATFORM"
 _FLAGS = (
-    *("-std=c11", "-O2", "-DNDEBUG", "-DEDGERT_BUILDING", "-DEDGERT_SHARED"),
+    *("-std=c11", "-O2", "-DNDEBUG", "-DEDGERT_BUILDING"),
     *("-fPIC", "-shared", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"),
     *("-DEDGERT_WITH_VULKAN=1", "-DEDGERT_WITH_SIGNATURES=1"),
 )
 _ELF = ("-s", "-Wl,--gc-sections", "-lm", "-lpthread", "-ldl")
-_MACOS = ("-s", "-Wl,-install_name,@rpath/libedgert.dylib")
+_INSTALLED = "@LIBRARY@"
+_MACOS = ("-s", f"-Wl,-install_name,@rpath/{_INSTALLED}")
 _WINDOWS = ("-s",)
 # What a manylinux library may ask of the system it is loaded on (PEP 600), as far as edgert does.
 _SYSTEM_LIBRARIES = {"libc.so", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0"}
@@ -41,12 +42,14 @@ class Platform:
         triple: as zig names it, with the oldest C library or system that the wheel is for.
         tag: the wheel's platform tag.
         library: the file's name.
+        plugin: the name of the PJRT plugin's file; None where there is none.
         flags: what the linker is told besides.
     """
 
     triple: str
     tag: str
     library: str
+    plugin: str | None
     flags: tuple[str, ...]
 
 
@@ -56,12 +59,14 @@ def _linux(machine: str) -> dict[str, Platform]:
             triple=f"{machine}-linux-gnu.2.17",
             tag=f"manylinux_2_17_{machine}.manylinux2014_{machine}",
             library="libedgert.so",
+            plugin="libedgec_pjrt.so",
             flags=_ELF,
         ),
         f"musllinux-{machine}": Platform(
             triple=f"{machine}-linux-musl",
             tag=f"musllinux_1_2_{machine}",
             library="libedgert.so",
+            plugin="libedgec_pjrt.so",
             flags=_ELF,
         ),
     }
@@ -72,6 +77,7 @@ def _macos(zig: str, machine: str) -> Platform:
         triple=f"{zig}-macos.11.0",
         tag=f"macosx_11_0_{machine}",
         library="libedgert.dylib",
+        plugin="libedgec_pjrt.dylib",
         flags=_MACOS,
     )
 
@@ -82,7 +88,11 @@ PLATFORMS: dict[str, Platform] = {
     "macos-x86_64": _macos("x86_64", "x86_64"),
     "macos-arm64": _macos("aarch64", "arm64"),
     "windows-x86_64": Platform(
-        triple="x86_64-windows-gnu", tag="win_amd64", library="edgert.dll", flags=_WINDOWS
+        triple="x86_64-windows-gnu",
+        tag="win_amd64",
+        library="edgert.dll",
+        plugin=None,
+        flags=_WINDOWS,
     ),
 }
 
@@ -105,12 +115,37 @@ def build(sources: Path, chosen: Platform, folder: Path) -> Path:
         RuntimeError: there is no compiler, it refused, or the library asks more of a system than
             its tag says.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    library = folder / chosen.library
-    files = sorted(str(file) for file in sources.glob("src/**/*.c"))
+    flags = ("-DEDGERT_SHARED", *_FLAGS)
+    return _compile(chosen, (sources / "src",), sources / "include", flags, folder / chosen.library)
+
+
+def build_plugin(runtime: Path, chosen: Platform, edgert: Path) -> Path | None:
+    """Compile the PJRT plugin into the folder of edgert, which it needs; None: there is none.
+
+    Raises:
+        RuntimeError: as `build`.
+    """
+    if chosen.plugin is None:
+        return None
+    beside = "@loader_path" if edgert.suffix == ".dylib" else "$ORIGIN"
+    flags = ("-D_GNU_SOURCE", *_FLAGS, f"-L{edgert.parent}", "-ledgert", f"-Wl,-rpath,{beside}")
+    plugin = edgert.with_name(chosen.plugin)
+    return _compile(chosen, (runtime / "pjrt",), runtime / "c" / "include", flags, plugin)
+
+
+def _compile(
+    chosen: Platform,
+    sources: tuple[Path, ...],
+    headers: Path,
+    flags: tuple[str, ...],
+    library: Path,
+) -> Path:
+    library.parent.mkdir(parents=True, exist_ok=True)
+    files = sorted(str(file) for folder in sources for file in folder.glob("**/*.c"))
+    linked = [each.replace(_INSTALLED, library.name) for each in chosen.flags]
     command = [
-        *(sys.executable, "-m", "ziglang", "cc", "-target", chosen.triple, *_FLAGS),
-        *(f"-I{sources / 'include'}", *files, *chosen.flags, "-o", str(library)),
+        *(sys.executable, "-m", "ziglang", "cc", "-target", chosen.triple, *flags),
+        *(f"-I{headers}", *files, *linked, "-o", str(library)),
     ]
     if importlib.util.find_spec("ziglang") is None:
         raise RuntimeError(
@@ -119,8 +154,10 @@ def build(sources: Path, chosen: Platform, folder: Path) -> Path:
         )
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"edgert does not compile for {chosen.triple}: {done.stderr[-2000:]}")
-    if chosen.library.endswith(".so"):
+        raise RuntimeError(
+            f"{library.name} does not compile for {chosen.triple}: {done.stderr[-2000:]}"
+        )
+    if library.suffix == ".so":
         check_needs(library.read_bytes(), chosen)
     return library
 
@@ -133,7 +170,7 @@ def check_needs(library: bytes, chosen: Platform) -> None:
     """
     names = re.findall(rb"\0(lib[\w+-]+\.so[.\d]*)(?=\0)", library)
     foreign = {name.decode() for name in names} - _SYSTEM_LIBRARIES - _OPENED
-    foreign -= {chosen.library}
+    foreign -= {chosen.library, chosen.plugin or ""}
     allowed = re.search(r"gnu\.(\d+)\.(\d+)", chosen.triple)
     limit = tuple(map(int, allowed.groups())) if allowed else (0, 0)
     versions = re.findall(rb"\0GLIBC_(\d+)\.(\d+)", library)
@@ -144,7 +181,7 @@ def check_needs(library: bytes, chosen: Platform) -> None:
 
 
 class EdgertHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchling gives no arguments
-    """Adds the library and the platform's tag to a wheel."""
+    """Adds the libraries and the platform's tag to a wheel."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, unless this is an editable install."""
@@ -158,7 +195,10 @@ class EdgertHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchling giv
             )
         chosen = PLATFORMS[name]
         root = Path(self.root)
-        library = build(root / "c", chosen, root.parent / "build" / "wheels" / name)
+        folder = root.parent / "build" / "wheels" / name
+        library = build(root / "c", chosen, folder)
+        plugin = build_plugin(root, chosen, library)
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{chosen.tag}"
-        build_data["force_include"][str(library)] = f"edgec/runtime/{chosen.library}"
+        for made in filter(None, (library, plugin)):
+            build_data["force_include"][str(made)] = f"edgec/runtime/{made.name}"

@@ -196,10 +196,16 @@ def test_every_platforms_library_is_of_its_kind(root: Path, tmp_path: Path) -> N
         "windows-x86_64": b"MZ",
     }
     for name, chosen in build.PLATFORMS.items():
-        data = build.build(root / "runtime" / "c", chosen, tmp_path / name).read_bytes()
+        library = build.build(root / "runtime" / "c", chosen, tmp_path / name)
+        plugin = build.build_plugin(root / "runtime", chosen, library)
+        data = library.read_bytes()
         assert data.startswith(starts[name])
         assert b"edgert_session_call" in data
         assert len(data) < 400_000
+        assert (plugin is None) == name.startswith("windows")
+        if plugin is not None:
+            assert plugin.read_bytes().startswith(starts[name])
+            assert plugin.stat().st_size < 100_000
 
 
 def _wheel_builder(root: Path) -> ModuleType:

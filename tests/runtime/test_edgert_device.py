@@ -309,7 +309,7 @@ def test_a_cache_that_cannot_be_written_is_named(
     file = tmp_path / "file"
     file.touch()
     monkeypatch.setenv("EDGEC_CACHE_DIR", str(file))
-    monkeypatch.setattr(edgert_library, "_compiler", lambda: ("cc",))
+    monkeypatch.setattr(native_build, "_compiler", lambda recipe: ("cc",))
     with pytest.raises(DeviceError, match="could not be built in") as caught:
         find()
     assert "EDGEC_CACHE_DIR" in (caught.value.hint or "")

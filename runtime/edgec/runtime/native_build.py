@@ -35,6 +35,7 @@ class Recipe:
         headers: folders where headers are looked for.
         flags: the compiler's.
         variable: what names a library made otherwise.
+        linked: a library that it needs, to be found where it is now.
     """
 
     what: str
@@ -44,6 +45,7 @@ class Recipe:
     headers: tuple[Path, ...]
     flags: tuple[str, ...]
     variable: str
+    linked: Path | None = None
 
 
 def built(recipe: Recipe) -> Path:
@@ -73,6 +75,7 @@ def _key(recipe: Recipe) -> str:
     # A home folder may be shared by machines: of other architectures, with other C libraries.
     system = (sysconfig.get_platform(), sysconfig.get_config_var("MULTIARCH"), recipe.flags)
     found.update(repr(system).encode())
+    found.update(str(recipe.linked).encode())
     for name, file in _read(recipe):
         found.update(f"\0{name}\0".encode())
         found.update(file.read_bytes())
@@ -99,6 +102,15 @@ def _compiler(recipe: Recipe) -> tuple[str, ...]:
     )
 
 
+def _linked(recipe: Recipe) -> tuple[str, ...]:
+    """What the linker is told of the library that is needed."""
+    if recipe.linked is None:
+        return ()
+    folder = recipe.linked.resolve().parent
+    name = recipe.linked.stem.removeprefix("lib")
+    return (f"-L{folder}", f"-l{name}", f"-Wl,-rpath,{folder}")
+
+
 def _build(recipe: Recipe, library: Path) -> None:
     """Compile; the file appears at once, whole, also where several processes build it."""
     compiler = _compiler(recipe)
@@ -110,7 +122,7 @@ def _build(recipe: Recipe, library: Path) -> None:
             files = sorted(str(file) for each in recipe.sources for file in each.glob("**/*.c"))
             command = [
                 *(*compiler, *recipe.flags, *(f"-I{each}" for each in recipe.headers), *files),
-                *("-o", str(made), "-lm", "-lpthread", "-ldl"),
+                *("-o", str(made), *_linked(recipe), "-lm", "-lpthread", "-ldl"),
             ]
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=_SECONDS, check=False

@@ -1,7 +1,7 @@
 """The PJRT plugin's shared library: the file that is named, the wheel's, or a checkout's build.
 
-It is looked for as edgert's own is (`edgert_library`), by `$EDGEC_PJRT_LIBRARY`. edgert is inside
-of it: whatever loads the plugin loads one file.
+It is looked for as edgert's own is (`edgert_library`), by `$EDGEC_PJRT_LIBRARY`. It needs edgert's
+library, which a wheel has beside it; a checkout's build remembers where that was.
 """
 
 import os
@@ -9,6 +9,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from edgec.runtime.edgert_library import find_library
 from edgec.runtime.errors import DeviceMissing
 from edgec.runtime.native_build import Recipe, built
 
@@ -20,7 +21,7 @@ _PACKAGED = Path(__file__).resolve().with_name(_NAME)
 _CHECKOUT = _PACKAGED.parents[2]
 _FLAGS = (
     *("-std=c11", "-D_GNU_SOURCE", "-O2", "-DNDEBUG", "-DEDGERT_BUILDING"),
-    *("-fPIC", "-shared", "-fvisibility=hidden", "-DEDGERT_WITH_VULKAN=1"),
+    *("-fPIC", "-shared", "-fvisibility=hidden"),
 )
 
 
@@ -54,9 +55,10 @@ def find_plugin() -> Path:
             what="edgec's PJRT plugin",
             file=_NAME,
             folder="pjrt",
-            sources=(_CHECKOUT / "pjrt", _CHECKOUT / "c" / "src"),
+            sources=(_CHECKOUT / "pjrt",),
             headers=(_CHECKOUT / "c" / "include",),
             flags=_FLAGS,
+            linked=find_library(),
             variable=PJRT_VARIABLE,
         )
     )
