@@ -1,0 +1,51 @@
+"""What JAX's own tests say on two platforms becomes a table of what is missing on one."""
+
+from pathlib import Path
+
+from benchmarks.jax_tests.__main__ import cause, listed, page, tried
+
+CASES = """
+import os
+import unittest
+
+class Some(unittest.TestCase):
+    def test_right(self):
+        pass
+    def test_wrong(self):
+        raise ValueError("12 is not 13")
+    def test_deadly(self):
+        os._exit(3)
+    @unittest.skip("for others")
+    def test_elsewhere(self):
+        pass
+"""
+
+
+def test_a_case_that_kills_its_process_stops_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "some_test.py"
+    file.write_text(CASES)
+    names = listed(file)
+    assert names == [f"Some.test_{each}" for each in ("deadly", "elsewhere", "right", "wrong")]
+    found = dict(tried(file, "cpu", names))
+    assert {name.removeprefix("Some.test_"): each["outcome"] for name, each in found.items()} == {
+        "deadly": "failed",
+        "elsewhere": "skipped",
+        "right": "passed",
+        "wrong": "failed",
+    }
+    assert cause(found["Some.test_deadly"]["said"]) == "the process died (N)"
+    assert cause(found["Some.test_wrong"]["said"]) == "ValueError: N is not N"
+
+
+def test_shares_are_of_what_passes_on_the_other_platform() -> None:
+    good, bad = {"outcome": "passed"}, {"outcome": "failed", "said": "E\nedgec: no f8 at 3"}
+    results = {
+        "lax_test": {
+            "cpu": {"a": good, "b": good, "c": bad, "d": good},
+            "edgec": {"a": good, "b": bad, "c": bad, "d": {"outcome": "skipped"}},
+        }
+    }
+    text = page(results, "1.2")
+    assert "**1 of 2 pass (50.0%)" in text
+    assert "| `lax_test.py` | 4 | 3 | 1 | 1 | 50.0% |" in text
+    assert "| 1 | `edgec: no f8 at N` |" in text
