@@ -19,7 +19,17 @@ from edgec.toolchain.kernels.vulkan.forms import (
 )
 from edgec.toolchain.kernels.vulkan.variants import Variant
 
-__all__ = ["Shader", "attention", "columns", "grouped", "join", "norm", "shaders", "summing"]
+__all__ = [
+    "Shader",
+    "attention",
+    "columns",
+    "concatenate",
+    "grouped",
+    "join",
+    "norm",
+    "shaders",
+    "summing",
+]
 
 _TAIL = ("what", "clip_slope", "clip_low", "clip_high")
 _SUM = ("m", "n", "k", "k_part", *_TAIL)
@@ -176,6 +186,18 @@ def columns(form: ColumnsForm, element: str, *, vector: bool) -> Shader:
     )
 
 
+def concatenate() -> Shader:
+    """Rows of two tensors beside each other, of any type."""
+    return Shader(
+        name="concatenate",
+        source="concatenate",
+        element="f32",
+        sizes={},
+        threads=256,
+        numbers=("rows", "first", "second"),
+    )
+
+
 def shaders() -> Iterator[Shader]:
     """Every kernel that may be compiled without knowing its integers.
 
@@ -198,5 +220,6 @@ def shaders() -> Iterator[Shader]:
         for word, norm_form in NORM_FORMS.items():
             if element == "f32" or not word.endswith("_half"):
                 yield norm(word, norm_form, element, single=False)
+    yield concatenate()
     for attention_form in DIRECT_ATTENTION_FORMS[:-1]:
         yield attention(attention_form, "f32")

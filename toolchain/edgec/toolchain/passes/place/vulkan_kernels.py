@@ -27,11 +27,13 @@ class VulkanKernels:
     and biases; the compiler's code for it does not load on NVIDIA's driver at the sizes of a
     ViT-B/16. A norm over any axes is one kernel, which holds its rows in registers. Sums of columns
     (the mean of an image's pixels) and products of one row are shared by a workgroup's threads,
-    where the compiler gives each column to one of them. On GPUs without matrix units (phones, and
-    any GPU that a page finds) products and convolutions share no memory: a thread reads what it
-    multiplies, in f32 and f16. Columns that are no multiple of 4 (8 for matrix units) are filled
-    up with zeros; an inside that is none, products by matrix units in batches or with a turned
-    matrix, heads wider than 256 (128 on phones), and other types stay with the compiler.
+    where the compiler gives each column to one of them. Of two tensors beside each other it copies
+    what kernels have made a few elements a workgroup; a kernel does it at once. On GPUs without
+    matrix units (phones, and any GPU that a page finds) products and convolutions share no memory:
+    a thread reads what it multiplies, in f32 and f16. Columns that are no multiple of 4 (8 for
+    matrix units) are filled up with zeros; an inside that is none, products by matrix units in
+    batches or with a turned matrix, heads wider than 256 (128 on phones), and other types stay with
+    the compiler.
 
     Measured on an H200 (`docs/benchmarks_vulkan.md`), without and with this: ResNet-50 in f32 17.6
     and 3.5 ms, in f16 17.4 and 3.3, BERT-base in f32 7.2 and 5.3; the first answers of ResNet-50
@@ -73,6 +75,7 @@ class VulkanKernels:
 
         from edgec.toolchain.kernels.vulkan.attentions import place_attention
         from edgec.toolchain.kernels.vulkan.columns import rewrite_total
+        from edgec.toolchain.kernels.vulkan.concatenations import place_concatenation
         from edgec.toolchain.kernels.vulkan.convolutions import place_convolution
         from edgec.toolchain.kernels.vulkan.library import Library
         from edgec.toolchain.kernels.vulkan.norms import rewrite_norm
@@ -95,4 +98,6 @@ class VulkanKernels:
                 rewrite_product(op, library)
             for op in top_operations(module, "stablehlo.reduce"):
                 rewrite_total(op, library)
+            for op in top_operations(module, "stablehlo.concatenate"):
+                place_concatenation(op, library)
             return library.calls
