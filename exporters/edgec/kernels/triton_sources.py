@@ -11,11 +11,11 @@ from edgec.runtime.errors import UnsupportedOp, UsageError
 from edgec.toolchain.kernels.cuda.triton_compiler import compile_function
 from edgec.toolchain.own_kernels import Code, Language
 
-__all__ = ["Constants", "TritonSource"]
+__all__ = ["PTX_VERSIONS", "Constants", "TritonSource"]
 
 Constants = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
 
-_PTX = {80: 76, 90: 80}
+PTX_VERSIONS = {80: 76, 90: 80}
 """The version of PTX for a compute capability: old, so that old drivers take it."""
 _LATEST = 87
 _ENTRY = "kernel"
@@ -75,7 +75,7 @@ def _compiled(
             multiples={key: 16 for key, value in numbers.items() if value % 16 == 0},
             constants=constants,
             capability=capability,
-            ptx_version=_PTX.get(capability, _LATEST),
+            ptx_version=PTX_VERSIONS.get(capability, _LATEST),
             warps=source.warps,
             stages=source.stages,
             entry=_ENTRY,

@@ -20,6 +20,7 @@ from edgec.exporters.from_jax.arguments import Arguments, bind_arguments, skelet
 from edgec.exporters.from_jax.captured import captured_arrays
 from edgec.exporters.from_jax.lower import Lowered, lower
 from edgec.exporters.from_jax.models import Pure, path_name, pure
+from edgec.exporters.from_jax.pallas import interpreted
 from edgec.exporters.from_jax.shapes import InputShapes, choose_shapes
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime import tree
@@ -57,6 +58,11 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
         UsageError: example inputs or dynamic dimensions that do not fit.
     """
     need("jax", extra="jax", why="exporting a JAX model")
+    with interpreted():
+        return _trace(bundle, dynamic)
+
+
+def _trace(bundle: Bundle, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
     initial = _bundle_state(bundle.state)
     states = dict(initial)
     prepared = [_prepare(entry, bundle.state, initial, states, dynamic) for entry in bundle.entries]

@@ -1,13 +1,19 @@
 """A flat JAX function to StableHLO bytecode, with what only XLA would use taken out."""
 
 import io
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edgec.exporters.from_jax.refusals import refuse_custom_calls, refuse_primitives
+from edgec.exporters.from_jax.refusals import (
+    foreign_call,
+    refuse_custom_calls,
+    refuse_primitives,
+)
 from edgec.exporters.from_jax.rules import lowering_rules
+from edgec.runtime.errors import UnsupportedOp
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 __all__ = ["Lowered", "lower"]
@@ -58,16 +64,26 @@ def lower(
     refuse_primitives(jitted.trace(*specs, list(inputs)).jaxpr.jaxpr, name)
     # Shardings are written as calls, which are easier to take out than Shardy's own dialect.
     with config.use_shardy_partitioner(False):
-        exported = export.export(
+        call_to_export = export.export(
             jitted,
             platforms=("cpu",),
             disabled_checks=_checked_here(),
             _override_lowering_rules=lowering_rules(),
-        )(*specs, list(inputs))
+        )
+        try:
+            exported = call_to_export(*specs, list(inputs))
+        except ValueError as error:
+            raise _foreign(str(error), name) or error from error
     return Lowered(
         bytecode=_cleaned(exported.mlir_module_serialized, name),
         results=tuple((a.shape, a.dtype) for a in exported.out_avals),
     )
+
+
+def _foreign(text: str, name: str) -> UnsupportedOp | None:
+    """The refusal of a foreign function that JAX does not export, where that is what it says."""
+    found = re.search(r"custom_call @(\w+)\(.*?\bloc\((.*)\)\.?$", text, re.MULTILINE)
+    return foreign_call(name, found[1], found[2]) if found else None
 
 
 def _checked_here() -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 from edgec.exporters.places import first_users
 from edgec.runtime.errors import UnsupportedOp
 
-__all__ = ["refuse_custom_calls", "refuse_primitives"]
+__all__ = ["foreign_call", "refuse_custom_calls", "refuse_primitives"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +41,12 @@ _COLLECTIVE = _Refusal(
 )
 _KERNEL = _Refusal(
     why="is a kernel for one kind of accelerator",
-    hint="use its plain jax.numpy form, or pallas_call(..., interpret=True)",
-    fits=lambda params: bool(params.get("interpret")),
+    hint="use its plain jax.numpy form, or pallas_call, which edgec exports",
+)
+_PALLAS = _Refusal(
+    why="takes sizes that change from call to call",
+    hint="give pallas_call a grid of fixed sizes",
+    fits=lambda params: not params["grid_mapping"].num_dynamic_grid_bounds,
 )
 _REFUSED: dict[str, _Refusal] = {
     "cholesky_update": _LAPACK,
@@ -68,7 +72,7 @@ _REFUSED: dict[str, _Refusal] = {
     "reduce_scatter": _COLLECTIVE,
     "shard_map": _COLLECTIVE,
     "xla_pmap": _COLLECTIVE,
-    "pallas_call": _KERNEL,
+    "pallas_call": _PALLAS,
     "tpu_custom_call": _KERNEL,
     "custom_partitioning": _COLLECTIVE,
 }
@@ -118,13 +122,23 @@ def refuse_custom_calls(module: Any, name: str) -> None:
 
     module.operation.walk(look)
     if found:
-        target, location = found[0]
-        raise UnsupportedOp(
-            f"{name} calls {target}, which only XLA can answer",
-            where=place_of_location(location),
-            hint="use operations of jax.numpy or jax.lax in its place, or give it code with "
-            "edgec.kernels.c(source, reference=…) and its like (docs/kernels.md)",
-        )
+        raise foreign_call(name, *found[0])
+
+
+def foreign_call(name: str, target: str, location: str) -> UnsupportedOp:
+    """The refusal of a call that holds no code.
+
+    Args:
+        name: the signature, for the message.
+        target: what is called.
+        location: of the operation, as MLIR writes it.
+    """
+    return UnsupportedOp(
+        f"{name} calls {target}, which only XLA can answer",
+        where=place_of_location(location),
+        hint="use operations of jax.numpy or jax.lax in its place, or give it code with "
+        "edgec.kernels.c(source, reference=…) and its like (docs/kernels.md)",
+    )
 
 
 def place_of_location(location: str) -> str | None:

@@ -1,5 +1,6 @@
 """What edgec writes in place of JAX's own lowering: operations that only XLA or LAPACK have."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,8 @@ def lowering_rules() -> tuple[tuple[Any, Any], ...]:
     from jax._src.interpreters import mlir
     from jax._src.lax import ann, linalg
 
+    from edgec.exporters.from_jax.pallas import pallas_rules
+
     def rule(function: Callable[..., Any], several: bool) -> Any:
         return mlir.lower_fun(function, multiple_results=several)
 
@@ -27,7 +30,17 @@ def lowering_rules() -> tuple[tuple[Any, Any], ...]:
         (linalg.eigh_p, rule(our_eigen.eigh, True)),
         (linalg.svd_p, rule(our_eigen.svd, True)),
         (ann.approx_top_k_p, rule(_exact_top_k, True)),
+        *pallas_rules(),
+        *_sparse_rules(),
     )
+
+
+def _sparse_rules() -> tuple[tuple[Any, Any], ...]:
+    """Products by rows of numbers (BCSR), which JAX leaves to a library on CPUs; where imported."""
+    bcsr = sys.modules.get("jax.experimental.sparse.bcsr")
+    if bcsr is None:
+        return ()
+    return ((bcsr.bcsr_dot_general_p, bcsr._bcsr_dot_general_default_lowering),)
 
 
 def _exact_top_k(

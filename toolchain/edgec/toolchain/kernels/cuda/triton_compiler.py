@@ -5,7 +5,9 @@ import importlib
 import importlib.metadata
 import importlib.util
 import re
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from edgec.toolchain.cache import Cache, key_of
@@ -13,7 +15,7 @@ from edgec.toolchain.kernels.cuda.variants import FAMILIES, Constant, Variant, s
 from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.kernels.spec import Declined
 
-__all__ = ["TritonCompiler", "compile_function", "has_triton", "tidy"]
+__all__ = ["TritonCompiler", "compile_function", "compile_ir", "has_triton", "tidy"]
 
 _TYPES = {"f16": "fp16", "bf16": "bf16", "f32": "fp32", "f64": "fp64"}
 _PACKAGE = "edgec.toolchain.kernels.cuda.triton"
@@ -110,10 +112,7 @@ def compile_function(
     Raises:
         ValueError: it takes other parameters, or memory that nobody gives it.
     """
-    from triton import knobs
-    from triton._C.libtriton import ir
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource, make_backend
+    from triton.compiler import ASTSource
 
     order = list(function.arg_names)
     given = [name for name in order if name in types]
@@ -128,10 +127,77 @@ def compile_function(
         constexprs=dict(constants),
         attrs=hints,
     )
+    made, facts = _ptx(
+        lambda target, options, backend, context: source.make_ir(
+            target,
+            options,
+            backend.get_codegen_implementation(options),
+            backend.get_module_map(),
+            context,
+        ),
+        capability,
+        {"num_warps": warps, "num_stages": stages, "ptx_version": ptx_version},
+    )
+    wanted = [name for name, kind in types.items() if kind[0] == "*"]
+    wanted += ["scratch"] * bool(facts["scratch"])
+    wanted += [name for name, kind in types.items() if kind[0] != "*"]
+    return tidy(made, function.__name__, entry, given, wanted).encode(), facts
+
+
+def compile_ir(
+    text: str,
+    *,
+    function: str,
+    arrays: int,
+    capability: int,
+    ptx_version: int,
+    warps: int,
+    stages: int,
+    entry: str,
+) -> tuple[bytes, dict[str, int]]:
+    """As `compile_function`, of a module in Triton's own MLIR, whose parameters are arrays.
+
+    Args:
+        text: the module.
+        function: the kernel's name in it.
+        arrays: how many it takes.
+        capability, ptx_version, warps, stages, entry: as for `compile_function`.
+
+    Raises:
+        ValueError: it is no such module, takes other parameters, or memory that nobody gives it.
+    """
+    from triton._C.libtriton import ir
+
+    def read(target: Any, options: Any, backend: Any, context: Any) -> Any:
+        with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
+            path = Path(folder, "kernel.ttir")
+            path.write_text(text, encoding="utf-8")
+            try:
+                made = ir.parse_mlir_module(str(path), context)
+            except RuntimeError as error:
+                raise ValueError(f"Triton cannot read the kernel: {error}") from error
+        made.context = context
+        return made
+
+    options = {"num_warps": warps, "num_stages": stages, "ptx_version": ptx_version}
+    made, facts = _ptx(read, capability, options)
+    names = [f"a{number}" for number in range(arrays)]
+    wanted = names + ["scratch"] * bool(facts["scratch"])
+    return tidy(made, function, entry, names, wanted).encode(), facts
+
+
+def _ptx(
+    make: Callable[[Any, Any, Any, Any], Any], capability: int, chosen: Mapping[str, int]
+) -> tuple[str, dict[str, int]]:
+    """The PTX of what `make` gives for a target, options, backend and context; and its facts."""
+    from triton import knobs
+    from triton._C.libtriton import ir
+    from triton.backends.compiler import GPUTarget, Language
+    from triton.compiler import make_backend
+
     target = GPUTarget("cuda", capability, 32)
     backend = make_backend(target)
-    chosen = {"num_warps": warps, "num_stages": stages}
-    options = backend.parse_options({**chosen, "ptx_version": ptx_version})
+    options = backend.parse_options(dict(chosen))
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
@@ -140,14 +206,8 @@ def compile_function(
     # would take as long again: the driver has one, too.
     with knobs.compilation.scope():
         knobs.compilation.disable_line_info = True
-        made = source.make_ir(
-            target,
-            options,
-            backend.get_codegen_implementation(options),
-            backend.get_module_map(),
-            context,
-        )
-        backend.add_stages(steps, options, source.language)
+        made = make(target, options, backend, context)
+        backend.add_stages(steps, options, Language.TRITON)
         metadata: dict[str, Any] = {"target": target, **options.__dict__}
         for name, step in steps.items():
             made = step(made, metadata)
@@ -155,11 +215,7 @@ def compile_function(
                 break
     facts = {"threads": 32 * metadata["num_warps"], "shared": metadata["shared"]}
     facts["scratch"] = metadata.get("global_scratch_size") or 0
-    wanted = [name for name, kind in types.items() if kind[0] == "*"]
-    wanted += ["scratch"] * bool(facts["scratch"])
-    wanted += [name for name, kind in types.items() if kind[0] != "*"]
-    ptx = tidy(made, function.__name__, entry, given, wanted)
-    return ptx.encode(), facts
+    return made, facts
 
 
 def _triton_type(kind: str | None) -> str:
