@@ -137,7 +137,9 @@ def _speeds(rows: Sequence[Row], picture: str) -> str:
         "## Speed",
         "",
         "Milliseconds a call on edgert, and the best peer's time over edgec's (above 1, edgec is "
-        "faster); which peer that is; the share of arithmetic in edgec's own kernels.",
+        "faster); which peer that is; the share of arithmetic in edgec's own kernels. "
+        "`--sample=40 --only=ready` makes what a random sample of networks needs, "
+        "`--sample=40 --only=speed --kept --stale` times it and does nothing else.",
         "",
         f"![The best peer's time over edgec's]({picture})",
         "",
@@ -174,7 +176,8 @@ def _compiling(rows: Sequence[Row]) -> str:
         "## Compile time",
         "",
         "What compiling takes with edgec over what the compiler alone takes with the same flags, "
-        "where it takes the program.",
+        "where it takes the program (`--only=compile`). Seconds of a core are what counts: other "
+        "work on the machine, which there was, changes those of a clock.",
         "",
         "| target | models | median, of a core | worst | at most 1.5 | median, of a clock |",
         "|---|--:|--:|--:|--:|--:|",
@@ -192,7 +195,7 @@ def _on_arm(rows: Sequence[Row]) -> str:
         "## Instructions on Arm",
         "",
         "Millions of instructions of a call on one thread for `cpu:arm64-v8.2`, counted under qemu "
-        "(a Neoverse N1), and the best peer's over edgec's (above 1, edgec needs fewer); the peers "
+        "(a Neoverse N1; `--only=arm`), and the best peer's over edgec's (above 1, edgec needs fewer); the peers "
         "are their wheels for aarch64: ONNX Runtime (`ort`), and for .tflite files LiteRT with "
         f"XNNPACK. Median {median(ratios):.2f}, worst {min(ratios):.2f}, "
         f"{sum(ratio >= 1 for ratio in ratios)} of {len(ratios)} at or above 1.",
