@@ -14,7 +14,7 @@ from statistics import median
 
 from benchmarks.coverage.process import ROOT, in_child
 from benchmarks.zoo.catalogue import KINDS, WITH_PEERS
-from benchmarks.zoo.child import PROGRAM, compiled
+from benchmarks.zoo.child import ONNX, PROGRAM, compiled
 from benchmarks.zoo.page import page
 from benchmarks.zoo.plot import draw
 from benchmarks.zoo.row import OUT, Row, Store
@@ -131,15 +131,19 @@ def _subjects(chosen: argparse.Namespace) -> list[Subject]:
 
 
 def _sample(chosen: argparse.Namespace) -> list[Subject]:
-    """Networks by chance, whatever their kind; with `--kept`, those of them that are ready."""
+    """Networks by chance, whatever their kind; with `--kept`, of those that are ready."""
     known = Store(ROOT / "docs" / "zoo.jsonl").rows.values()
     right = (
         Subject(kind=row.kind, name=row.name)
         for row in known
         if row.kind in WITH_PEERS and row.state("cpu") == "right"
     )
-    drawn_now = sampled(right, chosen.sample, seed=chosen.seed)
-    return [s for s in drawn_now if not chosen.kept or compiled("cpu", folder_of(s)).exists()]
+    ready = (s for s in right if not chosen.kept or _is_ready(folder_of(s)))
+    return sampled(ready, chosen.sample, seed=chosen.seed)
+
+
+def _is_ready(folder: Path) -> bool:
+    return compiled("cpu", folder).exists() and (folder / ONNX).exists()
 
 
 def _tell(row: Row, there: bool) -> None:

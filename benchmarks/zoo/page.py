@@ -195,9 +195,9 @@ def _on_arm(rows: Sequence[Row]) -> str:
         "## Instructions on Arm",
         "",
         "Millions of instructions of a call on one thread for `cpu:arm64-v8.2`, counted under qemu "
-        "(a Neoverse N1; `--only=arm`), and the best peer's over edgec's (above 1, edgec needs fewer); the peers "
-        "are their wheels for aarch64: ONNX Runtime (`ort`), and for .tflite files LiteRT with "
-        f"XNNPACK. Median {median(ratios):.2f}, worst {min(ratios):.2f}, "
+        "(a Neoverse N1; `--only=arm`), and the best peer's over edgec's (above 1, edgec needs "
+        "fewer); the peers are their wheels for aarch64: ONNX Runtime (`ort`), and for .tflite "
+        f"files LiteRT with XNNPACK. Median {median(ratios):.2f}, worst {min(ratios):.2f}, "
         f"{sum(ratio >= 1 for ratio in ratios)} of {len(ratios)} at or above 1.",
         "",
         "| model | edgec | peer / edgec |",
