@@ -67,11 +67,11 @@ def test_json_is_what_the_program_says_of_itself(edgec, model: str) -> None:
 
 
 def test_the_whole_road_with_weights_outside(edgec, model: str) -> None:
-    assert edgec("export", model, "--external-weights=w.safetensors", "-q").code == 0
+    assert edgec("export", model, "--external-weights=apart/w.safetensors", "-q").code == 0
     assert edgec("compile", "net.mlirbc", "-o", "out/net.vmfb", "-q").code == 0
     line = ("--input=@net.golden.npz", "--expected=@net.golden.npz", "-q")
     assert edgec("run", "out/net.vmfb", *line).code == 0
-    Path("w.safetensors").rename("v.safetensors")
+    Path("apart/w.safetensors").rename("v.safetensors")
     assert edgec("run", "out/net.vmfb", *line).code == 4
     assert edgec("run", "out/net.vmfb", "--weights=v.safetensors", *line).code == 0
 

@@ -245,7 +245,7 @@ def test_weights_that_are_not_beside_the_model_are_asked_for(tmp_path: Path) -> 
     (tmp_path / "m.onnx.data").unlink()
     with pytest.raises(FileError, match="keeps its weights in") as caught:
         export_source(str(tmp_path / "m.onnx"))
-    assert caught.value.hint == f"put m.onnx.data into {tmp_path}, under that name"
+    assert caught.value.hint == f"put it at {tmp_path / 'm.onnx.data'}"
 
 
 def test_classical_machine_learning_is_refused_in_its_own_words() -> None:

@@ -129,8 +129,11 @@ def export_model(
     Raises:
         As `edgec.exporters.export_source`.
     """
+    from edgec.cli.folders import make_folder
     from edgec.exporters import export_source
 
+    if exporting.external_weights is not None:
+        make_folder(exporting.external_weights.parent)
     session.say(f"exporting {source}")
     inputs = exporting.inputs
     try:

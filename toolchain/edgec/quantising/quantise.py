@@ -192,8 +192,9 @@ class _Work:
             )
         if not self.layers:
             raise UsageError(
-                f"{program.path or program.name} multiplies by no weights that {self.how} fits",
-                hint=_reasons(self.kept),
+                f"{program.path or program.name} multiplies by no weights that {self.how} fits: "
+                f"{_reasons(self.kept)}",
+                hint="keep them as they are, or in halves: edgec compile --precision=f16",
             )
         self.promoted: dict[str, str] = {}
         self.alone: dict[str, float | None] = dict.fromkeys(self.layers)

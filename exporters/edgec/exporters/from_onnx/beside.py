@@ -41,7 +41,7 @@ def refuse_missing_weights(path: Path) -> None:
         if not file.is_file():
             raise FileError(
                 f"{path} keeps its weights in {file.name}, which is not there",
-                hint=f"put {file.name} into {path.parent}, under that name",
+                hint=f"put it at {file}",
             )
 
 
