@@ -33,6 +33,9 @@ def showing(session: Session, budget: float) -> Iterator[Callable[["News"], None
         task = bar.add_task("", total=budget)
 
         def show(news: "News") -> None:
+            if news.lasting:  # above the live line, where it stays
+                bar.console.print(news.doing, highlight=False)
+                return
             done = budget - news.left
             bar.update(task, completed=done, description=f"{standing(news)}: {news.doing}")
 

@@ -55,7 +55,7 @@ class CutSearch:
         self._outlook = outlook(times, unit, alone)
         tried = tuple(self._outlook.cuts)
         self._alone = keys if tried and set(tried) <= set(alone.own) else ()
-        self._run.say(self._outlook.text())
+        self._run.say(self._outlook.text(), lasting=True)
         return self._outlook
 
     def all_tried(self) -> bool:
@@ -225,7 +225,7 @@ class CutSearch:
                 continue
             if self._run.room <= 0:
                 return False
-            (trial,) = self._run.attempt([(name, settings)])
+            (trial,) = self._run.attempt([(name, settings)], longer=True)
             if trial is None:
                 return False
             if cuts is winners and (trial.ratio or 1.0) < 1.0:

@@ -21,6 +21,7 @@ from edgec.toolchain.tuning.profile import Outcome, Profile, Trial
 __all__ = ["News", "Run", "text_of"]
 
 _MOST_KEPT = 0.4
+_LONGER = 3.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,7 @@ class News:
         left: seconds of the budget that are left.
         trial: the candidate that was just tried, if one was.
         quiet: whether a line about the trial itself will follow.
+        lasting: whether it is worth reading after what comes next, too.
     """
 
     doing: str
@@ -45,6 +47,7 @@ class News:
     left: float
     trial: Trial | None = None
     quiet: bool = False
+    lasting: bool = False
 
 
 class Run:
@@ -89,11 +92,11 @@ class Run:
 
     @property
     def attempting(self) -> float:
-        """Seconds to keep for a candidate: a compile, and to be measured beside the best.
+        """Seconds to keep for a candidate: a compile, and to be measured longer beside the best.
 
         A compile that took most of the budget, as on a machine that was busy, may take less now.
         """
-        return min(self.compiling, _MOST_KEPT * self.budget) + self._seconds
+        return min(self.compiling, _MOST_KEPT * self.budget) + _LONGER * self._seconds
 
     @property
     def room(self) -> float:
@@ -142,14 +145,22 @@ class Run:
         )
         self.save()
 
-    def attempt(self, batch: list[tuple[str, Settings]]) -> list[Trial | None]:
-        """Try candidates side by side; the fastest of those that won becomes the best."""
+    def attempt(
+        self, batch: list[tuple[str, Settings]], *, longer: bool = False
+    ) -> list[Trial | None]:
+        """Try candidates side by side; the fastest of those that won becomes the best.
+
+        Args:
+            batch: candidates and their names.
+            longer: measure for longer, where much speaks for a candidate that wins little.
+        """
         if not batch:
             return []
         base = self.profile.winner
         self.say(", ".join(name for name, _ in batch), quiet=True)
+        seconds = _LONGER * self._seconds if longer else self._seconds
         works = [
-            ("trial", (name, base, settings, self._seconds, max(0.0, self.room)))
+            ("trial", (name, base, settings, seconds, max(0.0, self.room)))
             for name, settings in batch
         ]
         trials: list[Trial | None] = self.pool.run(works)
@@ -216,7 +227,14 @@ class Run:
         self.profile = replace(self.profile, spent=spent, finished=finished)
         self.profile.save(self._output)
 
-    def say(self, doing: str, trial: Trial | None = None, *, quiet: bool = False) -> None:
+    def say(
+        self,
+        doing: str,
+        trial: Trial | None = None,
+        *,
+        quiet: bool = False,
+        lasting: bool = False,
+    ) -> None:
         """Tell what is at work now, and the candidate that was just tried."""
         known = getattr(self, "profile", None)
         self._tell(
@@ -229,6 +247,7 @@ class Run:
                 left=max(0.0, self._left),
                 trial=trial,
                 quiet=quiet,
+                lasting=lasting,
             )
         )
 
