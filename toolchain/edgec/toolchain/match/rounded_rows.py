@@ -32,7 +32,7 @@ class RoundedRows:
     """A value whose last axis is rounded in groups.
 
     Attributes:
-        value: what is rounded.
+        value: what is rounded; its elements lie as those of what was read, in other sizes.
         group: neighbours that share a scale.
     """
 
@@ -61,12 +61,7 @@ def read_rounded_rows(value: Any) -> RoundedRows | None:
     sizes = [size or 0 for size in shape_of(grouped)]
     if len(sizes) < 2 or 0 in sizes or not _is_scale(spread, grouped, len(sizes) - 1):
         return None
-    source = grouped
-    while (op := _made_by(source, "reshape")) is not None and not _same_rows(source, value):
-        source = op.operands[0]
-    if not _same_rows(source, value):
-        return None
-    return RoundedRows(value=source, group=sizes[-1])
+    return RoundedRows(value=grouped, group=sizes[-1])
 
 
 def _is_scale(spread: Any, grouped: Any, last: int) -> bool:
@@ -93,12 +88,6 @@ def _is_scale(spread: Any, grouped: Any, last: int) -> bool:
 
 def _is_about(number: float | None, wanted: float) -> bool:
     return number is not None and abs(number - wanted) <= _CLOSE * wanted
-
-
-def _same_rows(one: Any, other: Any) -> bool:
-    """Whether two values have the same sizes but for axes of one element, the last one alike."""
-    first, second = ([s for s in shape_of(each) if s != 1] for each in (one, other))
-    return first == second and shape_of(one)[-1:] == shape_of(other)[-1:]
 
 
 def _plain(value: Any) -> Any:

@@ -103,10 +103,21 @@ def _plan(
     if plan.out_channels < min(unit.lanes):
         return Declined(reason=f"bytes to {plan.out_channels} channels: computed in f32")
     result = plan.op.results[0]
-    tail = find_tail(result, taken, lambda value: as_bytes(value, known) is not None)
+    product = plan.op.name == "stablehlo.dot_general"  # whose rows may be counted in other axes
+
+    def is_bytes(value: Any) -> bool:
+        return as_bytes(value, known) is not None
+
+    tail = find_tail(result, taken, lambda found: is_bytes(found.value), reshaped=product)
     end = as_bytes(tail.value, known) if tail.operations else None
     if end is None:
-        tail = find_tail(result, taken)
+        # Bytes on the way may be what another kernel reads.
+        tail = find_tail(
+            result,
+            taken,
+            lambda found: not any(is_bytes(op.results[0]) for op in found.operations),
+            reshaped=product,
+        )
     reads = (dequantised(value, known) for value in tail.tensors)
     moves, pad, sizes = _padding(plan, source)
     return BytePlan(

@@ -56,7 +56,7 @@ class Tail:
 def find_tail(
     result: Any,
     taken: Collection[Any],
-    ends: Callable[[Any], bool] | None = None,
+    fits: Callable[[tail.Tail], bool] | None = None,
     *,
     reshaped: bool = False,
 ) -> Tail:
@@ -65,13 +65,13 @@ def find_tail(
     Args:
         result: what the product gives.
         taken: operations that another kernel has taken.
-        ends: which values it may end in; any, if it is not said.
+        fits: which tails it may be; any, if it is not said.
         reshaped: it may end in a value of another shape.
     """
     tails = tail.find_tails(result, shape(result)[-1], taken=taken)
 
     def take(found: tail.Tail) -> tuple[tail.Tail, Epilogue] | Declined:
-        if found.operations and ends is not None and not ends(found.value):
+        if found.operations and fits is not None and not fits(found):
             return Declined(reason="")
         if not reshaped and found.value.type != result.type:
             return Declined(reason="another shape")

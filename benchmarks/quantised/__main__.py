@@ -1,0 +1,145 @@
+"""What bytes on both sides cost networks, and how much sooner they answer.
+
+python -m benchmarks.quantised --keep FOLDER
+python -m benchmarks.quantised --keep FOLDER --write
+
+Programs and modules stay in the folder, so that a second run, on a quiet machine, only times them.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.peers.company import Company
+from benchmarks.quantised.cases import CASES, Case
+from benchmarks.standing import measured_at, sentence
+from edgec.exporters import export
+from edgec.quantising import quantise_to_bytes
+from edgec.runtime import load
+from edgec.runtime.golden import GoldenCall
+from edgec.toolchain import CompileOptions, Program, compile, load_program
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks_quantised.md"
+_CALLS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A network in f32 and in bytes."""
+
+    name: str
+    error: float
+    judged: tuple[str, str]
+    sizes: tuple[int, int]
+    seconds: dict[int, tuple[float, float]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", action="append", choices=list(CASES))
+    parser.add_argument("--keep", type=Path, required=True, help="a folder")
+    parser.add_argument("--threads", type=int, action="append")
+    parser.add_argument("--write", action="store_true", help="the page")
+    chosen = parser.parse_args()
+    chosen.keep.mkdir(parents=True, exist_ok=True)
+    company = Company()
+    rows = [_row(name, chosen.keep, chosen.threads or (1, 2)) for name in chosen.only or CASES]
+    lines = [_HEAD, "|---|---|---|---|---|---|", *map(_line, rows)]
+    print("\n".join(lines))
+    busy = company.cores()
+    print(f"other programs kept {busy} cores busy", file=sys.stderr)
+    if chosen.write:
+        said = "" if busy is None else f" Other programs kept {busy:.1f} cores busy meanwhile."
+        PAGE.write_text(
+            _PAGE.format(said=said, at=sentence([measured_at()]), table="\n".join(lines))
+        )
+    return 0
+
+
+def _row(name: str, folder: Path, threads: Sequence[int]) -> Row:
+    case = CASES[name]()
+    paths = [folder / f"{name}.{kind}.vmfb" for kind in ("f32", "int8")]
+    program = _programs(case, folder / name)
+    for path, each in zip(paths, program, strict=True):
+        if not path.exists():
+            compile(each, "cpu", CompileOptions(output=path))
+    loss = program[1].info.loss
+    with load(paths[0]) as plain, load(paths[1]) as small:
+        judged = (case.judge(plain.main), case.judge(small.main))
+    return Row(
+        name=name,
+        error=0.0 if loss is None else loss.error,
+        judged=judged,
+        sizes=(paths[0].stat().st_size, paths[1].stat().st_size),
+        seconds={count: _seconds(paths, case, count) for count in threads},
+    )
+
+
+def _programs(case: Case, stem: Path) -> tuple[Program, Program]:
+    """The program as it is exported and in bytes, from the folder where they are there."""
+    paths = [stem.with_name(f"{stem.name}.{kind}.mlirbc") for kind in ("f32", "int8")]
+    if not paths[0].exists():
+        model, inputs = case.model if isinstance(case.model, tuple) else (case.model, case.inputs)
+        export(model, inputs).save(paths[0])
+    plain = load_program(paths[0])
+    if not paths[1].exists():
+        if plain.golden is None:
+            raise SystemExit(f"{stem.name} has no golden answers")
+        outputs = plain.golden.calls[0].outputs
+        name = plain.golden.calls[0].signature
+        calls = [GoldenCall(signature=name, inputs=each, outputs=outputs) for each in case.ranges]
+        quantise_to_bytes(plain, calibrate=calls, calls=1, seconds=0).program.save(paths[1])
+    return plain, load_program(paths[1])
+
+
+def _seconds(paths: Sequence[Path], case: Case, threads: int) -> tuple[float, float]:
+    """The least time of a call of both, which take turns."""
+    modules = [load(path, device=f"cpu?threads={threads}") for path in paths]
+    best = [float("inf")] * len(modules)
+    for _ in range(_CALLS):
+        for number, module in enumerate(modules):
+            began = time.perf_counter()
+            module.main(*case.inputs)
+            best[number] = min(best[number], time.perf_counter() - began)
+    for module in modules:
+        module.close()
+    return best[0], best[1]
+
+
+def _line(row: Row) -> str:
+    times = ", ".join(
+        f"{one * 1e3:.2f} → {other * 1e3:.2f} ms ({one / other:.2f})"
+        for one, other in row.seconds.values()
+    )
+    sizes = " → ".join(f"{size / 1e6:.1f}" for size in row.sizes)
+    return (
+        f"| {row.name} | {row.judged[0]} | {row.judged[1]} | {row.error:.2%} | {sizes} | {times} |"
+    )
+
+
+_HEAD = (
+    "| network | f32 | int8 | error of the answers, of their spread | module, MB | "
+    "a call on one and two threads, f32 → int8 (times as fast) |"
+)
+_PAGE = """# What int8 costs networks, and how much sooner they answer
+
+`edgec quantise --weights=int8 --activations=int8` of the samples' networks, and of a
+MobileNetV3Large with numbers from a seed, of which the time alone says something. Ranges are those
+of other inputs than the networks are judged on: digits to learn from for digits held out, sentences
+for questions. Both modules take turns, the least of 60 calls counts.{said}
+{at}
+
+<!-- not run: a quiet machine: and packages with weights -->
+```console
+$ python -m benchmarks.quantised --keep FOLDER --write
+```
+
+{table}
+"""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
