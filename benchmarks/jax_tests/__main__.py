@@ -90,7 +90,7 @@ def cause(said: str) -> str:
     named = [line for line in lines if re.match(r"[\w.]*(Error|Exception|TooLong|Warning)\b", line)]
     line = (told or named or lines or [""])[-1]
     line = re.sub(r"^.*(?=edgec: |edgert: )", "", line)
-    line = re.sub(r"0x[0-9a-f]+|\d+(\.\d+)?(e[-+]?\d+)?", "N", line)
+    line = re.sub(r"0x[0-9a-f]+|(?<!\w)\d+(\.\d+)?(e[-+]?\d+)?", "N", line)
     return line[:160]
 
 
