@@ -1,7 +1,8 @@
 /* The client: which devices there are, and the compiler that serves them.
  *
- * Its options are `devices` (drivers of edgert's, with commas between: "cpu,vulkan"), `compiler` (the
- * command of the process that compiles, a word a line), and `version` (edgec's).
+ * Its options are `devices` (drivers of edgert's, with commas between: "cpu,vulkan"; without it
+ * `$EDGEC_JAX_DEVICES`, or "cpu"), and `compiler` (the command of the process that compiles, a word a
+ * line; without it `python3 -m edgec.plugins.pjrt.server`, of the `python3` that the system finds).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +11,10 @@
 #include "plugin.h"
 
 #define PJRT_NAME "edgec"
+#define CLIENT_COMPILER "python3\n-m\nedgec.plugins.pjrt.server"
 
-static pjrt_error *client_option(const client_create_args *args, const char *name, char **out) {
+static pjrt_error *client_option(const client_create_args *args, const char *name,
+                                 const char *otherwise, char **out) {
   *out = NULL;
   for (size_t i = 0; i < args->num_options; ++i) {
     const pjrt_named_value *value = &args->options[i];
@@ -24,10 +27,8 @@ static pjrt_error *client_option(const client_create_args *args, const char *nam
     (*out)[value->value_size] = 0;
     return NULL;
   }
-  return pjrt_fail(PJRT_INVALID_ARGUMENT,
-                   "edgec's plugin was given no option %s: JAX gets it from "
-                   "edgec.plugins.jax, which `JAX_PLATFORMS=edgec` finds by itself",
-                   name);
+  *out = strdup(otherwise);
+  return *out ? NULL : pjrt_out_of_memory();
 }
 
 static pjrt_error *client_open_device(pjrt_client *client, const char *driver) {
@@ -64,14 +65,13 @@ static void client_free(pjrt_client *client) {
 }
 
 static pjrt_error *client_fill(pjrt_client *client, const client_create_args *args) {
-  char *devices, *version;
-  pjrt_error *failed = client_option(args, "compiler", &client->compiler.command);
+  char *devices;
+  const char *named = getenv("EDGEC_JAX_DEVICES");
+  pjrt_error *failed =
+      client_option(args, "compiler", CLIENT_COMPILER, &client->compiler.command);
   if (failed) return failed;
-  failed = client_option(args, "version", &version);
-  if (failed) return failed;
-  snprintf(client->version, sizeof client->version, "edgec %s", version);
-  free(version);
-  failed = client_option(args, "devices", &devices);
+  snprintf(client->version, sizeof client->version, "edgert ABI %u", (unsigned)edgert_abi());
+  failed = client_option(args, "devices", named ? named : "cpu", &devices);
   if (failed) return failed;
   char *rest;
   for (char *driver = strtok_r(devices, ",", &rest); driver && !failed;

@@ -41,7 +41,7 @@ static int spawn(char *const *words, int input, int output, pid_t *out_process) 
   posix_spawn_file_actions_adddup2(&actions, output, 1);
   /* A group of its own: what the terminal sends is the program's to answer. */
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  int failed = posix_spawn(out_process, words[0], &actions, &attributes, words, environ);
+  int failed = posix_spawnp(out_process, words[0], &actions, &attributes, words, environ);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
   return failed;

@@ -7,13 +7,15 @@ of its own (`edgec.plugins.pjrt.server`).
 
 import os
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from edgec.plugins.pjrt.store import Store
+from edgec.runtime import Module
 from edgec.runtime.errors import EdgecError, UsageError
+from edgec.runtime.files import write_atomically
 
-__all__ = ["DEVICES_VARIABLE", "PLATFORM", "initialize"]
+__all__ = ["DEVICES_VARIABLE", "PLATFORM", "compiled", "initialize"]
 
 PLATFORM = "edgec"
 DEVICES_VARIABLE = "EDGEC_JAX_DEVICES"
@@ -36,6 +38,34 @@ def initialize() -> None:
         _register()
     except EdgecError as error:
         _fail_later(error)
+
+
+def compiled(jitted: Any, *args: Any, output: Path | str, **kwargs: Any) -> Module:
+    """The module that edgec's platform runs for a call of a jitted function, as a file of its own.
+
+    Its function `main` takes the arrays among the arguments, one after the other, and gives those
+    among the results.
+
+    Args:
+        jitted: what `jax.jit` gave.
+        args: the call's arguments, or `jax.ShapeDtypeStruct`s in their place.
+        output: where the module goes.
+        kwargs: the call's, likewise.
+
+    Raises:
+        UsageError: the call is not edgec's.
+        FileError: the module cannot be written, or edgec's cache keeps none.
+    """
+    executable = jitted.lower(*args, **kwargs).compile().runtime_executable()
+    platform = executable.local_devices()[0].platform
+    if platform != PLATFORM:
+        raise UsageError(
+            f"the call is compiled for {platform}", hint=f"start with JAX_PLATFORMS={PLATFORM}"
+        )
+    made = Store().kept(executable.fingerprint.decode())
+    with write_atomically(Path(output)) as stream:
+        stream.write(made.path.read_bytes())
+    return Module.read(Path(output))
 
 
 def _register() -> None:
@@ -69,7 +99,6 @@ def _options() -> dict[str, str]:
     return {
         "devices": devices,
         "compiler": "\n".join((sys.executable, "-m", "edgec.plugins.pjrt.server")),
-        "version": metadata.version("edgec"),
     }
 
 

@@ -9,7 +9,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgec.toolchain.cache import Cache, key_of
+from edgec.runtime.errors import FileError
+from edgec.toolchain.cache import CACHE_VARIABLE, Cache, key_of
 from edgec.toolchain.fingerprint import fingerprint
 from edgec.toolchain.inside import working_here
 
@@ -53,6 +54,20 @@ class Store:
         """
         key = key_of("pjrt", driver, program, fingerprint())
         return self._kept(key) or self._new(driver, program, key, apart=apart)
+
+    def kept(self, key: str) -> Made:
+        """The module of that key.
+
+        Raises:
+            FileError: edgec's cache does not have it (any more).
+        """
+        made = self._kept(key)
+        if made is None:
+            raise FileError(
+                f"edgec's cache in {self._cache.folder} has no module of this program",
+                hint=f"set ${CACHE_VARIABLE} to a folder that can be written to, and start again",
+            )
+        return made
 
     def _new(self, driver: str, program: bytes, key: str, *, apart: bool) -> Made:
         from edgec.plugins.pjrt.program import compile_for, read
