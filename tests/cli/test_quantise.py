@@ -94,7 +94,7 @@ def test_what_is_in_blocks_already_stays_so_and_is_said(edgec, folder: Path) -> 
     assert edgec("quantise", folder / "inside.mlirbc", "-o", "once.mlirbc", "--weights=int8")
     done = edgec("quantise", "once.mlirbc", "-o", "twice.mlirbc", "--weights=int4-g32")
     assert done.code == 2
-    assert "64 x 96: in blocks already, int8 by output" in done.err
+    assert "64 x 96 and 2 more: in blocks already, int8 by output" in done.err
 
 
 def test_rounded_weights_that_were_written_out_go_back_into_blocks(edgec, folder: Path) -> None:
@@ -163,7 +163,7 @@ def test_compile_rounds_by_a_flag_as_quantise_does(edgec, folder: Path) -> None:
     verb = ("quantise", folder / "inside.mlirbc", "-o", "verb.mlirbc", "--weights=int8", "--json")
     value = edgec(*verb).json
     sizes = f"{bytes_text(value['before'])} before, {bytes_text(value['after'])} after"
-    assert f"weights of int8: {sizes}; 80 x 5 stay as they are: fewer than 4,096" in done.err
+    assert f"weights of int8: {sizes}; left as they are: 80 x 5: fewer than 4,096" in done.err
     assert f"and are off by {value['error']:.2%} of their spread" in done.err
 
 

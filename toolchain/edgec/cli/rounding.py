@@ -151,17 +151,10 @@ def weights_file_of(file: Path, scheme: "Scheme") -> Path:
 
 
 def _said(scheme: "Scheme", found: "Quantised", file: Path | None) -> str:
-    """`weights of int8: 1.00 MiB before, 265 KiB after; 80 x 5 stays as it is: …`."""
+    """`weights of int8: 1.00 MiB before, 265 KiB after; left as they are: 80 x 5: …`."""
     from edgec.cli.amounts import bytes_text
 
     sizes = f"{bytes_text(found.before)} before, {bytes_text(found.after)} after"
-    reasons: dict[str, list[str]] = {}
-    for _, what, why in found.kept:
-        reasons.setdefault(why, []).append(what)
-    kept = "".join(
-        f"; {whats[0]}{f' and {len(whats) - 1} more' if len(whats) > 1 else ''} stay as they are: "
-        f"{why}"
-        for why, whats in reasons.items()
-    )
+    kept = f"; left as they are: {found.why_kept}" if found.kept else ""
     at = "" if file is None else f", in {file.name}"
     return f"weights of {scheme}: {sizes}{at}{kept}"

@@ -8,7 +8,7 @@ ones of the new program.
 
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ CALLS = 32
 """Golden calls that are computed in NumPy, which a language model has many more of."""
 SECONDS = 120.0
 """What all lines alone may take together, beside the rounding itself."""
+_ROUNDED = "products by weights of at least 4,096 numbers are rounded"
 _LARGE_SHARE = 0.5
 """Of the squared error: a line of 4 bits that makes more of it is kept in 8."""
 
@@ -90,6 +91,11 @@ class Quantised:
     after: int
     error: float
     calls: int
+
+    @property
+    def why_kept(self) -> str:
+        """Why some stay as they are, each reason once; empty where none does."""
+        return _reasons((what, why) for _, what, why in self.kept)
 
 
 def quantise(
@@ -193,7 +199,7 @@ class _Work:
         if not self.layers:
             raise UsageError(
                 f"{program.path or program.name} multiplies by no weights that {self.how} fits: "
-                f"{_reasons(self.kept)}",
+                + (_reasons((each.what, each.reason) for each in self.kept) or _ROUNDED),
                 hint="keep them as they are, or in halves: edgec compile --precision=f16",
             )
         self.promoted: dict[str, str] = {}
@@ -352,10 +358,14 @@ class _Work:
         )
 
 
-def _reasons(kept: Sequence[Any]) -> str:
-    """Why weights stay, each reason once."""
-    return "; ".join(dict.fromkeys(f"{each.what}: {each.reason}" for each in kept)) or (
-        "products by weights of at least 4,096 numbers are rounded"
+def _reasons(kept: Iterable[tuple[str, str]]) -> str:
+    """Why weights stay, each reason once, with the first that it is of."""
+    of_reason: dict[str, list[str]] = {}
+    for what, reason in kept:
+        of_reason.setdefault(reason, []).append(what)
+    return "; ".join(
+        f"{whats[0]}{f' and {len(whats) - 1} more' if len(whats) > 1 else ''}: {reason}"
+        for reason, whats in of_reason.items()
     )
 
 

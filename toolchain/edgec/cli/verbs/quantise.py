@@ -102,6 +102,7 @@ def quantise(
 ) -> Report:
     """Keep a program's weights in 8 or 4 bits, and say what that costs its answers."""
     from edgec.cli.folders import make_folder
+    from edgec.cli.program_files import refuse_all_but_programs
     from edgec.quantising import (
         LOSSLESS,
         Scheme,
@@ -112,6 +113,7 @@ def quantise(
     from edgec.toolchain import load_program
     from edgec.toolchain.weights_file import write_weights
 
+    refuse_all_but_programs(source)
     scheme = None if weights == LOSSLESS else Scheme.parse(weights)
     if scales not in ("f16", "f32"):
         raise UsageError(f"scales are not kept as {scales}", hint="say f16 or f32")

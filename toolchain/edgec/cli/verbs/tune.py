@@ -108,6 +108,7 @@ def tune(
     ] = None,
 ) -> Report:
     """Try ways to compile a program on its device, and keep the fastest that is right."""
+    from edgec.cli.program_files import refuse_all_but_programs
     from edgec.cli.tuning_progress import showing
     from edgec.runtime import Tolerance
     from edgec.targets import find
@@ -115,6 +116,7 @@ def tune(
     from edgec.toolchain.tuning.evaluate import Subject
     from edgec.toolchain.tuning.search import tune as search
 
+    refuse_all_but_programs(program)
     seconds = parse_time(budget)
     chosen = find(target)
     if device is not None and not _drives(device, chosen.driver):
