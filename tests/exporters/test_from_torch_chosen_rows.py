@@ -16,7 +16,7 @@ Replay = Callable[[Program], float]
 class Experts(torch.nn.Module):
     """Of each expert the tokens that go to it, and its answers added where they came from."""
 
-    def __init__(self, treat: Callable[[Any], Any] = torch.tanh, count: int = 4) -> None:
+    def __init__(self, treat: Callable[[Any], Any] = torch.tanh, count: int = 3) -> None:
         super().__init__()
         self.gate = torch.nn.Linear(8, count)
         self.experts = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(count))

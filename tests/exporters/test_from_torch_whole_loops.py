@@ -18,13 +18,13 @@ class Experts(torch.nn.ModuleDict):
     """As transformers writes it: only experts that have tokens get a turn."""
 
     def __init__(self, each_turn: float = 0.0) -> None:
-        super().__init__({f"expert_{number}": torch.nn.Linear(8, 8) for number in range(3)})
-        self.gate = torch.nn.Linear(8, 3)
+        super().__init__({f"expert_{number}": torch.nn.Linear(8, 8) for number in range(2)})
+        self.gate = torch.nn.Linear(8, 2)
         self.each_turn = each_turn
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         weights, chosen = self.gate(x).softmax(-1).max(-1)
-        mask = torch.nn.functional.one_hot(chosen, 3)[:, None].permute(2, 1, 0)
+        mask = torch.nn.functional.one_hot(chosen, 2)[:, None].permute(2, 1, 0)
         result = torch.zeros_like(x)
         for expert in torch.greater(mask.sum((-1, -2)), 0).nonzero():
             which, token = torch.where(mask[expert].squeeze(0))
