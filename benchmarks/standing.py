@@ -57,6 +57,11 @@ PAGES = (
         measures=(*_COMPILER, *_RUNTIME, "benchmarks/peers"),
     ),
     Page(
+        name="benchmarks_sparse.md",
+        command="python -m benchmarks.sparse",
+        measures=(*_COMPILER, "benchmarks/sparse"),
+    ),
+    Page(
         name="benchmarks_edgert.md",
         command="python -m benchmarks.edgert",
         measures=("runtime/c", "benchmarks/edgert"),

@@ -53,6 +53,8 @@ def test_on_cuda_it_is_ptx_without_a_gpu(program):
     assert run_passes(program, "cuda:sm_90").notes == ["kernel pallas_linear: in its place"]
     made = compile_with_report(program, "cuda", CompileOptions(check=False))
     assert "kernel pallas_linear: in its place" in made.report.notes
+    # Three products of the matrix units for each, so that f32 keeps its precision.
+    assert program.bytecode.count(b"mma.sync") % 3 == 0
 
 
 def test_without_triton_it_is_what_it_computes_and_that_is_said(linear, monkeypatch, caplog):

@@ -39,6 +39,7 @@ from edgec.toolchain.passes.place.own_kernels import OwnKernels
 from edgec.toolchain.passes.place.quantised_kernels import QuantisedKernels
 from edgec.toolchain.passes.place.recurrent_loops import RecurrentLoops
 from edgec.toolchain.passes.place.softmax_kernels import SoftmaxKernels
+from edgec.toolchain.passes.place.sparse_products import SparseProducts
 from edgec.toolchain.passes.place.vulkan_kernels import VulkanKernels
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.simplify.canonicalise import Canonicalise
@@ -141,6 +142,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     ResampleSums,
     SpreadProducts,
     SplitPhases,
+    SparseProducts,
     QuantisedKernels,
     BlockKernels,
     NormKernels,
@@ -163,6 +165,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
 
 PLACING: tuple[type[Pass], ...] = (
     RecurrentLoops,
+    SparseProducts,
     QuantisedKernels,
     BlockKernels,
     NormKernels,

@@ -18,7 +18,7 @@ from edgec.toolchain.ir.literal import attribute_of
 from edgec.toolchain.ir.read import integers, numbers_of, shape_of
 from edgec.toolchain.kernels.cpu.source import WEIGHTS
 
-__all__ = ["PackedWeights", "pack_matrix"]
+__all__ = ["PackedWeights", "evaluated", "pack_matrix"]
 
 _EVALUATED = (
     "stablehlo.convert",
@@ -58,7 +58,7 @@ class PackedWeights:
         None where they are not known when compiling.
         """
         weights = op.operands[1]
-        array = _evaluate(weights)
+        array = evaluated(weights)
         if array is None:
             return None
         key = (weights, tuple(starts), panel, True)
@@ -81,7 +81,7 @@ def pack_matrix(weights: Any, starts: Sequence[int], panel: int, *, turned: bool
         panel: outputs of a panel.
         turned: whether it is a matrix of outputs x inputs.
     """
-    array = _evaluate(weights)
+    array = evaluated(weights)
     if array is None:
         return _pack_value(_transpose(weights, [1, 0]) if turned else weights, starts, panel)
     matrix = array.T if turned else array
@@ -90,7 +90,7 @@ def pack_matrix(weights: Any, starts: Sequence[int], panel: int, *, turned: bool
 
 
 def _pack(op: Any, starts: Sequence[int], panel: int) -> Any:
-    array = _evaluate(op.operands[1])
+    array = evaluated(op.operands[1])
     if array is None:
         return _pack_value(_matrix(op), starts, panel)
     if _contracts_last(op):
@@ -113,7 +113,7 @@ def _constant(array: _Array) -> Any:
     ).result
 
 
-def _evaluate(value: Any) -> _Array | None:
+def evaluated(value: Any) -> _Array | None:
     """The numbers of a value that is a constant, perhaps turned about; None for any other."""
     if isinstance(value.owner, ir.Block):
         return None
@@ -132,7 +132,7 @@ def _evaluate(value: Any) -> _Array | None:
         return None
     if op.name not in _EVALUATED:
         return None
-    source = _evaluate(op.operands[0])
+    source = evaluated(op.operands[0])
     if source is None:
         return None
     match op.name:
