@@ -112,10 +112,24 @@ def test_a_tokenizer_that_apps_do_not_know_is_refused_by_name(library: Any) -> N
     pieces = Tokenizer(models.Unigram([("a", 0.0), ("b", -1.0)], unk_id=0))
     cut = tokenizer("gpt2").from_str(tokenizer("gpt2").to_str())
     cut.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    told: list[str] = []
     for made, why in ((pieces, "of the kind Unigram"), (cut, "pre-tokenizer is BertPreTokenizer")):
         with pytest.raises(TextError, match=why) as caught:
-            AppTokenizer(library, text_form(facts_of(made)))
+            AppTokenizer(library, text_form(facts_of(made), told.append))
         assert caught.value.status == UNSUPPORTED
+    assert ["get no text" in each for each in told] == [True, True]
+    assert "of the kind Unigram" in told[0]
+
+
+def test_a_template_that_apps_cannot_follow_is_told_and_leaves_the_tokenizer(library: Any) -> None:
+    told: list[str] = []
+    loud = "{% for m in messages %}{{ m['role'] }}{{ m['content'] | upper }}{% endfor %}"
+    form = text_form(facts_of(tokenizer("smollm"), template=loud), told.append)
+    assert ["get no chat" in each for each in told] == [True]
+    assert not form.startswith("!")
+    told.clear()
+    text_form(facts_of(tokenizer("smollm")), told.append)
+    assert told == []
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ class Prepared:
         unvalidated: why other matches were not compared.
         kernels: what share of the work edgec's own kernels do; None for another dialect.
         tiled: how many kernels there are of each key that a tile is chosen by.
-        notes: what became of kernels of the user's own.
+        notes: what became of kernels of the user's own, and what passes remarked.
     """
 
     seconds: Mapping[str, float]
@@ -177,7 +177,7 @@ def prepare_file(
         unvalidated=tuple(compared.left),
         kernels=situation.kernels,
         tiled=_tiled(situation),
-        notes=tuple(_own_notes(situation)),
+        notes=(*_own_notes(situation), *situation.remarks),
     )
 
 

@@ -71,7 +71,7 @@ class Annotate:
                 else situation.kernels.shortened(_MOST_LEFT).to_json(),
             },
             text="" if text is None else json.dumps(text.to_json()),
-            text_form="" if text is None else text_form(text),
+            text_form="" if text is None else text_form(text, situation.remarks.append),
             internal=(GET_STATE, SET_STATE) if situation.info.states else (),
         )
 

@@ -32,6 +32,7 @@ class Situation:
         golden: the golden calls that the module brings, by what its products are computed in; empty
             where it brings none.
         answers: what the device's kernels said to each description that was found so far.
+        remarks: what passes have to say to whoever asked for the module.
     """
 
     info: ProgramInfo
@@ -44,6 +45,7 @@ class Situation:
     precision: Precision = Precision.DECLARED
     golden: Mapping[str, str] = field(default_factory=dict)
     answers: Answers = field(default_factory=Answers)
+    remarks: list[str] = field(default_factory=list)
 
     @property
     def level(self) -> int:

@@ -7,6 +7,7 @@ that an app can; a template alone that cannot leaves the tokenizer.
 import base64
 import importlib.util
 import json
+from collections.abc import Callable
 from typing import Any
 
 from edgec.runtime.text.facts import TextFacts
@@ -32,26 +33,37 @@ REFUSED = "!"
 _MAGIC = b"edgectx1"
 
 
-def text_form(facts: TextFacts) -> str:
-    """The attribute `edgec.text.form`."""
+def text_form(facts: TextFacts, tell: Callable[[str], None] = lambda _: None) -> str:
+    """The attribute `edgec.text.form`.
+
+    Args:
+        facts: what the module says of its text.
+        tell: is told what apps in C and JavaScript cannot do with it, and why.
+    """
+    try:
+        return base64.b64encode(_form(facts, tell)).decode()
+    except NotForApps as error:
+        reason = f"the model's tokenizer is not for apps: {error}"
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        reason = f"the model's tokenizer.json is of a version that is not known: {error!r}"
+    tell(f"apps in C and JavaScript get no text from this module: {reason}")
+    return f"{REFUSED}{reason}"
+
+
+def _form(facts: TextFacts, tell: Callable[[str], None]) -> bytes:
     for package in ("tokenizers", "jinja2"):
         if importlib.util.find_spec(package) is None:
-            return f"{REFUSED}the module was compiled without the package {package}"
-    try:
-        return base64.b64encode(_form(facts)).decode()
-    except NotForApps as error:
-        return f"{REFUSED}the model's tokenizer is not for apps: {error}"
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        return f"{REFUSED}the model's tokenizer.json is of a version that is not known: {error!r}"
-
-
-def _form(facts: TextFacts) -> bytes:
+            raise NotForApps(f"the module is compiled without the package {package}")
     from tokenizers import Tokenizer
 
     native: Any = Tokenizer.from_str(facts.tokenizer)
     tokenizer = json.loads(native.to_str())  # as the package that is here writes it
     steps = read_steps(tokenizer)
     template, refusal = _template(facts)
+    if refusal and facts.template:
+        tell(
+            f"apps in C and JavaScript get no chat from this module, only plain prompts: {refusal}"
+        )
     classes = list(steps.classes)
 
     def number_of(wanted: Ranges) -> int:
