@@ -2,7 +2,8 @@
  *
  * Its options are `devices` (drivers of edgert's, with commas between: "cpu,vulkan"; without it
  * `$EDGEC_JAX_DEVICES`, or "cpu"), and `compiler` (the command of the process that compiles, a word a
- * line; without it `python3 -m edgec.plugins.pjrt.server`, of the `python3` that the system finds).
+ * line; without it `python3 -m edgec.plugins.pjrt.server`, of the `python3` that the system finds),
+ * and `refused` ("xla": what edgec refuses, XLA's CPU runs in that process).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +62,7 @@ static void client_free(pjrt_client *client) {
     edgert_device_release(client->devices[i].device);
   pthread_mutex_destroy(&client->compiler.lock);
   free(client->compiler.command);
+  free(client->refused);
   free(client);
 }
 
@@ -71,6 +73,8 @@ static pjrt_error *client_fill(pjrt_client *client, const client_create_args *ar
       client_option(args, "compiler", CLIENT_COMPILER, &client->compiler.command);
   if (failed) return failed;
   snprintf(client->version, sizeof client->version, "edgert ABI %u", (unsigned)edgert_abi());
+  failed = client_option(args, "refused", "error", &client->refused);
+  if (failed) return failed;
   failed = client_option(args, "devices", named ? named : "cpu", &devices);
   if (failed) return failed;
   char *rest;
@@ -84,6 +88,10 @@ static pjrt_error *client_fill(pjrt_client *client, const client_create_args *ar
 }
 
 pjrt_error *pjrt_client_create(client_create_args *args) {
+  if (args->size < sizeof *args)
+    return pjrt_fail(PJRT_INVALID_ARGUMENT,
+                     "the caller speaks an older PJRT than %d.%d, which edgec's plugin speaks",
+                     PJRT_MAJOR, PJRT_MINOR);
   args->client = NULL;
   pjrt_client *client = calloc(1, sizeof *client);
   if (!client) return pjrt_out_of_memory();

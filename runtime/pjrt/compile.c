@@ -9,8 +9,8 @@
 /* Parts of the compiler's answer; a refusal has a code and a text. */
 enum {
   ANSWER_VERDICT,
-  ANSWER_MODULE,
-  ANSWER_FUNCTION,
+  ANSWER_MODULE,   /* its path, or what the compiler's process calls a program of XLA's */
+  ANSWER_FUNCTION, /* its name, or what a program of XLA's gives: types, ranks and sizes */
   ANSWER_NAME,
   ANSWER_FINGERPRINT,
   ANSWER_DONATED,
@@ -18,24 +18,28 @@ enum {
 };
 enum { REFUSAL_CODE = 1, REFUSAL_TEXT, REFUSAL_COUNT };
 
-static pjrt_error *refusal(const pjrt_answer *answer) {
+pjrt_error *pjrt_answer_refusal(const pjrt_answer *answer) {
+  if (answer->count != REFUSAL_COUNT || strcmp(answer->parts[ANSWER_VERDICT].data, "refused"))
+    return NULL;
   int code = atoi(answer->parts[REFUSAL_CODE].data);
   return pjrt_fail_text((pjrt_code)code, answer->parts[REFUSAL_TEXT].data,
                         answer->parts[REFUSAL_TEXT].size);
 }
 
 static pjrt_error *check_answer(const pjrt_answer *answer) {
-  if (answer->count == REFUSAL_COUNT && !strcmp(answer->parts[ANSWER_VERDICT].data, "refused"))
-    return refusal(answer);
-  if (answer->count == ANSWER_COUNT && !strcmp(answer->parts[ANSWER_VERDICT].data, "module"))
-    return NULL;
+  pjrt_error *refused = pjrt_answer_refusal(answer);
+  if (refused) return refused;
+  if (answer->count == ANSWER_COUNT) {
+    const char *verdict = answer->parts[ANSWER_VERDICT].data;
+    if (!strcmp(verdict, "module") || !strcmp(verdict, "elsewhere")) return NULL;
+  }
   return pjrt_fail(PJRT_INTERNAL, "edgec's compiler answered what this plugin does not know: both "
                                   "must be of one version of edgec");
 }
 
 /* --- what an executable gives ----------------------------------------------------------------- */
 
-static pjrt_error *describe_output(pjrt_executable *self, size_t index, size_t *dims) {
+static pjrt_error *read_output(pjrt_executable *self, size_t index) {
   edgert_argument argument;
   edgert_error error;
   if (edgert_module_output(self->module, self->function, index, &argument, &error))
@@ -46,22 +50,58 @@ static pjrt_error *describe_output(pjrt_executable *self, size_t index, size_t *
   if (argument.kind != EDGERT_TENSOR || output->type == PJRT_INVALID)
     return pjrt_fail(PJRT_UNIMPLEMENTED, "result %zu of %s is no array that PJRT knows", index,
                      self->name);
-  self->output_types[index] = output->type;
-  self->output_ranks[index] = output->rank;
-  self->output_kinds[index] = PJRT_MEMORY_KIND;
-  self->output_kind_sizes[index] = strlen(PJRT_MEMORY_KIND);
   for (size_t i = 0; i < output->rank; ++i) {
     if (argument.shape[i] < 0)
       return pjrt_fail(PJRT_UNIMPLEMENTED, "result %zu of %s has a shape of its own", index,
                        self->name);
-    output->shape[i] = self->output_dims[(*dims)++] = argument.shape[i];
+    output->shape[i] = argument.shape[i];
   }
   return NULL;
 }
 
-static pjrt_error *describe(pjrt_executable *self, const pjrt_part *donated) {
-  self->input_count = edgert_module_input_count(self->module, self->function);
-  size_t count = self->output_count = edgert_module_output_count(self->module, self->function);
+/* How many results a list of types, ranks and sizes tells of; each is written where that is asked for. */
+static size_t list_outputs(const pjrt_part *list, pjrt_output *outputs) {
+  size_t count = 0, numbers = list->size / sizeof(int64_t);
+  int64_t head[2];
+  for (size_t at = 0; at + 2 <= numbers; ++count) {
+    const char *start = (const char *)list->data + at * sizeof(int64_t);
+    memcpy(head, start, sizeof head);
+    if (head[1] < 0 || head[1] > EDGERT_MAX_RANK || at + 2 + (size_t)head[1] > numbers) break;
+    if (outputs) {
+      outputs[count].type = (pjrt_type)head[0];
+      outputs[count].rank = (size_t)head[1];
+      memcpy(outputs[count].shape, start + sizeof head, (size_t)head[1] * sizeof(int64_t));
+    }
+    at += 2 + (size_t)head[1];
+  }
+  return count;
+}
+
+/* The lists that PJRT's caller is given. */
+static void show_outputs(pjrt_executable *self) {
+  size_t dims = 0;
+  for (size_t i = 0; i < self->output_count; ++i) {
+    const pjrt_output *output = &self->outputs[i];
+    self->output_types[i] = output->type;
+    self->output_ranks[i] = output->rank;
+    self->output_kinds[i] = PJRT_MEMORY_KIND;
+    self->output_kind_sizes[i] = strlen(PJRT_MEMORY_KIND);
+    for (size_t j = 0; j < output->rank; ++j) self->output_dims[dims++] = output->shape[j];
+  }
+}
+
+static pjrt_error *describe(pjrt_executable *self, const pjrt_answer *answer) {
+  const pjrt_part *donated = &answer->parts[ANSWER_DONATED];
+  const pjrt_part *listed = &answer->parts[ANSWER_FUNCTION];
+  size_t count;
+  if (self->elsewhere) {
+    self->input_count = donated->size;
+    count = list_outputs(listed, NULL);
+  } else {
+    self->input_count = edgert_module_input_count(self->module, self->function);
+    count = edgert_module_output_count(self->module, self->function);
+  }
+  self->output_count = count;
   self->donated = calloc(self->input_count + 1, 1);
   self->outputs = calloc(count + 1, sizeof *self->outputs);
   self->output_types = calloc(count + 1, sizeof *self->output_types);
@@ -73,11 +113,12 @@ static pjrt_error *describe(pjrt_executable *self, const pjrt_part *donated) {
       !self->output_ranks || !self->output_kinds || !self->output_kind_sizes)
     return pjrt_out_of_memory();
   if (donated->size == self->input_count) memcpy(self->donated, donated->data, donated->size);
-  size_t dims = 0;
-  for (size_t i = 0; i < count; ++i) {
-    pjrt_error *failed = describe_output(self, i, &dims);
+  if (self->elsewhere) list_outputs(listed, self->outputs);
+  for (size_t i = 0; i < count && !self->elsewhere; ++i) {
+    pjrt_error *failed = read_output(self, i);
     if (failed) return failed;
   }
+  show_outputs(self);
   return NULL;
 }
 
@@ -95,13 +136,17 @@ static pjrt_error *load(pjrt_executable *self, const pjrt_answer *answer) {
   self->name = strdup(answer->parts[ANSWER_NAME].data);
   self->fingerprint = strdup(answer->parts[ANSWER_FINGERPRINT].data);
   if (!self->name || !self->fingerprint) return pjrt_out_of_memory();
+  assign(self);
+  if (!strcmp(answer->parts[ANSWER_VERDICT].data, "elsewhere")) {
+    self->elsewhere = strdup(answer->parts[ANSWER_MODULE].data);
+    return self->elsewhere ? describe(self, answer) : pjrt_out_of_memory();
+  }
   if (edgert_module_open(answer->parts[ANSWER_MODULE].data, NULL, &self->module, &error) ||
       edgert_module_find(self->module, answer->parts[ANSWER_FUNCTION].data, &self->function,
                          &error) ||
       edgert_session_create(self->module, self->device->device, NULL, &self->session, &error))
     return pjrt_fail_edgert(&error);
-  assign(self);
-  return describe(self, &answer->parts[ANSWER_DONATED]);
+  return describe(self, answer);
 }
 
 static void executable_free(pjrt_executable *self) {
@@ -109,6 +154,7 @@ static void executable_free(pjrt_executable *self) {
   edgert_module_release(self->module);
   free(self->name);
   free(self->fingerprint);
+  free(self->elsewhere);
   free(self->donated);
   free(self->outputs);
   free(self->output_types);
@@ -145,15 +191,17 @@ static pjrt_error *choose_device(const client_compile_args *args, pjrt_device **
  * what may die, and so to say what it died of. */
 static pjrt_error *ask(pjrt_client *client, const pjrt_device *device, const pjrt_program *program,
                        pjrt_answer *out_answer) {
-  pjrt_part parts[] = {{device->driver, strlen(device->driver)},
+  pjrt_part parts[] = {{"compile", 7},
+                       {device->driver, strlen(device->driver)},
                        {program->code, program->code_size},
-                       {"here", 4}};
+                       {"here", 4},
+                       {client->refused, strlen(client->refused)}};
   bool died;
-  pjrt_error *failed = pjrt_compiler_ask(&client->compiler, parts, 3, out_answer, &died);
+  pjrt_error *failed = pjrt_compiler_ask(&client->compiler, parts, 5, out_answer, &died);
   if (!died) return failed;
   pjrt_error_destroy(&(error_destroy_args){.error = failed});
-  parts[2] = (pjrt_part){"apart", 5};
-  return pjrt_compiler_ask(&client->compiler, parts, 3, out_answer, &died);
+  parts[3] = (pjrt_part){"apart", 5};
+  return pjrt_compiler_ask(&client->compiler, parts, 5, out_answer, &died);
 }
 
 pjrt_error *pjrt_client_compile(client_compile_args *args) {

@@ -17,6 +17,7 @@
 
 #define COMPILER_MAX_WORDS 16
 #define COMPILER_PATIENCE 200 /* hundredths of a second */
+#define COMPILER_MAX_PARTS 100000
 #define COMPILER_MAX_BYTES ((uint64_t)1 << 34)
 
 extern char **environ;
@@ -151,9 +152,10 @@ static bool send_parts(int file, const pjrt_part *parts, size_t count) {
 
 static bool receive_parts(int file, pjrt_answer *out) {
   uint64_t count, size;
-  size_t used = 0, offsets[sizeof out->parts / sizeof *out->parts];
-  if (!read_all(file, &count, sizeof count)) return false;
-  if (count > sizeof out->parts / sizeof *out->parts) return false;
+  size_t used = 0;
+  if (!read_all(file, &count, sizeof count) || count > COMPILER_MAX_PARTS) return false;
+  out->parts = calloc((size_t)count + 1, sizeof *out->parts);
+  if (!out->parts) return false;
   for (size_t i = 0; i < count; ++i) {
     if (!read_all(file, &size, sizeof size) || size > COMPILER_MAX_BYTES) return false;
     char *memory = realloc(out->memory, used + (size_t)size + 1);
@@ -161,17 +163,18 @@ static bool receive_parts(int file, pjrt_answer *out) {
     out->memory = memory;
     if (!read_all(file, memory + used, (size_t)size)) return false;
     memory[used + (size_t)size] = 0;
-    offsets[i] = used;
     out->parts[i].size = (size_t)size;
     used += (size_t)size + 1;
   }
   out->count = (size_t)count;
-  for (size_t i = 0; i < out->count; ++i) out->parts[i].data = out->memory + offsets[i];
+  for (size_t i = 0, at = 0; i < out->count; at += out->parts[i++].size + 1)
+    out->parts[i].data = out->memory + at;
   return true;
 }
 
 void pjrt_answer_release(pjrt_answer *answer) {
   free(answer->memory);
+  free(answer->parts);
   *answer = (pjrt_answer){0};
 }
 

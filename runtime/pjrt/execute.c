@@ -64,7 +64,9 @@ static pjrt_error *call(pjrt_executable *self, pjrt_buffer *const *arguments,
   size_t taken;
   edgert_error error;
   pjrt_error *failed = take_arguments(self, arguments, inputs, &taken);
-  if (!failed && edgert_session_call(self->session, self->function, inputs, self->input_count,
+  if (!failed && self->elsewhere)
+    failed = pjrt_elsewhere_call(self, inputs, results);
+  else if (!failed && edgert_session_call(self->session, self->function, inputs, self->input_count,
                                      results, self->output_count, &error))
     failed = pjrt_fail_edgert(&error);
   release_values(inputs, taken);

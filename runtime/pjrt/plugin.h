@@ -81,7 +81,7 @@ typedef struct pjrt_part {
 /* An answer: parts in memory of its own, each with a 0 behind it. */
 typedef struct pjrt_answer {
   char *memory;
-  pjrt_part parts[8];
+  pjrt_part *parts;
   size_t count;
 } pjrt_answer;
 
@@ -101,6 +101,7 @@ struct pjrt_client {
   pjrt_memory *memory_list[PJRT_MAX_DEVICES];
   size_t device_count;
   pjrt_compiler compiler;
+  char *refused; /* what becomes of a program that edgec refuses: "error", or "xla" */
 };
 
 /* --- buffers ---------------------------------------------------------------------------------- */
@@ -142,6 +143,7 @@ struct pjrt_executable {
   edgert_module *module;
   edgert_session *session;
   size_t function;
+  char *elsewhere; /* what the compiler's process calls a program that XLA runs there, else NULL */
   atomic_bool is_deleted;
   char *name;
   char *fingerprint;
@@ -157,6 +159,13 @@ struct pjrt_executable {
   const char **output_kinds;
   size_t *output_kind_sizes;
 };
+
+/* Call a program that XLA runs in the compiler's process: `inputs` are tensors, and so `results`. */
+pjrt_error *pjrt_elsewhere_call(pjrt_executable *self, const edgert_value *inputs,
+                                edgert_value *results);
+
+/* The error of a refusal; NULL: the answer is none. */
+pjrt_error *pjrt_answer_refusal(const pjrt_answer *answer);
 
 void pjrt_executable_release(pjrt_executable *executable);
 

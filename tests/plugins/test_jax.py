@@ -103,6 +103,12 @@ for kind in kinds:
         values = (np.arange(np.prod(shape)) % 2).reshape(shape).astype(jnp.dtype(kind))
         for given in (values, values.T, values[..., ::-1] if shape else values):
             np.testing.assert_array_equal(jax.device_put(given), given)
+try:
+    jax.device_put(np.ones(3, jnp.float8_e5m2))
+except jax.errors.JaxRuntimeError as error:
+    assert "edgec's buffers have no elements of PJRT's type" in str(error)
+else:
+    raise AssertionError("an array of f8 was taken")
 """
     passed(run(script))
 
@@ -212,6 +218,29 @@ jax.jit(foreign)(np.ones(3, np.float32))
     assert f"script.py:{line}" in done.stderr
 
 
+def test_xla_runs_what_is_refused_where_that_is_asked(run: Run) -> None:
+    script = """
+from jax.sharding import Mesh, PartitionSpec as P
+mesh = Mesh(np.array(jax.devices()), ("d",))
+def total(x):
+    y = jax.lax.psum(x, "d")
+    return y * 2, y[0]
+f = jax.jit(jax.shard_map(total, mesh=mesh, in_specs=P("d"), out_specs=(P(), P())))
+x = np.arange(3, dtype=np.float32)
+y, first = f(x)
+assert y.devices() == {jax.devices()[0]}
+np.testing.assert_array_equal(y, x * 2)
+np.testing.assert_array_equal(first, 0)
+np.testing.assert_array_equal(y + 1, x * 2 + 1)
+"""
+    refused = run(script)
+    assert refused.returncode != 0
+    assert "all_reduce speaks to other devices" in refused.stderr
+    done = run(script, EDGEC_JAX_REFUSED="xla")
+    passed(done)
+    assert "XLA's CPU runs jit_total, since stablehlo.all_reduce speaks to other" in done.stderr
+
+
 def test_a_compiler_that_dies_is_replaced(run: Run) -> None:
     script = """
 import os, signal, sys
@@ -237,6 +266,7 @@ np.testing.assert_array_equal(jnp.arange(5) + 1, [1, 2, 3, 4, 5])
     [
         ({"EDGEC_PJRT_LIBRARY": "/nowhere/plugin.so"}, "which is no file"),
         ({"EDGEC_JAX_DEVICES": "cpu,toaster"}, "names the device 'toaster'"),
+        ({"EDGEC_JAX_REFUSED": "perhaps"}, "EDGEC_JAX_REFUSED=perhaps"),
     ],
 )
 def test_what_cannot_start_says_why(run: Run, variables: dict[str, str], said: str) -> None:

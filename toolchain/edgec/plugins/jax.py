@@ -15,12 +15,15 @@ from edgec.runtime import Module
 from edgec.runtime.errors import EdgecError, UsageError
 from edgec.runtime.files import write_atomically
 
-__all__ = ["DEVICES_VARIABLE", "PLATFORM", "compiled", "initialize"]
+__all__ = ["DEVICES_VARIABLE", "PLATFORM", "REFUSED_VARIABLE", "compiled", "initialize"]
 
 PLATFORM = "edgec"
 DEVICES_VARIABLE = "EDGEC_JAX_DEVICES"
 """Drivers of edgert's with commas between, in the order in which JAX counts its devices."""
 _DRIVERS = ("cpu", "vulkan")
+REFUSED_VARIABLE = "EDGEC_JAX_REFUSED"
+"""What becomes of a program that edgec refuses: `error`, or `xla`, whose CPU then runs it."""
+_REFUSED = ("error", "xla")
 
 
 def initialize() -> None:
@@ -87,7 +90,7 @@ def _options() -> dict[str, str]:
     """What the plugin is told.
 
     Raises:
-        UsageError: a device that there is not.
+        UsageError: a device that there is not, or another word for what is refused.
     """
     devices = os.environ.get(DEVICES_VARIABLE, "cpu")
     unknown = [name for name in devices.split(",") if name not in _DRIVERS]
@@ -96,8 +99,14 @@ def _options() -> dict[str, str]:
             f"{DEVICES_VARIABLE}={devices} names the device {unknown[0]!r}",
             hint=f"it takes {', '.join(_DRIVERS)}, with commas between",
         )
+    refused = os.environ.get(REFUSED_VARIABLE, "error")
+    if refused not in _REFUSED:
+        raise UsageError(
+            f"{REFUSED_VARIABLE}={refused} says nothing", hint=f"it is {' or '.join(_REFUSED)}"
+        )
     return {
         "devices": devices,
+        "refused": refused,
         "compiler": "\n".join((sys.executable, "-m", "edgec.plugins.pjrt.server")),
     }
 

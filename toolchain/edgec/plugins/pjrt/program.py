@@ -12,9 +12,10 @@ from edgec.toolchain.ir.functions import entry_block, find_function, functions
 from edgec.toolchain.program import Program
 from edgec.toolchain.stablehlo import parse_stablehlo
 
-__all__ = ["Read", "compile_for", "read"]
+__all__ = ["DONATED", "Read", "compile_for", "read"]
 
-_DONATED = ("jax.buffer_donor", "tf.aliasing_output")
+DONATED = ("jax.buffer_donor", "tf.aliasing_output")
+"""Attributes of an argument whose memory is given away."""
 _ADVICE = ("mhlo.", "jax.", "tf.", "sdy.", "xla.")
 """What attributes for XLA begin with."""
 _MARKERS = {"Sharding", "annotate_device_placement", "LayoutConstraint"}
@@ -76,7 +77,7 @@ def _take_advice(module: Any) -> tuple[int, ...]:
     donated = [0] * len(entry_block(main).arguments)
     if "arg_attrs" in main.attributes:
         for index, found in enumerate(ir.ArrayAttr(main.attributes["arg_attrs"])):
-            donated[index] = int(any(name in found for name in _DONATED))
+            donated[index] = int(any(name in found for name in DONATED))
     for name in list(module.operation.attributes):
         if name.startswith(_ADVICE):
             del module.operation.attributes[name]

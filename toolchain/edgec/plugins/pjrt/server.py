@@ -9,11 +9,13 @@ are made for the first program that is new.
 
 import os
 import sys
+from array import array
 from typing import Any, BinaryIO
 
 from edgec.plugins.pjrt import FUNCTION
 from edgec.plugins.pjrt.store import Made, Store
 from edgec.runtime.errors import CompileError, CompilerCrash, EdgecError, ProgramError
+from edgec.toolchain.cache import key_of
 
 __all__ = ["main"]
 
@@ -25,18 +27,62 @@ def main() -> int:
     jobs = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whoever prints must not print into answers
-    store = Store()
+    server = _Server()
     while (job := _receive(jobs)) is not None:
-        _send(answers, _answer(store, job))
+        _send(answers, server.answer(job))
     return 0
 
 
-def _answer(store: Store, job: list[bytes]) -> list[bytes]:
-    try:
-        driver, program, how = job
-        return _module(store.find(driver.decode(), program, apart=how == b"apart"))
-    except EdgecError as error:
-        return _refusal(error)
+class _Server:
+    """What jobs are answered from."""
+
+    def __init__(self) -> None:
+        self._store = Store()
+        self._elsewhere: Any = None
+
+    def answer(self, job: list[bytes]) -> list[bytes]:
+        """What becomes of a job: a program to compile, or one to run on XLA's CPU."""
+        what, *rest = job
+        if what == b"run":
+            return self._run(*rest)
+        driver, program, how, refused = rest
+        try:
+            return _module(self._store.find(driver.decode(), program, apart=how == b"apart"))
+        except EdgecError as error:
+            return (refused == b"xla" and self._take(program, error)) or _refusal(error)
+
+    def _take(self, program: bytes, refusal: EdgecError) -> list[bytes]:
+        """Give a refused program to XLA, and say so; nothing where XLA refuses it, too."""
+        from edgec.plugins.pjrt.elsewhere import Elsewhere
+
+        self._elsewhere = self._elsewhere or Elsewhere()
+        try:
+            taken = self._elsewhere.take(program)
+        except (RuntimeError, ValueError, EdgecError):
+            return []
+        where = f" (at {refusal.where})" if refusal.where else ""
+        print(
+            f"edgec: XLA's CPU runs {taken.name}, since {refusal.what}{where}",
+            file=sys.stderr,
+            flush=True,
+        )
+        return [
+            b"elsewhere",
+            str(taken.handle).encode(),
+            array("q", taken.outputs).tobytes(),
+            taken.name.encode(),
+            key_of("elsewhere", program).encode(),
+            bytes(taken.donated),
+        ]
+
+    def _run(self, handle: bytes, *inputs: bytes) -> list[bytes]:
+        try:
+            return [b"results", *self._elsewhere.call(int(handle), inputs)]
+        except (AttributeError, IndexError):
+            what = "the process that held this program of XLA's has ended"
+            return [b"refused", str(_INTERNAL).encode(), what.encode()]
+        except RuntimeError as error:
+            return [b"refused", str(_INTERNAL).encode(), str(error).encode()]
 
 
 def _module(made: Made) -> list[bytes]:
