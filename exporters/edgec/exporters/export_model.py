@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ def export(
     framework: str | None = None,
     source: str = "",
     folder: Path | str | None = None,
+    licence: str = "",
 ) -> Program:
     """Make a program of a model, and run the model once in its framework for golden answers.
 
@@ -49,6 +51,7 @@ def export(
         source: what the program says it came from.
         folder: where the program will be saved; it names its weights file relative to this. None:
             the weights' own folder.
+        licence: the model's, as SPDX spells it; it goes with the program.
 
     Raises:
         ExportError: the model cannot be exported; SourceError if it is none, UnsupportedOp if one
@@ -75,6 +78,7 @@ def export(
         external_weights=external_weights,
         source=source,
         folder=folder,
+        licence=licence,
     )
 
 
@@ -90,6 +94,7 @@ def export_source(
     prefill: Sequence[int] = (),
     speculate: int = 0,
     floats: bool = False,
+    licence: str = "",
 ) -> Program:
     """Make a program of what a command line names.
 
@@ -109,6 +114,7 @@ def export_source(
         speculate: of a language model, how many tokens a call takes that checks guesses; 0 for no
             such function.
         floats: of a GGUF file, whether its blocks become f32.
+        licence: the model's, as SPDX spells it.
 
     Raises:
         FileError: a file is missing or cannot be written.
@@ -116,7 +122,12 @@ def export_source(
         And what `export` raises.
     """
     if is_language_model(text):
-        given = {"--signature": signatures, "--dynamic": dynamic, "--inputs": inputs}
+        given = {
+            "--signature": signatures,
+            "--dynamic": dynamic,
+            "--inputs": inputs,
+            "--licence": licence,
+        }
         _refuse(f"{text} is a language model", [flag for flag, value in given.items() if value])
         from edgec.exporters.from_transformers.export import export_language_model
 
@@ -142,6 +153,7 @@ def export_source(
                 f"{text} is not run when it is exported, so it takes no inputs",
                 hint="leave out --inputs",
             )
+        _refuse(f"{text} says itself where it came from", ["--licence"] if licence else [])
         from edgec.exporters.from_stablehlo import export_file
 
         return export_file(
@@ -165,6 +177,7 @@ def export_source(
         external_weights=external_weights,
         source=text,
         folder=folder,
+        licence=licence,
     )
 
 
@@ -186,6 +199,7 @@ def _export(
     external_weights: Path | str | None,
     source: str,
     folder: Path | str | None,
+    licence: str,
 ) -> Program:
     weights = None if external_weights is None else Path(external_weights)
     if weights is not None:
@@ -194,7 +208,10 @@ def _export(
     return assemble(
         functions,
         provenance=Provenance(
-            framework=framework.name, versions=framework.versions(), source=source
+            framework=framework.name,
+            versions={"edgec": metadata.version("edgec"), **framework.versions()},
+            source=source,
+            licence=licence,
         ),
         external_weights=weights,
         folder=None if folder is None else Path(folder),

@@ -108,6 +108,7 @@ class ModuleFacts:
         weights: the weights kept outside, if any.
         states: what it keeps between calls, in the order of `edgec_get_state`.
         kernels: what share of its work edgec's own kernels do, where it says so.
+        program: the SHA-256 of the program's bytecode that it was compiled of, where it says so.
     """
 
     target: str
@@ -119,6 +120,7 @@ class ModuleFacts:
     weights: WeightsFacts | None = None
     states: tuple[TensorSpec, ...] = ()
     kernels: KernelShare | None = None
+    program: str = ""
 
     @property
     def is_edgec(self) -> bool:
@@ -137,6 +139,7 @@ class ModuleFacts:
             "weights": None if self.weights is None else self.weights.to_json(),
             "states": [state.to_json() for state in self.states],
             "kernels": None if self.kernels is None else self.kernels.to_json(),
+            "program": self.program,
         }
 
 
@@ -360,6 +363,7 @@ def _facts(path: Path, file: Vmfb) -> ModuleFacts:
             ),
             states=tuple(map(TensorSpec.from_json, value.get("states", ()))),
             kernels=None if kernels is None else KernelShare.from_json(kernels),
+            program=str(value.get("program", "")),
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, EdgecError) as error:
         raise ModuleError(

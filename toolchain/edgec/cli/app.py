@@ -27,6 +27,7 @@ from edgec.cli.verbs.run import run
 from edgec.cli.verbs.sign import keygen, sign
 from edgec.cli.verbs.targets import targets
 from edgec.cli.verbs.tune import tune
+from edgec.cli.verbs.upgrade import upgrade
 from edgec.cli.verbs.verify import verify
 from edgec.cli.verbs.view import diff, view
 from edgec.runtime.errors import UsageError
@@ -42,6 +43,7 @@ VERBS: dict[str, Callable[..., Report]] = {
     "run": run,
     "bench": bench,
     "verify": verify,
+    "upgrade": upgrade,
     "keygen": keygen,
     "sign": sign,
     "generate": generate,

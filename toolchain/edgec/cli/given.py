@@ -38,6 +38,7 @@ class Exporting:
         prefill: `--prefill`.
         speculate: `--speculate`.
         floats: `--floats`.
+        licence: `--licence`.
     """
 
     signatures: tuple[str, ...] = ()
@@ -49,6 +50,7 @@ class Exporting:
     prefill: tuple[int, ...] = ()
     speculate: int = 0
     floats: bool = False
+    licence: str = ""
 
     def flags(self) -> tuple[str, ...]:
         """The options that were given, as they are spelled."""
@@ -148,6 +150,7 @@ def export_model(
             prefill=exporting.prefill,
             speculate=exporting.speculate,
             floats=exporting.floats,
+            licence=exporting.licence,
         )
     except SystemExit as stop:
         raise SourceError(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 
+from edgec.packaging.bom import without_bom, write_bom
 from edgec.packaging.folder import new_folder, refuse_occupied
 from edgec.packaging.kinds import KINDS, Kind
 from edgec.packaging.licences import write_licences
@@ -95,6 +96,7 @@ def make_package(
         )
         chosen.build(plan)
         write_licences(plan)
+        write_bom(plan)
         plan.write(MANIFEST, plan.manifest.text())
         proofs = prove(plan) if options.prove else ()
         files = {
@@ -251,10 +253,12 @@ def _plan(
         ),
         notes=(
             *without,
+            *without_bom(),
             *shared.notes(),
             *(_left_out(name, error) for name, error in refused.items()),
         ),
         tolerance=variants[0].compiled.report.tolerance,
+        provenance=program.info.provenance,
         golden=program.golden,
         options=options.options,
     )

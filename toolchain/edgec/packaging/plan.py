@@ -10,6 +10,7 @@ from edgec.runtime import Golden, Signature, Tolerance
 from edgec.runtime.manifest import Manifest, Variant
 from edgec.targets import Target
 from edgec.toolchain import Compiled
+from edgec.toolchain.program import Provenance
 
 if TYPE_CHECKING:
     from edgec.packaging.proving import Proof
@@ -46,6 +47,7 @@ class Plan:
         destination: that real name.
         signatures: the functions that every variant has, by name.
         variants: best first.
+        provenance: where the program came from.
         golden: example calls with the framework's own answers, where the program has them.
         options: what the user asked of this kind only (`embed`), by name.
         notes: what the user should know beside the notes of the compiles.
@@ -60,6 +62,7 @@ class Plan:
     signatures: Mapping[str, Signature]
     variants: tuple[BuiltVariant, ...]
     manifest: Manifest
+    provenance: Provenance
     golden: Golden | None
     options: Mapping[str, str]
     notes: tuple[str, ...] = ()

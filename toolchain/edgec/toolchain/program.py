@@ -121,13 +121,15 @@ class Provenance:
     """Where a program came from: framework, versions (package → version), the user's source.
 
     `tensors` says what the source's own file calls a weight, by the program's name for it, where
-    the file is in another format than the framework's (GGUF).
+    the file is in another format than the framework's (GGUF). `licence` is the model's, as SPDX
+    spells it, where somebody said so.
     """
 
     framework: str
     versions: Mapping[str, str]
     source: str
     tensors: Mapping[str, str] = field(default_factory=dict)
+    licence: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,6 +199,7 @@ class ProgramInfo:
                     "versions": dict(self.provenance.versions),
                     "source": self.provenance.source,
                     "tensors": dict(self.provenance.tensors),
+                    **({"licence": self.provenance.licence} if self.provenance.licence else {}),
                 },
                 "dialect": self.dialect.value,
                 **({} if self.loss is None else {"loss": asdict(self.loss)}),

@@ -7,6 +7,7 @@ from edgec.verifying.outputs import Verdict, VerifiedCall, VerifiedOutput, judge
 from edgec.verifying.picture import picture
 from edgec.verifying.soaking import Change, Soaked, soak
 from edgec.verifying.subject import Subject, open_subject
+from edgec.verifying.upgrading import Upgraded, upgrade
 
 __all__ = [
     "Ask",
@@ -19,6 +20,7 @@ __all__ = [
     "Soaked",
     "State",
     "Subject",
+    "Upgraded",
     "Verdict",
     "VerifiedCall",
     "VerifiedOutput",
@@ -28,5 +30,6 @@ __all__ = [
     "open_subject",
     "picture",
     "soak",
+    "upgrade",
     "write_part",
 ]

@@ -15,7 +15,7 @@ from edgec.toolchain.compiling import CompileOptions, compile_with_report
 from edgec.toolchain.load import load_program
 from edgec.toolchain.program import Program
 
-__all__ = ["Calls", "Subject", "open_subject"]
+__all__ = ["Calls", "Subject", "open_subject", "refuse_other"]
 
 Calls = Golden | SeededCalls
 """Answers in full, or what a module itself brings of them."""
@@ -97,7 +97,7 @@ def open_subject(
     beside = Path(golden or Golden.path_for(path))
     if golden is not None or beside.exists():
         answers = Golden.load(beside)
-        _refuse_other(module, answers.calls, beside)
+        refuse_other(module, answers.calls, beside)
         return Subject(
             module=module, calls=answers, source=str(beside), tolerance=None, program=None
         )
@@ -118,7 +118,7 @@ def _asked(ask: Callable[[Module], Golden] | None, module: Module) -> Golden:
     return Golden(calls=()) if ask is None else ask(module)
 
 
-def _refuse_other(module: Module, calls: Sequence[GoldenCall], file: Path) -> None:
+def refuse_other(module: Module, calls: Sequence[GoldenCall], file: Path) -> None:
     """Refuse answers that are another program's.
 
     Raises:

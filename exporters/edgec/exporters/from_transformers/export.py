@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def export_opened(
         [in_blocks(_with_own_names(function), blocks or {}) for function in functions],
         provenance=Provenance(
             framework=framework.name,
-            versions=framework.versions(),
+            versions={"edgec": metadata.version("edgec"), **framework.versions()},
             source=source,
             tensors=tensors or {},
         ),

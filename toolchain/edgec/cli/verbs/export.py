@@ -40,6 +40,15 @@ def export(
     dynamic: DynamicOption = None,
     external_weights: ExternalWeightsOption = None,
     inputs: ExampleInputsOption = None,
+    licence: Annotated[
+        str,
+        typer.Option(
+            "--licence",
+            metavar="SPDX",
+            help="The model's licence (Apache-2.0), which goes with the program and its packages.",
+            show_default=False,
+        ),
+    ] = "",
     context_size: Annotated[
         int | None,
         typer.Option(
@@ -103,6 +112,7 @@ def export(
         prefill=_sizes(prefill),
         speculate=speculate,
         floats=floats,
+        licence=licence,
     )
     saved = export_model(session, source, exporting, path)
     info, golden = saved.info, saved.golden

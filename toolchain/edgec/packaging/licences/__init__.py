@@ -6,6 +6,7 @@ from pathlib import Path
 
 from edgec.packaging.plan import Plan
 from edgec.runtime.errors import FileError
+from edgec.toolchain.sources import runtime_sources
 
 __all__ = ["write_licences"]
 
@@ -16,6 +17,10 @@ _KERNELS = {
     "IREE's own that they call (Apache 2.0 with LLVM's exceptions)",
     "musl.txt": "the modules: mathematical functions of musl, which that compiler links into "
     "kernels that call them (MIT)",
+}
+_SOURCES = {
+    "monocypher.txt": "edgert.c: Monocypher, for builds that check signatures (BSD with two "
+    "clauses, or CC0)",
 }
 _WEB = {
     "apache-llvm.txt": "edgec-runtime/*.wasm: parts of wasi-libc (Apache 2.0 with LLVM's "
@@ -31,7 +36,7 @@ def write_licences(plan: Plan) -> None:
     Raises:
         FileError: this installation lacks edgec's own licence.
     """
-    web = _WEB if plan.kind.name == "web" else {}
+    more = _WEB if plan.kind.name == "web" else _SOURCES
     lines = [
         f"{plan.title}, packed by edgec {plan.manifest.edgec}.",
         "Beside the model itself, whose licence its authors know, it holds:",
@@ -39,16 +44,24 @@ def write_licences(plan: Plan) -> None:
         f"- {_EDGEC}: edgec's own code and runtime (Apache 2.0)",
     ]
     versions = {"iree": metadata.version("iree-base-compiler")}
-    for parts in (_KERNELS, web):
+    for parts in (_KERNELS, more):
         lines += _said(parts, versions)
     plan.write("licences/README.txt", "\n".join(lines) + "\n")
     plan.write(f"licences/{_EDGEC}", _own())
-    for name in dict.fromkeys([*_KERNELS, *web]):
-        plan.write(f"licences/{name}", (_HERE / name).read_text(encoding="utf-8"))
+    for name in dict.fromkeys([*_KERNELS, *more]):
+        plan.write(f"licences/{name}", _text(name))
 
 
 def _said(parts: Mapping[str, str], versions: Mapping[str, str]) -> list[str]:
     return [f"- {name}: {what.format_map(versions)}" for name, what in parts.items()]
+
+
+def _text(name: str) -> str:
+    """A licence that is kept here, or beside the code that it is of."""
+    if name in _SOURCES:
+        file = runtime_sources("c") / "third_party" / name.removesuffix(".txt") / "LICENCE.md"
+        return file.read_text(encoding="utf-8")
+    return (_HERE / name).read_text(encoding="utf-8")
 
 
 def _own() -> str:

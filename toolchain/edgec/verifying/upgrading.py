@@ -1,0 +1,244 @@
+"""An artefact of another day and its program to a module of today's compiler, and what changed.
+
+The new module answers the calls that the old artefact brings; the old one is asked, too, where it
+still runs.
+"""
+
+import hashlib
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from edgec.runtime import Golden, Module, load
+from edgec.runtime.errors import CompileError, EdgecError, ProgramError
+from edgec.runtime.files import read_bytes
+from edgec.runtime.seeded_calls import SeededCalls
+from edgec.toolchain.compiling import CompileOptions, compile_with_report
+from edgec.toolchain.load import load_program
+from edgec.toolchain.program import Program
+from edgec.toolchain.seeding import answer_seeds
+from edgec.verifying.outputs import Verdict, judged
+from edgec.verifying.subject import Calls, Subject, refuse_other
+
+__all__ = ["State", "Upgraded", "find_program", "upgrade"]
+
+_PROGRAMS = (".mlirbc", ".mlir")
+_SECONDS, _MOST_CALLS = 0.5, 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """A module as it is here and now.
+
+    Attributes:
+        module: the module.
+        size: bytes of its file.
+        verdict: how far its answers are from those that the old artefact brings; None where it does
+            not run here.
+        milliseconds: the median of a call of the first of them; None where it does not run.
+        refused: why it does not run.
+    """
+
+    module: Module
+    size: int
+    verdict: Verdict | None = None
+    milliseconds: float | None = None
+    refused: str = ""
+
+    @property
+    def worst(self) -> float | None:
+        """The largest difference of any output."""
+        if self.verdict is None:
+            return None
+        outputs = [output for call in self.verdict.calls for output in call.outputs]
+        return max((output.worst for output in outputs), default=0.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        facts = self.module.facts
+        return {
+            "file": str(self.module.path),
+            "bytes": self.size,
+            "target": facts.target,
+            "edgec": facts.edgec,
+            "compiler": facts.compiler,
+            "runs": self.verdict is not None,
+            "refused": self.refused,
+            "ok": None if self.verdict is None else self.verdict.ok,
+            "max_abs": self.worst,
+            "milliseconds": self.milliseconds,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upgraded:
+    """What came of it.
+
+    Attributes:
+        new: the module of today's compiler, right by the old artefact's answers.
+        old: the module that was given; None where a program was.
+        program: what was compiled.
+        source: whose answers they are.
+        notes: what the user should know.
+    """
+
+    new: State
+    old: State | None
+    program: Program
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+def find_program(module: Module) -> Path:
+    """The program that a module was compiled of, beside it: by the digest in it, else by its name.
+
+    Raises:
+        ProgramError: there is none.
+    """
+    folder = module.path.resolve().parent
+    beside = sorted(file for file in folder.iterdir() if file.suffix in _PROGRAMS)
+    for file in beside:
+        if module.facts.program and _digest(file) == module.facts.program:
+            return file
+    for file in beside:
+        if file.stem in (module.path.stem, module.path.name.partition(".")[0]):
+            return file
+    digest = f" (SHA-256 {module.facts.program})" if module.facts.program else ""
+    raise ProgramError(
+        f"{module.path} holds no program, and the one it was compiled of{digest} is not beside it",
+        hint="name it with --program=FILE.mlirbc, or export the model again and compile that",
+    )
+
+
+def upgrade(
+    old: Path,
+    *,
+    output: Path,
+    program: Path | None,
+    target: str | None,
+    options: CompileOptions,
+) -> Upgraded:
+    """Compile again, and prove the result by what the old artefact knows.
+
+    Args:
+        old: a module, or a program.
+        output: where the new module goes; it is there only if its answers are right.
+        program: what a module was compiled of; None for the one beside it.
+        target: what to compile for; None for the old module's own, or this machine's CPU.
+        options: how to compile.
+
+    Raises:
+        ProgramError: there is no program, or there are no answers to prove by.
+        FileError: a file cannot be read or written.
+        CompileError: today's compiler refuses the program.
+        WrongAnswer: the new module's answers are not the old artefact's.
+    """
+    module = None if old.suffix in _PROGRAMS else Module.read(old)
+    found = program or (old if module is None else find_program(module))
+    source = load_program(found, cache=options.cache)
+    calls, whose = _known(old, module, source)
+    notes = []
+    if module is not None and module.facts.program not in ("", _digest(found)):
+        notes.append(f"{found} is not the very program that {old} was compiled of")
+    wanted = target or (module.facts.target if module is not None else "") or "cpu"
+    if module is None or module.golden:
+        try:
+            options = replace(options, seeded=answer_seeds(source, options))
+        except EdgecError as error:
+            notes.append(f"the new module brings no golden answers: {error.what}")
+    compiled = compile_with_report(source, wanted, replace(options, output=output))
+    try:
+        if module is not None:
+            _refuse_others(module, compiled.module)
+        if isinstance(calls, Golden):
+            refuse_other(compiled.module, calls.calls, old)
+        tolerance = compiled.report.tolerance
+        new = _state(compiled.module, calls, whose, tolerance=tolerance)
+        if new.verdict is None:
+            notes.append(f"nobody has asked it: it does not run here ({new.refused})")
+        else:
+            failure = new.verdict.failure(f"{output}, compiled again,")
+            if failure is not None:
+                raise failure
+    except EdgecError:
+        output.unlink(missing_ok=True)
+        raise
+    before = None if module is None else _state(module, calls, whose, tolerance=tolerance)
+    return Upgraded(
+        new=new,
+        old=before,
+        program=source,
+        source=whose,
+        notes=(*notes, *compiled.report.notes),
+    )
+
+
+def _known(old: Path, module: Module | None, program: Program) -> tuple[Calls, str]:
+    """The calls that the old artefact brings, and whose answers they are."""
+    beside = Golden.path_for(old)
+    if module is not None and beside.exists():
+        return Golden.load(beside), str(beside)
+    if module is not None and module.golden:
+        seeded = SeededCalls.read(module.golden)
+        return seeded, seeded.source
+    if program.golden is not None and program.golden.calls:
+        return program.golden, program.info.provenance.framework
+    raise ProgramError(
+        f"neither {old} nor its program has golden answers that a new module could be proved by",
+        hint="export the model again with edgec, which records them",
+    )
+
+
+def _refuse_others(old: Module, new: Module) -> None:
+    """Refuse another interface than the old module's.
+
+    Raises:
+        CompileError: a function is another, or gone.
+    """
+    for name, signature in old.signatures.items():
+        if name not in new.signatures or str(new.signatures[name]) != str(signature):
+            raise CompileError(
+                f"the program has no function {signature} any more, as {old.path} has",
+                hint="name the program that the module was compiled of with --program",
+            )
+
+
+def _state(module: Module, calls: Calls, source: str, *, tolerance: Any) -> State:
+    """Make the calls, where the module runs, and time the first."""
+    subject = Subject(module=module, calls=calls, source=source, tolerance=tolerance, program=None)
+    size = module.path.stat().st_size
+    try:
+        with load(module) as loaded:
+            results = [
+                [np.array(array.numpy()) for array in loaded[name].call_flat(inputs)]
+                for name, inputs in subject.asked
+            ]
+            name, inputs = subject.asked[0]
+            times = _times(loaded[name].call_flat, inputs)
+    except EdgecError as error:
+        return State(module=module, size=size, refused=error.what)
+    return State(
+        module=module,
+        size=size,
+        verdict=judged(subject, results),
+        milliseconds=statistics.median(times) * 1e3,
+    )
+
+
+def _times(call: Any, inputs: Sequence[np.ndarray]) -> list[float]:
+    times: list[float] = []
+    while len(times) < 3 or (sum(times) < _SECONDS and len(times) < _MOST_CALLS):
+        begin = time.perf_counter()
+        for array in call(inputs):
+            array.numpy()
+        times.append(time.perf_counter() - begin)
+    return times
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(read_bytes(file)).hexdigest()
