@@ -118,4 +118,4 @@ def test_a_program_is_found_by_its_digest(tmp_path: Path) -> None:
 
     digest = find_program_digest(tmp_path / "renamed.mlirbc")
     read = replace(read, facts=replace(read.facts, program=digest))
-    assert find_program(read) == (tmp_path / "renamed.mlirbc").resolve()
+    assert find_program(read) == tmp_path / "renamed.mlirbc"

@@ -100,7 +100,7 @@ def find_program(module: Module) -> Path:
     Raises:
         ProgramError: there is none.
     """
-    folder = module.path.resolve().parent
+    folder = module.path.parent
     beside = sorted(file for file in folder.iterdir() if file.suffix in _PROGRAMS)
     for file in beside:
         if module.facts.program and _digest(file) == module.facts.program:
