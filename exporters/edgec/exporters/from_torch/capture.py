@@ -24,6 +24,7 @@ from edgec.exporters.from_torch.lines import user_line
 from edgec.exporters.from_torch.parcels import join_parcels
 from edgec.exporters.from_torch.resampling import pools_in_two_dimensions
 from edgec.exporters.from_torch.settled import Number, is_on_data, numbers_read, settled
+from edgec.exporters.from_torch.sparse import is_about_sparse
 from edgec.exporters.from_torch.state import Snapshot
 from edgec.exporters.from_torch.ways import is_raised_by_model, unmoved, unnoticed
 from edgec.exporters.from_torch.whole_loops import over_all, turns_change_nothing
@@ -388,6 +389,13 @@ def _refusal(error: Exception, made: Callee) -> ExportError:
         return UnsupportedOp(f"{_DEPENDS}: {first}", where=where, hint=_ON_DATA)
     if "Constraints violated" in text or "ConstraintViolation" in type(error).__name__:
         return explain_constraint(text, where)
+    if is_about_sparse(text):
+        return UnsupportedOp(
+            "the model takes a sparse tensor that is no weight of a module, or makes one",
+            where=where,
+            hint="keep it as a buffer of the module (register_buffer), or make it dense with "
+            ".to_dense()",
+        )
     kind = _UNKNOWN_RESULT.search(text)
     if kind is not None:
         return _opaque_result(kind[1], made)

@@ -43,6 +43,7 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
     table |= antialiased()
     table |= {
         aten.addmm.default: _addmm,
+        aten._sparse_addmm.default: _addmm,
         aten.index_put.default: index_put,
         aten.select_scatter.default: select_scatter,
         aten.slice_scatter.default: slice_scatter,

@@ -23,6 +23,7 @@ from edgec.exporters.from_torch.lower import to_stablehlo, to_torch_dialect
 from edgec.exporters.from_torch.own_kernels import cut_out, put_back
 from edgec.exporters.from_torch.results import refuse_objects, taken_apart
 from edgec.exporters.from_torch.shapes import Symbols, named_axes, torch_shapes, trace_sizes
+from edgec.exporters.from_torch.sparse import dense_weights
 from edgec.exporters.from_torch.state import Snapshot
 from edgec.exporters.from_torch.values import (
     as_tensors,
@@ -142,6 +143,7 @@ def _prepare(
     stack: contextlib.ExitStack,
 ) -> _Work:
     made = callee(entry.function)
+    stack.enter_context(dense_weights(made.owner))
     stack.enter_context(evaluating(made))
     snapshot = Snapshot(made.owner, parameters=not made.is_model)
     stack.callback(snapshot.restore)
