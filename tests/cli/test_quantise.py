@@ -165,6 +165,17 @@ def test_compile_rounds_by_a_flag_as_quantise_does(edgec, folder: Path) -> None:
     sizes = f"{bytes_text(value['before'])} before, {bytes_text(value['after'])} after"
     assert f"weights of int8: {sizes}; left as they are: 80 x 5: fewer than 4,096" in done.err
     assert f"and are off by {value['error']:.2%} of their spread" in done.err
+    assert "no kernel" not in done.err
+
+
+def test_a_target_whose_kernels_read_no_integers_says_that_nothing_is_won(
+    edgec, folder: Path
+) -> None:
+    target = ("--target=wasm:plain", "-o", "plain.vmfb", "--no-check")
+    done = edgec("compile", folder / "inside.mlirbc", "--precision=int8", *target)
+    assert done.code == 0, done.err
+    assert "no kernel for wasm:plain reads weights of int8" in done.err
+    assert "is no smaller for it" in done.err
 
 
 def test_rounded_weights_of_a_program_that_keeps_them_outside_go_into_a_file_of_their_own(

@@ -5,6 +5,7 @@ from edgec.runtime.dtypes import DType
 from edgec.toolchain.check import Outcome
 from edgec.toolchain.compiling.options import CompileOptions
 from edgec.toolchain.compiling.task import Task, versions
+from edgec.toolchain.kernels.cpu.source.vectors import vector_unit
 from edgec.toolchain.precision import F32, Precision
 
 __all__ = ["asked_notes", "half_notes"]
@@ -41,9 +42,18 @@ def _lost(task: Task) -> tuple[str, ...]:
     loss = task.program.info.loss
     if loss is None:
         return ()
-    return (
+    proved = (
         f"weights of {loss.weights}: the answers that prove it were computed in NumPy from these "
-        f"weights, and are off by {loss.error:.2%} of their spread from the original's",
+        f"weights, and are off by {loss.error:.2%} of their spread from the original's"
+    )
+    if vector_unit(task.target) is not None:
+        return (proved,)
+    inside = task.program.info.weights is None
+    when = "compiled, and is no smaller for it" if inside else "loaded; only their file is smaller"
+    return (
+        proved,
+        f"no kernel for {task.target.name} reads weights of {loss.weights}: they are computed in "
+        f"f32 when the module is {when}",
     )
 
 
