@@ -7,11 +7,15 @@ Programs and modules stay in the folder, so that a second run, on a quiet machin
 """
 
 import argparse
+import json
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from benchmarks.peers.company import Company
 from benchmarks.quantised.cases import CASES, Case
@@ -33,7 +37,7 @@ class Row:
     name: str
     error: float
     judged: tuple[str, str]
-    sizes: tuple[int, int]
+    sizes: tuple[int, int] | None
     seconds: dict[int, tuple[float, float]]
 
 
@@ -42,11 +46,17 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=list(CASES))
     parser.add_argument("--keep", type=Path, required=True, help="a folder")
     parser.add_argument("--threads", type=int, action="append")
+    parser.add_argument("--nncf", metavar="PYTHON", help="one that has nncf and openvino")
     parser.add_argument("--write", action="store_true", help="the page")
     chosen = parser.parse_args()
     chosen.keep.mkdir(parents=True, exist_ok=True)
     company = Company()
-    rows = [_row(name, chosen.keep, chosen.threads or (1, 2)) for name in chosen.only or CASES]
+    rows: list[Row] = []
+    for name in chosen.only or CASES:
+        case = CASES[name]()
+        rows.append(_row(name, case, chosen.keep, chosen.threads or (1, 2)))
+        if chosen.nncf is not None and case.write_onnx is not None:
+            rows.append(_by_nncf(name, case, chosen.keep, chosen.nncf))
     lines = [_HEAD, "|---|---|---|---|---|---|", *map(_line, rows)]
     print("\n".join(lines))
     busy = company.cores()
@@ -59,8 +69,7 @@ def main() -> int:
     return 0
 
 
-def _row(name: str, folder: Path, threads: Sequence[int]) -> Row:
-    case = CASES[name]()
+def _row(name: str, case: Case, folder: Path, threads: Sequence[int]) -> Row:
     paths = [folder / f"{name}.{kind}.vmfb" for kind in ("f32", "int8")]
     program = _programs(case, folder / name)
     for path, each in zip(paths, program, strict=True):
@@ -75,6 +84,42 @@ def _row(name: str, folder: Path, threads: Sequence[int]) -> Row:
         judged=judged,
         sizes=(paths[0].stat().st_size, paths[1].stat().st_size),
         seconds={count: _seconds(paths, case, count) for count in threads},
+    )
+
+
+def _by_nncf(name: str, case: Case, folder: Path, python: str) -> Row:
+    """The network as NNCF quantises it, with the same ranges and on the same inputs."""
+    network, small = folder / f"{name}.onnx", folder / f"{name}.nncf.npz"
+    if case.write_onnx is not None and not network.exists():
+        case.write_onnx(network)
+    asked: list[tuple[np.ndarray, ...]] = []
+    with load(folder / f"{name}.f32.vmfb") as plain:
+
+        def recorded(*inputs: np.ndarray) -> np.ndarray:
+            asked.append(inputs)
+            return np.asarray(plain.main(*inputs))
+
+        first = case.judge(recorded)
+    paths = [folder / f"{name}.{what}.npz" for what in ("ranges", "calls")]
+    for path, calls in zip(paths, (case.ranges, asked), strict=True):
+        arrays = {f"{i}/{j}": each for i, call in enumerate(calls) for j, each in enumerate(call)}
+        np.savez(path, **arrays)  # type: ignore[arg-type]
+    child = str(Path(__file__).with_name("nncf_child.py"))
+    command = [python, child, *map(str, (network, *paths, small))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"nncf: {done.stderr.strip()[-2000:]}")
+    found = json.loads(done.stdout.splitlines()[-1])
+    with np.load(small) as archive:
+        answers = iter([archive[str(number)] for number in range(len(asked))])
+        second = case.judge(lambda *_: next(answers))
+    seconds = {int(count): (pair[0], pair[1]) for count, pair in found["seconds"].items()}
+    return Row(
+        name=f"{name}, NNCF on OpenVINO",
+        error=found["error"],
+        judged=(first, second),
+        sizes=None,
+        seconds=seconds,
     )
 
 
@@ -114,7 +159,7 @@ def _line(row: Row) -> str:
         f"{one * 1e3:.2f} → {other * 1e3:.2f} ms ({one / other:.2f})"
         for one, other in row.seconds.values()
     )
-    sizes = " → ".join(f"{size / 1e6:.1f}" for size in row.sizes)
+    sizes = "" if row.sizes is None else " → ".join(f"{size / 1e6:.1f}" for size in row.sizes)
     return (
         f"| {row.name} | {row.judged[0]} | {row.judged[1]} | {row.error:.2%} | {sizes} | {times} |"
     )
@@ -129,12 +174,13 @@ _PAGE = """# What int8 costs networks, and how much sooner they answer
 `edgec quantise --weights=int8 --activations=int8` of the samples' networks, and of a
 MobileNetV3Large with numbers from a seed, of which the time alone says something. Ranges are those
 of other inputs than the networks are judged on: digits to learn from for digits held out, sentences
-for questions. Both modules take turns, the least of 60 calls counts.{said}
+for questions; NNCF sees and is asked the same. Both modules take turns, the least of 60 calls
+counts.{said}
 {at}
 
 <!-- not run: a quiet machine: and packages with weights -->
 ```console
-$ python -m benchmarks.quantised --keep FOLDER --write
+$ python -m benchmarks.quantised --keep FOLDER --nncf=PYTHON --write
 ```
 
 {table}

@@ -30,12 +30,14 @@ class Case:
         inputs: examples, and what is timed.
         ranges: inputs to see values in; none for the examples.
         judge: of a function of the inputs, what is right of its answers, in words.
+        write_onnx: writes the network for other engines; None where nothing does.
     """
 
     model: Any
     inputs: _Inputs
     ranges: tuple[_Inputs, ...]
     judge: Callable[[_Compute], str]
+    write_onnx: Callable[[Path], None] | None = None
 
 
 def _digits() -> Case:
@@ -87,8 +89,13 @@ def _sentences() -> Case:
         rank = np.mean([np.corrcoef(a, b)[0, 1] for a, b in zip(*orders, strict=True)])
         return f"best sentence as PyTorch's for {same} of {len(right)}, rank correlation {rank:.3f}"
 
+    def write_onnx(path: Path) -> None:
+        names = ["input_ids", "attention_mask"]
+        torch.onnx.export(network, inputs, str(path), input_names=names, dynamo=False)
+
     examples = tuple(np.asarray(each) for each in inputs)
     return Case(
+        write_onnx=write_onnx,
         model=(network, inputs),
         inputs=examples,
         ranges=tuple(batches(library)),
