@@ -47,7 +47,7 @@ def main() -> int:
         rounds=chosen.rounds,
         seconds=chosen.seconds,
         limit=chosen.slow,
-        keep=chosen.keep,
+        keep=chosen.keep or chosen.kept,
         tell=_tell,
     )
     alone = timed or chosen.only == "compile"
