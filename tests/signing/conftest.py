@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("cryptography")
-
 from edgec.signing import PrivateKey, new_key, sign_module
 from edgec.toolchain.process import compiler_path
 
@@ -81,6 +79,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[PrivateKey, PrivateKey]:
+    pytest.importorskip("cryptography")
     folder = tmp_path_factory.mktemp("keys")
     return new_key(folder / "one.key"), new_key(folder / "other.key")
 
