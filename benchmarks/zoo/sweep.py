@@ -25,6 +25,9 @@ TIMED = "users"
 _TIMED_ON = "cpu"
 _CHILD = "benchmarks.zoo.child"
 _MEMORY = 10 << 30  # bytes of a step
+_BUILDING = ("export", "onnx", "arm")
+"""Steps that need a kind's libraries. The others must do without: what some of them bring
+(TensorFlow, for one) cannot be beside IREE's Vulkan driver."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +49,7 @@ class Sweep:
         limit: seconds that a step may take.
         keep: keep the files of every kind, so that its models can be timed later.
         tell: called with each row and whether it was there.
-        nurseries: by thread, where its steps are forked from.
+        nurseries: where steps are forked from, by thread and whether they need a kind's libraries.
     """
 
     store: Store
@@ -63,7 +66,7 @@ class Sweep:
     limit: float
     keep: bool
     tell: Callable[[Row, bool], None]
-    nurseries: dict[int, Nursery] = field(default_factory=dict)
+    nurseries: dict[tuple[int, bool], Nursery] = field(default_factory=dict)
 
     def one(self, subject: Subject, *, again: bool) -> Row:
         """The row of one model: what is known of this code, and what was asked for besides."""
@@ -172,11 +175,13 @@ class Sweep:
                 _CHILD, *words, folder=folder, seconds=self.limit, memory=_MEMORY
             )
             return alone
-        nursery = self.nurseries.get(threading.get_ident())
-        if nursery is None or nursery.kind != kind or not nursery.alive:
+        builds = words[0] in _BUILDING
+        place, libraries = (threading.get_ident(), builds), kind if builds else ""
+        nursery = self.nurseries.get(place)
+        if nursery is None or nursery.kind != libraries or not nursery.alive:
             if nursery is not None:
                 nursery.close()
-            nursery = self.nurseries[threading.get_ident()] = Nursery(kind)
+            nursery = self.nurseries[place] = Nursery(libraries)
         found: dict[str, Any] = nursery.step(
             *words, folder=folder, seconds=self.limit, memory=_MEMORY
         )
