@@ -9,6 +9,7 @@ from pathlib import Path
 import flatbuffers
 import pytest
 
+from edgec.runtime import load
 from edgec.runtime.errors import ModuleError
 from edgec.runtime.module import Module
 from edgec.runtime.vmfb import Vmfb, parse
@@ -99,6 +100,13 @@ def test_source_locations_are_what_stripping_takes_away(
     assert bare.to_json()["parts"]["debug"] == 0
     debug = full.to_json()["parts"]["debug"]
     assert abs(full.total - bare.total - debug) <= 64
+
+
+def test_a_function_of_nothing_is_read_and_called(compile_mlir: Callable[..., Path]) -> None:
+    path = compile_mlir("module @empty { func.func @main() { return } }")
+    assert [each.name for each in parse(path.read_bytes(), "empty").exports][:1] == ["main"]
+    with load(path, device="edgert://cpu") as module:
+        assert module.main() == ()
 
 
 def test_every_truncation_is_refused(path: Path) -> None:
