@@ -1,0 +1,208 @@
+"""Programs of JAX's, each held to what NumPy computes; all run in one process on edgec's platform.
+
+python jax_programs.py [NAME ...]     # prints a line of JSON each: its name, and what went wrong
+"""
+
+import json
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import edgec.plugins.jax
+
+
+def losses_and_gradients() -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    w = np.linspace(-1, 1, 8, dtype=np.float32).reshape(4, 2)
+
+    def loss(w: jax.Array, x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        y = jnp.tanh(x @ w)
+        return (y**2).sum(), y
+
+    (value, y), slope = jax.jit(jax.value_and_grad(loss, has_aux=True))(w, x)
+    want = np.tanh(x @ w)
+    np.testing.assert_allclose(y, want, rtol=1e-5)
+    np.testing.assert_allclose(value, (want**2).sum(), rtol=1e-5)
+    np.testing.assert_allclose(slope, x.T @ (2 * want * (1 - want**2)), rtol=1e-4, atol=1e-4)
+
+
+def random_numbers_in_a_loop() -> None:
+    """The same bits as the reference of Threefry's authors gives (key 0, counter 0)."""
+
+    def step(total: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        bits = jax.random.bits(key, (2,), "uint32")
+        return total + bits[0], bits
+
+    total, rows = jax.lax.scan(step, jnp.uint32(0), jnp.zeros((3, 2), jnp.uint32))
+    np.testing.assert_array_equal(rows, np.tile(_threefry(0, 0, np.arange(2)), (3, 1)))
+    np.testing.assert_array_equal(total, np.asarray(rows)[:, 0].sum(dtype=np.uint32))
+
+
+def _threefry(first: int, second: int, places: np.ndarray) -> np.ndarray:
+    """Threefry-2x32, and both its words joined, as JAX draws 32 bits of a place."""
+    keys = [np.uint32(first), np.uint32(second)]
+    keys.append(keys[0] ^ keys[1] ^ np.uint32(0x1BD11BDA))
+    x = [np.zeros_like(places, np.uint32) + keys[0], places.astype(np.uint32) + keys[1]]
+    turns = ((13, 15, 26, 6), (17, 29, 16, 24))
+    for group in range(5):
+        for turn in turns[group % 2]:
+            x[0] = x[0] + x[1]
+            x[1] = x[0] ^ (x[1] << np.uint32(turn) | x[1] >> np.uint32(32 - turn))
+        x[0] = x[0] + keys[(group + 1) % 3]
+        x[1] = x[1] + keys[(group + 2) % 3] + np.uint32(group + 1)
+    return x[0] ^ x[1]
+
+
+def buffers_of_every_type() -> None:
+    kinds = ["bool", "int8", "int16", "int32", "uint8", "uint16", "uint32"]
+    kinds += ["float16", "float32", "bfloat16", "complex64"]
+    wide = ["int64", "uint64", "float64", "complex128"]
+    with jax.enable_x64(True):
+        for kind in kinds + wide:
+            for shape in [(), (0, 3), (2, 3, 5)]:
+                values = (np.arange(np.prod(shape)) % 2).reshape(shape).astype(jnp.dtype(kind))
+                for given in (values, values.T, values[..., ::-1] if shape else values):
+                    np.testing.assert_array_equal(jax.device_put(given), given)
+    said = _refused(lambda: jax.device_put(np.ones(3, jnp.float8_e5m2)))
+    assert "edgec's buffers have no elements of PJRT's type" in said
+
+
+def memory_shared_with_numpy() -> None:
+    whole = np.zeros(1024 + 16, np.float32)
+    start = -whole.ctypes.data % 64 // 4
+    aligned = whole[start : start + 1024]
+    x = jax.device_put(aligned, may_alias=True)
+    y = np.asarray(x)
+    assert y.ctypes.data == aligned.ctypes.data
+    x.delete()
+    assert y.sum() == 0
+
+
+def donated_arrays() -> None:
+    x, y = jnp.ones(4), jnp.ones(4)
+    z = jax.jit(lambda x, y: (x + y, y), donate_argnums=0)(x, y)
+    np.testing.assert_array_equal(z[0], [2, 2, 2, 2])
+    assert x.is_deleted()
+    assert not y.is_deleted()
+    assert "deleted" in _refused(lambda: x + 1)
+
+
+def nothing_at_all() -> None:
+    assert jax.jit(lambda x: ())(np.float32(1)) == ()
+
+
+def module_that_ran() -> None:
+    from edgec.runtime import load
+
+    double = jax.jit(lambda x, y: x * 2 + y)
+    x, y = np.arange(3, dtype=np.float32), np.ones(3, np.float32)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "double.vmfb")
+        module = edgec.plugins.jax.compiled(double, x, y, output=path)
+        assert module.path == path
+        with load(path) as loaded:
+            np.testing.assert_array_equal(loaded.main(x, y), double(x, y))
+
+
+def refusal_with_its_line() -> None:
+    def foreign(x: jax.Array) -> jax.Array:
+        return jax.ffi.ffi_call("nobodys_kernel", jax.ShapeDtypeStruct((3,), jnp.float32))(x)
+
+    said = _refused(lambda: jax.jit(foreign)(np.ones(3, np.float32)))
+    assert "nobodys_kernel" in said
+    assert f"{Path(__file__).name}:{foreign.__code__.co_firstlineno + 1}" in said
+
+
+def mesh_of_one() -> None:
+    """Refused, but where XLA is asked for what is."""
+    from jax.sharding import Mesh, PartitionSpec
+
+    spec = PartitionSpec("d")
+    mesh = Mesh(np.array(jax.devices()), ("d",))
+    total = jax.shard_map(
+        lambda x: (jax.lax.psum(x, "d") * 2, jax.lax.psum(x, "d")[0]),
+        mesh=mesh,
+        in_specs=spec,
+        out_specs=(PartitionSpec(), PartitionSpec()),
+    )
+    x = np.arange(3, dtype=np.float32)
+    if os.environ.get("EDGEC_JAX_REFUSED") != "xla":
+        assert "all_reduce speaks to other devices" in _refused(lambda: jax.jit(total)(x))
+        return
+    y, first = jax.jit(total)(x)
+    assert y.devices() == {jax.devices()[0]}
+    np.testing.assert_array_equal(y + 1, x * 2 + 1)
+    np.testing.assert_array_equal(first, 0)
+
+
+def compiler_that_dies() -> None:
+    for process in list(_children()):
+        os.kill(process, signal.SIGKILL)
+    np.testing.assert_array_equal(jnp.arange(5) + 1, [1, 2, 3, 4, 5])
+
+
+def gpu_beside_the_cpu() -> None:
+    cpu, gpu = jax.devices()
+    x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+    moved = jax.device_put(x, gpu)
+    y = jax.jit(lambda x: jnp.tanh(x @ x.T))(moved)
+    assert y.devices() == {gpu}
+    back = jax.device_put(y, cpu)
+    assert back.devices() == {cpu}
+    np.testing.assert_allclose(back, np.tanh(x @ x.T), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(moved, x)
+
+
+def _refused(work: Callable[[], object]) -> str:
+    """What is said of work that must fail."""
+    try:
+        work()
+    except RuntimeError as error:
+        return str(error)
+    raise AssertionError("nothing was refused")
+
+
+def _children() -> Iterator[int]:
+    """The numbers of this process's children."""
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = status.read_text().split(") ")[-1].split()[1]
+        except OSError:
+            continue
+        if int(parent) == os.getpid():
+            yield int(status.parent.name)
+
+
+PROGRAMS: dict[str, Callable[[], None]] = {
+    each.__name__: each
+    for each in (
+        *(losses_and_gradients, random_numbers_in_a_loop, buffers_of_every_type),
+        *(memory_shared_with_numpy, donated_arrays, nothing_at_all, module_that_ran),
+        *(refusal_with_its_line, mesh_of_one, gpu_beside_the_cpu, compiler_that_dies),
+    )
+}
+
+
+def main() -> None:
+    """Run programs, and say of each what went wrong."""
+    edgec.plugins.jax.initialize()
+    assert {device.platform for device in jax.devices()} == {"edgec"}
+    for name in sys.argv[1:]:
+        wrong = ""
+        try:
+            PROGRAMS[name]()
+        except Exception:  # noqa: BLE001 - each is told
+            wrong = traceback.format_exc()
+        print(json.dumps([name, wrong]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
