@@ -33,7 +33,7 @@ from edgec.toolchain.program import Dialect, Input, Loss, Program
 __all__ = ["quantise_to_bytes"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
-_HOW = "weights and activations of int8"
+_HOW = "int8, activations of int8"
 _EIGHT = Scheme(bits=8)
 _MOVED = 1e-6
 """Of a scale: what sums of f32 are off by."""
@@ -81,7 +81,7 @@ def quantise_to_bytes(
     work.calibrate(calibrate)
     work.measure(seconds)
     if max_error < math.inf and (error := work.error(list(work.lines))) > max_error:
-        raise refusal(_HOW, work.alone, max_error, error, work.error, tell)
+        raise refusal(f"weights of {_HOW}", work.alone, max_error, error, work.error, tell)
     return work.written()
 
 

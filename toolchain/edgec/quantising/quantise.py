@@ -200,7 +200,8 @@ class _Work:
             raise UsageError(
                 f"{program.path or program.name} multiplies by no weights that {self.how} fits: "
                 + (_reasons((each.what, each.reason) for each in self.kept) or _ROUNDED),
-                hint="keep them as they are, or in halves: edgec compile --precision=f16",
+                hint="`edgec quantise --activations=int8` multiplies convolutions in bytes; "
+                "`edgec compile --precision=f16` keeps all weights as halves",
             )
         self.promoted: dict[str, str] = {}
         self.alone: dict[str, float | None] = dict.fromkeys(self.layers)
