@@ -89,7 +89,8 @@ class Outlook:
         if not self.cuts:
             if not self.fast:
                 return "no kernel of edgec's own takes enough of a call to be cut otherwise"
-            return f"{_kernels(self.fast)} compute as fast as the machine can"
+            does = "computes" if len(self.fast) == 1 else "compute"
+            return f"{_kernels(self.fast)} {does} as fast as the machine can"
         named = ", ".join(
             f"{key} {self.times.own[key] / self.times.call:.0%}" for key in list(self.cuts)[:_NAMED]
         )
