@@ -56,6 +56,7 @@ def _module(path: Path, *, everything: bool) -> Report:
         ("needs of the CPU", ", ".join(facts.cpu_features)),
         ("byte code", f"{major}.{minor}"),
         ("size", bytes_text(module.sizes.total)),
+        ("signed by", f"{module.seal.key_name}, not checked" if module.seal else ""),
     ]
     blocks: list[Block] = [
         f"{path}: module {module.name}",
@@ -124,6 +125,7 @@ def _module_json(module: "Module") -> dict[str, Any]:
         "formats": list(module.formats),
         "code_features": list(module.code_features),
         "bytecode_version": list(module.bytecode_version),
+        "signed_by": None if module.seal is None else module.seal.key_name,
     }
 
 
@@ -141,6 +143,7 @@ def _program(path: Path, *, everything: bool) -> Report:
         ("framework", provenance.framework),
         ("versions", versions),
         ("source", provenance.source),
+        ("licence", provenance.licence),
         (
             "golden answers",
             f"{calls} call{'s' * (calls > 1)}" if calls else "none: modules cannot be checked",
@@ -183,6 +186,7 @@ def _program_json(path: Path, program: "Program", counts: dict[str, int]) -> dic
         "framework": info.provenance.framework,
         "versions": dict(info.provenance.versions),
         "source": info.provenance.source,
+        "licence": info.provenance.licence,
         "signatures": [f.signature.to_json() for f in info.functions],
         "states": [s.to_json() for s in info.states],
         "weights": None
