@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from iree.compiler import ir
 
+from edgec import targets
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.ir.functions import inside
@@ -70,6 +71,27 @@ def expected(form: Form, numbers: dict[str, np.ndarray], rows: np.ndarray) -> np
             step = np.float32(np.abs(part).max()) * np.float32(1 / 127)
             part[:] = np.rint(part / step) * step if step else 0
     return left @ form.weights(numbers, inner).T
+
+
+def test_registers_of_256_bits_multiply_bytes_too(tmp_path: Path) -> None:
+    """Intel's since Alder Lake, which have no 512 bits."""
+    if "avx_vnni" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor has no AVX-VNNI")
+    text = (Path(targets.__file__).parent / "data" / "cpu-x86-64-v3.toml").read_text()
+    text = text.replace('cpu = "x86-64-v3"', 'cpu = "alderlake"')
+    text = text.replace("[limits]", "[[cpu.byte_products]]\nsigned = false\n\n[limits]")
+    path = tmp_path / "narrow.vmfb"
+    form, sizes = FORMS["Q4_1"], (2, 9, 192)
+    (tmp_path / "narrow.mlir").write_text(program(form, *sizes))
+    target = targets.Target.from_toml(text)
+    compile(tmp_path / "narrow.mlir", target, CompileOptions(output=path, check=False))
+    assert b"edgec_bytes" in path.read_bytes()
+    numbers = form.numbers(*sizes[1:])
+    x = np.random.default_rng(6).standard_normal((2, 192)).astype(np.float32)
+    with load(path) as module:
+        found = np.asarray(module.main(x, *numbers.values()))
+    right = expected(form, numbers, x)
+    np.testing.assert_allclose(found, right, 1e-4, 1e-4 * right.std())
 
 
 def test_all_forms_and_sizes_give_what_numpy_gives(tmp_path: Path) -> None:
