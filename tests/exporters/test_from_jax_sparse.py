@@ -41,7 +41,9 @@ def bundle():
     return Bundle(tuple(entries))
 
 
-@pytest.mark.parametrize("target", ["cpu", pytest.param("vulkan", marks=pytest.mark.vulkan)])
+@pytest.mark.parametrize(
+    "target", ["cpu", pytest.param("vulkan", marks=[pytest.mark.vulkan, pytest.mark.slow])]
+)
 def test_products_and_dense_forms_are_numpys(bundle, target):
     made = compile_with_report(export(bundle), target)
     assert made.report.check.startswith("checked")

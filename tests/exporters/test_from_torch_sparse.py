@@ -34,7 +34,7 @@ class Pruned(torch.nn.Module):
         return torch.sparse.mm(self.weight, x)
 
 
-@pytest.mark.parametrize("how", ["csr", "coo"])
+@pytest.mark.parametrize("how", ["csr", pytest.param("coo", marks=pytest.mark.slow)])
 def test_products_by_sparse_weights_are_numpys(how, caplog):
     model = Pruned(how)
     entries = (

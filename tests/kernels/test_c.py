@@ -99,12 +99,14 @@ def test_what_the_compiler_refuses_is_said_with_the_line():
     assert caught.value.where.startswith("mixed.c:6")
 
 
+@pytest.mark.slow
 def test_a_function_of_the_c_library_is_named():
     calling = "float expf(float);" + SOURCE.replace("twice(x[i])", "expf(x[i])")
     with pytest.raises(CompileError, match="kernel mixed calls expf, and modules have no C lib"):
         run_passes(export(lambda x, w: mixed(source=calling)(x, w), (X, W)), "cpu")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["cpu:arm64-v8.2", "cpu:armv7", "cpu:riscv64"])
 def test_other_processors_have_objects_of_their_own(target, program):
     assert run_passes(program, target).notes == ["kernel mixed: in its place"]

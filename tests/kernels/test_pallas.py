@@ -75,6 +75,7 @@ def test_jax_refuses_kernels_on_a_cpu_again_afterwards(program, linear):
         jax.block_until_ready(linear.pallas_linear(jnp.ones((64, 64)), weights[:, :16], bias))
 
 
+@pytest.mark.slow
 def test_a_loop_and_memory_that_is_read_again_are_exported():
     def running(x, y):
         def step(i, total):

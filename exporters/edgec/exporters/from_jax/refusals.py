@@ -37,7 +37,7 @@ _PRINT = _Refusal(
 )
 _COLLECTIVE = _Refusal(
     why="speaks between several devices, and a module runs on one",
-    hint="export the function of a single device, without shard_map or pmap",
+    hint="call it inside jax.shard_map, whose shards edgec computes on one device",
 )
 _KERNEL = _Refusal(
     why="is a kernel for one kind of accelerator",
@@ -48,6 +48,8 @@ _PALLAS = _Refusal(
     hint="give pallas_call a grid of fixed sizes",
     fits=lambda params: not params["grid_mapping"].num_dynamic_grid_bounds,
 )
+_SHARDED = "shard_map"
+"""What devices say to each other in it is lowered with it (`shards`)."""
 _REFUSED: dict[str, _Refusal] = {
     "cholesky_update": _LAPACK,
     "eig": _LAPACK,
@@ -70,7 +72,6 @@ _REFUSED: dict[str, _Refusal] = {
     "pmax": _COLLECTIVE,
     "pmin": _COLLECTIVE,
     "reduce_scatter": _COLLECTIVE,
-    "shard_map": _COLLECTIVE,
     "xla_pmap": _COLLECTIVE,
     "pallas_call": _PALLAS,
     "tpu_custom_call": _KERNEL,
@@ -154,6 +155,8 @@ def _equations(jaxpr: Any, outer: str | None) -> Iterator[tuple[Any, str | None]
         yield equation, place
         refusal = _REFUSED.get(equation.primitive.name)
         if refusal is not None and refusal.fits(equation.params):
+            continue
+        if equation.primitive.name == _SHARDED:
             continue
         for value in equation.params.values():
             for item in value if isinstance(value, list | tuple) else (value,):

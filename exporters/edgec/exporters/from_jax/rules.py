@@ -16,6 +16,7 @@ def lowering_rules() -> tuple[tuple[Any, Any], ...]:
     from jax._src.lax import ann, linalg
 
     from edgec.exporters.from_jax.pallas import pallas_rules
+    from edgec.exporters.from_jax.shards import shard_rules
 
     def rule(function: Callable[..., Any], several: bool) -> Any:
         return mlir.lower_fun(function, multiple_results=several)
@@ -31,6 +32,7 @@ def lowering_rules() -> tuple[tuple[Any, Any], ...]:
         (linalg.svd_p, rule(our_eigen.svd, True)),
         (ann.approx_top_k_p, rule(_exact_top_k, True)),
         *pallas_rules(),
+        *shard_rules(),
         *_sparse_rules(),
     )
 
