@@ -40,7 +40,7 @@ pytestmark = pytest.mark.vulkan
 
 
 @pytest.fixture(scope="session")
-def far_library(tmp_path_factory: pytest.TempPathFactory) -> object:
+def far_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """edgert that takes every device's memory for its own, unseen by the host."""
     folder = tmp_path_factory.mktemp("far")
     run(sys.executable, SOURCE / "amalgamate.py", folder)
@@ -49,7 +49,13 @@ def far_library(tmp_path_factory: pytest.TempPathFactory) -> object:
         *("-DEDGERT_WITH_VULKAN=1", "-DVULKAN_MAY_SHARE=0", folder / "edgert.c"),
         *("-lm", "-lpthread", "-ldl", "-o", folder / "libedgert.so"),
     )
-    return open_library(folder / "libedgert.so")
+    return folder / "libedgert.so"
+
+
+@pytest.fixture(scope="session")
+def far_library(far_path: Path) -> object:
+    """The same, opened."""
+    return open_library(far_path)
 
 
 @pytest.fixture(params=["shared", "far"])
@@ -418,22 +424,25 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 INPUT = ("--input=0.5", "--times=2")
 
 
-def _behind(shim: Path, build: Callable[[str], Path], plain: Path, **settings: str) -> str:
-    """What the command says, run on Vulkan as the shim gives it."""
+def _environment(shim: Path, **settings: str) -> dict[str, str]:
+    """That of a process that finds the shim, which does as the settings say."""
     real = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"libvulkan\.so\.1 .*=> (\S+)", real)
     assert found, real
+    told = {f"SHIM_{name.upper()}": value for name, value in settings.items()}
+    return os.environ | {"LD_LIBRARY_PATH": str(shim), "SHIM_REAL": found[1]} | told
+
+
+def _behind(shim: Path, build: Callable[[str], Path], plain: Path, **settings: str) -> str:
+    """What the command says, run on Vulkan as the shim gives it."""
     done = subprocess.run(
         [str(build("vulkan") / "edgert"), "run", str(plain), "--device=vulkan", *INPUT],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
-        env=os.environ
-        | {"LD_LIBRARY_PATH": str(shim), "SHIM_REAL": found[1]}
         # Mesa leaves a little behind, in code that is gone by the end.
-        | {"ASAN_OPTIONS": "detect_leaks=0"}
-        | {f"SHIM_{name.upper()}": value for name, value in settings.items()},
+        env=_environment(shim, **settings) | {"ASAN_OPTIONS": "detect_leaks=0"},
     )
     assert done.returncode in (0, 1), done.stderr
     return done.stdout + done.stderr
@@ -482,6 +491,67 @@ def test_a_failure_of_vulkans_is_a_status(
     for calls in after:
         text = _behind(shim, build, plain, fail=function, after=str(calls), result=str(result))
         assert said in text, calls
+
+
+AFTERWARDS = """
+import sys
+import numpy as np
+from edgec.runtime.edgert import EdgertDevice, EdgertModule, EdgertSession, open_library
+from edgec.runtime.errors import EdgecError
+
+library = open_library(sys.argv[1])
+
+def begin():
+    device = EdgertDevice("vulkan", library=library)
+    session = EdgertSession(EdgertModule(sys.argv[2], library=library), device)
+    return lambda: session.call("main", [np.full((64, 128), 0.5, np.float32)])[0][-1].tolist()
+
+call = begin()
+for _ in range(4):
+    try:
+        print("gave", call())
+    except EdgecError as error:
+        print("failed:", error.what)
+call = begin()
+print("again", call())
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "result", "said", "goes_on"),
+    [
+        ("vkQueueSubmit", -4, "was lost", False),
+        ("vkQueueSubmit", -1, "no memory", True),
+        ("vkEndCommandBuffer", -2, "no memory", True),
+    ],
+)
+def test_after_a_failure_in_a_call_a_new_session_works_in_the_same_process(
+    function: str,
+    result: int,
+    said: str,
+    goes_on: bool,
+    shim: Path,
+    far_path: Path,
+    plain: Path,
+) -> None:
+    """A device that is lost stays so; one that had no memory goes on."""
+    words = [sys.executable, "-c", AFTERWARDS, str(far_path), str(plain)]
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=_environment(shim, fail=function, after="5", result=str(result)),
+    )
+    assert done.returncode == 0, done.stderr
+    *before, after = done.stdout.splitlines()
+    failed = [line.startswith("failed:") for line in before]
+    first = failed.index(True)
+    assert 0 < first < 3, before
+    assert said in before[first]
+    assert failed[first + 1 :] == [not goes_on] * (3 - first), before
+    assert after == before[0].replace("gave", "again")
 
 
 def test_less_memory_at_once_is_asked_for_before_giving_up(
