@@ -87,6 +87,11 @@ PAGES = (
         measures=(*_COMPILER, "exporters", "benchmarks/cuda"),
     ),
     Page(
+        name="benchmarks_vulkan_calls.md",
+        command="python benchmarks/vulkan/call_parts.py FOLDER",
+        measures=("runtime/c/src/drivers/vulkan", "runtime/edgec", "benchmarks/vulkan"),
+    ),
+    Page(
         name="benchmarks_vulkan_llvmpipe.md",
         command="python benchmarks/vulkan/networks.py FOLDER --rounds 3 --calls 3 --limit 900",
         measures=(*_COMPILER, *_RUNTIME, "exporters", "benchmarks/vulkan"),

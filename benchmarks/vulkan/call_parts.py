@@ -27,6 +27,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "cuda"))
 
 SOURCE = Path(__file__).with_suffix(".c")
 CALLS = 100
+_WARM = 0.5
+"""Seconds of calls before those that count: a GPU that was idle begins at a slow clock."""
 _FIELDS = (
     *("submit_begin", "submit_end", "submit_time", "wait_end", "wait_time"),
     *("gpu_begin", "gpu_end", "gpu_time"),
@@ -120,7 +122,8 @@ def measure(stem: str, folder: Path, noting: Any, count: int) -> dict[str, Any]:
     }
     row: dict[str, Any] = {"name": stem}
     for way, call in ways.items():
-        for _ in range(min(10, count)):
+        end = time.perf_counter() + _WARM
+        while time.perf_counter() < end:
             call()
         row[way] = {
             "plain": parts(noting, call, count, stamped=False),

@@ -33,6 +33,8 @@ ENGINES = {
 PROFILED = 20
 """Calls."""
 _LONGEST = 40
+_WARM = 0.5
+"""Seconds of calls before those that are timed: a GPU that was idle begins at a slow clock."""
 
 
 class Module:
@@ -150,11 +152,20 @@ def measure(
                 row["first_s"]["ncnn"] = round(network.first, 2)
             except (RuntimeError, ImportError) as error:
                 row["failed"]["ncnn"] = str(error)[:300]
+        _warm(calls)
         row["ms"] = {e: round(1e3 * s, 4) for e, s in seconds(calls, rounds, count).items()}
         path = folder / f"{stem}.vulkan-spirv.edgec.vmfb"
         if profiled and "edgert" in calls:
             row["dispatches"] = _dispatches(path, Path(scratch, "vulkan-spirv.safetensors"), given)
     return row
+
+
+def _warm(calls: dict[str, Callable[[], Any]]) -> None:
+    """Each for a while."""
+    for call in calls.values():
+        end = time.perf_counter() + _WARM
+        while time.perf_counter() < end:
+            call()
 
 
 def _again(stem: str, folder: Path, limit: int) -> float:

@@ -21,13 +21,13 @@ _BEFORE = {"convnext-t-f32": 12.336, "resnet50-f32": 3.642, "vit-b16-f32": 7.434
 _ENGINES = ("edgert", "iree", "cuda", "ncnn")
 _HEAD = """# Networks through Vulkan on an NVIDIA GPU, by driver
 
-Milliseconds a call, batch 1, one {device}. Networks of `transformers` and `timm` as their users export them from PyTorch, and a U-Net of 31 million weights on 256 x 256 pixels, with seeded weights. The same module runs on edgert's Vulkan driver and on IREE's; beside it the network compiled for CUDA, and ncnn with its Vulkan on weights of zeros, its inputs and results on the host. All are called and waited for in turns in one process, from Python; the median of 30 calls, the best of 5 turns. {measured}
+Milliseconds a call, batch 1, one {device}. Networks of `transformers` and `timm` as their users export them from PyTorch, and a U-Net of 31 million weights on 256 x 256 pixels, with seeded weights. The same module runs on edgert's Vulkan driver and on IREE's; beside it the network compiled for CUDA, and ncnn with its Vulkan on weights of zeros, its inputs and results on the host. All are called and waited for in turns in one process, from Python, after half a second of calls of each; the median of 30 calls, the best of 5 turns. {measured}
 
-| network | edgert | IREE's driver | edgec on CUDA | ncnn | Vulkan / CUDA | before | dispatches | their time | between them | outside | first answer: edgert, IREE, CUDA | kernels compiled before | error |
-|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|--:|--:|
+| network | edgert | IREE's driver | edgec on CUDA | ncnn | Vulkan / CUDA | before | dispatches | their time | between them | first answer: edgert, IREE, CUDA | kernels compiled before | error |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|--:|--:|
 """  # noqa: E501
 _TAIL = """
-*Before* is IREE's driver at commit 3f63f20ea1, when norms were left to the compiler. *Their time* is that of all dispatches of a call on the GPU, by edgert's time stamps (`edgec bench --profile`); *between them* is what lies between the first and the last on the GPU, the stamps themselves among it, and *outside* what else a call takes, without stamps: the host's work and the way there and back, less what the stamps cost. *Kernels compiled before* is edgert's first answer in a second process. Errors are |difference| / |answer| of edgert against the network in f64. The numbers are in [benchmarks_vulkan_networks.json](benchmarks_vulkan_networks.json).
+*Before* is IREE's driver at commit 3f63f20ea1, when norms were left to the compiler. *Their time* is that of all dispatches of a call on the GPU, by edgert's time stamps (`edgec bench --profile`); *between them* is what lies between the first and the last on the GPU; kernels that stamps keep apart take longer than the call's do by themselves. What lies outside the GPU is on [benchmarks_vulkan_calls.md](benchmarks_vulkan_calls.md). *Kernels compiled before* is edgert's first answer in a second process. Errors are |difference| / |answer| of edgert against the network in f64. The numbers are in [benchmarks_vulkan_networks.json](benchmarks_vulkan_networks.json).
 
 <!-- not run: a GPU: and weights of hundreds of megabytes -->
 ```console
@@ -57,7 +57,7 @@ def page(figures: dict[str, Any]) -> str:
             "" if before is None else f"{before:.2f}",
             "" if stamps is None else str(round(stamps["count"])),
             "" if stamps is None else f"{stamps['busy_us'] / 1000:.2f}",
-            *_beside(ms.get("edgert", 0.0), stamps),
+            "" if stamps is None or "idle_us" not in stamps else f"{stamps['idle_us'] / 1000:.2f}",
             ", ".join(first),
             f"{row['again_s']} s" if "again_s" in row else "",
             str(row["error"].get("edgert", "-")),
@@ -73,14 +73,6 @@ def page(figures: dict[str, Any]) -> str:
         found += "\nWhat was refused:\n\n" + "\n".join(refused) + "\n"
     head = _HEAD.format(measured=sentence(figures["commits"]), device=figures["device"])
     return head + found + _TAIL
-
-
-def _beside(ms: float, stamps: dict[str, Any] | None) -> tuple[str, str]:
-    """What a call takes between its dispatches, and outside of the GPU."""
-    if stamps is None or "idle_us" not in stamps:
-        return "", ""
-    idle, busy = stamps["idle_us"] / 1000, stamps["busy_us"] / 1000
-    return f"{idle:.2f}", f"{ms - busy - idle:.2f}"
 
 
 def main() -> None:
