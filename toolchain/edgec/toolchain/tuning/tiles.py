@@ -37,7 +37,7 @@ def _ranked(key: ProductKey | ConvolutionKey, target: Target) -> list[tuple[Tile
         return [(each.tile, each.time) for each in found]
     m, n, k = key.sizes
     matrix = vulkan.multiplies(gpu, key.element)
-    without = "thin" if isinstance(key, ProductKey) else ""
     sizes = (m, n, k * max(key.taps, 1))
-    others = vulkan.ranked(gpu, sizes, batch=key.batch, matrix=matrix, without=without)
+    window = isinstance(key, ConvolutionKey)
+    others = vulkan.ranked(gpu, sizes, batch=key.batch, matrix=matrix, window=window)
     return [(each.tile, each.time) for each in others]

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from edgec.targets import Gpu
 from edgec.toolchain.kernels.gpu.tiles import Tile
-from edgec.toolchain.kernels.vulkan.forms import DIRECT_FORMS, MATRIX_FORMS, SUM_FORMS, ProductForm
+from edgec.toolchain.kernels.vulkan.forms import (
+    DIRECT_FORMS,
+    MATRIX_FORMS,
+    SUM_FORMS,
+    WINDOW_FORMS,
+    ProductForm,
+)
 
 __all__ = ["Choice", "choose", "multiplies", "ranked"]
 
@@ -57,16 +63,16 @@ def choose(
     *,
     batch: int = 1,
     matrix: bool = False,
-    without: str = "",
+    window: bool = False,
     wanted: Tile | None = None,
 ) -> Choice:
     """The choice for a product: what was measured to be best, if there is such a one.
 
     Args:
         wanted: the tile that was measured to be best.
-        gpu, sizes, batch, matrix, without: see `ranked`.
+        gpu, sizes, batch, matrix, window: see `ranked`.
     """
-    found = ranked(gpu, sizes, batch=batch, matrix=matrix, without=without)
+    found = ranked(gpu, sizes, batch=batch, matrix=matrix, window=window)
     return next((choice for choice in found if choice.tile == wanted), found[0])
 
 
@@ -76,7 +82,7 @@ def ranked(
     *,
     batch: int = 1,
     matrix: bool = False,
-    without: str = "",
+    window: bool = False,
 ) -> list[Choice]:
     """All choices for `batch` products of [m, k] and [k, n], those expected to be quick first.
 
@@ -85,14 +91,15 @@ def ranked(
         sizes: m, n, k.
         batch: how many such products.
         matrix: whether to use matrix units; n and k are multiples of 8 then.
-        without: a form that the operation has no kernel of.
+        window: whether it is a convolution, whose rows are windows.
     """
     plain: Mapping[str, ProductForm] = DIRECT_FORMS if gpu.kernels == "direct" else SUM_FORMS
-    forms = MATRIX_FORMS if matrix else plain
+    units = WINDOW_FORMS if window else MATRIX_FORMS
+    forms = units if matrix else plain
     found = [
         choice
         for word, form in forms.items()
-        if word != without and _fits(gpu, form)
+        if _fits(gpu, form)
         for choice in _choices(gpu, word, form, sizes, batch)
     ]
     return sorted(found, key=lambda choice: choice.time)

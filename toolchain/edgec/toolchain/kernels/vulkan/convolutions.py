@@ -58,7 +58,9 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
     sizes = (found.rows, found.outputs, inside)
     key = str(window_key(conv))
     wanted = library.tiles.get(key)
-    choice = choose(library.gpu, sizes, matrix=library.multiplies(element), wanted=wanted)
+    choice = choose(
+        library.gpu, sizes, matrix=library.multiplies(element), window=True, wanted=wanted
+    )
     if choice.tiles > MOST_TILES:
         return Declined(reason=f"{choice.tiles} tiles")
     validate(conv, "convolution")

@@ -12,6 +12,7 @@ __all__ = [
     "MATRIX_FORMS",
     "NORM_FORMS",
     "SUM_FORMS",
+    "WINDOW_FORMS",
     "AttentionForm",
     "ColumnsForm",
     "NormForm",
@@ -32,7 +33,8 @@ class ProductForm:
         rows, columns, inner: the tile.
         high, wide: of a thread's share of it; of a subgroup's, for matrix units.
         source: the kernel that has such tiles: `product` shares them, `direct` shares nothing, and
-            `matrix_product` gives them to matrix units, in f16.
+            `matrix_product` and `matrix_convolution` give them to matrix units, in f16.
+        ahead: steps for which a thread of `matrix_product` holds what it has asked for.
         start: microseconds of a launch without steps.
         step: of one step along the inner dimension, with one workgroup on each multiprocessor.
         load: how the time grows with workgroups per multiprocessor.
@@ -47,6 +49,7 @@ class ProductForm:
     high: int
     wide: int
     source: str = "product"
+    ahead: int = 1
     start: float
     step: float
     load: float
@@ -60,7 +63,7 @@ class ProductForm:
     @property
     def matrix(self) -> bool:
         """Whether matrix units multiply it."""
-        return self.source == "matrix_product"
+        return self.source.startswith("matrix_")
 
     @property
     def threads(self) -> int:
@@ -83,7 +86,8 @@ class ProductForm:
         """What the source calls them."""
         high, wide = ("WM", "WN") if self.matrix else ("TM", "TN")
         sizes = {"BM": self.rows, "BN": self.columns, "BK": self.inner}
-        return {**sizes, high: self.high, wide: self.wide}
+        ahead = {"AHEAD": self.ahead} if self.source == "matrix_product" else {}
+        return {**sizes, high: self.high, wide: self.wide, **ahead}
 
 
 SUM_FORMS: dict[str, ProductForm] = {
@@ -108,13 +112,22 @@ DIRECT_FORMS: dict[str, ProductForm] = {
 FEWEST_REGISTERS = 64
 """For a thread, on any GPU that is known: what is compiled beforehand keeps to them."""
 
-_matrix = partial(ProductForm, inner=64, wide=32, source="matrix_product", start=3.0, load=0.5)
+_matrix = partial(ProductForm, source="matrix_product", ahead=2, start=12.0, step=0.65, load=1.2)
 
 MATRIX_FORMS: dict[str, ProductForm] = {
-    "thin": _matrix(rows=32, columns=32, high=16, step=0.3),
-    "deep": _matrix(rows=64, columns=64, high=32, step=0.4),
+    "thin": _matrix(rows=32, columns=32, inner=128, high=16, wide=16),
+    "deep": _matrix(rows=64, columns=64, inner=64, high=16, wide=32),
 }
-"""Those that use a GPU's matrix units, for f16."""
+"""Those of products that use a GPU's matrix units, for f16; times are with weights out of the cache
+(`benchmarks/vulkan/tiles.py`)."""
+
+_window = partial(ProductForm, inner=64, wide=32, source="matrix_convolution", start=3.0, load=0.5)
+
+WINDOW_FORMS: dict[str, ProductForm] = {
+    "thin": _window(rows=32, columns=32, high=16, step=0.3),
+    "deep": _window(rows=64, columns=64, high=32, step=0.4),
+}
+"""Those of convolutions that use them; times are with weights in the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -51,6 +51,13 @@ class Prebuilt:
         )
 
 
+_WORDS = {
+    **{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME},
+    **{"lc": 2, "lp": 2, "pb": 2, "nice_len": 273, "depth": 1000},
+}
+"""SPIR-V is words of four bytes."""
+
+
 @functools.cache
 def read(archive: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
     """What an archive says of itself, and its kernels by key; nothing where there is none."""
@@ -66,7 +73,7 @@ def write(archive: Path, variants: Iterable[Variant], found: Tools) -> int:
     """Compile kernels into an archive, with the digest of their sources; how many."""
     names = {}
     with (
-        lzma.open(archive, "wb", preset=9 | lzma.PRESET_EXTREME) as compressed,
+        lzma.open(archive, "wb", filters=[_WORDS]) as compressed,
         tarfile.open(fileobj=compressed, mode="w") as stream,
     ):
         for variant in sorted(variants, key=lambda each: each.name):

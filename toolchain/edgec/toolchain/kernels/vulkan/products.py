@@ -57,7 +57,6 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
         return Declined(reason="no kernel of matrix units for a turned matrix or a batch")
     if max(m * k, k * n, m * n) * batch >= 2**31 or batch > MOST_TILES:
         return Declined(reason="2^31 elements or more")
-    # Thin tiles of halves were right in convolutions on a GPU; in products nobody has looked.
     key = str(
         ProductKey(
             batch=batch, m=m, k=k, n=n, layout="nt" if turned else "nn", element=str(element)
@@ -68,7 +67,6 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
         (m, n + more, k),
         batch=batch,
         matrix=matrix,
-        without="thin",
         wanted=library.tiles.get(key),
     )
     if choice.tiles > MOST_TILES:

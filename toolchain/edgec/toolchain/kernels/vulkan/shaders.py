@@ -12,6 +12,7 @@ from edgec.toolchain.kernels.vulkan.forms import (
     MATRIX_FORMS,
     NORM_FORMS,
     SUM_FORMS,
+    WINDOW_FORMS,
     AttentionForm,
     ColumnsForm,
     NormForm,
@@ -48,8 +49,8 @@ _NORM = (
     *(f"{which}_{step}" for which in "ab" for step in _COLUMN),
 )
 _KINDS = {"product_nn": (), "product_nt": ("TURNED",), "convolution": ("CONVOLUTION",)}
-_WITHOUT = (("product_nn", "thin"), ("product_nt", "thin"), ("product_nt", "deep"))
-"""What a GPU was never asked, and what the source does not do."""
+_WITHOUT = tuple(("product_nt", word) for word in MATRIX_FORMS)
+"""What the source does not do."""
 _ELEMENTS = ("f32", "f16")
 _THREADS = 64
 
@@ -189,7 +190,7 @@ def columns(form: ColumnsForm, element: str, *, vector: bool) -> Shader:
 def concatenate() -> Shader:
     """Rows of two tensors beside each other, of any type."""
     return Shader(
-        name="concatenate",
+        name="concatenate_bytes",
         source="concatenate",
         element="f32",
         sizes={},
@@ -206,7 +207,8 @@ def shaders() -> Iterator[Shader]:
     """
     small = {word: f for word, f in DIRECT_FORMS.items() if f.registers <= FEWEST_REGISTERS}
     for kind in _KINDS:
-        for element, forms in (("f32", SUM_FORMS), ("f16", MATRIX_FORMS), ("f32", small)):
+        units = WINDOW_FORMS if kind == "convolution" else MATRIX_FORMS
+        for element, forms in (("f32", SUM_FORMS), ("f16", units), ("f32", small)):
             for word, form in forms.items():
                 if (kind, word) not in _WITHOUT:
                     yield summing(kind, word, form, element)

@@ -56,7 +56,7 @@ class Variant:
     @property
     def environment(self) -> str:
         """The version of Vulkan whose SPIR-V it is: the lowest that has what it uses."""
-        return "vulkan1.3" if self.source == "matrix_product" else "vulkan1.1"
+        return "vulkan1.3" if self.source.startswith("matrix_") else "vulkan1.1"
 
     @property
     def definitions(self) -> tuple[str, ...]:

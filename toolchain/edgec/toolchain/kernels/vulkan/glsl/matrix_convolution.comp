@@ -1,0 +1,104 @@
+// A convolution in f16 by matrix units; its rows are windows, as in `product`.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "matrix_tiles.glsl"
+
+void main() {
+  int thread = int(gl_LocalInvocationIndex);
+  int tiles_n = (n + BN - 1) / BN;
+  int tile = int(gl_WorkGroupID.x);
+  int row0 = tile / tiles_n * BM;
+  int column0 = tile % tiles_n * BN;
+  int part = int(gl_WorkGroupID.y);
+  int batch = int(gl_WorkGroupID.z);
+  int first = part * k_part;
+  int last = min(k, first + k_part);
+
+  int a_inner = thread % QK * 8;
+  int a_at[A_LOADS];
+  int top[A_LOADS];
+  int left[A_LOADS];
+  [[unroll]] for (int i = 0; i < A_LOADS; i++) {
+    int row = min(row0 + thread / QK + i * (THREADS / QK), m - 1);
+    int image = row / (out_high * out_wide);
+    int place = row - image * (out_high * out_wide);
+    int line = place / out_wide;
+    top[i] = line * stride_high - pad_high;
+    left[i] = (place - line * out_wide) * stride_wide - pad_wide;
+    a_at[i] = ((image * high + top[i]) * wide + left[i]) * pixel;
+  }
+  int tap = (first + a_inner) / inputs;
+  int channel = first + a_inner - tap * inputs;
+  int down = tap / taps_wide;
+  int along = tap - down * taps_wide;
+  const int b_base = 0;
+
+  uvec4 a_next[A_LOADS];
+  uvec4 b_next[B_LOADS];
+  coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator> total[FM * FN];
+  [[unroll]] for (int i = 0; i < FM * FN; i++) {
+    total[i] = coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0.0);
+  }
+  int group = thread / 32;
+  int m0 = group / ACROSS * WM;
+  int n0 = group % ACROSS * WN;
+  int now = 0;
+
+  for (int start = first - BK; start < last; start += BK) {
+    // Ask for the next step's elements, sum those of this one, and put the next into the tiles.
+    int next = start + BK;
+    if (next < last) {
+      bool fits = next + a_inner < last;
+      int offset = (down * wide + along) * pixel + channel;
+      [[unroll]] for (int i = 0; i < A_LOADS; i++) {
+        bool there = fits && uint(top[i] + down) < uint(high) && uint(left[i] + along) < uint(wide);
+        a_next[i] = there ? a[(a_at[i] + offset) / 8] : uvec4(0);
+      }
+      channel += BK;
+      while (channel >= inputs) {
+        channel -= inputs;
+        along += 1;
+        if (along == taps_wide) {
+          along = 0;
+          down += 1;
+        }
+      }
+      [[unroll]] for (int i = 0; i < B_LOADS; i++) {
+        int line = thread / QB + i * (THREADS / QB);
+        int column = min(column0 + thread % QB * 8, n - 8);
+        b_next[i] = next + line < last ? b[(b_base + (next + line) * n + column) / 8] : uvec4(0);
+      }
+    }
+    if (start >= first) {
+      [[unroll]] for (int step = 0; step < BK / 16; step++) {
+        coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> rows[FM];
+        [[unroll]] for (int i = 0; i < FM; i++) {
+          int at = now * A_SIZE + (m0 + i * 16) * A_ROW + step * 2;
+          coopMatLoad(rows[i], a_tile, at, A_ROW, gl_CooperativeMatrixLayoutRowMajor);
+        }
+        [[unroll]] for (int j = 0; j < FN; j++) {
+          coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> columns;
+          int at = now * B_SIZE + step * 16 * B_ROW + (n0 + j * 16) / 8;
+          coopMatLoad(columns, b_tile, at, B_ROW, gl_CooperativeMatrixLayoutRowMajor);
+          [[unroll]] for (int i = 0; i < FM; i++) {
+            total[i * FN + j] = coopMatMulAdd(rows[i], columns, total[i * FN + j]);
+          }
+        }
+      }
+    }
+    if (next < last) {
+      now = 1 - now;
+      [[unroll]] for (int i = 0; i < A_LOADS; i++) {
+        int row = thread / QK + i * (THREADS / QK);
+        a_tile[now * A_SIZE + row * A_ROW + thread % QK] = a_next[i];
+      }
+      [[unroll]] for (int i = 0; i < B_LOADS; i++) {
+        int line = thread / QB + i * (THREADS / QB);
+        b_tile[now * B_SIZE + line * B_ROW + thread % QB] = b_next[i];
+      }
+      barrier();
+    }
+  }
+
+#include "matrix_patches.glsl"
+}

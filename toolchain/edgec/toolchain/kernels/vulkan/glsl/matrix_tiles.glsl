@@ -1,0 +1,39 @@
+// What kernels for matrix units share: tiles of BM rows and BN columns, of which a subgroup of 32
+// threads sums WM x WN, 16 x 16 x 16 at a time in f32. Sizes along k and n are multiples of 8. What
+// waits in shared memory lies as in the operands.
+#extension GL_EXT_control_flow_attributes : require
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#extension GL_KHR_cooperative_matrix : require
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+#pragma use_vulkan_memory_model
+#include "storage.glsl"
+
+layout(local_size_x = THREADS) in;
+layout(binding = 0) readonly buffer A { uvec4 a[]; };
+layout(binding = 1) readonly buffer B { uvec4 b[]; };
+layout(binding = 2) readonly buffer Bias { ROOM bias[]; };
+layout(binding = 3) readonly buffer Scale { ROOM scale[]; };
+layout(binding = 4) readonly buffer Other { ROOM other[]; };
+layout(binding = 5) writeonly buffer C { ROOM c[]; };
+layout(binding = 5) writeonly buffer CWide { vec4 c_wide[]; };
+
+#include "numbers.glsl"
+#include "finish.glsl"
+
+// Eight elements are one piece; a row has one piece more, so that rows lie in other banks.
+const int QK = BK / 8;
+const int A_ROW = QK + 1;
+const int A_SIZE = BM * A_ROW;
+const int A_LOADS = BM * QK / THREADS;
+const int QB = BN / 8;
+const int B_ROW = QB + 1;
+const int B_SIZE = BK * B_ROW;
+const int B_LOADS = BN * QK / THREADS;
+const int ACROSS = BN / WN;
+const int FM = WM / 16;
+const int FN = WN / 16;
+
+shared uvec4 a_tile[2 * A_SIZE];
+shared uvec4 b_tile[2 * B_SIZE];
+shared vec4 patches[THREADS / 32 * 64];
