@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edgec.exporters.from_transformers.export import export_opened
-from edgec.runtime.text import Sampling, TextModel
+from edgec.runtime.text import Sampling, TextModel, WhenFull
 from edgec.toolchain import CompileOptions, compile
 from tests.exporters import language_models as tiny
 from tests.js.node import need_node, run_node, write_runtime_once
@@ -44,13 +44,21 @@ await model.generate('Two', { limit: 2 }).whole();
 await broken.whole();
 const full = model.generate(Array(118).fill(65));
 await full.whole();
-print({ pieces, text: first.text, finish: first.finish, tokens: first.tokens, second: second.text,
+const long = Array.from({ length: 114 }, (_, i) => (i * 7) % 250);
+const slid = model.generate(long, { limit: 40, whenFull: 'slide', keep: 7 });
+await slid.whole();
+const told = model.chat([{ role: 'system', content: 'Brief.' },
+  { role: 'user', content: 'a'.repeat(300) }], { limit: 3, whenFull: 'slide' });
+await told.whole();
+print({ slid: [slid.tokens, slid.stats.reused], told: told.tokens,
+  pieces, text: first.text, finish: first.finish, tokens: first.tokens, second: second.text,
   stats: [first.stats, second.stats], drawn, broken: broken.finish,
   full: [full.finish, full.tokens.length],
   decoded: model.tokenizer.decode(first.tokens),
   failures: [await failure((async () => model.generate(''))()),
     await failure((async () => model.generate('a'.repeat(200)))()),
     await failure((async () => model.generate('a', { warmth: 2 }).whole())()),
+    await failure((async () => model.generate('a', { whenFull: 'burst' }))()),
     await failure((async () => model.chat([{ role: 'judge', content: '' }]))())] });
 model.close();
 """
@@ -81,8 +89,22 @@ def test_a_model_writes_in_node_what_it_writes_in_python(folder: Path, worker: b
         full = model.generate([65] * 118)
         full.whole()
         assert found["full"] == [full.finish.value, len(full.tokens)]
+        long = [i * 7 % 250 for i in range(114)]
+        slid = model.generate(long, limit=40, when_full=WhenFull.SLIDE, keep=7)
+        slid.whole()
+        assert found["slid"] == [slid.tokens, slid.stats.reused]
+        asked = [{"role": "system", "content": "Brief."}, {"role": "user", "content": "a" * 300}]
+        told = model.chat(asked, limit=3, when_full=WhenFull.SLIDE)
+        told.whole()
+        assert found["told"] == told.tokens
     assert found["broken"] == "broken off"
-    said = ["no tokens", "the context holds 120", "no option warmth", "message 0 is of a role"]
+    said = [
+        "no tokens",
+        "the context holds 120",
+        "no option warmth",
+        "whenFull is",
+        "message 0 is of a role",
+    ]
     for (code, message), expected in zip(found["failures"], said, strict=True):
         assert code == "INVALID_ARGUMENT"
         assert expected in message

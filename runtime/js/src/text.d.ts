@@ -15,6 +15,10 @@ export interface AnswerOptions {
   readonly minP?: number;
   readonly repetitionPenalty?: number;
   readonly seed?: number;
+  /** What becomes of a text that outgrows the context: the answer ends (`stop`), or goes on. */
+  readonly whenFull?: 'stop' | 'slide';
+  /** How many tokens at the beginning stay when it slides; all before the first question in a chat. */
+  readonly keep?: number;
   /** Breaks the answer off. */
   readonly signal?: AbortSignal;
 }

@@ -10,6 +10,7 @@ import { Tokenizer } from './tokenizer.js';
 export { Tokenizer };
 
 const FORM = 'edgec.text.form';
+const SINKS = 4; // tokens at a text's beginning that attention leans on, whatever they say
 
 /** Load a module that holds a language model; the options are those of `load`, and `wasmText`. */
 export async function loadText(source, options = {}) {
@@ -43,7 +44,9 @@ export class TextModel {
   /** Answer a question, or the last of messages as `{ role, content }`. */
   chat(messages, options = {}) {
     const given = typeof messages === 'string' ? [{ role: 'user', content: messages }] : messages;
-    return this.#answer([...this.tokenizer.encode(this.tokenizer.prompt(given))], options);
+    const tokens = this.#promptOf(given);
+    if (options.whenFull !== 'slide') return this.#answer(tokens, options);
+    return this.#answer(tokens, { keep: this.#beginning(given, tokens), ...options });
   }
 
   close() {
@@ -52,10 +55,23 @@ export class TextModel {
     this.tokenizer.close();
   }
 
+  #promptOf(messages) {
+    return [...this.tokenizer.encode(this.tokenizer.prompt(messages))];
+  }
+
+  /** How many tokens of a conversation stand before its first question. */
+  #beginning(messages, tokens) {
+    const first = Math.max(0, messages.findIndex(({ role }) => role === 'user'));
+    const other = this.#promptOf([...messages.slice(0, first), { role: 'user', content: '?' }]);
+    return Math.max(SINKS, alike(tokens, other));
+  }
+
   #answer(tokens, options) {
     const fail = (message) => { throw new EdgeError('INVALID_ARGUMENT', message); };
     if (!tokens.length) fail('the prompt has no tokens');
-    if (tokens.length > this.context)
+    if (!['stop', 'slide', undefined].includes(options.whenFull))
+      fail(`whenFull is ${options.whenFull}, and can be stop or slide`);
+    if (tokens.length > this.context && options.whenFull !== 'slide')
       fail(`the prompt has ${tokens.length} tokens, and the context holds ${this.context}`);
     const wrong = tokens.find((token) => !(token >= 0 && token < this.tokenizer.vocabulary));
     if (wrong !== undefined) fail(`the prompt holds the token ${wrong}, which the model does not know`);
@@ -63,16 +79,16 @@ export class TextModel {
     return new Answer((answer) => this.#write(answer, tokens, options, this.#turn));
   }
 
-  async* #write(answer, tokens, { limit = Infinity, signal, ...sampling }, turn) {
+  async* #write(answer, tokens, options, turn) {
+    const { limit = Infinity, signal, whenFull = 'stop', keep = SINKS, ...sampling } = options;
     const began = performance.now();
     const draw = sampler(sampling);
-    let known = 0;
-    while (known < tokens.length - 1 && tokens[known] === this.#held[known]) known += 1;
     const ended = () => signal?.aborted || this.#turn !== turn;
+    const text = [...tokens];
+    const seen = () => (whenFull === 'slide' ? windowOf(text, this.context, keep) : text);
+    const known = Math.min(alike(seen(), this.#held), seen().length - 1);
     if (limit <= 0) return 'limit';
-    this.#held.length = known;
-    await this.model.call('reset', known);
-    let token = await this.#read(tokens.slice(known), ended);
+    let token = await this.#readAnew(seen(), ended);
     if (token === undefined) return 'broken off';
     token = await this.#chosen(token, draw);
     const started = performance.now();
@@ -93,15 +109,26 @@ export class TextModel {
         if (piece) yield piece;
         if (ended()) return 'broken off';
         if (answer.tokens.length >= limit) finish = 'limit';
-        else if (this.#held.length >= this.context) finish = 'context';
+        else if (this.#held.length >= this.context && whenFull !== 'slide') finish = 'context';
       }
       if (finish) break;
-      token = await this.#chosen(await this.#read([token], ended), draw);
+      text.push(token);
+      const isFull = this.#held.length >= this.context;
+      const likeliest = isFull ? this.#readAnew(seen(), ended) : this.#read([token], ended);
+      token = await this.#chosen(await likeliest, draw);
       if (ended()) return 'broken off';
     }
     const rest = stream.end();
     if (rest) yield rest;
     return finish;
+  }
+
+  /** Read what of a text is not known; as `#read`. */
+  async #readAnew(tokens, ended) {
+    const known = Math.min(alike(tokens, this.#held), tokens.length - 1);
+    this.#held.length = known;
+    await this.model.call('reset', known);
+    return this.#read(tokens.slice(known), ended);
   }
 
   /** Read tokens in chunks; the likeliest next one, or undefined where the answer was ended. */
@@ -134,6 +161,25 @@ export class TextModel {
 }
 
 if (Symbol.dispose) TextModel.prototype[Symbol.dispose] = TextModel.prototype.close;
+
+/** How many tokens two texts begin with alike. */
+function alike(one, other) {
+  let count = 0;
+  while (count < one.length && count < other.length && one[count] === other[count]) count += 1;
+  return count;
+}
+
+/**
+ * The tokens that are read of a text: all of a short one; else its first ones and its end. Of what is
+ * between go whole halves of the context, so that a text that grows is read anew once in so many tokens.
+ */
+function windowOf(tokens, context, asked) {
+  if (tokens.length <= context) return tokens;
+  const keep = Math.min(asked, Math.floor(context / 2));
+  const half = Math.max(1, Math.floor((context - keep) / 2));
+  const gone = Math.ceil((tokens.length - context) / half) * half;
+  return [...tokens.slice(0, keep), ...tokens.slice(keep + gone)];
+}
 
 /** What `sample` takes, or undefined where the likeliest token is wanted. */
 function sampler({ temperature = 0, topK = 0, topP = 1, minP = 0, repetitionPenalty = 1, seed = 0, ...others }) {
