@@ -175,6 +175,9 @@ static pjrt_error *choose_device(const client_compile_args *args, pjrt_device **
   pjrt_placement placement = pjrt_placement_read(args->options, args->options_size);
   if (placement.is_damaged)
     return pjrt_fail(PJRT_INVALID_ARGUMENT, "the compile options are damaged");
+  if (placement.unknown)
+    return pjrt_fail(PJRT_INVALID_ARGUMENT, "No such compile option: '%.*s'",
+                     (int)placement.unknown_size, placement.unknown);
   if (placement.replicas > 1 || placement.partitions > 1)
     return pjrt_fail(PJRT_UNIMPLEMENTED,
                      "the program is spread over %d devices; edgec's plugin runs a program on one: "

@@ -1,9 +1,13 @@
 /* Just enough of Protocol Buffers: numbers and messages by their fields' numbers. */
+#include <string.h>
+
 #include "options.h"
 
 /* Fields of xla/pjrt/proto/compile_options.proto, and of DeviceAssignmentProto. */
 enum {
   OPTIONS_BUILD = 3,
+  OPTIONS_OVERRIDES = 7,
+  OVERRIDE_KEY = 1,
   BUILD_DEVICE_ORDINAL = 1,
   BUILD_REPLICAS = 4,
   BUILD_PARTITIONS = 5,
@@ -102,13 +106,29 @@ static void read_build(proto self, pjrt_placement *out) {
   out->is_damaged |= self.broken;
 }
 
+/* XLA's own options change nothing of what is computed, and nothing here; others are mistakes. */
+static void read_override(proto self, pjrt_placement *out) {
+  proto_field field;
+  while (proto_next(&self, &field)) {
+    if (field.number != OVERRIDE_KEY || !field.is_bytes || out->unknown) continue;
+    size_t size = (size_t)(field.message.end - field.message.at);
+    if (size >= 4 && !memcmp(field.message.at, "xla_", 4)) continue;
+    out->unknown = (const char *)field.message.at;
+    out->unknown_size = size;
+  }
+  out->is_damaged |= self.broken;
+}
+
 pjrt_placement pjrt_placement_read(const char *options, size_t size) {
   pjrt_placement placement = {.replicas = 1, .partitions = 1, .device = -1};
   const unsigned char *start = (const unsigned char *)options;
   proto self = {start, start + size, 0};
   proto_field field;
-  while (proto_next(&self, &field))
+  while (proto_next(&self, &field)) {
     if (field.number == OPTIONS_BUILD && field.is_bytes) read_build(field.message, &placement);
+    if (field.number == OPTIONS_OVERRIDES && field.is_bytes)
+      read_override(field.message, &placement);
+  }
   placement.is_damaged |= self.broken;
   return placement;
 }

@@ -121,6 +121,16 @@ def refusal_with_its_line() -> None:
     assert f"{Path(__file__).name}:{foreign.__code__.co_firstlineno + 1}" in said
 
 
+def options_of_a_compile() -> None:
+    def f(x: jax.Array) -> jax.Array:
+        return x + 1
+
+    own = jax.jit(f, compiler_options={"xla_embed_ir_in_executable": True})
+    assert own(np.float32(1)) == 2
+    wrong = jax.jit(f, compiler_options={"fast": True})
+    assert "No such compile option: 'fast'" in _refused(lambda: wrong(np.float32(1)))
+
+
 def mesh_of_one() -> None:
     """Refused, but where XLA is asked for what is."""
     from jax.sharding import Mesh, PartitionSpec
@@ -186,7 +196,13 @@ PROGRAMS: dict[str, Callable[[], None]] = {
     for each in (
         *(losses_and_gradients, random_numbers_in_a_loop, buffers_of_every_type),
         *(memory_shared_with_numpy, donated_arrays, nothing_at_all, module_that_ran),
-        *(refusal_with_its_line, mesh_of_one, gpu_beside_the_cpu, compiler_that_dies),
+        *(
+            refusal_with_its_line,
+            options_of_a_compile,
+            mesh_of_one,
+            gpu_beside_the_cpu,
+            compiler_that_dies,
+        ),
     )
 }
 

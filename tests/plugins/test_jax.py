@@ -20,7 +20,7 @@ PROGRAMS = ROOT / "tests" / "plugins" / "jax_programs.py"
 TOGETHER = (
     *("losses_and_gradients", "random_numbers_in_a_loop", "buffers_of_every_type"),
     *("memory_shared_with_numpy", "donated_arrays", "nothing_at_all", "module_that_ran"),
-    *("refusal_with_its_line", "mesh_of_one", "compiler_that_dies"),
+    *("refusal_with_its_line", "options_of_a_compile", "mesh_of_one", "compiler_that_dies"),
 )
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
