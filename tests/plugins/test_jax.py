@@ -8,11 +8,13 @@ import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import jax
 import pytest
 
-from edgec.plugins import jax as plugin_of_jax
+from edgec.plugins.jax import initialize
+from edgec.plugins.pjrt import platform
 from edgec.runtime import pjrt_library
-from edgec.runtime.errors import DeviceError, UsageError
+from edgec.runtime.errors import DeviceError, MissingExtra, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "build" / "tests"
@@ -119,7 +121,7 @@ def test_training_has_the_losses_of_xla(run: Run, tmp_path: Path) -> None:
         "import train\n"
         "train.train(report_every=50)\n"
     )
-    ran = [run(script, JAX_PLATFORMS=platform) for platform in ("cpu", "edgec")]
+    ran = [run(script, JAX_PLATFORMS=each) for each in ("cpu", "edgec")]
     assert not any(each.returncode for each in ran), ran[1].stderr
     xla, ours = ([float(line.split()[-1]) for line in each.stdout.splitlines()] for each in ran)
     assert len(xla) == 8
@@ -136,8 +138,8 @@ def test_what_cannot_start_says_why(run: Run) -> None:
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
     [
-        (plugin_of_jax.DEVICES_VARIABLE, "cpu,toaster", "names the device 'toaster'"),
-        (plugin_of_jax.REFUSED_VARIABLE, "perhaps", "EDGEC_JAX_REFUSED=perhaps"),
+        (platform.DEVICES_VARIABLE, "cpu,toaster", "names the device 'toaster'"),
+        (platform.REFUSED_VARIABLE, "perhaps", "EDGEC_JAX_REFUSED=perhaps"),
     ],
 )
 def test_what_the_plugin_is_not_told_is_refused(
@@ -145,13 +147,28 @@ def test_what_the_plugin_is_not_told_is_refused(
 ) -> None:
     monkeypatch.setenv(variable, value)
     with pytest.raises(UsageError, match=said):
-        plugin_of_jax._options()
+        platform._options()
+
+
+def test_another_jax_is_refused() -> None:
+    platform._refuse_another_jax(jax.__version__)
+    with pytest.raises(MissingExtra, match=r"needs jax.*0\.10.*, and jax 0\.99\.0 is installed"):
+        platform._refuse_another_jax("0.99.0")
+
+
+def test_what_every_process_with_jax_imports_is_little() -> None:
+    code = (
+        "import edgec.plugins.jax, sys; "
+        "print([name for name in sys.modules if name.startswith(('edgec.', 'numpy', 'packaging'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['edgec.plugins', 'edgec.plugins.jax']"
 
 
 def test_nothing_is_registered_where_nobody_asked() -> None:
     from jax._src import xla_bridge
 
-    plugin_of_jax.initialize()
+    initialize()
     assert "edgec" not in xla_bridge._backend_factories
 
 

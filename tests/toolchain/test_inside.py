@@ -9,6 +9,7 @@ from edgec.runtime import load
 from edgec.runtime.errors import CompileError, ProgramError
 from edgec.toolchain import CompileOptions, compile, fork_server, process
 from edgec.toolchain.inside import working_here
+from edgec.toolchain.isolated import answered
 
 PROGRAM = """
 module @sums {
@@ -25,7 +26,7 @@ def test_nothing_is_started_within(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     source.write_text(PROGRAM)
     monkeypatch.setattr(process.subprocess, "Popen", None)
     monkeypatch.setattr(fork_server, "run", None)
-    with working_here():
+    with working_here(answered):
         compile(source, "cpu", CompileOptions(output=output, cache=False))
     with load(output) as module:
         np.testing.assert_array_equal(module.main(np.arange(4, dtype=np.float32)), [0, 2, 4, 6])
@@ -39,7 +40,7 @@ def test_refusals_are_the_same_errors(tmp_path: Path) -> None:
             ": tensor<4xf32>\n    return", ": (tensor<4xf32>) -> tensor<4xf32>\n    return"
         )
     )
-    with working_here():
+    with working_here(answered):
         with pytest.raises(ProgramError, match="no MLIR"):
             compile(unread)
         with pytest.raises(CompileError, match="theirs"):

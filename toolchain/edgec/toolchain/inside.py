@@ -7,14 +7,17 @@ three more costs: half of a small program's time.
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
-__all__ = ["Ended", "compiled_here", "is_here", "working_here"]
+__all__ = ["Answer", "Ended", "answers_here", "compiled_here", "working_here"]
 
-_HERE: ContextVar[bool] = ContextVar("_HERE", default=False)
+Answer = Callable[[str, Mapping[str, Any]], Any]
+"""A task's name and arguments to its result (`edgec.toolchain.isolated.answered`)."""
+_HERE: ContextVar[Answer | None] = ContextVar("_HERE", default=None)
 
 
 class Ended:
@@ -27,17 +30,21 @@ class Ended:
 
 
 @contextmanager
-def working_here() -> Iterator[None]:
-    """Within, steps of a compile start no processes: whatever dies of them is this one."""
-    token = _HERE.set(True)
+def working_here(answer: Answer) -> Iterator[None]:
+    """Within, steps of a compile start no processes: whatever dies of them is this one.
+
+    Args:
+        answer: does what a child would be asked to.
+    """
+    token = _HERE.set(answer)
     try:
         yield
     finally:
         _HERE.reset(token)
 
 
-def is_here() -> bool:
-    """Whether `working_here` is in force."""
+def answers_here() -> Answer | None:
+    """What `working_here` was given; None outside of it."""
     return _HERE.get()
 
 

@@ -17,8 +17,7 @@ from edgec.runtime import errors
 from edgec.runtime.errors import EdgecError, ProgramError
 from edgec.runtime.files import FULL_EXIT, no_space
 from edgec.toolchain import fork_server
-from edgec.toolchain.inside import is_here
-from edgec.toolchain.isolated import answered
+from edgec.toolchain.inside import answers_here
 
 __all__ = ["call"]
 
@@ -47,8 +46,9 @@ def call(
         FileError: there is no space for its files.
         EdgecError: what the task raised, or what `died` makes (a ProgramError without it).
     """
-    if is_here():
-        return answered(task, arguments)
+    answer_here = answers_here()
+    if answer_here is not None:
+        return answer_here(task, arguments)
     with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
         request, reply = Path(folder, "request.json"), Path(folder, "reply.json")
         request.write_text(json.dumps({"task": task, "arguments": dict(arguments)}))

@@ -18,7 +18,7 @@ from pathlib import Path
 import platformdirs
 
 from edgec.runtime.errors import CompileError, MissingExtra
-from edgec.toolchain.inside import compiled_here, is_here
+from edgec.toolchain.inside import answers_here, compiled_here
 
 __all__ = [
     "Finished",
@@ -115,7 +115,7 @@ def run_compiler(
     Raises:
         CompileError: the command cannot be started.
     """
-    here = compiled_here(command) if is_here() else None
+    here = compiled_here(command) if answers_here() is not None else None
     if here is not None:
         return Finished(code=here.code, stderr=here.stderr, seconds=here.seconds)
     start = time.monotonic()

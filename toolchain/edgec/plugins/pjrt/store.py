@@ -13,6 +13,7 @@ from edgec.runtime.errors import FileError
 from edgec.toolchain.cache import CACHE_VARIABLE, Cache, key_of
 from edgec.toolchain.fingerprint import fingerprint
 from edgec.toolchain.inside import working_here
+from edgec.toolchain.isolated import answered
 
 __all__ = ["Made", "Store"]
 
@@ -77,7 +78,7 @@ class Store:
         made = self._kept(plain)
         if made is None:
             path = Path(self._folder.name) / f"{plain}.vmfb"
-            with contextlib.nullcontext() if apart else working_here():
+            with contextlib.nullcontext() if apart else working_here(answered):
                 compile_for(driver, found, path)
             made = Made(path=path, key=plain, name=found.name, donated=found.donated)
             self._cache.put(plain, path.read_bytes(), {"name": made.name, "donated": made.donated})
