@@ -47,8 +47,9 @@ def test_code_for_the_target_is_dispatched():
     assert "arith.constant 4 : index" in after
 
 
-def test_elsewhere_the_reference_is_called():
-    after, count = rewritten(KERNEL, "vulkan")
+@pytest.mark.parametrize("target", ["vulkan", "wasm"])
+def test_elsewhere_the_reference_is_called(target):
+    after, count = rewritten(KERNEL, target)
     assert count == 0
     assert "call @reference(%arg0)" in after
     assert "flow.dispatch" not in after

@@ -64,13 +64,13 @@ _ARCHITECTURES: Mapping[str, tuple[str, str]] = {
 """Of an instruction set: what zig calls it, and what the compiler calls its executables."""
 
 
-def object_target(target: Target) -> str:
+def object_target(target: Target) -> str | None:
     """What the compiler calls the executables that an object for this processor fits.
 
-    Raises:
-        CompileError: kernels in C have no form there.
+    None where kernels in C have no form (WebAssembly).
     """
-    return _architecture(target)[1]
+    found = _ARCHITECTURES.get(target.isa)
+    return None if found is None else found[1]
 
 
 def compile_c(
@@ -85,14 +85,14 @@ def compile_c(
         code: its source.
         defines: names that are defined.
         arrays: how many it takes.
-        target: the processor.
+        target: the processor, one that `object_target` knows.
 
     Raises:
         CompileError: the compiler refuses it.
         MissingExtra: `ziglang` is missing.
         FileError: the cache folder cannot be written to.
     """
-    triple, _ = _architecture(target)
+    triple, _ = _ARCHITECTURES[target.isa]
     if not has_ziglang():
         raise MissingExtra(
             f"the kernel {name} is in C, which the wheel ziglang compiles",
@@ -117,16 +117,6 @@ def has_ziglang() -> bool:
         return importlib.util.find_spec("ziglang") is not None
     except ValueError:  # it is barred from this process
         return False
-
-
-def _architecture(target: Target) -> tuple[str, str]:
-    try:
-        return _ARCHITECTURES[target.isa]
-    except KeyError:
-        raise CompileError(
-            f"kernels in C have no form for {target.name} yet",
-            hint=f"they have one for {', '.join(_ARCHITECTURES)}",
-        ) from None
 
 
 def _processor(cpu: Cpu) -> str:

@@ -140,9 +140,8 @@ class _Placing:
         reads = [_memory(value.type) for value in given]
         writes = [_memory(kind) for kind in kinds]
         file = compile_c(name, code, defines, len(reads) + len(writes), self._target)
-        text = c_executable(
-            f"edgec_own_{name}", file, object_target(self._target), code.grid[0], reads, writes
-        )
+        fits = object_target(self._target) or ""  # `_code_for` has asked
+        text = c_executable(f"edgec_own_{name}", file, fits, code.grid[0], reads, writes)
         return self._library.call_all(f"own_{name}", text, given, kinds)
 
     def _on_gpu(
@@ -175,6 +174,10 @@ def _code_for(kernel: OwnKernel, target: Target) -> Code | Declined:
     if not found:
         known = sorted({code.language.value for code in kernel.codes})
         return Declined(reason=f"code in {', '.join(known)} alone, so its reference is computed")
+    if target.backend is Backend.CPU and object_target(target) is None:
+        return Declined(
+            reason=f"code in C has no form for {target.name} yet, so its reference is computed"
+        )
     here = target.gpu.capability if target.gpu else 0
     fitting = [code for code in found if not here or _runs(code, here)]
     if not fitting:
