@@ -97,6 +97,14 @@ def test_columns_are_filled_up_to_a_piece_of_memory() -> None:
     assert re.search(r"stablehlo\.slice .*tensor<1x512x24xf32>\) -> tensor<1x512x21xf32>", after)
 
 
+def test_outputs_of_a_convolution_are_filled_up_as_well() -> None:
+    shapes = ((1, 32, 32, 64), (3, 3, 64, 21))
+    after, (outcome,) = place(lower(convolve, *shapes), "convolution")
+    assert isinstance(outcome, Kernel)
+    assert "stablehlo.convolution" not in after
+    assert re.search(r"stablehlo\.slice .*tensor<1x900x24xf32>\) -> tensor<1x900x21xf32>", after)
+
+
 CASES = {
     "mean of an image": (lambda x: jnp.mean(x, (1, 2)), ((2, 7, 9, 24),)),
     "sum of many columns": (lambda x: jnp.sum(x, 0), ((19, 9000),)),
@@ -104,6 +112,10 @@ CASES = {
     "rows by matrices": (lambda x, w: jax.nn.silu(x @ w), ((5, 1, 40), (5, 40, 8))),
     "one row by many columns": (lambda x, w: x @ w, ((1, 33), (33, 9000))),
     "a window over all of an image": (convolve, ((1, 3, 3, 40), (3, 3, 40, 12))),
+    "21 outputs": (
+        lambda x, w, b: jnp.moveaxis(convolve(x, w) + b, 3, 1),
+        ((1, 32, 32, 64), (3, 3, 64, 21), (21,)),
+    ),
     "21 columns": (lambda x, w, b: (x @ w + b).T, ((512, 128), (128, 21), (21,))),
 }
 

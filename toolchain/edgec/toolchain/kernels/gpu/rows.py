@@ -78,7 +78,9 @@ class Rows:
         )
 
 
-def read_rows(conv: Convolution, op: Any, multiple: int, least: int) -> Rows | Declined:
+def read_rows(
+    conv: Convolution, op: Any, multiple: int, least: int, more: int = 0
+) -> Rows | Declined:
     """A convolution of one group as such a product, if that is worth a kernel.
 
     Args:
@@ -86,6 +88,7 @@ def read_rows(conv: Convolution, op: Any, multiple: int, least: int) -> Rows | D
         op: the operation that it describes.
         multiple: what its outputs must be a multiple of; 0 where no kernel takes its type.
         least: multiplications below which a kernel does not pay.
+        more: outputs that are added to fill a piece of memory; the weight is still without them.
     """
     first, second, third = conv.elements
     if not multiple or second != first or third not in (first, "f32"):
@@ -104,13 +107,13 @@ def read_rows(conv: Convolution, op: Any, multiple: int, least: int) -> Rows | D
         pixel=conv.inner,
         out_high=down.out,
         out_wide=across.out,
-        outputs=conv.outputs,
+        outputs=conv.outputs + more,
         taps=conv.taps,
         taps_wide=across.window,
         strides=[down.stride, across.stride],
         pads=[down.low, down.high, across.low, across.high],
     )
-    if conv.outputs % multiple:
+    if found.outputs % multiple:
         return Declined(reason=f"{conv.outputs} outputs, not a multiple of {multiple}")
     if found.rows * conv.outputs * conv.inner * conv.taps < least:
         return Declined(reason="too little to do")

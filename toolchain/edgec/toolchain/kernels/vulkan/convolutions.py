@@ -7,9 +7,10 @@ from typing import Any
 
 from iree.compiler import ir
 
+from edgec.toolchain.ir import write
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.rows import read_rows, window_key
-from edgec.toolchain.kernels.gpu.tails import find_finish
+from edgec.toolchain.kernels.gpu.tails import Finish, find_finish
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin
 from edgec.toolchain.kernels.vulkan.choice import choose
 from edgec.toolchain.kernels.vulkan.columns import LEAST_ROWS, place_row
@@ -50,10 +51,14 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
         validate(conv, "convolution")
         sizes = (1, conv.outputs, conv.taps * conv.inner)
         return place_row(conv.value, library, sizes, (conv.image, conv.weight))
-    found = read_rows(conv, op, multiple, LEAST_WORK)
+    more = -conv.outputs % multiple if multiple else 0
+    more = more if more <= conv.outputs else 0
+    found = read_rows(conv, op, multiple, LEAST_WORK, more)
     if isinstance(found, Declined):
         return found
-    tail = find_finish(found.value, element, found.outputs, library.answers)
+    # What follows reads the outputs that there are, not those added to fill a piece of memory.
+    alone = Finish(total=found.value, columns=conv.outputs, last=found.value)
+    tail = alone if more else find_finish(found.value, element, found.outputs, library.answers)
     inside = found.gathered_inside(multiple)
     sizes = (found.rows, found.outputs, inside)
     key = str(window_key(conv))
@@ -73,9 +78,11 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
             **{"stride_high": c.strides[0], "stride_wide": c.strides[1]},
             **{"pad_high": c.pads[0], "pad_wide": c.pads[2]},
         }
-        operands = (c.image, c.weight)
+        zero = write.fill(0.0, (), c.weight.type.element_type)
+        weight = write.pad(c.weight, zero, [0, 0, 0, 0], [0, 0, 0, more])
+        operands = (c.image, weight)
         total = library.sum("convolution", element, choice, (1, *sizes), window, operands, tail)
         if isinstance(total, Declined):
             return total
-        replace(tail.last, total)
+        replace(tail.last, write.slice_(total, (0, 0, 0), (1, found.rows, conv.outputs)))
     return Kernel(name=f"convolution_{choice.word}_{element}", key=key)
