@@ -13,6 +13,13 @@ from edgec.runtime.text.tokenizer import Tokenizer
 
 __all__ = ["Asked", "written"]
 
+_WORTH = 2.0
+"""Tokens that calls with guesses have to read on average: one takes about as long as so many."""
+_WEIGHT = 0.3
+"""Of the newest such call in that average."""
+_PATIENCE = 0.125
+"""What each guess that was not tried adds to it, so that guesses are tried again some day."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
@@ -103,6 +110,8 @@ class _Text:
     def __init__(self, asked: Asked, reader: Reader) -> None:
         self._asked, self._reader = asked, reader
         self._lookup = Lookup()
+        self._paid = float(reader.facts.verify)
+        """How many tokens calls with guesses read, on average."""
         self.tokens = list(asked.tokens)
         self.known = reader.common(self._read())
 
@@ -118,8 +127,11 @@ class _Text:
         if self._asked.speculates:
             self._lookup.extend(self.tokens[self._lookup.size :])
             guesses = self._lookup.guess(min(facts.verify, facts.context - held) - 1)
-            if guesses:
-                return self._reader.verify(self.tokens[-1], guesses)
+            if guesses and self._paid >= _WORTH:
+                found = self._reader.verify(self.tokens[-1], guesses)
+                self._paid += _WEIGHT * (len(found) - self._paid)
+                return found
+            self._paid += _PATIENCE if guesses else 0
         likeliest = self._reader.read(self.tokens[-1:])
         return [self._reader.chosen(likeliest, self._asked.sampling)]
 
