@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -31,6 +31,8 @@ FILES = (
 )
 _SECONDS = 300
 _DIED = "the process died"
+Outcomes = Mapping[str, Mapping[str, str]]
+"""What came of each case, by its name."""
 
 
 def listed(file: Path) -> list[str]:
@@ -90,11 +92,12 @@ def cause(said: str) -> str:
     named = [line for line in lines if re.match(r"[\w.]*(Error|Exception|TooLong|Warning)\b", line)]
     line = (told or named or lines or [""])[-1]
     line = re.sub(r"^.*(?=edgec: |edgert: )", "", line)
+    line = re.sub(r"/\S*/", "", line)
     line = re.sub(r"0x[0-9a-f]+|(?<!\w)\d+(\.\d+)?(e[-+]?\d+)?", "N", line)
     return line[:160]
 
 
-def page(results: Mapping[str, Mapping[str, Mapping[str, Mapping[str, str]]]], jax: str) -> str:
+def page(results: Mapping[str, Mapping[str, Outcomes]], jax: str, measured: Sequence[str]) -> str:
     """The table of files, and that of what is missing."""
     rows, causes, passed, of = [], Counter[str](), 0, 0
     for name in [each for each in FILES if each in results]:
@@ -114,7 +117,7 @@ def page(results: Mapping[str, Mapping[str, Mapping[str, Mapping[str, str]]]], j
         "",
         f"Cases of JAX {jax}'s own test files, drawn by a seed, on XLA's CPU and on edgec's "
         "([JAX on edgec's devices](pjrt.md)). Written by `python -m benchmarks.jax_tests TESTS`, "
-        f"which takes the folder of these files. {sentence([measured_at()])}",
+        f"which takes the folder of these files. {sentence(measured)}",
         "",
         f"**{passed} of {of} pass ({passed / max(of, 1):.1%}) of those that pass on XLA's CPU**, "
         "without what JAX skips on a platform that it does not know.",
@@ -136,9 +139,15 @@ def page(results: Mapping[str, Mapping[str, Mapping[str, Mapping[str, str]]]], j
     return "\n".join(lines)
 
 
-def _kept() -> Iterable[tuple[str, dict[str, dict[str, dict[str, str]]]]]:
-    for file in sorted(KEPT.glob("*.json")):
-        yield file.stem, json.loads(file.read_text())
+def _kept() -> dict[str, dict[str, dict[str, dict[str, str]]]]:
+    return {file.stem: json.loads(file.read_text()) for file in sorted(KEPT.glob("*.json"))}
+
+
+def _write(results: Mapping[str, Mapping[str, Outcomes]]) -> None:
+    """The page, with the commit of every case on edgec."""
+    cases = [each for found in results.values() for each in found["edgec"].values()]
+    measured = list(dict.fromkeys(each["commit"] for each in cases))
+    PAGE.write_text(page(results, metadata.version("jax"), measured))
 
 
 def main() -> int:
@@ -148,21 +157,27 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=60, help="cases a file; 0: all of them")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--files", default=",".join(FILES))
+    parser.add_argument("--again", action="store_true", help="what failed on edgec, alone")
     asked = parser.parse_args()
     KEPT.mkdir(parents=True, exist_ok=True)
     for name in filter(None, asked.files.split(",")):
         file = asked.tests / f"{name}.py"
-        names = listed(file)
-        if asked.sample:
-            names = random.Random(asked.seed).sample(names, min(asked.sample, len(names)))
-        kept = KEPT / f"{name}.json"
         found: dict[str, dict[str, dict[str, str]]] = {"cpu": {}, "edgec": {}}
-        for platform, outcomes in found.items():
-            for case, outcome in tried(file, platform, names):
-                outcomes[case] = outcome
+        if asked.again:
+            found = _kept().get(name, found)
+            failed = [case for case, each in found["edgec"].items() if each["outcome"] == "failed"]
+            runs = {"edgec": failed}
+        else:
+            names = listed(file)
+            if asked.sample:
+                names = random.Random(asked.seed).sample(names, min(asked.sample, len(names)))
+            runs = dict.fromkeys(found, names)
+        for platform, cases in runs.items():
+            for case, outcome in tried(file, platform, cases):
+                found[platform][case] = {**outcome, "commit": measured_at()}
                 print(name, platform, case, outcome["outcome"], flush=True)
-        kept.write_text(json.dumps(found))
-        PAGE.write_text(page(dict(_kept()), metadata.version("jax")))
+        (KEPT / f"{name}.json").write_text(json.dumps(found))
+    _write(_kept())
     return 0
 
 

@@ -45,7 +45,8 @@ def test_shares_are_of_what_passes_on_the_other_platform() -> None:
             "edgec": {"a": good, "b": bad, "c": bad, "d": {"outcome": "skipped"}},
         }
     }
-    text = page(results, "1.2")
+    text = page(results, "1.2", ["0123456789"])
     assert "**1 of 2 pass (50.0%)" in text
     assert "| `lax_test.py` | 4 | 3 | 1 | 1 | 50.0% |" in text
     assert "| 1 | `edgec: no f8 at N` |" in text
+    assert "Measured at commit 0123456789." in text
