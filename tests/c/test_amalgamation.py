@@ -53,6 +53,15 @@ def test_no_choice_of_options_is_warned_of(
         check(folder, [f"-DEDGERT_{o}={v}" for o, v in zip(OPTIONS, values, strict=True)])
 
 
+@pytest.mark.parametrize("check", [_gcc, _clang])
+def test_signatures_are_not_warned_of(
+    check: Callable[[Path, Sequence[str]], None], folder: Path
+) -> None:
+    """Monocypher's two files and edgert's are one there."""
+    for messages in (0, 1):
+        check(folder, ["-DEDGERT_WITH_SIGNATURES=1", f"-DEDGERT_MESSAGES={messages}"])
+
+
 @pytest.mark.parametrize("target", ["aarch64-macos", "x86_64-macos", "x86_64-windows-gnu"])
 def test_other_systems_compile_it(target: str, folder: Path, tmp_path: Path) -> None:
     """Compiled alone: nothing here could run it."""
