@@ -1,7 +1,7 @@
 """What networks.py measured on llvmpipe to docs/benchmarks_vulkan_llvmpipe.md.
 
-`python -m benchmarks.vulkan.llvmpipe_page COMMIT=figures.json`; the commit is the one whose code
-compiled the modules.
+`python -m benchmarks.vulkan.llvmpipe_page COMMIT=figures.json …` takes each network from the last
+file that has it; the commit is the one whose code compiled the modules.
 """
 
 import json
@@ -19,7 +19,7 @@ _FIGURES = DOCS / "benchmarks_vulkan_llvmpipe.json"
 _ENGINES = ("edgert", "iree", "ncnn")
 _HEAD = """# Networks on llvmpipe, beside ncnn and IREE's driver
 
-Milliseconds a call, batch 1, f32, on Mesa's llvmpipe: Vulkan as a program on {cores} cores of a processor, so that the page can be made anywhere; what a GPU takes it does not show. Networks as on [benchmarks_vulkan_networks.md](benchmarks_vulkan_networks.md), compiled for `vulkan:android` with the kernels that phones get. The same module runs on edgert's Vulkan driver and on IREE's; ncnn has weights of zeros. All are called in turns in one process; {calls}. Other work was on the machine, at a load of {load:.0f}: trust the ratios alone. {measured}
+Milliseconds a call, batch 1, f32, on Mesa's llvmpipe: Vulkan as a program on {cores} cores of a processor, so that the page can be made anywhere; what a GPU takes it does not show. Networks as on [benchmarks_vulkan_networks.md](benchmarks_vulkan_networks.md), compiled for `vulkan:android` with the kernels that phones get. The same module runs on edgert's Vulkan driver and on IREE's; ncnn has weights of zeros. All are called in turns in one process; {calls}. Other work was on the machine, at a load of up to {load:.0f}: trust the ratios alone. {measured}
 
 | network | edgert | IREE's driver | ncnn | IREE's / edgert | ncnn / edgert | first answer: edgert, IREE, ncnn | error |
 |---|--:|--:|--:|--:|--:|---|--:|
@@ -55,7 +55,7 @@ def page(figures: dict[str, Any]) -> str:
         found += "\nWhat was refused:\n\n" + "\n".join(refused) + "\n"
     head = _HEAD.format(
         cores=figures["cores"],
-        calls=f"the median of {figures['calls']}, the best of {figures['rounds']} turns",
+        calls=f"the median of {figures['calls']} or more, the best of {figures['rounds']} turns",
         load=figures["load"],
         measured=sentence(figures["commits"]),
     )
@@ -63,8 +63,22 @@ def page(figures: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    commit, _, path = sys.argv[1].partition("=")
-    figures = json.loads(Path(path).read_text()) | {"commits": [commit]}
+    rows: dict[str, Any] = {}
+    runs, listed = [], []
+    for each in sys.argv[1:]:
+        commit, _, path = each.partition("=")
+        runs.append(json.loads(Path(path).read_text()))
+        listed.append(commit)
+        rows |= {row["name"]: row for row in runs[-1]["rows"]}
+    figures = {
+        "device": runs[-1]["device"],
+        "rows": [rows[name] for name in sorted(rows)],
+        "rounds": runs[-1]["rounds"],
+        "calls": min(run["calls"] for run in runs),
+        "cores": runs[-1]["cores"],
+        "load": max(run["load"] for run in runs),
+        "commits": list(dict.fromkeys(listed)),
+    }
     _FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
     _PAGE.write_text(page(figures), encoding="utf-8")
 
