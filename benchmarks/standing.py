@@ -82,6 +82,11 @@ PAGES = (
         measures=(*_COMPILER, "benchmarks/vulkan"),
     ),
     Page(
+        name="benchmarks_quantised.md",
+        command="python -m benchmarks.quantised --keep FOLDER --write",
+        measures=(*_COMPILER, *_RUNTIME, "toolchain/edgec/quantising", "benchmarks/quantised"),
+    ),
+    Page(
         name="benchmarks_text.md",
         command="python -m benchmarks.text MODULE FILE --write",
         measures=(*_COMPILER, *_RUNTIME, "exporters", "benchmarks/text"),
