@@ -68,14 +68,14 @@ class PrivateKey:
         return cls(public=held.public_key().public_bytes_raw(), held=held)
 
 
-def new_key(path: Path) -> PrivateKey:
+def new_key(path: Path | str) -> PrivateKey:
     """Make a key: the private one goes into `path`, readable by its owner alone, the public beside.
 
     Raises:
         MissingExtra: there is nothing here that makes one.
         FileError: there is such a file already, or it cannot be written.
     """
-    kind = _library()
+    path, kind = Path(path), _library()
     from cryptography.hazmat.primitives.serialization import (
         Encoding,
         NoEncryption,

@@ -16,7 +16,7 @@ __all__ = ["sealed", "sign_module"]
 _ARCHIVE, _END, _END_SIZE = b"PK\x03\x04", b"PK\x05\x06", 22
 
 
-def sign_module(path: Path, key: PrivateKey, output: Path) -> Seal:
+def sign_module(path: Path | str, key: PrivateKey, output: Path | str) -> Seal:
     """Write a module with a seal; one that it has already is taken off.
 
     Args:
@@ -28,6 +28,7 @@ def sign_module(path: Path, key: PrivateKey, output: Path) -> Seal:
         FileError: a file cannot be read or written.
         ModuleError: it is no module, or keeps weights where nobody knows.
     """
+    path, output = Path(path), Path(output)
     module = Module.read(path)
     data = read_bytes(path)
     old = find_seal(data)

@@ -33,7 +33,11 @@ class Signed:
 
 
 def sign_package(
-    folder: Path, key: PrivateKey, output: Path | None = None, *, replaces: bool = False
+    folder: Path | str,
+    key: PrivateKey,
+    output: Path | str | None = None,
+    *,
+    replaces: bool = False,
 ) -> Signed:
     """Sign a package that `edgec package` made.
 
@@ -47,6 +51,7 @@ def sign_package(
         FileError: something cannot be read or written.
         ModuleError, UsageError: it is no package of modules.
     """
+    folder, output = Path(folder), None if output is None else Path(output)
     Manifest.read(folder)
     if output is not None and output.resolve() != folder.resolve():
         if output.resolve().is_relative_to(folder.resolve()):

@@ -116,10 +116,10 @@ def find_program(module: Module) -> Path:
 
 
 def upgrade(
-    old: Path,
+    old: Path | str,
     *,
-    output: Path,
-    program: Path | None,
+    output: Path | str,
+    program: Path | str | None,
     target: str | None,
     options: CompileOptions,
 ) -> Upgraded:
@@ -138,6 +138,8 @@ def upgrade(
         CompileError: today's compiler refuses the program.
         WrongAnswer: the new module's answers are not the old artefact's.
     """
+    old, output = Path(old), Path(output)
+    program = None if program is None else Path(program)
     module = None if old.suffix in _PROGRAMS else Module.read(old)
     found = program or (old if module is None else find_program(module))
     source = load_program(found, cache=options.cache)
