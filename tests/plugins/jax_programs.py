@@ -132,7 +132,6 @@ def options_of_a_compile() -> None:
 
 
 def mesh_of_one() -> None:
-    """Refused, but where XLA is asked for what is."""
     from jax.sharding import Mesh, PartitionSpec
 
     spec = PartitionSpec("d")
@@ -144,13 +143,27 @@ def mesh_of_one() -> None:
         out_specs=(PartitionSpec(), PartitionSpec()),
     )
     x = np.arange(3, dtype=np.float32)
-    if os.environ.get("EDGEC_JAX_REFUSED") != "xla":
-        assert "all_reduce speaks to other devices" in _refused(lambda: jax.jit(total)(x))
-        return
     y, first = jax.jit(total)(x)
     assert y.devices() == {jax.devices()[0]}
     np.testing.assert_array_equal(y + 1, x * 2 + 1)
     np.testing.assert_array_equal(first, 0)
+
+
+def integers_of_four_bits() -> None:
+    """Five of them are no number of bytes: refused, but where XLA is asked for what is."""
+
+    def rounded(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        small = x.astype(jnp.int4)
+        return small.astype(np.float32) * 2, small.astype(np.int32)
+
+    x = np.float32([-8.0, -1.5, 0.0, 3.25, 7.0])
+    if os.environ.get("EDGEC_JAX_REFUSED") != "xla":
+        assert "tensor<5xi4>" in _refused(lambda: jax.jit(rounded)(x))
+        return
+    y, small = jax.jit(rounded)(x)
+    assert y.devices() == {jax.devices()[0]}
+    np.testing.assert_array_equal(y + 1, np.trunc(x) * 2 + 1)
+    np.testing.assert_array_equal(small, np.trunc(x))
 
 
 def compiler_that_dies() -> None:
@@ -200,6 +213,7 @@ PROGRAMS: dict[str, Callable[[], None]] = {
             refusal_with_its_line,
             options_of_a_compile,
             mesh_of_one,
+            integers_of_four_bits,
             gpu_beside_the_cpu,
             compiler_that_dies,
         ),

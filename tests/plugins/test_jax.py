@@ -22,7 +22,8 @@ PROGRAMS = ROOT / "tests" / "plugins" / "jax_programs.py"
 TOGETHER = (
     *("losses_and_gradients", "random_numbers_in_a_loop", "buffers_of_every_type"),
     *("memory_shared_with_numpy", "donated_arrays", "nothing_at_all", "module_that_ran"),
-    *("refusal_with_its_line", "options_of_a_compile", "mesh_of_one", "compiler_that_dies"),
+    *("refusal_with_its_line", "options_of_a_compile", "mesh_of_one", "integers_of_four_bits"),
+    "compiler_that_dies",
 )
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -97,10 +98,10 @@ def test_another_start_from_another_line_compiles_nothing(
 
 
 def test_xla_runs_what_is_refused_where_that_is_asked(run: Run) -> None:
-    done = run(PROGRAMS, "mesh_of_one", EDGEC_JAX_REFUSED="xla")
-    wrong = _outcomes(done)["mesh_of_one"]
+    done = run(PROGRAMS, "integers_of_four_bits", EDGEC_JAX_REFUSED="xla")
+    wrong = _outcomes(done)["integers_of_four_bits"]
     assert not wrong, wrong
-    assert "XLA's CPU runs jit__lambda, since stablehlo.all_reduce speaks to other" in done.stderr
+    assert "XLA's CPU runs jit_rounded, since the compiler refused the program" in done.stderr
 
 
 @pytest.mark.vulkan

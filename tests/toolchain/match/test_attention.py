@@ -22,7 +22,7 @@ from edgec.toolchain.ir.erase import erase_unused
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.match.attention import Attention, Bias, Mask, read_attention
 from edgec.toolchain.match.description import validate
-from edgec.toolchain.passes import CATALOGUE, Situation
+from edgec.toolchain.passes import CATALOGUE, PLACING, Situation
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 
@@ -47,7 +47,7 @@ def attentions(
     situation = Situation(info=program.info, facts={}, module=module, target=find(target))
     with module.context:
         for kind in CATALOGUE:
-            if kind.name.endswith("-kernels"):
+            if kind in PLACING and kind.name.endswith("-kernels"):
                 break
             if (step := kind.plan(situation)) is not None:
                 step.run(module)
