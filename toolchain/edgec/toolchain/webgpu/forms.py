@@ -59,9 +59,7 @@ def lanes_of(type: Type) -> int:
 
 def bits_of(type: Type) -> int:
     """Bits of a number or vector as buffers hold it."""
-    if type.kind not in ("int", "float", "vector"):
-        raise Unwritable(f"a kernel's buffer holds values that are a {type.kind}")
-    return type.inner.bits * lanes_of(type)
+    return _number(type).bits * lanes_of(type)
 
 
 def splat(type: Type, number: str) -> str:
@@ -81,7 +79,7 @@ def signed(type: Type, text: str) -> str:
 
 def to_words(type: Type, text: str) -> list[str]:
     """The words of a value in a buffer; a value of less than a word is in the lower bits of one."""
-    number = type.inner
+    number = _number(type)
     lanes = [text] if type.kind != "vector" else [f"{text}.{part}" for part in _lane_names(type)]
     if number.bits == _WORD:
         return [f"bitcast<u32>({lane})" if number.kind == "float" else lane for lane in lanes]
@@ -103,11 +101,19 @@ def to_words(type: Type, text: str) -> list[str]:
 
 def from_words(type: Type, words: Sequence[str]) -> str:
     """The value whose words in a buffer these are."""
-    number = type.inner
+    number = _number(type)
     lane = _lane_reader(number)
     each = _WORD // number.bits
     lanes = [lane(words[i // each], i % each) for i in range(lanes_of(type))]
     return lanes[0] if type.kind != "vector" else f"{form(type)}({','.join(lanes)})"
+
+
+def _number(type: Type) -> Type:
+    """The type of a number, or of those in a vector."""
+    number = type.inner if type.kind == "vector" else type
+    if number.kind not in ("int", "float"):
+        raise Unwritable(f"a kernel's buffer holds values that are a {number.kind}")
+    return number
 
 
 def _lane_reader(number: Type) -> Callable[[str, int], str]:

@@ -38,6 +38,7 @@ _TYPES = {
     Op.TYPE_POINTER: "pointer",
     Op.TYPE_FUNCTION: "function",
 }
+_WIDTHS = {"int": (8, 16, 32, 64), "float": (16, 32, 64)}
 _CONSTANTS = (
     Op.CONSTANT,
     Op.CONSTANT_TRUE,
@@ -262,10 +263,14 @@ def _type(kernels: Kernels, op: Op, words: tuple[int, ...]) -> Type:
     types, kind = kernels.types, _TYPES[op]
     match op:
         case Op.TYPE_INT | Op.TYPE_FLOAT:
+            if words[1] not in _WIDTHS[kind]:
+                raise Unwritable(f"a kernel computes in {kind}s of {words[1]} bits")
             return Type(kind=kind, bits=words[1])
         case Op.TYPE_BOOL:
             return Type(kind=kind, bits=1)
         case Op.TYPE_VECTOR:
+            if types[words[1]].kind not in ("bool", "int", "float") or words[2] not in (2, 3, 4):
+                raise Unwritable(f"a kernel has vectors of {words[2]} {types[words[1]].kind}s")
             return Type(kind=kind, element=types[words[1]], count=words[2])
         case Op.TYPE_ARRAY:
             return Type(kind=kind, element=types[words[1]], count=kernels.number(words[2]))
