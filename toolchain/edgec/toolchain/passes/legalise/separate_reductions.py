@@ -8,7 +8,7 @@ from edgec.toolchain.ir.functions import blocks_inside
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
-__all__ = ["SeparateReductions"]
+__all__ = ["FENCE", "SeparateReductions"]
 
 _ELEMENTWISE = frozenset(
     f"stablehlo.{name}"
@@ -21,7 +21,7 @@ _ELEMENTWISE = frozenset(
     ).split()
 )
 
-_FENCE = "iree_tensor_ext.compute_barrier.start"
+FENCE = "iree_tensor_ext.compute_barrier.start"
 """Keeps kernels apart. StableHLO's own barrier would also make the host wait for what is before."""
 
 # The axes of a value that the threads of a reduction run over, by position; None where there is
@@ -72,7 +72,7 @@ def _fence_block(block: Any) -> int:
     for op in [each.operation for each in block.operations]:
         if not graph.is_static(*op.operands, *op.results):
             continue
-        if op.name == _FENCE:
+        if op.name == FENCE:
             continue
         known = [rows.get(value) for value in op.operands]
         after, apart = _followed(op, known)
@@ -152,5 +152,5 @@ def _fence(op: Any, index: int, rows: dict[Any, _Rows]) -> None:
 
     value = op.operands[index]
     with op.location, ir.InsertionPoint(op):
-        fence = ir.Operation.create(_FENCE, results=[value.type], operands=[value])
+        fence = ir.Operation.create(FENCE, results=[value.type], operands=[value])
     op.operands[index] = fence.results[0]

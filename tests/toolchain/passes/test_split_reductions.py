@@ -1,0 +1,68 @@
+"""What is reduced from many elements is reduced in chunks, and is right on Vulkan."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from edgec import runtime, toolchain
+from edgec.toolchain.passes.legalise.split_reductions import SplitReductions
+from tests.toolchain.passes.before_after import rewrite
+from tests.toolchain.passes.on_vulkan import lower
+
+
+def reductions(module: str) -> list[str]:
+    """The types of what is reduced, in order."""
+    lines = [line for line in module.splitlines() if " = stablehlo.reduce(" in line]
+    return [line.split(": (")[1].split(",")[0] for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "expected"),
+    [
+        ((2, 8192), 1, ["tensor<2x8192xf32>"]),
+        ((2, 8194), 1, ["tensor<2x17x482xf32>", "tensor<2x17xf32>"]),
+        ((8209,), 0, ["tensor<33x256xf32>", "tensor<33xf32>"]),  # a prime: filled up
+        ((3, 100, 5, 100), (1, 3), ["tensor<3x100x5x100xf32>", "tensor<3x100x5xf32>"]),
+    ],
+    ids=["few", "divided", "filled up", "axes apart"],
+)
+def test_many_elements_are_reduced_in_steps(
+    shape: tuple[int, ...], axes: int | tuple[int, ...], expected: list[str]
+) -> None:
+    _, after = rewrite(SplitReductions(), lower(lambda x: x.sum(axes), shape))
+    assert reductions(after) == expected
+    assert after.count("compute_barrier.start") == (len(expected) > 1)
+
+
+def test_elements_without_end_are_reduced_in_as_many_steps_as_it_takes() -> None:
+    _, after = rewrite(SplitReductions(), lower(jnp.sum, (16 * 1024 * 1024,)))
+    assert reductions(after) == [
+        "tensor<16384x1024xf32>",
+        "tensor<16x1024xf32>",
+        "tensor<16xf32>",
+    ]
+
+
+@pytest.mark.vulkan
+def test_sums_maxima_and_their_places_are_right_on_vulkan(tmp_path: Path) -> None:
+    """More elements than llvmpipe's loops have rounds (65,535)."""
+
+    def program(x, n):
+        return x.sum(1), x.argmax(1), jax.nn.softmax(x, 1).max(1), (n * n).sum((0, 2)), n.max()
+
+    rng = np.random.default_rng(1)
+    x = rng.uniform(0, 1, (2, 140_009)).astype(np.float32)
+    n = rng.integers(-9, 9, (300, 2, 301)).astype(np.int32)
+    text = str(jax.jit(program).lower(x, n).compiler_ir("stablehlo"))
+    (tmp_path / "many.mlir").write_text(text)
+    with runtime.load(toolchain.compile(tmp_path / "many.mlir", "vulkan")) as loaded:
+        total, place, most, squares, largest = loaded.main(x, n)
+    np.testing.assert_allclose(total, x.sum(1, dtype=np.float64), rtol=1e-5)
+    np.testing.assert_array_equal(place, x.argmax(1))
+    e = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    np.testing.assert_allclose(most, (e / e.sum(1, keepdims=True)).max(1), rtol=1e-4)
+    np.testing.assert_array_equal(squares, (n * n).sum((0, 2)))
+    assert largest == n.max()
