@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.peers.process import ROOT, Child, Failed
-from benchmarks.peers.results import Row
+from benchmarks.peers.results import Row, Times
 
 __all__ = ["ROOT", "Measurement", "model_folder"]
 
@@ -146,7 +146,7 @@ class _Entrant:
             threads=row.threads,
             refused=self.refused,
             error=None if self.refused else self.error,
-            rounds=tuple(self.rounds),
+            times=Times.of(self.rounds),
             others=round(sum(self.others) / len(self.others), 2) if self.others else None,
             build={step: round(time, 3) for step, time in self.build.items()},
             run=row.run,

@@ -11,7 +11,31 @@ from typing import Any
 
 from benchmarks.peers.models.catalogue import MODELS
 
-__all__ = ["Results", "Row", "machine", "versions"]
+__all__ = ["Results", "Row", "Times", "machine", "versions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """What is kept of the calls of an engine: thousands, of which a page tells these.
+
+    Attributes:
+        calls: how many there were.
+        fastest: milliseconds of the fastest.
+        median: milliseconds of the median of all.
+    """
+
+    calls: int
+    fastest: float
+    median: float
+
+    @classmethod
+    def of(cls, rounds: Sequence[Sequence[float]]) -> "Times | None":
+        """Those of all rounds together, in milliseconds; None where no call was made."""
+        times = sorted(time for round_ in rounds for time in round_)
+        if not times:
+            return None
+        middle = (times[(len(times) - 1) // 2] + times[len(times) // 2]) / 2
+        return cls(calls=len(times), fastest=round(times[0], 6), median=round(middle, 6))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +46,7 @@ class Row:
         model, engine, threads: what was measured.
         refused: why there are no times; empty if there are.
         error: the largest difference from the reference, as a part of the largest value.
-        rounds: milliseconds of every call, a list a round; rounds took turns with other engines.
+        times: of its calls, in rounds that took turns with other engines; None if there are none.
         others: cores that other programs kept busy meanwhile, on average; None if not known.
         build: seconds by step: what is done once a model; `load` and `first` call, once a process.
         run: which run of the benchmark this is from.
@@ -33,7 +57,7 @@ class Row:
     threads: int
     refused: str = ""
     error: float | None = None
-    rounds: tuple[tuple[float, ...], ...] = ()
+    times: Times | None = None
     others: float | None = None
     build: dict[str, float] = field(default_factory=dict)
     run: str = ""
@@ -47,18 +71,24 @@ class Row:
     def right(self) -> bool:
         """Whether there are times, and answers as good as the model's precision allows."""
         tolerance = MODELS[self.model].precision.tolerance
-        return not self.refused and self.error is not None and self.error <= tolerance
+        fine = self.error is not None and self.error <= tolerance
+        return not self.refused and self.times is not None and fine
 
     @property
     def fastest(self) -> float:
-        """Milliseconds of the fastest call."""
-        return min(min(times) for times in self.rounds)
+        """Milliseconds of the fastest call, of a row that has times."""
+        return self._known_times.fastest
 
     @property
     def median(self) -> float:
-        """Milliseconds of the median call of all rounds."""
-        times = sorted(time for times in self.rounds for time in times)
-        return (times[(len(times) - 1) // 2] + times[len(times) // 2]) / 2
+        """Milliseconds of the median call of all rounds, of a row that has times."""
+        return self._known_times.median
+
+    @property
+    def _known_times(self) -> Times:
+        if self.times is None:
+            raise ValueError(f"{self.engine} has no times of {self.model}")
+        return self.times
 
 
 class Results:
@@ -82,7 +112,8 @@ class Results:
             kept = json.loads(self.path.read_text())
             self.runs |= kept["runs"]
             for entry in kept["rows"]:
-                row = Row(**{**entry, "rounds": tuple(tuple(r) for r in entry["rounds"])})
+                times = entry.pop("times", None)
+                row = Row(**entry, times=None if times is None else Times(**times))
                 if row.model in MODELS:  # models may have gone since
                     self._rows[row.key] = row
         except (KeyError, TypeError, ValueError) as error:
@@ -116,8 +147,13 @@ class Results:
 
 def _spell(runs: dict[str, dict[str, Any]], rows: Sequence[Row]) -> str:
     """JSON with one row a line, so that files can be compared."""
-    lines = ",\n".join(json.dumps(asdict(row)) for row in rows)
+    lines = ",\n".join(json.dumps(_told(row)) for row in rows)
     return f'{{"runs": {json.dumps(runs, indent=1)},\n"rows": [\n{lines}\n]}}\n'
+
+
+def _told(row: Row) -> dict[str, Any]:
+    """A row's facts without those that it does not have."""
+    return {name: value for name, value in asdict(row).items() if value not in ("", None, {})}
 
 
 def machine() -> dict[str, Any]:
