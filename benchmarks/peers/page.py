@@ -190,8 +190,8 @@ def _about(results: Results) -> str:
         f"{facts['memory_gib']} GiB; {', '.join(facts['features'])}.",
         f"- System: {facts['system']}, Python {facts['python']}.",
         "- Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(versions.items())) + ".",
-        f"- Latest measurement: {latest}; the oldest one here: {min(results.runs)}. Of how many calls",
-        "  each time is, `benchmarks.json` says.",
+        f"- Latest measurement: {latest}; the oldest one here: {min(results.runs)}. Of how many",
+        "  calls each time is, `benchmarks.json` says.",
         f"- {sentence(results.runs[name]['commit'] for name in sorted(results.runs))}",
     ]
     return "\n".join(lines) + "\n"

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.coverage.process import ROOT, in_child
+from benchmarks.zoo import kept
 from benchmarks.zoo.catalogue import KINDS, WITH_PEERS
 from benchmarks.zoo.child import ONNX, PROGRAM, compiled
 from benchmarks.zoo.page import page
@@ -132,7 +133,7 @@ def _subjects(chosen: argparse.Namespace) -> list[Subject]:
 
 def _sample(chosen: argparse.Namespace) -> list[Subject]:
     """Networks by chance, whatever their kind; with `--kept`, of those that are ready."""
-    known = Store(ROOT / "docs" / "zoo.jsonl").rows.values()
+    known = kept.read(ROOT / "docs" / "zoo").values()
     right = (
         Subject(kind=row.kind, name=row.name)
         for row in known
@@ -192,11 +193,12 @@ def _sum_up(rows: list[Row], targets: list[str], threads: tuple[int, ...]) -> No
 
 def _write(rows: list[Row]) -> None:
     docs = ROOT / "docs"
-    kept = Store(docs / "zoo.jsonl")
+    known = kept.read(docs / "zoo")
     for row in rows:
-        before = kept.rows.get(row.key)
-        kept.put(row if before is None else row.with_older(before))
-    rows = sorted(Store(kept.path).rows.values(), key=lambda row: row.key)
+        before = known.get(row.key)
+        known[row.key] = row if before is None else row.with_older(before)
+    kept.write(docs / "zoo", known.values())
+    rows = sorted(kept.read(docs / "zoo").values(), key=lambda row: row.key)
     drawn_one = draw(rows, docs / "zoo.png")
     text = page(
         rows,
@@ -204,7 +206,7 @@ def _write(rows: list[Row]) -> None:
         commits={commit for row in rows for commit in row.commits},
     )
     (docs / "zoo.md").write_text(text, encoding="utf-8")
-    print("wrote docs/zoo.md, docs/zoo.jsonl and docs/zoo.png")
+    print("wrote docs/zoo.md, docs/zoo.png and the rows in docs/zoo")
 
 
 def _compare(old: Store, new: Store) -> int:

@@ -14,6 +14,8 @@ __all__ = ["page"]
 _TARGETS = ("cpu", "vulkan")
 _OPERATORS = ("onnx-files", "onnx-nodes")
 """Kinds that test operators more than whole networks."""
+_MOST_NAMES = 150
+"""A list of more that are right is a number, and the file that has their names."""
 _KINDS: Mapping[str, str] = {
     "users": "Ten models at real size, as their users export them",
     "known": "What was known to fail, and its fate",
@@ -235,7 +237,10 @@ def _kind(kind: str, rows: Sequence[Row]) -> str:
     if kind == KNOWN:
         return "\n".join([*lines, *_fates(rows), ""])
     right = [row for row in rows if all(row.state(t) in ("right", "") for t in _TARGETS)]
-    lines += [f"Right where they ran: {_names(right)}.", ""] if right else []
+    if len(right) > _MOST_NAMES:
+        lines += [f"Right where they ran: {len(right):,}; [zoo/{kind}.json](zoo/{kind}.json).", ""]
+    elif right:
+        lines += [f"Right where they ran: {_names(right)}.", ""]
     out = [row for row in rows if row.state("cpu") == OUT]
     if out:
         lines += [f"No subjects (too large, or not built by their library): {_names(out)}.", ""]

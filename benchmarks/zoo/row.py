@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ARM", "LACKS", "OUT", "SLOW", "Row", "Store", "compiling"]
+__all__ = ["ARM", "LACKS", "OUT", "SLOW", "Row", "Store", "compiling", "without_folders"]
 
 OUT = "out"
 """The state of a model that is no subject: its library cannot build it, or it is too large."""
@@ -39,7 +39,7 @@ class Row:
         kind: which list it is of.
         name: its name there.
         held_out: whether it is of the untouched fifth.
-        code: a digest of edgec when it was measured.
+        code: a digest of edgec when it was measured; empty where only the page's facts are known.
         commit: the commit that it was exported at, as git names it.
         measured: by part, the commit that it was measured at if that is another.
         export: what exporting came to: `seconds` and `dialect`, or `error` and `what`.
@@ -53,7 +53,7 @@ class Row:
     kind: str
     name: str
     held_out: bool
-    code: str
+    code: str = ""
     commit: str = ""
     measured: dict[str, str] = field(default_factory=dict)
     export: dict[str, Any] = field(default_factory=dict)
@@ -160,7 +160,12 @@ class Store:
 
 def _lines(rows: Iterable[Row]) -> str:
     ordered = sorted(rows, key=lambda row: row.key)
-    return "".join(_FOLDERS.sub("", json.dumps(_told(row))) + "\n" for row in ordered)
+    return "".join(without_folders(json.dumps(_told(row))) + "\n" for row in ordered)
+
+
+def without_folders(text: str) -> str:
+    """The text with files by their names alone."""
+    return _FOLDERS.sub("", text)
 
 
 def _told(row: Row) -> dict[str, Any]:

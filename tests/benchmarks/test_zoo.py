@@ -4,11 +4,13 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.coverage.process import in_child
+from benchmarks.zoo import kept
 from benchmarks.zoo.catalogue import KINDS, kind_of
 from benchmarks.zoo.compile_time import spent
 from benchmarks.zoo.nursery import Nursery
@@ -16,6 +18,8 @@ from benchmarks.zoo.page import page
 from benchmarks.zoo.plot import draw
 from benchmarks.zoo.row import ARM, LACKS, SLOW, Row, Store
 from benchmarks.zoo.subject import Subject, drawn, sampled
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def row(name: str = "m", **parts: object) -> Row:
@@ -54,6 +58,41 @@ def test_a_row_is_kept_and_replaced(tmp_path: Path) -> None:
     assert {key: r.state("cpu") for key, r in found.items()} == {"k/m": "wrong", "k/n": "right"}
     assert found["k/m"].reason("cpu") == "off"
     assert found["k/m"].results["cpu"]["where"] == "m.py:3"  # folders are this machine's
+
+
+def test_rows_kept_beside_the_page_say_all_that_it_tells(tmp_path: Path) -> None:
+    fine = {"cpu": {"ok": True, "seconds": 3.5, "max_abs": 1e-7, "own": 0.98765, "device": "d"}}
+    refused = {"error": "UnsupportedOp", "what": "no such thing in /a/b/m.py:3", "where": "%1"}
+    made = [
+        *(row(name, commit="a" * 10, results=fine) for name in ("one", "two")),
+        row("timed", commit="b" * 10, results=fine, times={"1": {"edgec": 2.0, "ort": 3.0}}),
+        row("three", export={"seconds": 2.0}, results={"cpu": {"ok": False, "problem": "off"}}),
+        row("four", export=refused, results={"cpu": refused, "vulkan": refused}),
+    ]
+    rows = [replace(r, kind="timm") for r in made] + [replace(made[0], kind="flax", held_out=True)]
+    kept.write(tmp_path, rows)
+    found = kept.read(tmp_path)
+    assert found["timm/one"] == replace(found["timm/two"], name="one")
+    assert (tmp_path / "timm.json").read_text().count('"ok": true') == 2  # of "one", "two" once
+    assert found["timm/four"].reason("vulkan") == "no such thing in m.py:3"
+    said = [
+        page(sorted(some, key=lambda r: r.key), picture="zoo.png", commits=())
+        for some in (found.values(), rows)
+    ]
+    assert said[0] == said[1].replace("/a/b/", "")
+    assert all(word in said[0] for word in ("99%", "UnsupportedOp", "| three | wrong |"))
+
+
+def test_a_file_that_holds_no_rows_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "k.json").write_text('{"names": 3}')
+    with pytest.raises(ValueError, match="holds no rows of the zoo"):
+        kept.read(tmp_path)
+
+
+def test_the_zoos_page_is_made_of_the_rows_beside_it() -> None:
+    rows = sorted(kept.read(DOCS / "zoo").values(), key=lambda row: row.key)
+    commits = {commit for row in rows for commit in row.commits}
+    assert (DOCS / "zoo.md").read_text() == page(rows, picture="zoo.png", commits=commits)
 
 
 def test_a_ratio_is_of_the_best_peer() -> None:
@@ -138,6 +177,14 @@ def test_an_export_that_failed_counts_for_the_devices_that_were_asked_for() -> N
     not_asked = Row(kind="timm", name="b", held_out=False, code="c", export=failed)
     text = page([asked, not_asked], picture=None, commits=())
     assert "| timm | worked on | 2 | 0 of 2 (0%) | 0 of 1 (0%) |" in text
+
+
+def test_of_a_long_list_the_page_gives_the_number_and_the_file() -> None:
+    fine = {"cpu": {"ok": True}}
+    rows = [Row(kind="timm", name=f"m{n}", held_out=False, results=fine) for n in range(1234)]
+    text = page(rows, picture=None, commits=())
+    assert "Right where they ran: 1,234; [zoo/timm.json](zoo/timm.json)." in text
+    assert "m77" not in text
 
 
 def test_what_a_piece_of_work_took_counts_the_processes_that_it_started() -> None:

@@ -52,6 +52,12 @@ def test_every_page_of_docs_is_in_the_index(root: Path, tracked: tuple[Path, ...
     assert not missing
 
 
+def test_what_is_written_for_docs_stays_small(root: Path, tracked: tuple[Path, ...]) -> None:
+    docs = [file for file in tracked if file.is_relative_to(root / "docs")]
+    assert docs
+    assert [file.name for file in docs if file.stat().st_size > 100_000] == []
+
+
 def test_scripts_that_people_call_are_executable(root: Path) -> None:
     for name in ("scripts/setup", "scripts/pin", ".ci/run"):
         assert (root / name).stat().st_mode & 0o111, name
