@@ -1,12 +1,14 @@
 """`edgec generate` and `edgec chat`, with a tiny model on the whole road from its folder."""
 
 import io
+import json
+import re
 from pathlib import Path
 
 import pytest
 
 from edgec.cli.layout import printable
-from edgec.runtime.errors import InputError, ModuleError, UsageError
+from edgec.runtime.errors import FileError, InputError, ModuleError, UsageError
 from tests.cli.conftest import Edgec
 from tests.exporters import language_models as tiny
 
@@ -38,6 +40,27 @@ def test_text_is_written_and_told_as_json(edgec: Edgec, path: Path) -> None:
     drawn = ["--temperature=1.3", "--top-k=40", "--top-p=0.9", "--min-p=0.01", "--seed=5"]
     one, two = (edgec("generate", path, "What?", "--limit=9", *drawn).out for _ in range(2))
     assert one == two
+
+
+def test_an_answer_is_what_a_schema_says(edgec: Edgec, path: Path, tmp_path: Path) -> None:
+    pytest.importorskip("llguidance")
+    schema, grammar = tmp_path / "is.json", tmp_path / "is.lark"
+    one = {"properties": {"is": {"enum": [1, 2]}}, "required": ["is"]}
+    schema.write_text(json.dumps({"type": "object", "additionalProperties": False, **one}))
+    grammar.write_text('start: "yes" | "no"')
+    said = json.loads(edgec("generate", path, "What?", f"--json-schema={schema}", "-n", "40").out)
+    assert said["is"] in (1, 2)
+    assert edgec("generate", path, "What?", f"--grammar={grammar}").out in ("yes\n", "no\n")
+    done = edgec("generate", path, "What?", "--pattern=[ab]{3}", "--json").json
+    assert re.fullmatch("[ab]{3}", done["text"])
+    assert done["finish"] == "stop"
+    both = edgec("generate", path, "What?", "--pattern=a", f"--grammar={grammar}")
+    assert both.code == UsageError.exit_code
+    missing = edgec("generate", path, "What?", f"--json-schema={tmp_path / 'none.json'}")
+    assert missing.code == FileError.exit_code
+    schema.write_text("[")
+    broken = edgec("generate", path, "What?", f"--json-schema={schema}")
+    assert broken.code == InputError.exit_code
 
 
 def test_a_conversation_is_answered_line_by_line(

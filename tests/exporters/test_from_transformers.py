@@ -68,7 +68,7 @@ def test_a_folder_becomes_a_program_with_its_weights_beside_it(
 ) -> None:
     program, _ = compiled
     names = [function.signature.name for function in program.info.functions]
-    assert names == ["prefill_8", "prefill_16", "decode", "sample", "reset"]
+    assert names == ["prefill_8", "prefill_16", "decode", "sample", "sample_allowed", "reset"]
     assert program.info.weights is not None
     assert "model.layers.1.mlp.down_proj.weight" in program.info.weights.names
     shared = [_parameters(program, name) for name in ("prefill_8", "prefill_16", "decode")]

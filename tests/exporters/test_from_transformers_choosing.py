@@ -19,7 +19,14 @@ PLAIN = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition
 KINDS = {"top_k": torch.int32}
 
 
-def _drawn(scores: torch.Tensor, seen: list[int], times: int, **settings: float) -> np.ndarray:
+def _drawn(
+    scores: torch.Tensor,
+    seen: list[int],
+    times: int,
+    *,
+    allowed: torch.Tensor | None = None,
+    **settings: float,
+) -> np.ndarray:
     """How often each token is drawn, one seed after the other."""
     marked = torch.zeros(COUNT, dtype=torch.bool)
     marked[seen] = True
@@ -29,7 +36,16 @@ def _drawn(scores: torch.Tensor, seen: list[int], times: int, **settings: float)
     }
     position = torch.tensor(9, dtype=torch.int32)
     found = [
-        int(choose(scores, marked, position, seed=torch.tensor(s, dtype=torch.int32), **given))
+        int(
+            choose(
+                scores,
+                marked,
+                position,
+                seed=torch.tensor(s, dtype=torch.int32),
+                allowed=allowed,
+                **given,
+            )
+        )
         for s in range(times)
     ]
     return np.bincount(found, minlength=COUNT)
@@ -83,6 +99,18 @@ def test_without_a_temperature_it_is_the_best_after_the_penalty() -> None:
     scores[3], scores[8] = 2.0, 1.9
     assert _drawn(scores, [], 3, temperature=0.0)[3] == 3
     assert _drawn(scores, [3], 3, temperature=0.0, repetition_penalty=1.2)[8] == 3
+
+
+def test_only_what_is_allowed_is_drawn_as_if_there_were_no_others() -> None:
+    settings = {"temperature": 1.4, "top_k": 12, "top_p": 0.9}
+    scores = torch.randn(COUNT, generator=torch.Generator().manual_seed(3)) * 2
+    allowed = torch.arange(COUNT) % 3 == 0
+    times = 1500
+    expected = _allowed(scores.masked_fill(~allowed, -torch.inf), [4], **settings)
+    drawn = _drawn(scores, [4], times, allowed=allowed, **settings)
+    assert not drawn[expected == 0].any()
+    deviation = np.sqrt(times * expected * (1 - expected))
+    assert (np.abs(drawn - times * expected) <= 5 * deviation + 1).all()
 
 
 def test_one_seed_draws_one_token_and_others_differ() -> None:

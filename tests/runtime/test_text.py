@@ -1,5 +1,7 @@
 """A language model's module reads prompts and writes what transformers writes."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 from edgec.exporters import export
 from edgec.exporters.from_transformers.export import export_opened
 from edgec.runtime.errors import InputError, ModuleError, UsageError
-from edgec.runtime.text import Finish, Sampling, TextFacts, TextModel, WhenFull
+from edgec.runtime.text import Constraint, Finish, Sampling, TextFacts, TextModel, WhenFull
 from edgec.runtime.text.lookup import Lookup
 from edgec.runtime.text.sliding import window
 from edgec.runtime.text.template import render
@@ -247,6 +249,119 @@ def test_a_penalty_keeps_a_text_from_repeating_itself(model: TextModel) -> None:
     scores[seen] = np.where(scores[seen] < 0, scores[seen] * 1e4, scores[seen] / 1e4)
     chosen = model.next_token([*prompt, best], Sampling(repetition_penalty=1e4))
     assert chosen == int(scores.argmax())
+
+
+class _Everything:
+    """Allows every token, or all but some."""
+
+    def __init__(self, vocabulary: int, without: tuple[int, ...] = ()) -> None:
+        marks = np.ones(-(-vocabulary // 32) * 32, np.uint8)
+        marks[list(without)] = 0
+        self._words = np.packbits(marks, bitorder="little").view("<i4")
+
+    def allowed(self) -> np.ndarray:
+        return self._words
+
+    def add(self, token: int) -> None:
+        assert self._words[token // 32] >> token % 32 & 1
+
+
+class _Held(Constraint):
+    """A constraint with a follower of the test's own."""
+
+    def __init__(self, follower: Any) -> None:
+        object.__setattr__(self, "_follower", follower)
+
+    def follower(self, facts: TextFacts) -> Any:
+        return self._follower
+
+
+@pytest.mark.parametrize(
+    "sampling", [Sampling(), Sampling(temperature=1.5, top_k=40, top_p=0.9, min_p=0.01, seed=3)]
+)
+def test_a_constraint_that_allows_everything_changes_nothing(
+    model: TextModel, sampling: Sampling
+) -> None:
+    plain = model.generate("Once", sampling=sampling, limit=12)
+    plain.whole()
+    held = model.generate(
+        "Once", sampling=sampling, limit=12, constraint=_Held(_Everything(tiny.VOCABULARY))
+    )
+    held.whole()
+    assert held.tokens == plain.tokens
+
+
+def test_the_module_takes_the_best_of_what_is_allowed(model: TextModel) -> None:
+    prompt, without = model.tokenizer.encode("Once", special=False), set[int]()
+    for _ in range(4):
+        follower = _Everything(tiny.VOCABULARY, tuple(without))
+        answer = model.generate(prompt, limit=1, constraint=_Held(follower))
+        answer.whole()
+        scores = model.module.state()["logits"].astype(np.float64)
+        scores[list(without)] = -np.inf
+        assert answer.tokens == [int(scores.argmax())]
+        without.add(answer.tokens[0])
+    without.update(range(40, 64))  # whole words and the highest bit
+    drawn = set()
+    for seed in range(40):
+        answer = model.generate(
+            prompt,
+            limit=1,
+            sampling=Sampling(temperature=50.0, top_k=290, seed=seed),
+            constraint=_Held(_Everything(tiny.VOCABULARY, tuple(without))),
+        )
+        answer.whole()
+        drawn.update(answer.tokens)
+    assert not drawn & without
+    assert len(drawn) > 20
+
+
+def test_answers_are_what_a_schema_a_grammar_or_a_pattern_says(model: TextModel) -> None:
+    pytest.importorskip("llguidance")
+    schema = {
+        "type": "object",
+        "properties": {
+            "city": {"enum": ["Paris", "Rome"]},
+            "size": {"type": "integer", "minimum": 3, "maximum": 700},
+            "old": {"type": "boolean"},
+        },
+        "required": ["city", "size", "old"],
+        "additionalProperties": False,
+    }
+    made = set()
+    for seed in range(3):
+        for sampling in (Sampling(), Sampling(temperature=3.0, seed=seed)):
+            answer = model.chat(
+                "What?", sampling=sampling, constraint=Constraint.json_schema(schema)
+            )
+            said = json.loads(answer.whole())
+            assert answer.finish is Finish.STOP
+            assert list(said) == ["city", "size", "old"]
+            assert said["city"] in ("Paris", "Rome")
+            assert 3 <= said["size"] <= 700
+            made.add(answer.text)
+    assert len(made) > 2
+    lark = Constraint.grammar('start: "a" start "b" | "c"')
+    found = model.generate("Once", limit=40, constraint=lark).whole()
+    assert found == "a" * found.count("a") + "c" + "b" * found.count("a")
+    digits = model.generate("Once", constraint=Constraint.pattern("[0-9]{3}-[xyz]+!"))
+    assert re.fullmatch("[0-9]{3}-[xyz]+!?", digits.whole())
+
+
+def test_constraints_that_cannot_be_followed_are_refused(model: TextModel) -> None:
+    pytest.importorskip("llguidance")
+    with pytest.raises(InputError, match="JSON schema cannot be followed"):
+        Constraint.json_schema("[1")
+    with pytest.raises(InputError, match="no JSON object"):
+        Constraint.json_schema("[1]")
+    for wrong, said in (
+        (Constraint.json_schema({"type": "strange"}), "strange"),
+        (Constraint.json_schema({"not": {}}), "not"),
+        (Constraint.grammar("nope"), "Expected"),
+        (Constraint.pattern("[a"), "unclosed"),
+    ):
+        with pytest.raises(InputError, match=said):
+            model.generate("Once", constraint=wrong)
 
 
 def test_what_was_read_is_saved_and_known_again(

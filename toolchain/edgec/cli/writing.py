@@ -1,20 +1,24 @@
 """Options of the verbs that write text, and a text to a terminal as it is written."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from edgec.cli.layout import printable
 from edgec.cli.session import Session
-from edgec.runtime.errors import UsageError
+from edgec.runtime.errors import FileError, UsageError
 
 if TYPE_CHECKING:
-    from edgec.runtime.text import Answer, WhenFull
+    from edgec.runtime.text import Answer, Constraint, WhenFull
 
 __all__ = [
+    "GrammarOption",
+    "JsonSchemaOption",
     "LimitOption",
     "MinPOption",
+    "PatternOption",
     "RepetitionPenaltyOption",
     "SeedOption",
     "SpeculateOption",
@@ -22,11 +26,13 @@ __all__ = [
     "TopKOption",
     "TopPOption",
     "WhenFullOption",
+    "constraint_of",
     "when_full_of",
     "write_answer",
 ]
 
 _CHOOSING = "Choosing tokens"
+_HOLDING = "What an answer has to be"
 
 LimitOption = Annotated[
     int | None,
@@ -98,6 +104,66 @@ SpeculateOption = Annotated[
         help="Read guesses along with tokens, where the module was exported with --speculate.",
     ),
 ]
+JsonSchemaOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--json-schema",
+        metavar="FILE",
+        help="JSON by this schema.",
+        rich_help_panel=_HOLDING,
+        show_default=False,
+    ),
+]
+GrammarOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--grammar",
+        metavar="FILE",
+        help="A text of this grammar, as Lark writes them.",
+        rich_help_panel=_HOLDING,
+        show_default=False,
+    ),
+]
+PatternOption = Annotated[
+    str | None,
+    typer.Option(
+        "--pattern",
+        metavar="REGEX",
+        help="A text that this regular expression matches as a whole.",
+        rich_help_panel=_HOLDING,
+        show_default=False,
+    ),
+]
+
+
+def constraint_of(
+    json_schema: Path | None, grammar: Path | None, pattern: str | None
+) -> "Constraint | None":
+    """What an answer has to be, by the three options.
+
+    Raises:
+        UsageError: there are two of them.
+        FileError: one cannot be read.
+        InputError: the schema is no JSON.
+    """
+    from edgec.runtime.text import Constraint
+
+    given = {"--json-schema": json_schema, "--grammar": grammar, "--pattern": pattern}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise UsageError(f"{names[0]} and {names[1]} exclude each other", hint="give one of them")
+    if json_schema is not None:
+        return Constraint.json_schema(_read(json_schema))
+    if grammar is not None:
+        return Constraint.grammar(_read(grammar))
+    return None if pattern is None else Constraint.pattern(pattern)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"cannot read {path}: {error}", hint="give a file of text") from error
 
 
 def when_full_of(word: str) -> "WhenFull":

@@ -35,6 +35,7 @@ def choose(
     min_p: Any,
     repetition_penalty: Any,
     seed: Any,
+    allowed: Any = None,
 ) -> Any:
     """The next token, as i32.
 
@@ -44,12 +45,15 @@ def choose(
         position: i32, how many tokens the text has.
         temperature, top_k, top_p, min_p, repetition_penalty, seed: as `Sampling` has them, each a
             tensor without axes.
+        allowed: among which tokens, one of them at least; None for all.
     """
     import torch
 
     count = scores.shape[0]
     punished = torch.where(scores < 0, scores * repetition_penalty, scores / repetition_penalty)
     scores = torch.where(seen, punished, scores)
+    if allowed is not None:
+        scores = torch.where(allowed, scores, _LOW)
     scaled = scores / temperature.clamp(min=1e-6)
     best = scaled.max()
     # A probability below 1e-30 of the best is as good as none, and a range without end has no half.
@@ -64,6 +68,8 @@ def choose(
     # All that is left has a probability of 1, up to rounding.
     scaled = torch.where((scaled >= floor) | (top_p >= 1), scaled, _LOW)
     scaled = torch.where(weights >= min_p, scaled, _LOW)
+    if allowed is not None:
+        scaled = torch.where(allowed, scaled, _LOW)
 
     drawn = likeliest(scaled + _gumbel(count, seed, position))
     return torch.where(temperature > 0, drawn, likeliest(scores))

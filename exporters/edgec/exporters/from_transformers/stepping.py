@@ -14,7 +14,7 @@ from typing import Any
 from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.from_transformers.cache import kept_cache
 from edgec.exporters.from_transformers.choosing import choose, likeliest
-from edgec.runtime.text.facts import DECODE, PREFILL, RESET, SAMPLE, VERIFY
+from edgec.runtime.text.facts import DECODE, PREFILL, RESET, SAMPLE, SAMPLE_ALLOWED, VERIFY
 
 __all__ = ["OWNER", "stepping"]
 
@@ -61,6 +61,7 @@ def stepping(model: Any, *, context: int, prefill: Sequence[int], verify: int = 
                 if size
             ),
             Entry(module.sample, numbers, name=SAMPLE),
+            Entry(module.sample_allowed, (module.all_allowed(), *numbers), name=SAMPLE_ALLOWED),
             Entry(module.reset, (one,), name=RESET),
         )
     )
@@ -72,6 +73,8 @@ def _module(model: Any, *, context: int, length: int) -> Any:
 
     takes_kept = "logits_to_keep" in inspect.signature(model.forward).parameters
     vocabulary = model.get_output_embeddings().weight.shape[0]
+
+    bits = torch.tensor([1 << bit for bit in range(31)] + [-(1 << 31)], dtype=torch.int32)
 
     class Stepping(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
@@ -113,6 +116,34 @@ def _module(model: Any, *, context: int, length: int) -> Any:
             repetition_penalty: Any,
             seed: Any,
         ) -> Any:
+            return self._drawn(None, temperature, top_k, top_p, min_p, repetition_penalty, seed)
+
+        def sample_allowed(
+            self,
+            allowed: Any,
+            temperature: Any,
+            top_k: Any,
+            top_p: Any,
+            min_p: Any,
+            repetition_penalty: Any,
+            seed: Any,
+        ) -> Any:
+            marks = ((allowed[:, None] & bits) != 0).reshape(-1)[:vocabulary]
+            return self._drawn(marks, temperature, top_k, top_p, min_p, repetition_penalty, seed)
+
+        def all_allowed(self) -> Any:
+            return torch.full((-(-vocabulary // 32),), -1, dtype=torch.int32)
+
+        def _drawn(
+            self,
+            allowed: Any,
+            temperature: Any,
+            top_k: Any,
+            top_p: Any,
+            min_p: Any,
+            repetition_penalty: Any,
+            seed: Any,
+        ) -> Any:
             there = torch.arange(length, dtype=torch.int32) < self.position
             # Those behind the position are put beside the vocabulary.
             places = torch.where(there, self.tokens, vocabulary).to(torch.int64)
@@ -128,6 +159,7 @@ def _module(model: Any, *, context: int, length: int) -> Any:
                 min_p=min_p,
                 repetition_penalty=repetition_penalty,
                 seed=seed,
+                allowed=allowed,
             )
 
         def reset(self, position: Any) -> Any:

@@ -15,15 +15,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from edgec.runtime.text.answer import Answer, Finish, Stats
+    from edgec.runtime.text.constraint import Constraint
     from edgec.runtime.text.facts import TextFacts
     from edgec.runtime.text.model import TextModel
     from edgec.runtime.text.sampling import Sampling
     from edgec.runtime.text.sliding import WhenFull
 
-__all__ = ["Answer", "Finish", "Sampling", "Stats", "TextFacts", "TextModel", "WhenFull"]
+__all__ = [
+    "Answer",
+    "Constraint",
+    "Finish",
+    "Sampling",
+    "Stats",
+    "TextFacts",
+    "TextModel",
+    "WhenFull",
+]
 
 _HOMES = {
     "Answer": "answer",
+    "Constraint": "constraint",
     "Finish": "answer",
     "Sampling": "sampling",
     "Stats": "answer",

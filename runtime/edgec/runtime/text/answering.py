@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from edgec.runtime.text.answer import Answer, Finish, Stats
+from edgec.runtime.text.constraint import Follower
 from edgec.runtime.text.lookup import Lookup
 from edgec.runtime.text.reading import Reader
 from edgec.runtime.text.sampling import Sampling
@@ -32,6 +33,7 @@ class Asked:
         slides: whether a text that outgrows the context goes on.
         keep: how many tokens at its beginning stay then.
         speculates: whether guesses are read along with tokens.
+        follower: what says which tokens may come; None for all.
     """
 
     tokens: tuple[int, ...]
@@ -40,6 +42,7 @@ class Asked:
     slides: bool
     keep: int
     speculates: bool
+    follower: Follower | None = None
 
 
 def written(
@@ -67,7 +70,7 @@ def written(
     coming = text.begun()
     started = time.perf_counter()
     stream = tokenizer.stream()
-    while True:
+    while coming:
         token = coming.pop(0)
         answer.tokens.append(token)
         answer.stats = Stats(
@@ -88,12 +91,11 @@ def written(
         if asked.limit is not None and len(answer.tokens) >= asked.limit:
             answer.finish = Finish.LIMIT
             break
-        text.tokens.append(token)
+        text.add(token)
         if not coming:
             coming = text.following()
-        if not coming:
-            answer.finish = Finish.CONTEXT
-            break
+    else:
+        answer.finish = text.finish
     rest = stream.rest()
     if rest:
         yield rest
@@ -105,6 +107,7 @@ class _Text:
     Attributes:
         tokens: all of them, also those that are read no more.
         known: how many of the prompt's had been read before.
+        finish: why nothing follows, where that is so.
     """
 
     def __init__(self, asked: Asked, reader: Reader) -> None:
@@ -114,10 +117,17 @@ class _Text:
         """How many tokens calls with guesses read, on average."""
         self.tokens = list(asked.tokens)
         self.known = reader.common(self._read())
+        self.finish = Finish.CONTEXT
+
+    def add(self, token: int) -> None:
+        """The text goes on with this."""
+        self.tokens.append(token)
+        if self._asked.follower is not None:
+            self._asked.follower.add(token)
 
     def begun(self) -> list[int]:
-        """Read the prompt; what follows it."""
-        return [self._reader.next_token(self._read(), self._asked.sampling)]
+        """Read the prompt; what follows it, nothing where nothing may."""
+        return self._after(lambda: self._reader.read_to_end(self._read()))
 
     def following(self) -> list[int]:
         """Read the last token; what follows it, and perhaps more; nothing in a full context."""
@@ -132,8 +142,17 @@ class _Text:
                 self._paid += _WEIGHT * (len(found) - self._paid)
                 return found
             self._paid += _PATIENCE if guesses else 0
-        likeliest = self._reader.read(self.tokens[-1:])
-        return [self._reader.chosen(likeliest, self._asked.sampling)]
+        return self._after(lambda: self._reader.read(self.tokens[-1:]))
+
+    def _after(self, read: Callable[[], int]) -> list[int]:
+        """The token that is chosen once tokens are read; nothing where none may follow."""
+        allowed = None
+        if self._asked.follower is not None:
+            allowed = self._asked.follower.allowed()
+            if allowed is None:
+                self.finish = Finish.STOP
+                return []
+        return [self._reader.chosen(read(), self._asked.sampling, allowed)]
 
     def _read(self) -> Sequence[int]:
         """The tokens that are read of it."""

@@ -10,7 +10,16 @@ from typing import Any
 
 from edgec.runtime.errors import ModuleError
 
-__all__ = ["DECODE", "HISTORY", "PREFILL", "RESET", "SAMPLE", "VERIFY", "TextFacts"]
+__all__ = [
+    "DECODE",
+    "HISTORY",
+    "PREFILL",
+    "RESET",
+    "SAMPLE",
+    "SAMPLE_ALLOWED",
+    "VERIFY",
+    "TextFacts",
+]
 
 PREFILL = "prefill_{size}"
 """The function that takes a chunk of a prompt: `tokens` (i32[size]), of which `count` are real."""
@@ -26,6 +35,10 @@ each that it read, and -1 for the others."""
 
 SAMPLE = "sample"
 """The function that draws another next token from what the last call left on the device."""
+
+SAMPLE_ALLOWED = "sample_allowed"
+"""The same among some tokens alone: `allowed` (i32, a bit for each, the first the lowest), and then
+what `sample` takes."""
 
 RESET = "reset"
 """The function that forgets all tokens from a `position` on."""

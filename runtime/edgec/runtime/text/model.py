@@ -11,6 +11,7 @@ from edgec.runtime.errors import InputError, ModuleError
 from edgec.runtime.loaded import LoadedModule, load
 from edgec.runtime.text.answer import Answer
 from edgec.runtime.text.answering import Asked, written
+from edgec.runtime.text.constraint import Constraint
 from edgec.runtime.text.facts import TextFacts
 from edgec.runtime.text.reading import Reader
 from edgec.runtime.text.sampling import Sampling
@@ -85,6 +86,7 @@ class TextModel:
         when_full: WhenFull = WhenFull.STOP,
         keep: int = SINKS,
         speculate: bool = True,
+        constraint: Constraint | None = None,
     ) -> Answer:
         """Go on with a text.
 
@@ -97,9 +99,12 @@ class TextModel:
             keep: how many tokens at the text's beginning stay when it slides.
             speculate: where the module can (`edgec export --speculate`), read what followed the
                 same words before along with a token; the text is the same, and sooner there.
+            constraint: what the answer has to be: each token is chosen among those that it allows.
+                Nothing is guessed then.
 
         Raises:
-            InputError: the prompt is empty, too long, or holds tokens that there are not.
+            InputError: the prompt is empty, too long, or holds tokens that there are not, or the
+                constraint cannot be followed.
             MissingExtra: `tokenizers` is not installed.
         """
         if isinstance(prompt, str):
@@ -120,7 +125,11 @@ class TextModel:
             limit=limit,
             slides=when_full is WhenFull.SLIDE,
             keep=keep,
-            speculates=speculate and sampling.is_greedy and self.facts.verify > 0,
+            speculates=speculate
+            and sampling.is_greedy
+            and self.facts.verify > 0
+            and constraint is None,
+            follower=None if constraint is None else constraint.follower(self.facts),
         )
         answer._pieces = self._written(answer, asked, self._turn)
         return answer
@@ -133,6 +142,7 @@ class TextModel:
         limit: int | None = None,
         when_full: WhenFull = WhenFull.STOP,
         speculate: bool = True,
+        constraint: Constraint | None = None,
     ) -> Answer:
         """Answer the last message of a conversation.
 
@@ -142,6 +152,7 @@ class TextModel:
             limit: as in `generate`.
             when_full: as in `generate`; what stands before the first question stays.
             speculate: as in `generate`.
+            constraint: as in `generate`.
 
         Raises:
             InputError: the model has no chat template, or it does not take these messages.
@@ -155,6 +166,7 @@ class TextModel:
             when_full=when_full,
             keep=self._beginning(messages, prompt) if when_full is WhenFull.SLIDE else SINKS,
             speculate=speculate,
+            constraint=constraint,
         )
 
     def prompt_of(self, messages: str | Sequence[Message]) -> list[int]:

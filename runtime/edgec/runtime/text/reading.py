@@ -1,6 +1,6 @@
 """Tokens to what follows them: the module's functions, and which tokens it has read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,15 @@ import numpy as np
 
 from edgec.runtime.errors import DeviceError, ModuleError
 from edgec.runtime.loaded import LoadedModule
-from edgec.runtime.text.facts import DECODE, PREFILL, RESET, SAMPLE, VERIFY, TextFacts
+from edgec.runtime.text.facts import (
+    DECODE,
+    PREFILL,
+    RESET,
+    SAMPLE,
+    SAMPLE_ALLOWED,
+    VERIFY,
+    TextFacts,
+)
 from edgec.runtime.text.sampling import Sampling
 
 __all__ = ["Reader"]
@@ -51,16 +59,45 @@ class Reader:
         Raises:
             DeviceError: the context has no room for them.
         """
+        return self.chosen(self.read_to_end(tokens), sampling)
+
+    def read_to_end(self, tokens: Sequence[int]) -> int:
+        """Read what of `tokens` is not known yet; the likeliest token that follows them.
+
+        Raises:
+            DeviceError: the context has no room for them.
+        """
         known = self.common(tokens)
         self.forget_from(known)
-        return self.chosen(self.read(tokens[known:]), sampling)
+        return self.read(tokens[known:])
 
-    def chosen(self, likeliest: int, sampling: Sampling) -> int:
-        """The next token, of which the likeliest is known."""
-        if sampling.is_greedy:
+    def chosen(self, likeliest: int, sampling: Sampling, allowed: np.ndarray | None = None) -> int:
+        """The next token, of which the likeliest is known.
+
+        Args:
+            likeliest: of all tokens.
+            sampling: how it is chosen.
+            allowed: among which, as the module takes it; None for all.
+
+        Raises:
+            ModuleError: the module cannot choose among some.
+        """
+        if sampling.is_greedy and (allowed is None or _holds(allowed, likeliest)):
             return likeliest
-        inputs: Mapping[str, Any] = sampling.inputs()
-        return int(self._module[SAMPLE](**inputs))
+        inputs: dict[str, Any] = dict(sampling.inputs())
+        if allowed is None:
+            return int(self._module[SAMPLE](**inputs))
+        if SAMPLE_ALLOWED not in self._module.signatures:
+            raise ModuleError(
+                f"{self._module.module.path} was exported before modules could choose among "
+                "some tokens alone",
+                hint="export the model again",
+            )
+        # A model may score more tokens than there are: those are never allowed.
+        size = self._module.signatures[SAMPLE_ALLOWED].inputs[0].shape[0]
+        missing = size - len(allowed) if isinstance(size, int) else 0
+        words = np.pad(allowed, (0, missing))
+        return int(self._module[SAMPLE_ALLOWED](allowed=words, **inputs))
 
     def common(self, tokens: Sequence[int]) -> int:
         """How many of these are known; the last one is read again, for what follows it."""
@@ -159,6 +196,10 @@ class Reader:
             f"{len(self.held)} of {self._facts.context} tokens",
             hint="begin a new text, or export the model with a larger --context",
         )
+
+
+def _holds(allowed: np.ndarray, token: int) -> bool:
+    return bool(allowed[token // 32] >> (token % 32) & 1)
 
 
 def _padded(tokens: Sequence[int], size: int) -> Any:

@@ -10,8 +10,11 @@ from edgec.cli.options import DeviceOption, ModuleArgument, WeightsOption
 from edgec.cli.report import Report
 from edgec.cli.session import Session
 from edgec.cli.writing import (
+    GrammarOption,
+    JsonSchemaOption,
     LimitOption,
     MinPOption,
+    PatternOption,
     RepetitionPenaltyOption,
     SeedOption,
     SpeculateOption,
@@ -19,13 +22,14 @@ from edgec.cli.writing import (
     TopKOption,
     TopPOption,
     WhenFullOption,
+    constraint_of,
     when_full_of,
     write_answer,
 )
 from edgec.runtime.errors import InputError
 
 if TYPE_CHECKING:
-    from edgec.runtime.text import Sampling, Stats, TextModel, WhenFull
+    from edgec.runtime.text import Constraint, Sampling, Stats, TextModel, WhenFull
 
 __all__ = ["chat"]
 
@@ -55,6 +59,9 @@ def chat(
     seed: SeedOption = 0,
     when_full: WhenFullOption = "stop",
     speculate: SpeculateOption = True,
+    json_schema: JsonSchemaOption = None,
+    grammar: GrammarOption = None,
+    pattern: PatternOption = None,
 ) -> Report:
     """Talk with a language model: it answers line by line what is typed or piped in."""
     from edgec.runtime.text import Sampling, TextModel
@@ -68,6 +75,7 @@ def chat(
         seed=seed,
     )
     full = when_full_of(when_full)
+    constraint = constraint_of(json_schema, grammar, pattern)
     with TextModel(module, device=device, weights=weights) as model:
         if not model.facts.template:
             raise InputError(
@@ -76,7 +84,13 @@ def chat(
             )
         if sys.stdin.isatty():
             session.say(_HELP)
-        how = _How(sampling=sampling, limit=limit, when_full=full, speculate=speculate)
+        how = _How(
+            sampling=sampling,
+            limit=limit,
+            when_full=full,
+            speculate=speculate,
+            constraint=constraint,
+        )
         return _Conversation(session, model, system, how).run()
 
 
@@ -88,6 +102,7 @@ class _How:
     limit: int | None
     when_full: "WhenFull"
     speculate: bool
+    constraint: "Constraint | None"
 
 
 class _Conversation:
@@ -154,6 +169,7 @@ class _Conversation:
                 limit=self._how.limit,
                 when_full=self._how.when_full,
                 speculate=self._how.speculate,
+                constraint=self._how.constraint,
             )
         except InputError as error:  # the conversation has grown too long
             self._session.note(f"{error.what}; /reset begins anew")

@@ -8,8 +8,11 @@ from edgec.cli.options import DeviceOption, ModuleArgument, WeightsOption
 from edgec.cli.report import Report
 from edgec.cli.session import Session
 from edgec.cli.writing import (
+    GrammarOption,
+    JsonSchemaOption,
     LimitOption,
     MinPOption,
+    PatternOption,
     RepetitionPenaltyOption,
     SeedOption,
     SpeculateOption,
@@ -17,6 +20,7 @@ from edgec.cli.writing import (
     TopKOption,
     TopPOption,
     WhenFullOption,
+    constraint_of,
     when_full_of,
     write_answer,
 )
@@ -45,6 +49,9 @@ def generate(
     seed: SeedOption = 0,
     when_full: WhenFullOption = "stop",
     speculate: SpeculateOption = True,
+    json_schema: JsonSchemaOption = None,
+    grammar: GrammarOption = None,
+    pattern: PatternOption = None,
 ) -> Report:
     """Write what a language model answers to a prompt, as it writes it."""
     from edgec.runtime.text import Sampling, TextModel
@@ -58,9 +65,17 @@ def generate(
         seed=seed,
     )
     full = when_full_of(when_full)
+    constraint = constraint_of(json_schema, grammar, pattern)
     with TextModel(module, device=device, weights=weights) as model:
         start = model.generate if raw or not model.facts.template else model.chat
-        answer = start(prompt, sampling=sampling, limit=limit, when_full=full, speculate=speculate)
+        answer = start(
+            prompt,
+            sampling=sampling,
+            limit=limit,
+            when_full=full,
+            speculate=speculate,
+            constraint=constraint,
+        )
         write_answer(session, answer)
         session.detail(str(answer.stats))
         return Report(
