@@ -73,6 +73,8 @@ MAY_IMPORT = {
         # Kernels in the functions that are exported.
         "edgec.kernels",
         "edgec.toolchain.own_kernels",
+        # What lies beside a program: the framework's values on the way to its answers.
+        "edgec.toolchain.framework_values",
         # What a program is and how to read one; never how it is compiled.
         "edgec.toolchain.program",
         "edgec.toolchain.load",

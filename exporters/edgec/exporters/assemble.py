@@ -20,6 +20,7 @@ from edgec.runtime.errors import ExportError
 from edgec.runtime.golden import Golden, GoldenCall
 from edgec.runtime.signature import TensorSpec
 from edgec.runtime.text.facts import TextFacts
+from edgec.toolchain.framework_values import FrameworkValues
 from edgec.toolchain.portable import to_portable
 from edgec.toolchain.program import (
     PROGRAM_ATTRIBUTE,
@@ -120,7 +121,12 @@ def assemble(
     bytecode = buffer.getvalue()
     if dialect is Dialect.STABLEHLO:
         bytecode = to_portable(bytecode)
-    return Program(bytecode=bytecode, info=info, golden=_golden(functions))
+    return Program(
+        bytecode=bytecode,
+        info=info,
+        golden=_golden(functions),
+        values=_values(functions, provenance, bytecode),
+    )
 
 
 def weights_beside(path: Path, folder: Path | None, names: tuple[str, ...]) -> Weights | None:
@@ -159,6 +165,8 @@ def _distinct_parameters(functions: Sequence[TracedFunction]) -> list[TracedFunc
                 constants=traced.constants,
                 states=traced.states,
                 calls=traced.calls,
+                values=traced.values,
+                computed_by=traced.computed_by,
             )
         result.append(traced)
     return result
@@ -374,6 +382,21 @@ def _verify(module: Any) -> None:
             f"the assembled program is not valid MLIR: {error}",
             hint="this is an error in the exporter: please report it",
         ) from error
+
+
+def _values(
+    functions: Sequence[TracedFunction], provenance: Provenance, bytecode: bytes
+) -> FrameworkValues | None:
+    """What the framework computed on the way, where that was kept."""
+    found = tuple(value for traced in functions for value in traced.values)
+    if not found:
+        return None
+    by = functions[0].computed_by
+    return FrameworkValues(
+        framework=f"{by} {provenance.versions.get(by, '')}".strip(),
+        program=FrameworkValues.digest(bytecode),
+        values=found,
+    )
 
 
 def _golden(functions: Sequence[TracedFunction]) -> Golden | None:

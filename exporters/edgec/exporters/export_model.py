@@ -11,7 +11,7 @@ import numpy as np
 from edgec.exporters.assemble import assemble
 from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.dynamic import Dynamic
-from edgec.exporters.frameworks import Framework, framework_of, named
+from edgec.exporters.frameworks import FRAMEWORKS, Framework, framework_of, named
 from edgec.exporters.from_transformers.opening import is_language_model
 from edgec.exporters.given_inputs import with_inputs
 from edgec.exporters.source import is_stablehlo, open_source
@@ -35,6 +35,7 @@ def export(
     source: str = "",
     folder: Path | str | None = None,
     licence: str = "",
+    values: bool = False,
 ) -> Program:
     """Make a program of a model, and run the model once in its framework for golden answers.
 
@@ -52,6 +53,7 @@ def export(
         folder: where the program will be saved; it names its weights file relative to this. None:
             the weights' own folder.
         licence: the model's, as SPDX spells it; it goes with the program.
+        values: whether to keep what the framework computes on the way to its answers.
 
     Raises:
         ExportError: the model cannot be exported; SourceError if it is none, UnsupportedOp if one
@@ -79,6 +81,7 @@ def export(
         source=source,
         folder=folder,
         licence=licence,
+        values=values,
     )
 
 
@@ -95,6 +98,7 @@ def export_source(
     speculate: int = 0,
     floats: bool = False,
     licence: str = "",
+    values: bool = False,
 ) -> Program:
     """Make a program of what a command line names.
 
@@ -115,6 +119,7 @@ def export_source(
             such function.
         floats: of a GGUF file, whether its blocks become f32.
         licence: the model's, as SPDX spells it.
+        values: as in `export`.
 
     Raises:
         FileError: a file is missing or cannot be written.
@@ -127,6 +132,7 @@ def export_source(
             "--dynamic": dynamic,
             "--inputs": inputs,
             "--licence": licence,
+            "--values": values,
         }
         _refuse(f"{text} is a language model", [flag for flag, value in given.items() if value])
         from edgec.exporters.from_transformers.export import export_language_model
@@ -154,6 +160,7 @@ def export_source(
                 hint="leave out --inputs",
             )
         _refuse(f"{text} says itself where it came from", ["--licence"] if licence else [])
+        _refuse(f"{text} is no framework's model", ["--values"] if values else [])
         from edgec.exporters.from_stablehlo import export_file
 
         return export_file(
@@ -178,6 +185,7 @@ def export_source(
         source=text,
         folder=folder,
         licence=licence,
+        values=values,
     )
 
 
@@ -200,11 +208,17 @@ def _export(
     source: str,
     folder: Path | str | None,
     licence: str,
+    values: bool,
 ) -> Program:
+    if values and not framework.keeps_values:
+        keeping = ", ".join(each.name for each in FRAMEWORKS.values() if each.keeps_values)
+        _refuse(f"a model of {framework.name} (of {keeping} it could)", ["--values"])
     weights = None if external_weights is None else Path(external_weights)
     if weights is not None:
         check_weights_path(weights)
-    functions = framework.tracer().trace(bundle, dynamic=dynamic)
+    tracer = framework.tracer()
+    asked = {"values": True} if values else {}
+    functions = tracer.trace(bundle, dynamic=dynamic, **asked)
     return assemble(
         functions,
         provenance=Provenance(

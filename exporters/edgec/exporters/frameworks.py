@@ -21,8 +21,10 @@ __all__ = ["FRAMEWORKS", "Framework", "extra_of", "framework_of", "is_model", "n
 class Tracer(Protocol):
     """What a framework's module gives; README.md says it in full."""
 
-    def trace(self, bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
-        """One traced function for each entry."""
+    def trace(
+        self, bundle: Bundle, *, dynamic: Dynamic, values: bool = False
+    ) -> tuple[TracedFunction, ...]:
+        """One traced function for each entry; `values` only where `keeps_values` says so."""
 
     def load(self, path: Path, *, signatures: tuple[str, ...]) -> Bundle:
         """Open a file of the framework's own format."""
@@ -38,6 +40,7 @@ class Framework:
         packages: top-level packages that its models' classes and arrays come from.
         suffixes: file names that are its own.
         distributions: whose versions a program records.
+        keeps_values: whether it can say what it computes on the way to an answer.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Framework:
     packages: tuple[str, ...]
     suffixes: tuple[str, ...] = ()
     distributions: tuple[str, ...] = ()
+    keeps_values: bool = False
 
     def tracer(self) -> Tracer:
         """The module that does the work."""
@@ -69,6 +73,7 @@ FRAMEWORKS: dict[str, Framework] = {
         packages=("keras",),
         suffixes=(".keras",),
         distributions=("keras", "jax", "jaxlib"),
+        keeps_values=True,
     ),
     "torch": Framework(
         name="torch",
@@ -76,6 +81,7 @@ FRAMEWORKS: dict[str, Framework] = {
         packages=("torch",),
         suffixes=(".pt2",),
         distributions=("torch", "torch-mlir"),
+        keeps_values=True,
     ),
     "tensorflow": Framework(
         name="tensorflow",
@@ -89,6 +95,7 @@ FRAMEWORKS: dict[str, Framework] = {
         packages=("onnx",),
         suffixes=(".onnx",),
         distributions=("onnx", "onnxruntime"),
+        keeps_values=True,
     ),
     "tflite": Framework(
         name="tflite",
@@ -102,6 +109,7 @@ FRAMEWORKS: dict[str, Framework] = {
         module="edgec.exporters.from_jax.export",
         packages=("flax", "equinox", "jax", "jaxlib"),
         distributions=("jax", "jaxlib", "flax", "equinox"),
+        keeps_values=True,
     ),
 }
 

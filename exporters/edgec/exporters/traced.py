@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from edgec.runtime.signature import Signature
+from edgec.toolchain.framework_values import FrameworkValue
 from edgec.toolchain.program import Dialect, Role
 
 __all__ = ["TracedCall", "TracedFunction"]
@@ -37,6 +38,8 @@ class TracedFunction:
         states: the initial value of each `State` role by name.
         constants: arrays that may lie in the code as constants, by the user's names for them.
         calls: the example calls with the framework's answers, in the order they were made.
+        values: what was computed on the way in the first of them, where that was asked.
+        computed_by: the distribution that computed it.
     """
 
     module: bytes | str
@@ -48,3 +51,5 @@ class TracedFunction:
     states: Mapping[str, np.ndarray] = field(default_factory=dict)
     constants: Mapping[str, np.ndarray] = field(default_factory=dict)
     calls: tuple[TracedCall, ...] = ()
+    values: tuple[FrameworkValue, ...] = ()
+    computed_by: str = ""

@@ -39,6 +39,7 @@ class Exporting:
         speculate: `--speculate`.
         floats: `--floats`.
         licence: `--licence`.
+        values: `--values`.
     """
 
     signatures: tuple[str, ...] = ()
@@ -51,6 +52,7 @@ class Exporting:
     speculate: int = 0
     floats: bool = False
     licence: str = ""
+    values: bool = False
 
     def flags(self) -> tuple[str, ...]:
         """The options that were given, as they are spelled."""
@@ -151,6 +153,7 @@ def export_model(
             speculate=exporting.speculate,
             floats=exporting.floats,
             licence=exporting.licence,
+            values=exporting.values,
         )
     except SystemExit as stop:
         raise SourceError(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from edgec.cli.report import Block, Grid
 from edgec.runtime.errors import WrongAnswer
-from edgec.verifying import Layer, Layers, Looked, State
+from edgec.verifying import Fate, Framework, Layer, Layers, Looked, State
 
 __all__ = ["layer_blocks", "layer_failure"]
 
@@ -39,6 +39,8 @@ def layer_blocks(looked: Looked) -> tuple[Block, ...]:
         f"{len(layers.layers)} values are written: {counts}",
         f"{layers.fused} values of the model are inside of kernels{nested}",
     ]
+    if layers.framework is not None:
+        blocks += _framework_lines(layers.framework)
     if looked.export_problem:
         blocks.append(
             "the program itself is off: NumPy's evaluation of it does not give the framework's "
@@ -47,6 +49,20 @@ def layer_blocks(looked: Looked) -> tuple[Block, ...]:
     if first is not None:
         blocks.append(f"first wrong: {_place(first)}")
     return tuple(blocks)
+
+
+def _framework_lines(framework: Framework) -> list[str]:
+    """What became of the framework's own values."""
+    compared, inside, absent = (framework.count(fate) for fate in Fate)
+    lines = [
+        f"of {framework.name}'s {len(framework.found)} values {compared} are written by kernels "
+        f"and compared with, {inside} are inside of kernels, and {absent} have no operation in the "
+        "program"
+    ]
+    other = framework.first_other
+    if other is not None:
+        lines.append(f"the program is first another than the model at {other.line}: {other.name}")
+    return lines
 
 
 def layer_failure(looked: Looked, subject: str) -> WrongAnswer | None:

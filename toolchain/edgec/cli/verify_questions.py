@@ -64,9 +64,12 @@ def looked_at(
         with write_atomically(picture_file) as stream:
             stream.write(picture(looked.layers, f"{file.name}: error along the network").encode())
         session.say(f"wrote {picture_file}")
+    reference = "NumPy's evaluation of the program"
+    if looked.layers.framework is not None:
+        reference = f"{looked.layers.framework.name}'s values, and {reference} between them"
     found = {
         "call": looked.call,
-        "reference": "NumPy's evaluation of the program, in f64",
+        "reference": f"{reference}, in f64",
         "export_problem": looked.export_problem,
         "ok": looked.verdict.ok,
         **looked.layers.to_json(),
@@ -74,8 +77,7 @@ def looked_at(
     return looked, Report(
         data={"layers": found},
         blocks=(
-            f"values on the way of call {looked.call + 1}, beside NumPy's evaluation of the "
-            "program:",
+            f"values on the way of call {looked.call + 1}, beside {reference}:",
             *layer_blocks(looked),
         ),
         error=layer_failure(looked, str(file)),

@@ -9,7 +9,7 @@ turns them into globals of the module.
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from edgec.runtime.golden import Golden
 from edgec.runtime.signature import Signature, TensorSpec
 from edgec.runtime.text.facts import TextFacts
 from edgec.runtime.tolerance import SMALLEST_NORMAL
+from edgec.toolchain.framework_values import FrameworkValues
 
 __all__ = [
     "PROGRAM_ATTRIBUTE",
@@ -253,12 +254,15 @@ class ProgramInfo:
 class Program:
     """MLIR bytecode with its description; `golden` are the framework's answers, if recorded.
 
+    `values` is what the framework computed on the way to them, of a program that was exported just
+    now and was asked for them; `framework_values` reads them again.
     `path` is where the program was read from or saved to: `info.weights.file` is relative to it.
     """
 
     bytecode: bytes
     info: ProgramInfo
     golden: Golden | None = None
+    values: FrameworkValues | None = None
     path: Path | None = None
 
     def __repr__(self) -> str:
@@ -304,8 +308,10 @@ class Program:
     def save(self, path: Path | str) -> "Program":
         """Write `path` and, with golden answers, `NAME.golden.npz` beside it.
 
+        What the framework computed on the way goes into `NAME.values.npz`.
+
         Raises:
-            FileError: a file cannot be written; both are then as they were.
+            FileError: a file cannot be written; all are then as they were.
         """
         path = Path(path)
         with ExitStack() as files:
@@ -316,12 +322,16 @@ class Program:
                 stream.flush()
         if self.golden is None:
             Golden.path_for(path).unlink(missing_ok=True)
-        return Program(bytecode=self.bytecode, info=self.info, golden=self.golden, path=path)
+        if self.values is None:
+            FrameworkValues.path_for(path).unlink(missing_ok=True)
+        return replace(self, path=path)
 
     def _contents(self, path: Path) -> Iterator[tuple[Path, bytes]]:
         yield path, self.bytecode
         if self.golden is not None:
             yield Golden.path_for(path), self.golden.to_bytes()
+        if self.values is not None:
+            yield FrameworkValues.path_for(path), self.values.to_bytes()
 
 
 def source_stem(source: str) -> str:

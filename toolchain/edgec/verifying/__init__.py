@@ -1,6 +1,7 @@
 """A module and answers of others to a verdict: is it right here, and where is it wrong first."""
 
 from edgec.verifying.bisecting import Bisected, Cause, bisect, write_part
+from edgec.verifying.framework import Fate, Framework
 from edgec.verifying.layers import Layer, Layers, State
 from edgec.verifying.looking import Ask, Looked, look
 from edgec.verifying.outputs import Verdict, VerifiedCall, VerifiedOutput, judged
@@ -14,6 +15,8 @@ __all__ = [
     "Bisected",
     "Cause",
     "Change",
+    "Fate",
+    "Framework",
     "Layer",
     "Layers",
     "Looked",

@@ -16,6 +16,7 @@ from edgec.runtime.closeness import Closeness, closeness
 from edgec.runtime.comparison import Comparison
 from edgec.runtime.tolerance import Tolerance
 from edgec.toolchain.taps import Tap, Taps
+from edgec.verifying.framework import Framework
 from edgec.verifying.identity import Held, held, may_hold
 from edgec.verifying.reference import Operation, Reference
 
@@ -104,11 +105,13 @@ class Layers:
         layers: the values.
         fused: values of the model that no dispatch writes: they are inside of kernels.
         nested: dispatches in loops and branches, which were not looked into.
+        framework: what became of the framework's own values; None where they are not known.
     """
 
     layers: tuple[Layer, ...]
     fused: int
     nested: int
+    framework: Framework | None = None
 
     @property
     def first_wrong(self) -> Layer | None:
@@ -133,6 +136,7 @@ class Layers:
             "layers": [each.to_json() for each in self.layers],
             "fused": self.fused,
             "nested": self.nested,
+            "framework": None if self.framework is None else self.framework.to_json(),
         }
 
 

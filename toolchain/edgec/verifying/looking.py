@@ -10,7 +10,10 @@ from edgec.runtime.errors import ModuleError, ProgramError
 from edgec.runtime.golden import Golden
 from edgec.runtime.module import Module
 from edgec.toolchain.compiling import CompileOptions, compile_with_report
+from edgec.toolchain.framework_values import FrameworkValues
+from edgec.toolchain.program import Program
 from edgec.toolchain.taps import read_taps
+from edgec.verifying.framework import beside_framework, matched
 from edgec.verifying.layers import Layers, compare_layers
 from edgec.verifying.outputs import Verdict, judged
 from edgec.verifying.reference import numbered, refer
@@ -79,6 +82,17 @@ def look(
     asked_for = Golden(calls=golden.calls[: number + 1])
     tapped = judged(replace(subject, calls=asked_for), own)
     reference = refer(numbers, golden, number)
+    theirs = _framework_values(program, golden, number)
+    found = None
+    if theirs is not None:
+        found = matched(
+            [value for value in theirs.values if value.function == call.signature],
+            numbers.operations,
+            reference,
+            call.signature,
+            subject.tolerance,
+        )
+        reference = found.reference
     layers = compare_layers(
         taps,
         answers[number],
@@ -89,4 +103,29 @@ def look(
         call.signature,
         subject.tolerance,
     )
+    if theirs is not None and found is not None:
+        stands = [each.operation for each in layers.layers if each.comparison is not None]
+        framework = beside_framework(theirs.framework, found, stands, numbers.operations)
+        layers = replace(layers, framework=framework)
     return Looked(layers=layers, call=number, verdict=tapped, export_problem=reference.problem)
+
+
+def _framework_values(program: Program, golden: Golden, call: int) -> FrameworkValues | None:
+    """What the framework computed on the way in a call, where that was kept.
+
+    Raises:
+        FileError: the file cannot be read.
+        ProgramError: it is another program's, or damaged.
+    """
+    if program.path is None or not FrameworkValues.path_for(program.path).exists():
+        return None
+    path = FrameworkValues.path_for(program.path)
+    values = FrameworkValues.load(path)
+    if values.program != FrameworkValues.digest(program.bytecode):
+        raise ProgramError(
+            f"{path} holds values of another program",
+            hint="export the model again with --values, or take the file away",
+        )
+    name = golden.calls[call].signature
+    is_first = all(each.signature != name for each in golden.calls[:call])
+    return values if is_first else None

@@ -16,13 +16,12 @@ from edgec.runtime.comparison import compare_call
 from edgec.runtime.errors import ProgramError
 from edgec.runtime.golden import Golden
 from edgec.toolchain.computed import answered, weights_of
+from edgec.toolchain.framework_values import MOST_TIMES, placed
 from edgec.toolchain.program import Dialect, Function, Parameter, Program
 
 __all__ = ["Numbered", "Operation", "Reference", "numbered", "refer"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
-_MOST_TIMES = 64
-"""How often a value of a loop is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +34,9 @@ class Operation:
         function: the function that it is in.
         depends: whether what it gives depends on what the caller gives, or on state.
         reads: the operations whose results it reads, also inside of its regions.
+        results: how many it gives.
+        part_of: the number of the framework's value that it is a part of (`framework_values`);
+            None where the program does not say.
     """
 
     name: str
@@ -42,6 +44,8 @@ class Operation:
     function: str
     depends: bool
     reads: tuple[int, ...] = ()
+    results: int = 1
+    part_of: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +86,7 @@ def numbered(program: Program) -> Numbered:
 
     from edgec.toolchain.ir.functions import functions, inside
     from edgec.toolchain.ir.numbering import number_operations, numbers_at
-    from edgec.toolchain.ir.places import source_line
+    from edgec.toolchain.ir.places import node_name, source_line
     from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
     from edgec.toolchain.stablehlo import parse_stablehlo
 
@@ -107,10 +111,12 @@ def numbered(program: Program) -> Numbered:
             found.append(
                 Operation(
                     name=op.name,
-                    line=source_line(op) or "",
+                    line=source_line(op) or node_name(op) or "",
                     function=name,
                     depends=any(value in dependent for value in op.results),
                     reads=tuple(dict.fromkeys(made[v] for v in read if v in made)),
+                    results=len(op.results),
+                    part_of=placed(op.location),
                 )
             )
     buffer = io.BytesIO()
@@ -167,7 +173,7 @@ def refer(numbers: Numbered, golden: Golden, call: int) -> Reference:
             places[op] = numbers_at(op.location)
         for each in places[op]:
             known = kept.setdefault(each, [])
-            if numbers.operations[each].depends and len(known) < _MOST_TIMES:
+            if numbers.operations[each].depends and len(known) < MOST_TIMES:
                 known += [
                     _narrow(value, result)
                     for value, result in zip(op.results, results, strict=True)

@@ -5,7 +5,7 @@ that has a name keeps it in the signature and the roles.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from edgec.exporters.from_jax.arguments import Arguments, bind_arguments, skelet
 from edgec.exporters.from_jax.captured import captured_arrays
 from edgec.exporters.from_jax.lower import Lowered, lower
 from edgec.exporters.from_jax.models import Pure, path_name, pure
+from edgec.exporters.from_jax.on_the_way import values_of
 from edgec.exporters.from_jax.pallas import interpreted
 from edgec.exporters.from_jax.shapes import InputShapes, choose_shapes
 from edgec.exporters.traced import TracedCall, TracedFunction
@@ -28,6 +29,7 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError, InputError
 from edgec.runtime.signature import Signature, TensorSpec
 from edgec.runtime.tree import Tree
+from edgec.toolchain.framework_values import FrameworkValue
 from edgec.toolchain.program import Dialect, Input, Output, Parameter, Role, State
 
 __all__ = ["trace"]
@@ -48,8 +50,10 @@ class _Prepared:
     call: Callable[[Sequence[Any], Sequence[Any], Sequence[Any]], tuple[Sequence[Any], Any]]
 
 
-def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
+def trace(bundle: Bundle, *, dynamic: Dynamic, values: bool = False) -> tuple[TracedFunction, ...]:
     """Trace each entry of a bundle, and run it in JAX for golden answers.
+
+    With `values`, what JAX computes on the way to each one's first answer is kept, too.
 
     Raises:
         ExportError: JAX cannot run or trace it; UnsupportedOp where an operation is the reason.
@@ -59,27 +63,32 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
     """
     need("jax", extra="jax", why="exporting a JAX model")
     with interpreted():
-        return _trace(bundle, dynamic)
+        return _trace(bundle, dynamic, values=values)
 
 
-def _trace(bundle: Bundle, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
+def _trace(bundle: Bundle, dynamic: Dynamic, *, values: bool) -> tuple[TracedFunction, ...]:
     initial = _bundle_state(bundle.state)
     states = dict(initial)
     prepared = [_prepare(entry, bundle.state, initial, states, dynamic) for entry in bundle.entries]
     # Lowered before it is run: what has no portable form is refused before it prints anything.
-    lowered = [_lowered(one, states) for one in prepared]
+    lowered = [_lowered(one, states, values=values) for one in prepared]
     calls: list[list[TracedCall]] = [[] for _ in prepared]
     skeletons: list[Tree] = [None] * len(prepared)
     current = dict(states)
+    on_the_way: list[tuple[FrameworkValue, ...]] = [() for _ in prepared]
     stateful = any(one.states for one in prepared)
     for number in range(_ROUNDS_WITH_STATE if stateful else 1):
         for index, one in enumerate(prepared):
             for data in _example_data(one, first=number == 0):
+                if values and not calls[index]:
+                    on_the_way[index] = _on_the_way(one, data, current)
                 call, skeletons[index] = _run(one, data, current)
                 calls[index].append(call)
     return tuple(
-        _traced(one, code, skeleton, tuple(made), states)
-        for one, code, skeleton, made in zip(prepared, lowered, skeletons, calls, strict=True)
+        replace(_traced(one, code, skeleton, tuple(made), states), values=noted, computed_by="jax")
+        for one, code, skeleton, made, noted in zip(
+            prepared, lowered, skeletons, calls, on_the_way, strict=True
+        )
     )
 
 
@@ -268,11 +277,23 @@ def _run(
     return conditioned(data, answers, others, name=one.entry.name), skeleton
 
 
-def _lowered(one: _Prepared, states: Mapping[str, Any]) -> Lowered:
+def _on_the_way(
+    one: _Prepared, data: Sequence[np.ndarray], current: Mapping[str, Any]
+) -> tuple[FrameworkValue, ...]:
+    """What JAX computes in a call, equation by equation."""
+    weights = [_raw(value) for value in one.weights.values()]
+    states = [_raw(current[name]) for name in one.states]
+    with user_errors(one.entry.name, "run on the example inputs", hint=_advice):
+        return values_of(
+            one.call, (weights, states, list(data)), one.entry.name, fixed=len(weights)
+        )
+
+
+def _lowered(one: _Prepared, states: Mapping[str, Any], *, values: bool) -> Lowered:
     weights = [_raw(value) for value in one.weights.values()]
     own = [_raw(states[name]) for name in one.states]
     with user_errors(one.entry.name, "traced by JAX", hint=_advice):
-        return lower(one.call, weights, own, one.shapes.specs, name=one.entry.name)
+        return lower(one.call, weights, own, one.shapes.specs, name=one.entry.name, values=values)
 
 
 def _traced(

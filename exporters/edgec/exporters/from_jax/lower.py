@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from edgec.exporters.from_jax.on_the_way import numbered
 from edgec.exporters.from_jax.refusals import (
     foreign_call,
     refuse_custom_calls,
@@ -38,6 +39,7 @@ def lower(
     inputs: Sequence[Any],
     *,
     name: str,
+    values: bool = False,
 ) -> Lowered:
     """Trace and lower `call(weights, states, inputs)`; each array is one argument, used or not.
 
@@ -47,6 +49,7 @@ def lower(
         states: arrays.
         inputs: `ShapeDtypeStruct`s, with symbolic dimensions where dynamic.
         name: the signature, for messages.
+        values: whether locations carry the number of each equation (`on_the_way`).
 
     Raises:
         UnsupportedOp: an operation has no portable form.
@@ -60,6 +63,8 @@ def lower(
     specs = [
         [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in arrays] for arrays in (weights, states)
     ]
+    if values:
+        call = numbered(call, [*specs, list(inputs)])
     jitted = jax.jit(call, keep_unused=True)
     refuse_primitives(jitted.trace(*specs, list(inputs)).jaxpr.jaxpr, name)
     # Shardings are written as calls, which are easier to take out than Shardy's own dialect.

@@ -26,7 +26,7 @@ from edgec.exporters.open_sizes import INNER, example_shape, say_fixed
 from edgec.exporters.places import place_of_error
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import EdgecError, SourceError
+from edgec.runtime.errors import EdgecError, SourceError, UsageError
 from edgec.runtime.signature import TensorSpec
 
 __all__ = ["load", "trace"]
@@ -34,8 +34,10 @@ __all__ = ["load", "trace"]
 _WHY = "exporting a Keras model"
 
 
-def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
+def trace(bundle: Bundle, *, dynamic: Dynamic, values: bool = False) -> tuple[TracedFunction, ...]:
     """Trace each model of a bundle on its example inputs, and run it for golden answers.
+
+    With `values`, what JAX computes on the way to each one's first answer is kept, too.
 
     A model without example inputs is given some that fit its own input shapes; an open
     dimension of these is 1 if it leads (the batch), else the first of `INNER` that gives numbers.
@@ -52,11 +54,17 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
     entries = tuple(_with_examples(entry, dynamic) for entry in bundle.entries)
     bundle = replace(bundle, entries=entries)
     if keras.backend.backend() != "jax":
+        if values:
+            raise UsageError(
+                f"--values keeps what JAX computes, and this Keras lives on "
+                f"{keras.backend.backend()}",
+                hint="set KERAS_BACKEND=jax",
+            )
         return _trace_elsewhere(bundle, dynamic, keras.backend.backend())
     need("jax", extra="keras", why=_WHY)
     models = tuple(replace(e, function=pure(e.function, e.inputs, e.name)) for e in entries)
     with user_frames():
-        traced = from_jax.trace(replace(bundle, entries=models), dynamic=dynamic)
+        traced = from_jax.trace(replace(bundle, entries=models), dynamic=dynamic, values=values)
     return tuple(
         _with_names(each, output_names(entry.function))
         for each, entry in zip(traced, entries, strict=True)

@@ -24,6 +24,7 @@ from edgec.exporters.from_onnx.functions import expand, functions_among
 from edgec.exporters.from_onnx.inputs import OnnxInput, example_inputs, graph_inputs, plain_name
 from edgec.exporters.from_onnx.lower import RefusedOperations, has_stablehlo, lower
 from edgec.exporters.from_onnx.narrow import carried, widened
+from edgec.exporters.from_onnx.on_the_way import located, numbers_of, values_of
 from edgec.exporters.from_onnx.prepare import initializers, prepare
 from edgec.exporters.from_onnx.quantised import is_quantised
 from edgec.exporters.from_onnx.sessions import Answers
@@ -42,8 +43,10 @@ __all__ = ["load", "trace"]
 _LOG = logging.getLogger("edgec.exporters")
 
 
-def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
+def trace(bundle: Bundle, *, dynamic: Dynamic, values: bool = False) -> tuple[TracedFunction, ...]:
     """Import each `onnx.ModelProto` of a bundle, and run it for golden answers.
+
+    With `values`, what each node gives on the way to the first of them is kept, too.
 
     Raises:
         ExportError: the model cannot be run or imported; UnsupportedOp where an operation is why.
@@ -52,7 +55,7 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
     """
     for package in ("onnx", "onnxruntime"):
         need(package, extra="onnx", why="exporting an ONNX model")
-    return tuple(_trace(entry, dynamic) for entry in bundle.entries)
+    return tuple(_trace(entry, dynamic, values=values) for entry in bundle.entries)
 
 
 def load(path: Path, *, signatures: tuple[str, ...]) -> Bundle:
@@ -85,7 +88,7 @@ def load(path: Path, *, signatures: tuple[str, ...]) -> Bundle:
     return Bundle((Entry(model, inputs_beside(path)),))
 
 
-def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
+def _trace(entry: Entry, dynamic: Dynamic, *, values: bool) -> TracedFunction:
     model = entry.function
     if not hasattr(model, "graph") or not hasattr(model, "opset_import"):
         raise SourceError(
@@ -121,6 +124,7 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
         model,
         {i.own: [d.name if isinstance(d, Dim) else d for d in shapes[i.name]] for i in given},
         {i.own: number for number, i in enumerate(given)},
+        numbers=numbers_of(model) if values else {},
         name=entry.name,
     )
     try:
@@ -128,7 +132,7 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
     except RefusedOperations as refused:
         deciding = deciding_inputs(model)
         if deciding:
-            return _trace(_decided(entry, given, examples, deciding), dynamic)
+            return _trace(_decided(entry, given, examples, deciding), dynamic, values=values)
         try:
             lowered = found(Dialect.TORCH)
         except RefusedOperations:
@@ -150,6 +154,8 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
         results=tuple(Output(index=i) for i in range(len(outputs))),
         parameters=lowered.weights,
         calls=calls,
+        values=values_of(model, entry.name, given, calls[0].inputs) if values else (),
+        computed_by="onnxruntime",
     )
 
 
@@ -192,6 +198,7 @@ def _lowered(
     positions: Mapping[str, int],
     dialect: Dialect,
     *,
+    numbers: Mapping[str, int],
     name: str,
 ) -> _Lowered:
     """The model in a dialect.
@@ -204,7 +211,7 @@ def _lowered(
         prepared = prepare(model, shapes)
         roles, weights = _lift(prepared, positions)
         try:
-            code = lower(prepared, dialect, name=name)
+            code = lower(located(prepared, numbers), dialect, name=name)
         except RefusedOperations as refused:
             kinds = refused.operations - tried
             if not kinds and (refused.operations or tried):

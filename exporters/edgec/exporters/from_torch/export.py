@@ -20,6 +20,7 @@ from edgec.exporters.from_torch.doubled import chooses, in_double
 from edgec.exporters.from_torch.graph import Lifted, Storage, lift, mutated, names_of
 from edgec.exporters.from_torch.halves import halves_summed_in_f32
 from edgec.exporters.from_torch.lower import to_stablehlo, to_torch_dialect
+from edgec.exporters.from_torch.on_the_way import numbers_of, values_of
 from edgec.exporters.from_torch.own_kernels import cut_out, put_back
 from edgec.exporters.from_torch.results import refuse_objects, taken_apart
 from edgec.exporters.from_torch.shapes import Symbols, named_axes, torch_shapes, trace_sizes
@@ -37,6 +38,7 @@ from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp, UsageError
 from edgec.runtime.signature import Dim, Signature, TensorSpec
 from edgec.runtime.tree import Tree, leaf_names
+from edgec.toolchain.framework_values import FrameworkValue
 from edgec.toolchain.program import Dialect, Input, State
 
 __all__ = ["load", "trace"]
@@ -60,10 +62,13 @@ class _Work:
     lifted: Lifted | None = None
     result: Tree = None
     calls: list[TracedCall] = field(default_factory=list)
+    values: tuple[FrameworkValue, ...] = ()
 
 
-def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
+def trace(bundle: Bundle, *, dynamic: Dynamic, values: bool = False) -> tuple[TracedFunction, ...]:
     """Trace each entry of a bundle, and run it in eager PyTorch for golden answers.
+
+    With `values`, what PyTorch computes on the way to each one's first answer is kept, too.
 
     Buffers (and parameters) that a call changes are state, by their names in the module; entries
     that are methods of one module share them.
@@ -78,8 +83,8 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
     need("torch", extra="torch", why="exporting a PyTorch model")
     need("torch_mlir", extra="torch", why="exporting a PyTorch model")
     state = as_tensors(bundle.state)
-    values = _state_leaves(state)
-    names = tuple(values)
+    first = _state_leaves(state)
+    names = tuple(first)
     with contextlib.ExitStack() as stack:
         works = [_prepare(entry, state, names, dynamic, stack) for entry in bundle.entries]
         for work in works:
@@ -92,11 +97,13 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
             work.lifted = lift(
                 work.program, work.arguments.roles, changed, new, names_of(work.made.owner)
             )
-        initial = {name: to_numpy(value, name) for name, value in values.items()}
+        initial = {name: to_numpy(value, name) for name, value in first.items()}
         for work in works:
             _add_initial(initial, work)
         _run_all(works, state)
-        modules, dialect = _lowered([_lifted(work).graph for work in works])
+        if values:
+            _keep_values(works, dict(initial))
+        modules, dialect = _lowered([_lifted(work).graph for work in works], numbered=values)
         return tuple(
             _traced(work, initial, module, dialect)
             for work, module in zip(works, modules, strict=True)
@@ -260,6 +267,20 @@ def _run_all(works: Sequence[_Work], state: Any) -> None:
                 state = _run(work, inputs, state)
 
 
+def _keep_values(works: Sequence[_Work], states: dict[str, np.ndarray]) -> None:
+    """Note what is computed on the way to each entry's first answers: the first round of calls."""
+    for work in works:
+        tensors = list(_lifted(work).tensors.values())
+        with halves_summed_in_f32(tensors):
+            work.values = values_of(
+                _lifted(work),
+                work.program.graph_module,
+                work.entry.name,
+                work.calls[0].inputs,
+                states,
+            )
+
+
 def _has_state(work: _Work) -> bool:
     lifted = _lifted(work)
     return any(isinstance(role, State) for role in (*lifted.arguments, *lifted.results))
@@ -341,11 +362,12 @@ def _output_names(result: Tree) -> dict[int, str]:
     return leaf_names(result, "" if isinstance(result, dict) else "result")
 
 
-def _lowered(graphs: Sequence[Any]) -> tuple[list[bytes], Dialect]:
+def _lowered(graphs: Sequence[Any], *, numbered: bool) -> tuple[list[bytes], Dialect]:
     """The graphs in StableHLO; where one has none, all in the torch dialect."""
+    numbers = [numbers_of(graph) if numbered else None for graph in graphs]
     cuts = [cut_out(graph) for graph in graphs]
     try:
-        modules = [to_stablehlo(graph) for graph in graphs]
+        modules = [to_stablehlo(*each) for each in zip(graphs, numbers, strict=True)]
         made = [
             put_back(module, found, _reference_lowered) if found else module
             for module, found in zip(modules, cuts, strict=True)
@@ -404,6 +426,8 @@ def _traced(
         parameters={name: to_numpy(value, name) for name, value in lifted.tensors.items()},
         states={name: value for name, value in initial.items() if name in states},
         calls=tuple(work.calls),
+        values=work.values,
+        computed_by="torch",
     )
 
 

@@ -2,12 +2,13 @@
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from edgec.exporters.from_torch.capture import quiet
 from edgec.exporters.from_torch.lines import user_line
 from edgec.exporters.from_torch.literals import literals
+from edgec.exporters.from_torch.on_the_way import locate
 from edgec.exporters.from_torch.portable import only_stablehlo, place_of
 from edgec.exporters.from_torch.settled import sized_by_data
 from edgec.runtime.errors import ExportError, UnsupportedOp
@@ -24,8 +25,12 @@ _TO_STABLEHLO = (
 _TORCH_TRIAL = "builtin.module(torch-to-iree)"
 
 
-def to_stablehlo(graph: Any) -> bytes:
+def to_stablehlo(graph: Any, numbers: Mapping[str, int] | None = None) -> bytes:
     """MLIR bytecode in StableHLO of a lifted graph.
+
+    Args:
+        graph: the graph.
+        numbers: of its nodes by name, which locations carry (`framework_values`); None for none.
 
     Raises:
         UnsupportedOp: an operation has no lowering; the error names it and its place.
@@ -44,6 +49,8 @@ def to_stablehlo(graph: Any) -> bytes:
         return True
 
     importer = FxImporter(context=context, hooks=literals())
+    if numbers:
+        locate(importer, numbers)
     with quiet():
         try:
             importer.import_stateless_graph(graph, func_name="main", func_visibility="public")

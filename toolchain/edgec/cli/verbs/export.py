@@ -49,6 +49,14 @@ def export(
             show_default=False,
         ),
     ] = "",
+    values: Annotated[
+        bool,
+        typer.Option(
+            "--values",
+            help="Keep what the framework computes on the way to its first answers, in "
+            "NAME.values.npz: `edgec verify --layers` compares with it.",
+        ),
+    ] = False,
     context_size: Annotated[
         int | None,
         typer.Option(
@@ -96,6 +104,7 @@ def export(
     from edgec.cli.amounts import bytes_text
     from edgec.cli.folders import make_folder
     from edgec.runtime.golden import Golden
+    from edgec.toolchain.framework_values import FrameworkValues
     from edgec.toolchain.program import source_stem
 
     path = output or Path(f"{source_stem(source)}.mlirbc")
@@ -113,6 +122,7 @@ def export(
         speculate=speculate,
         floats=floats,
         licence=licence,
+        values=values,
     )
     saved = export_model(session, source, exporting, path)
     info, golden = saved.info, saved.golden
@@ -133,6 +143,13 @@ def export(
             if weights is None
             else {"file": weights.file, "count": len(weights.names)},
             "golden": None if golden_path is None else {"file": golden_path, "calls": calls},
+            "values": None
+            if saved.values is None
+            else {
+                "file": FrameworkValues.path_for(path),
+                "count": len(saved.values.values),
+                "size": saved.values.size,
+            },
             "framework": info.provenance.framework,
             "versions": dict(info.provenance.versions),
             "next": command,
@@ -146,6 +163,14 @@ def export(
             f"golden answers: {calls} call{'s' * (calls != 1)} in {golden_path}"
             if golden_path
             else "golden answers: none, so compiled modules cannot be checked",
+            *(
+                [
+                    f"{saved.values.framework}'s values: {len(saved.values.values)} "
+                    f"({bytes_text(saved.values.size)}) in {FrameworkValues.path_for(path)}"
+                ]
+                if saved.values is not None
+                else []
+            ),
             f"next: {command}",
         ),
     )

@@ -3,13 +3,17 @@
 import re
 from typing import Any
 
-__all__ = ["is_edgecs", "is_packages", "source_line"]
+__all__ = ["is_edgecs", "is_packages", "node_name", "source_line"]
 
 # PyTorch names some of its own files as if they lay in the current folder.
 _PACKAGES = re.compile(r"[/\\](site|dist)-packages[/\\]|^torch[/\\]")
 _EDGEC = re.compile(
     r"[/\\]edgec[/\\](cli|exporters|kernels|packaging|runtime|toolchain)[/\\]|[/\\]bin[/\\]edgec$"
 )
+
+
+_NAME = re.compile(r'"((?:[^"\\]|\\.)+)"(?!:\d)')
+_OWN_NAME = re.compile(r"/?edgec\.(of|value)\.\d+")
 
 
 def is_packages(file: str) -> bool:
@@ -28,3 +32,9 @@ def source_line(op: Any) -> str | None:
     places = [place for place in found if not is_edgecs(place[0])]
     own = [place for place in places if not is_packages(place[0])]
     return next((f"{file}:{line}" for file, line in own or places), None)
+
+
+def node_name(op: Any) -> str | None:
+    """What the node of a model's own file is called that an operation comes from (ONNX')."""
+    names = (_OWN_NAME.sub("", name) for name in _NAME.findall(str(op.location)))
+    return next((f"node {name}" for name in names if name), None)

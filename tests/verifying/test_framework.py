@@ -1,0 +1,211 @@
+"""Which of a program's operations gives which of the framework's values, and what these are."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgec.exporters import export
+from edgec.runtime import load
+from edgec.runtime.errors import ProgramError, UsageError
+from edgec.runtime.module import Module
+from edgec.toolchain import CompileOptions, load_program
+from edgec.toolchain.framework_values import FrameworkValue, FrameworkValues
+from edgec.toolchain.program import Program
+from edgec.verifying import judged, look, open_subject
+from edgec.verifying.framework import Fate, Matched, beside_framework, matched
+from edgec.verifying.reference import Numbered, Reference, numbered, refer
+
+
+def torch_program() -> tuple[Program, dict[str, np.ndarray]]:
+    """A PyTorch model, and what hooks on its modules see."""
+    import torch
+    from torch import nn
+
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.GELU(), nn.Flatten(), nn.Linear(64, 3)).eval()
+        x = torch.randn(1, 2, 6, 6)
+    program = export(model, (x,), values=True)
+    seen: dict[str, np.ndarray] = {}
+    for name, module in model.named_children():
+        module.register_forward_hook(
+            lambda _, given, result, name=name: seen.update({name: result.detach().numpy()})
+        )
+    model(x)
+    return program, seen
+
+
+def jax_function(x):  # type: ignore[no-untyped-def]
+    import jax
+
+    def turn(state, row):  # type: ignore[no-untyped-def]
+        state = jax.numpy.tanh(0.5 * state + row)
+        return state, jax.nn.relu(state)
+
+    last, rows = jax.lax.scan(turn, 0 * x[0], x)
+    return rows.sum(0) + jax.lax.cond(last[0] > 100, lambda v: v - 1, lambda v: 3 * v, last)
+
+
+ROWS = np.random.default_rng(0).standard_normal((5, 8)).astype(np.float32)
+
+
+@functools.cache
+def onnx_program() -> Program:
+    from onnx import TensorProto, helper
+
+    graph = helper.make_graph(
+        [
+            helper.make_node("Shape", ["x"], ["size"], name="size"),
+            helper.make_node("Relu", ["x"], ["positive"], name="relu"),
+            helper.make_node("Split", ["positive"], ["left", "right"], name="halves", axis=1),
+            helper.make_node("Sub", ["left", "right"], ["apart"], name="apart"),
+        ],
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [5, 8])],
+        [helper.make_tensor_value_info("apart", TensorProto.FLOAT, [5, 4])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    return export(model, (ROWS,), values=True)
+
+
+def values_file(program: Program) -> FrameworkValues:
+    assert program.values is not None
+    return program.values
+
+
+def values(program: Program) -> tuple[FrameworkValue, ...]:
+    return values_file(program).values
+
+
+def computed(program: Program) -> tuple[Numbered, Reference]:
+    numbers = numbered(program)
+    assert program.golden is not None
+    return numbers, refer(numbers, program.golden, 0)
+
+
+def found(program: Program, numbers: Numbered, reference: Reference) -> Matched:
+    return matched(values(program), numbers.operations, reference, "main", None)
+
+
+def test_what_pytorch_computes_is_what_its_modules_give_and_each_is_in_the_program() -> None:
+    program, seen = torch_program()
+    owned = [value for value in values(program) if value.name.rpartition(".")[0] in seen]
+    last = {value.name.rpartition(".")[0]: value for value in owned}
+    assert sorted(last) == sorted(seen)
+    for name, value in last.items():
+        np.testing.assert_allclose(value.arrays[0], seen[name], rtol=1e-5, atol=1e-6)
+    numbers, reference = computed(program)
+    matches = found(program, numbers, reference)
+    assert all(place is not None for _, place, _ in matches.places)
+    places = {value.name: place for value, place, _ in matches.places}
+    (output,) = (place for name, place in places.items() if name == last["3"].name)
+    told = beside_framework("torch", matches, [output], numbers.operations)
+    fates = [told.count(fate) for fate in (Fate.COMPARED, Fate.INSIDE, Fate.ABSENT)]
+    assert fates == [1, len(values(program)) - 1, 0]
+
+
+def test_loops_and_branches_of_jax_are_kept_turn_by_turn() -> None:
+    program = export(jax_function, (ROWS,), values=True)
+    (tanh,) = (value for value in values(program) if value.operation == "tanh")
+    state, states = np.zeros(8, np.float32), []
+    for row in ROWS:
+        state = np.tanh(np.float32(0.5) * state + row)
+        states.append(state)
+    np.testing.assert_allclose(np.stack(tanh.arrays), np.stack(states), rtol=1e-5)
+    assert tanh.line.partition(":")[0] == __file__
+    (relu,) = (value for value in values(program) if value.operation == "max")
+    assert (len(relu.arrays), relu.line.partition(":")[0]) == (5, __file__)
+    operations = [value.operation for value in values(program)]
+    assert operations.count("sub") == 0  # the branch that was not taken
+    matches = found(program, *computed(program))
+    placed = {value.operation: by_place for value, _, by_place in matches.places}
+    assert placed["tanh"]
+    assert placed["max"]
+    assert placed["reduce_sum"]
+
+
+def test_what_onnxruntime_computes_is_found_by_the_names_of_nodes() -> None:
+    program = onnx_program()
+    by_name = {value.name: value for value in values(program)}
+    positive = np.maximum(ROWS, 0)
+    assert sorted(by_name) == ["apart", "left", "positive", "right"]  # not what sizes alone decide
+    np.testing.assert_array_equal(by_name["right"].arrays[0], positive[:, 4:])
+    np.testing.assert_allclose(by_name["apart"].arrays[0], positive[:, :4] - positive[:, 4:])
+    assert by_name["left"].line == "node halves"
+    matches = found(program, *computed(program))
+    assert all(by_place for _, _, by_place in matches.places)
+
+
+def test_the_frameworks_numbers_are_the_reference_and_another_programs_first_is_named() -> None:
+    program = onnx_program()
+    numbers, reference = computed(program)
+    matches = found(program, numbers, reference)
+    (place,) = (place for value, place, _ in matches.places if value.name == "positive")
+    assert place is not None
+    assert reference.values[place][0].dtype == matches.reference.values[place][0].dtype
+    np.testing.assert_array_equal(matches.reference.values[place][0], np.maximum(ROWS, 0))
+    off = [
+        replace(value, arrays=(value.arrays[0] + 1,)) if value.name != "positive" else value
+        for value in values(program)
+    ]
+    wrong = replace(program, values=replace(values_file(program), values=tuple(off)))
+    problem = replace(reference, problem="all are off")
+    told = beside_framework("onnx", found(wrong, numbers, problem), [place], numbers.operations)
+    assert told.first_other is not None
+    assert told.first_other.name == "left"
+    assert told.count(Fate.ABSENT) == 3
+    assert told.count(Fate.COMPARED) == 1
+
+
+def test_values_are_read_as_they_were_written(tmp_path: Path) -> None:
+    program = onnx_program().save(tmp_path / "net.mlirbc")
+    read = FrameworkValues.load(tmp_path / "net.values.npz")
+    assert read.program == FrameworkValues.digest(load_program(tmp_path / "net.mlirbc").bytecode)
+    assert read.framework.startswith("onnxruntime ")
+    for one, other in zip(read.values, values(program), strict=True):
+        assert (one.name, one.number, one.line) == (other.name, other.number, other.line)
+        np.testing.assert_array_equal(one.arrays[0], other.arrays[0])
+    replace(program, values=None).save(tmp_path / "net.mlirbc")
+    assert not (tmp_path / "net.values.npz").exists()
+    (tmp_path / "net.values.npz").write_bytes(b"no zip")
+    with pytest.raises(ProgramError, match="is no file of a framework's values"):
+        FrameworkValues.load(tmp_path / "net.values.npz")
+
+
+def test_verify_compares_layers_with_them(tmp_path: Path) -> None:
+    program = onnx_program().save(tmp_path / "net.mlirbc")
+    options = CompileOptions(output=tmp_path / "net.vmfb", check=False)
+    subject = open_subject(
+        tmp_path / "net.mlirbc", is_program=True, target=None, golden=None, options=options
+    )
+
+    def ask(
+        module: Module, calls: Sequence[tuple[str, tuple[np.ndarray, ...]]]
+    ) -> Sequence[Sequence[np.ndarray]]:
+        with load(module.path, device="local-sync") as loaded:
+            return [
+                [result.numpy() for result in loaded[name].call_flat(given)]
+                for name, given in calls
+            ]
+
+    verdict = judged(subject, ask(subject.module, subject.asked))
+    looked = look(subject, target="cpu", options=options, verdict=verdict, ask=ask)
+    told = looked.layers.framework
+    assert told is not None
+    assert (told.count(Fate.ABSENT), told.first_other) == (0, None)
+    assert told.count(Fate.COMPARED) + told.count(Fate.INSIDE) == 4
+    assert [each.fate for each in told.found][-1] is Fate.COMPARED
+    assert looked.layers.layers[-1].line.startswith("node ")
+    other = replace(values_file(program), program="0")
+    FrameworkValues.path_for(tmp_path / "net.mlirbc").write_bytes(other.to_bytes())
+    with pytest.raises(ProgramError, match="holds values of another program"):
+        look(subject, target="cpu", options=options, verdict=verdict, ask=ask)
+
+
+def test_frameworks_that_cannot_say_it_refuse() -> None:
+    with pytest.raises(UsageError, match="a model of tensorflow"):
+        export(lambda x: x, (ROWS,), framework="tensorflow", values=True)
