@@ -64,3 +64,9 @@ def test_a_level_that_is_none_is_refused():
 def test_the_users_own_flags_come_last():
     line = command_line(Path("c"), Path("in"), Path("out"), ["--a"], ["--b"])
     assert line == ["c", "in", "-o", "out", "--a", "--b"]
+
+
+def test_constants_lie_in_buffers_that_a_kernel_may_reach_into():
+    words = "--iree-stream-resource-max-allocation-size="
+    assert f"{words}134217728" in compile_flags(find("vulkan:android"))
+    assert not any(flag.startswith(words) for flag in compile_flags(find("vulkan:nvidia-ada")))

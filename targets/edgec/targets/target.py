@@ -191,6 +191,7 @@ class Limits:
         buffers: memory that one kernel may be given, in pieces; 0 where that is no limit.
         invocations: of one workgroup, likewise.
         shared: bytes that a workgroup may share, likewise.
+        binding: bytes that one piece of memory given to a kernel may have, likewise.
     """
 
     f64: bool = True
@@ -200,6 +201,7 @@ class Limits:
     buffers: int = 0
     invocations: int = 0
     shared: int = 0
+    binding: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

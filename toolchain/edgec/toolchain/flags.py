@@ -137,7 +137,17 @@ def _spirv_flags(target: Target) -> list[str]:
     """
     if not target.is_spirv:
         return []
-    return ["--iree-global-opt-propagate-transposes=false"]
+    return ["--iree-global-opt-propagate-transposes=false", *_binding_flags(target)]
+
+
+def _binding_flags(target: Target) -> list[str]:
+    """Put weights into several buffers where a kernel may not reach into one that holds all.
+
+    The compiler lays all constants behind each other and gives each kernel the whole with an
+    offset (BERT-base: 340 MB); devices promise to take 128 MiB.
+    """
+    most = target.limits.binding
+    return [f"--iree-stream-resource-max-allocation-size={most}"] if most else []
 
 
 def _level_flags(target: Target, level: int) -> list[str]:

@@ -101,6 +101,13 @@ def _move_out(arguments: Mapping[str, Any]) -> Any:
     )
 
 
+def _part_weights(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.parted_weights import part_weights
+
+    source, output = Path(arguments["source"]), Path(arguments["output"])
+    return part_weights(source, output, most=int(arguments["most"]))
+
+
 def _halve(arguments: Mapping[str, Any]) -> Any:
     from edgec.toolchain.half_weights import halve
 
@@ -156,6 +163,7 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "collect": _collect,
     "move_out": _move_out,
     "halve": _halve,
+    "part_weights": _part_weights,
     "embed": _embed,
     "write_shaders": _write_shaders,
     "own_kernels": _own_kernels,

@@ -51,6 +51,9 @@ def pauses(task: Task) -> Iterator[Pause]:
     if outside is not None:
         arguments = {"file": outside.file, "keys": sorted(outside.keys)}
         changes = (*changes, Change(task="move_out", arguments=arguments))
+    if task.parts_weights:
+        most = {"most": task.target.limits.binding}
+        changes = (*changes, Change(task="part_weights", arguments=most))
     if changes:
         yield Pause(before=FIRST_HALF, after=SECOND_HALF, changes=changes)
     if task.options.taps:

@@ -51,6 +51,19 @@ class Task:
         return on_cpu and self.options.precision is Precision.F16
 
     @property
+    def parts_weights(self) -> bool:
+        """Whether weights may be more than a kernel reaches into, if the compiler joins them.
+
+        As large again is what it may make of them, turned, padded or widened. Of a weights file
+        that is not at hand anything may be.
+        """
+        most, path = self.target.limits.binding, self._weights
+        size = len(self.program.bytecode)
+        if path is not None:
+            size += path.stat().st_size if path.exists() else most
+        return 0 < most < 2 * size
+
+    @property
     def key(self) -> str:
         """What the module depends on, as one word for the cache."""
         options, outside = self.options, self.options.outside
