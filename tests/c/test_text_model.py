@@ -1,15 +1,20 @@
 """Language models in C: the text that Python writes, token by token, on a tiny model."""
 
+import ctypes
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from edgec.exporters.from_transformers.export import export_opened
-from edgec.runtime.text import TextModel
+from edgec.runtime.text import Sampling, TextModel, WhenFull
+from edgec.runtime.text.lookup import Lookup
+from edgec.runtime.text.sliding import window
 from edgec.toolchain import CompileOptions, compile
+from tests.c import text_library
 from tests.c.conftest import SOURCE, run
 from tests.exporters import language_models as tiny
 
@@ -21,7 +26,9 @@ QUESTION = "Zoë → 🙂? What is the capital of France?"
 @pytest.fixture(scope="module")
 def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("text") / "model.vmfb"
-    program = export_opened(tiny.model("llama"), tiny.tokenizer(), context=120, prefill=(8,))
+    program = export_opened(
+        tiny.model("llama"), tiny.tokenizer(), context=120, prefill=(8,), speculate=4
+    )
     compile(program, "cpu", CompileOptions(output=path, level=1, check=False))
     return path
 
@@ -75,13 +82,38 @@ def test_a_conversation_goes_on_and_is_read_once(module: Path, programs: Path) -
     assert reused[1] > 0
 
 
-def test_drawn_tokens_stops_limits_and_interrupts_are_as_they_should_be(
+def test_drawn_texts_those_that_slide_and_guesses_are_as_python_writes_them(
     module: Path, programs: Path
 ) -> None:
-    """`text_model.c` says what it looks at; it prints what a seed draws."""
-    from edgec.runtime.text import Sampling
-
+    """`text_model.c` says what else it looks at."""
     with TextModel(module) as model:
         sampling = Sampling(temperature=1.5, top_k=40, top_p=0.9, seed=3)
-        expected = model.generate("Once", sampling=sampling, limit=12).whole()
-    assert _said(programs / "text_model", module)[0] == expected
+        long, slide = [i * 7 % 250 for i in range(114)], WhenFull.SLIDE
+        repeated = model.generate("abcabcabc", limit=60, speculate=False).whole()
+        asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What?"}]
+        expected = (
+            model.generate("Once", sampling=sampling, limit=12).whole(),
+            model.generate(long, limit=70, when_full=slide, keep=7).whole(),
+            repeated,
+            repeated,
+            model.chat(asked, limit=90, when_full=slide).whole(),
+        )
+    assert _said(programs / "text_model", module)[0] == "\n".join(expected)
+
+
+def test_windows_and_guesses_are_those_of_python(tmp_path: Path) -> None:
+    library = text_library.build(tmp_path)
+    draw = np.random.default_rng(5)
+    for count in (1, 2, 3, 9, 60, 200, 333):
+        text = draw.integers(0, 4, count).astype(np.int32)
+        given = text.ctypes.data_as(ctypes.c_void_p)
+        for context, keep in ((2, 4), (60, 0), (60, 4), (60, 200), (9, 4)):
+            room = np.zeros(context, np.int32)
+            found = library.text_window(
+                given, count, context, keep, room.ctypes.data_as(ctypes.c_void_p)
+            )
+            assert room[:found].tolist() == window(text.tolist(), context=context, keep=keep)
+        lookup, place = Lookup(), ctypes.c_size_t()
+        lookup.extend(text.tolist())
+        found = library.text_guess(given, count, 3, ctypes.byref(place))
+        assert text[place.value : place.value + found].tolist() == lookup.guess(3)

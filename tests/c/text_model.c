@@ -1,5 +1,6 @@
 /* Asks a tiny language model what an app may ask, and looks whether it does as the header says: prints
- * a drawn text, and fails where something else is off.
+ * a drawn text, one that slides past the context and one with guesses, a line each, and fails where
+ * something else is off.
  *
  *     text_model MODULE */
 #include <stdio.h>
@@ -98,6 +99,39 @@ static void ask(edgert_text_model *model) {
          "the model's sizes are known");
 }
 
+/* A text that outgrows the context, and one that repeats itself, with guesses and without. */
+static void go_on(edgert_text_model *model) {
+  edgert_text_options options = {.size = sizeof options, .limit = 70, .when_full = EDGERT_TEXT_SLIDE};
+  edgert_text_stats stats = {.size = sizeof stats};
+  int32_t tokens[300];
+  for (int i = 0; i < 300; ++i) tokens[i] = i * 7 % 250;
+  options.keep = 7;
+  putchar('\n');
+  expect(edgert_text_generate_from(model, tokens, 114, &options, print, NULL, &stats, NULL) ==
+                 EDGERT_OK &&
+             stats.tokens == 70 && stats.finish == EDGERT_TEXT_LIMIT,
+         "a text slides");
+  options.limit = 1, options.keep = 0;
+  expect(edgert_text_generate_from(model, tokens, 300, &options, NULL, NULL, &stats, NULL) ==
+             EDGERT_OK,
+         "a prompt slides at once");
+  options.when_full = 2;
+  expect(edgert_text_generate_from(model, tokens, 9, &options, NULL, NULL, NULL, NULL) ==
+             EDGERT_INVALID_ARGUMENT,
+         "there is nothing else that becomes of it");
+  for (int without = 0; without < 2; ++without) {
+    options = (edgert_text_options){.size = sizeof options, .limit = 60, .without_guesses = without};
+    putchar('\n');
+    expect(edgert_text_generate(model, "abcabcabc", 9, &options, print, NULL, &stats, NULL) == EDGERT_OK,
+           "a text with guesses");
+  }
+  const edgert_text_message said[] = {{"system", "Be brief."}, {"user", "What?"}};
+  options = (edgert_text_options){.size = sizeof options, .limit = 90, .when_full = EDGERT_TEXT_SLIDE};
+  putchar('\n');
+  expect(edgert_text_chat(model, said, 2, &options, print, NULL, &stats, NULL) == EDGERT_OK,
+         "a conversation slides");
+}
+
 int main(int count, char **words) {
   edgert_error error;
   edgert_device *device = NULL;
@@ -112,6 +146,7 @@ int main(int count, char **words) {
     return 2;
   }
   ask(model);
+  go_on(model);
   edgert_session_release(session);
   edgert_module_release(module);
   edgert_device_release(device);

@@ -19,7 +19,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need_node()
     folder = tmp_path_factory.mktemp("text")
     write_runtime_once(folder / "edgec-runtime", text=True)
-    program = export_opened(tiny.model("llama"), tiny.tokenizer(), context=120, prefill=(8,))
+    program = export_opened(
+        tiny.model("llama"), tiny.tokenizer(), context=120, prefill=(8,), speculate=4
+    )
     for target in ("wasm", "cpu"):
         options = CompileOptions(output=folder / f"{target}.vmfb", level=1, check=False)
         compile(program, target, options)
@@ -47,10 +49,24 @@ await full.whole();
 const long = Array.from({ length: 114 }, (_, i) => (i * 7) % 250);
 const slid = model.generate(long, { limit: 40, whenFull: 'slide', keep: 7 });
 await slid.whole();
+const calls = { verify_4: 0, decode: 0 };
+const call = model.model.call.bind(model.model);
+model.model.call = (name, ...given) => {
+  calls[name] = (calls[name] ?? 0) + 1;
+  return call(name, ...given);
+};
+const guessed = model.generate('abcabcabc', { limit: 60 });
+await guessed.whole();
+const tried = { ...calls };
+const plain = model.generate('abcabcabc', { limit: 60, speculate: false });
+await plain.whole();
+delete model.model.call;
 const told = model.chat([{ role: 'system', content: 'Brief.' },
   { role: 'user', content: 'a'.repeat(300) }], { limit: 3, whenFull: 'slide' });
 await told.whole();
-print({ slid: [slid.tokens, slid.stats.reused], told: told.tokens,
+const guesses = [tried.verify_4, calls.verify_4];
+print({ guessed: guessed.tokens, plain: plain.tokens, guesses, told: told.tokens,
+  slid: [slid.tokens, slid.stats.reused],
   pieces, text: first.text, finish: first.finish, tokens: first.tokens, second: second.text,
   stats: [first.stats, second.stats], drawn, broken: broken.finish,
   full: [full.finish, full.tokens.length],
@@ -97,6 +113,11 @@ def test_a_model_writes_in_node_what_it_writes_in_python(folder: Path, worker: b
         told = model.chat(asked, limit=3, when_full=WhenFull.SLIDE)
         told.whole()
         assert found["told"] == told.tokens
+        plain = model.generate("abcabcabc", limit=60, speculate=False)
+        plain.whole()
+        assert found["guessed"] == found["plain"] == plain.tokens
+        with_guesses, after = found["guesses"]
+        assert 0 < with_guesses == after
     assert found["broken"] == "broken off"
     said = [
         "no tokens",

@@ -1,13 +1,5 @@
 /* A language model in a session: prompts in chunks, tokens one by one, and what was read already. */
-#include "edgert/edgert_text.h"
-#include "text.h"
-
-#if !defined(__STDC_NO_ATOMICS__)
-#include <stdatomic.h>
-typedef atomic_int text_flag;
-#else
-typedef volatile int text_flag;
-#endif
+#include "model.h"
 
 static const char attribute[] = "edgec.text.form";
 
@@ -21,20 +13,6 @@ edgert_status edgert_tokenizer_open(const edgert_module *module, const edgert_al
                                                   "its text: compile it again")
              : text_fail(error, EDGERT_NOT_FOUND, "the module holds no language model");
 }
-
-struct edgert_text_model {
-  edgert_allocator allocator;
-  edgert_module *module;
-  edgert_session *session;
-  edgert_device *device;
-  edgert_tokenizer *tokenizer;
-  edgert_text_stream *stream;
-  size_t *prefill; /* functions, in the tokenizer's order of sizes */
-  size_t prefill_count, decode, sample, reset;
-  int32_t *held; /* tokens whose keys and values are on the device */
-  size_t held_count;
-  text_flag is_interrupted;
-};
 
 /* A function by its name, if it takes and gives so many; "prefill_" and a size where that is not 0. */
 static edgert_status model_find(edgert_text_model *self, const char *name, uint32_t size, size_t takes,
@@ -56,6 +34,21 @@ static edgert_status model_find(edgert_text_model *self, const char *name, uint3
   return status;
 }
 
+/* The function `verify_N`, where there is one as it should be. */
+static void find_verify(edgert_text_model *self) {
+  edgert_argument tokens;
+  for (size_t i = 0; i < edgert_module_function_count(self->module); ++i) {
+    const char *name = edgert_module_function_name(self->module, i);
+    if (!name || strncmp(name, "verify_", 7) != 0 || edgert_module_input_count(self->module, i) != 2 ||
+        edgert_module_output_count(self->module, i) != 1 ||
+        edgert_module_input(self->module, i, 0, &tokens, NULL) != EDGERT_OK || tokens.rank != 1 ||
+        tokens.shape[0] < 2 || tokens.shape[0] > TEXT_MOST_GUESSES)
+      continue;
+    self->verify = i;
+    self->verify_size = (uint32_t)tokens.shape[0];
+  }
+}
+
 static edgert_status find_functions(edgert_text_model *self, edgert_error *error) {
   edgert_status status = model_find(self, "decode", 0, 1, &self->decode, error);
   if (status == EDGERT_OK) status = model_find(self, "sample", 0, 6, &self->sample, error);
@@ -67,6 +60,7 @@ static edgert_status find_functions(edgert_text_model *self, edgert_error *error
   for (size_t i = 0; i < self->prefill_count && status == EDGERT_OK; ++i)
     status = model_find(self, "prefill_", edgert_tokenizer_prefill(self->tokenizer, i), 2,
                   &self->prefill[i], error);
+  if (status == EDGERT_OK) find_verify(self);
   return status;
 }
 
@@ -87,6 +81,9 @@ edgert_status edgert_text_model_create(edgert_module *module, edgert_session *se
   if (status == EDGERT_OK)
     status = text_allocate(&memory, (size_t)edgert_tokenizer_context(self->tokenizer) + 1,
                            sizeof *self->held, (void **)&self->held, error);
+  if (status == EDGERT_OK)
+    status = text_allocate(&memory, (size_t)edgert_tokenizer_context(self->tokenizer) + 1,
+                           sizeof *self->seen, (void **)&self->seen, error);
   if (status == EDGERT_OK) status = edgert_text_stream_create(self->tokenizer, &self->stream, error);
   if (status == EDGERT_OK)
     *out_model = self;
@@ -105,6 +102,7 @@ void edgert_text_model_release(edgert_text_model *self) {
   edgert_module_release(self->module);
   text_deallocate(&memory, self->prefill);
   text_deallocate(&memory, self->held);
+  text_deallocate(&memory, self->seen);
   text_deallocate(&memory, self);
 }
 
@@ -130,9 +128,10 @@ static edgert_status model_give(edgert_text_model *self, uint32_t type, size_t r
   return status;
 }
 
-/* Call a function that gives one number, and let go of its arguments. */
+/* Call a function that gives one or more numbers, and let go of its arguments. */
 static edgert_status model_call(edgert_text_model *self, size_t function, edgert_value *arguments,
-                          size_t count, edgert_status given, int32_t *out, edgert_error *error) {
+                                size_t count, edgert_status given, int32_t *out, size_t numbers,
+                                edgert_error *error) {
   edgert_value result = {.kind = EDGERT_NONE};
   edgert_status status = given;
   if (status == EDGERT_OK && self->is_interrupted)
@@ -140,7 +139,7 @@ static edgert_status model_call(edgert_text_model *self, size_t function, edgert
   if (status == EDGERT_OK)
     status = edgert_session_call(self->session, function, arguments, count, &result, 1, error);
   if (status == EDGERT_OK && result.kind == EDGERT_TENSOR)
-    status = edgert_tensor_read(result.as.tensor, out, sizeof *out, error);
+    status = edgert_tensor_read(result.as.tensor, out, numbers * sizeof *out, error);
   else if (status == EDGERT_OK)
     *out = result.as.i32;
   if (result.kind == EDGERT_TENSOR) edgert_tensor_release(result.as.tensor);
@@ -153,7 +152,7 @@ static edgert_status call_with(edgert_text_model *self, size_t function, int32_t
                                int32_t *out, edgert_error *error) {
   edgert_value argument = {.kind = EDGERT_NONE};
   edgert_status status = model_give(self, EDGERT_I32, 0, 0, &number, &argument, error);
-  return model_call(self, function, &argument, 1, status, out, error);
+  return model_call(self, function, &argument, 1, status, out, 1, error);
 }
 
 /* Read tokens as one chunk, padded. */
@@ -167,11 +166,10 @@ static edgert_status read_chunk(edgert_text_model *self, size_t which, const int
   if (status == EDGERT_OK) status = model_give(self, EDGERT_I32, 1, size, chunk, &arguments[0], error);
   if (status == EDGERT_OK) status = model_give(self, EDGERT_I32, 0, 0, &number, &arguments[1], error);
   text_deallocate(&self->allocator, chunk);
-  return model_call(self, self->prefill[which], arguments, 2, status, out, error);
+  return model_call(self, self->prefill[which], arguments, 2, status, out, 1, error);
 }
 
-/* Read tokens; the likeliest next one. */
-static edgert_status model_read(edgert_text_model *self, const int32_t *tokens, size_t count,
+edgert_status text_model_read(edgert_text_model *self, const int32_t *tokens, size_t count,
                                  int32_t *out_token, edgert_error *error) {
   edgert_status status = EDGERT_OK;
   while (count && status == EDGERT_OK) {
@@ -197,9 +195,8 @@ static edgert_status model_read(edgert_text_model *self, const int32_t *tokens, 
   return status;
 }
 
-/* Another choice than the likeliest one, where the options ask for it. */
-static edgert_status choose(edgert_text_model *self, const edgert_text_options *options,
-                            int32_t *token, edgert_error *error) {
+edgert_status text_model_choose(edgert_text_model *self, const edgert_text_options *options,
+                                int32_t *token, edgert_error *error) {
   const float temperature = options->temperature;
   const float top_p = options->top_p > 0 ? options->top_p : 1, min_p = options->min_p;
   const float penalty = options->repetition_penalty > 0 ? options->repetition_penalty : 1;
@@ -214,148 +211,35 @@ static edgert_status choose(edgert_text_model *self, const edgert_text_options *
   edgert_status status = EDGERT_OK;
   for (size_t i = 0; i < 6 && status == EDGERT_OK; ++i)
     status = model_give(self, inputs[i].type, 0, 0, inputs[i].data, &arguments[i], error);
-  return model_call(self, self->sample, arguments, 6, status, token, error);
+  return model_call(self, self->sample, arguments, 6, status, token, 1, error);
 }
 
-/* --- answers ---------------------------------------------------------------------------------------- */
-
-static edgert_status check(const edgert_text_model *self, const int32_t *tokens, size_t count,
-                           const edgert_text_options *options, edgert_error *error) {
-  uint32_t context = edgert_tokenizer_context(self->tokenizer);
-  if (count == 0) return text_fail(error, EDGERT_INVALID_ARGUMENT, "the prompt has no tokens");
-  if (count > context)
-    return text_fail_at(error, EDGERT_INVALID_ARGUMENT,
-                        "the prompt has more tokens than the context holds, ", context, "");
-  for (size_t i = 0; i < count; ++i)
-    if (tokens[i] < 0 || (uint32_t)tokens[i] >= edgert_tokenizer_vocabulary(self->tokenizer))
-      return text_fail_at(error, EDGERT_INVALID_ARGUMENT, "token ", i,
-                          " of the prompt is none that the model knows");
-  if (!(options->temperature >= 0) || !(options->top_p >= 0 && options->top_p <= 1) ||
-      !(options->min_p >= 0 && options->min_p <= 1) || !(options->repetition_penalty >= 0))
-    return text_fail(error, EDGERT_INVALID_ARGUMENT, "an option is out of its range");
-  return EDGERT_OK;
-}
-
-static edgert_status read_options(edgert_text_options *out, const edgert_text_options *given,
-                                  edgert_error *error) {
-  if (!given) return EDGERT_OK;
-  if (given->size <= sizeof given->size)
-    return text_fail(error, EDGERT_INVALID_ARGUMENT, "options without their size: set `size`");
-  for (size_t i = sizeof *out; i < given->size; ++i)
-    if (((const uint8_t *)given)[i])
-      return text_fail(error, EDGERT_UNSUPPORTED,
-                       "an option is set that this edgert_text does not know: it is older");
-  memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
-  return EDGERT_OK;
-}
-
-/* Forget what the prompt does not begin with; the last token is read again, for what follows it. */
-static edgert_status keep_common(edgert_text_model *self, const int32_t *tokens, size_t count,
-                                 edgert_error *error) {
-  size_t known = 0;
+/* The last token is read again, for what follows it. */
+edgert_status text_model_read_anew(edgert_text_model *self, const int32_t *tokens, size_t count,
+                                   int32_t *out_token, edgert_error *error) {
+  size_t known = text_alike(tokens, count - 1, self->held, self->held_count);
   int32_t ignored;
-  while (known + 1 < count && known < self->held_count && self->held[known] == tokens[known])
-    ++known;
   self->held_count = known;
-  return call_with(self, self->reset, (int32_t)known, &ignored, error);
+  edgert_status status = call_with(self, self->reset, (int32_t)known, &ignored, error);
+  if (status != EDGERT_OK) return status;
+  return text_model_read(self, tokens + known, count - known, out_token, error);
 }
 
-typedef struct answer {
-  const edgert_text_options *options;
-  edgert_text_told told;
-  void *user;
-  edgert_text_stats stats;
-} answer;
-
-static int tell(const answer *it, const char *piece, size_t size) {
-  return !it->told || size == 0 || it->told(it->user, piece, size);
-}
-
-/* Token after token, from the first on. */
-static edgert_status model_write(edgert_text_model *self, answer *it, int32_t token, edgert_error *error) {
-  uint32_t context = edgert_tokenizer_context(self->tokenizer);
-  const char *piece;
-  size_t size;
-  edgert_status status;
-  for (;;) {
-    it->stats.tokens += 1;
-    it->stats.finish = EDGERT_TEXT_STOP;
-    if (edgert_tokenizer_stops(self->tokenizer, token)) break;
-    status = edgert_text_stream_add(self->stream, token, &piece, &size, error);
-    if (status != EDGERT_OK) return status;
-    it->stats.finish = EDGERT_TEXT_BROKEN_OFF;
-    if (!tell(it, piece, size)) return EDGERT_OK;
-    it->stats.finish = EDGERT_TEXT_LIMIT;
-    if (it->options->limit && it->stats.tokens >= it->options->limit) break;
-    it->stats.finish = EDGERT_TEXT_CONTEXT;
-    if (self->held_count >= context) break;
-    const int32_t chosen = token;
-    status = model_read(self, &chosen, 1, &token, error);
-    if (status == EDGERT_OK) status = choose(self, it->options, &token, error);
-    if (status != EDGERT_OK) return status;
-  }
-  status = edgert_text_stream_end(self->stream, &piece, &size, error);
-  if (status == EDGERT_OK) (void)tell(it, piece, size);
-  return status;
-}
-
-edgert_status edgert_text_generate_from(edgert_text_model *self, const int32_t *tokens,
-                                        size_t count, const edgert_text_options *options,
-                                        edgert_text_told told, void *user, edgert_text_stats *stats,
-                                        edgert_error *error) {
-  edgert_text_options chosen = {.size = sizeof chosen};
-  answer it = {&chosen, told, user, {.finish = EDGERT_TEXT_BROKEN_OFF}};
-  const char *piece;
-  size_t size;
-  int32_t token = 0;
-  self->is_interrupted = 0;
-  edgert_status status = read_options(&chosen, options, error);
-  if (status == EDGERT_OK) status = check(self, tokens, count, &chosen, error);
-  if (status == EDGERT_OK) status = keep_common(self, tokens, count, error);
-  if (status == EDGERT_OK) status = edgert_text_stream_end(self->stream, &piece, &size, error);
-  if (status == EDGERT_OK) {
-    it.stats.prompt = (uint32_t)count;
-    it.stats.reused = (uint32_t)self->held_count;
-    status = model_read(self, tokens + self->held_count, count - self->held_count, &token, error);
-  }
-  if (status == EDGERT_OK) status = choose(self, &chosen, &token, error);
-  if (status == EDGERT_OK && (!told || told(user, "", 0)))
-    status = model_write(self, &it, token, error);
-  if (stats) {
-    it.stats.size = stats->size;
-    memcpy(stats, &it.stats, stats->size < sizeof it.stats ? stats->size : sizeof it.stats);
-  }
-  return status;
-}
-
-edgert_status edgert_text_generate(edgert_text_model *self, const char *prompt, size_t size,
-                                   const edgert_text_options *options, edgert_text_told told,
-                                   void *user, edgert_text_stats *stats, edgert_error *error) {
-  int32_t *tokens;
-  size_t count;
+edgert_status text_model_verify(edgert_text_model *self, const int32_t *tokens, size_t count,
+                                int32_t out_tokens[TEXT_MOST_GUESSES], size_t *out_count,
+                                edgert_error *error) {
+  int32_t chunk[TEXT_MOST_GUESSES] = {0}, number = (int32_t)count;
+  edgert_value arguments[2] = {{.kind = EDGERT_NONE}, {.kind = EDGERT_NONE}};
+  *out_count = 0;
+  memcpy(chunk, tokens, count * sizeof *tokens);
   edgert_status status =
-      edgert_tokenizer_encode(self->tokenizer, prompt, size, 1, &tokens, &count, error);
-  if (status == EDGERT_OK)
-    status = edgert_text_generate_from(self, tokens, count, options, told, user, stats, error);
-  edgert_tokenizer_free(self->tokenizer, tokens);
-  return status;
-}
-
-edgert_status edgert_text_chat(edgert_text_model *self, const edgert_text_message *messages,
-                               size_t count, const edgert_text_options *options,
-                               edgert_text_told told, void *user, edgert_text_stats *stats,
-                               edgert_error *error) {
-  char *prompt;
-  size_t size;
-  int32_t *tokens = NULL;
-  size_t token_count;
-  edgert_status status =
-      edgert_tokenizer_prompt(self->tokenizer, messages, count, &prompt, &size, error);
-  if (status == EDGERT_OK)
-    status = edgert_tokenizer_encode(self->tokenizer, prompt, size, 0, &tokens, &token_count, error);
-  if (status == EDGERT_OK)
-    status = edgert_text_generate_from(self, tokens, token_count, options, told, user, stats, error);
-  edgert_tokenizer_free(self->tokenizer, prompt);
-  edgert_tokenizer_free(self->tokenizer, tokens);
-  return status;
+      model_give(self, EDGERT_I32, 1, self->verify_size, chunk, &arguments[0], error);
+  if (status == EDGERT_OK) status = model_give(self, EDGERT_I32, 0, 0, &number, &arguments[1], error);
+  status = model_call(self, self->verify, arguments, 2, status, out_tokens, self->verify_size, error);
+  if (status != EDGERT_OK) return status;
+  while (*out_count < count && out_tokens[*out_count] >= 0) ++*out_count;
+  if (*out_count == 0) return text_fail(error, EDGERT_LIMIT, "the context is full");
+  memcpy(self->held + self->held_count, tokens, *out_count * sizeof *tokens);
+  self->held_count += *out_count;
+  return EDGERT_OK;
 }

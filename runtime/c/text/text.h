@@ -270,4 +270,18 @@ typedef struct text_word {
 edgert_status text_merge_word(const edgert_tokenizer *self, text_word *word, const uint8_t *data,
                               size_t size, text_array *tokens, edgert_error *error);
 
+/* --- A text that grows (window.c) ---------------------------------------------------------------- */
+
+/* How many tokens two texts begin with alike. */
+size_t text_alike(const int32_t *one, size_t one_count, const int32_t *other, size_t other_count);
+
+/* What of a text is read where it outgrows the context, into room for one: its first tokens and its end.
+ * Of what is between go whole halves of the context, so that a text that grows is read anew once in so
+ * many tokens. Returns how many. */
+size_t text_window(const int32_t *tokens, size_t count, size_t context, size_t keep, int32_t *out);
+
+/* What followed where the text's last three tokens, or two, stood before: a place in it, and how many
+ * tokens from there on, at most `most`; 0: they stood nowhere. */
+size_t text_guess(const int32_t *tokens, size_t count, size_t most, size_t *out_place);
+
 #endif

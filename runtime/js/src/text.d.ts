@@ -19,6 +19,8 @@ export interface AnswerOptions {
   readonly whenFull?: 'stop' | 'slide';
   /** How many tokens at the beginning stay when it slides; all before the first question in a chat. */
   readonly keep?: number;
+  /** `false`: guesses are not read along with tokens, where the module could; the text is the same. */
+  readonly speculate?: boolean;
   /** Breaks the answer off. */
   readonly signal?: AbortSignal;
 }

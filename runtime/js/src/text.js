@@ -11,6 +11,9 @@ export { Tokenizer };
 
 const FORM = 'edgec.text.form';
 const SINKS = 4; // tokens at a text's beginning that attention leans on, whatever they say
+const WORTH = 2; // tokens that calls with guesses have to read on average: one takes as long as so many
+const WEIGHT = 0.3; // of the newest such call in that average
+const PATIENCE = 0.125; // what each guess that was not tried adds to it, to be tried again some day
 
 /** Load a module that holds a language model; the options are those of `load`, and `wasmText`. */
 export async function loadText(source, options = {}) {
@@ -27,12 +30,15 @@ export async function textOf(model, { wasmText } = {}) {
 /** A language model, and the tokens that it has read. One answer at a time. */
 export class TextModel {
   #held = []; // tokens whose keys and values the module keeps
+  #verify = 0; // how many tokens the function that checks guesses takes; 0: there is none
   #turn = 0;
 
   constructor(model, tokenizer) {
     this.model = model;
     this.tokenizer = tokenizer;
     this.context = tokenizer.context;
+    for (const name of Object.keys(model.functions))
+      if (/^verify_\d+$/.test(name)) this.#verify = Number(name.slice(7));
   }
 
   /** Go on with a text, or with tokens. */
@@ -80,7 +86,8 @@ export class TextModel {
   }
 
   async* #write(answer, tokens, options, turn) {
-    const { limit = Infinity, signal, whenFull = 'stop', keep = SINKS, ...sampling } = options;
+    const { limit = Infinity, signal, whenFull = 'stop', keep = SINKS, speculate = true, ...sampling }
+      = options;
     const began = performance.now();
     const draw = sampler(sampling);
     const ended = () => signal?.aborted || this.#turn !== turn;
@@ -88,13 +95,15 @@ export class TextModel {
     const seen = () => (whenFull === 'slide' ? windowOf(text, this.context, keep) : text);
     const known = Math.min(alike(seen(), this.#held), seen().length - 1);
     if (limit <= 0) return 'limit';
-    let token = await this.#readAnew(seen(), ended);
-    if (token === undefined) return 'broken off';
-    token = await this.#chosen(token, draw);
+    const first = await this.#readAnew(seen(), ended);
+    if (first === undefined) return 'broken off';
+    let coming = [await this.#chosen(first, draw)];
+    let paid = this.#verify; // tokens that calls with guesses read, on average
     const started = performance.now();
     const stream = this.tokenizer.stream();
     let finish;
     for (;;) {
+      const token = coming.shift();
       answer.tokens.push(token);
       Object.assign(answer.stats, {
         prompt: tokens.length,
@@ -109,13 +118,23 @@ export class TextModel {
         if (piece) yield piece;
         if (ended()) return 'broken off';
         if (answer.tokens.length >= limit) finish = 'limit';
-        else if (this.#held.length >= this.context && whenFull !== 'slide') finish = 'context';
+        else if (!coming.length && this.#held.length >= this.context && whenFull !== 'slide')
+          finish = 'context';
       }
       if (finish) break;
       text.push(token);
-      const isFull = this.#held.length >= this.context;
-      const likeliest = isFull ? this.#readAnew(seen(), ended) : this.#read([token], ended);
-      token = await this.#chosen(await likeliest, draw);
+      if (coming.length) continue;
+      const room = this.context - this.#held.length;
+      const guesses = this.#verify && speculate && !draw && room > 0
+        ? guessOf(text, Math.min(this.#verify, room) - 1) : [];
+      if (guesses.length && paid >= WORTH) {
+        coming = await this.#checked([token, ...guesses]);
+        paid += WEIGHT * (coming.length - paid);
+      } else {
+        if (guesses.length) paid += PATIENCE;
+        const likeliest = room > 0 ? this.#read([token], ended) : this.#readAnew(seen(), ended);
+        coming = [await this.#chosen(await likeliest, draw)];
+      }
       if (ended()) return 'broken off';
     }
     const rest = stream.end();
@@ -153,6 +172,17 @@ export class TextModel {
     return token;
   }
 
+  /** Read a token and those guesses behind it that are the likeliest; what is likeliest after each. */
+  async #checked(tokens) {
+    const chunk = new Int32Array(this.#verify);
+    chunk.set(tokens);
+    const [found] = await this.model.call(`verify_${this.#verify}`, chunk, tokens.length);
+    const likeliest = Array.from(found, Number).filter((token) => token >= 0);
+    if (!likeliest.length) throw new EdgeError('LIMIT', `the context of ${this.context} tokens is full`);
+    this.#held.push(...tokens.slice(0, likeliest.length));
+    return likeliest;
+  }
+
   async #chosen(likeliest, draw) {
     if (!draw || likeliest === undefined) return likeliest;
     const [found] = await this.model.call('sample', draw);
@@ -179,6 +209,17 @@ function windowOf(tokens, context, asked) {
   const half = Math.max(1, Math.floor((context - keep) / 2));
   const gone = Math.ceil((tokens.length - context) / half) * half;
   return [...tokens.slice(0, keep), ...tokens.slice(keep + gone)];
+}
+
+/** What followed where the last three tokens of a text, or two, stood before: at most `most`. */
+function guessOf(tokens, most) {
+  for (const size of [3, 2]) {
+    const end = tokens.slice(-size);
+    for (let place = tokens.length - 1; place >= size && end.length === size; place -= 1)
+      if (end.every((token, at) => tokens[place - size + at] === token))
+        return tokens.slice(place, place + most);
+  }
+  return [];
 }
 
 /** What `sample` takes, or undefined where the likeliest token is wanted. */

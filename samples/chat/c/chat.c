@@ -1,6 +1,6 @@
 /* A conversation with a language model, in a program of C.
  *
- *     chat MODULE [--weights=FILE] [--threads=N] [--limit=N] [--temperature=T] [QUESTION]
+ *     chat MODULE [--weights=FILE] [--threads=N] [--limit=N] [--temperature=T] [--slide] [QUESTION]
  *
  * Answers one question, or each line of the input as one conversation. What is said is written as
  * it comes; what it took, behind it to the error output. */
@@ -111,12 +111,13 @@ int main(int count, char **words) {
     else if ((value = option(words[i], "--threads="))) device_options.threads = (uint32_t)atoi(value);
     else if ((value = option(words[i], "--limit="))) self.options.limit = (uint32_t)atoi(value);
     else if ((value = option(words[i], "--temperature="))) self.options.temperature = (float)atof(value);
+    else if (strcmp(words[i], "--slide") == 0) self.options.when_full = EDGERT_TEXT_SLIDE;
     else if (!file) file = words[i];
     else question = words[i];
   }
   if (!file) {
     fprintf(stderr, "chat MODULE [--weights=FILE] [--threads=N] [--limit=N] [--temperature=T] "
-                    "[QUESTION]\n");
+                    "[--slide] [QUESTION]\n");
     return 2;
   }
   edgert_status status = edgert_device_create("cpu", &device_options, &device, &error);

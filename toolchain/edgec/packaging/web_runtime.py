@@ -147,7 +147,8 @@ def edgert_wasm(build: str = "edgert.wasm") -> Path:
     if build == TEXT:
         flags = (*_SMALL, *(f"-Wl,--export={name}" for name in TEXT_EXPORTS))
         # Generation is JavaScript's own, which can wait for a GPU.
-        sources = [file for file in sorted(source.glob("text/*.c")) if file.name != "model.c"]
+        own = ("answer.c", "model.c")
+        sources = [file for file in sorted(source.glob("text/*.c")) if file.name not in own]
     else:
         flags = (*_FLAGS, *BUILDS[build])
         sources = sorted(source.glob("src/**/*.c"))

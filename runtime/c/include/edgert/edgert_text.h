@@ -121,16 +121,29 @@ EDGERT_API void edgert_text_model_release(edgert_text_model *model);
 /* Its tokenizer, which lives as long as the model. */
 EDGERT_API const edgert_tokenizer *edgert_text_model_tokenizer(const edgert_text_model *model);
 
+/* What becomes of an answer when the context is full. */
+typedef enum edgert_text_when_full {
+  EDGERT_TEXT_END = 0,  /* it ends */
+  EDGERT_TEXT_SLIDE = 1 /* it goes on: the text's beginning and its last part are read anew */
+} edgert_text_when_full;
+
 /* How tokens are chosen, by the module itself; all zero takes the likeliest ones. */
 typedef struct edgert_text_options {
   uint32_t size;
-  uint32_t limit;           /* the most tokens that are made; 0: as many as the context holds */
+  uint32_t limit;           /* the most tokens that are made; 0: as many as the context holds, or,
+                               where the text slides, until the model ends */
   float temperature;        /* scores are divided by it; 0: the best is taken */
   float top_p;              /* only the best that together have this probability; 0: all */
   float min_p;              /* only those at least this part as likely as the best */
   float repetition_penalty; /* scores of tokens that were there already are divided by it; 0: by 1 */
   uint32_t top_k;           /* only so many of the best; 0: all */
   uint32_t seed;            /* another one gives another text, the same one the same */
+  uint32_t when_full;       /* an edgert_text_when_full */
+  uint32_t keep;            /* tokens at the beginning that stay when a text slides; 0: 4, or all before
+                               a conversation's first question */
+  uint32_t without_guesses; /* 1: what followed the same words before is not read along with a token,
+                               where the module could (`edgec export --speculate`); the text is the
+                               same */
 } edgert_text_options;
 
 /* Why an answer ended. */
@@ -155,7 +168,7 @@ typedef struct edgert_text_stats {
 typedef int (*edgert_text_told)(void *user, const char *piece, size_t size);
 
 /* Go on with a text. `options`, `told` and `stats` may be NULL. EDGERT_INVALID_ARGUMENT: the prompt has
- * no tokens, or more than the context. */
+ * no tokens, or more than the context where that does not slide. */
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_text_generate(
     edgert_text_model *model, const char *prompt, size_t size, const edgert_text_options *options,
     edgert_text_told told, void *user, edgert_text_stats *stats, edgert_error *error);

@@ -1,0 +1,52 @@
+/* A language model in a session, as its two files share it: model.c calls it, answer.c writes with it. */
+#ifndef EDGERT_TEXT_MODEL_H
+#define EDGERT_TEXT_MODEL_H
+
+#include "text.h"
+
+#if !defined(__STDC_NO_ATOMICS__)
+#include <stdatomic.h>
+typedef atomic_int text_flag;
+#else
+typedef volatile int text_flag;
+#endif
+
+struct edgert_text_model {
+  edgert_allocator allocator;
+  edgert_module *module;
+  edgert_session *session;
+  edgert_device *device;
+  edgert_tokenizer *tokenizer;
+  edgert_text_stream *stream;
+  size_t *prefill; /* functions, in the tokenizer's order of sizes */
+  size_t prefill_count, decode, sample, reset;
+  size_t verify;        /* the function that checks guesses, */
+  uint32_t verify_size; /* and how many tokens it takes; 0: there is none */
+  int32_t *held; /* tokens whose keys and values are on the device */
+  size_t held_count;
+  int32_t *seen; /* room for what of a text is read, a context */
+  text_flag is_interrupted;
+};
+
+/* Tokens that a call of `verify` may take. */
+enum { TEXT_MOST_GUESSES = 64 };
+
+/* Read tokens behind those that are held; the likeliest next one. */
+edgert_status text_model_read(edgert_text_model *self, const int32_t *tokens, size_t count,
+                              int32_t *out_token, edgert_error *error);
+
+/* Read what of a text is not held; the likeliest next token, and how many were held. */
+edgert_status text_model_read_anew(edgert_text_model *self, const int32_t *tokens, size_t count,
+                                   int32_t *out_token, edgert_error *error);
+
+/* Read the first of `count` tokens and those behind it that are the likeliest: what is likeliest behind
+ * each that was read. There is room for them in the context. */
+edgert_status text_model_verify(edgert_text_model *self, const int32_t *tokens, size_t count,
+                                int32_t out_tokens[TEXT_MOST_GUESSES], size_t *out_count,
+                                edgert_error *error);
+
+/* Another choice than the likeliest token, where the options ask for it. */
+edgert_status text_model_choose(edgert_text_model *self, const edgert_text_options *options,
+                                int32_t *token, edgert_error *error);
+
+#endif
