@@ -52,3 +52,16 @@ def test_a_private_key_is_no_public_one(edgec, module: Path, key: Path) -> None:
 def test_a_folder_asks_for_a_key(edgec, tmp_path: Path) -> None:
     done = edgec("verify", tmp_path)
     assert (done.code, "--key" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("verb", ["run", "bench"])
+def test_run_and_bench_take_only_what_a_key_signed(
+    edgec, module: Path, key: Path, verb: str
+) -> None:
+    assert edgec("sign", module, f"--key={key}", "-o", "signed.vmfb").code == 0
+    public = f"--key={key.with_suffix('.pub')}"
+    call = ["--function=scores", "--input=3x4xf32=1"] if verb == "run" else ["--function=scores"]
+    more = ["--iterations=2"] if verb == "bench" else []
+    assert edgec(verb, "signed.vmfb", public, *call, *more).code == 0
+    done = edgec(verb, module, public, *call, *more, "--json")
+    assert (done.code, done.json["error"]["code"]) == (32, "Untrusted")

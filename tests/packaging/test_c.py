@@ -61,6 +61,24 @@ int main(void) {
 }
 """
 
+SIGNED_MAIN = """
+#include "digits.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int count, char **words) {
+  uint8_t key[32];
+  for (int i = 0; i < 32; ++i) key[i] = (uint8_t)strtol((char[3]){words[2][2 * i],
+      words[2][2 * i + 1], 0}, NULL, 16);
+  edgert_error error = {0};
+  digits *model;
+  int status = digits_open_signed(words[1], count > 2 ? key : NULL, NULL, &model, &error);
+  printf("%d %s\\n", status, error.message);
+  digits_close(model);
+  return 0;
+}
+"""
+
 
 def numbers(output: str, name: str) -> np.ndarray:
     """The numbers that the package's main printed for one output."""
@@ -146,6 +164,34 @@ def test_every_type_and_size_goes_through_the_typed_header(link: bool, tmp_path:
         cwd=place,
     )
     assert run(tmp_path / "main") == "all right\n"
+
+
+def test_a_file_is_opened_that_a_key_signed_and_no_other(package: Path, tmp_path: Path) -> None:
+    need("cc")
+    pytest.importorskip("cryptography")
+    from edgec.signing import new_key, sign_module
+
+    one, other = new_key(tmp_path / "one.key"), new_key(tmp_path / "other.key")
+    file = next(package.glob("modules/*x86*.vmfb"))
+    sign_module(file, one, tmp_path / "signed.vmfb")
+    changed = bytearray((tmp_path / "signed.vmfb").read_bytes())
+    changed[len(changed) // 2] ^= 1
+    (tmp_path / "changed.vmfb").write_bytes(changed)
+    (tmp_path / "main.c").write_text(SIGNED_MAIN)
+    run(
+        *("cc", "-std=c11", "-w", "-O0", "-DEDGERT_WITH_SIGNATURES=1", "-I.", "-Iedgert"),
+        *(tmp_path / "main.c", "digits.c", "digits_modules.S", "edgert/edgert.c"),
+        *("-lm", "-lpthread", "-o", tmp_path / "main"),
+        cwd=package,
+    )
+
+    def opened(name: str, key: bytes) -> str:
+        return run(tmp_path / "main", tmp_path / name, key.hex())
+
+    assert opened("signed.vmfb", one.public).startswith("0 ")
+    for name, key in (("signed.vmfb", other), ("changed.vmfb", one)):
+        assert opened(name, key.public).startswith("-15 ")
+    assert run(tmp_path / "main", file, one.public.hex()).startswith("-15 ")
 
 
 def test_kernels_of_two_models_have_symbols_of_their_own(tmp_path: Path) -> None:

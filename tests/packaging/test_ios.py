@@ -27,7 +27,7 @@ int main(int count, char **files) {
   float scores[10];
   edgert_error error;
   digits *model;
-  if (count < 2 || digits_open_file(files[1], NULL, &model, &error) ||
+  if (count < 2 || digits_open_signed(files[1], NULL, NULL, &model, &error) ||
       digits_main(model, image, label, scores, &error))
     return 1;
   printf("%d\\n", label[0]);
@@ -47,9 +47,12 @@ def test_the_c_and_the_kernels_are_linked_for_macos(package: Path, tmp_path: Pat
     pytest.importorskip("ziglang")
     (tmp_path / "main.c").write_text(MAIN)
     kernels = package / "DigitsKernels.xcframework/macos-arm64/libDigitsKernels.a"
+    settings = re.findall(r'define\("(\w+)", to: "(\d)"\)', (package / "Package.swift").read_text())
+    assert ("EDGERT_WITH_SIGNATURES", "1") in settings
+    defined = [f"-D{name}={value}" for name, value in settings]
     run(
         *(sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-macos", "-std=c11", "-O1"),
-        *("-w", "-DEDGERT_WITH_ELF=0", "-Iinclude", tmp_path / "main.c", "digits.c", "edgert.c"),
+        *("-w", *defined, "-Iinclude", tmp_path / "main.c", "digits.c", "edgert.c"),
         *(kernels, "-o", tmp_path / "digits"),
         cwd=package / "Sources/CDigits",
     )
@@ -71,6 +74,7 @@ def test_each_system_has_the_kernels_of_its_module(package: Path) -> None:
         module = Module.read(package / "Sources/Digits/Modules" / f"{name}.vmfb")
         assert module.formats == ("static",)
     assert "public func main(images: [Float]) throws -> (label: [Int32], scores: [Float])" in swift
+    assert "init(threads: Int = 0, key: [UInt8]? = nil) throws" in swift
     assert len((package / "README.md").read_text().splitlines()) <= 12
 
 

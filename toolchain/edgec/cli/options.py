@@ -14,6 +14,7 @@ __all__ = [
     "FunctionOption",
     "InputOption",
     "KeepProgramOption",
+    "KeyOption",
     "ModuleArgument",
     "OnOption",
     "SignatureOption",
@@ -191,6 +192,16 @@ InputOption = Annotated[
         "--input",
         metavar="[NAME=]VALUE",
         help="One input: @FILE (.npy .npz .bin .png .jpg) or 1x3xf32=0.5; again for the next.",
+        show_default=False,
+    ),
+]
+KeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--key",
+        metavar="FILE|env:NAME|HEX",
+        help="A public key: refuse a module, its weights included, that its owner did not sign, "
+        "or that changed since.",
         show_default=False,
     ),
 ]

@@ -17,9 +17,10 @@ def prove_here(
     device: str | None,
     weights: Path | None,
     verdicts: Path | None,
+    key: str | None,
 ) -> Report:
     """Load, prove, and say what that needed; see `edgec.runtime.LoadedModule.prove` for errors."""
-    with load(path, device=device, weights=weights) as loaded:
+    with load(path, device=device, weights=weights, key=key) as loaded:
         proof = loaded.prove(verdicts)
         module = loaded.module.path
         session.detail(f"the answers are those of {proof.source}")

@@ -10,7 +10,7 @@ from edgec.runtime.errors import UsageError
 if TYPE_CHECKING:
     from edgec.runtime import Module
 
-__all__ = ["Checked", "checked"]
+__all__ = ["Checked", "checked", "read_signed"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +51,35 @@ class Checked:
             },
             blocks=(self.said, "verdict: signed"),
         )
+
+
+def read_signed(file: Path, key: str | None, weights: Path | None, *, leaves: bool) -> "Module":
+    """A module, refused where a key was given whose owner did not sign it.
+
+    Args:
+        file: the module.
+        key: as `--key` has it; None to ask for no signature.
+        weights: the weights file, where it is not where the module says.
+        leaves: whether the module goes to another machine, whose weights are then looked at here;
+            else what loads them compares them.
+
+    Raises:
+        Untrusted: the key's owner did not sign it, or it changed since.
+        UsageError: there is no such key.
+        FileError: a file cannot be read.
+    """
+    from edgec.runtime import Module
+    from edgec.runtime.parameters import weights_path
+    from edgec.runtime.public_key import public_key
+    from edgec.runtime.seal import check_weights
+
+    if key is None:
+        return Module.read(file)
+    module = Module.read(file, key=public_key(key))
+    beside = weights_path(module, weights)
+    if leaves and beside is not None and module.seal is not None:
+        check_weights(beside, module.seal)
+    return module
 
 
 def checked(file: Path, key: str | None, weights: Path | None, *, is_program: bool) -> Checked:

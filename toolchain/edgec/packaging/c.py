@@ -46,7 +46,10 @@ _SELF_TEST = """\
   add_test(NAME {name}_selftest COMMAND {name}_selftest
     WORKING_DIRECTORY ${{CMAKE_CURRENT_SOURCE_DIR}})
 """
-_TAKEN = ("open", "open_proved", "prove", "close", "variant", "size", "text")
+_TAKEN = (
+    *("open", "open_file", "open_proved", "open_signed", "prove"),
+    *("close", "variant", "size", "text"),
+)
 _NO_TEXT = dict.fromkeys(("text_include", "text_declaration", "text_definition", "text_source"), "")
 
 

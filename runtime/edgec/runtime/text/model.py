@@ -42,6 +42,7 @@ class TextModel:
         *,
         device: str | Device | None = None,
         weights: Path | str | None = None,
+        key: Path | str | bytes | None = None,
     ) -> None:
         """Load a module, as `edgec.runtime.load` does.
 
@@ -50,7 +51,9 @@ class TextModel:
             And what `load` raises.
         """
         self.module = (
-            path if isinstance(path, LoadedModule) else load(path, device=device, weights=weights)
+            path
+            if isinstance(path, LoadedModule)
+            else load(path, device=device, weights=weights, key=key)
         )
         file = self.module.module
         if not file.text:

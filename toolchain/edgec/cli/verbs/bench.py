@@ -9,6 +9,7 @@ from edgec.cli.options import (
     DeviceOption,
     FunctionOption,
     InputOption,
+    KeyOption,
     ModuleArgument,
     OnOption,
     WeightsOption,
@@ -63,17 +64,18 @@ def bench(
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of random inputs.")] = 0,
     weights: WeightsOption = None,
+    key: KeyOption = None,
     on: OnOption = None,
 ) -> Report:
     """Measure a function: load, first call, then P50, P90, P99, throughput and memory."""
     from edgec.cli.bench_elsewhere import report_there
     from edgec.cli.elsewhere import deployed
     from edgec.cli.signatures import choose
-    from edgec.runtime import Module
+    from edgec.cli.signed import read_signed
     from edgec.runtime import bench as measure
     from edgec.runtime import profile as measure_dispatches
 
-    read = Module.read(module)
+    read = read_signed(module, key, weights, leaves=on is not None)
     signature = choose(read, function)
     is_random = not input and bool(signature.inputs)
     if on is not None and threads != 1:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from edgec.cli.options import DeviceOption, ModuleArgument, WeightsOption
+from edgec.cli.options import DeviceOption, KeyOption, ModuleArgument, WeightsOption
 from edgec.cli.report import Report
 from edgec.cli.session import Session
 from edgec.cli.writing import (
@@ -51,6 +51,7 @@ def chat(
     limit: LimitOption = None,
     device: DeviceOption = None,
     weights: WeightsOption = None,
+    key: KeyOption = None,
     temperature: TemperatureOption = 0.0,
     top_k: TopKOption = 0,
     top_p: TopPOption = 1.0,
@@ -76,7 +77,7 @@ def chat(
     )
     full = when_full_of(when_full)
     constraint = constraint_of(json_schema, grammar, pattern)
-    with TextModel(module, device=device, weights=weights) as model:
+    with TextModel(module, device=device, weights=weights, key=key) as model:
         if not model.facts.template:
             raise InputError(
                 f"{module} has no chat template",

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from edgec.cli.options import DeviceOption, ModuleArgument, WeightsOption
+from edgec.cli.options import DeviceOption, KeyOption, ModuleArgument, WeightsOption
 from edgec.cli.report import Report
 from edgec.cli.session import Session
 from edgec.cli.writing import (
@@ -41,6 +41,7 @@ def generate(
     ] = False,
     device: DeviceOption = None,
     weights: WeightsOption = None,
+    key: KeyOption = None,
     temperature: TemperatureOption = 0.0,
     top_k: TopKOption = 0,
     top_p: TopPOption = 1.0,
@@ -66,7 +67,7 @@ def generate(
     )
     full = when_full_of(when_full)
     constraint = constraint_of(json_schema, grammar, pattern)
-    with TextModel(module, device=device, weights=weights) as model:
+    with TextModel(module, device=device, weights=weights, key=key) as model:
         start = model.generate if raw or not model.facts.template else model.chat
         answer = start(
             prompt,

@@ -10,6 +10,7 @@ from edgec.cli.options import (
     DeviceOption,
     FunctionOption,
     InputOption,
+    KeyOption,
     ModuleArgument,
     OnOption,
     WeightsOption,
@@ -80,6 +81,7 @@ def run(
         ),
     ] = None,
     weights: WeightsOption = None,
+    key: KeyOption = None,
     on: OnOption = None,
     prove: Annotated[
         bool,
@@ -109,7 +111,7 @@ def run(
     from edgec.cli.proved import prove_here, refuse_others
     from edgec.cli.results import check_results_path, save_results
     from edgec.cli.signatures import choose, example_command
-    from edgec.runtime import Module
+    from edgec.cli.signed import read_signed
 
     if prove:
         refuse_others(
@@ -120,10 +122,12 @@ def run(
             output=output is not None,
             on=on is not None,
         )
-        return prove_here(session, module, device=device, weights=weights, verdicts=verdicts)
+        return prove_here(
+            session, module, device=device, weights=weights, verdicts=verdicts, key=key
+        )
     if verdicts is not None:
         raise UsageError("--verdicts is for --prove", hint="add --prove, or leave it out")
-    read = Module.read(module)
+    read = read_signed(module, key, weights, leaves=on is not None)
     signature = choose(read, function)
     inputs = [parse_input(text) for text in input or ()]
     answers = [parse_input(text) for text in expected or ()]
