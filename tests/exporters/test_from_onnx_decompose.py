@@ -65,6 +65,19 @@ def test_products_of_all_before_and_all_after(replay: Replay) -> None:
     assert replay(export(model, tuple(inputs.values()))) < 1e-5
 
 
+def test_a_determinant_with_a_zero_in_the_way_of_elimination(replay: Replay) -> None:
+    x = normal(2, 2, 4, 4)
+    x[0, 0, 0, 0] = 0
+    x[0, 1, :, 0] = 0  # singular
+    x[1, 0] = np.eye(4)[[1, 0, 3, 2]]
+    model = model_of([helper.make_node("Det", ["x"], ["y"])], {"x": x}, ["y"], {}, 22)
+    program = export(model, (x,))
+    assert replay(program) < 1e-5
+    assert program.golden is not None
+    (call,) = program.golden.calls
+    np.testing.assert_allclose(call.outputs[0], np.linalg.det(x), rtol=1e-4, atol=1e-6)
+
+
 def test_a_remainder_has_the_sign_of_the_divisor(replay: Replay) -> None:
     nodes = [
         helper.make_node("Mod", ["x", "by"], ["rest"]),

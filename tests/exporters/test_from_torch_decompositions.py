@@ -32,6 +32,26 @@ class Of(nn.Module):
         return self.function(*values)
 
 
+def test_determinants_with_a_zero_in_the_way_of_elimination(replay: Replay) -> None:
+    x = torch.randn(3, 4, 4, generator=torch.Generator().manual_seed(3))
+    x[0, 0, 0] = 0
+    singular = x.clone()
+    singular[1, :, 2] = 0
+    model = Of(lambda x, y: torch.stack([y.det(), x.det(), *torch.linalg.slogdet(x)]))
+    program = export(model, (x, singular))
+    assert program.info.dialect is Dialect.STABLEHLO
+    assert replay(program) < 1e-5
+
+
+def test_a_determinant_of_a_dynamic_size_is_refused() -> None:
+    class Determinant(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.det()
+
+    with pytest.raises(UnsupportedOp, match="determinant of a matrix whose size is dynamic"):
+        export(Determinant(), (torch.eye(3),), dynamic={"x": {0: "n=2..5", 1: "n=2..5"}})
+
+
 def test_a_histogram_of_given_bounds(replay: Replay) -> None:
     x = torch.tensor([0.0, 1, 1, 3, 7, 7.5, -1, 2.99, 6.9, 7])
     model = Of(lambda x: torch.stack([x.histc(8, 0, 7), x.histc(8, -2, 2)]))

@@ -34,7 +34,10 @@ def build(name: str) -> Built:
     side = getattr(getattr(model, "patch_embed", None), "img_size", None) or 224
     height, width = side if isinstance(side, list | tuple) else (side, side)
     image = np.random.default_rng(0).standard_normal((3, height, width), np.float32)
-    return Built(model=model, inputs=(image,))
+    key = inspect.signature(type(model).__call__).parameters.get("key")
+    needs_key = key is not None and key.default is inspect.Parameter.empty
+    keys = (np.asarray(jax.random.PRNGKey(0)),) if needs_key else ()  # of dropout, in training
+    return Built(model=model, inputs=(image, *keys))
 
 
 def _builders() -> dict[str, Callable[..., Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from edgec.exporters.from_onnx.determinants import det
 from edgec.exporters.from_onnx.linear import col2im, dft, resize, stft
 from edgec.exporters.from_onnx.recurrent import forward_only
 from edgec.exporters.from_onnx.rewriting import Rewriting
@@ -134,6 +135,7 @@ _RULES: Mapping[str, Callable[[Rewriting, Any], bool]] = {
     "Col2Im": col2im,
     "CumProd": _cum_prod,
     "DFT": dft,
+    "Det": det,
     "GRU": forward_only,
     "LSTM": forward_only,
     "LpPool": _lp_pool,

@@ -64,7 +64,7 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     copy = _inferred(plain_quantised(_inferred(copy)))
     # The importer's own Fourier transforms are complex ones, which the compiler often refuses, and
     # its remainders have the wrong sign; bools have no bits there.
-    decomposed(copy, {"BitCast", "DFT", "Mod", "STFT"})
+    decomposed(copy, {"BitCast", "DFT", "Det", "Mod", "STFT"})
     for rewrite in (_gather_reflections, _gather_nearest, _trim_unread, _select_for_bool):
         copy = _rewritten(copy, rewrite)
     copy = _inferred(copy)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from edgec.exporters.from_torch.antialias import antialiased
+from edgec.exporters.from_torch.determinants import determinants
 from edgec.exporters.from_torch.parts import as_strided, index_put, select_scatter, slice_scatter
 from edgec.exporters.from_torch.pooling import pooling
 from edgec.exporters.from_torch.resampling import resampling
@@ -40,7 +41,7 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
         operator: _or_else(rule, table.get(operator))
         for operator, rule in {**resampling(), **pooling()}.items()
     }
-    table |= antialiased()
+    table |= {**antialiased(), **determinants()}
     table |= {
         aten.addmm.default: _addmm,
         aten._sparse_addmm.default: _addmm,
