@@ -8,7 +8,7 @@ from edgec.verifying.outputs import Verdict, VerifiedCall, VerifiedOutput, judge
 from edgec.verifying.picture import picture
 from edgec.verifying.soaking import Change, Soaked, soak
 from edgec.verifying.subject import Subject, open_subject
-from edgec.verifying.upgrading import Upgraded, upgrade
+from edgec.verifying.upgrading import Upgraded, find_program, renewed, upgrade
 
 __all__ = [
     "Ask",
@@ -28,10 +28,12 @@ __all__ = [
     "VerifiedCall",
     "VerifiedOutput",
     "bisect",
+    "find_program",
     "judged",
     "look",
     "open_subject",
     "picture",
+    "renewed",
     "soak",
     "upgrade",
     "write_part",

@@ -18,6 +18,7 @@ from edgec.runtime import Golden, Module, load
 from edgec.runtime.errors import CompileError, EdgecError, ProgramError
 from edgec.runtime.files import read_bytes
 from edgec.runtime.seeded_calls import SeededCalls
+from edgec.runtime.tolerance import Tolerance
 from edgec.toolchain.compiling import CompileOptions, compile_with_report
 from edgec.toolchain.load import load_program
 from edgec.toolchain.program import Program
@@ -25,7 +26,7 @@ from edgec.toolchain.seeding import answer_seeds
 from edgec.verifying.outputs import Verdict, judged
 from edgec.verifying.subject import Calls, Subject, refuse_other
 
-__all__ = ["State", "Upgraded", "find_program", "upgrade"]
+__all__ = ["State", "Upgraded", "find_program", "renewed", "upgrade"]
 
 _PROGRAMS = (".mlirbc", ".mlir")
 _SECONDS, _MOST_CALLS = 0.5, 50
@@ -94,13 +95,17 @@ class Upgraded:
     notes: tuple[str, ...] = ()
 
 
-def find_program(module: Module) -> Path:
+def find_program(module: Module, folder: Path | None = None) -> Path:
     """The program that a module was compiled of, beside it: by the digest in it, else by its name.
+
+    Args:
+        module: the module.
+        folder: where to look; None for the module's own.
 
     Raises:
         ProgramError: there is none.
     """
-    folder = module.path.parent
+    folder = module.path.parent if folder is None else folder
     beside = sorted(file for file in folder.iterdir() if file.suffix in _PROGRAMS)
     for file in beside:
         if module.facts.program and _digest(file) == module.facts.program:
@@ -143,7 +148,7 @@ def upgrade(
     module = None if old.suffix in _PROGRAMS else Module.read(old)
     found = program or (old if module is None else find_program(module))
     source = load_program(found, cache=options.cache)
-    calls, whose = _known(old, module, source)
+    known = _known(old, module, source)
     notes = []
     if module is not None and module.facts.program not in ("", _digest(found)):
         notes.append(f"{found} is not the very program that {old} was compiled of")
@@ -155,29 +160,49 @@ def upgrade(
             notes.append(f"the new module brings no golden answers: {error.what}")
     compiled = compile_with_report(source, wanted, replace(options, output=output))
     try:
-        if module is not None:
-            _refuse_others(module, compiled.module)
-        if isinstance(calls, Golden):
-            refuse_other(compiled.module, calls.calls, old)
         tolerance = compiled.report.tolerance
-        new = _state(compiled.module, calls, whose, tolerance=tolerance)
-        if new.verdict is None:
-            notes.append(f"nobody has asked it: it does not run here ({new.refused})")
-        else:
-            failure = new.verdict.failure(f"{output}, compiled again,")
-            if failure is not None:
-                raise failure
+        proved = _proved(old, module, compiled.module, source, known, tolerance)
     except EdgecError:
         output.unlink(missing_ok=True)
         raise
-    before = None if module is None else _state(module, calls, whose, tolerance=tolerance)
-    return Upgraded(
-        new=new,
-        old=before,
-        program=source,
-        source=whose,
-        notes=(*notes, *compiled.report.notes),
-    )
+    return replace(proved, notes=(*notes, *proved.notes, *compiled.report.notes))
+
+
+def renewed(old: Module, new: Module, program: Program) -> Upgraded:
+    """A module of another day and one of today of the same program: the new proved by the old.
+
+    Raises:
+        ProgramError: there are no answers to prove by.
+        CompileError: the new one has other functions.
+        WrongAnswer: its answers are not the old one's.
+    """
+    return _proved(old.path, old, new, program, _known(old.path, old, program), None)
+
+
+def _proved(
+    file: Path,
+    old: Module | None,
+    new: Module,
+    program: Program,
+    known: tuple[Calls, str],
+    tolerance: Tolerance | None,
+) -> Upgraded:
+    """Ask both, where they run."""
+    calls, whose = known
+    if old is not None:
+        _refuse_others(old, new)
+    if isinstance(calls, Golden):
+        refuse_other(new, calls.calls, file)
+    now = _state(new, calls, whose, tolerance=tolerance)
+    notes: tuple[str, ...] = ()
+    if now.verdict is None:
+        notes = (f"nobody has asked {new.path}: it does not run here ({now.refused})",)
+    else:
+        failure = now.verdict.failure(f"{new.path}, compiled again,")
+        if failure is not None:
+            raise failure
+    before = None if old is None else _state(old, calls, whose, tolerance=tolerance)
+    return Upgraded(new=now, old=before, program=program, source=whose, notes=notes)
 
 
 def _known(old: Path, module: Module | None, program: Program) -> tuple[Calls, str]:
@@ -210,7 +235,7 @@ def _refuse_others(old: Module, new: Module) -> None:
             )
 
 
-def _state(module: Module, calls: Calls, source: str, *, tolerance: Any) -> State:
+def _state(module: Module, calls: Calls, source: str, *, tolerance: Tolerance | None) -> State:
     """Make the calls, where the module runs, and time the first."""
     subject = Subject(module=module, calls=calls, source=source, tolerance=tolerance, program=None)
     size = module.path.stat().st_size

@@ -1,5 +1,6 @@
 """`edgec upgrade`: an artefact of another day to one of today's compiler, and what changed."""
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +9,7 @@ import typer
 from edgec.cli.options import complete_target
 from edgec.cli.report import Grid, Report
 from edgec.cli.session import Session
-from edgec.runtime.errors import ProgramError, UsageError
+from edgec.runtime.errors import UsageError
 
 if TYPE_CHECKING:
     from edgec.toolchain import CompileOptions
@@ -99,53 +100,79 @@ def _package(
     target: str | None,
     options: "CompileOptions",
 ) -> Report:
-    """A package of the same kind, for the same devices, each variant proved as packages are."""
+    """A package of the same kind, for the same devices, each variant proved by the old one's."""
     from edgec.packaging import PackageOptions, make_package
+    from edgec.runtime import Module
+    from edgec.runtime.errors import EdgecError
     from edgec.runtime.manifest import Manifest
+    from edgec.toolchain import load_program
+    from edgec.verifying import find_program, renewed
 
     manifest = Manifest.read(old)
+    before = {each.target: Module.read(old / each.file) for each in manifest.variants}
     if program is None:
-        raise ProgramError(
-            f"the package {old} holds no program",
-            hint="name the one that it was made of: --program=FILE.mlirbc",
-        )
-    targets = tuple(variant.target for variant in manifest.variants)
+        program = find_program(next(iter(before.values())), old.absolute().parent)
+    source = load_program(program, cache=options.cache)
     chosen = PackageOptions(
-        targets=targets if target is None else (target,), name=manifest.name, compiling=options
+        targets=tuple(before) if target is None else (target,),
+        name=manifest.name,
+        compiling=options,
     )
-    made = make_package(program, manifest.kind, output, chosen)
-    for note in made.notes:
+    made = make_package(source, manifest.kind, output, chosen)
+    try:
+        now = {each.target: Module.read(output / each.file) for each in made.manifest.variants}
+        found = {
+            name: renewed(before[name], module, source)
+            for name, module in now.items()
+            if name in before
+        }
+    except EdgecError:
+        shutil.rmtree(output)
+        raise
+    for note in (*made.notes, *(note for each in found.values() for note in each.notes)):
         session.note(note)
-    new = {variant.target: variant.size for variant in made.manifest.variants}
-    sizes = {v.target: (v.size, new.get(v.target)) for v in manifest.variants}
+    left_out = [name for name in before if name not in now]
+    rows = []
+    for name, each in found.items():
+        rows += [_row(f"{name} before", each.old)] if each.old is not None else []
+        rows.append(_row(f"{name} now", each.new))
+    asked = [each for each in found.values() if each.new.verdict is not None]
     return Report(
         data={
             "old": old,
             "output": output,
             "program": program,
             "edgec": [manifest.edgec, made.manifest.edgec],
-            "sizes": {name: list(both) for name, both in sizes.items()},
+            "variants": {
+                name: {
+                    "before": None if each.old is None else each.old.to_json(),
+                    "now": each.new.to_json(),
+                    "source": each.source,
+                }
+                for name, each in found.items()
+            },
+            "left_out": left_out,
             "checks": dict(made.checks),
         },
         blocks=(
             f"{output}: a package for {made.kind.name}, of edgec {made.manifest.edgec} in the "
             f"place of {manifest.edgec}",
-            Grid(
-                columns=("variant", "bytes before", "bytes now", ""),
-                rows=tuple(
-                    (name, str(before), str(now), made.checks.get(name, ""))
-                    for name, (before, now) in sizes.items()
-                ),
-                right=frozenset({1, 2}),
-            ),
+            f"right by the old one's answers: {len(asked)} of {len(now)} variants; the others do "
+            "not run here"
+            if len(asked) < len(now)
+            else "right by the old one's answers: all variants",
+            Grid(columns=_COLUMNS, rows=tuple(rows), right=frozenset({1, 2, 3})),
+            *([f"not made again: {', '.join(left_out)}"] if left_out else []),
         ),
     )
+
+
+_COLUMNS = ("", "bytes", "ms a call", "worst difference", "edgec", "compiler")
 
 
 def _report(old: Path, found: "Upgraded") -> Report:
     new, before = found.new, found.old
     asked = "right by" if new.verdict is not None else "not asked for"
-    columns = ("", "bytes", "ms a call", "worst difference", "edgec", "compiler")
     rows = [_row("before", before)] if before is not None else []
     return Report(
         data={
@@ -159,11 +186,7 @@ def _report(old: Path, found: "Upgraded") -> Report:
         blocks=(
             f"{new.module.path}, compiled of {found.program.path}, is {asked} the answers of "
             f"{found.source}",
-            Grid(
-                columns=columns,
-                rows=(*rows, _row("now", new)),
-                right=frozenset({1, 2, 3}),
-            ),
+            Grid(columns=_COLUMNS, rows=(*rows, _row("now", new)), right=frozenset({1, 2, 3})),
             *([f"before: {before.refused}"] if before is not None and before.refused else []),
         ),
     )
