@@ -16,7 +16,10 @@ import tensorflow as tf
 from edgec import toolchain
 from edgec.exporters import Bundle, Entry, export, export_source
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp, UsageError
+from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.ir.places import place_of
 from edgec.toolchain.program import Dialect, Input, Output, Parameter, Program, State
+from edgec.toolchain.stablehlo import parse_stablehlo
 
 pytestmark = pytest.mark.tensorflow
 
@@ -201,6 +204,16 @@ def test_a_saved_model_gives_its_default_signature_as_main(saved: Path, replay) 
     assert str(main.signature) == "main(x: f32[1, 4]) -> (scores: f32[1, 3])"
     assert main.signature.result == {"scores": 0}
     assert replay(program) <= 1e-4
+
+
+def test_an_operation_of_a_saved_model_is_called_by_its_node(saved: Path) -> None:
+    """A graph keeps no lines; XLA makes up a file for all of them."""
+    from iree.compiler import ir
+
+    with ir.Context() as context:
+        module = parse_stablehlo(export_source(str(saved)).bytecode, context)
+        places = [place_of(op) for op in inside(module.operation) if op.name == "stablehlo.dot"]
+    assert [place.rpartition("/")[2] for place in places if place] == ["matmul"]
 
 
 def test_signatures_and_own_functions_of_a_saved_model_by_name(saved: Path, replay) -> None:

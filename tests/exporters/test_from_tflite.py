@@ -202,6 +202,18 @@ def test_quantised_layers_are_seen_as_products_of_bytes(exported: Callable[..., 
         assert QuantisedKernels(unit=unit).run(module) == 2
 
 
+def test_an_operation_is_called_by_its_operator(exported: Callable[..., Program]) -> None:
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir.functions import inside
+    from edgec.toolchain.stablehlo import parse_stablehlo
+
+    with ir.Context() as context:
+        module = parse_stablehlo(exported(classifier(quantized=False)).bytecode, context)
+        found = [str(op.location) for op in inside(module.operation) if "convol" in op.name]
+    assert ["/CONV_2D first/" in found[0], "/DEPTHWISE_CONV_2D second/" in found[1]] == [True, True]
+
+
 def test_sizes_follow_a_dynamic_batch(
     exported: Callable[..., Program],
     replay: Callable[[Program], float],

@@ -171,6 +171,21 @@ def test_an_int8_model_compiles_and_is_off_by_a_step_at_most(
         assert np.abs(got - want).max() <= 1
 
 
+@pytest.mark.vulkan
+def test_an_int8_model_of_any_batch_is_right_on_vulkan(
+    files: dict[str, Path], tmp_path: Path
+) -> None:
+    """The compile's check gives LiteRT's answers to batches of 1 and 2, in another process."""
+    from edgec import toolchain
+
+    program = export_source(str(files["int8"]), dynamic=["batch=1..4"])
+    assert {call.inputs[0].shape[0] for call in program.golden.calls} == {1, 2}
+    saved = program.save(tmp_path / "int8.mlirbc")
+    options = toolchain.CompileOptions(output=tmp_path / "int8.vmfb", cache=False)
+    facts = toolchain.compile(saved, "vulkan", options).facts
+    assert facts.check.startswith("checked on")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["f32", "int8"])
 def test_mobilenet_v2(form: str, tf: Any, tmp_path: Path, replay: Callable[..., float]) -> None:

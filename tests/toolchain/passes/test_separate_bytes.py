@@ -1,5 +1,7 @@
 """Bytes are widened apart from the products that use them, and then are right on Vulkan."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,14 @@ def test_a_sum_of_bytes_stays_one() -> None:
     _, after = rewrite(SeparateBytes(), CONVOLUTION)
     assert "-> tensor<1x6x6x8xi32>" in after
     assert "(tensor<1x6x6x8xi32>) -> tensor<1x6x6x8xi8>" in after
+
+
+def test_a_barrier_keeps_sizes_that_are_known_in_the_call_only() -> None:
+    text = SCALED.replace("4x32", "?x32").replace("4x16", "?x16")
+    text = re.sub(r"  %s = .*\n", "", text).replace("%0, %s", "%0, %0")
+    _, after = rewrite(SeparateBytes(), text)
+    assert re.search(r"tensor.dim %\d+, %c0", after)
+    assert re.search(r"compute_barrier.start %\d+ : tensor<\?x32xf32>\{%dim", after)
 
 
 def test_conversions_that_meet_no_product_are_left_alone() -> None:

@@ -13,7 +13,7 @@ from edgec.runtime.errors import CompileError
 from edgec.targets import Backend, Target
 from edgec.toolchain.diagnostics import explain_lapack
 from edgec.toolchain.ir.functions import inside
-from edgec.toolchain.ir.places import source_line
+from edgec.toolchain.ir.places import place_of
 from edgec.toolchain.program import Dialect, ProgramInfo
 from edgec.toolchain.refusals import KNOWN
 
@@ -108,7 +108,7 @@ def refuse_operations(module: Any) -> None:
         found = OPERATIONS.get(op.name)
         if found is not None:
             why, hint = found
-            raise CompileError(f"{op.name} {why}", where=source_line(op), hint=hint)
+            raise CompileError(f"{op.name} {why}", where=place_of(op), hint=hint)
 
 
 def refuse_calls(module: Any) -> None:
@@ -128,7 +128,7 @@ def refuse_calls(module: Any) -> None:
         name = ir.StringAttr(op.attributes["call_target_name"]).value
         if name not in _ANSWERED:
             what, hint = _explained(name)
-            raise CompileError(what, where=source_line(op), hint=hint)
+            raise CompileError(what, where=place_of(op), hint=hint)
 
 
 def refuse_doubles(module: Any, target: Target) -> None:
@@ -152,7 +152,7 @@ def refuse_doubles(module: Any, target: Target) -> None:
         if op.name in _DOUBLES and isinstance(_element(op), ir.F64Type):
             raise CompileError(
                 f"{op.name} of f64 has no code for {target.name} in the compiler",
-                where=source_line(op),
+                where=place_of(op),
                 hint="compute it in 32-bit floats",
             )
 
@@ -184,7 +184,7 @@ def refuse_half_types(module: Any, target: Target) -> None:
         ):
             raise CompileError(
                 f"{op.name} of f16 has no code for {target.name} that browsers and node take",
-                where=source_line(op),
+                where=place_of(op),
                 hint="export the model in f32 (model.float()), or in bf16",
             )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from edgec.runtime.kernel_share import KernelShare, Left
-from edgec.toolchain.ir.places import source_line
+from edgec.toolchain.ir.places import place_of
 from edgec.toolchain.ir.work import census, title, uncounted
 from edgec.toolchain.kernels.spec import Answers, Declined, Work
 
@@ -40,7 +40,7 @@ def share_of(module: Any, answers: Answers) -> KernelShare:
     for each in census(module):
         flops += each.work.flops
         moved += each.work.bytes
-        what, where = title(each.op), source_line(each.op) or ""
+        what, where = title(each.op), place_of(each.op) or ""
         reason = reasons.get((each.op.name, where)) or _plain_reason(each.op.name)
         known = kinds.get((what, reason))
         kinds[what, reason] = Left(

@@ -86,7 +86,7 @@ def numbered(program: Program) -> Numbered:
 
     from edgec.toolchain.ir.functions import functions, inside
     from edgec.toolchain.ir.numbering import number_operations, numbers_at
-    from edgec.toolchain.ir.places import node_name, source_line
+    from edgec.toolchain.ir.places import place_of
     from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
     from edgec.toolchain.stablehlo import parse_stablehlo
 
@@ -111,7 +111,7 @@ def numbered(program: Program) -> Numbered:
             found.append(
                 Operation(
                     name=op.name,
-                    line=source_line(op) or node_name(op) or "",
+                    line=place_of(op) or "",
                     function=name,
                     depends=any(value in dependent for value in op.results),
                     reads=tuple(dict.fromkeys(made[v] for v in read if v in made)),

@@ -212,6 +212,17 @@ def _updates(aliases: Any) -> dict[int, int]:
 def _strip(operation: Any) -> None:
     for name in [n for n in operation.attributes if n.startswith("mhlo.")]:
         del operation.attributes[name]
+    _name(operation)
+
+
+def _name(operation: Any) -> None:
+    """Leave an operation its name as its place: XLA makes up a file, since graphs keep none."""
+    from iree.compiler import ir
+
+    where = str(operation.location)
+    if '"dummy_file_name":' in where:
+        names = [name for name in re.findall(r'"([^"]+)"', where) if name != "dummy_file_name"]
+        operation.location = ir.Location.name(names[0]) if names else ir.Location.unknown()
 
 
 def _keeps_size(operation: Any) -> bool:

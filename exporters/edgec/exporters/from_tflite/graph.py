@@ -111,11 +111,19 @@ def compute(
     for index, value in zip(graph.inputs, inputs, strict=True):
         run.values[index] = value
     run.values.update(weights)
-    for operator in graph.operators:
-        run.step(operator)
+    import jax
     import jax.numpy as jnp
 
+    for operator in graph.operators:
+        with jax.named_scope(_title(operator, graph)):
+            run.step(operator)
     return [jnp.asarray(run.value(i)) for i in graph.outputs]
+
+
+def _title(operator: TfliteOperator, graph: TfliteSubgraph) -> str:
+    """What an operator is called in errors: its kind and, since it has no name, its result's."""
+    made = [graph.tensors[index].name for index in operator.outputs if index >= 0]
+    return f"{operator.kind} {made[0]}" if made and made[0] else str(operator.kind)
 
 
 class _Run:

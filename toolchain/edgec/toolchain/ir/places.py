@@ -3,16 +3,17 @@
 import re
 from typing import Any
 
-__all__ = ["is_edgecs", "is_packages", "node_name", "source_line"]
+__all__ = ["is_edgecs", "is_packages", "node_name", "place_of", "source_line"]
 
 # PyTorch names some of its own files as if they lay in the current folder.
 _PACKAGES = re.compile(r"[/\\](site|dist)-packages[/\\]|^torch[/\\]")
+_JIT = re.compile(r"^(jit\([^)]*\)/)+")
+"""What JAX puts before the name of everything in a traced function."""
 _EDGEC = re.compile(
     r"[/\\]edgec[/\\](cli|exporters|kernels|packaging|runtime|toolchain)[/\\]|[/\\]bin[/\\]edgec$"
 )
-
-
-_NAME = re.compile(r'"((?:[^"\\]|\\.)+)"(?!:\d)')
+_FILE = re.compile(r'"([^"]+)":(\d+):\d+')
+_NAME = re.compile(r'"((?:[^"\\]|\\.)+)"')
 _OWN_NAME = re.compile(r"/?edgec\.(of|value)\.\d+")
 
 
@@ -27,14 +28,26 @@ def is_edgecs(file: str) -> bool:
 
 
 def source_line(op: Any) -> str | None:
-    """`file:line` of an operation: the innermost that is not inside a framework."""
-    found = re.findall(r'"([^"]+)":(\d+):\d+', str(op.location))
-    places = [place for place in found if not is_edgecs(place[0])]
-    own = [place for place in places if not is_packages(place[0])]
-    return next((f"{file}:{line}" for file, line in own or places), None)
+    """`file:line` of an operation: the innermost that is not inside a framework.
+
+    What called edgec is no part of a model; a framework that edgec called is not one's, either.
+    """
+    found = _FILE.findall(str(op.location))
+    edgecs = [place for place, (file, _) in enumerate(found) if is_edgecs(file)] or [len(found)]
+    own = [
+        place for place in found[: edgecs[-1]] if not (is_edgecs(place[0]) or is_packages(place[0]))
+    ]
+    return next((f"{file}:{line}" for file, line in own or found[: edgecs[0]]), None)
 
 
 def node_name(op: Any) -> str | None:
     """What the node of a model's own file is called that an operation comes from (ONNX')."""
-    names = (_OWN_NAME.sub("", name) for name in _NAME.findall(str(op.location)))
+    # Files first: what lies between two of them in quotes is no name.
+    location = _FILE.sub("", str(op.location))
+    names = (_OWN_NAME.sub("", _JIT.sub("", name)) for name in _NAME.findall(location))
     return next((f"node {name}" for name in names if name), None)
+
+
+def place_of(op: Any) -> str | None:
+    """As `source_line`; `node NAME` of a model that has no lines but names, as ONNX files do."""
+    return source_line(op) or node_name(op)

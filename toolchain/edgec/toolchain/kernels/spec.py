@@ -103,16 +103,16 @@ class Answers:
             outcome: the device's answer.
             others: more operations that it was read from.
         """
-        from edgec.toolchain.ir.places import source_line
+        from edgec.toolchain.ir.places import place_of
 
         self.given.append(
             Answer(
                 what=what,
                 operation=op.name,
-                where=source_line(op),
+                where=place_of(op),
                 work=work,
                 outcome=outcome,
-                others=tuple((each.name, source_line(each)) for each in others),
+                others=tuple((each.name, place_of(each)) for each in others),
             )
         )
         return isinstance(outcome, Kernel)

@@ -12,7 +12,7 @@ import numpy as np
 from edgec.runtime.errors import CompileError
 from edgec.runtime.files import read_bytes, write_atomically
 from edgec.targets import Target
-from edgec.toolchain.ir.places import source_line
+from edgec.toolchain.ir.places import place_of
 from edgec.toolchain.webgpu.executable import FORMAT, converted
 from edgec.toolchain.webgpu.spirv import Unwritable
 
@@ -69,7 +69,7 @@ def _executable(operation: Any, target: Target) -> int:
         try:
             _binary(each.operation, target)
         except Unwritable as error:
-            where = source_line(operation) or source_line(each.operation)
+            where = place_of(operation) or place_of(each.operation)
             raise CompileError(error.what, where=where, hint=_HINT) from error
         count += 1
     return count

@@ -13,7 +13,7 @@ from iree.compiler import ir
 from edgec.runtime.errors import ProgramError
 from edgec.targets import Backend, Target
 from edgec.toolchain.ir.functions import inside
-from edgec.toolchain.ir.places import source_line
+from edgec.toolchain.ir.places import place_of
 from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.gpu.dispatches import Binary, Dispatches
 from edgec.toolchain.kernels.own.arrays import (
@@ -52,7 +52,7 @@ def described(op: Any) -> OwnKernel | None:
     except KeyError:
         raise ProgramError(
             f"a composite {COMPOSITE} has no attribute {ATTRIBUTE}",
-            where=source_line(op),
+            where=place_of(op),
             hint="docs/kernels.md says what it holds",
         ) from None
     kernel = OwnKernel.from_json(text)
@@ -60,7 +60,7 @@ def described(op: Any) -> OwnKernel | None:
         raise ProgramError(
             f"the kernel {kernel.name} reads {kernel.inputs} arrays and is given "
             f"{len(op.operands)}",
-            where=source_line(op),
+            where=place_of(op),
             hint="docs/kernels.md says what a composite of a kernel holds",
         )
     return kernel

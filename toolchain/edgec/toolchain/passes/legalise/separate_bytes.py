@@ -12,7 +12,8 @@ __all__ = ["SeparateBytes"]
 _PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 _NARROW = ("i8", "ui8")
 _FENCE = "iree_tensor_ext.compute_barrier.start"
-"""Keeps kernels apart; for tensors of known sizes."""
+"""Keeps kernels apart. StableHLO's own barrier would also make the host wait for what is before,
+and hide what sizes are."""
 # Values that go into or out of these may meet a product elsewhere.
 _ELSEWHERE = ("func.call", "stablehlo.composite", "stablehlo.while", "stablehlo.return")
 
@@ -87,12 +88,33 @@ def _fence(conversion: Any) -> int:
     (result,) = conversion.results
     if _is_narrow(result.type) or not _reaches_product(result):
         return 0
+    users = [use.owner.operation for use in result.uses]
     with ir.InsertionPoint.after(conversion):
-        # StableHLO's own barrier also makes the host wait for what is before it.
-        name = _FENCE if result.type.has_static_shape else "stablehlo.optimization_barrier"
-        fence = ir.Operation.create(name, results=[result.type], operands=[result])
-    result.replace_all_uses_except(fence.result, fence)
+        operands = [result, *_sizes(result)]
+        fence = ir.Operation.create(_FENCE, results=[result.type], operands=operands)
+    for user in users:
+        for index, operand in enumerate(user.operands):
+            if operand == result:
+                user.operands[index] = fence.result
     return 1
+
+
+def _sizes(value: Any) -> list[Any]:
+    """The sizes of a tensor that are known in the call only."""
+    from iree.compiler import ir
+
+    index = ir.IndexType.get()
+    sizes = []
+    for axis in range(value.type.rank):
+        if value.type.is_dynamic_dim(axis):
+            at = ir.Operation.create(
+                "arith.constant",
+                results=[index],
+                attributes={"value": ir.IntegerAttr.get(index, axis)},
+            )
+            made = ir.Operation.create("tensor.dim", results=[index], operands=[value, at.result])
+            sizes.append(made.result)
+    return sizes
 
 
 def _reaches_product(value: Any) -> bool:
