@@ -27,7 +27,9 @@ from edgec.toolchain.passes.legalise.signed_powers import SignedPowers
 from edgec.toolchain.passes.legalise.signless_integers import SignlessIntegers
 from edgec.toolchain.passes.legalise.split_complex import SplitComplex
 from edgec.toolchain.passes.legalise.split_conversions import SplitConversions
+from edgec.toolchain.passes.legalise.split_products import SplitProducts
 from edgec.toolchain.passes.legalise.split_reductions import SplitReductions
+from edgec.toolchain.passes.legalise.split_windows import SplitWindows
 from edgec.toolchain.passes.legalise.spread_selected import SpreadSelected
 from edgec.toolchain.passes.legalise.stable_sorts import StableSorts
 from edgec.toolchain.passes.legalise.wide_sums import WideSums
@@ -154,6 +156,8 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SeparableWindows,
     WideSums,
     SeparateGroups,
+    SplitWindows,
+    SplitProducts,
     PlainDepthwise,
     PointwiseProducts,
     SplitReductions,
