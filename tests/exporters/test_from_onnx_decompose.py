@@ -78,6 +78,32 @@ def test_a_determinant_with_a_zero_in_the_way_of_elimination(replay: Replay) -> 
     np.testing.assert_allclose(call.outputs[0], np.linalg.det(x), rtol=1e-4, atol=1e-6)
 
 
+def test_a_transposed_convolution_with_pads_of_two_widths(replay: Replay) -> None:
+    ways: dict[str, dict[str, object]] = {
+        "upper": {"auto_pad": "SAME_UPPER"},
+        "lower": {"auto_pad": "SAME_LOWER"},
+        "given": {"pads": [0, 1, 2, 0], "output_padding": [1, 0], "dilations": [2, 1]},
+    }
+    nodes = [
+        helper.make_node("ConvTranspose", ["x", "w"], [name], strides=[2, 1], **way)
+        for name, way in ways.items()
+    ]
+    inputs = {"x": normal(1, 2, 4, 5)}
+    model = model_of(nodes, inputs, list(ways), {"w": normal(2, 3, 3, 4)}, 17)
+    assert replay(export(model, tuple(inputs.values()))) < 1e-5
+
+
+def test_elements_scattered_where_the_least_or_the_largest_stays(replay: Replay) -> None:
+    nodes = [
+        helper.make_node("ScatterElements", ["x", "at", "new"], [how], axis=1, reduction=how)
+        for how in ("min", "max")
+    ]
+    inputs = {"x": normal(2, 5, 3), "new": normal(2, 4, 2)}
+    at = np.array([[[0, 4], [-1, 4], [0, 1], [-5, 2]]] * 2, np.int64)
+    model = model_of(nodes, inputs, ["min", "max"], {"at": at}, 18)
+    assert replay(export(model, tuple(inputs.values()))) == 0
+
+
 def test_a_remainder_has_the_sign_of_the_divisor(replay: Replay) -> None:
     nodes = [
         helper.make_node("Mod", ["x", "by"], ["rest"]),

@@ -130,9 +130,72 @@ def _tensor_scatter(work: Rewriting, node: Any) -> bool:
     return True
 
 
+def _scatter_elements(work: Rewriting, node: Any) -> bool:
+    """As `ScatterND`, which tells each element's whole place, and has every reduction."""
+    data, places = (work.shapes.get(name) for name in node.input[:2])
+    attributes = work.attributes(node)
+    if data is None or places is None or attributes.get("reduction") not in ("min", "max"):
+        return False
+    along = attributes.get("axis", 0) % len(data)
+    index = work.node("Cast", node.input[1], to=_I64)
+    length = work.constant(np.array(data[along], np.int64))
+    before = work.node("Less", index, work.constant(np.array(0, np.int64)))
+    index = work.node("Where", before, work.node("Add", index, length), index)
+    axes = [
+        index if axis == along else work.constant(np.broadcast_to(places_on, places))
+        for axis, places_on in enumerate(np.indices(places, np.int64, sparse=True))
+    ]
+    place = work.node("Concat", *(work.reshape(a, [*places, 1]) for a in axes), axis=len(places))
+    work.node(
+        "ScatterND",
+        *(node.input[0], place, node.input[2]),
+        output=node.output[0],
+        reduction=attributes["reduction"],
+    )
+    return True
+
+
+def _conv_transpose(work: Rewriting, node: Any) -> bool:
+    """All results, of which those between the pads are taken: the importer's pads are as wide
+    before as behind."""
+    attributes = work.attributes(node)
+    sizes, kernel = work.shapes.get(node.input[0]), work.shapes.get(node.input[1])
+    if sizes is None or kernel is None or "output_shape" in attributes:
+        return False
+    rank = len(sizes) - 2
+    steps, dilations = (
+        attributes.get("strides", [1] * rank),
+        attributes.get("dilations", [1] * rank),
+    )
+    beyond = attributes.get("output_padding", [0] * rank)
+    over = [
+        (size - 1) * dilation + 1 + more - step
+        for size, dilation, more, step in zip(kernel[2:], dilations, beyond, steps, strict=True)
+    ]
+    how, pads = attributes.pop("auto_pad", "NOTSET"), attributes.pop("pads", [0] * 2 * rank)
+    before, behind = pads[:rank], pads[rank:]
+    if how in ("SAME_UPPER", "SAME_LOWER"):  # results as many as steps of the input
+        less, more = [total // 2 for total in over], [total - total // 2 for total in over]
+        before, behind = (less, more) if how == "SAME_UPPER" else (more, less)
+    if before == behind or min(*before, *behind) < 0:
+        return False
+    whole = work.node("ConvTranspose", *node.input, **attributes)
+    ends = [
+        step * size + total - pad
+        for step, size, total, pad in zip(steps, sizes[2:], over, behind, strict=True)
+    ]
+    bounds = (work.numbers(*numbers) for numbers in (before, ends, range(2, rank + 2)))
+    work.node("Slice", whole, *bounds, output=node.output[0])
+    return True
+
+
+_I64 = 7
+"""ONNX' number of int64."""
+
 _RULES: Mapping[str, Callable[[Rewriting, Any], bool]] = {
     "BitCast": _bit_cast,
     "Col2Im": col2im,
+    "ConvTranspose": _conv_transpose,
     "CumProd": _cum_prod,
     "DFT": dft,
     "Det": det,
@@ -143,5 +206,6 @@ _RULES: Mapping[str, Callable[[Rewriting, Any], bool]] = {
     "RNN": forward_only,
     "Resize": resize,
     "STFT": stft,
+    "ScatterElements": _scatter_elements,
     "TensorScatter": _tensor_scatter,
 }
