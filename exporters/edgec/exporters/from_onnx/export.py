@@ -233,7 +233,8 @@ def _rewritten(
     if written is not None:
         return written
     prepared = prepare(model, shapes)
-    changed = unrolled(prepared, kinds)
+    # The importer, which has no Scan, may name what comes behind one in its place.
+    changed = unrolled(prepared, {*kinds, "Scan"} if kinds else kinds)
     changed |= decomposed(prepared, kinds)
     return prepared if changed else None
 

@@ -28,18 +28,56 @@ def functions_among(model: Any, operations: Collection[str]) -> set[str]:
 def expand(model: Any, kinds: Collection[str]) -> Any | None:
     """A copy of the model without operations of these kinds; None where ONNX fails to write it.
 
-    A function may depend on the types of its inputs, so they are inferred.
+    A function may depend on the types of its inputs, so they are inferred. Of an input that is
+    left out ONNX' inliner knows no type, and fails: nodes with such have the function of their own
+    written beside them first.
     """
     from onnx import inliner, shape_inference
 
     try:
+        typed = shape_inference.infer_shapes(model, data_prop=True)
         return inliner.inline_selected_functions(
-            shape_inference.infer_shapes(model, data_prop=True),
+            _with_functions_beside(typed, kinds),
             [("", kind) for kind in sorted(kinds)],
             inline_schema_functions=True,
         )
     except (RuntimeError, shape_inference.InferenceError):
         return None
+
+
+_BESIDE = "edgec.beside"
+
+
+def _with_functions_beside(model: Any, kinds: Collection[str]) -> Any:
+    """The model whose nodes of these kinds that leave inputs out are written as their functions."""
+    import onnx
+    from onnx import inliner
+
+    graph = model.graph
+    values = (*graph.value_info, *graph.input, *graph.output)
+    types = {value.name: value.type for value in values}
+    types |= {
+        t.name: onnx.helper.make_tensor_type_proto(t.data_type, t.dims) for t in graph.initializer
+    }
+    version = max(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+    for number, node in enumerate(graph.node):
+        if node.op_type not in kinds or node.domain not in ("", "ai.onnx") or all(node.input):
+            continue
+        schema = onnx.defs.get_schema(node.op_type, max_inclusive_version=version)
+        if not schema.has_context_dependent_function:
+            continue
+        written = schema.get_context_dependent_function(
+            node.SerializeToString(),
+            [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input],
+        )
+        function = model.functions.add()
+        function.ParseFromString(written)
+        function.domain, function.name = _BESIDE, f"{node.op_type}_{number}"
+        node.domain, node.op_type = function.domain, function.name
+    if not model.functions:
+        return model
+    model.opset_import.add(domain=_BESIDE, version=1)
+    return inliner.inline_local_functions(model)
 
 
 def inlined(model: Any) -> Any:
