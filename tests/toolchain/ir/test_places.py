@@ -5,8 +5,8 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir.places import place_of, source_line
 
-MODEL, PACKAGE = '"/home/user/net.py":7:3', '"/usr/lib/python3/site-packages/layers/dense.py":9:1'
-SCRIPT = '"/home/user/export.py":3:1'  # calls edgec
+MODEL, PACKAGE = '"/srv/models/net.py":7:3', '"/usr/lib/python3/site-packages/layers/dense.py":9:1'
+SCRIPT = '"/srv/models/export.py":3:1'  # calls edgec
 EDGEC, COMMAND = (
     '"/opt/edgec/exporters/from_jax/export.py":5:1',
     '"/usr/lib/python3/site-packages/typer/main.py":1445:0',
@@ -22,15 +22,15 @@ def stack(*places: str) -> str:
 @pytest.mark.parametrize(
     ("location", "line", "place"),
     [
-        (stack(PACKAGE, MODEL, EDGEC, COMMAND), "/home/user/net.py:7", None),
-        (stack(EDGEC, MODEL, PACKAGE, EDGEC, COMMAND), "/home/user/net.py:7", None),
+        (stack(PACKAGE, MODEL, EDGEC, COMMAND), "/srv/models/net.py:7", None),
+        (stack(EDGEC, MODEL, PACKAGE, EDGEC, COMMAND), "/srv/models/net.py:7", None),
         (stack(PACKAGE, EDGEC, SCRIPT), "/usr/lib/python3/site-packages/layers/dense.py:9", None),
         (stack(EDGEC, PACKAGE, EDGEC, SCRIPT), None, None),
         (stack(EDGEC, COMMAND), None, None),
         ('"/0/Conv"', None, "node /0/Conv"),
         ('"jit(main)/CONV_2D relu"(' + stack(EDGEC, COMMAND) + ")", None, "node CONV_2D relu"),
         ('fused["Mean", "Mean:0"]', None, "node Mean"),
-        ('"dense"(' + stack(MODEL, EDGEC) + ")", "/home/user/net.py:7", None),
+        ('"dense"(' + stack(MODEL, EDGEC) + ")", "/srv/models/net.py:7", None),
         ("unknown", None, None),
     ],
 )

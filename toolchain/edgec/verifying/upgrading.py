@@ -95,7 +95,7 @@ class Upgraded:
     notes: tuple[str, ...] = ()
 
 
-def find_program(module: Module, folder: Path | None = None) -> Path:
+def find_program(module: Module, folder: Path | str | None = None) -> Path:
     """The program that a module was compiled of, beside it: by the digest in it, else by its name.
 
     Args:
@@ -105,7 +105,7 @@ def find_program(module: Module, folder: Path | None = None) -> Path:
     Raises:
         ProgramError: there is none.
     """
-    folder = module.path.parent if folder is None else folder
+    folder = module.path.parent if folder is None else Path(folder)
     beside = sorted(file for file in folder.iterdir() if file.suffix in _PROGRAMS)
     for file in beside:
         if module.facts.program and _digest(file) == module.facts.program:
