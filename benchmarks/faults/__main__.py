@@ -1,7 +1,8 @@
 """Faults planted into the compiler: how many `edgec verify` finds, and how many lines it names.
 
 python -m benchmarks.faults                 # one after the other; writes docs/faults.md
-python -m benchmarks.faults --only WORDS    # those of these words; writes nothing
+python -m benchmarks.faults --only WORDS    # those of these words; writes no page
+python -m benchmarks.faults --only "attention forgets" --picture docs/fault.svg
 """
 
 import argparse
@@ -85,16 +86,18 @@ def plant(fault: Fault, folder: Path) -> Path:
     return root
 
 
-def verify(program: Path, folder: Path, sources: Path | None) -> Found:
+def verify(program: Path, folder: Path, sources: Path | None, picture: Path | None = None) -> Found:
     """What `edgec verify --layers` says of a program, by the sources as they are or with a fault.
 
     What is known of another compiler is of no use, so that the cache is an empty one each time.
     """
     cache = folder / "cache"
     shutil.rmtree(cache, ignore_errors=True)
+    drawn = [] if picture is None else [f"--picture={picture}"]
+    words = ["verify", str(program), "--layers", "--json", "-q", *drawn]
     more = {} if sources is None else {"PYTHONPATH": str(sources)}
     done = subprocess.run(
-        [sys.executable, "-m", "edgec.cli", "verify", str(program), "--layers", "--json", "-q"],
+        [sys.executable, "-m", "edgec.cli", *words],
         env={**os.environ, "EDGEC_CACHE_DIR": str(cache), **more},
         capture_output=True,
         text=True,
@@ -180,6 +183,7 @@ def main() -> int:
     parser.add_argument("--only", help="the faults whose words hold this; nothing is written")
     parser.add_argument("--keep", type=Path, help="what came of each, a line each; taken over")
     parser.add_argument("--share", default="0/1", help="every Nth of them from the Ith on: I/N")
+    parser.add_argument("--picture", type=Path, help="draw the errors of the first one's values")
     parser.add_argument("--plain", action="store_true", help="the models without a fault, too")
     chosen = parser.parse_args()
     first, _, step = chosen.share.partition("/")
@@ -191,7 +195,8 @@ def main() -> int:
 
     def said(name: str, sources: Callable[[], Path | None]) -> Found:
         if name not in known:
-            known[name] = verify(programs(name.partition(":")[0]), folder, sources())
+            drawn = chosen.picture if not known else None
+            known[name] = verify(programs(name.partition(":")[0]), folder, sources(), drawn)
             if chosen.keep is not None:
                 with chosen.keep.open("a") as file:
                     file.write(json.dumps({"name": name, "found": asdict(known[name])}) + "\n")

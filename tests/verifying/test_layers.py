@@ -1,12 +1,13 @@
 """Which tap is named as the first wrong one: a network of four operations, each value known."""
 
 from collections.abc import Sequence
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from edgec.toolchain.taps import Tap, Taps
-from edgec.verifying import Layers, State
+from edgec.verifying import Layers, State, picture
 from edgec.verifying.identity import held
 from edgec.verifying.layers import compare_layers
 from edgec.verifying.reference import Operation, Reference
@@ -112,6 +113,22 @@ def test_what_was_only_turned_is_a_value_that_it_read() -> None:
     assert states(found) == [State.MOVED, State.RIGHT]
     assert found.layers[0].operation is None  # it is the argument's value, not its operation's
     assert found.layers[1].lines == tuple(f"net.py:{number}" for number in range(4))
+
+
+def test_the_picture_has_a_point_a_value_and_the_first_wrong_ones_line() -> None:
+    taps = [tap([0], 1), tap([1], 2, [0]), tap([2, 3], 3, [1])]
+    found = compared(taps, [SUM, -CLIP, -TWICE], right=False)
+    drawn = ElementTree.fromstring(picture(found, "a < b"))
+    name = "{http://www.w3.org/2000/svg}"
+    points = drawn.findall(f"{name}circle")
+    assert len(points) == 3
+    heights = [float(point.get("cy", "nan")) for point in points]
+    assert heights[0] > heights[1]  # an error of nothing lies at the foot
+    (marks,) = drawn.findall(f"{name}path")
+    assert (marks.get("d") or "").count("M") == 3
+    texts = [each.text for each in drawn.iter(f"{name}text")]
+    assert texts[0] == "a < b"
+    assert {"net.py:0", "net.py:1", "first wrong: net.py:1"} <= set(texts)
 
 
 def test_single_numbers_are_compared_too() -> None:

@@ -87,7 +87,10 @@ def test_facts_of_kernels_layers_and_times_come_to_their_nodes() -> None:
             {"where": "", "name": "d1", "total": 0.5},
         ],
     }
-    nodes = chain(12).with_kernels([left]).with_layers([layer]).with_profile(profile).nodes
+    value = {"name": "relu", "operation": "aten.relu", "number": 12}
+    graph = chain(12).with_kernels([left]).with_layers([layer]).with_profile(profile)
+    nodes = graph.with_framework([value, {**value, "number": None}]).nodes
+    assert [node.framework for node in nodes[1:4]] == ["", "relu (aten.relu)", ""]
     assert nodes[1].why == "too small"
     assert (nodes[2].kernel, nodes[2].why, nodes[2].error) == ("edgec_x", "", None)
     assert (nodes[3].error, nodes[3].state) == (1e-6, "right")

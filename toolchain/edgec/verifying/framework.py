@@ -56,6 +56,7 @@ class Found:
         return {
             "name": self.value.name,
             "operation": self.value.operation,
+            "number": self.operation,
             "line": self.value.line,
             "shape": list(self.value.arrays[0].shape),
             "times": len(self.value.arrays),

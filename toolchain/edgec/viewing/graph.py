@@ -34,6 +34,7 @@ class Node:
         seconds: in one call, by a profile; None where that is not known.
         error: by `edgec verify --layers`; None where that is not known.
         state: how it fared there; or how it differs from another graph.
+        framework: which of the framework's own values it gives; empty where that is not known.
     """
 
     number: int
@@ -48,6 +49,7 @@ class Node:
     seconds: float | None = None
     error: float | None = None
     state: str = ""
+    framework: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +92,18 @@ class Graph:
                     by_operation[number], error=_number(layer["error"]), state=layer["state"]
                 )
         return replace(self, nodes=tuple(by_operation.values()))
+
+    def with_framework(self, values: Sequence[Mapping[str, Any]]) -> "Graph":
+        """With the framework's values that `edgec verify --layers --json` found in the program."""
+        names: dict[int, list[str]] = {}
+        for value in values:
+            if value["number"] is not None:
+                name = f"{value['name']} ({value['operation']})"
+                names.setdefault(value["number"], []).append(name)
+        nodes = [
+            replace(node, framework=", ".join(names.get(node.number, ()))) for node in self.nodes
+        ]
+        return replace(self, nodes=tuple(nodes))
 
     def with_profile(self, profile: Mapping[str, Any]) -> "Graph":
         """With the times that `edgec bench --profile --json` measured: a line's at its last node.

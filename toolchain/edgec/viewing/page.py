@@ -42,6 +42,7 @@ def _node(node: Node, index: dict[int, int]) -> dict[str, Any]:
         "seconds": node.seconds,
         "error": node.error,
         "state": node.state,
+        "framework": node.framework,
     }
 
 
@@ -73,7 +74,7 @@ def _by_line(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
         node["shape"] = inside[-1]["shape"]
         node["constants"] = [text for each in inside for text in each["constants"]]
         node["bytes"] = sum(each["bytes"] for each in inside)
-        for name in ("kernel", "why", "state"):
+        for name in ("kernel", "why", "state", "framework"):
             node[name] = "; ".join(dict.fromkeys(each[name] for each in inside if each[name]))
         node["seconds"] = _total([each["seconds"] for each in inside])
         node["error"] = max((e["error"] for e in inside if e["error"] is not None), default=None)

@@ -79,7 +79,10 @@ def view(
         )
     graph = _graph(file, target)
     if layers is not None:
-        graph = graph.with_layers(_part(layers, "layers", "verify --layers --json")["layers"])
+        found = _part(layers, "layers", "verify --layers --json")
+        graph = graph.with_layers(found["layers"])
+        if found.get("framework"):
+            graph = graph.with_framework(found["framework"]["values"])
     if profile is not None:
         graph = graph.with_profile(_part(profile, "profile", "bench --profile --json"))
     path = _write(session, graph, output or Path(f"{file.stem}.html"))
