@@ -20,6 +20,14 @@ MAY_IMPORT = {
         "edgec.targets",
         "edgec.runtime",
     ),
+    "edgec.meshing": (
+        "edgec.meshing",
+        # How a folder takes another's place.
+        "edgec.packaging.folder",
+        "edgec.toolchain",
+        "edgec.targets",
+        "edgec.runtime",
+    ),
     "edgec.quantising": (
         "edgec.quantising",
         "edgec.toolchain",

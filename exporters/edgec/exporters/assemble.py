@@ -18,6 +18,7 @@ from edgec.exporters.traced import TracedFunction
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError
 from edgec.runtime.golden import Golden, GoldenCall
+from edgec.runtime.mesh.plan import Plan
 from edgec.runtime.signature import TensorSpec
 from edgec.runtime.text.facts import TextFacts
 from edgec.toolchain.framework_values import FrameworkValues
@@ -38,7 +39,7 @@ from edgec.toolchain.program import (
 from edgec.toolchain.stablehlo import parse_stablehlo
 from edgec.toolchain.weights_file import check_weights_path, write_weights
 
-__all__ = ["WEIGHTS_SCOPE", "assemble", "dense", "weights_beside"]
+__all__ = ["WEIGHTS_SCOPE", "assemble", "dense", "golden_of", "weights_beside"]
 
 WEIGHTS_SCOPE = "model"
 """The parameter scope that modules ask the runtime for."""
@@ -51,6 +52,7 @@ def assemble(
     external_weights: Path | None = None,
     folder: Path | None = None,
     text: TextFacts | None = None,
+    mesh: Plan | None = None,
 ) -> Program:
     """Make one program of functions that share parameters and state by name.
 
@@ -61,6 +63,7 @@ def assemble(
         folder: where the program will be saved, so that it can name the weights file relative to
             itself; None: beside the weights.
         text: of a language model, its tokenizer and what else its text takes.
+        mesh: of a program for several devices, what they do with the functions.
 
     Raises:
         ExportError: the functions do not fit together or their roles do not fit their code.
@@ -113,6 +116,7 @@ def assemble(
             provenance=provenance,
             dialect=dialect,
             text=text,
+            mesh=mesh,
         )
         merged.operation.attributes[PROGRAM_ATTRIBUTE] = ir.StringAttr.get(info.to_json())
         buffer = io.BytesIO()
@@ -124,7 +128,7 @@ def assemble(
     return Program(
         bytecode=bytecode,
         info=info,
-        golden=_golden(functions),
+        golden=golden_of(functions),
         values=_values(functions, provenance, bytecode),
     )
 
@@ -399,7 +403,7 @@ def _values(
     )
 
 
-def _golden(functions: Sequence[TracedFunction]) -> Golden | None:
+def golden_of(functions: Sequence[TracedFunction]) -> Golden | None:
     """The calls of all functions: round by round with state, else function by function."""
     rounds = [
         [

@@ -14,8 +14,15 @@ from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.frameworks import FRAMEWORKS, Framework, framework_of, named
 from edgec.exporters.from_transformers.opening import is_language_model
 from edgec.exporters.given_inputs import with_inputs
+from edgec.exporters.mesh.front import (
+    Meshed,
+    ask_for_devices,
+    assemble_for_mesh,
+    trace_for_mesh,
+)
 from edgec.exporters.source import is_stablehlo, open_source
 from edgec.runtime.errors import UsageError
+from edgec.runtime.mesh.plan import Mesh
 from edgec.runtime.signature import Dim
 from edgec.toolchain.program import Program, Provenance
 from edgec.toolchain.weights_file import check_weights_path
@@ -36,6 +43,8 @@ def export(
     folder: Path | str | None = None,
     licence: str = "",
     values: bool = False,
+    mesh: Mesh | str | None = None,
+    shard: Sequence[str] = (),
 ) -> Program:
     """Make a program of a model, and run the model once in its framework for golden answers.
 
@@ -54,6 +63,9 @@ def export(
             the weights' own folder.
         licence: the model's, as SPDX spells it; it goes with the program.
         values: whether to keep what the framework computes on the way to its answers.
+        mesh: several devices (`x=2,y=4`) for which it becomes one program a device; its weights
+            then go to `external_weights`.
+        shard: how inputs are cut on the mesh where the model does not say so (`images=x,_`).
 
     Raises:
         ExportError: the model cannot be exported; SourceError if it is none, UnsupportedOp if one
@@ -82,6 +94,7 @@ def export(
         folder=folder,
         licence=licence,
         values=values,
+        meshed=_meshed(mesh, shard),
     )
 
 
@@ -99,6 +112,8 @@ def export_source(
     floats: bool = False,
     licence: str = "",
     values: bool = False,
+    mesh: Mesh | str | None = None,
+    shard: Sequence[str] = (),
 ) -> Program:
     """Make a program of what a command line names.
 
@@ -120,14 +135,18 @@ def export_source(
         floats: of a GGUF file, whether its blocks become f32.
         licence: the model's, as SPDX spells it.
         values: as in `export`.
+        mesh: as in `export`.
+        shard: as in `export`.
 
     Raises:
         FileError: a file is missing or cannot be written.
         SourceError: the name stands for no model.
         And what `export` raises.
     """
+    meshed = _meshed(mesh, shard)
     if is_language_model(text):
         given = {
+            "--mesh": mesh,
             "--signature": signatures,
             "--dynamic": dynamic,
             "--inputs": inputs,
@@ -154,6 +173,7 @@ def export_source(
     }
     _refuse(f"{text} is no language model", [flag for flag, value in of_text.items() if value])
     if is_stablehlo(text):
+        _refuse(f"{text} is a program", ["--mesh"] if meshed else [])
         if inputs is not None:
             raise UsageError(
                 f"{text} is not run when it is exported, so it takes no inputs",
@@ -173,6 +193,8 @@ def export_source(
     asked = Dynamic.parse(list(dynamic))
     if external_weights is not None:
         check_weights_path(Path(external_weights))
+    if meshed is not None:
+        ask_for_devices(meshed.mesh)
     found = open_source(text, signatures=tuple(signatures))
     bundle = found.bundle
     if inputs is not None:
@@ -186,6 +208,7 @@ def export_source(
         folder=folder,
         licence=licence,
         values=values,
+        meshed=meshed,
     )
 
 
@@ -209,27 +232,50 @@ def _export(
     folder: Path | str | None,
     licence: str,
     values: bool,
+    meshed: Meshed | None,
 ) -> Program:
+    if meshed is not None:
+        _refuse("a program for several devices", ["--values"] if values else [])
     if values and not framework.keeps_values:
         keeping = ", ".join(each.name for each in FRAMEWORKS.values() if each.keeps_values)
         _refuse(f"a model of {framework.name} (of {keeping} it could)", ["--values"])
     weights = None if external_weights is None else Path(external_weights)
     if weights is not None:
         check_weights_path(weights)
-    tracer = framework.tracer()
-    asked = {"values": True} if values else {}
-    functions = tracer.trace(bundle, dynamic=dynamic, **asked)
-    return assemble(
-        functions,
-        provenance=Provenance(
-            framework=framework.name,
-            versions={"edgec": metadata.version("edgec"), **framework.versions()},
-            source=source,
-            licence=licence,
-        ),
-        external_weights=weights,
-        folder=None if folder is None else Path(folder),
+    provenance = Provenance(
+        framework=framework.name,
+        versions={"edgec": metadata.version("edgec"), **framework.versions()},
+        source=source,
+        licence=licence,
     )
+    place = None if folder is None else Path(folder)
+    if meshed is not None:
+        return assemble_for_mesh(
+            trace_for_mesh(bundle, framework, meshed, dynamic),
+            meshed,
+            provenance=provenance,
+            external_weights=weights,
+            folder=place,
+        )
+    asked = {"values": True} if values else {}
+    return assemble(
+        framework.tracer().trace(bundle, dynamic=dynamic, **asked),
+        provenance=provenance,
+        external_weights=weights,
+        folder=place,
+    )
+
+
+def _meshed(mesh: Mesh | str | None, shard: Sequence[str]) -> Meshed | None:
+    """What is asked for of a mesh.
+
+    Raises:
+        UsageError: the texts are none.
+    """
+    if mesh is None:
+        _refuse("without --mesh there are no devices to cut for", ["--shard"] if shard else [])
+        return None
+    return Meshed.parse(mesh, shard)
 
 
 def _is_plain(dynamic: Any) -> bool:

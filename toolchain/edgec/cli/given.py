@@ -40,6 +40,8 @@ class Exporting:
         floats: `--floats`.
         licence: `--licence`.
         values: `--values`.
+        mesh: `--mesh`.
+        shard: `--shard`.
     """
 
     signatures: tuple[str, ...] = ()
@@ -53,6 +55,8 @@ class Exporting:
     floats: bool = False
     licence: str = ""
     values: bool = False
+    mesh: str | None = None
+    shard: tuple[str, ...] = ()
 
     def flags(self) -> tuple[str, ...]:
         """The options that were given, as they are spelled."""
@@ -62,6 +66,8 @@ class Exporting:
             "--inputs": self.inputs,
             "--external-weights": self.external_weights,
             "--keep-program": self.keep,
+            "--mesh": self.mesh,
+            "--shard": self.shard,
         }
         return tuple(flag for flag, value in given.items() if value)
 
@@ -154,6 +160,8 @@ def export_model(
             floats=exporting.floats,
             licence=exporting.licence,
             values=exporting.values,
+            mesh=exporting.mesh,
+            shard=exporting.shard,
         )
     except SystemExit as stop:
         raise SourceError(

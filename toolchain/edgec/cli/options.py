@@ -15,8 +15,10 @@ __all__ = [
     "InputOption",
     "KeepProgramOption",
     "KeyOption",
+    "MeshOption",
     "ModuleArgument",
     "OnOption",
+    "ShardOption",
     "SignatureOption",
     "SourceArgument",
     "WeightsOption",
@@ -149,6 +151,29 @@ KeepProgramOption = Annotated[
         help="Keep the program and its golden answers here (default: they are not kept).",
         show_default=False,
         rich_help_panel=_EXPORT,
+    ),
+]
+_MESH = "Several devices"
+MeshOption = Annotated[
+    str | None,
+    typer.Option(
+        "--mesh",
+        metavar="AXIS=N[,AXIS=N…]",
+        help="Make one program a device for a mesh of devices (x=2,y=4): of a JAX model with "
+        "shardings or shard_map, or as --shard says.",
+        show_default=False,
+        rich_help_panel=_MESH,
+    ),
+]
+ShardOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shard",
+        metavar="INPUT=AXIS,_",
+        help="With --mesh: cut an input along the mesh's axes, one for each of its own, _ for "
+        "none (images=x,_); the rest follows; repeatable.",
+        show_default=False,
+        rich_help_panel=_MESH,
     ),
 ]
 ModuleArgument = Annotated[

@@ -14,17 +14,20 @@ __all__ = ["new_folder", "refuse_occupied"]
 
 
 @contextmanager
-def new_folder(destination: Path, *, replace: bool = False) -> Iterator[Path]:
+def new_folder(
+    destination: Path, *, replace: bool = False, marker: str = MANIFEST
+) -> Iterator[Path]:
     """A folder that becomes `destination` when the block ends well, and goes when it does not.
 
     Args:
         destination: a folder that does not exist, or is empty.
         replace: take the place of a package that is there; of anything else, never.
+        marker: the file by which a package is known.
 
     Raises:
         FileError: the destination is in use, or nothing can be written there.
     """
-    refuse_occupied(destination, replace=replace)
+    refuse_occupied(destination, replace=replace, marker=marker)
     scratch: Path | None = None
     try:
         place = destination.absolute()
@@ -56,7 +59,7 @@ def new_folder(destination: Path, *, replace: bool = False) -> Iterator[Path]:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def refuse_occupied(destination: Path, *, replace: bool) -> None:
+def refuse_occupied(destination: Path, *, replace: bool, marker: str = MANIFEST) -> None:
     """Refuse a folder that a package may not take the place of.
 
     Raises:
@@ -69,7 +72,7 @@ def refuse_occupied(destination: Path, *, replace: bool) -> None:
             raise FileError(f"{destination} is a file", hint="name a folder with -o")
         if not any(destination.iterdir()):
             return
-        is_package = (destination / MANIFEST).is_file()
+        is_package = (destination / marker).is_file()
     except OSError as error:
         raise FileError(f"cannot look into {destination}: {error.strerror}") from error
     if not is_package:

@@ -19,13 +19,23 @@ from edgec.runtime.errors import (
 )
 from edgec.runtime.fitness import driver_uri
 from edgec.runtime.golden import Golden
+from edgec.runtime.mesh.proving import check_mesh_golden
+from edgec.runtime.mesh.running import load_mesh
 from edgec.runtime.module import CHECK_WIDTH
 from edgec.runtime.spirv import asks_of_subgroups, capabilities
 from edgec.targets import Target
 from edgec.toolchain import isolate
 from edgec.toolchain.cache import key_of
 
-__all__ = ["Elsewhere", "Outcome", "check_module", "run_check", "unchecked"]
+__all__ = [
+    "Elsewhere",
+    "Outcome",
+    "check_mesh",
+    "check_module",
+    "run_check",
+    "run_mesh_check",
+    "unchecked",
+]
 
 Elsewhere = Callable[[Path, Golden, Path | None, Tolerance | None], tuple[str, GoldenResult] | None]
 """Makes golden calls of a module, with its weights file, where the target's device is not here:
@@ -134,6 +144,75 @@ def check_module(
         outcome = Outcome(text=text, proof=proof, error=float(reply["error"]), note=reply["note"])
     mark_checked(module, outcome.text)
     return outcome
+
+
+def check_mesh(
+    folder: Path,
+    golden: Golden,
+    target: Target,
+    *,
+    tolerance: Tolerance | None,
+    timeout: float,
+) -> Outcome:
+    """Run a whole program's golden calls on one device that does the work of a mesh's devices.
+
+    Args:
+        folder: a program for a mesh.
+        golden: calls of the whole program, with the framework's answers.
+        target: what its module was compiled for.
+        tolerance: how far answers may be off; None for each type's default.
+        timeout: seconds the calls may take in all.
+
+    Raises:
+        WrongAnswer: an answer is off by more than the tolerance.
+        DeviceError: the device failed, or the process that ran the calls died or hung.
+    """
+    with tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
+        answers = Path(scratch, "golden.npz")
+        golden.save(answers)
+        request = {
+            "module": str(folder),
+            "golden": str(answers),
+            "device": driver_uri(target.driver),
+            "tolerance": None if tolerance is None else asdict(tolerance),
+        }
+        reply = isolate.call(
+            "check_mesh",
+            request,
+            subject=str(folder),
+            timeout=timeout,
+            died=lambda how: DeviceError(
+                f"running the golden inputs on {target.driver} {how}",
+                hint="try another target or -O1; --no-check keeps the program unproved",
+            ),
+        )
+    if "unchecked" in reply:
+        return unchecked(reply["unchecked"])
+    if reply["problem"]:
+        raise WrongAnswer(
+            f"the program for several devices computes wrong answers on {reply['device']}: "
+            f"{reply['problem']}",
+            hint="compile it without --mesh to see whether the devices' parts are at fault",
+        )
+    text = _fit("checked on ", reply["device"], f": max abs err {reply['max_abs']:.1e}")
+    return Outcome(text=text, error=float(reply["error"]), note=reply["note"])
+
+
+def run_mesh_check(arguments: Mapping[str, Any]) -> Any:
+    """The child's part: make the calls, one device for all of them."""
+    tolerance = arguments["tolerance"]
+    try:
+        device = Device.open(arguments["device"])
+    except DeviceMissing:
+        return {"unchecked": f"no {arguments['device']} device here"}
+    with load_mesh(arguments["module"], [arguments["device"]], simulate=True) as loaded:
+        result = check_mesh_golden(
+            loaded,
+            Golden.load(Path(arguments["golden"])),
+            None if tolerance is None else Tolerance(**tolerance),
+        )
+        note = "; ".join(loaded.notes)
+    return _reply(_short_name(device), result, note)
 
 
 def _asked(request: Mapping[str, Any], target: Target, timeout: float) -> Any:

@@ -59,6 +59,12 @@ def _check(arguments: Mapping[str, Any]) -> Any:
     return run_check(arguments)
 
 
+def _check_mesh(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.check import run_mesh_check
+
+    return run_mesh_check(arguments)
+
+
 def _device(arguments: Mapping[str, Any]) -> Any:
     from edgec.toolchain.tuning.measure import run_device
 
@@ -156,6 +162,7 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "describe": _describe,
     "prepare": _prepare,
     "check": _check,
+    "check_mesh": _check_mesh,
     "device": _device,
     "answers": _answers,
     "compare": _compare,

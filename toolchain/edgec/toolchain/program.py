@@ -20,6 +20,7 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ModuleError, ProgramError
 from edgec.runtime.files import write_atomically
 from edgec.runtime.golden import Golden
+from edgec.runtime.mesh.plan import Plan
 from edgec.runtime.signature import Signature, TensorSpec
 from edgec.runtime.text.facts import TextFacts
 from edgec.runtime.tolerance import SMALLEST_NORMAL
@@ -148,7 +149,11 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramInfo:
-    """Everything edgec knows of a program besides its code; `text` of language models alone."""
+    """Everything edgec knows of a program besides its code.
+
+    `text` is of language models alone, `mesh` of programs for several devices: their functions are
+    parts, and golden answers are of the functions that the plan makes of them.
+    """
 
     functions: tuple[Function, ...]
     states: tuple[TensorSpec, ...] = ()
@@ -157,6 +162,7 @@ class ProgramInfo:
     dialect: Dialect = Dialect.STABLEHLO
     loss: Loss | None = None
     text: TextFacts | None = None
+    mesh: Plan | None = None
 
     def __post_init__(self) -> None:
         names = [f.signature.name for f in self.functions]
@@ -205,6 +211,7 @@ class ProgramInfo:
                 "dialect": self.dialect.value,
                 **({} if self.loss is None else {"loss": asdict(self.loss)}),
                 **({} if self.text is None else {"text": self.text.to_json()}),
+                **({} if self.mesh is None else {"mesh": self.mesh.to_json()}),
             }
         )
 
@@ -243,6 +250,7 @@ class ProgramInfo:
                 dialect=Dialect(value["dialect"]),
                 loss=Loss(**value["loss"]) if "loss" in value else None,
                 text=None if text_facts is None else TextFacts.from_json(text_facts),
+                mesh=Plan.from_json(value["mesh"]) if "mesh" in value else None,
             )
         except (KeyError, TypeError, ValueError, AttributeError, ModuleError) as error:
             raise ProgramError(

@@ -18,7 +18,7 @@ from edgec.exporters.extras import need
 from edgec.exporters.failures import user_errors
 from edgec.exporters.from_jax.arguments import Arguments, bind_arguments, skeleton_of
 from edgec.exporters.from_jax.captured import captured_arrays
-from edgec.exporters.from_jax.lower import Lowered, lower
+from edgec.exporters.from_jax.lower import Lowered, cut_of, lower, lower_for_mesh
 from edgec.exporters.from_jax.models import Pure, path_name, pure
 from edgec.exporters.from_jax.on_the_way import values_of
 from edgec.exporters.from_jax.pallas import interpreted
@@ -27,12 +27,13 @@ from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime import tree
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError, InputError
+from edgec.runtime.mesh.plan import Mesh
 from edgec.runtime.signature import Signature, TensorSpec
 from edgec.runtime.tree import Tree
 from edgec.toolchain.framework_values import FrameworkValue
 from edgec.toolchain.program import Dialect, Input, Output, Parameter, Role, State
 
-__all__ = ["trace"]
+__all__ = ["trace", "trace_for_mesh"]
 
 _ROUNDS_WITH_STATE = 3
 
@@ -66,12 +67,43 @@ def trace(bundle: Bundle, *, dynamic: Dynamic, values: bool = False) -> tuple[Tr
         return _trace(bundle, dynamic, values=values)
 
 
-def _trace(bundle: Bundle, dynamic: Dynamic, *, values: bool) -> tuple[TracedFunction, ...]:
+def trace_for_mesh(bundle: Bundle, *, mesh: Mesh) -> tuple[TracedFunction, ...]:
+    """As `trace`, for the devices of a mesh: the modules hold Shardy's notes, not StableHLO alone.
+
+    Specifications without a mesh (`with_sharding_constraint(x, P("x"))`) are of this one. JAX runs
+    the example inputs on devices of its own, of which it needs as many.
+
+    Raises:
+        As `trace`; ExportError where JAX has too few devices.
+    """
+    need("jax", extra="jax", why="exporting a JAX model")
+    import jax
+    from jax.sharding import AxisType
+
+    if len(jax.devices()) < mesh.devices:
+        raise ExportError(
+            f"the mesh {mesh} has {mesh.devices} devices, and JAX has {len(jax.devices())} here",
+            hint=f'jax.config.update("jax_num_cpu_devices", {mesh.devices}) before JAX is used, or '
+            "`edgec export --mesh` from the command line",
+        )
+    with interpreted():
+        if jax.sharding.get_abstract_mesh().axis_names:  # the model has set its own
+            return _trace(bundle, Dynamic.parse(None), values=False, for_mesh=True)
+        sizes, names = tuple(mesh.axes.values()), tuple(mesh.axes)
+        kinds = (AxisType.Auto,) * len(names)
+        devices = jax.devices()[: mesh.devices]
+        with jax.set_mesh(jax.make_mesh(sizes, names, axis_types=kinds, devices=devices)):
+            return _trace(bundle, Dynamic.parse(None), values=False, for_mesh=True)
+
+
+def _trace(
+    bundle: Bundle, dynamic: Dynamic, *, values: bool, for_mesh: bool = False
+) -> tuple[TracedFunction, ...]:
     initial = _bundle_state(bundle.state)
     states = dict(initial)
     prepared = [_prepare(entry, bundle.state, initial, states, dynamic) for entry in bundle.entries]
     # Lowered before it is run: what has no portable form is refused before it prints anything.
-    lowered = [_lowered(one, states, values=values) for one in prepared]
+    lowered = [_lowered(one, states, values=values, for_mesh=for_mesh) for one in prepared]
     calls: list[list[TracedCall]] = [[] for _ in prepared]
     skeletons: list[Tree] = [None] * len(prepared)
     current = dict(states)
@@ -289,10 +321,23 @@ def _on_the_way(
         )
 
 
-def _lowered(one: _Prepared, states: Mapping[str, Any], *, values: bool) -> Lowered:
+def _lowered(one: _Prepared, states: Mapping[str, Any], *, values: bool, for_mesh: bool) -> Lowered:
     weights = [_raw(value) for value in one.weights.values()]
     own = [_raw(states[name]) for name in one.states]
+    if for_mesh and own:
+        raise ExportError(
+            f"{one.entry.name} keeps state between calls, which programs for a mesh do not",
+            hint="take the state as an argument and return it, or leave out --mesh",
+        )
     with user_errors(one.entry.name, "traced by JAX", hint=_advice):
+        if for_mesh:
+            return lower_for_mesh(
+                one.call,
+                weights,
+                one.shapes.specs,
+                cuts=[cut_of(leaf.value) for leaf in one.arguments.leaves],
+                name=one.entry.name,
+            )
         return lower(one.call, weights, own, one.shapes.specs, name=one.entry.name, values=values)
 
 

@@ -17,7 +17,7 @@ from edgec.exporters.from_jax.rules import lowering_rules
 from edgec.runtime.errors import UnsupportedOp
 from edgec.toolchain.stablehlo import parse_stablehlo
 
-__all__ = ["Lowered", "lower"]
+__all__ = ["Lowered", "cut_of", "lower", "lower_for_mesh"]
 
 _ASSERTIONS = {"shape_assertion"}
 _MARKERS = {"Sharding", "annotate_device_placement", "LayoutConstraint"}
@@ -83,6 +83,92 @@ def lower(
         bytecode=_cleaned(exported.mlir_module_serialized, name),
         results=tuple((a.shape, a.dtype) for a in exported.out_avals),
     )
+
+
+def lower_for_mesh(
+    call: Callable[..., Any],
+    weights: Sequence[Any],
+    inputs: Sequence[Any],
+    *,
+    cuts: Sequence[Any | None],
+    name: str,
+) -> Lowered:
+    """As `lower`, with what the user says of shardings as Shardy's notes in the module.
+
+    Args:
+        call: a function of three lists of arrays, of which the second is empty.
+        weights: arrays; those that lie on several devices keep their shardings.
+        inputs: `ShapeDtypeStruct`s.
+        cuts: the sharding of each input; None to leave it open.
+        name: the signature, for messages.
+
+    Raises:
+        UnsupportedOp: an operation has no portable form.
+    """
+    import jax
+    from jax._src import config, source_info_util
+    from jax._src.interpreters import mlir
+    from jax._src.shard_map import shard_map_p
+
+    source_info_util.register_exclusion(str(Path(__file__).parents[1]))
+    all_cuts = [*map(cut_of, weights), *cuts]
+    specs = [
+        jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=cut)
+        for a, cut in zip([*weights, *inputs], all_cuts, strict=True)
+    ]
+    first = len(weights)
+    rules = tuple(rule for rule in lowering_rules() if rule[0] is not shard_map_p)
+    with config.use_shardy_partitioner(True):
+        traced = jax.jit(call, keep_unused=True).trace(specs[:first], [], specs[first:])
+        refuse_primitives(traced.jaxpr.jaxpr, name)
+        lowered = traced.lower(
+            lowering_platforms=("cpu",),
+            _private_parameters=mlir.LoweringParameters(override_lowering_rules=rules),
+        )
+    module = lowered.compiler_ir("stablehlo")
+    _leave_open(module, [cut is not None for cut in all_cuts])
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return Lowered(
+        bytecode=buffer.getvalue(),
+        results=tuple((a.shape, a.dtype) for a in traced.jaxpr.out_avals),
+    )
+
+
+def _leave_open(module: Any, given: Sequence[bool]) -> None:
+    """Let Shardy decide on arguments of which nobody has said how they are cut.
+
+    With a mesh around the function JAX notes that such an argument is whole everywhere.
+    """
+    from jaxlib.mlir import ir
+
+    main = next(
+        op.operation
+        for op in module.body.operations
+        if op.operation.name == "func.func"
+        and ir.StringAttr(op.operation.attributes["sym_name"]).value == "main"
+    )
+    if "arg_attrs" not in main.attributes:
+        return
+    with module.context:
+        notes = [
+            note if said else ir.DictAttr.get({})
+            for note, said in zip(ir.ArrayAttr(main.attributes["arg_attrs"]), given, strict=True)
+        ]
+        main.attributes["arg_attrs"] = ir.ArrayAttr.get(notes)
+
+
+def cut_of(array: Any) -> Any | None:
+    """How an array is cut over the devices of a mesh; None for one that is whole.
+
+    With a mesh around, JAX puts whatever it makes onto all of its devices, whole.
+    """
+    from jax.sharding import NamedSharding
+
+    sharding = getattr(array, "sharding", None)
+    if not isinstance(sharding, NamedSharding) or sharding.is_fully_replicated:
+        return None
+    return sharding
 
 
 def _foreign(text: str, name: str) -> UnsupportedOp | None:

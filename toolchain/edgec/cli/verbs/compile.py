@@ -15,6 +15,8 @@ from edgec.cli.options import (
     ExampleInputsOption,
     ExternalWeightsOption,
     KeepProgramOption,
+    MeshOption,
+    ShardOption,
     SignatureOption,
     SourceArgument,
     complete_pass,
@@ -173,12 +175,15 @@ def compile(
     dynamic: DynamicOption = None,
     inputs: ExampleInputsOption = None,
     external_weights: ExternalWeightsOption = None,
+    mesh: MeshOption = None,
+    shard: ShardOption = None,
 ) -> Report:
     """Compile a program or model for one device or several, and prove the modules."""
     from dataclasses import replace
     from functools import partial
 
     from edgec.cli.folders import make_folder
+    from edgec.cli.mesh_programs import compile_for_mesh, weights_for_mesh
     from edgec.ondevice.standing_in import emulated
     from edgec.runtime import Tolerance
     from edgec.targets import expand
@@ -211,6 +216,8 @@ def compile(
         inputs=inputs,
         external_weights=external_weights,
         keep=keep_program,
+        mesh=mesh,
+        shard=tuple(shard or ()),
     )
     outputs = _outputs(place_of(source, exporting), targets, output)
     look = print_passes or dry_run
@@ -227,7 +234,22 @@ def compile(
                     f"{taken} would be written over itself", hint="name a file with -o"
                 )
         make_folder(path.parent)
-    program = rounding.program(session, source, open_given(session, source, exporting, cache=cache))
+    with weights_for_mesh(exporting) as exporting:
+        program = open_given(session, source, exporting, cache=cache)
+        if program.info.mesh is not None and not look:
+            return compile_for_mesh(
+                session,
+                program,
+                targets,
+                output,
+                options,
+                place=place_of(source, exporting),
+                without=[
+                    *(["--embed-golden"] if embed_golden else []),
+                    *(["--precision=int8"] if rounding.scheme is not None else []),
+                ],
+            )
+        program = rounding.program(session, source, program)
     if print_passes:
         return _passes(session, source, program, targets, options)
     if dry_run:

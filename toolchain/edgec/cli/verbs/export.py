@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,11 +11,16 @@ from edgec.cli.options import (
     DynamicOption,
     ExampleInputsOption,
     ExternalWeightsOption,
+    MeshOption,
+    ShardOption,
     SignatureOption,
 )
 from edgec.cli.report import Report
 from edgec.cli.session import Session
 from edgec.runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from edgec.runtime.mesh.plan import Plan
 
 __all__ = ["export"]
 
@@ -99,6 +104,8 @@ def export(
             rich_help_panel="Language models",
         ),
     ] = False,
+    mesh: MeshOption = None,
+    shard: ShardOption = None,
 ) -> Report:
     """Make a program of a JAX, PyTorch, TensorFlow, Keras, ONNX or TensorFlow Lite model."""
     from edgec.cli.amounts import bytes_text
@@ -116,13 +123,15 @@ def export(
         signatures=tuple(signature or ()),
         dynamic=tuple(dynamic or ()),
         inputs=inputs,
-        external_weights=external_weights or _weights_of(source, path),
+        external_weights=external_weights or _weights_of(source, path, mesh),
         context=context_size,
         prefill=_sizes(prefill),
         speculate=speculate,
         floats=floats,
         licence=licence,
         values=values,
+        mesh=mesh,
+        shard=tuple(shard or ()),
     )
     saved = export_model(session, source, exporting, path)
     info, golden = saved.info, saved.golden
@@ -131,6 +140,11 @@ def export(
     weights = info.weights
     for doubt in saved.doubts:
         session.note(doubt)
+    if info.mesh is not None and not info.mesh.cuts:
+        session.note(
+            "nothing is cut: each device does all of the work; say how with shardings in the model "
+            "or --shard"
+        )
     calls = 0 if golden is None else len(golden.calls)
     return Report(
         data={
@@ -150,6 +164,7 @@ def export(
                 "count": len(saved.values.values),
                 "size": saved.values.size,
             },
+            **({} if info.mesh is None else {"mesh": dict(info.mesh.mesh.axes)}),
             "framework": info.provenance.framework,
             "versions": dict(info.provenance.versions),
             "next": command,
@@ -157,6 +172,7 @@ def export(
         blocks=(
             f"{path}: {bytes_text(len(saved.bytecode))}, {info.dialect.value}, "
             f"from {info.provenance.framework}",
+            *(_mesh_lines(info.mesh) if info.mesh else ()),
             *(f"  {f.signature}" for f in info.functions),
             *(f"  state {s}" for s in info.states),
             *([f"weights: {len(weights.names)} in {weights.file}"] if weights else []),
@@ -176,11 +192,29 @@ def export(
     )
 
 
-def _weights_of(source: str, path: Path) -> Path | None:
-    """A language model's weights are a file beside it: they are most of it, and are mapped."""
+def _mesh_lines(plan: "Plan") -> tuple[str, ...]:
+    """What the devices do in a call of each function."""
+    lines = []
+    for name, route in plan.routes.items():
+        count = len(route.steps) - len(route.collectives)
+        lines.append(
+            f"{route.signature} on {plan.mesh.devices} devices ({plan.mesh}): "
+            f"{count} part{'s' * (count != 1)} of {name}, {len(route.collectives)} collectives"
+        )
+        lines += [
+            f"  {step.kind}{f' {step.operation}' if step.operation else ''}"
+            f"{f' at {step.where}' if step.where else ''}"
+            for step in route.collectives
+        ]
+    return tuple(lines)
+
+
+def _weights_of(source: str, path: Path, mesh: str | None) -> Path | None:
+    """Of a language model a file beside it, which is mapped; for a mesh each device has a part."""
     from edgec.exporters.from_transformers.opening import is_language_model
 
-    return path.with_suffix(".safetensors") if is_language_model(source) else None
+    outside = mesh is not None or is_language_model(source)
+    return path.with_suffix(".safetensors") if outside else None
 
 
 def _sizes(text: str | None) -> tuple[int, ...]:

@@ -100,6 +100,27 @@ def run(
             show_default=False,
         ),
     ] = None,
+    devices: Annotated[
+        str | None,
+        typer.Option(
+            "--devices",
+            metavar="URI,URI…",
+            help="Of a folder that `compile --mesh` made: a device for each of the mesh, in its "
+            "order; without inputs they prove the golden answers.",
+            show_default=False,
+            rich_help_panel="Several devices",
+        ),
+    ] = None,
+    simulate: Annotated[
+        int | None,
+        typer.Option(
+            "--simulate",
+            metavar="N",
+            help="Of such a folder: one device does the work of all N, in turns.",
+            show_default=False,
+            rich_help_panel="Several devices",
+        ),
+    ] = None,
 ) -> Report:
     """Call a function of a module, print what it gives, and compare it with what is expected."""
     from edgec.cli.bind_inputs import bind, golden_call
@@ -108,11 +129,40 @@ def run(
     from edgec.cli.expected import check_outputs
     from edgec.cli.folders import make_folder
     from edgec.cli.input_spec import parse_input
+    from edgec.cli.mesh_programs import run_on_devices
     from edgec.cli.proved import prove_here, refuse_others
     from edgec.cli.results import check_results_path, save_results
     from edgec.cli.signatures import choose, example_command
     from edgec.cli.signed import read_signed
+    from edgec.runtime.mesh.running import is_mesh
 
+    if is_mesh(module):
+        _refuse_on_several(
+            on=on is not None,
+            weights=weights is not None,
+            each=each,
+            prove=prove,
+            atol=atol is not None,
+            rtol=rtol is not None,
+            share=share != 1.0,
+            key=key is not None,
+        )
+        return run_on_devices(
+            session,
+            module,
+            devices=devices,
+            simulate=simulate,
+            device=device,
+            function=function,
+            inputs=input or (),
+            expected=expected or (),
+            output=output,
+        )
+    if devices is not None or simulate is not None:
+        raise UsageError(
+            f"{module} is for one device",
+            hint="--devices and --simulate are for folders of `edgec compile --mesh`",
+        )
     if prove:
         refuse_others(
             function=function is not None,
@@ -168,6 +218,15 @@ def run(
     )
     session.detail(f"{len(called.results)} calls in {called.seconds:.6f} s, the first included")
     return _report(read, signature, calls, called, outputs, checked)
+
+
+def _refuse_on_several(**given: bool) -> None:
+    flags = [f"--{name}" for name, there in given.items() if there]
+    if flags:
+        raise UsageError(
+            f"a program for several devices takes no {', '.join(flags)}",
+            hint="it is proved by its golden answers where no --input is given",
+        )
 
 
 def _refuse_without_meaning(

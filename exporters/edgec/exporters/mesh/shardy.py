@@ -1,0 +1,355 @@
+"""The child's part of partitioning: a whole program with shardings to the program of one device.
+
+python -m edgec.exporters.mesh.shardy REQUEST REPLY
+
+Shardy's passes come with jaxlib. They abort the process on some programs, so nobody imports this.
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from edgec.exporters.mesh.flatten import flatten
+
+__all__ = ["main"]
+
+_CLEAN = "builtin.module(symbol-dce,canonicalize,cse)"
+_PROPAGATE = "builtin.module(sdy-propagation-pipeline)"
+_RULES = "builtin.module(func.func(sdy-populate-op-sharding-rules))"
+_LOCAL = (
+    "builtin.module(func.func(sdy-insert-explicit-reshards{enable-full-version=true},"
+    "sdy-reshard-to-collectives))",
+    "builtin.module(sdy-convert-global-to-local)",
+)
+_SMALLEST = 1024
+"""Constants of fewer bytes stay in the code, on every device."""
+
+
+def partition(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Partition one program.
+
+    Args:
+        request: `source` (MLIR that jaxlib reads), `output`, `weights` (an .npz for the constants
+            that are taken out), `axes` (of the mesh, in order), `shardings` (of the arguments that
+            the caller wants cut: for each axis a list of names).
+
+    Returns:
+        `arguments` and `results` (how each is cut), `lifted` (how many constants have become
+        arguments at the end), or `problem` and `place`.
+    """
+    from jax._src.interpreters.mlir import make_ir_context
+    from jaxlib.mlir import ir
+
+    axes: dict[str, int] = dict(request["axes"])
+    with make_ir_context() as context, ir.Location.unknown():
+        module = ir.Module.parse(Path(request["source"]).read_bytes())
+        mesh = _the_mesh(module, axes)
+        if isinstance(mesh, dict):
+            return mesh
+        main = _functions(module)["main"]
+        flatten(module, main)
+        _run(module, _CLEAN)
+        lifted = _lift(main, Path(request["weights"]))
+        _shard(main, mesh, request["shardings"])
+        try:
+            _run(module, _PROPAGATE)
+            _run(module, _RULES)
+            for function in _functions(module).values():
+                _make_whole(function)
+            for pipeline in _LOCAL:
+                _run(module, pipeline)
+        except ir.MLIRError as error:
+            return _problem(error)
+        kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+        found = {
+            "arguments": _shardings(main, "arg_attrs", kind.inputs, axes),
+            "results": _shardings(main, "res_attrs", kind.results, axes),
+            "lifted": lifted,
+        }
+        for cuts in (found["arguments"], found["results"]):
+            if isinstance(cuts, str):
+                return {"problem": cuts, "place": ""}
+        _forget(module)
+        text = module.operation.get_asm(enable_debug_info=True)
+        Path(request["output"]).write_text(text)
+        del context
+        return found
+
+
+def _run(module: Any, pipeline: str) -> None:
+    from jaxlib.mlir import passmanager
+
+    passmanager.PassManager.parse(pipeline).run(module.operation)
+
+
+def _problem(error: Any) -> dict[str, Any]:
+    first = error.error_diagnostics[0] if getattr(error, "error_diagnostics", None) else None
+    if first is None:
+        return {"problem": str(error).strip().splitlines()[-1], "place": ""}
+    return {"problem": first.message.splitlines()[0], "place": str(first.location)}
+
+
+def _functions(module: Any) -> dict[str, Any]:
+    from jaxlib.mlir import ir
+
+    return {
+        ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation
+        for op in module.body.operations
+        if op.operation.name == "func.func"
+    }
+
+
+def _the_mesh(module: Any, axes: Mapping[str, int]) -> str | dict[str, Any]:
+    """The name of the program's mesh, which is made if it has none; a problem where it differs."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy
+
+    found: list[tuple[str, Any]] = []
+    for op in module.body.operations:
+        if op.operation.name == "sdy.mesh":
+            name = ir.StringAttr(op.operation.attributes["sym_name"]).value
+            found.append((name, sdy.MeshAttr(op.operation.attributes["mesh"])))
+    for name, mesh in found:
+        own = {axis.name: axis.size for axis in map(sdy.MeshAxisAttr, mesh.axes)}
+        if own and own != dict(axes):
+            told = ",".join(f"{axis}={size}" for axis, size in own.items())
+            return {
+                "problem": f"the model's own mesh is {told}",
+                "place": "",
+                "hint": f"write --mesh={told}",
+            }
+        if list(mesh.device_ids) not in ([], list(range(len(list(mesh.device_ids))))):
+            return {
+                "problem": f"the mesh {name} has its devices in an order of its own: "
+                f"{list(mesh.device_ids)}",
+                "place": "",
+                "hint": "make it with jax.make_mesh of devices in their own order",
+            }
+    named = [name for name, mesh in found if len(list(mesh.axes))]
+    if named:
+        return named[0]
+    text = ", ".join(f'"{name}"={size}' for name, size in axes.items())
+    free = "mesh" if not found else "edgec_mesh"
+    made = ir.Module.parse(f"sdy.mesh @{free} = <[{text}]>")
+    made.body.operations[0].operation.clone(ip=ir.InsertionPoint.at_block_begin(module.body))
+    return free
+
+
+def _lift(main: Any, path: Path) -> int:
+    """Make large constants of the function arguments at its end, their values into a file."""
+    import numpy as np
+    from jaxlib.mlir import ir
+
+    block = main.regions[0].blocks[0]
+    values: dict[Any, tuple[Any, np.ndarray]] = {}
+    for op in list(block.operations):
+        operation = op.operation
+        if operation.name != "stablehlo.constant":
+            continue
+        attribute = operation.attributes["value"]
+        if not isinstance(attribute, ir.DenseElementsAttr) or attribute.is_splat:
+            continue
+        try:
+            value = np.array(attribute)
+        except (TypeError, ValueError, BufferError):  # bf16 has no buffer: it stays
+            continue
+        if value.nbytes < _SMALLEST:
+            continue
+        if attribute not in values:
+            kind = operation.results[0].type
+            values[attribute] = (block.add_argument(kind, operation.location), value)
+        operation.results[0].replace_all_uses_with(values[attribute][0])
+        operation.erase()
+    if values:
+        kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+        inputs = [argument.type for argument in block.arguments]
+        main.attributes["function_type"] = ir.TypeAttr.get(
+            ir.FunctionType.get(inputs, kind.results)
+        )
+        if "arg_attrs" in main.attributes:
+            empty = [ir.DictAttr.get({})] * len(values)
+            old = list(ir.ArrayAttr(main.attributes["arg_attrs"]))
+            main.attributes["arg_attrs"] = ir.ArrayAttr.get([*old, *empty])
+    np.savez(path, *(value for _, value in values.values()))
+    return len(values)
+
+
+def _shard(main: Any, mesh: str, shardings: Mapping[str, Sequence[Sequence[str]]]) -> None:
+    """Give arguments the shardings that the caller wants."""
+    from jaxlib.mlir import ir
+
+    if not shardings:
+        return
+    count = len(main.regions[0].blocks[0].arguments)
+    old: list[Any] = [ir.DictAttr.get({})] * count
+    if "arg_attrs" in main.attributes:
+        old = list(ir.ArrayAttr(main.attributes["arg_attrs"]))
+    for index, dims in shardings.items():
+        text = ", ".join("{" + ", ".join(f'"{n}"' for n in names) + "}" for names in dims)
+        wanted = ir.Attribute.parse(f"#sdy.sharding<@{mesh}, [{text}]>")
+        kept = {a.name: a.attr for a in ir.DictAttr(old[int(index)])}
+        old[int(index)] = ir.DictAttr.get({**kept, "sdy.sharding": wanted})
+    main.attributes["arg_attrs"] = ir.ArrayAttr.get(old)
+
+
+def _inside(operation: Any) -> Iterator[Any]:
+    for region in operation.regions:
+        for block in region.blocks:
+            for op in list(block.operations):
+                yield op.operation
+                yield from _inside(op.operation)
+
+
+def _make_whole(function: Any) -> None:
+    """Whole axes for operations that move elements along them: slices, reverses, rolls.
+
+    Shardy lets such an axis stay cut, and then finds that the devices would have to speak to each
+    other within the operation; between operations they can.
+    """
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy
+
+    for operation in _inside(function):
+        if "sdy.sharding_rule" not in operation.attributes:
+            continue
+        rule = sdy.OpShardingRuleAttr(operation.attributes["sdy.sharding_rule"])
+        moved = set(rule.permutation_factors)
+        if operation.name == "stablehlo.dynamic_slice":
+            moved = set(range(len(rule.factor_sizes)))
+        if not moved:
+            continue
+        for index, mapping in enumerate(rule.operand_mappings):
+            operand = operation.operands[index]
+            sharding = _sharding_of(operand)
+            whole = _without(sharding, mapping, moved)
+            if whole is not None:
+                with ir.InsertionPoint(operation), operation.location:
+                    operation.operands[index] = sdy.ReshardOp(operand, whole).result
+        own = operation.attributes
+        if "sdy.sharding" not in own:
+            continue
+        given = _per_value(own["sdy.sharding"])
+        for index, mapping in enumerate(rule.result_mappings):
+            whole = _without(given[index], mapping, moved)
+            if whole is None:
+                continue
+            result, wanted = operation.results[index], given[index]
+            with ir.InsertionPoint.after(operation), operation.location:
+                back = sdy.ReshardOp(result, wanted)
+            result.replace_all_uses_except(back.result, back.operation)
+            given[index] = whole
+        own["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(given)
+
+
+def _sharding_of(value: Any) -> Any | None:
+    """How a value is cut, as its operation or its function says; None where neither does."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy
+
+    if isinstance(value, ir.BlockArgument):
+        argument = value
+        owner = argument.owner.owner
+        if owner.name != "func.func" or "arg_attrs" not in owner.attributes:
+            return None
+        notes = ir.DictAttr(ir.ArrayAttr(owner.attributes["arg_attrs"])[argument.arg_number])
+        return sdy.TensorShardingAttr(notes["sdy.sharding"]) if "sdy.sharding" in notes else None
+    result = ir.OpResult(value)
+    owner = result.owner
+    if "sdy.sharding" not in owner.attributes:
+        return None
+    attribute = owner.attributes["sdy.sharding"]
+    if owner.name in ("sdy.reshard", "sdy.sharding_constraint"):
+        return sdy.TensorShardingAttr(attribute)
+    return _per_value(attribute)[result.result_number]
+
+
+def _per_value(attribute: Any) -> list[Any]:
+    """How each result of an operation is cut."""
+    from jaxlib.mlir.dialects import sdy
+
+    each = sdy.TensorShardingPerValueAttr(attribute).shardings
+    return [sdy.TensorShardingAttr(sharding) for sharding in each]
+
+
+def _without(sharding: Any | None, mapping: Any, factors: set[int]) -> Any | None:
+    """The sharding with the axes of these factors whole; None where they are."""
+    from jaxlib.mlir.dialects import sdy
+
+    if sharding is None:
+        return None
+    mappings = list(sdy.TensorMappingAttr(mapping).dim_mappings)
+    old = [sdy.DimensionShardingAttr(d) for d in sharding.dimension_shardings]
+    doomed = [
+        bool(d.axes) and bool(set(sdy.DimMappingAttr(m).factor_indices) & factors)
+        for d, m in zip(old, mappings, strict=True)
+    ]
+    if not any(doomed):
+        return None
+    dims = [
+        sdy.DimensionShardingAttr.get([], is_closed=True) if gone else d
+        for d, gone in zip(old, doomed, strict=True)
+    ]
+    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, dims)
+
+
+def _shardings(
+    main: Any, name: str, kinds: Sequence[Any], axes: Mapping[str, int]
+) -> list[list[list[str]]] | str:
+    """How each argument or result is cut; a text where that has no form here."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy
+
+    notes = list(ir.ArrayAttr(main.attributes[name])) if name in main.attributes else []
+    found: list[list[list[str]]] = []
+    for index, kind in enumerate(kinds):
+        rank = len(ir.RankedTensorType(kind).shape)
+        own = ir.DictAttr(notes[index]) if notes else {}
+        if "sdy.sharding" not in own:
+            found.append([[] for _ in range(rank)])
+            continue
+        cuts = []
+        for dim in sdy.TensorShardingAttr(own["sdy.sharding"]).dimension_shardings:
+            names = []
+            for axis in sdy.DimensionShardingAttr(dim).axes:
+                reference = sdy.AxisRefAttr(axis)
+                if reference.sub_axis_info is not None or reference.name not in axes:
+                    return f"an array is cut along a part of the axis {reference.name}"
+                names.append(reference.name)
+            cuts.append(names)
+        found.append(cuts)
+    return found
+
+
+def _forget(module: Any) -> None:
+    """Take Shardy's own notes out: nobody after this knows them."""
+    from jaxlib.mlir import ir
+
+    for op in list(module.body.operations):
+        if op.operation.name == "sdy.mesh":
+            op.operation.erase()
+    for function in _functions(module).values():
+        for name in ("arg_attrs", "res_attrs"):
+            if name in function.attributes:
+                del function.attributes[name]
+        for operation in _inside(function):
+            for name in [n for n in operation.attributes if _is_shardys(n)]:
+                del operation.attributes[name]
+    for name in [n for n in module.operation.attributes if n.startswith("mhlo.")]:
+        del module.operation.attributes[name]
+    del ir
+
+
+def _is_shardys(attribute: Any) -> bool:
+    name = attribute if isinstance(attribute, str) else attribute.name
+    return bool(name.startswith("sdy."))
+
+
+def main(request: Path, reply: Path) -> None:
+    """Answer one request."""
+    reply.write_text(json.dumps(partition(json.loads(request.read_text()))))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,194 @@
+"""Programs of four devices, compiled and run, compared with NumPy and with JAX's four devices.
+
+JAX has several devices only if it is told so before it begins, so a process of its own exports.
+"""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from edgec.meshing import compile_mesh
+from edgec.runtime.errors import FileError, ModuleError, UsageError
+from edgec.runtime.mesh.running import load_mesh
+from edgec.toolchain import CompileOptions, load_program
+
+EXPORT = """
+import sys
+import jax
+jax.config.update("jax_num_cpu_devices", 4)
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec as P
+from edgec.exporters import Bundle, Entry, export
+from edgec.runtime.errors import EdgecError
+
+random = np.random.default_rng(0)
+X = random.standard_normal((8, 16)).astype(np.float32)
+W = random.standard_normal((16, 12)).astype(np.float32)
+V = random.standard_normal((16, 32)).astype(np.float32)
+
+
+def each(x, w):
+    product = lax.psum(x @ w, "y")
+    gathered = x @ lax.all_gather(w, "x", axis=0, tiled=True)[:8]
+    scattered = lax.psum_scatter(product, "y", scatter_dimension=1, tiled=True)
+    passed = lax.ppermute(x, "x", [(0, 1), (1, 0)]) + lax.axis_index("y")
+    exchanged = lax.all_to_all(product, "x", 1, 0, tiled=True)
+    most = lax.pmax(x.max(), ("x", "y"))
+    return product, gathered, scattered, passed, exchanged, most
+
+
+def shards(x, w):
+    return jax.shard_map(
+        each, in_specs=(P("x", "y"), P("y", None)), check_vma=False,
+        out_specs=(P("x"), P("x", "y"), P("x", "y"), P("x", "y"), P(None, "x"), P()),
+    )(x, w)
+
+
+def layers(x):
+    h = lax.with_sharding_constraint(jnp.tanh(x @ V), P("x", "y"))
+    y = h @ V.T
+    y, sums = lax.scan(lambda c, w: (jnp.tanh(c @ w), c.sum()), y, jnp.stack([V[:, :16]] * 2))
+    return y[::-1], sums, jnp.roll(y, 3, axis=1), jnp.sort(y, axis=0)
+
+
+def endless(x):
+    def body(t):
+        return lax.psum(t, "x") / 8
+    return lax.while_loop(lambda t: t.sum() > 1, body, x)
+
+
+def unending(x):
+    return jax.shard_map(endless, in_specs=P("x"), out_specs=P(), check_vma=False)(x)
+
+
+entries = (Entry(shards, (X, W), name="shards"), Entry(layers, (X,), name="layers"))
+export(Bundle(entries), mesh="x=2,y=2", external_weights=sys.argv[1] + ".safetensors").save(
+    sys.argv[1] + ".mlirbc"
+)
+tries = {
+    "loop": lambda: export(unending, (X,), mesh="x=2,y=2"),
+    "axes": lambda: export(jnp.tanh, (X,), mesh="x=2,y=2", shard=["x=z,_"]),
+    "names": lambda: export(jnp.tanh, (X,), mesh="x=2,y=2", shard=["image=x,_"]),
+    "sizes": lambda: export(jnp.tanh, (X[:7],), mesh="x=2,y=2", shard=["x=x,_"]),
+    "devices": lambda: export(jnp.tanh, (X,), mesh="x=8"),
+    "weights": lambda: export(lambda x: x @ V, (X,), mesh="x=2"),
+    "dynamic": lambda: export(jnp.tanh, (X,), mesh="x=2", dynamic="batch"),
+}
+for name, attempt in tries.items():
+    try:
+        attempt()
+    except EdgecError as error:
+        print(name, type(error).__name__, error.what, error.where, sep="|")
+"""
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """The program's file, and what was refused, by name."""
+    folder = tmp_path_factory.mktemp("mesh")
+    (folder / "export.py").write_text(EXPORT)
+    done = subprocess.run(
+        [sys.executable, "export.py", "net"],
+        check=True,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return folder / "net.mlirbc", {line.split("|")[0]: line for line in done.stdout.splitlines()}
+
+
+@pytest.fixture(scope="module")
+def made(exported):
+    path = exported[0]
+    return compile_mesh(load_program(path), "cpu", path.with_suffix(".mesh"), CompileOptions())
+
+
+def arrays():
+    random = np.random.default_rng(0)
+    shapes = ((8, 16), (16, 12), (16, 32))
+    return tuple(random.standard_normal(shape).astype(np.float32) for shape in shapes)
+
+
+def test_the_devices_together_give_what_jax_gives(made):
+    assert made.check.startswith("checked on a CPU")
+
+
+@pytest.mark.parametrize("devices", [(), ("cpu", "cpu", "cpu", "cpu")])
+def test_shard_map_gives_what_its_collectives_say(made, devices):
+    x, w, _ = arrays()
+    with load_mesh(made.folder.path, devices, simulate=not devices) as loaded:
+        product, _, scattered, passed, exchanged, most = loaded.shards(x, w)
+    np.testing.assert_allclose(product, x @ w, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(scattered, 2 * x @ w, rtol=1e-4, atol=1e-4)
+    swapped = np.concatenate([x[4:], x[:4]]) + np.repeat([0, 1], 8)
+    np.testing.assert_allclose(passed, swapped, rtol=1e-6)
+    np.testing.assert_allclose(exchanged, x @ w, rtol=1e-4, atol=1e-4)
+    assert most == x.max()
+
+
+def test_a_sharded_jit_gives_what_numpy_gives(made):
+    x, _, v = arrays()
+    with load_mesh(made.folder.path, simulate=True) as loaded:
+        back, sums, rolled, ordered = loaded.layers(x)
+    y, wanted = np.tanh(x @ v) @ v.T, []
+    for _ in range(2):
+        wanted.append(y.sum())
+        y = np.tanh(y @ v[:, :16])
+    np.testing.assert_allclose(back, y[::-1], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(sums, wanted, rtol=1e-3)
+    np.testing.assert_allclose(rolled, np.roll(y, 3, axis=1), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(ordered, np.sort(y, axis=0), rtol=1e-3, atol=1e-3)
+
+
+def test_each_device_has_a_part_of_the_weights(made):
+    whole = (made.folder.path.parent / "net.safetensors").stat().st_size
+    assert any(any(cut) for cut in made.folder.plan.weights.values())
+    sizes = {path.stat().st_size for path in made.folder.weights}
+    assert max(sizes) < whole
+
+
+def test_another_number_of_devices_is_refused(made):
+    with pytest.raises(UsageError, match=r"is for 4 devices \(x=2,y=2\), not 3"):
+        load_mesh(made.folder.path, ["cpu"] * 3)
+
+
+def test_a_module_of_another_folder_is_refused(made, tmp_path):
+    for file in made.folder.path.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    manifest = json.loads((tmp_path / "mesh.json").read_text())
+    manifest["digest"] = "0" * 8
+    (tmp_path / "mesh.json").write_text(json.dumps(manifest))
+    with pytest.raises(ModuleError, match="not of the module beside it"):
+        load_mesh(tmp_path, simulate=True)
+
+
+def test_a_folder_of_other_things_is_left_alone(exported, tmp_path):
+    (tmp_path / "letter.txt").write_text("keep")
+    with pytest.raises(FileError, match="holds other things"):
+        compile_mesh(load_program(exported[0]), "cpu", tmp_path, CompileOptions())
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("loop", "UnsupportedOp|main has a collective (all_reduce) inside a while"),
+        ("axes", "UsageError|x cannot be cut so"),
+        ("names", "UsageError|main has no input image"),
+        ("sizes", "ExportError|an axis of an array in"),
+        ("devices", "ExportError|the mesh x=8 has 8 devices, and JAX has 4 here"),
+        ("weights", "UsageError|a program for several devices keeps its weights outside"),
+        ("dynamic", "ExportError|main takes"),
+    ],
+)
+def test_what_is_not_done_is_refused_by_name(exported, name, said):
+    assert exported[1][name].startswith(f"{name}|{said}")
+
+
+def test_a_refused_collective_names_its_line(exported):
+    number = 1 + EXPORT.splitlines().index('        return lax.psum(t, "x") / 8')
+    assert exported[1]["loop"].endswith(f"export.py:{number} (endless.<locals>.body)")
