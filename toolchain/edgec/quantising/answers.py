@@ -9,11 +9,19 @@ from typing import Any
 import numpy as np
 
 from edgec.runtime.comparison import compare
+from edgec.runtime.errors import ProgramError
 from edgec.runtime.golden import Golden, GoldenCall
 from edgec.toolchain.computed import answered
-from edgec.toolchain.program import ProgramInfo
+from edgec.toolchain.program import Dialect, Program, ProgramInfo
 
-__all__ = ["Answers", "answers_of", "calls_within", "distance", "without_slack"]
+__all__ = [
+    "Answers",
+    "answers_of",
+    "calls_within",
+    "distance",
+    "measurable",
+    "without_slack",
+]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -31,6 +39,25 @@ class Answers:
     golden: Golden
     states: Mapping[str, _Array] = field(default_factory=dict)
     seconds: tuple[float, ...] = ()
+
+
+def measurable(program: Program, calls: int) -> Golden:
+    """The first golden calls of a program that can be rounded, to measure an error with.
+
+    Raises:
+        ProgramError: it has none, or is not in StableHLO.
+    """
+    if program.golden is None or not program.golden.calls:
+        raise ProgramError(
+            f"{program.path or program.name} has no golden answers to measure an error with",
+            hint="export the model with edgec, which records them",
+        )
+    if program.info.dialect is not Dialect.STABLEHLO:
+        raise ProgramError(
+            f"numbers are rounded in StableHLO, and this is {program.info.dialect.value}",
+            hint="export the model again with this version of edgec",
+        )
+    return Golden(calls=program.golden.calls[:calls])
 
 
 def answers_of(

@@ -17,6 +17,7 @@ from edgec.quantising.answers import (
     answers_of,
     calls_within,
     distance,
+    measurable,
     without_slack,
 )
 from edgec.quantising.keeping import is_named, refusal
@@ -28,7 +29,7 @@ from edgec.runtime.errors import ProgramError, UsageError
 from edgec.runtime.golden import Golden, GoldenCall
 from edgec.toolchain.computed import answered, refuse_other, weights_of
 from edgec.toolchain.portable import to_portable
-from edgec.toolchain.program import Dialect, Input, Loss, Program
+from edgec.toolchain.program import Input, Loss, Program
 
 __all__ = ["quantise_to_bytes"]
 
@@ -66,18 +67,7 @@ def quantise_to_bytes(
         WrongAnswer: the answers would be off by more than `max_error`; it says what to keep.
         ProgramError: NumPy does not know the program, or computes something else.
     """
-    golden = program.golden
-    if golden is None or not golden.calls:
-        raise ProgramError(
-            f"{program.path or program.name} has no golden answers to measure an error with",
-            hint="export the model with edgec, which records them",
-        )
-    if program.info.dialect is not Dialect.STABLEHLO:
-        raise ProgramError(
-            f"values are rounded in StableHLO, and this is {program.info.dialect.value}",
-            hint="export the model again with this version of edgec",
-        )
-    work = _Work(program, Golden(calls=golden.calls[:calls]), keep, tell)
+    work = _Work(program, measurable(program, calls), keep, tell)
     work.calibrate(calibrate)
     work.measure(seconds)
     if max_error < math.inf and (error := work.error(list(work.lines))) > max_error:

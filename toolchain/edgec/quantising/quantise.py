@@ -20,17 +20,18 @@ from edgec.quantising.answers import (
     answers_of,
     calls_within,
     distance,
+    measurable,
     without_slack,
 )
 from edgec.quantising.keeping import is_named, refusal
 from edgec.quantising.rounding import exact_scheme, round_weights
 from edgec.quantising.scheme import LOSSLESS, Scheme
-from edgec.runtime.errors import ProgramError, UsageError, WrongAnswer
+from edgec.runtime.errors import UsageError, WrongAnswer
 from edgec.runtime.golden import Golden
 from edgec.toolchain.blocked_weights import BlockedWeights
 from edgec.toolchain.computed import refuse_other, weights_of
 from edgec.toolchain.portable import to_portable
-from edgec.toolchain.program import Dialect, Loss, Program, ProgramInfo
+from edgec.toolchain.program import Loss, Program, ProgramInfo
 
 __all__ = ["CALLS", "Line", "Quantised", "quantise"]
 
@@ -130,18 +131,7 @@ def quantise(
         WrongAnswer: the answers would be off by more than `max_error`; it says what to keep.
         ProgramError: NumPy does not know the program, or computes something else.
     """
-    golden = program.golden
-    if golden is None or not golden.calls:
-        raise ProgramError(
-            f"{program.path or program.name} has no golden answers to measure an error with",
-            hint="export the model with edgec, which records them",
-        )
-    if program.info.dialect is not Dialect.STABLEHLO:
-        raise ProgramError(
-            f"weights are rounded in StableHLO, and this is {program.info.dialect.value}",
-            hint="export the model again with this version of edgec",
-        )
-    golden = Golden(calls=golden.calls[:calls])
+    golden = measurable(program, calls)
     work = _Work(program, golden, scheme, keep, tell, halves=halves)
     work.compare()
     if seconds > 0:
