@@ -62,6 +62,41 @@ def model(family: str, **settings: Any) -> Any:
     return AutoModelForCausalLM.from_config(config).eval()
 
 
+def with_encoder(kind: str) -> Any:
+    """A model that reads text (`t5`) or sound (`whisper`) before it writes, with seeded weights."""
+    import torch
+    from transformers import (
+        T5Config,
+        T5ForConditionalGeneration,
+        WhisperConfig,
+        WhisperForConditionalGeneration,
+    )
+
+    torch.manual_seed(7)
+    shared = {"vocab_size": VOCABULARY, "d_model": 64, "pad_token_id": 0, "eos_token_id": 257}
+    if kind == "t5":
+        settings = {"d_kv": 16, "d_ff": 96, "num_layers": 2, "num_decoder_layers": 3}
+        more = {"num_heads": 4, "feed_forward_proj": "gated-gelu", "initializer_factor": 4.0}
+        config = T5Config(**shared, **settings, **more, decoder_start_token_id=0)
+        return T5ForConditionalGeneration(config).eval()
+    layers = {f"{part}_layers": 2 for part in ("encoder", "decoder")}
+    layers |= {f"{part}_attention_heads": 4 for part in ("encoder", "decoder")}
+    layers |= {f"{part}_ffn_dim": 96 for part in ("encoder", "decoder")}
+    config = WhisperConfig(
+        **shared,
+        **layers,
+        num_mel_bins=16,
+        max_source_positions=30,
+        max_target_positions=60,
+        bos_token_id=256,
+        decoder_start_token_id=256,
+        init_std=0.2,
+        suppress_tokens=None,
+        begin_suppress_tokens=None,
+    )
+    return WhisperForConditionalGeneration(config).eval()
+
+
 def save(family: str, folder: Path, **settings: Any) -> Path:
     """A folder as transformers writes it."""
     model(family, **settings).save_pretrained(folder)

@@ -1,6 +1,6 @@
 """Options of the verbs that write text, and a text to a terminal as it is written."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +11,8 @@ from edgec.cli.session import Session
 from edgec.runtime.errors import FileError, UsageError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from edgec.runtime.text import Answer, Constraint, WhenFull
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "TopPOption",
     "WhenFullOption",
     "constraint_of",
+    "source_of",
     "when_full_of",
     "write_answer",
 ]
@@ -157,6 +160,31 @@ def constraint_of(
     if grammar is not None:
         return Constraint.grammar(_read(grammar))
     return None if pattern is None else Constraint.pattern(pattern)
+
+
+def source_of(prompt: str, source: Sequence[int]) -> "str | np.ndarray":
+    """What a model is given: the prompt, or the array in `@FILE.npy` for one that reads features.
+
+    Raises:
+        FileError: that cannot be read.
+        UsageError: the model reads features, and this is no file.
+    """
+    import numpy as np
+
+    if len(source) < 2:
+        return prompt
+    if not prompt.startswith("@"):
+        raise UsageError(
+            "the model reads features of sound, and the prompt is a text",
+            hint="give @FILE.npy with what its feature extractor makes: f32[features, frames]",
+        )
+    try:
+        found = np.load(prompt[1:], allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise FileError(
+            f"cannot read {prompt[1:]}: {error}", hint="write it with numpy.save"
+        ) from error
+    return np.asarray(found, np.float32)
 
 
 def _read(path: Path) -> str:

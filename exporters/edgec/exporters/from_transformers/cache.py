@@ -10,7 +10,7 @@ from typing import Any
 from edgec.exporters.failures import reason_of
 from edgec.runtime.errors import UnsupportedOp
 
-__all__ = ["kept_cache"]
+__all__ = ["cache_of_decoder", "kept_cache"]
 
 
 def kept_cache(model: Any, holder: Any, length: int) -> Any:
@@ -29,13 +29,28 @@ def kept_cache(model: Any, holder: Any, length: int) -> Any:
     for number, (layer, used) in enumerate(zip(cache.layers, layers, strict=True)):
         if used is None:
             continue
-        kept = _kept_layer(holder, length)
-        kept.lazy_initialization(used.keys[:, :, :0], used.values[:, :, :0])
-        holder.register_buffer(f"keys_{number}", kept.keys, persistent=False)
-        holder.register_buffer(f"values_{number}", kept.values, persistent=False)
         del layer
-        cache.layers[number] = kept
+        cache.layers[number] = _registered(used, holder, number, length)
     return cache
+
+
+def cache_of_decoder(used: Any, holder: Any, length: int) -> Any:
+    """The same of a decoder behind an encoder, by its own cache after one token (`used`)."""
+    from transformers import Cache
+
+    layers = [layer for layer in used.layers if layer.is_initialized]
+    return Cache(
+        layers=[_registered(layer, holder, number, length) for number, layer in enumerate(layers)]
+    )
+
+
+def _registered(used: Any, holder: Any, number: int, length: int) -> Any:
+    """A layer as the used one, in buffers of the holder."""
+    kept = _kept_layer(holder, length)
+    kept.lazy_initialization(used.keys[:, :, :0], used.values[:, :, :0])
+    holder.register_buffer(f"keys_{number}", kept.keys, persistent=False)
+    holder.register_buffer(f"values_{number}", kept.values, persistent=False)
+    return kept
 
 
 def _used_layers(model: Any) -> list[Any | None]:

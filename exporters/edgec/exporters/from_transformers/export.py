@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 from edgec.exporters.assemble import assemble
 from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.frameworks import FRAMEWORKS
+from edgec.exporters.from_transformers.golden_answers import golden_answers
 from edgec.exporters.from_transformers.golden_text import golden_text
 from edgec.exporters.from_transformers.opening import open_model
+from edgec.exporters.from_transformers.source import source_of
 from edgec.exporters.from_transformers.stepping import OWNER, stepping
 from edgec.exporters.in_blocks import in_blocks
 from edgec.exporters.traced import TracedFunction
@@ -109,6 +112,9 @@ def export_opened(
     sizes = _sizes(prefill, context)
     _check_guesses(speculate)
     facts = facts_of(model, tokenizer, context=_context(model, context), prefill=sizes)
+    encoded = source_of(model, facts.context)
+    if encoded is not None:
+        facts = replace(facts, source=encoded.shape, start=_start(model, tokenizer))
     facts = replace(facts, verify=speculate)
     framework = FRAMEWORKS["torch"]
     functions = framework.tracer().trace(
@@ -127,7 +133,8 @@ def export_opened(
         folder=folder,
         text=facts,
     )
-    return replace(program, golden=golden_text(model, tokenizer, facts))
+    texts = golden_text if encoded is None else partial(golden_answers, encoded)
+    return replace(program, golden=texts(model, tokenizer, facts))
 
 
 def _sizes(prefill: Sequence[int], context: int | None) -> tuple[int, ...]:
@@ -165,7 +172,9 @@ def _context(model: Any, asked: int | None) -> int:
     Raises:
         UsageError: the model does not know so many.
     """
-    known = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    known = getattr(model.config, "max_target_positions", None) or getattr(
+        model.config.get_text_config(), "max_position_embeddings", None
+    )
     if asked is None:
         return min(CONTEXT, known or CONTEXT)
     if known is not None and asked > known:
@@ -206,6 +215,26 @@ def facts_of(model: Any, tokenizer: Any, *, context: int, prefill: tuple[int, ..
             if getattr(tokenizer, name, None) is not None
         },
     )
+
+
+def _start(model: Any, tokenizer: Any) -> tuple[int, ...]:
+    """The tokens that a decoder begins with: what `generate` puts before all else."""
+    settings = model.generation_config
+    first = next(
+        token
+        for token in (
+            getattr(settings, "decoder_start_token_id", None),
+            getattr(model.config, "decoder_start_token_id", None),
+            tokenizer.bos_token_id,
+            0,
+        )
+        if token is not None
+    )
+    forced = dict(getattr(settings, "forced_decoder_ids", None) or ())
+    rest: list[int] = []
+    while forced.get(len(rest) + 1) is not None:
+        rest.append(int(forced[len(rest) + 1]))
+    return (int(first), *rest)
 
 
 def _stop(model: Any, tokenizer: Any) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from edgec.runtime.text.facts import DECODE, PREFILL, RESET, VERIFY, TextFacts
 from edgec.runtime.text.template import render
 from edgec.runtime.tolerance import Tolerance
 
-__all__ = ["LENGTH", "QUESTIONS", "golden_text"]
+__all__ = ["LENGTH", "QUESTIONS", "calls_that_read", "golden_text"]
 
 LENGTH = 64
 """Tokens that the model writes for each question."""
@@ -52,7 +52,7 @@ def golden_text(model: Any, tokenizer: Any, facts: TextFacts) -> Golden:
             user_errors(type(model).__name__, "run", hint="call model.generate() yourself"),
         ):
             whole = _generated(model, facts, prompt, min(LENGTH, facts.context - len(prompt)))
-            calls += _calls(facts, prompt, whole, _scores(model, whole), guessed=last)
+            calls += calls_that_read(facts, prompt, whole, _scores(model, whole), guessed=last)
     return Golden(calls=tuple(calls))
 
 
@@ -95,7 +95,7 @@ def _scores(model: Any, tokens: Sequence[int]) -> np.ndarray:
     return np.asarray(found.to(torch.float32))
 
 
-def _calls(
+def calls_that_read(
     facts: TextFacts,
     prompt: Sequence[int],
     whole: Sequence[int],

@@ -162,7 +162,7 @@ def _check_whole(path: Path) -> None:
 
 def _opened(folder: Path, name: str, where: Mapping[str, Any]) -> Opened:
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoTokenizer
 
     with silent():
         try:
@@ -174,13 +174,14 @@ def _opened(folder: Path, name: str, where: Mapping[str, Any]) -> Opened:
                 "tokenizer.save_pretrained(FOLDER)",
             ) from error
         try:
-            model = AutoModelForCausalLM.from_pretrained(
+            model = _kind(folder, where).from_pretrained(
                 folder, local_files_only=True, dtype=torch.float32, **where
             )
         except Exception as error:  # likewise
             raise SourceError(
                 f"{name} cannot be read as a language model: {reason_of(error)}",
-                hint="give a model that transformers' AutoModelForCausalLM opens",
+                hint="give a model that transformers' AutoModelForCausalLM, "
+                "AutoModelForSeq2SeqLM or AutoModelForSpeechSeq2Seq opens",
             ) from error
     if not getattr(tokenizer, "is_fast", False):
         raise SourceError(
@@ -188,6 +189,24 @@ def _opened(folder: Path, name: str, where: Mapping[str, Any]) -> Opened:
             hint="write it as tokenizer.json with a fast tokenizer of transformers",
         )
     return Opened(model=model.eval(), tokenizer=tokenizer)
+
+
+def _kind(folder: Path, where: Mapping[str, Any]) -> Any:
+    """What opens a model: by whether it has an encoder, and of what."""
+    from transformers import (
+        AutoConfig,
+        AutoModelForCausalLM,
+        AutoModelForSeq2SeqLM,
+        AutoModelForSpeechSeq2Seq,
+    )
+    from transformers.models.auto.modeling_auto import MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING
+
+    config = AutoConfig.from_pretrained(folder, local_files_only=True, **where)
+    if not getattr(config, "is_encoder_decoder", False):
+        return AutoModelForCausalLM
+    if type(config) in MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING:
+        return AutoModelForSpeechSeq2Seq
+    return AutoModelForSeq2SeqLM
 
 
 def _tensor_names(model: Any) -> dict[str, str]:

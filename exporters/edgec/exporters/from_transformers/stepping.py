@@ -14,7 +14,16 @@ from typing import Any
 from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.from_transformers.cache import kept_cache
 from edgec.exporters.from_transformers.choosing import choose, likeliest
-from edgec.runtime.text.facts import DECODE, PREFILL, RESET, SAMPLE, SAMPLE_ALLOWED, VERIFY
+from edgec.exporters.from_transformers.source import Source, source_of
+from edgec.runtime.text.facts import (
+    DECODE,
+    ENCODE,
+    PREFILL,
+    RESET,
+    SAMPLE,
+    SAMPLE_ALLOWED,
+    VERIFY,
+)
 
 __all__ = ["OWNER", "stepping"]
 
@@ -37,11 +46,17 @@ def stepping(model: Any, *, context: int, prefill: Sequence[int], verify: int = 
     import torch
 
     length = context + max(*prefill, verify)
-    module = _module(model, context=context, length=length)
+    source = source_of(model, context)
+    module = _module(model, context=context, length=length, source=source)
     one = torch.zeros((), dtype=torch.int32)
     numbers = (one + 0.7, one + 40, one + 0.9, one + 0.05, one + 1.1, one)
     return Bundle(
         (
+            *(
+                Entry(module.encode if each.is_text else module.hear, each.example(), name=ENCODE)
+                for each in (source,)
+                if each is not None
+            ),
             *(
                 Entry(
                     module.prefill,
@@ -67,13 +82,14 @@ def stepping(model: Any, *, context: int, prefill: Sequence[int], verify: int = 
     )
 
 
-def _module(model: Any, *, context: int, length: int) -> Any:
+def _module(model: Any, *, context: int, length: int, source: Source | None) -> Any:
     """The model with its text as buffers."""
     import torch
 
     takes_kept = "logits_to_keep" in inspect.signature(model.forward).parameters
     vocabulary = model.get_output_embeddings().weight.shape[0]
 
+    encoder: Any = source
     bits = torch.tensor([1 << bit for bit in range(31)] + [-(1 << 31)], dtype=torch.int32)
 
     class Stepping(torch.nn.Module):  # type: ignore[misc]
@@ -82,8 +98,17 @@ def _module(model: Any, *, context: int, length: int) -> Any:
             self.register_buffer("position", torch.zeros((), dtype=torch.int32), persistent=False)
             self.register_buffer("tokens", torch.zeros(length, dtype=torch.int32), persistent=False)
             self.register_buffer("logits", torch.zeros(vocabulary), persistent=False)
-            self.cache = kept_cache(model, self, length)
+            self.last_place = context - 1
+            keeping = source.kept_cache if source is not None else kept_cache
+            self.cache = keeping(model, self, length)
             self.add_module(OWNER, model)
+
+        def encode(self, tokens: Any, count: Any) -> Any:
+            return encoder.keep(self, getattr(self, OWNER), tokens, count)
+
+        def hear(self, features: Any) -> Any:
+            one = torch.ones((), dtype=torch.int32)
+            return encoder.keep(self, getattr(self, OWNER), features, one)
 
         def prefill(self, tokens: Any, count: Any) -> Any:
             return self._read(tokens, count)
@@ -182,6 +207,9 @@ def _module(model: Any, *, context: int, length: int) -> Any:
             start = self.position.to(torch.int64).clamp(0, length - size)
             places = torch.arange(size) + start
             self.tokens.index_copy_(0, places, tokens)
+            if source is not None:
+                behind = source.scores(self, getattr(self, OWNER), tokens, places)
+                return behind.index_select(0, kept)
             given = {"logits_to_keep": kept} if takes_kept else {}
             scores = getattr(self, OWNER)(
                 input_ids=tokens.to(torch.int64)[None],

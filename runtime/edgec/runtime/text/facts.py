@@ -12,6 +12,7 @@ from edgec.runtime.errors import ModuleError
 
 __all__ = [
     "DECODE",
+    "ENCODE",
     "HISTORY",
     "PREFILL",
     "RESET",
@@ -27,6 +28,10 @@ PREFILL = "prefill_{size}"
 DECODE = "decode"
 """The function that takes one `token`; as `prefill`, it gives the likeliest next one, or -1 where
 the context has no room for what it was given."""
+
+ENCODE = "encode"
+"""The function that reads the source of a model with an encoder: tokens (i32[source], `count` of
+them real), or features of sound; it forgets all tokens, and gives -1 where it refuses."""
 
 VERIFY = "verify_{size}"
 """The function that takes a token and guesses behind it (`tokens`, i32[size], `count` of them
@@ -64,6 +69,9 @@ class TextFacts:
         template: a Jinja template that makes one prompt of a conversation; empty where there is
             none.
         verify: how many tokens a call of `verify` takes; 0 where there is none.
+        source: the size of what an encoder reads first: tokens, or features by frames; empty where
+            there is none.
+        start: the tokens that a text after a source begins with.
         special: what the template calls some tokens (`bos_token` …), and their text.
     """
 
@@ -74,6 +82,8 @@ class TextFacts:
     tokenizer: str
     template: str = ""
     verify: int = 0
+    source: tuple[int, ...] = ()
+    start: tuple[int, ...] = ()
     special: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -86,6 +96,8 @@ class TextFacts:
             "stop": list(self.stop),
             "template": self.template,
             "verify": self.verify,
+            "source": list(self.source),
+            "start": list(self.start),
             "special": dict(self.special),
             "tokenizer": base64.b64encode(zlib.compress(self.tokenizer.encode(), 9)).decode(),
         }
@@ -112,6 +124,8 @@ class TextFacts:
                 tokenizer=_unpacked(value["tokenizer"]),
                 template=str(value["template"]),
                 verify=int(value.get("verify", 0)),
+                source=tuple(map(int, value.get("source", ()))),
+                start=tuple(map(int, value.get("start", ()))),
                 special={str(name): str(text) for name, text in value["special"].items()},
             )
         except (KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:

@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 
+import numpy as np
+
 from edgec.runtime.device import Device
 from edgec.runtime.errors import InputError, ModuleError
 from edgec.runtime.loaded import LoadedModule, load
@@ -82,19 +84,23 @@ class TextModel:
 
     def generate(
         self,
-        prompt: str | Sequence[int],
+        prompt: str | Sequence[int] | np.ndarray,
         *,
         sampling: Sampling = _GREEDY,
         limit: int | None = None,
         when_full: WhenFull = WhenFull.STOP,
         keep: int = SINKS,
         speculate: bool = True,
+        start: Sequence[int] = (),
         constraint: Constraint | None = None,
     ) -> Answer:
         """Go on with a text.
 
         Args:
-            prompt: text, or tokens.
+            prompt: text, or tokens. A model with an encoder reads it first (text, tokens, or
+                features of sound as its feature extractor makes them, f32[features, frames]),
+                and begins a text about it.
+            start: what such a text begins with, in place of what the model begins with.
             sampling: how tokens are chosen; the likeliest ones without it.
             limit: the most tokens that are made; None for as many as the context holds, or, where
                 it slides, until the model ends.
@@ -110,10 +116,11 @@ class TextModel:
                 constraint cannot be followed.
             MissingExtra: `tokenizers` is not installed.
         """
-        if isinstance(prompt, str):
-            tokens = self.tokenizer.encode(prompt, special=True)
+        if self.facts.source:
+            self._reader.encode(self._source(prompt))
+            tokens = [int(token) for token in start or self.facts.start]
         else:
-            tokens = [int(token) for token in prompt]
+            tokens = self._tokens(prompt)
         whole = tokens
         if when_full is WhenFull.SLIDE:
             whole = window(tokens, context=self.facts.context, keep=keep)
@@ -229,6 +236,28 @@ class TextModel:
             f"{len(self._reader.held)} of {self.facts.context} tokens>"
         )
 
+    def _tokens(self, prompt: str | Sequence[int] | np.ndarray) -> list[int]:
+        if isinstance(prompt, str):
+            return self.tokenizer.encode(prompt, special=True)
+        return [int(token) for token in prompt]
+
+    def _source(self, prompt: str | Sequence[int] | np.ndarray) -> np.ndarray:
+        """What the encoder reads.
+
+        Raises:
+            InputError: it is text for a model that reads sound, or holds tokens that there are not.
+        """
+        if len(self.facts.source) > 1:
+            if isinstance(prompt, str):
+                raise InputError(
+                    f"{self.module.module.path} reads features of sound, and this is a text",
+                    hint="give f32[features, frames] as its feature extractor makes them",
+                )
+            return np.asarray(prompt, np.float32)
+        tokens = self._tokens(prompt)
+        self._check_tokens(tokens)
+        return np.asarray(tokens, np.int32)
+
     def _check(self, tokens: Sequence[int]) -> None:
         if not tokens:
             raise InputError("the prompt has no tokens", hint="give a text that is not empty")
@@ -238,6 +267,9 @@ class TextModel:
                 f"{self.module.module.path} holds {self.facts.context}",
                 hint="shorten it, or export the model with a larger --context",
             )
+        self._check_tokens(tokens)
+
+    def _check_tokens(self, tokens: Sequence[int]) -> None:
         wrong = next((t for t in tokens if not 0 <= t < self.facts.vocabulary), None)
         if wrong is not None:
             raise InputError(

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from edgec.runtime.errors import DeviceError, ModuleError
+from edgec.runtime.errors import DeviceError, InputError, ModuleError
 from edgec.runtime.loaded import LoadedModule
 from edgec.runtime.text.facts import (
     DECODE,
+    ENCODE,
     PREFILL,
     RESET,
     SAMPLE,
@@ -35,7 +36,8 @@ class Reader:
         Raises:
             ModuleError: one is missing.
         """
-        names = [*(PREFILL.format(size=n) for n in facts.prefill), DECODE, SAMPLE, RESET]
+        names = [ENCODE] if facts.source else []
+        names += [*(PREFILL.format(size=n) for n in facts.prefill), DECODE, SAMPLE, RESET]
         if facts.verify:
             names.append(VERIFY.format(size=facts.verify))
         missing = [name for name in names if name not in module.signatures]
@@ -114,6 +116,32 @@ class Reader:
         if self._position != position:
             self._module[RESET](np.array(position, np.int32))
             self._position = position
+
+    def encode(self, source: np.ndarray) -> None:
+        """Read what the next texts are about: tokens, or features of sound; forget all else.
+
+        Raises:
+            InputError: it is empty, or of another size than the module takes.
+        """
+        facts = self._facts
+        is_text = len(facts.source) == 1
+        fits = 0 < len(source) <= facts.source[0] if is_text else source.shape == facts.source
+        if not fits:
+            wanted = " x ".join(map(str, facts.source))
+            raise InputError(
+                f"the source has a size of {' x '.join(map(str, source.shape))}, and "
+                f"{self._module.module.path} reads {'up to ' if is_text else ''}{wanted}",
+                hint="shorten it, or export the model with a larger --context"
+                if is_text
+                else "make features as the model's own feature extractor does",
+            )
+        self.held, self._position = [], None
+        if is_text:
+            count = np.array(len(source), np.int32)
+            self._module[ENCODE](_padded(source.tolist(), facts.source[0]), count)
+        else:
+            self._module[ENCODE](source.astype(np.float32))
+        self._position = 0
 
     def read(self, tokens: Sequence[int]) -> int:
         """Read tokens, in chunks; the likeliest next one.

@@ -1,5 +1,6 @@
 """`edgec generate`: a module with a language model and a prompt to text."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -21,6 +22,7 @@ from edgec.cli.writing import (
     TopPOption,
     WhenFullOption,
     constraint_of,
+    source_of,
     when_full_of,
     write_answer,
 )
@@ -32,7 +34,12 @@ def generate(
     session: Session,
     module: ModuleArgument,
     prompt: Annotated[
-        str, typer.Argument(metavar="PROMPT", help="What the model answers.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="PROMPT",
+            help="What the model answers; @FILE.npy for one that reads sound.",
+            show_default=False,
+        ),
     ],
     limit: LimitOption = None,
     raw: Annotated[
@@ -68,9 +75,10 @@ def generate(
     full = when_full_of(when_full)
     constraint = constraint_of(json_schema, grammar, pattern)
     with TextModel(module, device=device, weights=weights, key=key) as model:
-        start = model.generate if raw or not model.facts.template else model.chat
+        given = source_of(prompt, model.facts.source)
+        talks = not raw and model.facts.template and not model.facts.source
+        start = partial(model.chat, prompt) if talks else partial(model.generate, given)
         answer = start(
-            prompt,
             sampling=sampling,
             limit=limit,
             when_full=full,

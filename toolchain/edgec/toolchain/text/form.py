@@ -56,6 +56,8 @@ def _form(facts: TextFacts, tell: Callable[[str], None]) -> bytes:
             raise NotForApps(f"the module is compiled without the package {package}")
     from tokenizers import Tokenizer
 
+    if facts.source:
+        raise NotForApps("the model reads a source first, which only Python gives it")
     native: Any = Tokenizer.from_str(facts.tokenizer)
     tokenizer = json.loads(native.to_str())  # as the package that is here writes it
     steps = read_steps(tokenizer)
