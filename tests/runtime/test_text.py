@@ -397,6 +397,14 @@ def test_a_module_without_a_language_model_is_refused(tmp_path: Path) -> None:
         TextModel(tmp_path / "plain.vmfb")
 
 
+def test_a_text_that_is_no_utf_8_is_refused(model: TextModel) -> None:
+    said = b"a\xff b".decode(errors="surrogateescape")  # as a command line gives it
+    with pytest.raises(InputError, match="no UTF-8 at its character"):
+        model.generate(said)
+    with pytest.raises(InputError, match="no UTF-8"):
+        model.chat(said)
+
+
 def test_settings_that_make_no_sense_are_refused() -> None:
     for wrong in ({"temperature": -1.0}, {"top_p": 0.0}, {"min_p": 2.0}, {"top_k": -1}):
         with pytest.raises(UsageError, match=next(iter(wrong))):

@@ -142,7 +142,8 @@ def _bug(error: Exception, argv: Sequence[str], session: Session) -> EdgecError:
     log = None
     try:
         handle, log = tempfile.mkstemp(prefix="edgec-bug-", suffix=".log")
-        with os.fdopen(handle, "w") as stream:
+        # A command line may hold bytes that are no text.
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
             stream.write(text)
     except OSError:
         print(text, file=sys.stderr)

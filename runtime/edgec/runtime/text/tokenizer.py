@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from edgec.runtime.errors import MissingExtra, ModuleError
+from edgec.runtime.errors import InputError, MissingExtra, ModuleError
 
 __all__ = ["TextStream", "Tokenizer", "missing"]
 
@@ -41,7 +41,18 @@ class Tokenizer:
         self._native.no_truncation()
 
     def encode(self, text: str, *, special: bool) -> list[int]:
-        """The tokens of a text; `special` adds those that the tokenizer begins and ends with."""
+        """The tokens of a text; `special` adds those that the tokenizer begins and ends with.
+
+        Raises:
+            InputError: it came from bytes that are no UTF-8.
+        """
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"the text is no UTF-8 at its character {error.start}",
+                hint="give text in UTF-8",
+            ) from None
         return list(self._native.encode(text, add_special_tokens=special).ids)
 
     def decode(self, tokens: Sequence[int]) -> str:

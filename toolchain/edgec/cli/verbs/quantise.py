@@ -151,6 +151,12 @@ def quantise(
     if found.weights:
         write_weights(found.weights, output.parent / file)
     saved = found.program.save(output)
+    if program.info.text is not None and (scheme is not None or activations != "none"):
+        session.note(
+            "a language model rounded so writes other words than the original from some token on, "
+            "soonest with --activations=int8-dynamic: compare answers before you ship it "
+            "(docs/quantise.md#bytes-on-both-sides)"
+        )
     measured = found.program.golden
     if measured is not None and found.calls < len(measured.calls):
         session.note(
