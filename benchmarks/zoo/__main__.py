@@ -21,7 +21,7 @@ from benchmarks.zoo.plot import draw
 from benchmarks.zoo.row import OUT, Row, Store
 from benchmarks.zoo.speed import ENGINES
 from benchmarks.zoo.subject import Subject, drawn, sampled
-from benchmarks.zoo.sweep import Sweep, code_digest, folder_of
+from benchmarks.zoo.sweep import CodeChanged, Sweep, code_digest, folder_of
 
 _TARGETS = ("cpu", "vulkan")
 _STEPS = ("right", "ready", "speed", "compile", "arm")
@@ -52,9 +52,18 @@ def main() -> int:
         tell=_tell,
     )
     alone = timed or chosen.only == "compile"
+    subjects = _subjects(chosen)
     with ThreadPoolExecutor(1 if alone else chosen.jobs) as pool:
-        rows = list(pool.map(lambda s: sweep.one(s, again=chosen.again), _subjects(chosen)))
-    sweep.close()
+        try:
+            rows = list(pool.map(lambda s: sweep.one(s, again=chosen.again), subjects))
+        except CodeChanged as changed:
+            raise SystemExit(
+                f"edgec's code changed while {changed} was at work: that one has no row, those "
+                "before it are kept; run this again"
+            ) from None
+        finally:
+            pool.shutdown(cancel_futures=True)
+            sweep.close()
     _sum_up(rows, chosen.target, chosen.threads)
     if chosen.write:
         _write(list(store.rows.values()))

@@ -17,7 +17,7 @@ from benchmarks.zoo.row import ARM, OUT, SLOW, Row, Store, compiling
 from benchmarks.zoo.speed import take_turns
 from benchmarks.zoo.subject import Subject
 
-__all__ = ["TIMED", "Sweep", "code_digest", "folder_of"]
+__all__ = ["TIMED", "CodeChanged", "Sweep", "code_digest", "folder_of"]
 
 TIMED = "users"
 """The kind whose files are always kept, so that its models can be timed later."""
@@ -28,6 +28,10 @@ _MEMORY = 10 << 30  # bytes of a step
 _BUILDING = ("export", "onnx", "arm")
 """Steps that need a kind's libraries. The others must do without: what some of them bring
 (TensorFlow, for one) cannot be beside IREE's Vulkan driver."""
+
+
+class CodeChanged(Exception):
+    """edgec's code is another than when the run began: a step's processes may have read of both."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +73,11 @@ class Sweep:
     nurseries: dict[tuple[int, bool], Nursery] = field(default_factory=dict)
 
     def one(self, subject: Subject, *, again: bool) -> Row:
-        """The row of one model: what is known of this code, and what was asked for besides."""
+        """The row of one model: what is known of this code, and what was asked for besides.
+
+        Raises:
+            CodeChanged: there is no row, for it would be of no one code.
+        """
         kept = self.store.rows.get(subject.key)
         row = Row(
             kind=subject.kind,
@@ -106,6 +114,8 @@ class Sweep:
                 row = replace(row, arm=arm)
         if not kept_for_later:
             shutil.rmtree(folder, ignore_errors=True)
+        if code_digest() != self.code:
+            raise CodeChanged(subject.key)
         self.store.put(row)
         self.tell(row, False)
         return row

@@ -18,6 +18,7 @@ from benchmarks.zoo.page import page
 from benchmarks.zoo.plot import draw
 from benchmarks.zoo.row import ARM, LACKS, SLOW, Row, Store
 from benchmarks.zoo.subject import Subject, drawn, sampled
+from benchmarks.zoo.sweep import CodeChanged, Sweep, code_digest
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -226,6 +227,34 @@ def test_instructions_on_arm_are_kept_and_told_beside_the_best_peer() -> None:
     now = row(commit="b" * 10, results={"cpu": {"ok": True}}).with_older(counted)
     assert now.arm == counts
     assert now.measured == {ARM: "a" * 10}
+
+
+def test_a_row_of_code_that_changed_meanwhile_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.zoo.sweep.folder_of", lambda subject: tmp_path / subject.name)
+    monkeypatch.setattr(Sweep, "_proved", lambda self, row, folder, targets: row)
+    store = Store(tmp_path / "zoo.jsonl")
+    sweep = Sweep(
+        store=store,
+        code=code_digest(),
+        stale=False,
+        targets=("cpu",),
+        compiles=(),
+        arm=False,
+        ready=False,
+        threads=(),
+        engines=(),
+        rounds=1,
+        seconds=1,
+        limit=1,
+        keep=False,
+        tell=lambda row, there: None,
+    )
+    sweep.one(Subject(kind="k", name="before"), again=False)
+    with pytest.raises(CodeChanged, match="k/meanwhile"):
+        replace(sweep, code="of before").one(Subject(kind="k", name="meanwhile"), again=False)
+    assert set(store.rows) == {"k/before"}
 
 
 @pytest.fixture(scope="module")
