@@ -40,6 +40,14 @@ MAY_IMPORT = {
         "edgec.packaging.folder",
         "edgec.runtime",
     ),
+    "edgec.splitting": (
+        "edgec.splitting",
+        # How a folder takes another's place.
+        "edgec.packaging.folder",
+        "edgec.toolchain",
+        "edgec.targets",
+        "edgec.runtime",
+    ),
     "edgec.verifying": (
         "edgec.verifying",
         "edgec.toolchain",

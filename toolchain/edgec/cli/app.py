@@ -25,6 +25,7 @@ from edgec.cli.verbs.package import package
 from edgec.cli.verbs.quantise import quantise
 from edgec.cli.verbs.run import run
 from edgec.cli.verbs.sign import keygen, sign
+from edgec.cli.verbs.split import split
 from edgec.cli.verbs.targets import targets
 from edgec.cli.verbs.tune import tune
 from edgec.cli.verbs.upgrade import upgrade
@@ -39,6 +40,7 @@ VERBS: dict[str, Callable[..., Report]] = {
     "quantise": quantise,
     "compile": compile,
     "tune": tune,
+    "split": split,
     "package": package,
     "run": run,
     "bench": bench,

@@ -4,7 +4,7 @@ import contextlib
 import shlex
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,13 +17,15 @@ from edgec.cli.session import Session
 from edgec.runtime.errors import InputError, UsageError, WrongAnswer
 
 if TYPE_CHECKING:
+    from edgec.runtime import Golden, GoldenResult
     from edgec.runtime.mesh.plan import Route
-    from edgec.runtime.mesh.running import LoadedMesh
+    from edgec.runtime.mesh.running import LoadedMesh, MeshFunction
     from edgec.runtime.signature import Signature
+    from edgec.runtime.split import LoadedSplit
     from edgec.targets import Target
     from edgec.toolchain import CompileOptions, Program
 
-__all__ = ["compile_for_mesh", "run_on_devices", "weights_for_mesh"]
+__all__ = ["compile_for_mesh", "run_on_devices", "run_split", "weights_for_mesh"]
 
 
 @contextlib.contextmanager
@@ -144,6 +146,7 @@ def run_on_devices(
         UsageError: flags that do not go together, or another number of devices.
         And what `edgec.runtime.load` and a call raise.
     """
+    from edgec.runtime.mesh.proving import check_mesh_golden
     from edgec.runtime.mesh.running import MeshFolder, load_mesh
 
     named = [] if devices is None else [uri.strip() for uri in devices.split(",")]
@@ -166,8 +169,23 @@ def run_on_devices(
         for note in loaded.notes:
             session.note(note)
         if not inputs and not expected and output is None:
-            return _proved(loaded)
-        return _called(session, loaded, _chosen(loaded, function), inputs, expected, output)
+            return _proved(
+                path,
+                lambda golden: check_mesh_golden(loaded, golden),
+                _where(loaded),
+                _data(loaded),
+            )
+        chosen_function = loaded[_chosen(loaded, function).name]
+        return _called(
+            session,
+            path,
+            chosen_function,
+            inputs,
+            expected,
+            output,
+            _where(loaded),
+            _data(loaded),
+        )
 
 
 def _chosen(loaded: "LoadedMesh", function: str | None) -> "Signature":
@@ -181,20 +199,46 @@ def _chosen(loaded: "LoadedMesh", function: str | None) -> "Signature":
     return next(iter(loaded.signatures.values()))
 
 
-def _proved(loaded: "LoadedMesh") -> Report:
+def run_split(
+    session: Session,
+    path: Path,
+    inputs: Sequence[str],
+    expected: Sequence[str],
+    output: Path | None,
+) -> Report:
+    """Run a program that `edgec split` has cut; without inputs, its golden calls, as a proof.
+
+    Raises:
+        As `edgec.runtime.split.load_split` and a call.
+    """
+    from edgec.runtime.split import load_split
+
+    with load_split(path) as loaded:
+        devices = [step.device for step in loaded.steps]
+        data: dict[str, object] = {"folder": path, "devices": devices}
+        where = f"{path}: {len(devices)} modules on {', '.join(devices)}"
+        if not inputs and not expected and output is None:
+            return _proved(path, loaded.check, where, data)
+        return _called(session, path, loaded, inputs, expected, output, where, data)
+
+
+def _proved(
+    path: Path,
+    check: Callable[["Golden"], "GoldenResult"],
+    where: str,
+    about: Mapping[str, object],
+) -> Report:
     """The golden calls of the whole program, and how the devices' answers compare."""
     from edgec.meshing.making import golden_of
-    from edgec.runtime.mesh.proving import check_mesh_golden
 
-    folder = loaded.folder
-    golden = golden_of(folder)
+    golden = golden_of(path)
     if golden is None:
         raise InputError(
-            f"{folder.path} needs inputs: it has no golden answers to prove it by",
+            f"{path} needs inputs: it has no golden answers to prove it by",
             hint="give --input for each of its inputs",
         )
     start = time.perf_counter()
-    result = check_mesh_golden(loaded, golden)
+    result = check(golden)
     seconds = time.perf_counter() - start
     rows = tuple(
         (call.signature, name, "ok" if o.ok else "WRONG", f"{o.max_abs:.1e}", f"{o.max_rel:.1e}")
@@ -202,7 +246,7 @@ def _proved(loaded: "LoadedMesh") -> Report:
         for name, o in zip(call.names, call.outputs, strict=True)
     )
     blocks: tuple[Block, ...] = (
-        _where(loaded),
+        where,
         Grid(
             columns=("function", "output", "", "max abs err", "max rel err"),
             rows=rows,
@@ -213,10 +257,10 @@ def _proved(loaded: "LoadedMesh") -> Report:
     if not result.ok and result.worst is not None:
         name, spec, comparison = result.worst
         error = WrongAnswer(
-            f"{folder.path}: {spec} of {name}: {comparison.problem}",
-            hint="`edgec compile` without --mesh says whether the devices' parts are at fault",
+            f"{path}: {spec} of {name}: {comparison.problem}",
+            hint="`edgec compile` for one device says whether the modules together are at fault",
         )
-    data = {**_data(loaded), "seconds": seconds, "golden": result.to_json()}
+    data = {**about, "seconds": seconds, "golden": result.to_json()}
     return Report(data=data, blocks=blocks, error=error)
 
 
@@ -238,18 +282,22 @@ def _data(loaded: "LoadedMesh") -> dict[str, object]:
 
 def _called(
     session: Session,
-    loaded: "LoadedMesh",
-    signature: "Signature",
+    path: Path,
+    function: "MeshFunction | LoadedSplit",
     inputs: Sequence[str],
     expected: Sequence[str],
     output: Path | None,
+    where: str,
+    about: Mapping[str, object],
 ) -> Report:
+    """One call with the user's inputs."""
     from edgec.cli.bind_inputs import bind
     from edgec.cli.calls import input_slots, output_slots, split
     from edgec.cli.expected import check_outputs, failure, grid
     from edgec.cli.input_spec import parse_input
     from edgec.cli.results import check_results_path, result_json, result_text, save_results
 
+    signature = function.signature
     if output is not None:
         check_results_path(output, len(signature.outputs))
     given = bind([parse_input(text) for text in inputs], input_slots(signature, each=False))
@@ -257,7 +305,7 @@ def _called(
     slots = output_slots(signature, rows=None)
     wanted = bind([parse_input(text) for text in expected], slots)
     start = time.perf_counter()
-    outputs: list[np.ndarray] = loaded[signature.name].call_flat(calls.inputs[0])
+    outputs: list[np.ndarray] = function.call_flat(calls.inputs[0])
     seconds = time.perf_counter() - start
     if output is not None:
         save_results(output, signature.outputs, outputs)
@@ -273,15 +321,15 @@ def _called(
         golden=None,
     )
     specs = signature.outputs
-    blocks: list[Block] = [_where(loaded)]
+    blocks: list[Block] = [where]
     blocks += [result_text(spec, array) for spec, array in zip(specs, outputs, strict=True)]
     if checked:
         blocks.append(grid(checked))
     data = {
-        **_data(loaded),
+        **about,
         "function": signature.name,
         "seconds": seconds,
         "outputs": [result_json(spec, array) for spec, array in zip(specs, outputs, strict=True)],
         "comparisons": [c.to_json() for c in checked],
     }
-    return Report(data=data, blocks=tuple(blocks), error=failure(checked, str(loaded.folder.path)))
+    return Report(data=data, blocks=tuple(blocks), error=failure(checked, str(path)))

@@ -165,7 +165,7 @@ def _with_weights(info: ProgramInfo, file: str | None) -> ProgramInfo:
     return replace(info, weights=replace(info.weights, file=file))
 
 
-def golden_of(folder: MeshFolder) -> Golden | None:
-    """The golden calls in the folder; None where there are none."""
-    path = folder.path / GOLDEN
+def golden_of(folder: Path) -> Golden | None:
+    """The golden calls in a folder; None where there are none."""
+    path = folder / GOLDEN
     return Golden.load(path) if path.is_file() else None

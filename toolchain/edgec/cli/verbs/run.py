@@ -129,14 +129,15 @@ def run(
     from edgec.cli.expected import check_outputs
     from edgec.cli.folders import make_folder
     from edgec.cli.input_spec import parse_input
-    from edgec.cli.mesh_programs import run_on_devices
+    from edgec.cli.mesh_programs import run_on_devices, run_split
     from edgec.cli.proved import prove_here, refuse_others
     from edgec.cli.results import check_results_path, save_results
     from edgec.cli.signatures import choose, example_command
     from edgec.cli.signed import read_signed
     from edgec.runtime.mesh.running import is_mesh
+    from edgec.runtime.split import is_split
 
-    if is_mesh(module):
+    if is_mesh(module) or is_split(module):
         _refuse_on_several(
             on=on is not None,
             weights=weights is not None,
@@ -147,6 +148,14 @@ def run(
             share=share != 1.0,
             key=key is not None,
         )
+        if is_split(module):
+            _refuse_on_several(
+                devices=devices is not None,
+                simulate=simulate is not None,
+                device=device is not None,
+                function=function is not None,
+            )
+            return run_split(session, module, input or (), expected or (), output)
         return run_on_devices(
             session,
             module,
