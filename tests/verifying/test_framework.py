@@ -1,6 +1,7 @@
 """Which of a program's operations gives which of the framework's values, and what these are."""
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from edgec.runtime.module import Module
 from edgec.toolchain import CompileOptions, load_program
 from edgec.toolchain.framework_values import FrameworkValue, FrameworkValues
 from edgec.toolchain.program import Program
-from edgec.verifying import judged, look, open_subject
+from edgec.verifying import State, Subject, Verdict, judged, look, open_subject
 from edgec.verifying.framework import Fate, Matched, beside_framework, matched
 from edgec.verifying.reference import Numbered, Reference, numbered, refer
 
@@ -176,23 +177,27 @@ def test_values_are_read_as_they_were_written(tmp_path: Path) -> None:
         FrameworkValues.load(tmp_path / "net.values.npz")
 
 
-def test_verify_compares_layers_with_them(tmp_path: Path) -> None:
-    program = onnx_program().save(tmp_path / "net.mlirbc")
-    options = CompileOptions(output=tmp_path / "net.vmfb", check=False)
+def ask(
+    module: Module, calls: Sequence[tuple[str, tuple[np.ndarray, ...]]]
+) -> Sequence[Sequence[np.ndarray]]:
+    with load(module.path, device="local-sync") as loaded:
+        return [
+            [result.numpy() for result in loaded[name].call_flat(given)] for name, given in calls
+        ]
+
+
+def opened(program: Program, folder: Path) -> tuple[Subject, CompileOptions, Verdict]:
+    program.save(folder / "net.mlirbc")
+    options = CompileOptions(output=folder / "net.vmfb", check=False)
     subject = open_subject(
-        tmp_path / "net.mlirbc", is_program=True, target=None, golden=None, options=options
+        folder / "net.mlirbc", is_program=True, target=None, golden=None, options=options
     )
+    return subject, options, judged(subject, ask(subject.module, subject.asked))
 
-    def ask(
-        module: Module, calls: Sequence[tuple[str, tuple[np.ndarray, ...]]]
-    ) -> Sequence[Sequence[np.ndarray]]:
-        with load(module.path, device="local-sync") as loaded:
-            return [
-                [result.numpy() for result in loaded[name].call_flat(given)]
-                for name, given in calls
-            ]
 
-    verdict = judged(subject, ask(subject.module, subject.asked))
+def test_verify_compares_layers_with_them(tmp_path: Path) -> None:
+    program = onnx_program()
+    subject, options, verdict = opened(program, tmp_path)
     looked = look(subject, target="cpu", options=options, verdict=verdict, ask=ask)
     told = looked.layers.framework
     assert told is not None
@@ -204,6 +209,30 @@ def test_verify_compares_layers_with_them(tmp_path: Path) -> None:
     FrameworkValues.path_for(tmp_path / "net.mlirbc").write_bytes(other.to_bytes())
     with pytest.raises(ProgramError, match="holds values of another program"):
         look(subject, target="cpu", options=options, verdict=verdict, ask=ask)
+
+
+def looping(x):  # type: ignore[no-untyped-def]
+    import jax
+
+    def turn(carried):  # type: ignore[no-untyped-def]
+        number, state = carried
+        return number + 1, jax.numpy.tanh(state * 1.5) + 0.1 * state[::-1]
+
+    _, state = jax.lax.while_loop(lambda c: c[0] < x.shape[0] * 20, turn, (0, x))
+    return jax.lax.cond(state[0, 0] > 100, lambda v: v.sum(0) - 1, lambda v: v[0] * 3, state)
+
+
+def test_values_in_loops_and_branches_are_looked_at(tmp_path: Path) -> None:
+    subject, options, verdict = opened(export(looping, (ROWS,), values=True), tmp_path)
+    looked = look(subject, target="cpu", options=options, verdict=verdict, ask=ask)
+    layers = looked.layers
+    assert looked.verdict.ok
+    assert layers.nested == 0
+    inside = [each for each in layers.layers if math.prod(each.shape) == ROWS.size]
+    assert State.RIGHT in {each.state for each in inside}
+    assert {State.RIGHT, State.UNSEEN, State.INSIDE} >= {each.state for each in layers.layers}
+    unseen = [each.why for each in layers.layers if each.state is State.UNSEEN]
+    assert any("does not go through" in why for why in unseen)
 
 
 def test_frameworks_that_cannot_say_it_refuse() -> None:

@@ -1,6 +1,7 @@
 """Which tap is named as the first wrong one: a network of four operations, each value known."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -18,7 +19,7 @@ CLIP = np.clip(SUM, 0, 1)
 TURNED = CLIP.T
 TWICE = 2 * TURNED
 VALUES = (SUM, CLIP, TURNED, TWICE)
-"""What operations 0 to 3 give; each on a line of its own."""
+"""What operations 0 to 3 give; each on a line of its own. Operation 4 is never computed."""
 
 
 def tap(numbers: Sequence[int], output: int | None, reads: Sequence[int] = ()) -> Tap:
@@ -48,7 +49,7 @@ def compared(taps: Sequence[Tap], answers: Sequence[np.ndarray], *, right: bool)
                 depends=True,
                 reads=tuple(range(number)[-1:]),
             )
-            for number in range(4)
+            for number in range(5)
         ],
         Reference(values={i: (value,) for i, value in enumerate(VALUES)}, problem=""),
         "main",
@@ -129,6 +130,22 @@ def test_the_picture_has_a_point_a_value_and_the_first_wrong_ones_line() -> None
     texts = [each.text for each in drawn.iter(f"{name}text")]
     assert texts[0] == "a < b"
     assert {"net.py:0", "net.py:1", "first wrong: net.py:1"} <= set(texts)
+
+
+def test_a_wrong_value_of_a_loop_is_named_with_all_of_the_loop() -> None:
+    taps = [tap([0], 1), tap([1], 2, [0]), tap([2], 3, [1]), tap([3], 4, [2])]
+    taps[1], taps[2] = replace(taps[1], loop=1), replace(taps[2], loop=1)
+    found = compared(taps, [SUM, CLIP, -TURNED, -TWICE], right=False)
+    assert states(found) == [State.RIGHT, State.RIGHT, State.WRONG, State.AFTER]
+    assert found.first_wrong is not None
+    assert found.first_wrong.lines == ("net.py:1", "net.py:2")
+
+
+def test_a_branch_that_is_not_taken_is_not_seen() -> None:
+    taps = [tap([0], 1), replace(tap([4], 2, [0]), loop=1), tap([1, 2, 3], 3, [0])]
+    found = compared(taps, [SUM, np.zeros_like(SUM), TWICE], right=True)
+    assert states(found) == [State.RIGHT, State.UNSEEN, State.RIGHT]
+    assert "does not go through" in found.layers[1].why
 
 
 def test_single_numbers_are_compared_too() -> None:

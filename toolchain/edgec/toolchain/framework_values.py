@@ -28,8 +28,8 @@ _SCHEMA = 1
 _NAMES = re.compile(r'"([^"]*edgec\.of\.\d[^"]*)"')
 _NUMBERS = re.compile(r"edgec\.of\.(\d+)")
 
-MOST_TIMES = 64
-"""How often a value of a loop is kept."""
+MOST_TIMES = 128
+"""How often a value of a loop is kept: of more turns the first and the last."""
 
 
 @dataclass(frozen=True, kw_only=True)

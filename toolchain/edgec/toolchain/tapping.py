@@ -6,7 +6,7 @@ the module. What the taps are stands in the module beside its signatures.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from edgec.runtime.errors import CompileError, EdgecError
 from edgec.runtime.files import write_atomically
 from edgec.runtime.module import SIGNATURE_ATTRIBUTE
 from edgec.runtime.signature import Signature, TensorSpec
+from edgec.toolchain.carrying import Carried, carry_out
 from edgec.toolchain.taps import TAPS_ATTRIBUTE, Tap, Taps
 
 __all__ = ["AFTER_DISPATCHES", "BEFORE_DISPATCHES", "tap"]
@@ -72,7 +73,11 @@ def _tap_function(function: Any) -> int:
     (*body, end) = (op.operation for op in block.operations)
     found = _Found(block)
     for op in body:
-        found.look(op)
+        carried = carry_out(op, _wanted)
+        if carried is None:
+            found.look(op)
+        else:
+            found.look_inside(carried)
     specs: list[TensorSpec] = []
     exported: list[Any] = []
     with ir.InsertionPoint(end):
@@ -129,6 +134,22 @@ def _exported(value: Any, name: str) -> Any:
     ).result
 
 
+def _wanted(op: Any) -> list[Any]:
+    """What can be carried out of a loop of what a dispatch writes."""
+    if op.name not in _DISPATCHES:
+        return []
+    return [v for v in op.results if _is_number(v) and not isinstance(_spec("", v), str)]
+
+
+def _is_number(value: Any) -> bool:
+    from iree.compiler import ir
+
+    if not isinstance(value.type, ir.RankedTensorType):
+        return False
+    element = ir.RankedTensorType(value.type).element_type
+    return isinstance(element, ir.IntegerType | ir.FloatType)
+
+
 def _spec(name: str, value: Any) -> TensorSpec | str:
     """What a tap gives, or why it cannot be an output."""
     from iree.compiler import ir
@@ -162,21 +183,47 @@ class _Found:
     def look(self, op: Any) -> None:
         """Take in the next operation of the block."""
         from edgec.toolchain.ir.functions import inside
-        from edgec.toolchain.ir.numbering import numbers_at
-        from edgec.toolchain.ir.places import source_line
 
         within = list(inside(op))
-        taps, given = self._read(op, within)
         if op.name not in _DISPATCHES:
-            self.nested += sum(each.name in _DISPATCHES for each in within)
+            taps, given = self._read(op, within)
+            self.nested += _dispatches(op)
             for value in op.results:
                 self._sources[value] = (taps, given)
             return
+        self._note(op, within, {value: value for value in op.results}, None)
+
+    def look_inside(self, carried: Carried) -> None:
+        """Take in a loop or branch that was made anew."""
+        from edgec.toolchain.ir.functions import inside
+
+        for argument, start in carried.arguments:
+            self._sources[argument] = self.sources(start)
+        loop, out = len(self.taps), dict(carried.values)
+        seen = dict.fromkeys(value.owner.operation for value in out)
+        for op in seen:
+            self._note(op, list(inside(op)), out, loop)
+        self.nested += _dispatches(carried.operation) - len(seen)
+        taps, given = self._read(carried.operation, list(inside(carried.operation)))
+        taps = tuple(dict.fromkeys((*taps, *range(loop, len(self.taps)))))
+        for value in carried.operation.results:
+            self._sources[value] = (taps, given)
+
+    def _note(
+        self, op: Any, within: Sequence[Any], out: Mapping[Any, Any], loop: int | None
+    ) -> None:
+        """A dispatch, and where each of its values comes out."""
+        from edgec.toolchain.ir.numbering import numbers_at
+        from edgec.toolchain.ir.places import source_line
+
+        taps, given = self._read(op, within)
         covers = sorted({n for each in (op, *within) for n in numbers_at(each.location)})
         for place, value in enumerate(op.results):
             made = _makes(op, within, place)
+            if value not in out:
+                continue
             self._sources[value] = ((len(self.taps),), ())
-            self.values.append(value)
+            self.values.append(out[value])
             self.taps.append(
                 Tap(
                     kernel=_kernel(op),
@@ -187,6 +234,7 @@ class _Found:
                     why="",
                     reads=taps,
                     given=given,
+                    loop=loop,
                 )
             )
 
@@ -211,6 +259,13 @@ class _Found:
     def give(self, number: int, output: int) -> None:
         """A tap is an output."""
         self.taps[number] = replace(self.taps[number], output=output)
+
+
+def _dispatches(op: Any) -> int:
+    """How many dispatches are inside of an operation, not counting those inside of others."""
+    from edgec.toolchain.ir.functions import inside
+
+    return sum(each.name in _DISPATCHES for each in inside(op))
 
 
 def _kernel(op: Any) -> str:

@@ -29,6 +29,7 @@ class Tap:
         why: for those without an output, why.
         reads: the taps whose values the dispatch reads.
         given: the function's arguments that the dispatch reads.
+        loop: where it is in a loop or branch, which; the value is that of the last turn.
     """
 
     kernel: str
@@ -39,6 +40,7 @@ class Tap:
     why: str
     reads: tuple[int, ...]
     given: tuple[int, ...]
+    loop: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +50,7 @@ class Taps:
     Attributes:
         taps: in the order in which they are computed.
         outputs: for each output of the function's own, the taps that it comes from.
-        nested: dispatches inside of loops and branches, which have no taps.
+        nested: dispatches inside of loops and branches whose values cannot be carried out of them.
     """
 
     taps: tuple[Tap, ...]
@@ -68,6 +70,7 @@ class Taps:
                     "why": each.why,
                     "reads": list(each.reads),
                     "given": list(each.given),
+                    "loop": each.loop,
                 }
                 for each in self.taps
             ],
@@ -89,6 +92,7 @@ class Taps:
                     why=each["why"],
                     reads=tuple(each["reads"]),
                     given=tuple(each["given"]),
+                    loop=each["loop"],
                 )
                 for each in value["taps"]
             ),

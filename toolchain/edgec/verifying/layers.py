@@ -104,7 +104,7 @@ class Layers:
     Attributes:
         layers: the values.
         fused: values of the model that no dispatch writes: they are inside of kernels.
-        nested: dispatches in loops and branches, which were not looked into.
+        nested: dispatches in loops and branches that were not looked into.
         framework: what became of the framework's own values; None where they are not known.
     """
 
@@ -197,6 +197,7 @@ class _Comparing:
         self.stands: list[int | None] = [None] * count
         self.holds: list[Held | None] = [None] * count
         self.reached: list[int | None] = [None] * count
+        self.whys = [each.why for each in taps.taps]
 
     def stand(self) -> None:
         """Find what each tap stands for, where that is what it should be."""
@@ -204,6 +205,10 @@ class _Comparing:
             if array is None:
                 self.states[number] = State.UNSEEN
                 self.stands[number] = max(each.numbers, default=None)
+                continue
+            if each.loop is not None and self._is_not_reached(each):
+                self.states[number] = State.UNSEEN
+                self.whys[number] = "in a loop or branch that this call does not go through"
                 continue
             if self._is_its_value(number, each, array) or self._is_moved(number, each, array):
                 continue
@@ -325,12 +330,20 @@ class _Comparing:
             state=state or State.UNSEEN,
             comparison=found.comparison if seen and found is not None else None,
             closeness=closeness(found.actual, found.wanted) if seen and found is not None else None,
-            why=each.why,
+            why=self.whys[number],
         )
+
+    def _is_not_reached(self, each: Tap) -> bool:
+        """Whether what a tap is made of was not computed at all."""
+        made = [n for n in (*each.numbers, *each.covers) if self.operations[n].depends]
+        return bool(made) and not any(self.values.get(number) for number in made)
 
     def _made(self, number: int, each: Tap) -> list[int]:
         """The operations between what a dispatch reads and what it writes, in their order."""
         made = sorted(self._between(number, each) or {*each.covers, *each.numbers})
+        if each.loop is not None and self.states[number] is State.WRONG:
+            # Of the last turn: whatever is in the loop may have made it wrong in an earlier one.
+            return sorted({n for t in self.taps.taps if t.loop == each.loop for n in t.covers})
         reached = self.reached[number]
         if self.states[number] is State.WRONG and reached is not None:
             made = [operation for operation in made if operation > reached] or made

@@ -173,7 +173,10 @@ def refer(numbers: Numbered, golden: Golden, call: int) -> Reference:
             places[op] = numbers_at(op.location)
         for each in places[op]:
             known = kept.setdefault(each, [])
-            if numbers.operations[each].depends and len(known) < MOST_TIMES:
+            if numbers.operations[each].depends:
+                # Of many turns the last stays: that is what comes out of a loop.
+                if len(known) >= MOST_TIMES * len(results):
+                    del known[-len(results) :]
                 known += [
                     _narrow(value, result)
                     for value, result in zip(op.results, results, strict=True)
