@@ -102,6 +102,11 @@ PAGES = (
         measures=("runtime/c/src/drivers/vulkan", "runtime/edgec", "benchmarks/vulkan"),
     ),
     Page(
+        name="benchmarks_vulkan_devices.md",
+        command="python benchmarks/vulkan/networks.py FOLDER --engines edgert",
+        measures=(*_COMPILER, *_RUNTIME, "exporters", "benchmarks/vulkan"),
+    ),
+    Page(
         name="benchmarks_vulkan_llvmpipe.md",
         command="python benchmarks/vulkan/networks.py FOLDER --rounds 3 --calls 3 --limit 900",
         measures=(*_COMPILER, *_RUNTIME, "exporters", "benchmarks/vulkan"),

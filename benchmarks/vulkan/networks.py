@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +108,13 @@ def _dispatches(path: Path, weights: Path, inputs: Sequence[np.ndarray]) -> dict
 
 
 def measure(
-    stem: str, folder: Path, *, profiled: bool, rounds: int = ROUNDS, count: int = CALLS
+    stem: str,
+    folder: Path,
+    *,
+    profiled: bool,
+    rounds: int = ROUNDS,
+    count: int = CALLS,
+    engines: Collection[str] = (*ENGINES, "ncnn"),
 ) -> dict[str, Any]:
     """One network in one type: milliseconds, seconds to the first answer and errors by engine."""
     import torch
@@ -129,7 +135,7 @@ def measure(
         for engine, (device, backend) in ENGINES.items():
             path = folder / f"{stem}.{backend}.edgec.vmfb"
             weights = Path(scratch, f"{backend}.safetensors")
-            if not path.exists():
+            if engine not in engines or not path.exists():
                 continue
             if not weights.exists():
                 lifted = folder / f"{stem}.{backend}.npz"
@@ -138,7 +144,8 @@ def measure(
             try:
                 module = Module(path, device, weights, given)
             except Exception as error:  # noqa: BLE001 - a driver's refusal is one cell of the row
-                row["failed"][engine] = str(error)[:300]
+                said = str(error).partition("\n")[0].replace(f"{folder}/", "")
+                row["failed"][engine] = said[:300]
                 continue
             calls[engine] = module
             row["first_s"][engine] = round(module.first, 2)
@@ -146,7 +153,7 @@ def measure(
             off = np.linalg.norm(module.answer.reshape(truth.shape) - truth) / size
             row["error"][engine] = float(f"{off:.2g}")
         layers = folder / f"{name}.ncnn.param"
-        if layers.exists():
+        if "ncnn" in engines and layers.exists():
             try:
                 calls["ncnn"] = network = Ncnn(layers, kind, given)
                 row["first_s"]["ncnn"] = round(network.first, 2)
@@ -198,6 +205,7 @@ def _apart(stem: str, options: argparse.Namespace) -> dict[str, Any]:
         command = [sys.executable, __file__, str(options.folder), stem, "--json", str(path)]
         command += ["--profile"] if options.profile else []
         command += [f"--rounds={options.rounds}", f"--calls={options.calls}"]
+        command += ["--engines", *options.engines]
         limit = options.limit
         try:
             done = subprocess.run(
@@ -246,6 +254,7 @@ def main() -> None:
     parser.add_argument("--first", action="store_true", help="print seconds to the first answer")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--calls", type=int, default=CALLS, help="of each engine in a round")
+    parser.add_argument("--engines", nargs="+", default=[*ENGINES, "ncnn"])
     parser.add_argument("--limit", type=int, default=120, help="seconds for one network")
     options = parser.parse_args()
     if options.first:
@@ -262,6 +271,7 @@ def main() -> None:
                 profiled=options.profile,
                 rounds=options.rounds,
                 count=options.calls,
+                engines=options.engines,
             )
             if len(options.stems) == 1
             else _apart(stem, options)
