@@ -20,6 +20,7 @@ from tests.exporters import language_models as tiny
 
 HERE = Path(__file__).parent
 SAMPLE = SOURCE.parents[1] / "samples" / "chat" / "c" / "chat.c"
+DIGITS = "0123456789"
 QUESTION = "Zoë → 🙂? What is the capital of France?"
 
 
@@ -97,8 +98,15 @@ def test_drawn_texts_those_that_slide_and_guesses_are_as_python_writes_them(
             repeated,
             repeated,
             model.chat(asked, limit=90, when_full=slide).whole(),
+            repeated,
         )
-    assert _said(programs / "text_model", module)[0] == "\n".join(expected)
+        assert model.tokenizer.encode(DIGITS, special=False) == list(range(15, 25))
+        held = model.tokenizer.encode("Once", special=False)
+        for _ in range(5):
+            model.next_token(held)
+            held.append(15 + int(model.module.state()["logits"][15:25].argmax()))
+        best = model.tokenizer.decode(held[-5:])
+    assert _said(programs / "text_model", module)[0] == "\n".join((*expected, best))
 
 
 def test_windows_and_guesses_are_those_of_python(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 /* Asks a tiny language model what an app may ask, and looks whether it does as the header says: prints
- * a drawn text, one that slides past the context and one with guesses, a line each, and fails where
- * something else is off.
+ * a drawn text, some that slide past the context, with guesses and held to some tokens, a line each,
+ * and fails where something else is off.
  *
  *     text_model MODULE */
 #include <stdio.h>
@@ -132,6 +132,35 @@ static void go_on(edgert_text_model *model) {
          "a conversation slides");
 }
 
+/* Allows digits alone, and no more than five tokens. */
+static int five_digits(void *user, int32_t last, uint32_t *mask, size_t words) {
+  int *calls = user;
+  expect(words == 10, "the mask is as large as the vocabulary");
+  expect((last < 0) == (*calls == 0), "the newest token is told");
+  for (uint32_t token = 15; token < 25; ++token) mask[token / 32] |= 1u << token % 32; /* 0 to 9 */
+  return (*calls)++ < 5;
+}
+
+static int everything(void *user, int32_t last, uint32_t *mask, size_t words) {
+  (void)user, (void)last;
+  memset(mask, 0xFF, words * sizeof *mask);
+  return 1;
+}
+
+static void hold(edgert_text_model *model) {
+  edgert_text_options options = {.size = sizeof options, .limit = 60, .allow = everything};
+  edgert_text_stats stats = {.size = sizeof stats};
+  int calls = 0;
+  putchar('\n');
+  expect(edgert_text_generate(model, "abcabcabc", 9, &options, print, NULL, &stats, NULL) == EDGERT_OK,
+         "all tokens are allowed");
+  options.allow = five_digits, options.allow_user = &calls;
+  putchar('\n');
+  expect(edgert_text_generate(model, "Once", 4, &options, print, NULL, &stats, NULL) == EDGERT_OK &&
+             stats.tokens == 5 && stats.finish == EDGERT_TEXT_STOP,
+         "an answer is held to what is allowed");
+}
+
 int main(int count, char **words) {
   edgert_error error;
   edgert_device *device = NULL;
@@ -147,6 +176,7 @@ int main(int count, char **words) {
   }
   ask(model);
   go_on(model);
+  hold(model);
   edgert_session_release(session);
   edgert_module_release(module);
   edgert_device_release(device);

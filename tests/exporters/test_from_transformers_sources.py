@@ -62,7 +62,7 @@ def test_a_source_is_read_once_and_answered_token_by_token(case: Any) -> None:
                 first = start or model.facts.start
                 assert answer.tokens == _expected(network, list(first), 6, **given)
                 made.update(answer.tokens)
-    assert len(made) > 5
+    assert len(made) > 2
 
 
 @pytest.mark.parametrize("kind", ["t5", "whisper"])

@@ -18,6 +18,9 @@ static edgert_status check(const edgert_text_model *self, const int32_t *tokens,
       !(options->min_p >= 0 && options->min_p <= 1) || !(options->repetition_penalty >= 0) ||
       options->when_full > EDGERT_TEXT_SLIDE)
     return text_fail(error, EDGERT_INVALID_ARGUMENT, "an option is out of its range");
+  if (options->allow && !self->mask)
+    return text_fail(error, EDGERT_UNSUPPORTED, "the module was exported before tokens could be "
+                                                "chosen among some: export it again");
   return EDGERT_OK;
 }
 
@@ -51,6 +54,7 @@ typedef struct answer {
   size_t coming_count;
   float paid; /* tokens that calls with guesses read, on average */
   int guesses;
+  int is_over; /* no token may follow */
 } answer;
 
 static int tell(const answer *it, const char *piece, size_t size) {
@@ -72,14 +76,28 @@ static size_t window_of(const answer *it) {
                      it->options.keep ? it->options.keep : SINKS, it->model->seen);
 }
 
+/* Ask which tokens may follow. */
+static int anything_allowed(answer *it) {
+  if (!it->options.allow) return 1;
+  edgert_text_model *model = it->model;
+  const int32_t *tokens = it->text.data;
+  const int32_t last = it->stats.tokens ? tokens[it->text.count - 1] : -1;
+  memset(model->mask, 0, model->mask_words * sizeof *model->mask);
+  it->is_over = !it->options.allow(it->options.allow_user, last, model->mask, model->mask_words);
+  return !it->is_over;
+}
+
 /* Read the text, as far as it is not held; what follows it. */
 static edgert_status begin(answer *it, edgert_error *error) {
   const size_t count = window_of(it);
+  it->coming_count = 0;
+  if (!anything_allowed(it)) return EDGERT_OK;
   it->coming_count = 1;
   edgert_status status =
       text_model_read_anew(it->model, it->model->seen, count, it->coming, error);
   if (status != EDGERT_OK) return status;
-  return text_model_choose(it->model, &it->options, it->coming, error);
+  return text_model_choose(it->model, &it->options, it->options.allow != NULL, it->coming,
+                           error);
 }
 
 /* Read the last token; what follows it, and perhaps more; nothing in a full context. */
@@ -105,10 +123,12 @@ static edgert_status go_on(answer *it, edgert_error *error) {
     return status;
   }
   if (guesses) it->paid += patience;
+  if (!anything_allowed(it)) return EDGERT_OK;
   it->coming_count = 1;
   edgert_status status = text_model_read(it->model, last, 1, it->coming, error);
   if (status != EDGERT_OK) return status;
-  return text_model_choose(it->model, &it->options, it->coming, error);
+  return text_model_choose(it->model, &it->options, it->options.allow != NULL, it->coming,
+                           error);
 }
 
 /* Token after token, from the first on. */
@@ -133,7 +153,7 @@ static edgert_status write_answer(answer *it, edgert_error *error) {
     if (at < it->coming_count) continue;
     status = go_on(it, error);
     if (status != EDGERT_OK) return status;
-    it->stats.finish = EDGERT_TEXT_CONTEXT;
+    it->stats.finish = it->is_over ? EDGERT_TEXT_STOP : EDGERT_TEXT_CONTEXT;
     if (it->coming_count == 0) break;
     at = 0;
   }
@@ -160,14 +180,16 @@ edgert_status edgert_text_generate_from(edgert_text_model *self, const int32_t *
   if (status == EDGERT_OK) status = edgert_text_stream_end(self->stream, &piece, &size, error);
   if (status == EDGERT_OK) {
     it.paid = (float)self->verify_size;
-    it.guesses = self->verify_size && !it.options.without_guesses && it.options.temperature == 0 &&
+    it.guesses = self->verify_size && !it.options.without_guesses && !it.options.allow && it.options.temperature == 0 &&
                  (it.options.repetition_penalty == 0 || it.options.repetition_penalty == 1);
     it.stats.prompt = (uint32_t)count;
     it.stats.reused =
         (uint32_t)text_alike(self->seen, window_of(&it) - 1, self->held, self->held_count);
     status = begin(&it, error);
   }
-  if (status == EDGERT_OK && (!told || told(user, "", 0))) status = write_answer(&it, error);
+  if (it.is_over) it.stats.finish = EDGERT_TEXT_STOP;
+  if (status == EDGERT_OK && it.coming_count && (!told || told(user, "", 0)))
+    status = write_answer(&it, error);
   if (stats) {
     it.stats.size = stats->size;
     memcpy(stats, &it.stats, stats->size < sizeof it.stats ? stats->size : sizeof it.stats);

@@ -34,6 +34,19 @@ static edgert_status model_find(edgert_text_model *self, const char *name, uint3
   return status;
 }
 
+/* The function `sample_allowed`, where there is one as it should be, and room for its mask. */
+static edgert_status find_allowed(edgert_text_model *self, edgert_error *error) {
+  edgert_argument mask;
+  if (model_find(self, "sample_allowed", 0, 7, &self->sample_allowed, NULL) != EDGERT_OK ||
+      edgert_module_input(self->module, self->sample_allowed, 0, &mask, NULL) != EDGERT_OK ||
+      mask.rank != 1 ||
+      mask.shape[0] != ((int64_t)edgert_tokenizer_vocabulary(self->tokenizer) + 31) / 32)
+    return EDGERT_OK;
+  self->mask_words = (size_t)mask.shape[0];
+  return text_allocate(&self->allocator, self->mask_words, sizeof *self->mask,
+                       (void **)&self->mask, error);
+}
+
 /* The function `verify_N`, where there is one as it should be. */
 static void find_verify(edgert_text_model *self) {
   edgert_argument tokens;
@@ -61,6 +74,7 @@ static edgert_status find_functions(edgert_text_model *self, edgert_error *error
     status = model_find(self, "prefill_", edgert_tokenizer_prefill(self->tokenizer, i), 2,
                   &self->prefill[i], error);
   if (status == EDGERT_OK) find_verify(self);
+  if (status == EDGERT_OK) status = find_allowed(self, error);
   return status;
 }
 
@@ -103,6 +117,7 @@ void edgert_text_model_release(edgert_text_model *self) {
   text_deallocate(&memory, self->prefill);
   text_deallocate(&memory, self->held);
   text_deallocate(&memory, self->seen);
+  text_deallocate(&memory, self->mask);
   text_deallocate(&memory, self);
 }
 
@@ -196,22 +211,29 @@ edgert_status text_model_read(edgert_text_model *self, const int32_t *tokens, si
 }
 
 edgert_status text_model_choose(edgert_text_model *self, const edgert_text_options *options,
-                                int32_t *token, edgert_error *error) {
+                                int is_masked, int32_t *token, edgert_error *error) {
   const float temperature = options->temperature;
   const float top_p = options->top_p > 0 ? options->top_p : 1, min_p = options->min_p;
   const float penalty = options->repetition_penalty > 0 ? options->repetition_penalty : 1;
   const int32_t top_k = options->top_k > INT32_MAX ? INT32_MAX : (int32_t)options->top_k;
-  if (temperature == 0 && penalty == 1) return EDGERT_OK;
+  const size_t word = (size_t)*token / 32;
+  const int fits = !is_masked || (word < self->mask_words && self->mask[word] >> *token % 32 & 1);
+  if (temperature == 0 && penalty == 1 && fits) return EDGERT_OK;
   const struct {
     uint32_t type;
     const void *data;
   } inputs[6] = {{EDGERT_F32, &temperature}, {EDGERT_I32, &top_k},   {EDGERT_F32, &top_p},
                  {EDGERT_F32, &min_p},       {EDGERT_F32, &penalty}, {EDGERT_I32, &options->seed}};
-  edgert_value arguments[6] = {{.kind = EDGERT_NONE}};
+  edgert_value arguments[7] = {{.kind = EDGERT_NONE}};
   edgert_status status = EDGERT_OK;
+  size_t count = 0;
+  if (is_masked)
+    status = model_give(self, EDGERT_I32, 1, (int64_t)self->mask_words, self->mask,
+                        &arguments[count++], error);
   for (size_t i = 0; i < 6 && status == EDGERT_OK; ++i)
-    status = model_give(self, inputs[i].type, 0, 0, inputs[i].data, &arguments[i], error);
-  return model_call(self, self->sample, arguments, 6, status, token, 1, error);
+    status = model_give(self, inputs[i].type, 0, 0, inputs[i].data, &arguments[count++], error);
+  return model_call(self, is_masked ? self->sample_allowed : self->sample, arguments, count, status,
+                    token, 1, error);
 }
 
 /* The last token is read again, for what follows it. */

@@ -22,6 +22,9 @@ struct edgert_text_model {
   size_t prefill_count, decode, sample, reset;
   size_t verify;        /* the function that checks guesses, */
   uint32_t verify_size; /* and how many tokens it takes; 0: there is none */
+  size_t sample_allowed; /* the function that chooses among some tokens, */
+  uint32_t *mask;        /* and room for a bit for each; NULL: there is none */
+  size_t mask_words;
   int32_t *held; /* tokens whose keys and values are on the device */
   size_t held_count;
   int32_t *seen; /* room for what of a text is read, a context */
@@ -45,8 +48,8 @@ edgert_status text_model_verify(edgert_text_model *self, const int32_t *tokens, 
                                 int32_t out_tokens[TEXT_MOST_GUESSES], size_t *out_count,
                                 edgert_error *error);
 
-/* Another choice than the likeliest token, where the options ask for it. */
+/* Another choice than the likeliest token, where the options ask for it, or the mask does not allow it. */
 edgert_status text_model_choose(edgert_text_model *self, const edgert_text_options *options,
-                                int32_t *token, edgert_error *error);
+                                int is_masked, int32_t *token, edgert_error *error);
 
 #endif

@@ -127,6 +127,11 @@ typedef enum edgert_text_when_full {
   EDGERT_TEXT_SLIDE = 1 /* it goes on: the text's beginning and its last part are read anew */
 } edgert_text_when_full;
 
+/* Says which tokens may follow `last`, the answer's newest token, or -1 where it has none: sets a bit for
+ * each in `mask`, the first the lowest, which is all zero. 0: none may, and the answer ends. Libraries
+ * that follow a grammar or a JSON schema give such masks. */
+typedef int (*edgert_text_allow)(void *user, int32_t last, uint32_t *mask, size_t words);
+
 /* How tokens are chosen, by the module itself; all zero takes the likeliest ones. */
 typedef struct edgert_text_options {
   uint32_t size;
@@ -144,6 +149,9 @@ typedef struct edgert_text_options {
   uint32_t without_guesses; /* 1: what followed the same words before is not read along with a token,
                                where the module could (`edgec export --speculate`); the text is the
                                same */
+  edgert_text_allow allow; /* each token is one of those that it allows, and nothing is guessed; NULL:
+                              all. EDGERT_UNSUPPORTED: the module was exported before this could be */
+  void *allow_user;
 } edgert_text_options;
 
 /* Why an answer ended. */
