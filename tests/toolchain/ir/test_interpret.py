@@ -94,6 +94,26 @@ def test_a_constant_can_have_other_numbers():
     assert found.tolist() == [10, 20]
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "gives"), [((2, 3), (3, 4), "2x4x"), ((2, 3), (3,), "2x"), ((3,), (3,), "")]
+)
+def test_plain_products_of_matrices_and_vectors_are_known(left, right, gives):
+    rng = np.random.default_rng(1)
+    one, other = (rng.standard_normal(size).astype(np.float32) for size in (left, right))
+    kinds = ["x".join(map(str, size)) for size in (left, right)]
+    module = parse_stablehlo(
+        f"""func.func @main(%a: tensor<{kinds[0]}xf32>, %b: tensor<{kinds[1]}xf32>)
+              -> tensor<{gives}f32> {{
+          %0 = "stablehlo.dot"(%a, %b) : (tensor<{kinds[0]}xf32>, tensor<{kinds[1]}xf32>)
+            -> tensor<{gives}f32>
+          return %0 : tensor<{gives}f32>
+        }}""",
+        ir.Context(),
+    )
+    (found,) = Interpreter(module, {}).call("main", [one, other])
+    np.testing.assert_allclose(found, one @ other, rtol=1e-5, atol=1e-6)
+
+
 def test_what_it_does_not_know_is_said():
     text = """func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
       %0 = stablehlo.custom_call @mystery(%x) : (tensor<2xf32>) -> tensor<2xf32>

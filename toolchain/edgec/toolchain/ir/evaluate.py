@@ -318,6 +318,7 @@ _OTHERS: Mapping[str, Callable[..., Any]] = {
     "stablehlo.concatenate": _concatenate,
     "stablehlo.constant": _constant,
     "stablehlo.convolution": _convolution,
+    "stablehlo.dot": lambda op, left, right: np.asarray(np.dot(left, right)),
     "stablehlo.dot_general": _dot_general,
     "stablehlo.dynamic_slice": _dynamic_slice,
     "stablehlo.iota": _iota,
