@@ -192,3 +192,22 @@ def test_what_is_not_done_is_refused_by_name(exported, name, said):
 def test_a_refused_collective_names_its_line(exported):
     number = 1 + EXPORT.splitlines().index('        return lax.psum(t, "x") / 8')
     assert exported[1]["loop"].endswith(f"export.py:{number} (endless.<locals>.body)")
+
+
+def test_a_pytorch_model_is_cut_by_its_inputs_alone(tmp_path):
+    import torch
+
+    from edgec.exporters import export
+
+    torch.manual_seed(0)
+    layers = (torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+    model = torch.nn.Sequential(*layers).eval()
+    x = torch.randn(8, 64)
+    weights = tmp_path / "net.safetensors"
+    program = export(model, (x,), mesh="x=2", shard=["input=_,x"], external_weights=weights)
+    made = compile_mesh(
+        program.save(tmp_path / "net.mlirbc"), "cpu", tmp_path / "net.mesh", CompileOptions()
+    )
+    assert [step.kind for step in made.folder.plan.routes["main"].collectives] == ["all_reduce"]
+    with load_mesh(made.folder.path, simulate=True) as loaded:
+        np.testing.assert_allclose(loaded.main(x.numpy()), model(x).detach(), atol=1e-5)
