@@ -5,15 +5,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from edgec.exporters import export
 from edgec.runtime import load
-from edgec.runtime.errors import ProgramError, UsageError
+from edgec.runtime.errors import CompilerCrash, ProgramError, UsageError
 from edgec.runtime.module import Module
 from edgec.toolchain import CompileOptions, load_program
+from edgec.toolchain.compiling import compile_with_report
 from edgec.toolchain.framework_values import FrameworkValue, FrameworkValues
 from edgec.toolchain.program import Program
 from edgec.verifying import State, Subject, Verdict, judged, look, open_subject
@@ -222,7 +224,9 @@ def looping(x):  # type: ignore[no-untyped-def]
     return jax.lax.cond(state[0, 0] > 100, lambda v: v.sum(0) - 1, lambda v: v[0] * 3, state)
 
 
-def test_values_in_loops_and_branches_are_looked_at(tmp_path: Path) -> None:
+def test_values_in_loops_and_branches_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     subject, options, verdict = opened(export(looping, (ROWS,), values=True), tmp_path)
     looked = look(subject, target="cpu", options=options, verdict=verdict, ask=ask)
     layers = looked.layers
@@ -233,6 +237,16 @@ def test_values_in_loops_and_branches_are_looked_at(tmp_path: Path) -> None:
     assert {State.RIGHT, State.UNSEEN, State.INSIDE} >= {each.state for each in layers.layers}
     unseen = [each.why for each in layers.layers if each.state is State.UNSEEN]
     assert any("does not go through" in why for why in unseen)
+
+    def refusing(*given: Any) -> Any:
+        if given[-1].tap_loops:
+            raise CompilerCrash("the compiler died of a loop with more results")
+        return compile_with_report(*given)
+
+    monkeypatch.setattr("edgec.verifying.looking.compile_with_report", refusing)
+    outside = look(subject, target="cpu", options=options, verdict=verdict, ask=ask)
+    assert outside.verdict.ok
+    assert outside.layers.nested > 0  # and said so
 
 
 def test_frameworks_that_cannot_say_it_refuse() -> None:

@@ -155,7 +155,7 @@ def _own_kernels(arguments: Mapping[str, Any]) -> Any:
 def _tap(arguments: Mapping[str, Any]) -> Any:
     from edgec.toolchain.tapping import tap
 
-    return tap(Path(arguments["source"]), Path(arguments["output"]))
+    return tap(Path(arguments["source"]), Path(arguments["output"]), loops=arguments["loops"])
 
 
 _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {

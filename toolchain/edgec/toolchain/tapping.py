@@ -30,8 +30,13 @@ AFTER_DISPATCHES = ("--compile-from=dispatch-creation",)
 _DISPATCHES = ("flow.dispatch", "flow.dispatch.workgroups", "flow.dispatch.region")
 
 
-def tap(source: Path, output: Path) -> int:
+def tap(source: Path, output: Path, *, loops: bool = True) -> int:
     """Write the program with taps; how many there are.
+
+    Args:
+        source: the half compiled program.
+        output: where the one with taps goes.
+        loops: whether what is inside of loops and branches is carried out of them.
 
     Raises:
         FileError: a file cannot be read or written.
@@ -46,7 +51,7 @@ def tap(source: Path, output: Path) -> int:
     with module.context, ir.Location.name("edgec.taps"):
         for top in module.body.operations:
             if top.operation.name in ("util.func", "func.func"):
-                count += _tap_function(top.operation)
+                count += _tap_function(top.operation, loops)
         if not count:
             raise CompileError(
                 "the half compiled program has no dispatch to tap",
@@ -58,7 +63,7 @@ def tap(source: Path, output: Path) -> int:
     return count
 
 
-def _tap_function(function: Any) -> int:
+def _tap_function(function: Any, loops: bool) -> int:
     """Give a function an output for each of its taps; how many. Only what users call has any."""
     from iree.compiler import ir
 
@@ -73,7 +78,7 @@ def _tap_function(function: Any) -> int:
     (*body, end) = (op.operation for op in block.operations)
     found = _Found(block)
     for op in body:
-        carried = carry_out(op, _wanted)
+        carried = carry_out(op, _wanted) if loops else None
         if carried is None:
             found.look(op)
         else:

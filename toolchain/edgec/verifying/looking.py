@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from edgec.runtime.errors import ModuleError, ProgramError
+from edgec.runtime.errors import CompileError, ModuleError, ProgramError
 from edgec.runtime.golden import Golden
 from edgec.runtime.module import Module
 from edgec.toolchain.compiling import CompileOptions, compile_with_report
@@ -68,7 +68,13 @@ def look(
         )
     number = verdict.first_wrong
     numbers = numbered(program)
-    made = compile_with_report(numbers.program, target, replace(options, taps=True, check=False))
+    options = replace(options, taps=True, check=False)
+    try:
+        made = compile_with_report(numbers.program, target, options)
+    except CompileError:
+        # The compiler may refuse a loop with more results, or die of it: without, then, which is
+        # said with the values that there are.
+        made = compile_with_report(numbers.program, target, replace(options, tap_loops=False))
     call = golden.calls[number]
     taps = read_taps(made.module.path).get(call.signature)
     if taps is None:

@@ -52,6 +52,7 @@ class CompileOptions:
         seeded: golden calls that the module brings (`answer_seeds`), so that it can prove itself
             where it lands.
         taps: whether each value that a dispatch writes becomes an output (`toolchain.tapping`).
+        tap_loops: whether those inside of loops and branches do, too, as of their last turn.
     """
 
     output: Path | str | None = None
@@ -76,6 +77,7 @@ class CompileOptions:
     outside: Outside | None = None
     seeded: Seeded | None = None
     taps: bool = False
+    tap_loops: bool = True
 
     @property
     def settings(self) -> Settings:

@@ -57,7 +57,7 @@ def pauses(task: Task) -> Iterator[Pause]:
     if changes:
         yield Pause(before=FIRST_HALF, after=SECOND_HALF, changes=changes)
     if task.options.taps:
-        taps = Change(task="tap", arguments={})
+        taps = Change(task="tap", arguments={"loops": task.options.tap_loops})
         yield Pause(before=BEFORE_DISPATCHES, after=AFTER_DISPATCHES, changes=(taps,))
     if task.target.backend is Backend.WEBGPU:
         shaders = Change(task="write_shaders", arguments={"target": task.target.to_json()})

@@ -79,7 +79,7 @@ class Task:
             options.f32.value,
             options.precision.value,
             json.dumps(self.golden),
-            *(("taps",) if options.taps else ()),
+            *(("taps", str(options.tap_loops)) if options.taps else ()),
             *(() if outside is None else (outside.file, *sorted(outside.keys))),
         )
 
