@@ -76,6 +76,27 @@ def _convert(source: str, result: str) -> str:
     )
 
 
+# Mesa's llvmpipe ends every loop after 65,535 rounds.
+MANY = _function(
+    "%x: tensor<131072xf32>",
+    "tensor<f32>",
+    """  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+    : (tensor<131072xf32>, tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>""",
+)
+LONG = _function(
+    "%x: tensor<131072xf32>",
+    "tensor<131072xf32>",
+    """  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%x, %zero) ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %s = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+  }) {window_dimensions = array<i64: 131072>, padding = dense<[[131071, 0]]> : tensor<1x2xi64>}
+    : (tensor<131072xf32>, tensor<f32>) -> tensor<131072xf32>
+  return %0 : tensor<131072xf32>""",
+)
 DYNAMIC = _function(
     "%x: tensor<?x?xf32>",
     "tensor<f32>",
@@ -339,6 +360,27 @@ FAULTS = (
         target="vulkan",
         inputs=(RNG.uniform(0.1, 1, (6, 10, 5)).astype(np.float32),),
         right=lambda x: x / np.tanh(x.sum(0, keepdims=True)),
+    ),
+    Fault(
+        name="split-reductions",
+        text=MANY,
+        target="vulkan",
+        inputs=(np.ones(131072, np.float32),),
+        right=np.sum,
+    ),
+    Fault(
+        name="split-products",
+        text=_product("1x131072xf32", "131072x1xf32", "1x1xf32"),
+        target="vulkan",
+        inputs=(np.ones((1, 131072), np.float32), np.ones((131072, 1), np.float32)),
+        right=np.matmul,
+    ),
+    Fault(
+        name="split-windows",
+        text=LONG,
+        target="vulkan",
+        inputs=(np.ones(131072, np.float32),),
+        right=np.cumsum,
     ),
     Fault(
         name="wide-sums",
