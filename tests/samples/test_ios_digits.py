@@ -19,7 +19,7 @@ def test_the_app_calls_what_the_package_has(command, root: Path, tmp_path: Path)
     assert "public func main(image: [Float]) throws -> [Float]" in swift
     assert "try model.main(image: image())" in ink
     assert "func image() -> [Float]" in ink
-    assert "public init(threads: Int = 0) throws" in swift
+    assert "public init(threads: Int = 0, key: [UInt8]? = nil) throws" in swift
     for file in (app / "Sources").glob("*.swift"):
         assert f"import {product}" in file.read_text() or file.stem == "Sheet"
         assert "fatalError" not in file.read_text()
