@@ -67,6 +67,11 @@ PAGES = (
         measures=(*_COMPILER, *_RUNTIME, "runtime/pjrt", "toolchain/edgec/plugins"),
     ),
     Page(
+        name="benchmarks_torch_compile.md",
+        command="python -m benchmarks.torch_compile --write",
+        measures=(*_COMPILER, *_RUNTIME, "toolchain/edgec/plugins", "benchmarks/torch_compile"),
+    ),
+    Page(
         name="benchmarks_edgert.md",
         command="python -m benchmarks.edgert",
         measures=("runtime/c", "benchmarks/edgert"),
