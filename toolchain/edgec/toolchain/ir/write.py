@@ -11,6 +11,7 @@ import numpy as np
 from iree.compiler import ir
 
 __all__ = [
+    "FENCE",
     "apply",
     "binary",
     "bitcast",
@@ -26,6 +27,7 @@ __all__ = [
     "dynamic_slice",
     "dynamic_update",
     "element",
+    "fence",
     "fill",
     "inside",
     "integers",
@@ -48,6 +50,9 @@ __all__ = [
     "transpose",
     "unary",
 ]
+
+FENCE = "iree_tensor_ext.compute_barrier.start"
+"""What `fence` writes."""
 
 
 def inside(operation: Any) -> Iterator[Any]:
@@ -410,6 +415,22 @@ def owned(value: Any) -> Any:
             return value
         root = op.operands[ir.OpResult(root).result_number if len(op.operands) > 1 else 0]
     return copied(value)
+
+
+def fence(value: Any) -> Any:
+    """The value, with a barrier between the kernel that makes it and those that read it.
+
+    StableHLO's own barrier would also make the host wait for what is before, and hide what sizes
+    are; these may be known in the call only.
+    """
+    index = ir.IndexType.get()
+    sizes = []
+    for axis in range(value.type.rank):
+        if value.type.is_dynamic_dim(axis):
+            at = ir.IntegerAttr.get(index, axis)
+            number = ir.Operation.create("arith.constant", [index], attributes={"value": at})
+            sizes.append(ir.Operation.create("tensor.dim", [index], [value, number.result]).result)
+    return ir.Operation.create(FENCE, [value.type], [value, *sizes]).result
 
 
 def copied(value: Any, number: int = 0) -> Any:

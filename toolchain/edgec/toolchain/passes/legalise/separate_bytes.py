@@ -11,9 +11,6 @@ __all__ = ["SeparateBytes"]
 
 _PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 _NARROW = ("i8", "ui8")
-_FENCE = "iree_tensor_ext.compute_barrier.start"
-"""Keeps kernels apart. StableHLO's own barrier would also make the host wait for what is before,
-and hide what sizes are."""
 # Values that go into or out of these may meet a product elsewhere.
 _ELSEWHERE = ("func.call", "stablehlo.composite", "stablehlo.while", "stablehlo.return")
 
@@ -85,36 +82,19 @@ def _fence(conversion: Any) -> int:
     """Put a barrier after a conversion whose value some product depends on."""
     from iree.compiler import ir
 
+    from edgec.toolchain.ir import write as graph
+
     (result,) = conversion.results
     if _is_narrow(result.type) or not _reaches_product(result):
         return 0
     users = [use.owner.operation for use in result.uses]
     with ir.InsertionPoint.after(conversion):
-        operands = [result, *_sizes(result)]
-        fence = ir.Operation.create(_FENCE, results=[result.type], operands=operands)
+        fenced = graph.fence(result)
     for user in users:
         for index, operand in enumerate(user.operands):
             if operand == result:
-                user.operands[index] = fence.result
+                user.operands[index] = fenced
     return 1
-
-
-def _sizes(value: Any) -> list[Any]:
-    """The sizes of a tensor that are known in the call only."""
-    from iree.compiler import ir
-
-    index = ir.IndexType.get()
-    sizes = []
-    for axis in range(value.type.rank):
-        if value.type.is_dynamic_dim(axis):
-            at = ir.Operation.create(
-                "arith.constant",
-                results=[index],
-                attributes={"value": ir.IntegerAttr.get(index, axis)},
-            )
-            made = ir.Operation.create("tensor.dim", results=[index], operands=[value, at.result])
-            sizes.append(made.result)
-    return sizes
 
 
 def _reaches_product(value: Any) -> bool:

@@ -8,7 +8,7 @@ from edgec.toolchain.ir.functions import blocks_inside
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
-__all__ = ["FENCE", "SeparateReductions"]
+__all__ = ["SeparateReductions"]
 
 _ELEMENTWISE = frozenset(
     f"stablehlo.{name}"
@@ -20,9 +20,6 @@ _ELEMENTWISE = frozenset(
         "shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor"
     ).split()
 )
-
-FENCE = "iree_tensor_ext.compute_barrier.start"
-"""Keeps kernels apart. StableHLO's own barrier would also make the host wait for what is before."""
 
 # The axes of a value that the threads of a reduction run over, by position; None where there is
 # no reduction behind it. An axis of one element is nobody's.
@@ -72,7 +69,7 @@ def _fence_block(block: Any) -> int:
     for op in [each.operation for each in block.operations]:
         if not graph.is_static(*op.operands, *op.results):
             continue
-        if op.name == FENCE:
+        if op.name == graph.FENCE:
             continue
         known = [rows.get(value) for value in op.operands]
         after, apart = _followed(op, known)
@@ -150,7 +147,8 @@ def _fence(op: Any, index: int, rows: dict[Any, _Rows]) -> None:
     """Put a barrier before one operand."""
     from iree.compiler import ir
 
+    from edgec.toolchain.ir import write as graph
+
     value = op.operands[index]
     with op.location, ir.InsertionPoint(op):
-        fence = ir.Operation.create(FENCE, results=[value.type], operands=[value])
-    op.operands[index] = fence.results[0]
+        op.operands[index] = graph.fence(value)

@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.toolchain.ir.functions import inside
-from edgec.toolchain.passes.legalise.separate_reductions import FENCE
+from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
@@ -44,46 +43,27 @@ class SplitReductions:
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many were split."""
-        from iree.compiler import ir
-
-        with module.context, ir.Location.name(f"edgec.{self.name}"):
-            found = [op for op in inside(module.operation) if op.name == "stablehlo.reduce"]
-            return sum(_split(op) for op in found)
+        return rewrite_each(module, ["stablehlo.reduce"], _split)
 
 
-def _split(op: Any) -> bool:
-    """Put two steps, or more, in a reduction's place."""
-    from iree.compiler import ir
-
+def _split(op: Any) -> list[Any] | None:
+    """The results of two steps, or more."""
     from edgec.toolchain.ir import write as graph
 
-    if not graph.is_static(*op.operands, *op.results):
-        return False
     count = len(op.operands) // 2
     values, firsts = list(op.operands)[:count], list(op.operands)[count:]
     axes = sorted(graph.integers(op, "dimensions"))
     sizes = graph.shape(values[0])
     if math.prod(sizes[axis] for axis in axes) <= _MOST:
-        return False
+        return None
     behind = [axis for axis in axes if set(range(axis, axes[-1] + 1)) <= set(axes)]
-    with op.location, ir.InsertionPoint(op):
-        if len(behind) == len(axes):
-            values, step, rest = _in_chunks(values, firsts, axes[0], axes[-1])
-        else:  # the last run of neighbouring axes, and then the others
-            step, rest = behind, axes[: -len(behind)]
-        first = _reduced(op, values, step)
-        second = _reduced(op, list(first.results), rest)
-        # Apart from what uses it: the compiler would give a row of that to one thread, too.
-        made = [
-            ir.Operation.create(FENCE, results=[value.type], operands=[value]).results[0]
-            for value in second.results
-        ]
-    for before, after in zip(op.results, made, strict=True):
-        before.replace_all_uses_with(after)
-    op.erase()
-    for each in (first, second):
-        _split(each)
-    return True
+    if len(behind) == len(axes):
+        values, step, rest = _in_chunks(values, firsts, axes[0], axes[-1])
+    else:  # the last run of neighbouring axes, and then the others
+        step, rest = behind, axes[: -len(behind)]
+    values = _reduced(op, values, step)
+    # Apart from what uses it: the compiler would give a row of that to one thread, too.
+    return [graph.fence(value) for value in _reduced(op, values, rest)]
 
 
 def _in_chunks(
@@ -108,8 +88,8 @@ def _in_chunks(
     return made, [begin + 1], [begin]
 
 
-def _reduced(op: Any, values: list[Any], axes: list[int]) -> Any:
-    """The same reduction of other values, over some of their axes."""
+def _reduced(op: Any, values: list[Any], axes: list[int]) -> list[Any]:
+    """The same reduction of other values, over some of their axes, split where it must be."""
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
@@ -120,4 +100,8 @@ def _reduced(op: Any, values: list[Any], axes: list[int]) -> Any:
         new.operands[place] = value
         new.results[place].set_type(graph.tensor(sizes, graph.element(value)))
     new.attributes["dimensions"] = ir.DenseI64ArrayAttr.get(axes)
-    return new
+    made = _split(new)
+    if made is None:
+        return list(new.results)
+    new.erase()
+    return made
