@@ -4,7 +4,6 @@ import logging
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from edgec.runtime.arguments import check_input
 from edgec.runtime.array import DeviceArray, copy_in, dtype_of_hal, share_in
 from edgec.runtime.backend import Program
+from edgec.runtime.closing import Closing
 from edgec.runtime.declaration import parse_declaration
 from edgec.runtime.device import Device, device_choices
 from edgec.runtime.dtypes import DType
@@ -209,11 +209,7 @@ class Function:
 
     def _check(self, leaves: Sequence[Any]) -> list[np.ndarray | DeviceArray]:
         specs = self.signature.inputs
-        if len(leaves) != len(specs):
-            raise InputError(
-                f"{self.name}() takes {len(specs)} inputs and got {len(leaves)}",
-                hint=f"call it as {self.signature}",
-            )
+        self.signature.refuse_other_count(len(leaves))
         sizes: dict[str, int] = {}
         device = self._owner.device
         return [
@@ -240,7 +236,7 @@ class Function:
         return f"<Function {self.signature}>"
 
 
-class LoadedModule:
+class LoadedModule(Closing):
     """A module on a device. Calls from several threads are safe and take turns.
 
     For calls at the same time load the module once a thread: the device, the code's memory and a
@@ -381,17 +377,6 @@ class LoadedModule:
         with self._lock:
             self._program = None
             self._weights = None
-
-    def __enter__(self) -> "LoadedModule":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         functions = ", ".join(self._functions)

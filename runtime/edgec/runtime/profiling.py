@@ -45,11 +45,7 @@ def profile(
     module = path if isinstance(path, Module) else Module.read(path)
     signature = _choose(module, function)
     arrays = example_inputs(signature) if inputs is None else list(inputs)
-    if len(arrays) != len(signature.inputs):
-        raise InputError(
-            f"{signature.name}() takes {len(signature.inputs)} inputs and got {len(arrays)}",
-            hint=f"call it as {signature}",
-        )
+    signature.refuse_other_count(len(arrays))
     file = weights_path(module, weights)
     wanted = default_device(module) if device is None else device
     *better, last = (wanted,) if isinstance(wanted, Device) else device_choices(wanted)

@@ -227,6 +227,18 @@ class Signature:
             leaves |= tree.match(argument.tree, given.get(argument.name), argument.name)
         return [leaves[i] for i in range(len(self.inputs))]
 
+    def refuse_other_count(self, given: int) -> None:
+        """Refuse a flat call with another number of inputs than it takes.
+
+        Raises:
+            InputError: `given` is not that number.
+        """
+        if given != len(self.inputs):
+            raise InputError(
+                f"{self.name}() takes {len(self.inputs)} inputs and got {given}",
+                hint=f"call it as {self}",
+            )
+
     def unflatten(self, outputs: Sequence[Any]) -> Any:
         """Outputs nested as the model returned them."""
         return tree.unflatten(self.result, outputs)

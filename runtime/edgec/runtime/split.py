@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from edgec.runtime.closing import Closing
 from edgec.runtime.comparison import CallResult, GoldenResult, compare_call
-from edgec.runtime.errors import InputError, ModuleError
+from edgec.runtime.errors import ModuleError
 from edgec.runtime.files import read_bytes
 from edgec.runtime.golden import Golden
 from edgec.runtime.loaded import LoadedModule, load
@@ -139,7 +139,7 @@ def _step(value: Mapping[str, Any]) -> SplitStep:
     )
 
 
-class LoadedSplit:
+class LoadedSplit(Closing):
     """A split program on its devices: a function from arrays in the host's memory to such.
 
     Attributes:
@@ -180,12 +180,7 @@ class LoadedSplit:
             InputError: wrong count, or an argument has the wrong shape or type.
             DeviceError: a device failed, or the program is closed.
         """
-        if len(leaves) != len(self.signature.inputs):
-            raise InputError(
-                f"{self.signature.name}() takes {len(self.signature.inputs)} inputs and got "
-                f"{len(leaves)}",
-                hint=f"call it as {self.signature}",
-            )
+        self.signature.refuse_other_count(len(leaves))
         values: dict[int, Any] = dict(enumerate(leaves))
         for step, module in zip(self.steps, self._modules, strict=True):
             (name,) = module.signatures
@@ -216,17 +211,6 @@ class LoadedSplit:
         """Let go of the modules. Closing twice is fine."""
         for module in self._modules:
             module.close()
-
-    def __enter__(self) -> "LoadedSplit":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         places = ", ".join(step.device for step in self.steps)

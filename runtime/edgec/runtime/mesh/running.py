@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from edgec.runtime.arguments import check_input
 from edgec.runtime.array import DeviceArray
+from edgec.runtime.closing import Closing
 from edgec.runtime.device import Device
 from edgec.runtime.errors import DeviceError, InputError, ModuleError, UsageError
 from edgec.runtime.files import read_bytes
@@ -111,7 +111,7 @@ def load_mesh(
     return LoadedMesh(folder=folder, modules=loaded, at_once=not simulate)
 
 
-class LoadedMesh:
+class LoadedMesh(Closing):
     """A program for a mesh on its devices; `mesh.main(x)` takes and gives whole arrays.
 
     Attributes:
@@ -191,17 +191,6 @@ class LoadedMesh:
             module.close()
         self._modules = ()
 
-    def __enter__(self) -> "LoadedMesh":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         names = ", ".join(self._functions)
         return f"<LoadedMesh {self.folder.path} on {', '.join(self.devices)}: {names}>"
@@ -233,11 +222,7 @@ class MeshFunction:
             DeviceError: a device failed, or the program is closed.
         """
         specs, mesh = self.signature.inputs, self._owner.folder.plan.mesh
-        if len(leaves) != len(specs):
-            raise InputError(
-                f"{self.signature.name}() takes {len(specs)} inputs and got {len(leaves)}",
-                hint=f"call it as {self.signature}",
-            )
+        self.signature.refuse_other_count(len(leaves))
         device = self._owner.first_device
         sizes: dict[str, int] = {}
         values: dict[int, list[np.ndarray]] = {}

@@ -4,10 +4,10 @@ import itertools
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 
+from edgec.runtime.closing import Closing
 from edgec.runtime.device import Device
 from edgec.runtime.errors import InputError, ModuleError
 from edgec.runtime.loaded import LoadedModule, load
@@ -26,7 +26,7 @@ __all__ = ["TextModel"]
 _GREEDY = Sampling()
 
 
-class TextModel:
+class TextModel(Closing):
     """A language model on a device, and the tokens that it has read.
 
     What two prompts begin with alike is read once: a conversation that goes on costs its new
@@ -218,17 +218,6 @@ class TextModel:
     def close(self) -> None:
         """Let go of the module."""
         self.module.close()
-
-    def __enter__(self) -> "TextModel":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return (
