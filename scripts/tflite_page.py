@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from edgec.exporters.from_tflite.operators import CONTROL, OPERATORS
+from edgec.exporters.from_tflite.control import CONTROL
+from edgec.exporters.from_tflite.operators import OPERATORS
 
 PAGE = Path(__file__).parents[1] / "docs/tflite.md"
 _HEAD = "| operator | quantised | needs |\n|---|---|---|\n"

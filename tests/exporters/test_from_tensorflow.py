@@ -20,6 +20,8 @@ from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.places import place_of
 from edgec.toolchain.program import Dialect, Input, Output, Parameter, Program, State
 from edgec.toolchain.stablehlo import parse_stablehlo
+from edgec.verifying.framework import matched
+from edgec.verifying.reference import numbered, refer
 
 pytestmark = pytest.mark.tensorflow
 
@@ -214,6 +216,86 @@ def test_an_operation_of_a_saved_model_is_called_by_its_node(saved: Path) -> Non
         module = parse_stablehlo(export_source(str(saved)).bytecode, context)
         places = [place_of(op) for op in inside(module.operation) if op.name == "stablehlo.dot"]
     assert [place.rpartition("/")[2] for place in places if place] == ["matmul"]
+
+
+class Turning(tf.Module):
+    """A called function, a loop, a branch and a variable that it changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kernel = tf.Variable(normal(4, 4))
+        self.total = tf.Variable(tf.fill([2, 4], 2.0))
+
+    @tf.function
+    def product(self, x):
+        return tf.nn.relu(x @ self.kernel)
+
+    @tf.function(input_signature=[tf.TensorSpec([2, 4])])
+    def __call__(self, x):
+        y = self.product(x) + self.total
+        for _ in tf.range(3):
+            y = tf.tanh(y) * 1.5
+        y = y - 1.0 if tf.reduce_sum(y) > 1000.0 else tf.exp(y)
+        self.total.assign_add(y)
+        return y
+
+
+def turning_values(model: Turning, x: np.ndarray) -> dict[str, list[np.ndarray]]:
+    """What each operation gives in NumPy, by TensorFlow's word for it."""
+    product = x @ model.kernel.numpy()
+    y = np.maximum(product, 0) + model.total.numpy()
+    bent, scaled = [], []
+    for _ in range(3):
+        bent.append(np.tanh(y))
+        y = bent[-1] * 1.5
+        scaled.append(y)
+    return {
+        "MatMul": [product],
+        "Relu": [np.maximum(product, 0)],
+        "Tanh": bent,
+        "Mul": scaled,
+        "Exp": [np.exp(y)],
+    }
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_what_tensorflow_computes_is_kept_turn_by_turn(is_saved: bool, tmp_path: Path) -> None:
+    model, x = Turning(), normal(2, 4)
+    before = model.total.numpy()
+    if is_saved:
+        tf.saved_model.save(model, str(tmp_path / "net"))
+        given = {"arr_0": x}
+        program = export_source(str(tmp_path / "net"), inputs=given, values=True)
+    else:
+        program = export(model, x, values=True)
+    np.testing.assert_array_equal(model.total.numpy(), before)  # it was run on the way
+    assert program.values is not None
+    by_kind = {value.operation: value for value in program.values.values}
+    for kind, arrays in turning_values(model, x).items():
+        np.testing.assert_allclose(np.stack(by_kind[kind].arrays), np.stack(arrays), rtol=2e-5)
+    assert "Sub" not in by_kind  # the branch that was not taken
+    line = __file__ if not is_saved else "node "
+    assert by_kind["Exp"].line.startswith(line)
+    numbers = numbered(program)
+    reference = refer(numbers, program.golden, 0)
+    kept = program.values.values
+    places = matched(kept, numbers.operations, reference, "main", None).places
+    by_place = {value.operation for value, _, by_place in places if by_place}
+    assert {"MatMul", "Relu", "Tanh", "Mul", "Exp", "Sum"} <= by_place
+
+
+def test_operations_have_the_users_line() -> None:
+    """XLA says only where in TensorFlow they were made."""
+    from iree.compiler import ir
+
+    with ir.Context() as context:
+        module = parse_stablehlo(export(Turning(), normal(2, 4)).bytecode, context)
+        places = {op.name: place_of(op) for op in inside(module.operation)}
+    text = Path(__file__).read_text(encoding="utf-8").splitlines()
+    for name, words in (("stablehlo.exponential", "tf.exp(y)"), ("stablehlo.tanh", "tf.tanh(y)")):
+        file, _, line = (places[name] or "").rpartition(":")
+        assert file == __file__
+        assert words in text[int(line) - 1]
 
 
 def test_signatures_and_own_functions_of_a_saved_model_by_name(saved: Path, replay) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgec.exporters import export
+from edgec.exporters import export, export_source
 from edgec.runtime import load
 from edgec.runtime.errors import CompilerCrash, ProgramError, UsageError
 from edgec.runtime.module import Module
@@ -21,6 +21,7 @@ from edgec.toolchain.program import Program
 from edgec.verifying import State, Subject, Verdict, judged, look, open_subject
 from edgec.verifying.framework import Fate, Matched, beside_framework, matched
 from edgec.verifying.reference import Numbered, Reference, numbered, refer
+from tests.exporters.tflite_models import Graph
 
 
 def torch_program() -> tuple[Program, dict[str, np.ndarray]]:
@@ -249,6 +250,66 @@ def test_values_in_loops_and_branches_are_looked_at(
     assert outside.layers.nested > 0  # and said so
 
 
-def test_frameworks_that_cannot_say_it_refuse() -> None:
-    with pytest.raises(UsageError, match="a model of tensorflow"):
-        export(lambda x: x, (ROWS,), framework="tensorflow", values=True)
+def looping_file() -> bytes:
+    """Three turns of `v = tanh(v + v)`, then a product with quantised numbers."""
+    graph = Graph()
+    number, v = graph.tensor("i", (1,), "int32"), graph.tensor("v", (4, 8))
+    more = graph.tensor("more", (1,), "bool")
+    graph.operator("LESS", [number, graph.constant("most", np.int32([3]))], [more], LessOptions={})
+    after, twice, bent = (
+        graph.tensor(name, shape, kind)
+        for name, shape, kind in (
+            ("after", (1,), "int32"),
+            ("twice", (4, 8), "float32"),
+            ("bent", (4, 8), "float32"),
+        )
+    )
+    graph.operator("ADD", [number, graph.constant("one", np.int32([1]))], [after], AddOptions={})
+    graph.operator("ADD", [v, v], [twice], AddOptions={})
+    graph.operator("TANH", [twice], [bent])
+    start, x = graph.constant("start", np.int32([0])), graph.tensor("x", (4, 8))
+    ended, last = graph.tensor("ended", (1,), "int32"), graph.tensor("last", (4, 8))
+    graph.operator(
+        "WHILE",
+        [start, x],
+        [ended, last],
+        WhileOptions={"condSubgraphIndex": 1, "bodySubgraphIndex": 2},
+    )
+    whole = graph.tensor("whole", (4, 8), "int8", quantized=(0.01, 3))
+    graph.operator("QUANTIZE", [last], [whole], QuantizeOptions={})
+    inner = [(0, 1, [number, v], [more]), (1, 4, [number, v], [after, bent])]
+    return graph.file([x], [whole], inner=inner)
+
+
+def test_what_litert_computes_is_kept_turn_by_turn_and_has_its_place(tmp_path: Path) -> None:
+    (tmp_path / "net.tflite").write_bytes(looping_file())
+    x = np.random.default_rng(1).standard_normal((4, 8)).astype(np.float32)
+    program = export_source(str(tmp_path / "net.tflite"), inputs={"arr_0": x}, values=True)
+    assert values_file(program).framework.startswith("ai-edge-litert ")
+    by_name = {value.name: value for value in values(program)}
+    turns = [np.tanh(2 * x)]
+    turns += [np.tanh(2 * turns[0])]
+    turns += [np.tanh(2 * turns[1])]
+    np.testing.assert_allclose(np.stack(by_name["bent"].arrays), np.stack(turns), rtol=1e-5)
+    assert [bool(each[0]) for each in by_name["more"].arrays] == [True, True, True, False]
+    np.testing.assert_array_equal(by_name["last"].arrays[0], by_name["bent"].arrays[2])
+    assert by_name["whole"].within >= 1  # LiteRT's kernels may round another way
+    assert by_name["bent"].line == "node bent"
+    placed = {v.name: by_place for v, _, by_place in found(program, *computed(program)).places}
+    assert sorted(placed) == ["after", "bent", "ended", "last", "more", "twice", "whole"]
+    assert all(placed[name] for name in ("bent", "twice", "last", "more", "whole"))
+
+
+def test_a_value_may_be_off_by_as_much_as_its_framework_is_of_itself() -> None:
+    value = replace(values(onnx_program())[0], within=0.0)
+    numbers, reference = computed(onnx_program())
+    for within, is_found in ((0.0, False), (1.0, True)):
+        off = replace(value, arrays=(value.arrays[0] + 0.2,), within=within)
+        ((_, place, _),) = matched([off], numbers.operations, reference, "main", None).places
+        assert (place is not None) is is_found
+
+
+def test_what_is_no_framework_has_no_values(tmp_path: Path) -> None:
+    onnx_program().save(tmp_path / "net.mlirbc")
+    with pytest.raises(UsageError, match="no framework's model"):
+        export_source(str(tmp_path / "net.mlirbc"), values=True)

@@ -88,6 +88,7 @@ FRAMEWORKS: dict[str, Framework] = {
         module="edgec.exporters.from_tensorflow.export",
         packages=("tensorflow",),
         distributions=("tensorflow", "tensorflow-cpu"),
+        keeps_values=True,
     ),
     "onnx": Framework(
         name="onnx",
@@ -103,6 +104,7 @@ FRAMEWORKS: dict[str, Framework] = {
         packages=(),
         suffixes=(".tflite",),
         distributions=("ai-edge-litert", "jax", "jaxlib"),
+        keeps_values=True,
     ),
     "jax": Framework(
         name="jax",

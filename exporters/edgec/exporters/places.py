@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from traceback import walk_tb
 
-__all__ = ["describe", "first_users", "innermost", "is_users", "place_of_error"]
+__all__ = ["describe", "first_users", "innermost", "is_edgecs", "is_users", "place_of_error"]
 
 _HERE = tuple(str(Path(folder).resolve()) for folder in sys.modules["edgec"].__path__)
 _LIBRARIES = tuple(
@@ -14,6 +14,11 @@ _LIBRARIES = tuple(
 )
 _INSTALLED = {"site-packages", "dist-packages"}
 """Folders of packages, of which Python may read several (a user's own, the system's)."""
+
+
+def is_edgecs(file: str) -> bool:
+    """Whether a source file is edgec's own."""
+    return str(Path(file).resolve()).startswith(_HERE)
 
 
 def is_users(file: str) -> bool:

@@ -10,6 +10,9 @@ __all__ = ["layer_blocks", "layer_failure"]
 
 _MOST_LINES = 4
 """Further lines of one value that are all written out."""
+_HEAD, _TAIL = 24, 23
+_WIDEST = _HEAD + 1 + _TAIL
+"""Letters of a node's name in a table."""
 _WORST_FIRST = (
     *(State.WRONG, State.AFTER, State.RIGHT),
     *(State.UNKNOWN, State.MOVED, State.INSIDE, State.UNSEEN),
@@ -105,8 +108,17 @@ def _grid(layers: Layers) -> Grid:
 def _by_line(layers: Sequence[Layer]) -> dict[str, list[Layer]]:
     found: dict[str, list[Layer]] = {}
     for each in layers:
-        found.setdefault(_place(each), []).append(each)
+        found.setdefault(_short(each), []).append(each)
     return found
+
+
+def _short(each: Layer) -> str:
+    """As `_place`; names of nodes, which are long and several a value, cut to fit a table."""
+    if not each.line.startswith("node "):
+        return _place(each)
+    ends = list(dict.fromkeys((each.line, *each.lines[-1:])))
+    texts = [line if len(line) <= _WIDEST else f"{line[:_HEAD]}…{line[-_TAIL:]}" for line in ends]
+    return (", …, " if len(each.lines) > 2 else ", ").join(texts)
 
 
 def _place(each: Layer) -> str:

@@ -43,6 +43,7 @@ class FrameworkValue:
         operation: what made it, as the framework calls that (`aten.convolution`).
         line: where in the user's source, or in the user's model.
         arrays: its numbers, each time that it was computed in the function's first golden call.
+        within: how far the framework's own ways to compute it are apart, where it has several.
     """
 
     function: str
@@ -51,6 +52,7 @@ class FrameworkValue:
     operation: str
     line: str
     arrays: tuple[_Array, ...]
+    within: float = 0.0
 
     @property
     def size(self) -> int:
@@ -107,6 +109,7 @@ class FrameworkValues:
                     "operation": value.operation,
                     "line": value.line,
                     "dtypes": dtypes,
+                    "within": value.within,
                 }
             )
         meta = {
@@ -147,6 +150,7 @@ class FrameworkValues:
                             np.asarray(archive[f"{index}/{time}"]).view(DType(dtype).numpy)
                             for time, dtype in enumerate(each["dtypes"])
                         ),
+                        within=float(each.get("within", 0.0)),
                     )
                     for index, each in enumerate(meta["values"])
                 )

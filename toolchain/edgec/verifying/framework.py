@@ -7,7 +7,7 @@ is looked for by its numbers alone; what is not found there either is not in the
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from edgec.runtime.comparison import compare
 from edgec.runtime.tolerance import Tolerance
 from edgec.toolchain.framework_values import FrameworkValue
-from edgec.verifying.identity import held, may_hold
+from edgec.verifying.identity import allowing, held, may_hold
 from edgec.verifying.reference import Operation, Reference
 
 __all__ = ["Fate", "Found", "Framework", "beside_framework", "matched"]
@@ -134,7 +134,10 @@ def matched(
             of.setdefault(part, []).insert(0, number)
     places: list[tuple[FrameworkValue, int | None, bool]] = []
     theirs: dict[int, tuple[_Array, ...]] = {}
+    within: dict[int, float] = {}
+    usual = tolerance
     for value in values:
+        tolerance = allowing(usual, value.arrays[0].dtype, value.within)
         own = of.get(value.number, [])
         place = next((n for n in own if _gives(n, known, operations, value, tolerance)), None)
         by_place = place is not None
@@ -146,9 +149,10 @@ def matched(
                 np.asarray(array).astype(numbers.dtype)
                 for array, numbers in zip(value.arrays, known[place], strict=False)
             )
+            within[place] = value.within
     return Matched(
         places=tuple(places),
-        reference=Reference(values={**reference.values, **theirs}, problem=reference.problem),
+        reference=replace(reference, values={**reference.values, **theirs}, within=within),
     )
 
 

@@ -8,15 +8,16 @@ that are the same numbers in another order are the same value.
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from edgec.runtime.comparison import Comparison, compare
+from edgec.runtime.dtypes import DType
 from edgec.runtime.tolerance import Tolerance, root_mean_square, widened
 
-__all__ = ["Held", "held", "may_hold"]
+__all__ = ["Held", "allowing", "held", "may_hold"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 _MOST_ORDERS = 120
@@ -40,6 +41,14 @@ class Held:
     actual: _Array
     wanted: _Array
     is_moved: bool
+
+
+def allowing(tolerance: Tolerance | None, dtype: Any, within: float) -> Tolerance | None:
+    """What is allowed of a value that a framework itself computes in ways so far apart."""
+    if not within or tolerance is not None:
+        return tolerance
+    usual = Tolerance.of(DType.of(dtype))
+    return replace(usual, absolute=max(usual.absolute, within))
 
 
 def may_hold(actual: _Array, wanted: _Array) -> bool:

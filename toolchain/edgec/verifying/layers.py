@@ -17,7 +17,7 @@ from edgec.runtime.comparison import Comparison
 from edgec.runtime.tolerance import Tolerance
 from edgec.toolchain.taps import Tap, Taps
 from edgec.verifying.framework import Framework
-from edgec.verifying.identity import Held, held, may_hold
+from edgec.verifying.identity import Held, allowing, held, may_hold
 from edgec.verifying.reference import Operation, Reference
 
 __all__ = ["Layer", "Layers", "State", "compare_layers"]
@@ -191,6 +191,7 @@ class _Comparing:
         self.inputs = inputs
         self.operations = operations
         self.values: Mapping[int, tuple[_Array, ...]] = reference.values
+        self.within = reference.within
         self.tolerance = tolerance
         count = len(taps.taps)
         self.states: list[State | None] = [None] * count
@@ -268,10 +269,11 @@ class _Comparing:
 
     def _nearest(self, array: _Array, operation: int) -> Held | None:
         """How near an array comes to a value of an operation."""
+        allowed = allowing(self.tolerance, array.dtype, self.within.get(operation, 0.0))
         found = [
             each
             for value in self.values.get(operation, ())
-            if (each := held(array, value, self.tolerance)) is not None
+            if (each := held(array, value, allowed)) is not None
         ]
         return min(
             found, key=lambda each: (not each.comparison.ok, each.comparison.error), default=None

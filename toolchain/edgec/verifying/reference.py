@@ -7,7 +7,7 @@ but for rounding, and they have the program's names: the number and line of each
 
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -70,10 +70,12 @@ class Reference:
     Attributes:
         values: by operation, of each result; those of loops one after the other.
         problem: how NumPy's answers differ from the framework's; empty where they do not.
+        within: how far the framework's own ways to compute an operation's value are apart.
     """
 
     values: Mapping[int, tuple[_Array, ...]]
     problem: str
+    within: Mapping[int, float] = field(default_factory=dict)
 
 
 def numbered(program: Program) -> Numbered:

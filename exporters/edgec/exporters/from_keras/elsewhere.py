@@ -38,7 +38,7 @@ class NotReopened(ExportError):
     """The saved model needs Python code that only the process it was made in has."""
 
 
-def trace_in_child(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
+def trace_in_child(bundle: Bundle, *, dynamic: Dynamic, values: bool) -> tuple[TracedFunction, ...]:
     """Trace the bundle's Keras models on JAX, with golden answers of these very models.
 
     Raises:
@@ -59,7 +59,7 @@ def trace_in_child(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction,
             replace(e, function=None, inputs=_plain(e.inputs), kwargs=_plain(e.kwargs))
             for e in bundle.entries
         )
-        task = (replace(bundle, entries=entries), dynamic)
+        task = (replace(bundle, entries=entries), dynamic, values)
         (folder / TASK).write_bytes(pickle.dumps(task))
         child = subprocess.run(
             [sys.executable, "-m", f"{__package__}.on_jax", name],

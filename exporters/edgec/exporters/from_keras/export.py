@@ -26,7 +26,7 @@ from edgec.exporters.open_sizes import INNER, example_shape, say_fixed
 from edgec.exporters.places import place_of_error
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import EdgecError, SourceError, UsageError
+from edgec.runtime.errors import EdgecError, SourceError
 from edgec.runtime.signature import TensorSpec
 
 __all__ = ["load", "trace"]
@@ -37,7 +37,8 @@ _WHY = "exporting a Keras model"
 def trace(bundle: Bundle, *, dynamic: Dynamic, values: bool = False) -> tuple[TracedFunction, ...]:
     """Trace each model of a bundle on its example inputs, and run it for golden answers.
 
-    With `values`, what JAX computes on the way to each one's first answer is kept, too.
+    With `values`, what JAX (or TensorFlow, where only that runs the model) computes on the way to
+    each one's first answer is kept, too.
 
     A model without example inputs is given some that fit its own input shapes; an open
     dimension of these is 1 if it leads (the batch), else the first of `INNER` that gives numbers.
@@ -54,13 +55,7 @@ def trace(bundle: Bundle, *, dynamic: Dynamic, values: bool = False) -> tuple[Tr
     entries = tuple(_with_examples(entry, dynamic) for entry in bundle.entries)
     bundle = replace(bundle, entries=entries)
     if keras.backend.backend() != "jax":
-        if values:
-            raise UsageError(
-                f"--values keeps what JAX computes, and this Keras lives on "
-                f"{keras.backend.backend()}",
-                hint="set KERAS_BACKEND=jax",
-            )
-        return _trace_elsewhere(bundle, dynamic, keras.backend.backend())
+        return _trace_elsewhere(bundle, dynamic, keras.backend.backend(), values=values)
     need("jax", extra="keras", why=_WHY)
     models = tuple(replace(e, function=pure(e.function, e.inputs, e.name)) for e in entries)
     with user_frames():
@@ -83,7 +78,9 @@ def _with_names(traced: TracedFunction, names: Sequence[str]) -> TracedFunction:
     return replace(traced, signature=replace(signature, outputs=outputs))
 
 
-def _trace_elsewhere(bundle: Bundle, dynamic: Dynamic, backend: str) -> tuple[TracedFunction, ...]:
+def _trace_elsewhere(
+    bundle: Bundle, dynamic: Dynamic, backend: str, *, values: bool
+) -> tuple[TracedFunction, ...]:
     """Through JAX in a child; through TensorFlow if only the model's own Python can make it.
 
     JAX goes first because dimensions can be dynamic there, and because the compiler dies of the
@@ -92,13 +89,13 @@ def _trace_elsewhere(bundle: Bundle, dynamic: Dynamic, backend: str) -> tuple[Tr
     from edgec.exporters.from_keras.elsewhere import NotReopened, trace_in_child
 
     try:
-        return trace_in_child(bundle, dynamic=dynamic)
+        return trace_in_child(bundle, dynamic=dynamic, values=values)
     except NotReopened:
         if backend != "tensorflow" or dynamic:
             raise
     from edgec.exporters.from_tensorflow.export import trace as trace_tensorflow
 
-    return trace_tensorflow(bundle, dynamic=dynamic)
+    return trace_tensorflow(bundle, dynamic=dynamic, values=values)
 
 
 def load(path: Path, *, signatures: tuple[str, ...]) -> Bundle:

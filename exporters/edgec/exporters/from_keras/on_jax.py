@@ -19,7 +19,7 @@ __all__ = ["main"]
 def main() -> int:
     """Do the task in the folder, and leave what was traced, or the error, beside it."""
     folder = Path(sys.argv[1])
-    bundle, dynamic = pickle.loads((folder / TASK).read_bytes())
+    bundle, dynamic, values = pickle.loads((folder / TASK).read_bytes())
     result: EdgecError | tuple[TracedFunction, ...]
     try:
         models = [
@@ -27,7 +27,7 @@ def main() -> int:
             for number in range(len(bundle.entries))
         ]
         entries = tuple(replace(e, function=m) for e, m in zip(bundle.entries, models, strict=True))
-        result = from_keras.trace(replace(bundle, entries=entries), dynamic=dynamic)
+        result = from_keras.trace(replace(bundle, entries=entries), dynamic=dynamic, values=values)
     except SourceError as error:
         result = NotReopened(error.what, where=error.where, hint=HINT, log=error.log)
     except EdgecError as error:

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,14 @@ from edgec.exporters.failures import user_errors
 from edgec.exporters.from_tensorflow.call import Flat, flatten_entry
 from edgec.exporters.from_tensorflow.captures import Captures
 from edgec.exporters.from_tensorflow.lower import Lowered, lower
+from edgec.exporters.from_tensorflow.nodes import Nodes
+from edgec.exporters.from_tensorflow.on_the_way import values_of
 from edgec.exporters.places import first_users, place_of_error
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError, InputError, UnsupportedOp
 from edgec.runtime.signature import Dim, TensorSpec
+from edgec.toolchain.framework_values import FrameworkValue
 from edgec.toolchain.program import Dialect, Input, Output, Parameter, Role, State
 
 __all__ = ["load", "trace"]
@@ -37,19 +40,28 @@ _WHY = "exporting a TensorFlow model"
 
 @dataclass(frozen=True, kw_only=True)
 class _Compiled:
-    """One entry after TensorFlow's compiler; `captures` are keys of `Captures`, in order."""
+    """One entry after TensorFlow's compiler.
+
+    Attributes:
+        captures: keys of `Captures`, in order.
+        concrete: the traced function.
+        nodes: what is known of its nodes.
+    """
 
     flat: Flat
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     lowered: Lowered
     captures: tuple[int, ...]
+    concrete: Any
+    nodes: Nodes
 
 
-def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
+def trace(bundle: Bundle, *, dynamic: Dynamic, values: bool = False) -> tuple[TracedFunction, ...]:
     """Compile each entry of a bundle, and run it in TensorFlow for golden answers.
 
-    Variables that a function assigns get their values back after the runs.
+    Variables that a function assigns get their values back after the runs. With `values`, what
+    TensorFlow computes on the way to each one's first answer is kept, too.
 
     Raises:
         ExportError: TensorFlow cannot run or compile it; UnsupportedOp where an operation is why.
@@ -65,21 +77,30 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
                 hint="keep it in a tf.Variable and assign to it in the function",
             )
     captures = Captures([entry.function for entry in bundle.entries])
-    compiled = [_compile(flatten_entry(entry), dynamic, captures) for entry in bundle.entries]
+    compiled = [
+        _compile(flatten_entry(entry), dynamic, captures, values=values) for entry in bundle.entries
+    ]
     updated = {c.captures[i - len(c.inputs)] for c in compiled for i in c.lowered.updates}
     before = {key: captures.value(key) for c in compiled for key in c.captures}
     calls: list[list[TracedCall]] = [[] for _ in compiled]
+    noted: list[tuple[FrameworkValue, ...]] = [() for _ in compiled]
     try:
         for number in range(_ROUNDS_WITH_STATE if updated else 1):
             for index, one in enumerate(compiled):
+                if number == 0:
+                    noted[index] = _values(one, captures, updated)
                 for data in _example_data(one, other=not updated and number == 0):
                     calls[index].append(_run(one.flat, data, once=bool(updated)))
     finally:
         for key in updated:
             captures.assign(key, before[key])
     return tuple(
-        _traced(one, tuple(made), captures, updated, before)
-        for one, made in zip(compiled, calls, strict=True)
+        replace(
+            _traced(one, tuple(made), captures, updated, before),
+            values=values_on_way,
+            computed_by="tensorflow",
+        )
+        for one, made, values_on_way in zip(compiled, calls, noted, strict=True)
     )
 
 
@@ -108,7 +129,7 @@ def _quiet() -> None:
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
 
-def _compile(flat: Flat, dynamic: Dynamic, captures: Captures) -> _Compiled:
+def _compile(flat: Flat, dynamic: Dynamic, captures: Captures, *, values: bool) -> _Compiled:
     import tensorflow as tf
 
     shapes = dynamic.shapes({n: a.shape for n, a in zip(flat.names, flat.examples, strict=True)})
@@ -137,12 +158,21 @@ def _compile(flat: Flat, dynamic: Dynamic, captures: Captures) -> _Compiled:
             hint="export it at the sizes of the example inputs, without --dynamic; a Keras model "
             "saved as .keras goes through JAX, where dimensions can be dynamic",
         )
-    lowered = lower(function, specs, outputs=len(results), name=flat.name)
+    nodes = Nodes.of(concrete, numbered=values)
+    lowered = lower(function, specs, outputs=len(results), name=flat.name, nodes=nodes)
     outputs = tuple(
         _output(name, tensor, inputs, flat.name)
         for name, tensor in zip(flat.output_names(), results, strict=True)
     )
-    return _Compiled(flat=flat, inputs=inputs, outputs=outputs, lowered=lowered, captures=keys)
+    return _Compiled(
+        flat=flat,
+        inputs=inputs,
+        outputs=outputs,
+        lowered=lowered,
+        captures=keys,
+        concrete=concrete,
+        nodes=nodes,
+    )
 
 
 def _output(name: str, tensor: Any, inputs: Sequence[TensorSpec], entry: str) -> TensorSpec:
@@ -180,6 +210,29 @@ def _example_data(one: _Compiled, *, other: bool) -> list[list[np.ndarray]]:
             ]
         )
     return sets
+
+
+def _values(one: _Compiled, captures: Captures, updated: set[int]) -> tuple[FrameworkValue, ...]:
+    """What is computed on the way from the example inputs, where that is asked for."""
+    import tensorflow as tf
+
+    if not one.nodes.numbered:
+        return ()
+    before = {key: captures.value(key) for key in one.captures if key in updated}
+    given = [tf.constant(array) for array in one.flat.examples]
+    varying = [True] * len(given) + [key in updated for key in one.captures]
+    try:
+        with _user_errors(one.flat.name, "run node by node"):
+            return values_of(
+                one.concrete,
+                [*given, *one.concrete.captured_inputs],
+                varying,
+                one.nodes,
+                one.flat.name,
+            )
+    finally:
+        for key, value in before.items():
+            captures.assign(key, value)
 
 
 def _run(flat: Flat, data: Sequence[np.ndarray], *, once: bool) -> TracedCall:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from edgec.exporters.from_tensorflow.nodes import Nodes
 from edgec.exporters.places import first_users
 from edgec.runtime.errors import ExportError, UnsupportedOp
 
@@ -36,7 +37,7 @@ class Lowered:
     updates: tuple[int, ...]
 
 
-def lower(function: Any, specs: Sequence[Any], *, outputs: int, name: str) -> Lowered:
+def lower(function: Any, specs: Sequence[Any], *, outputs: int, name: str, nodes: Nodes) -> Lowered:
     """Compile a `tf.function(jit_compile=True)` for fixed shapes.
 
     Args:
@@ -44,6 +45,7 @@ def lower(function: Any, specs: Sequence[Any], *, outputs: int, name: str) -> Lo
         specs: a `tf.TensorSpec` for each input.
         outputs: how many tensors it gives.
         name: the signature, for messages.
+        nodes: what locations are to say.
 
     Raises:
         UnsupportedOp: an operation that XLA or StableHLO has not.
@@ -54,7 +56,7 @@ def lower(function: Any, specs: Sequence[Any], *, outputs: int, name: str) -> Lo
         serialized = generate(stage="stablehlo_serialized")
     except ValueError as error:
         raise refusal(str(error), name) from error
-    return _cleaned(serialized, generate, outputs, name)
+    return _cleaned(serialized, generate, outputs, name, nodes)
 
 
 def refusal(message: str, name: str) -> ExportError:
@@ -109,7 +111,7 @@ _HINTS = {
 }
 
 
-def _cleaned(serialized: bytes, generate: Any, outputs: int, name: str) -> Lowered:
+def _cleaned(serialized: bytes, generate: Any, outputs: int, name: str, nodes: Nodes) -> Lowered:
     from iree.compiler import ir, passmanager
 
     with ir.Context() as context, ir.Location.unknown():
@@ -154,6 +156,7 @@ def _cleaned(serialized: bytes, generate: Any, outputs: int, name: str) -> Lower
                     hint="take it out of the exported function",
                 )
             _strip(operation)
+            operation.location = nodes.place(operation.location)
             return ir.WalkResult.ADVANCE
 
         _walk(module.operation, look)
@@ -212,17 +215,6 @@ def _updates(aliases: Any) -> dict[int, int]:
 def _strip(operation: Any) -> None:
     for name in [n for n in operation.attributes if n.startswith("mhlo.")]:
         del operation.attributes[name]
-    _name(operation)
-
-
-def _name(operation: Any) -> None:
-    """Leave an operation its name as its place: XLA makes up a file, since graphs keep none."""
-    from iree.compiler import ir
-
-    where = str(operation.location)
-    if '"dummy_file_name":' in where:
-        names = [name for name in re.findall(r'"([^"]+)"', where) if name != "dummy_file_name"]
-        operation.location = ir.Location.name(names[0]) if names else ir.Location.unknown()
 
 
 def _keeps_size(operation: Any) -> bool:

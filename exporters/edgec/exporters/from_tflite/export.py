@@ -29,6 +29,7 @@ from edgec.exporters.from_tflite.model import (
     TfliteTensor,
     read_model,
 )
+from edgec.exporters.from_tflite.on_the_way import values_of
 from edgec.exporters.from_tflite.run import LiteRt
 from edgec.exporters.open_sizes import say_fixed
 from edgec.exporters.traced import TracedCall, TracedFunction
@@ -108,8 +109,10 @@ def load(path: Path, *, signatures: tuple[str, ...]) -> Bundle:
     return Bundle(tuple(Entry(functions[name], name=name) for name in kept))
 
 
-def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
+def trace(bundle: Bundle, *, dynamic: Dynamic, values: bool = False) -> tuple[TracedFunction, ...]:
     """Write each function of a bundle as StableHLO, and run it in LiteRT for golden answers.
+
+    With `values`, what each operator gives on the way to the first of them is kept, too.
 
     Raises:
         ExportError: LiteRT cannot run it, or JAX cannot trace it; UnsupportedOp where an operator
@@ -122,10 +125,10 @@ def trace(bundle: Bundle, *, dynamic: Dynamic) -> tuple[TracedFunction, ...]:
     import jax
 
     with jax.enable_x64(True):  # 64-bit integers stay what they are
-        return tuple(_trace(entry, dynamic) for entry in bundle.entries)
+        return tuple(_trace(entry, dynamic, values=values) for entry in bundle.entries)
 
 
-def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
+def _trace(entry: Entry, dynamic: Dynamic, *, values: bool) -> TracedFunction:
     function = entry.function
     if not isinstance(function, TfliteFunction):
         raise SourceError(
@@ -145,11 +148,12 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
         }
         say_fixed(entry.name, opened, {spec.name: spec.shape for spec in shapes.inputs})
     weights = weights_of(graph)
-    lowered = _lowered(function, weights, shapes, entry.name)
+    lowered = _lowered(function, weights, shapes, entry.name, values=values)
+    subgraph = function.signature.subgraph if function.signature else 0
     runner = LiteRt(
         function.data,
         function.model,
-        function.signature.subgraph if function.signature else 0,
+        subgraph,
         function.signature.key if function.signature else "",
         entry.name,
     )
@@ -165,17 +169,27 @@ def _trace(entry: Entry, dynamic: Dynamic) -> TracedFunction:
         results=tuple(Output(index=i) for i in range(len(graph.outputs))),
         parameters={name: _data(tensor) for name, tensor in weights.items()},
         calls=_checked(calls, lowered, entry.name),
+        values=values_of(runner, function.model, subgraph, entry.name, calls[0].inputs)
+        if values
+        else (),
+        computed_by="ai-edge-litert",
     )
 
 
 def _lowered(
-    function: TfliteFunction, weights: dict[str, TfliteTensor], shapes: InputShapes, name: str
+    function: TfliteFunction,
+    weights: dict[str, TfliteTensor],
+    shapes: InputShapes,
+    name: str,
+    *,
+    values: bool,
 ) -> Lowered:
     indices = [tensor.index for tensor in weights.values()]
 
     def call(given: Sequence[Any], states: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         own = dict(zip(indices, given, strict=True))
-        return compute(function.graph, inputs, own, function.model.subgraphs)
+        first = 0 if values else None
+        return compute(function.graph, inputs, own, function.model.subgraphs, first)
 
     call.__name__ = name  # JAX writes it into the names of operations
     hint = "this is an error in the exporter: please report it with the file"

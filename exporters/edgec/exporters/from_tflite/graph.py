@@ -5,11 +5,13 @@ need known sizes find them; with dynamic dimensions these are NumPy arrays of sy
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from edgec.exporters.from_tflite.call import Call, dequantized, quantized
+from edgec.exporters.from_tflite.control import CONTROL, first_numbers, inner
 from edgec.exporters.from_tflite.integers import fits, product
 from edgec.exporters.from_tflite.items import with_items
 from edgec.exporters.from_tflite.model import (
@@ -17,9 +19,10 @@ from edgec.exporters.from_tflite.model import (
     TfliteSubgraph,
     TfliteTensor,
 )
-from edgec.exporters.from_tflite.operators import CONTROL, OPERATORS, RULES, Numbers, Operator
+from edgec.exporters.from_tflite.operators import OPERATORS, RULES, Numbers, Operator
 from edgec.exporters.lift_weights import SMALLEST
 from edgec.runtime.errors import SourceError, UnsupportedOp
+from edgec.toolchain.framework_values import place_name
 
 __all__ = ["check_operators", "compute", "weights_of"]
 
@@ -68,8 +71,8 @@ def check_operators(
         for index in (*operator.inputs, *operator.outputs):
             if index >= 0:
                 _ = graph.tensors[index].dtype
-        for inner in _inner(operator, graphs):
-            check_operators(inner, subject, graphs, depth + 1)
+        for chosen in inner(operator, graphs):
+            check_operators(graphs[chosen], subject, graphs, depth + 1)
     for index in (*graph.inputs, *graph.outputs):
         _ = graph.tensors[index].dtype
 
@@ -94,6 +97,7 @@ def compute(
     inputs: Sequence[Any],
     weights: Mapping[int, Any],
     graphs: Sequence[TfliteSubgraph] = (),
+    first: int | None = None,
 ) -> list[Any]:
     """The outputs of a subgraph.
 
@@ -102,12 +106,13 @@ def compute(
         inputs: JAX arrays in the subgraph's order.
         weights: JAX arrays for the constants that are weights, by tensor.
         graphs: all subgraphs of the file, for loops and branches.
+        first: where the numbers of its tensors begin, which locations are to carry; None for none.
 
     Raises:
         UnsupportedOp: an operator has a form that is not taken.
     """
     graph = with_items(graph)
-    run = _Run(graph, graphs)
+    run = _Run(graph, graphs, first)
     for index, value in zip(graph.inputs, inputs, strict=True):
         run.values[index] = value
     run.values.update(weights)
@@ -115,7 +120,7 @@ def compute(
     import jax.numpy as jnp
 
     for operator in graph.operators:
-        with jax.named_scope(_title(operator, graph)):
+        with jax.named_scope(_title(operator, graph)), run.numbered(operator):
             run.step(operator)
     return [jnp.asarray(run.value(i)) for i in graph.outputs]
 
@@ -129,10 +134,23 @@ def _title(operator: TfliteOperator, graph: TfliteSubgraph) -> str:
 class _Run:
     """The values of a subgraph's tensors as they become known."""
 
-    def __init__(self, graph: TfliteSubgraph, graphs: Sequence[TfliteSubgraph]) -> None:
-        self._graph, self._graphs = graph, graphs
+    def __init__(
+        self, graph: TfliteSubgraph, graphs: Sequence[TfliteSubgraph], first: int | None
+    ) -> None:
+        self._graph, self._graphs, self._first = graph, graphs, first
         self.values: dict[int, Any] = {}
         self.known = {t.index: t.data for t in graph.tensors if t.data is not None}
+
+    def numbered(self, operator: TfliteOperator) -> AbstractContextManager[None]:
+        """A scope of JAX's that says the number of what an operator gives, where that is asked."""
+        import jax
+
+        if self._first is None or not operator.outputs:
+            return nullcontext()
+        scope: AbstractContextManager[None] = jax.named_scope(
+            place_name(self._first + operator.outputs[0])
+        )
+        return scope
 
     def value(self, index: int) -> Any:
         """A tensor's value: computed, given, or constant."""
@@ -181,11 +199,15 @@ class _Run:
         import jax.numpy as jnp
         from jax import lax
 
-        first, second = _inner(operator, self._graphs)
+        starts: Sequence[int | None] = (None, None)
+        if self._first is not None:
+            starts = first_numbers(operator, self._graph, self._graphs, self._first)
+        first, second = zip(inner(operator, self._graphs), starts, strict=True)
         values = tuple(jnp.asarray(self.value(i)) for i in operator.inputs)
 
-        def run(graph: TfliteSubgraph, carried: Sequence[Any]) -> tuple[Any, ...]:
-            results = compute(graph, carried, {}, self._graphs)
+        def run(chosen: tuple[int, int | None], carried: Sequence[Any]) -> tuple[Any, ...]:
+            graph = self._graphs[chosen[0]]
+            results = compute(graph, carried, {}, self._graphs, chosen[1])
             kinds = [graph.tensors[i].dtype for i in graph.outputs]
             return tuple(r.astype(kind) for r, kind in zip(results, kinds, strict=True))
 
@@ -240,23 +262,6 @@ class _Run:
         ]
         results = _each(rule.function(Call(**{**vars(call), "values": real})))
         return _typed([quantized(r, t) for r, t in zip(results, outputs, strict=False)], outputs)
-
-
-def _inner(
-    operator: TfliteOperator, graphs: Sequence[TfliteSubgraph]
-) -> tuple[TfliteSubgraph, ...]:
-    """The subgraphs that an operator runs, which are never the first.
-
-    Raises:
-        SourceError: it names some that are not there.
-    """
-    chosen = [int(getattr(operator.options, name, -1)) for name in CONTROL.get(operator.kind, ())]
-    if any(not 0 < index < len(graphs) for index in chosen):
-        raise SourceError(
-            f"an operator {operator.kind} of the file names no subgraph that it could run",
-            hint="convert the model again",
-        )
-    return tuple(graphs[index] for index in chosen)
 
 
 def _each(result: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from edgec.exporters.from_tflite import elementwise, layers, layout, reduce
 from edgec.exporters.from_tflite.call import Call
 from edgec.exporters.from_tflite.items import SET_ITEM, set_item
 
-__all__ = ["CONTROL", "OPERATORS", "RULES", "Numbers", "Operator"]
+__all__ = ["OPERATORS", "RULES", "Numbers", "Operator"]
 
 
 class Numbers(Enum):
@@ -195,12 +195,6 @@ OPERATORS: dict[str, Operator] = {
     "UNPACK": _moved(layout.unpack, on_sizes=True),
     "ZEROS_LIKE": _real(elementwise.zeros_like),
 }
-
-CONTROL = {
-    "IF": ("thenSubgraphIndex", "elseSubgraphIndex"),
-    "WHILE": ("condSubgraphIndex", "bodySubgraphIndex"),
-}
-"""Operators that run other subgraphs, and the options that name them."""
 
 RULES = {**OPERATORS, SET_ITEM: _moved(set_item, data=(0, 1))}
 """The operators, and what several of them are rewritten to."""

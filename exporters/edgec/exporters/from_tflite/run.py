@@ -12,7 +12,8 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +27,10 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ExportError
 from edgec.runtime.tolerance import Tolerance
 
-__all__ = ["LiteRt"]
+__all__ = ["OWN", "REFERENCE", "LiteRt", "allowed"]
 
-_USUAL, _REFERENCE = "AUTO", "BUILTIN_REF"  # members of LiteRT's OpResolverType
+_USUAL, REFERENCE, OWN = "AUTO", "BUILTIN_REF", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
+"""Members of LiteRT's OpResolverType."""
 _WITH_WEIGHTS = {
     "BATCH_MATMUL",
     "CONV_2D",
@@ -58,6 +60,7 @@ class LiteRt:
         chosen = [s for s in model.signatures if s.key == key]
         self._plan: dict[str, Any] = {
             "key": key if chosen else "",
+            "subgraph": subgraph,
             "inputs": [chosen[0].inputs[i] if chosen else i for i in self._graph.inputs],
             "outputs": [chosen[0].outputs[i] if chosen else i for i in self._graph.outputs],
         }
@@ -80,7 +83,7 @@ class LiteRt:
             )
         answers = self._run(data, _USUAL)
         try:
-            others = self._run(data, _REFERENCE)
+            others = self._run(data, REFERENCE)
         except ExportError:  # the reference takes fewer forms
             others = answers
         return tuple(
@@ -92,25 +95,31 @@ class LiteRt:
             for given, one, other in zip(data, answers, others, strict=True)
         )
 
-    def _allowed(self, index: int, one: np.ndarray, other: np.ndarray) -> float:
-        """How far an output may be off: a step, and twice what LiteRT itself differs by."""
-        distance = np.abs(one.astype(np.float64) - other.astype(np.float64))
-        usual = Tolerance.of(DType.of(one.dtype)).absolute
-        return max(usual, self._step(index)) + 2 * float(np.max(distance, initial=0.0))
+    def noted(self, given: Sequence[np.ndarray], kernels: str) -> dict[str, np.ndarray]:
+        """What `on_the_way` notes while it runs the subgraph, by kernels of LiteRT's own.
 
-    def _step(self, index: int) -> float:
-        """A step of an output's grid: 1 for integers, the scale where they were made real."""
-        tensor = self._graph.tensors[index]
-        if _is_quantized(tensor):
-            return 1.0
-        for operator in self._graph.operators:
-            if index in operator.outputs and operator.kind == "DEQUANTIZE":
-                given = self._graph.tensors[operator.inputs[0]].quantization
-                return 0.0 if given is None else max(given.scales)
-        return 0.0
+        Raises:
+            ExportError: LiteRT refuses, or dies.
+        """
+        with (
+            self._ran([given], kernels, f"{__package__}.on_the_way") as answers,
+            np.load(answers, allow_pickle=False) as archive,
+        ):
+            return dict(archive)
+
+    def _allowed(self, index: int, one: np.ndarray, other: np.ndarray) -> float:
+        return allowed(self._graph, index, one, other)
 
     def _run(self, data: Sequence[Sequence[np.ndarray]], kernels: str) -> list[list[np.ndarray]]:
-        """The answers to each set of inputs, from a process of its own."""
+        """The answers to each set of inputs."""
+        with self._ran(data, kernels, __name__) as answers:
+            return _loaded(answers, len(data), len(self._graph.outputs))
+
+    @contextmanager
+    def _ran(
+        self, data: Sequence[Sequence[np.ndarray]], kernels: str, module: str
+    ) -> Iterator[Path]:
+        """The file of answers to sets of inputs, from a process of its own."""
         with tempfile.TemporaryDirectory(prefix="edgec-tflite-") as folder:
             home = Path(folder)
             (home / "model.tflite").write_bytes(self._data)
@@ -118,20 +127,40 @@ class LiteRt:
             (home / "plan.json").write_text(json.dumps(plan))
             _save(home / "inputs.npz", data)
             child = subprocess.run(
-                [sys.executable, "-m", __name__, folder],
+                [sys.executable, "-m", module, folder],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
                 check=False,
             )
             if child.returncode == 0:
-                return _loaded(home / "outputs.npz", len(data), len(self._graph.outputs))
+                yield home / "outputs.npz"
+                return
         said = [line for line in child.stderr.strip().splitlines() if line.strip()][-1:] or [""]
         how = f"died of signal {-child.returncode}" if child.returncode < 0 else said[0]
         raise ExportError(
             f"LiteRT cannot run {self._name} on the example inputs: {how}",
             hint="check that the file runs in ai_edge_litert's Interpreter",
         )
+
+
+def allowed(graph: TfliteSubgraph, index: int, one: np.ndarray, other: np.ndarray) -> float:
+    """How far a tensor may be off: a step, and twice what LiteRT itself differs by."""
+    distance = np.abs(one.astype(np.float64) - other.astype(np.float64))
+    usual = Tolerance.of(DType.of(one.dtype)).absolute
+    return max(usual, _step(graph, index)) + 2 * float(np.max(distance, initial=0.0))
+
+
+def _step(graph: TfliteSubgraph, index: int) -> float:
+    """A step of a tensor's grid: 1 for integers, the scale where they were made real."""
+    tensor = graph.tensors[index]
+    if _is_quantized(tensor):
+        return 1.0
+    for operator in graph.operators:
+        if index in operator.outputs and operator.kind == "DEQUANTIZE":
+            given = graph.tensors[operator.inputs[0]].quantization
+            return 0.0 if given is None else max(given.scales)
+    return 0.0
 
 
 def _is_quantized(tensor: TfliteTensor) -> bool:
