@@ -18,7 +18,8 @@ import numpy as np
 from edgec.exporters import export
 from edgec.meshing import compile_mesh
 from edgec.runtime import load
-from edgec.runtime.mesh.running import is_mesh, load_mesh
+from edgec.runtime.mesh.folder import is_mesh
+from edgec.runtime.mesh.running import load_mesh
 from edgec.toolchain import CompileOptions, compile
 
 TEXTS, TOKENS, WIDTH, HEADS, INNER = 4, 128, 256, 8, 1024

@@ -12,7 +12,7 @@ import numpy as np
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import InputError
 
-__all__ = ["CPU", "capsule_of", "view_of_capsule"]
+__all__ = ["CPU", "address_of", "capsule_of", "view_of_capsule"]
 
 CPU = 1
 """DLPack's device type for host memory."""
@@ -71,6 +71,12 @@ def view_of_capsule(capsule: Any) -> tuple[np.ndarray, DType]:
     high = sum(max(0, (n - 1) * s) for n, s in zip(shape, strides, strict=True)) + item
     memory = (ctypes.c_uint8 * (high - low)).from_address(first + low)
     return np.ndarray(shape, dtype.numpy, memory, -low, strides), dtype
+
+
+def address_of(capsule: Any) -> int:
+    """Where the memory of a capsule begins, on whatever device it is."""
+    tensor = _tensor(capsule)
+    return int(tensor.data or 0) + int(tensor.byte_offset)
 
 
 def _tensor(capsule: Any) -> _Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from edgec.runtime.backend import Program
+from edgec.runtime.cuda_context import CudaContext
 from edgec.runtime.dlpack import CPU
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceError, ModuleError
@@ -28,17 +29,27 @@ class IreeBackend:
     Attributes:
         hal: IREE's `HalDevice`.
         maps_memory: whether its memory is the host's.
+        context: of a CUDA device, what a thread enters before it asks IREE for anything.
     """
 
-    def __init__(self, *, hal: Any, uri: str, maps_memory: bool) -> None:
+    def __init__(
+        self, *, hal: Any, uri: str, maps_memory: bool, context: CudaContext | None = None
+    ) -> None:
         self.hal = hal
         self.maps_memory = maps_memory
+        self.context = context
         self._uri = uri
+
+    def enter(self) -> None:
+        """Make the device the one that this thread works on, where a driver needs to be told."""
+        if self.context is not None:
+            self.context.enter()
 
     def copy_in(self, array: np.ndarray, dtype: DType) -> Any:
         """A buffer view with a copy of the array's values."""
         from iree.runtime import BufferUsage, HalBufferView, MemoryType
 
+        self.enter()
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         usage = int(BufferUsage.DEFAULT)
         if self.maps_memory:
@@ -92,6 +103,7 @@ class IreeBackend:
         """A copy through host-visible memory; mapping device memory fails on Vulkan."""
         from iree.runtime import BufferUsage, HalFence, MemoryType
 
+        self.enter()
         source = tensor.get_buffer()
         staging = self.hal.allocator.allocate_buffer(
             memory_type=int(MemoryType.HOST_LOCAL | MemoryType.DEVICE_VISIBLE),
@@ -133,6 +145,7 @@ class _IreeProgram:
             check_weights(weights.path, module.seal)
         self._path = module.path
         self._uri = backend._uri
+        self._enter = backend.enter
         self._weights = weights
         instance = _instance()
         with native_errors(f"cannot load {module.path}", ModuleError, "compile it again"):
@@ -163,6 +176,7 @@ class _IreeProgram:
         """Call a function on buffer views."""
         from iree.runtime import HalBufferView, VmVariantList
 
+        self._enter()
         arguments = VmVariantList(len(tensors))
         for tensor in tensors:
             arguments.push_ref(tensor)
@@ -175,6 +189,7 @@ class _IreeProgram:
         """A new context: the module's globals, and so its state, at their first values."""
         from iree.runtime import VmContext
 
+        self._enter()
         with native_errors(f"cannot load {self._path}", ModuleError, "compile it again"):
             self._context: Any = VmContext(_instance(), self._modules)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from edgec.runtime.cuda_context import CudaContext
 from edgec.runtime.driver import DeviceStatus, Opened
 from edgec.runtime.errors import DeviceError, DeviceMissing
 from edgec.runtime.foreign_code import probe_in_child, refuse_clash
@@ -138,19 +139,21 @@ class GpuDriver:
         if not devices:
             raise self._missing(uri)
         wanted = path or "0"
-        chosen = [d for i, d in enumerate(devices) if wanted in (str(i), d["path"])]
+        chosen = [(i, d) for i, d in enumerate(devices) if wanted in (str(i), d["path"])]
         if not chosen:
             known = ", ".join(f"{self.name}://{i} ({d['name']})" for i, d in enumerate(devices))
             raise DeviceMissing(f"{uri} is not here", hint=f"use one of {known}")
-        refuse_clash(chosen[0]["name"])
+        ordinal, found = chosen[0]
+        refuse_clash(found["name"])
         with native_errors(f"cannot open {uri}", DeviceError, "see `edgec devices`"):
-            hal = native.create_device(chosen[0]["device_id"])
+            hal = native.create_device(found["device_id"])
         _quiet_exit()
+        context = CudaContext(ordinal) if self.name == "cuda" else None
         return Opened(
-            backend=IreeBackend(hal=hal, uri=uri, maps_memory=False),
-            name=chosen[0]["name"],
+            backend=IreeBackend(hal=hal, uri=uri, maps_memory=False, context=context),
+            name=found["name"],
             runtime=iree_runtime(),
-            native_uri=f"{self.name}://{chosen[0]['path']}",
+            native_uri=f"{self.name}://{found['path']}",
             native_flags=_FLAGS.get(self.name, ()),
         )
 

@@ -146,8 +146,9 @@ def run_on_devices(
         UsageError: flags that do not go together, or another number of devices.
         And what `edgec.runtime.load` and a call raise.
     """
+    from edgec.runtime.mesh.folder import MeshFolder
     from edgec.runtime.mesh.proving import check_mesh_golden
-    from edgec.runtime.mesh.running import MeshFolder, load_mesh
+    from edgec.runtime.mesh.running import load_mesh
 
     named = [] if devices is None else [uri.strip() for uri in devices.split(",")]
     count = MeshFolder(path).plan.mesh.devices
@@ -265,10 +266,13 @@ def _proved(
 
 
 def _where(loaded: "LoadedMesh") -> str:
+    from edgec.runtime.mesh.channel import HostChannel
+
     mesh, uris = loaded.folder.plan.mesh, loaded.devices
     places = uris[0] if len(set(uris)) == 1 else ", ".join(uris)
     turns = "in turns on" if loaded.in_turns else "at once on"
-    return f"{loaded.folder.path}: {mesh.devices} devices ({mesh}) {turns} {places}"
+    spoken = "" if loaded.spoken == HostChannel.name else f", by {loaded.spoken}"
+    return f"{loaded.folder.path}: {mesh.devices} devices ({mesh}) {turns} {places}{spoken}"
 
 
 def _data(loaded: "LoadedMesh") -> dict[str, object]:
@@ -277,6 +281,7 @@ def _data(loaded: "LoadedMesh") -> dict[str, object]:
         "mesh": dict(loaded.folder.plan.mesh.axes),
         "devices": list(loaded.devices),
         "in_turns": loaded.in_turns,
+        "spoken": loaded.spoken,
     }
 
 

@@ -17,8 +17,8 @@ from edgec.runtime import Module, mark_checked
 from edgec.runtime.errors import UsageError
 from edgec.runtime.files import write_atomically
 from edgec.runtime.golden import Golden
+from edgec.runtime.mesh.folder import MANIFEST, MeshFolder
 from edgec.runtime.mesh.plan import Plan
-from edgec.runtime.mesh.running import MANIFEST, MeshFolder
 from edgec.runtime.mesh.shards import cut
 from edgec.targets import Target, find
 from edgec.toolchain import CompileOptions, compile_with_report

@@ -1,13 +1,13 @@
 """A folder of a program for a mesh to functions of whole arrays, on devices of this process.
 
-Each device has the module loaded with its own weights. All of them make the same part of the
-program at the same time (or one after the other, where one device stands for all), and the
-collectives between two parts are carried out on their results in this process's memory.
+Each device has the module loaded with its own weights. All of them go through the same route at the
+same time, each in a thread of its own, and speak to each other through a channel between two parts
+of it (or one after the other, where one device stands for all).
 """
 
-import json
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,62 +18,17 @@ from edgec.runtime.arguments import check_input
 from edgec.runtime.array import DeviceArray
 from edgec.runtime.closing import Closing
 from edgec.runtime.device import Device
-from edgec.runtime.errors import DeviceError, InputError, ModuleError, UsageError
-from edgec.runtime.files import read_bytes
+from edgec.runtime.errors import DeviceError, InputError, UsageError
 from edgec.runtime.loaded import LoadedModule, load
-from edgec.runtime.mesh.collectives import collect
-from edgec.runtime.mesh.plan import Call, Plan, Route
-from edgec.runtime.mesh.shards import cut, join
-from edgec.runtime.module import Module
+from edgec.runtime.mesh.channel import Channel, HostChannel, Silenced, Value, host_array
+from edgec.runtime.mesh.folder import MeshFolder
+from edgec.runtime.mesh.plan import Route
+from edgec.runtime.mesh.shards import cut, is_whole, join
+from edgec.runtime.mesh.speaking import channel_for
+from edgec.runtime.mesh.walking import Walk, in_turns, last_uses, walk, with_channel
 from edgec.runtime.signature import Signature
 
-__all__ = ["MANIFEST", "LoadedMesh", "MeshFolder", "is_mesh", "load_mesh"]
-
-MANIFEST = "mesh.json"
-"""What makes a folder a program for a mesh: the plan, the module and each device's weights."""
-
-
-class MeshFolder:
-    """A program for a mesh, read and not loaded.
-
-    Attributes:
-        path: the folder.
-        plan: what the devices do.
-        module: the module with the program's parts.
-        weights: the weights file of each device; None for a program without weights.
-        target: what the module was compiled for.
-    """
-
-    def __init__(self, path: Path) -> None:
-        """Read the manifest and the module.
-
-        Raises:
-            FileError: a file is missing.
-            ModuleError: the manifest is damaged, or of another module.
-        """
-        self.path = path
-        try:
-            value = json.loads(read_bytes(path / MANIFEST))
-            self.plan = Plan.from_json(value["plan"])
-            self.target = str(value["target"])
-            module, digest = str(value["module"]), str(value["digest"])
-            weights = [None if name is None else path / str(name) for name in value["weights"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise ModuleError(
-                f"{path / MANIFEST} is damaged: {error!r}", hint="compile the program again"
-            ) from error
-        self.module = Module.read(path / module)
-        if self.module.digest != digest or len(weights) != self.plan.mesh.devices:
-            raise ModuleError(
-                f"{path / MANIFEST} is not of the module beside it",
-                hint="compile the program again, and copy the folder as a whole",
-            )
-        self.weights = weights
-
-
-def is_mesh(path: Path) -> bool:
-    """Whether a folder is a program for a mesh."""
-    return (path / MANIFEST).is_file()
+__all__ = ["LoadedMesh", "MeshFunction", "load_mesh"]
 
 
 def load_mesh(
@@ -125,7 +80,17 @@ class LoadedMesh(Closing):
         self.folder = folder
         self.signatures = {name: r.signature for name, r in folder.plan.routes.items()}
         self._modules = tuple(modules)
-        self._workers = ThreadPoolExecutor(len(modules)) if at_once and modules[1:] else None
+        self._numbers = [
+            module.device.put(np.asarray(number, np.uint32))
+            for number, module in enumerate(modules)
+        ]
+        self._lock = threading.Lock()
+        self._workers: ThreadPoolExecutor | None = None
+        self._channel: Channel = HostChannel(len(modules))
+        self._note = ""
+        if at_once and modules[1:]:
+            self._channel, self._note = channel_for(folder.plan, modules)
+            self._workers = ThreadPoolExecutor(len(modules))
         self._functions = {
             name: MeshFunction(route=route, owner=self)
             for name, route in folder.plan.routes.items()
@@ -154,8 +119,9 @@ class LoadedMesh(Closing):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Why modules do not run on the runtime that their devices stand for, each once."""
-        return tuple(dict.fromkeys(module.note for module in self._modules if module.note))
+        """Why something is not done the way that the devices stand for, each once."""
+        found = [module.note for module in self._modules] + [self._note]
+        return tuple(dict.fromkeys(note for note in found if note))
 
     def __getitem__(self, name: str) -> "MeshFunction":
         """The function of this name.
@@ -177,16 +143,69 @@ class LoadedMesh(Closing):
             return functions[name]
         raise AttributeError(f"{type(self).__name__} has no attribute or function {name!r}")
 
-    def on_each(self, work: Callable[[LoadedModule, int], Any]) -> list[Any]:
-        """What `work` gives for each device's module and the device's number."""
-        numbers = range(len(self._modules))
-        each = self._workers.map if self._workers is not None else map
-        return list(each(work, self._modules, numbers))
+    @property
+    def spoken(self) -> str:
+        """How the devices speak to each other: `NCCL 2.27.7`, `host memory`."""
+        return self._channel.name
+
+    def put(self, route: Route, leaves: Sequence[np.ndarray]) -> list[list[Value]]:
+        """For each device its shards of a function's inputs, on the device.
+
+        Raises:
+            InputError: an axis cannot be cut so.
+            DeviceError: a device failed.
+        """
+        mesh = self.folder.plan.mesh
+        cuts = [cut(leaf, how, mesh) for leaf, how in zip(leaves, route.inputs, strict=True)]
+        return [
+            [module.device.put(shards[number]) for shards in cuts]
+            for number, module in enumerate(self._modules)
+        ]
+
+    def go(self, route: Route, shards: Sequence[Sequence[Value]]) -> list[list[Value]]:
+        """Let every device go through a route with its shards of the inputs, to the outputs'.
+
+        Raises:
+            DeviceError: a device failed, or the program is closed.
+        """
+        _ = self.first_device
+        last = last_uses(route)
+        with self._lock:
+            self._channel.prepare(route)
+            walks = [
+                walk(route, module, number, self._there(module, own), last)
+                for number, module, own in zip(self._numbers, self._modules, shards, strict=True)
+            ]
+            if self._workers is None:
+                return in_turns(walks)
+            futures = [
+                self._workers.submit(self._one, going, number) for number, going in enumerate(walks)
+            ]
+            wait(futures)
+            errors = [error for error in (each.exception() for each in futures) if error]
+            if not errors:
+                return [each.result() for each in futures]
+            self._channel.restore()
+        raise next((each for each in errors if not isinstance(each, Silenced)), errors[0])
+
+    def _there(self, module: LoadedModule, shards: Sequence[Value]) -> dict[int, DeviceArray]:
+        """A device's shards on the device, before anybody works."""
+        put = module.device.put
+        given = [each if isinstance(each, DeviceArray) else put(each) for each in shards]
+        return dict(enumerate(given))
+
+    def _one(self, going: Walk, number: int) -> list[Value]:
+        try:
+            return with_channel(going, number, self._channel)
+        except BaseException:
+            self._channel.abort()
+            raise
 
     def close(self) -> None:
         """Let go of the modules. Closing twice is fine."""
         if self._workers is not None:
             self._workers.shutdown()
+        self._channel.close()
         for module in self._modules:
             module.close()
         self._modules = ()
@@ -225,27 +244,39 @@ class MeshFunction:
         self.signature.refuse_other_count(len(leaves))
         device = self._owner.first_device
         sizes: dict[str, int] = {}
-        values: dict[int, list[np.ndarray]] = {}
-        for number, (spec, leaf) in enumerate(zip(specs, leaves, strict=True)):
+        whole: list[np.ndarray] = []
+        for spec, leaf in zip(specs, leaves, strict=True):
             array = check_input(spec, leaf, device, sizes)
-            whole = array.numpy() if isinstance(array, DeviceArray) else array
-            values[number] = cut(whole, self._route.inputs[number], mesh)
-        for step in self._route.steps:
-            if isinstance(step, Call):
-                self._make(step, values)
-            else:
-                values[step.output] = collect(step, values[step.input])
-        return [np.array(join(values[n], cut_, mesh)) for n, cut_ in self._route.outputs]
+            whole.append(array.numpy() if isinstance(array, DeviceArray) else array)
+        cuts = [cut(leaf, how, mesh) for leaf, how in zip(whole, self._route.inputs, strict=True)]
+        shards = [[each[number] for each in cuts] for number in range(mesh.devices)]
+        made = self._owner.go(self._route, shards)
+        outputs = []
+        for place, (_, how) in enumerate(self._route.outputs):
+            apart = made[:1] if is_whole(how) else made
+            found = [host_array(of_one[place]) for of_one in apart]
+            outputs.append(np.array(join(found, how, mesh)))
+        return outputs
 
-    def _make(self, step: Call, values: dict[int, list[np.ndarray]]) -> None:
-        """Call one part on every device."""
+    def put(self, *args: Any, **kwargs: Any) -> list[list[Value]]:
+        """Each device's shards of the arguments, on the device, for `on_devices`.
 
-        def work(module: LoadedModule, number: int) -> list[np.ndarray]:
-            given: list[Any] = [values[value][number] for value in step.inputs]
-            if step.numbered:
-                given.append(np.uint32(number))
-            return [array.numpy() for array in module[step.function].call_flat(given)]
+        Raises:
+            InputError: an argument has the wrong name, shape or type.
+            DeviceError: a device failed, or the program is closed.
+        """
+        device, sizes = self._owner.first_device, dict[str, int]()
+        leaves = self.signature.bind(args, kwargs)
+        specs = self.signature.inputs
+        arrays = [
+            check_input(s, leaf, device, sizes) for s, leaf in zip(specs, leaves, strict=True)
+        ]
+        return self._owner.put(self._route, [host_array(array) for array in arrays])
 
-        made = self._owner.on_each(work)
-        for index, value in enumerate(step.outputs):
-            values[value] = [of_one[index] for of_one in made]
+    def on_devices(self, shards: Sequence[Sequence[Value]]) -> list[list[Value]]:
+        """Call it with what `put` gave: each device's shards of the outputs, where they are.
+
+        Raises:
+            DeviceError: a device failed, or the program is closed.
+        """
+        return self._owner.go(self._route, shards)

@@ -134,7 +134,7 @@ def run(
     from edgec.cli.results import check_results_path, save_results
     from edgec.cli.signatures import choose, example_command
     from edgec.cli.signed import read_signed
-    from edgec.runtime.mesh.running import is_mesh
+    from edgec.runtime.mesh.folder import is_mesh
     from edgec.runtime.split import is_split
 
     if is_mesh(module) or is_split(module):
