@@ -3,15 +3,21 @@
 JAX has several devices only if it is told so before it begins, so a process of its own exports.
 """
 
+import ctypes
 import json
+import math
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from edgec.meshing import compile_mesh
+from edgec.runtime import Device
+from edgec.runtime.cuda_context import CudaContext
 from edgec.runtime.errors import FileError, ModuleError, UsageError
+from edgec.runtime.mesh.nccl import Nccl
 from edgec.runtime.mesh.running import load_mesh
 from edgec.toolchain import CompileOptions, load_program
 
@@ -53,7 +59,8 @@ def layers(x):
     h = lax.with_sharding_constraint(jnp.tanh(x @ V), P("x", "y"))
     y = h @ V.T
     y, sums = lax.scan(lambda c, w: (jnp.tanh(c @ w), c.sum()), y, jnp.stack([V[:, :16]] * 2))
-    return y[::-1], sums, jnp.roll(y, 3, axis=1), jnp.sort(y, axis=0)
+    curved = lax.erf(y) + jnp.square(y)
+    return y[::-1], sums, jnp.roll(y, 3, axis=1), jnp.sort(y, axis=0), curved
 
 
 def endless(x):
@@ -134,7 +141,7 @@ def test_shard_map_gives_what_its_collectives_say(made, devices):
 def test_a_sharded_jit_gives_what_numpy_gives(made):
     x, _, v = arrays()
     with load_mesh(made.folder.path, simulate=True) as loaded:
-        back, sums, rolled, ordered = loaded.layers(x)
+        back, sums, rolled, ordered, curved = loaded.layers(x)
     y, wanted = np.tanh(x @ v) @ v.T, []
     for _ in range(2):
         wanted.append(y.sum())
@@ -143,6 +150,8 @@ def test_a_sharded_jit_gives_what_numpy_gives(made):
     np.testing.assert_allclose(sums, wanted, rtol=1e-3)
     np.testing.assert_allclose(rolled, np.roll(y, 3, axis=1), rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(ordered, np.sort(y, axis=0), rtol=1e-3, atol=1e-3)
+    wanted = np.vectorize(math.erf)(y) + y * y
+    np.testing.assert_allclose(curved, wanted, rtol=1e-3, atol=1e-3)
 
 
 def test_each_device_has_a_part_of_the_weights(made):
@@ -211,3 +220,32 @@ def test_a_pytorch_model_is_cut_by_its_inputs_alone(tmp_path):
     assert [step.kind for step in made.folder.plan.routes["main"].collectives] == ["all_reduce"]
     with load_mesh(made.folder.path, simulate=True) as loaded:
         np.testing.assert_allclose(loaded.main(x.numpy()), model(x).detach(), atol=1e-5)
+
+
+def test_devices_that_speak_by_nccl_give_the_same(made, tmp_path, monkeypatch):
+    """With the stand-in of `tests/runtime/host_nccl.c`, on devices in the host's memory."""
+    source = Path(__file__).parents[1] / "runtime" / "host_nccl.c"
+    library = tmp_path / "libhost_nccl.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-pthread", "-o", library, source], check=True)
+    uris = ["local-sync", "local-task", "local-task?threads=2", "local-task?threads=3"]
+    driver = ctypes.CDLL(str(library))
+    for number, uri in enumerate(uris):
+        backend = Device.open(uri).backend
+        monkeypatch.setattr(backend, "context", CudaContext(number, driver))
+        monkeypatch.setattr(backend, "maps_memory", False)
+    monkeypatch.setattr("edgec.runtime.mesh.speaking.Nccl", lambda: Nccl(library))
+    x, w, v = arrays()
+    with load_mesh(made.folder.path, uris) as loaded:
+        assert loaded.spoken == "NCCL 2.27.7"
+        for _ in range(2):
+            product, _, scattered, passed, exchanged, most = loaded.shards(x, w)
+            y = np.tanh(x @ v) @ v.T
+            for _ in range(2):
+                y = np.tanh(y @ v[:, :16])
+            np.testing.assert_allclose(loaded.layers(x)[0], y[::-1], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(product, x @ w, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(scattered, 2 * x @ w, rtol=1e-4, atol=1e-4)
+    swapped = np.concatenate([x[4:], x[:4]]) + np.repeat([0, 1], 8)
+    np.testing.assert_allclose(passed, swapped, rtol=1e-6)
+    np.testing.assert_allclose(exchanged, x @ w, rtol=1e-4, atol=1e-4)
+    assert most == x.max()

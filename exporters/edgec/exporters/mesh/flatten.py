@@ -40,12 +40,12 @@ def flatten(module: Any, main: Any) -> None:
 
 def _inline(block: Any, functions: dict[str, Any]) -> None:
     """Calls in a block, and in the regions of its operations, until there are none."""
-    from jaxlib.mlir import ir
 
     for op in list(block.operations):
         operation = op.operation
-        if operation.name == "func.call":
-            callee = functions[ir.FlatSymbolRefAttr(operation.attributes["callee"]).value]
+        called = _called(operation)
+        if called is not None:
+            callee = functions[called]
             body = callee.regions[0].blocks[0]
             # What is inlined may hold calls itself.
             _inline(body, functions)
@@ -57,6 +57,19 @@ def _inline(block: Any, functions: dict[str, Any]) -> None:
         for region in operation.regions:
             for inner in region.blocks:
                 _inline(inner, functions)
+
+
+def _called(operation: Any) -> str | None:
+    """The function that stands for an operation: of a call, and of what was CHLO (`shardy`)."""
+    from jaxlib.mlir import ir
+
+    if operation.name == "func.call":
+        return str(ir.FlatSymbolRefAttr(operation.attributes["callee"]).value)
+    if operation.name != "stablehlo.composite":
+        return None
+    if not ir.StringAttr(operation.attributes["name"]).value.startswith("chlo."):
+        return None
+    return str(ir.FlatSymbolRefAttr(operation.attributes["decomposition"]).value)
 
 
 def _cloned(body: Any, arguments: Sequence[Any], before: Any) -> tuple[list[Any], list[Any]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from edgec.exporters.mesh.flatten import flatten
+from edgec.exporters.mesh.leading import lead
 
 __all__ = ["main"]
 
@@ -44,7 +45,7 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
 
     axes: dict[str, int] = dict(request["axes"])
     with make_ir_context() as context, ir.Location.unknown():
-        module = ir.Module.parse(Path(request["source"]).read_bytes())
+        module = _plain(ir.Module.parse(Path(request["source"]).read_bytes()))
         mesh = _the_mesh(module, axes)
         if isinstance(mesh, dict):
             return mesh
@@ -71,11 +72,27 @@ def partition(request: Mapping[str, Any]) -> dict[str, Any]:
         for cuts in (found["arguments"], found["results"]):
             if isinstance(cuts, str):
                 return {"problem": cuts, "place": ""}
+        lead(main)
         _forget(module)
         text = module.operation.get_asm(enable_debug_info=True)
         Path(request["output"]).write_text(text)
         del context
         return found
+
+
+def _plain(module: Any) -> Any:
+    """The program without CHLO (erf, square, top_k …), of which Shardy's last passes take nothing.
+
+    jaxlib's writer of portable artifacts writes it as StableHLO; as passes it does not offer that.
+    """
+    from jaxlib import _jax
+    from jaxlib.mlir.dialects import stablehlo
+
+    if not any(op.name.startswith("chlo.") for op in _inside(module.operation)):
+        return module
+    version = stablehlo.get_current_version()
+    written = _jax.mlir.serialize_portable_artifact(module, version, True)
+    return _jax.mlir.deserialize_portable_artifact(written)
 
 
 def _run(module: Any, pipeline: str) -> None:
