@@ -8,11 +8,11 @@ row; the order of the rows is found by what is in them.
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from edgec.exporters.from_transformers.gguf_positions import FACTORS
 from edgec.exporters.from_transformers.gguf_tensors import integers_of
 from edgec.toolchain.blocked_weights import BlockedWeights
 
@@ -23,19 +23,17 @@ _LOG = logging.getLogger("edgec.exporters")
 _FLOATS = ("F64", "F32", "F16", "BF16")
 
 
-def blocks_of(path: Path, model: Any, tensors: Mapping[str, str]) -> dict[str, BlockedWeights]:
+def blocks_of(reader: Any, model: Any, tensors: Mapping[str, str]) -> dict[str, BlockedWeights]:
     """The weights of a model that its GGUF file has in blocks, by the model's names for them.
 
     Says in the log which tensors in blocks become floats, and why.
 
     Args:
-        path: the file.
+        reader: the file's.
         model: what transformers made of it.
         tensors: what the file calls each weight.
     """
-    from gguf import GGUFReader
-
-    held = {tensor.name: tensor for tensor in GGUFReader(path).tensors}
+    held = {tensor.name: tensor for tensor in reader.tensors}
     found: dict[str, BlockedWeights] = {}
     by_memory: dict[int, BlockedWeights] = {}
     used: dict[str, str] = {}
@@ -61,6 +59,14 @@ def blocks_of(path: Path, model: Any, tensors: Mapping[str, str]) -> dict[str, B
     for name in blocked:
         used.setdefault(name, "no weight of the model is known to be it")
     _tell(used, {name: tensor.tensor_type.name for name, tensor in held.items()})
+    known = {*used, *tensors.values(), FACTORS}
+    unread = [name for name in held if name not in known]
+    if unread:
+        _LOG.warning(
+            "transformers reads nothing of %s%s: the model may write something else than elsewhere",
+            unread[0],
+            f" and {len(unread) - 1} more tensors" if len(unread) > 1 else "",
+        )
     return found
 
 

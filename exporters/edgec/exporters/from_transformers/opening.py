@@ -17,6 +17,7 @@ from typing import Any
 from edgec.exporters.extras import need
 from edgec.exporters.failures import reason_of
 from edgec.exporters.from_transformers.gguf_blocks import blocks_of
+from edgec.exporters.from_transformers.gguf_positions import set_positions
 from edgec.runtime.errors import FileError, SourceError, UnsupportedOp, UsageError
 from edgec.toolchain.blocked_weights import BlockedWeights
 
@@ -120,19 +121,45 @@ def _gguf(path: Path, floats: bool) -> Opened:
         need(package, extra="torch,text", why="reading a GGUF file")
     if not path.is_file():
         raise FileError(f"cannot read {path}: no such file", hint="check the path")
-    _check_whole(path)
-    opened = _opened(path.parent, str(path), {"gguf_file": path.name})
+    with _read_once():
+        reader = _checked(path)
+        opened = _opened(path.parent, str(path), {"gguf_file": path.name})
+    set_positions(path, reader, opened.model)
     tensors = _tensor_names(opened.model)
     return Opened(
         model=opened.model,
         tokenizer=opened.tokenizer,
         tensors=tensors,
-        blocks={} if floats else blocks_of(path, opened.model, tensors),
+        blocks={} if floats else blocks_of(reader, opened.model, tensors),
     )
 
 
-def _check_whole(path: Path) -> None:
-    """Refuse a file whose tensors lie outside of it, or whose architecture is not known.
+@contextlib.contextmanager
+def _read_once() -> Iterator[None]:
+    """Let all who ask for a GGUF file's reader have one: transformers makes three of it.
+
+    To read 150,000 words takes as long as a small model's weights.
+    """
+    import gguf
+
+    made: dict[str, Any] = {}
+    own = gguf.GGUFReader
+
+    def reader(path: Any, *rest: Any) -> Any:
+        key = str(path)
+        if key not in made:
+            made[key] = own(path, *rest)
+        return made[key]
+
+    gguf.GGUFReader = reader
+    try:
+        yield
+    finally:
+        gguf.GGUFReader = own
+
+
+def _checked(path: Path) -> Any:
+    """A file's reader; refuses tensors that lie outside of it, and an architecture not known.
 
     `gguf` reads what it is told to, as far as there are bytes.
     """
@@ -158,6 +185,7 @@ def _check_whole(path: Path) -> None:
     known = {name.replace("_", "").replace("-", "") for name in GGUF_SUPPORTED_ARCHITECTURES}
     if architecture.replace("_", "").replace("-", "") not in known:
         raise _unknown(path, architecture)
+    return reader
 
 
 def _opened(folder: Path, name: str, where: Mapping[str, Any]) -> Opened:
