@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MODELS = Path(__file__).with_name("models.py")
 PAGE = ROOT / "docs/faults.md"
 _SECONDS = 600
+_BY_NUMPY = ", beside NumPy alone"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +46,11 @@ class Found:
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A planted fault and what was said of it."""
+    """A planted fault and what was said of it, beside JAX's values and NumPy's alone."""
 
     fault: Fault
     found: Found
+    by_numpy: Found | None
 
     @property
     def is_found(self) -> bool:
@@ -59,6 +61,11 @@ class Tried:
     def is_named(self) -> bool:
         """Whether the line that is wrong is among those that are named."""
         return line_of(self.fault) in self.found.lines
+
+    @property
+    def is_named_by_numpy(self) -> bool:
+        """The same where JAX's values are not known."""
+        return self.by_numpy is not None and line_of(self.fault) in self.by_numpy.lines
 
 
 def line_of(fault: Fault) -> int:
@@ -94,7 +101,7 @@ def verify(program: Path, folder: Path, sources: Path | None, picture: Path | No
     cache = folder / "cache"
     shutil.rmtree(cache, ignore_errors=True)
     drawn = [] if picture is None else [f"--picture={picture}"]
-    words = ["verify", str(program), "--layers", "--json", "-q", *drawn]
+    words = ["verify", str(program), "--layers", "--corners", "--json", "-q", *drawn]
     more = {} if sources is None else {"PYTHONPATH": str(sources)}
     done = subprocess.run(
         [sys.executable, "-m", "edgec.cli", *words],
@@ -116,10 +123,10 @@ def verify(program: Path, folder: Path, sources: Path | None, picture: Path | No
     )
 
 
-def exported(folder: Path, name: str) -> Path:
-    """A model as a program."""
-    path = folder / f"{name}.mlirbc"
-    words = ["export", f"{MODELS}:{name}", "-o", str(path), "-q"]
+def exported(folder: Path, name: str, is_bare: bool) -> Path:
+    """A model as a program, with JAX's values on its way; or a bare one."""
+    path = folder / f"{name}{'.bare' * is_bare}.mlirbc"
+    words = ["export", f"{MODELS}:{name}", "-o", str(path), "-q", *["--values"][is_bare:]]
     subprocess.run(
         [sys.executable, "-m", "edgec.cli", *words],
         check=True,
@@ -139,6 +146,14 @@ def page(tried: Iterable[Tried], plain: Mapping[str, Found]) -> str:
         f"| {each.fault.what} | `{each.fault.file}` | {_outcome(each)} | {_lines(each)} |"
         for each in tried
     ]
+    alone = [each.by_numpy for each in tried if each.by_numpy is not None]
+    named_alone = sum(each.is_named_by_numpy for each in tried)
+    beside = (
+        f" Beside NumPy's evaluation alone {sum(each.code != 0 for each in alone)} are found and "
+        f"{named_alone} named."
+        if alone
+        else ""
+    )
     right = sum(each.code == 0 for each in plain.values())
     control = (
         f" Of {len(plain)} models tried without a fault {right} are right, and no line is named."
@@ -147,16 +162,18 @@ def page(tried: Iterable[Tried], plain: Mapping[str, Found]) -> str:
     )
     words = [
         "# Planted faults",
-        "What `edgec verify --layers` ([verify](verify.md)) finds of faults that were put into the "
-        "compiler's sources, one at a time: a wrong sign, a tile that is one off, a clip that is "
-        "lost, a buffer that keeps what lay in it. Each is one changed place in "
+        "What `edgec verify --layers --corners` ([verify](verify.md)) finds of faults that were "
+        "put into the compiler's sources, one at a time: a wrong sign, a tile that is one off, a "
+        "clip that is lost, a buffer that keeps what lay in it. Each is one change in "
         "`toolchain/edgec/toolchain`, and a small model meets it (`benchmarks/faults`). Written by "
         f"`python -m benchmarks.faults`. {sentence([measured_at()])}",
         f"**{len(found)} of {len(tried)} are found, and of {len(named)} the right line is named**, "
         f"among {_average(lines)} lines on average: a value's lines are those of all that its "
-        f"kernel computes.{control}",
+        "kernel computes. Programs are exported with JAX's own values (`edgec export --values`), "
+        f"and values compared with these.{beside}{control}",
         "\n".join(["| fault | in | | lines named |", "|---|---|---|---|", *rows]),
-        "A fault that is not found changes no answer by more than what is allowed.",
+        "A fault that is not found changes no answer by more than what is allowed. What is refused "
+        "the compiler itself found, so that no line was looked for.",
     ]
     return "\n\n".join(words) + "\n"
 
@@ -168,10 +185,9 @@ def _outcome(each: Tried) -> str:
 
 
 def _lines(each: Tried) -> str:
-    if not each.is_found:
-        return ""
-    names = f"{len(each.found.lines)}" if each.found.lines else "none"
-    return f"{names}, the right one" if each.is_named else f"{names}, not the right one"
+    if not each.found.lines:
+        return "none" if each.is_found else ""
+    return f"{len(each.found.lines)}, {'' if each.is_named else 'not '}the right one"
 
 
 def _average(counts: list[int]) -> str:
@@ -184,6 +200,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="what came of each, a line each; taken over")
     parser.add_argument("--share", default="0/1", help="every Nth of them from the Ith on: I/N")
     parser.add_argument("--picture", type=Path, help="draw the errors of the first one's values")
+    parser.add_argument("--by-numpy", action="store_true", help="also without JAX's values")
     parser.add_argument("--plain", action="store_true", help="the models without a fault, too")
     chosen = parser.parse_args()
     first, _, step = chosen.share.partition("/")
@@ -196,7 +213,8 @@ def main() -> int:
     def said(name: str, sources: Callable[[], Path | None]) -> Found:
         if name not in known:
             drawn = chosen.picture if not known else None
-            known[name] = verify(programs(name.partition(":")[0]), folder, sources(), drawn)
+            program = programs(name.partition(":")[0], name.endswith(_BY_NUMPY))
+            known[name] = verify(program, folder, sources(), drawn)
             if chosen.keep is not None:
                 with chosen.keep.open("a") as file:
                     file.write(json.dumps({"name": name, "found": asdict(known[name])}) + "\n")
@@ -206,19 +224,26 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="edgec-faults-") as scratch:
         folder = Path(scratch)
         programs = functools.cache(functools.partial(exported, folder))
-        tried = [
-            Tried(
-                fault=fault,
-                found=said(f"{fault.model}: {fault.what}", functools.partial(plant, fault, folder)),
-            )
-            for fault in faults
-        ]
+        beside = {
+            suffix: [
+                said(
+                    f"{fault.model}: {fault.what}{suffix}", functools.partial(plant, fault, folder)
+                )
+                for fault in faults
+            ]
+            for suffix in ("", *([_BY_NUMPY] if chosen.by_numpy else []))
+        }
         if is_all:
             plain = {
                 name: said(f"{name}: without a fault", lambda: None)
                 for name in models
                 if chosen.plain or f"{name}: without a fault" in known
             }
+            by_numpy = beside.get(_BY_NUMPY, [None] * len(faults))
+            tried = [
+                Tried(fault=fault, found=found, by_numpy=other)
+                for fault, found, other in zip(faults, beside[""], by_numpy, strict=True)
+            ]
             PAGE.write_text(page(tried, plain))
     return 0
 

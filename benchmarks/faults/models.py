@@ -234,6 +234,38 @@ def looped():
     return apply, (image(8, 64),)
 
 
+def turned():
+    """A loop whose turns the caller chooses, with a product and what follows it in its body."""
+
+    def apply(x, turns):
+        y = jnp.tanh(x)  # before
+
+        def turn(_, v):
+            w = v @ D[0, 0]  # inside
+            w = w - v  # taken
+            return jnp.clip(w, -0.75, 0.5)  # clip
+
+        y = jax.lax.fori_loop(0, turns, turn, y)  # loop
+        return y @ F  # after
+
+    return apply, (image(9, 64), np.int32(5))
+
+
+def turned_norm():
+    """A loop whose turns the caller chooses, with a norm in its body."""
+
+    def apply(x, turns):
+        def turn(_, v):
+            mean = v.mean(-1, keepdims=True)  # mean
+            deviation = jnp.sqrt(((v - mean) ** 2).mean(-1, keepdims=True) + 1e-5)  # deviation
+            v = (v - mean) / deviation * (1 + K) + K  # norm
+            return v @ H @ G  # products
+
+        return jax.lax.fori_loop(0, turns, turn, x)
+
+    return apply, (image(9, 128), np.int32(3))
+
+
 def left():
     """Weights on the left of a product."""
 

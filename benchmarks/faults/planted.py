@@ -251,6 +251,27 @@ FAULTS = (
         *("looped", "loop"),
     ),
     _fault(
+        "a difference in the body of a loop is a sum",
+        f"{_CPU}/epilogue.py",
+        '"stablehlo.subtract": "arith.subf"',
+        '"stablehlo.subtract": "arith.addf"',
+        *("turned", "taken"),
+    ),
+    _fault(
+        "a clip in the body of a loop keeps the smaller",
+        f"{_CPU}/epilogue.py",
+        '"stablehlo.maximum": "arith.maximumf"',
+        '"stablehlo.maximum": "arith.minimumf"',
+        *("turned", "clip"),
+    ),
+    _fault(
+        "a norm in the body of a loop has its shift taken away",
+        f"{_CPU}/norm.py",
+        "            value = arith.addf(value, next(left))\n",
+        "            value = arith.subf(value, next(left))\n",
+        *("turned_norm", "norm"),
+    ),
+    _fault(
         "a product with its sides exchanged is not transposed right",
         "passes/simplify/weights_last.py",
         "        product = graph.product(right, left, (summed[1], summed[0]), like=op)\n",

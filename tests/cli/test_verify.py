@@ -1,9 +1,11 @@
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from edgec.runtime import Golden, GoldenCall
+from edgec.toolchain.process import compiler_path
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +82,61 @@ def test_a_program_is_compiled_and_verified(
     assert (value["kind"], value["ok"], value["target"]) == ("program", True, "cpu:host")
     assert not (tmp_path / "net.vmfb").exists()
     assert edgec("verify", path, "--target=cpu", "-q").code == 0
+
+
+def test_a_module_that_reads_what_nothing_writes_is_wrong(
+    edgec, x: np.ndarray, tmp_path: Path
+) -> None:
+    (tmp_path / "net.mlir").write_text("""
+    func.func @main(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+      %nothing = flow.tensor.empty : tensor<3x4xf32>
+      %sum = arith.addf %x, %nothing : tensor<3x4xf32>
+      return %sum : tensor<3x4xf32>
+    }
+    """)
+    device = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu")
+    files = (tmp_path / "net.mlir", "-o", tmp_path / "net.vmfb")
+    command = [compiler_path(), *device, "--iree-llvmcpu-target-cpu=host", *files]
+    subprocess.run(command, check=True, timeout=120)
+    Golden(calls=(GoldenCall(signature="main", inputs=(x,), outputs=(x,)),)).save(
+        tmp_path / "net.golden.npz"
+    )
+    done = edgec("verify", "net.vmfb")
+    assert done.code == 23
+    assert "right as long as memory that nothing has written is 0" in done.out
+    value = edgec("verify", "net.vmfb", "--json").json
+    assert (value["ok"], value["ok_with_unwritten_memory_filled"]) == (False, False)
+    assert value["device"] == "edgert://cpu/unwritten"
+    assert (
+        edgec("verify", "net.vmfb", "--device=local-sync", "--json").json[
+            "ok_with_unwritten_memory_filled"
+        ]
+        is None
+    )  # IREE's own runtime has nothing of the kind
+
+
+def test_corners_find_what_no_example_meets(edgec, program: Path, tmp_path: Path) -> None:
+    path = tmp_path / "net.mlir"
+    path.write_text(
+        """
+        func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+          %scaled = stablehlo.multiply %x, %x : tensor<4xf32>
+          %root = stablehlo.sqrt %scaled : tensor<4xf32>
+          return %root : tensor<4xf32>
+        }
+        """
+    )
+    given = np.float32([1, -2, 3, 0.5])
+    call = GoldenCall(signature="main", inputs=(given,), outputs=(np.abs(given),))
+    Golden(calls=(call,)).save(tmp_path / "net.golden.npz")
+    value = edgec("verify", path, "--corners", "--json").json
+    assert [each["outputs"][0]["ok"] for each in value["calls"]] == [True] * 3
+    assert "2 of zeros and ones NumPy's" in value["source"]
+    other = GoldenCall(signature="main", inputs=(given,), outputs=(given,))
+    Golden(calls=(other,)).save(tmp_path / "net.golden.npz")
+    refused = edgec("verify", path, "--corners")
+    assert refused.code == 15
+    assert "does not give the framework's answers" in refused.err
 
 
 def test_a_module_is_verified_by_what_it_brings(

@@ -72,6 +72,23 @@ def test_the_number_of_threads_falls_back_with_it(foreign: Path) -> None:
         assert module.device.uri == "local-task?threads=1"
 
 
+def test_memory_that_nothing_has_written_can_be_seen(compile_mlir: Make) -> None:
+    text = """
+    func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %nothing = flow.tensor.empty : tensor<4xf32>
+      %twice = arith.addf %x, %x : tensor<4xf32>
+      return %nothing, %twice : tensor<4xf32>, tensor<4xf32>
+    }
+    """
+    x = np.ones(4, np.float32)
+    for device, is_written in (("edgert://cpu", True), ("edgert://cpu/unwritten?threads=2", False)):
+        with load(compile_mlir(text), device=device) as loaded:
+            for _ in range(3):  # memory that is used again, too
+                nothing, twice = (np.array(a.numpy()) for a in loaded["main"].call_flat([x]))
+                np.testing.assert_array_equal(twice, 2 * x)
+                np.testing.assert_array_equal(np.isnan(nothing), not is_written)
+
+
 def test_a_runtime_named_by_its_own_uri_takes_a_module_or_refuses(foreign: Path) -> None:
     with pytest.raises(ModuleMismatch, match="cannot run on edgert://cpu"):
         load(foreign, device="edgert://cpu")

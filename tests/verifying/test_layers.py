@@ -132,6 +132,20 @@ def test_the_picture_has_a_point_a_value_and_the_first_wrong_ones_line() -> None
     assert {"net.py:0", "net.py:1", "first wrong: net.py:1"} <= set(texts)
 
 
+def test_a_border_that_is_no_number_is_the_fault_of_who_left_it_where_it_is_read() -> None:
+    taps = [tap([0, 1], 1), tap([2, 3], 2, [0])]
+    bordered = np.pad(CLIP, 1, constant_values=np.nan)
+    assert states(compared(taps, [bordered, TWICE], right=True)) == [State.RIGHT] * 2
+    wrong = TWICE.copy()
+    wrong[0] = np.nan
+    found = compared(taps, [bordered, wrong], right=False)
+    assert states(found) == [State.WRONG, State.AFTER]
+    assert found.first_wrong is not None
+    assert "not written" in found.first_wrong.why
+    found = compared(taps, [np.pad(CLIP, 1), wrong], right=False)
+    assert states(found) == [State.RIGHT, State.WRONG]
+
+
 def test_a_wrong_value_of_a_loop_is_named_with_all_of_the_loop() -> None:
     taps = [tap([0], 1), tap([1], 2, [0]), tap([2], 3, [1]), tap([3], 4, [2])]
     taps[1], taps[2] = replace(taps[1], loop=1), replace(taps[2], loop=1)

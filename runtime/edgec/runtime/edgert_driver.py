@@ -11,6 +11,7 @@ _CPU = "edgert://cpu"
 _GPU = "edgert://vulkan"
 _NAME = "this machine's CPU, on "
 _RUNTIME = "edgert"
+_UNWRITTEN = "unwritten"
 
 
 class EdgertDriver:
@@ -50,13 +51,17 @@ class EdgertDriver:
         )
 
     def open(self, uri: str, path: str, threads: int | None) -> Opened:
-        """The device; on the CPU `threads` compute, the caller's own included."""
+        """The device; on the CPU `threads` compute, the caller's own included.
+
+        `edgert://cpu/unwritten` is the CPU with every bit set in memory that a program has not
+        written yet: floats are no numbers there, so that whoever reads them shows it.
+        """
         from edgec.runtime.edgert import EdgertDevice, device_names
         from edgec.runtime.edgert_backend import EdgertBackend
 
         kind, _, number = path.partition("/")
-        if kind in ("", "cpu") and not number:
-            cpu = EdgertDevice("cpu", threads=threads or 0)
+        if kind in ("", "cpu") and number in ("", _UNWRITTEN):
+            cpu = EdgertDevice("cpu", threads=threads or 0, unwritten=0xFF if number else 0)
             backend = EdgertBackend(device=cpu, uri=uri)
             return Opened(
                 backend=backend,

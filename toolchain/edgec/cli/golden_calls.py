@@ -13,7 +13,7 @@ from edgec.ondevice import Place
 from edgec.runtime import Module, load
 from edgec.runtime.errors import UsageError
 
-__all__ = ["Answered", "Asked", "ask_here", "ask_there"]
+__all__ = ["Answered", "Asked", "ask_here", "ask_there", "filled"]
 
 Asked = Sequence[tuple[str, Sequence[np.ndarray]]]
 """Functions and their inputs, in the order in which they are called."""
@@ -41,6 +41,13 @@ def ask_here(
             for name, inputs in asked
         ]
         return Answered(results=results, device=chosen.uri, name=chosen.name)
+
+
+def filled(answered: Answered) -> str | None:
+    """The same device with bits set in memory that nothing has written; None where it has none."""
+    kind, question, options = answered.device.partition("?")
+    known = answered.place is None and kind == "edgert://cpu"
+    return f"{kind}/unwritten{question}{options}" if known else None
 
 
 def ask_there(

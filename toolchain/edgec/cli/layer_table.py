@@ -73,9 +73,9 @@ def layer_failure(looked: Looked, subject: str) -> WrongAnswer | None:
     first = looked.layers.first_wrong
     if first is None:
         return None
-    problem = "" if first.comparison is None else f": {first.comparison.problem}"
+    problem = first.why or ("" if first.comparison is None else first.comparison.problem)
     return WrongAnswer(
-        f"{subject} is wrong first in {_what(first)}{problem}",
+        f"{subject} is wrong first in {_what(first)}{problem and f': {problem}'}",
         where=_place(first),
         hint="`edgec verify PROGRAM --bisect` says what makes it so",
     )

@@ -26,10 +26,11 @@ from edgec.verifying import (
     look,
     picture,
     soak,
+    with_corners,
     write_part,
 )
 
-__all__ = ["add", "bisected", "compared_with", "looked_at", "random_calls", "soaked"]
+__all__ = ["add", "bisected", "compared_with", "cornered", "looked_at", "random_calls", "soaked"]
 
 
 def add(report: Report, more: Report) -> Report:
@@ -82,6 +83,16 @@ def looked_at(
         ),
         error=layer_failure(looked, str(file)),
     )
+
+
+def cornered(subject: Subject) -> Subject:
+    """`--corners`: the calls, and more with answers by NumPy's evaluation of the program."""
+    if subject.program is None or not isinstance(subject.calls, Golden):
+        return subject
+    calls = with_corners(subject.program, subject.calls)
+    more = len(calls.calls) - len(subject.calls.calls)
+    source = f"{subject.source}, and to {more} of zeros and ones NumPy's"
+    return replace(subject, calls=calls, source=source)
 
 
 def bisected(

@@ -1,6 +1,7 @@
 """A module and answers of others to a verdict: is it right here, and where is it wrong first."""
 
 from edgec.verifying.bisecting import Bisected, Cause, bisect, write_part
+from edgec.verifying.corners import with_corners
 from edgec.verifying.framework import Fate, Framework
 from edgec.verifying.layers import Layer, Layers, State
 from edgec.verifying.looking import Ask, Looked, look
@@ -36,5 +37,6 @@ __all__ = [
     "renewed",
     "soak",
     "upgrade",
+    "with_corners",
     "write_part",
 ]

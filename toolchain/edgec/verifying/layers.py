@@ -303,10 +303,21 @@ class _Comparing:
                 if not after_bad and self.holds[number] is None:
                     self.states[number] = State.UNKNOWN
                     continue
-                self.states[number] = State.AFTER if after_bad else State.WRONG
+                gaps = [] if after_bad else [s for s in each.reads if self._has_a_gap(s)]
+                for source in gaps:
+                    self.states[source] = State.WRONG
+                    self.whys[source] = "what lies around it is not written, and was read"
+                self.states[number] = State.AFTER if after_bad or gaps else State.WRONG
                 bad.add(number)
             elif not fine[number] and any(source in bad for source in each.reads):
                 bad.add(number)
+
+    def _has_a_gap(self, number: int) -> bool:
+        """Whether a tap holds a value of numbers with something around it that is no number."""
+        array, found = self.arrays[number], self.holds[number]
+        if array is None or found is None or array.dtype.kind != "f":
+            return False
+        return bool(np.isfinite(found.actual).all() and not np.isfinite(array).all())
 
     def layers(self) -> list[Layer]:
         """What is known of each tap."""
@@ -345,7 +356,8 @@ class _Comparing:
         made = sorted(self._between(number, each) or {*each.covers, *each.numbers})
         if each.loop is not None and self.states[number] is State.WRONG:
             # Of the last turn: whatever is in the loop may have made it wrong in an earlier one.
-            return sorted({n for t in self.taps.taps if t.loop == each.loop for n in t.covers})
+            inside = [(n, t) for n, t in enumerate(self.taps.taps) if t.loop == each.loop]
+            return sorted({m for n, t in inside for m in (*t.covers, *self._between(n, t))})
         reached = self.reached[number]
         if self.states[number] is State.WRONG and reached is not None:
             made = [operation for operation in made if operation > reached] or made

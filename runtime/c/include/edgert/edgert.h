@@ -166,7 +166,7 @@ typedef struct edgert_device_options {
   size_t library_count;
   uint64_t cache_bytes; /* of memory kept for the next call; 0: 256 MiB; 1: as good as none */
   uint32_t index;       /* which of the driver's devices, as `edgert_driver_device` counts them */
-  uint32_t reserved;
+  uint32_t unwritten;   /* the byte in memory that a program has not written yet: CPUs; usually 0 */
   /* Where a driver that compiles kernels keeps them for the next time, or NULL. A file that is
    * missing, damaged, or another device's or driver version's, is written anew; copied. */
   const char *cache_file;
@@ -175,8 +175,8 @@ typedef struct edgert_device_options {
 } edgert_device_options;
 
 /* Open a device by its driver's name: "cpu"; "vulkan", in builds that have it; or "null", which
- * accepts everything and computes nothing. `options` may be NULL. `threads` and `libraries` are the
- * CPU's, `index` and `cache_file` those of GPUs; devices without a clock refuse to be `timed`. */
+ * accepts everything and computes nothing. `options` may be NULL. `threads`, `libraries` and `unwritten`
+ * are the CPU's, `index` and `cache_file` those of GPUs; devices without a clock refuse to be `timed`. */
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_device_create(const char *driver,
                                                               const edgert_device_options *options,
                                                               edgert_device **out_device,

@@ -47,6 +47,7 @@ class EdgertDevice(Handle):
         threads: int = 0,
         index: int = 0,
         cache_file: Path | str | None = None,
+        unwritten: int = 0,
         timed: Callable[[Ran], None] | None = None,
         library: Any = None,
     ) -> None:
@@ -57,6 +58,7 @@ class EdgertDevice(Handle):
             threads: that compute, with the caller's; 0 is one for each processor.
             index: which of the driver's devices, in the order of `device_names`.
             cache_file: where a driver that compiles kernels keeps them for the next time.
+            unwritten: the byte in memory that a program has not written yet, on CPUs.
             timed: told of each kernel that has run; they then run one after the other.
             library: from `open_library`; without it the one that it finds.
 
@@ -69,6 +71,7 @@ class EdgertDevice(Handle):
             size=ctypes.sizeof(DeviceOptions),
             threads=threads,
             index=index,
+            unwritten=unwritten,
             cache_file=None if cache_file is None else os.fsencode(cache_file),
         )
         if timed is not None:

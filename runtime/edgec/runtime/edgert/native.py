@@ -146,7 +146,7 @@ class DeviceOptions(ctypes.Structure):
         ("library_count", ctypes.c_size_t),
         ("cache_bytes", ctypes.c_uint64),
         ("index", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        ("unwritten", ctypes.c_uint32),
         ("cache_file", ctypes.c_char_p),
         ("timed", TIMED),
         ("timed_user", ctypes.c_void_p),

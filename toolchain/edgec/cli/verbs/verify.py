@@ -17,7 +17,7 @@ from edgec.cli.options import (
 from edgec.cli.report import Block, Grid, Report
 from edgec.cli.session import Session
 from edgec.cli.signed import Checked, checked
-from edgec.runtime.errors import UsageError
+from edgec.cli.verify_refusals import refuse_for_modules, refuse_without_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,6 +89,13 @@ def verify(
             "that shows it.",
         ),
     ] = False,
+    corners: Annotated[
+        bool,
+        typer.Option(
+            "--corners",
+            help="Call a program with zeros and with ones, too, beside NumPy's evaluation of it.",
+        ),
+    ] = False,
     against: Annotated[
         str | None,
         typer.Option(
@@ -132,12 +139,13 @@ def verify(
     ] = None,
 ) -> Report:
     """Repeat the golden calls on a device, and say of each output how far off it is."""
-    from edgec.cli.golden_calls import ask_here, ask_there
+    from edgec.cli.golden_calls import ask_here, ask_there, filled
     from edgec.cli.program_files import is_program_file
     from edgec.cli.verify_questions import (
         add,
         bisected,
         compared_with,
+        cornered,
         looked_at,
         random_calls,
         soaked,
@@ -151,16 +159,23 @@ def verify(
         signed = checked(file, key, weights, is_program=is_program)
         if signed.is_all(asked=bool(golden or layers or bisect or against or soak)):
             return signed.report()
-    _refuse_for_modules(
-        file, is_program=is_program, target=target is not None, layers=layers, bisect=bisect
+    refuse_for_modules(
+        file,
+        is_program=is_program,
+        target=target is not None,
+        layers=layers,
+        bisect=bisect,
+        corners=corners,
     )
-    _refuse_without_meaning(
+    refuse_without_meaning(
         layers=layers, bisect=bisect, picture_file=picture_file, output=output, soak=soak, on=on
     )
 
+    chosen = device
+
     def ask(module: "Module", calls: "Asked") -> "Answered":
         if on is None:
-            return ask_here(session, module, calls, device=device, weights=weights)
+            return ask_here(session, module, calls, device=chosen, weights=weights)
         return ask_there(session, module, calls, on=on, device=device, weights=weights)
 
     def results(module: "Module", calls: "Asked") -> "Sequence[Sequence[np.ndarray]]":
@@ -183,11 +198,20 @@ def verify(
             options=options,
             ask=None if against is None else random_calls,
         )
+        if corners:
+            subject = cornered(subject)
         if against is not None:
             subject = compared_with(session, subject, against, weights=weights, options=more)
         answered = ask(subject.module, subject.asked)
         verdict = judged(subject, answered.results)
-        report = _report(file, subject, answered, verdict, signed)
+        again = filled(answered) if verdict.ok else None
+        if again is not None:
+            chosen = again
+            filled_in = ask(subject.module, subject.asked)
+            told = judged(subject, filled_in.results)
+            answered, verdict = (answered, verdict) if told.ok else (filled_in, told)
+            chosen = device if told.ok else again
+        report = _report(file, subject, answered, verdict, signed, again)
         suspect = None
         if layers:
             looked, said = looked_at(
@@ -204,7 +228,9 @@ def verify(
             first = looked.layers.first_wrong
             suspect = None if first is None else first.operation
         if bisect:
-            runs_here = on is None and subject.module.facts.driver.startswith("local")
+            runs_here = (
+                on is None and chosen == device and subject.module.facts.driver.startswith("local")
+            )
             said = bisected(
                 session,
                 file,
@@ -227,60 +253,13 @@ def verify(
 _RUNTIMES = ("local-sync", "local-task", "edgert")
 
 
-def _refuse_for_modules(
-    file: Path, *, is_program: bool, target: bool, layers: bool, bisect: bool
-) -> None:
-    """Refuse what is compiled anew, of a module.
-
-    Raises:
-        UsageError: it was asked for.
-    """
-    flags = {"--target": target, "--layers": layers, "--bisect": bisect}
-    asked = next((flag for flag, is_given in flags.items() if is_given), None)
-    if asked is not None and not is_program:
-        raise UsageError(
-            f"{asked} says how to compile, and {file} is a module",
-            hint="give the program (.mlirbc) that it was compiled of",
-        )
-
-
-def _refuse_without_meaning(
-    *,
-    layers: bool,
-    bisect: bool,
-    picture_file: Path | None,
-    output: Path | None,
-    soak: int | None,
-    on: str | None,
-) -> None:
-    """Refuse options of others that are not there.
-
-    Raises:
-        UsageError: there is one.
-    """
-    if picture_file is not None and (not layers or picture_file.suffix != ".svg"):
-        raise UsageError(
-            f"--picture={picture_file} draws what --layers finds, as SVG",
-            hint="add --layers, and end the name in .svg",
-        )
-    if output is not None and (not bisect or output.suffix != ".mlir"):
-        raise UsageError(
-            f"-o {output} is where --bisect writes a program as text",
-            hint="add --bisect, and end the name in .mlir",
-        )
-    if soak is not None and on is not None:
-        raise UsageError(
-            "--soak calls from threads of this machine, and --on is another one",
-            hint="run `edgec verify` there, or leave one of them out",
-        )
-
-
 def _report(
     file: Path,
     subject: "Subject",
     answered: "Answered",
     verdict: "Verdict",
     signed: Checked | None,
+    again: str | None,
 ) -> Report:
     place = answered.place
     where = answered.name if place is None else place.name
@@ -289,6 +268,7 @@ def _report(
         f"{file} on {where}: {calls} call{'s' * (calls > 1)}, answers of {subject.source}",
         _grid(verdict),
         *([] if signed is None else [signed.said]),
+        *([] if again is None else [_UNWRITTEN[verdict.ok]]),
         f"verdict: {'right' if verdict.ok else 'WRONG'}",
     ]
     return Report(
@@ -301,11 +281,18 @@ def _report(
             "source": subject.source,
             "signed_by": None if signed is None else signed.key,
             "ok": verdict.ok,
+            "ok_with_unwritten_memory_filled": None if again is None else verdict.ok,
             "calls": [call.to_json() for call in verdict.calls],
         },
         blocks=tuple(blocks),
         error=verdict.failure(f"{file} on {where}"),
     )
+
+
+_UNWRITTEN = {
+    True: "memory that nothing has written was filled with other bits: right as well",
+    False: "right as long as memory that nothing has written is 0: a kernel reads what none writes",
+}
 
 
 def _grid(verdict: "Verdict") -> Grid:

@@ -1,9 +1,10 @@
 /* Memory of buffers that are gone, kept for the next ones of the same size. */
 #include "cpu.h"
 
-void edgert_cache_create(edgert_cache *self, uint64_t limit) {
+void edgert_cache_create(edgert_cache *self, uint64_t limit, uint8_t unwritten) {
   memset(self, 0, sizeof *self);
   self->limit = limit;
+  self->unwritten = unwritten;
   edgert_mutex_create(&self->lock);
 }
 
@@ -45,7 +46,8 @@ edgert_status edgert_cache_take(edgert_cache *self, const edgert_allocator *allo
   edgert_status status =
       *out ? EDGERT_OK : edgert_allocate(allocator, rounded, EDGERT_ALIGNMENT, out, error);
   /* What others left, and the C library's memory with it, is not for programs to read. */
-  if (status == EDGERT_OK && owner && !is_own) memset(*out, 0, rounded);
+  if (status == EDGERT_OK && owner && (!is_own || self->unwritten))
+    memset(*out, self->unwritten, rounded);
   return status;
 }
 

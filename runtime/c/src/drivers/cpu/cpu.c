@@ -73,7 +73,8 @@ static edgert_status cpu_create(const edgert_device_options *options, edgert_dev
   cpu_device *self = made;
   edgert_device_begin(&self->device, &edgert_cpu_driver, options);
   edgert_cache_create(&self->cache,
-                      options->cache_bytes ? options->cache_bytes : CPU_DEFAULT_CACHE);
+                      options->cache_bytes ? options->cache_bytes : CPU_DEFAULT_CACHE,
+                      (uint8_t)options->unwritten);
   edgert_mutex_create(&self->lock);
   edgert_cpu_read_features(&self->features);
   if (EDGERT_WITH_PROVE)

@@ -162,6 +162,7 @@ int edgert_cpu_feature(const edgert_cpu_features *features, edgert_text name, in
 typedef struct edgert_cache {
   edgert_mutex lock;
   uint64_t limit; /* bytes that may wait here */
+  uint8_t unwritten; /* what a session's memory holds at first */
   uint64_t held;
   size_t count;
   struct {
@@ -171,9 +172,10 @@ typedef struct edgert_cache {
   } entries[EDGERT_CACHE_ENTRIES]; /* the oldest first */
 } edgert_cache;
 
-void edgert_cache_create(edgert_cache *self, uint64_t limit);
+void edgert_cache_create(edgert_cache *self, uint64_t limit, uint8_t unwritten);
 void edgert_cache_destroy(edgert_cache *self, const edgert_allocator *allocator);
-/* Memory of at least `size` bytes; for a session (`owner` is not 0) zeros, or what it left there. */
+/* Memory of at least `size` bytes; for a session (`owner` is not 0) full of `unwritten`, or, where
+ * that is 0, what it left there. */
 edgert_status edgert_cache_take(edgert_cache *self, const edgert_allocator *allocator,
                                 uint64_t owner, uint64_t size, void **out, edgert_error *error);
 void edgert_cache_give(edgert_cache *self, const edgert_allocator *allocator, void *memory,
