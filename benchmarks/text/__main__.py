@@ -54,6 +54,9 @@ def main() -> int:
     )
     parser.add_argument("--turns", type=int, default=3, help="processes of each")
     parser.add_argument("--write", action="store_true", help="the page")
+    parser.add_argument(
+        "--build", action="append", default=[], metavar="NAME=HOW", help="for the page"
+    )
     chosen = parser.parse_args()
     pythons = {_OURS: sys.executable} | dict(each.split("=", 1) for each in chosen.engine)
     for name in pythons:
@@ -117,24 +120,53 @@ def table(rows: list[Row], memory: dict[int, float], chosen: argparse.Namespace)
 
 
 def _write(lines: list[str], chosen: argparse.Namespace, said: str) -> None:
-    text = f"""# How fast a language model reads and writes
-
-`{chosen.file.name}` ({chosen.file.stat().st_size / 1e6:.0f} MB) in f32 arithmetic from the file's
-own blocks; other engines from the file itself, each as its wheel from PyPI has it (cyllama's
-llama.cpp uses AVX2 and no AVX-512). Each has a process of its own, pinned to as many
-cores as threads; the best prompt of {chosen.rounds * chosen.turns}, the median token. OpenVINO
-keeps a prompt that comes again in one process, so each is the first of its own. What memory gives
-is measured in the same run: a token reads the whole file once.{said}
+    """Put a file's table into the page, in place of the one that it had."""
+    words = [
+        f"`{name}`: {python}" for name, python in (each.split("=", 1) for each in chosen.build)
+    ]
+    built = f" Built from source here: {'; '.join(words)}." if words else ""
+    section = f"""{_section(chosen.file)}
+{chosen.file.stat().st_size / 1e6:.0f} MB, {chosen.turns} processes each.{built}{said}
 {sentence([measured_at()])}
-
-<!-- not run: a quiet machine: and engines that have to be installed -->
-```console
-$ python -m benchmarks.text smol.vmfb {chosen.file.name} --engine llama.cpp=PYTHON --write
-```
 
 {chr(10).join(lines)}
 """
-    PAGE.write_text(text, encoding="utf-8")
+    kept = [
+        each for each in _sections() if not each.startswith(_section(chosen.file).splitlines()[0])
+    ]
+    PAGE.write_text("\n".join([_HEAD, *kept, section]), encoding="utf-8")
+
+
+def _section(file: Path) -> str:
+    return f"## {file.name}\n"
+
+
+def _sections() -> list[str]:
+    """The page's sections, each as it stands."""
+    if not PAGE.exists():
+        return []
+    _, *found = PAGE.read_text(encoding="utf-8").split("\n## ")
+    return [f"## {each.rstrip()}\n" for each in found]
+
+
+_HEAD = """# How fast a language model reads and writes
+
+In f32 arithmetic from the file's own blocks; other engines from the file itself, each as its wheel
+from PyPI has it, or built from source (cyllama's llama.cpp uses AVX2 and no AVX-512). Each
+has a process of its own, pinned to as many cores as threads; the best prompt, the median
+token. OpenVINO keeps a prompt that comes again in one process, so each is the first of its own.
+What memory gives is measured in the same run: a token reads the whole file once.
+
+The files of Llama's and Qwen's shapes have seeded weights in the blocks of the published ones, and
+as many words: `benchmarks/text/shapes.py` says how. Such a model says nothing, at the real one's
+speed.
+
+<!-- not run: a quiet machine: and engines that have to be installed -->
+```console
+$ python -m benchmarks.text smol.vmfb SmolLM2.gguf --engine llama.cpp=PYTHON --write
+$ python -m benchmarks.text.shapes qwen3-0.6b Q4_K_M --words=SmolLM2.gguf -o qwen3-0.6b-Q4_K_M.gguf
+```
+"""
 
 
 if __name__ == "__main__":
