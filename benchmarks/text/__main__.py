@@ -126,7 +126,7 @@ def _write(lines: list[str], chosen: argparse.Namespace, said: str) -> None:
     ]
     built = f" Built from source here: {'; '.join(words)}." if words else ""
     section = f"""{_section(chosen.file)}
-{chosen.file.stat().st_size / 1e6:.0f} MB, {chosen.turns} processes each.{built}{said}
+{chosen.file.stat().st_size / 1e6:.0f} MB, processes of each: {chosen.turns}.{built}{said}
 {sentence([measured_at()])}
 
 {chr(10).join(lines)}
