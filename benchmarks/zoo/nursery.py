@@ -40,7 +40,12 @@ _TRANSFORMERS = (
     *("transformers.integrations.executorch", "transformers.masking_utils"),
 )
 _JAX = ("jax", "jax.numpy", "jax.export", "edgec.exporters.from_jax.export")
-_ONNX = ("onnx", "onnx.reference", "onnxruntime", "edgec.exporters.from_onnx.export")
+_ONNX = (
+    *("onnx", "onnx.reference", "onnxruntime", "edgec.exporters.from_onnx.export"),
+    *("torch_mlir.passmanager", "torch_mlir.extras.onnx_importer", "torch_mlir.dialects.torch"),
+    *("iree.compiler.passmanager", "iree.compiler.extras.onnx_importer"),
+    "jaxlib.mlir.dialects.stablehlo",
+)
 _KERAS = (*_JAX, "benchmarks.zoo.kinds.keras_on_jax", "keras")
 _SCIKIT = ("skl2onnx", "sklearn.datasets", "sklearn.linear_model", "sklearn.ensemble")
 _WARM: Mapping[str, tuple[str, ...]] = {
@@ -174,6 +179,8 @@ def _work(words: Sequence[str], folder: Path, stderr: BinaryIO) -> None:
     import traceback
 
     from benchmarks.zoo import child
+    from edgec.toolchain import isolated
+    from edgec.toolchain.forking import everything_forked
 
     code = 1
     try:
@@ -182,7 +189,8 @@ def _work(words: Sequence[str], folder: Path, stderr: BinaryIO) -> None:
             os.dup2(nothing.fileno(), 0)
         os.dup2(stderr.fileno(), 2)
         os.chdir(folder)
-        code = child.main(words)
+        with everything_forked(isolated.main):
+            code = child.main(words)
     except BaseException:  # noqa: BLE001 - as the interpreter ends
         traceback.print_exc()
     finally:

@@ -86,6 +86,8 @@ MAY_IMPORT = {
     ),
     "edgec.exporters": (
         "edgec.exporters",
+        # Where an importer that may die runs.
+        "edgec.toolchain.forking",
         # Kernels in the functions that are exported.
         "edgec.kernels",
         "edgec.toolchain.own_kernels",

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from edgec.runtime import errors
 from edgec.runtime.errors import EdgecError, ProgramError
 from edgec.runtime.files import FULL_EXIT, no_space
-from edgec.toolchain import fork_server
+from edgec.toolchain import fork_server, forking
 from edgec.toolchain.inside import answers_here
 
 __all__ = ["call"]
@@ -78,7 +79,7 @@ def _run(request: Path, reply: Path, stderr: Path, timeout: float) -> tuple[str 
     stderr.touch()
     how = None
     try:
-        code = fork_server.run(request, reply, stderr=stderr, timeout=timeout)
+        code = _fork(request, reply, stderr, timeout)
         if code is None:
             code = _start(request, reply, stderr, timeout)
         if code == FULL_EXIT:
@@ -90,6 +91,14 @@ def _run(request: Path, reply: Path, stderr: Path, timeout: float) -> tuple[str 
     except subprocess.TimeoutExpired:
         how = f"took longer than {timeout:.0f} seconds"
     return how, stderr.read_bytes()[-20000:].decode(errors="replace")
+
+
+def _fork(request: Path, reply: Path, stderr: Path, timeout: float) -> int | None:
+    """Run the child as a fork of this process or of a server; None where there is neither."""
+    answer = forking.answers_forked()
+    if answer is None:
+        return fork_server.run(request, reply, stderr=stderr, timeout=timeout)
+    return forking.run(partial(answer, request, reply), stderr=stderr, timeout=timeout)
 
 
 def _start(request: Path, reply: Path, stderr: Path, timeout: float) -> int:

@@ -15,11 +15,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from edgec.exporters.from_onnx.by_data import sized_by_data
 from edgec.runtime.errors import UnsupportedOp
+from edgec.toolchain import forking
 from edgec.toolchain.program import Dialect
 
 __all__ = ["RefusedOperations", "has_stablehlo", "lower"]
@@ -79,29 +81,42 @@ def lower(model: Any, dialect: Dialect, *, name: str) -> bytes:
 
 
 def _in_child(source: Path, dialect: Dialect) -> bytes | list[tuple[str, str]]:
-    """What `_lowered` gives, in a process of its own."""
+    """What `_lowered` gives, in a fork of this process; if that dies, in a process of its own."""
     code, refusal = source.with_suffix(".mlirbc"), source.with_suffix(".json")
-    child = subprocess.run(
-        [sys.executable, "-m", __name__, source, dialect.value, code, refusal],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
+    said = source.with_suffix(".txt")
+    status = forking.run(
+        partial(_child, source, dialect, code, refusal),
+        stderr=said,
+        begin=partial(_bindings, _ROADS[dialect][0]),
     )
-    if child.returncode == 0 and code.exists():
+    if status != 0:
+        with said.open("wb") as file:
+            status = subprocess.run(
+                [sys.executable, "-m", __name__, source, dialect.value, code, refusal],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=file,
+                check=False,
+            ).returncode
+    if status == 0 and code.exists():
         return code.read_bytes()
-    if child.returncode == 0:
+    if status == 0:
         return [(place, text) for place, text in json.loads(refusal.read_text())]
-    last = child.stderr.strip().splitlines()[-1:] or [""]
-    how = f"died of signal {-child.returncode}" if child.returncode < 0 else last[0]
+    last = said.read_text(errors="replace").strip().splitlines()[-1:] or [""]
+    how = f"died of signal {-status}" if status < 0 else last[0]
     return [("", f"the importer {how}, of an operation that it does not know")]
+
+
+def _bindings(package: str) -> tuple[Any, Any, Any]:
+    """A package's operations, passes and importer."""
+    parts = ("ir", "passmanager", "extras.onnx_importer")
+    ir, passes, importer = (importlib.import_module(f"{package}.{part}") for part in parts)
+    return ir, passes, importer
 
 
 def _lowered(package: str, model: Any, pipelines: Sequence[str]) -> bytes | list[tuple[str, str]]:
     """Bytecode, or the places and messages of the refusal."""
-    ir = importlib.import_module(f"{package}.ir")
-    passes = importlib.import_module(f"{package}.passmanager")
-    importer = importlib.import_module(f"{package}.extras.onnx_importer")
+    ir, passes, importer = _bindings(package)
     context = ir.Context()
     if package == "torch_mlir":
         importlib.import_module("torch_mlir.dialects.torch").register_dialect(context)
