@@ -121,3 +121,24 @@ def test_rows_into_a_cache_that_goes_round(replay: Replay) -> None:
     inputs = {"cache": normal(2, 3, 4, 5), "rows": normal(2, 3, 2, 5), "at": at}
     model = model_of([node], inputs, ["y"], {}, 24)
     assert replay(export(model, tuple(inputs.values()))) == 0
+
+
+def test_a_norm_of_zero_gives_zeros(replay: Replay) -> None:
+    nodes = [helper.make_node("LpNormalization", ["x"], [f"y{p}"], axis=1, p=p) for p in (1, 2)]
+    x = normal(3, 4)
+    x[1] = 0
+    model = model_of(nodes, {"x": x}, ["y1", "y2"], {}, 22)
+    model.ir_version = 10  # which onnxruntime takes: onnx.reference divides by zero
+    assert replay(export(model, (x,))) < 1e-6
+
+
+def test_values_back_at_the_places_of_their_maxima(replay: Replay) -> None:
+    ways: dict[str, list[str]] = {"plain": [], "wider": ["size"]}
+    nodes = [
+        helper.make_node("MaxUnpool", ["x", "at", *more], [n], kernel_shape=[2, 2], strides=[2, 2])
+        for n, more in ways.items()
+    ]
+    inputs = {"x": normal(1, 2, 2, 2), "at": np.array([[[[0, 3], [9, 14]], [[17, 18], [28, 31]]]])}
+    model = model_of(nodes, inputs, list(ways), {"size": np.array([1, 2, 5, 6])}, 22)
+    program = export(model, tuple(inputs.values()))
+    assert replay(program) == 0

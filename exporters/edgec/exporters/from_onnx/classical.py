@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from edgec.exporters.from_onnx import support_vectors
+from edgec.exporters.from_onnx import optimisers, support_vectors
 from edgec.exporters.from_onnx.encoders import imputer, label_encoder, one_hot_encoder
 from edgec.exporters.from_onnx.rewriting import Rewriting
 from edgec.exporters.from_onnx.trees import (
@@ -20,11 +20,16 @@ from edgec.exporters.from_onnx.trees import (
     transformed,
 )
 
-__all__ = ["DOMAIN", "without_classical"]
+__all__ = ["DOMAIN", "is_classical", "without_classical"]
 
 DOMAIN = "ai.onnx.ml"
 _OPSET = 17
 """Of ONNX' usual operations, for a model that has none."""
+
+
+def is_classical(node: Any) -> bool:
+    """Whether a node is of one of these domains: of classical models, or of training."""
+    return node.domain in _RULES_OF
 
 
 def without_classical(model: Any) -> Any:
@@ -39,7 +44,7 @@ def without_classical(model: Any) -> Any:
         model.opset_import.append(helper.make_opsetid("", _OPSET))
     work = Rewriting(model)
     for node in model.graph.node:
-        rule = _RULES.get(node.op_type) if node.domain == DOMAIN else None
+        rule = _RULES_OF.get(node.domain, {}).get(node.op_type)
         before = len(work.nodes)
         if rule is None or not rule(work, node):
             del work.nodes[before:]
@@ -225,4 +230,9 @@ _RULES: Mapping[str, Callable[[Rewriting, Any], bool]] = {
     "TreeEnsemble": _tree_ensemble,
     "TreeEnsembleClassifier": _tree_classifier,
     "TreeEnsembleRegressor": _tree_regressor,
+}
+
+_RULES_OF: Mapping[str, Mapping[str, Callable[[Rewriting, Any], bool]]] = {
+    DOMAIN: _RULES,
+    optimisers.DOMAIN: optimisers.RULES,
 }

@@ -10,6 +10,7 @@ import numpy as np
 
 from edgec.exporters.from_onnx.determinants import det
 from edgec.exporters.from_onnx.linear import col2im, dft, resize, stft
+from edgec.exporters.from_onnx.places import deform_conv, grid_sample, roi_align
 from edgec.exporters.from_onnx.recurrent import forward_only
 from edgec.exporters.from_onnx.rewriting import Rewriting
 
@@ -189,6 +190,56 @@ def _conv_transpose(work: Rewriting, node: Any) -> bool:
     return True
 
 
+def _lp_normalization(work: Rewriting, node: Any) -> bool:
+    """Divided by the norm; where that is zero, the importer divides by it, and ONNX gives zeros."""
+    given, kind = work.attributes(node), work.kinds.get(node.input[0])
+    if kind is None:
+        return False
+    reduction = "ReduceL1" if given.get("p", 2) == 1 else "ReduceL2"
+    axis = given.get("axis", -1)
+    if work.versions.get("", 0) < 18:
+        norm = work.node(reduction, node.input[0], axes=[axis])
+    else:
+        norm = work.node(reduction, node.input[0], work.numbers(axis))
+    zero, one = (work.constant(np.array(number, kind)) for number in (0, 1))
+    divisor = work.node("Where", work.node("Equal", norm, zero), one, norm)
+    work.node("Div", node.input[0], divisor, output=node.output[0])
+    return True
+
+
+def _max_unpool(work: Rewriting, node: Any) -> bool:
+    """Zeros, but for the values at their places, then zeros behind along each axis.
+
+    Places count all elements of the result that the window and its steps give.
+    """
+    value, kind = node.input[0], work.kinds.get(node.input[0])
+    shape, after = work.shapes.get(value), work.shapes.get(node.output[0])
+    asked = work.known(node, 2)
+    after = after if asked is None else tuple(int(size) for size in asked)
+    if shape is None or after is None or kind is None:
+        return False
+    given = work.attributes(node)
+    kernel = given["kernel_shape"]
+    rank = len(kernel)
+    steps, pads = given.get("strides", [1] * rank), given.get("pads", [0] * 2 * rank)
+    sizes = [
+        (size - 1) * step + window - before - behind
+        for size, step, window, before, behind in zip(
+            shape[2:], steps, kernel, pads[:rank], pads[rank:], strict=True
+        )
+    ]
+    whole = [*shape[:2], *sizes]
+    more = [wide - size for wide, size in zip(after, whole, strict=True)]
+    if min(more) < 0:
+        return False
+    zeros = work.constant(np.zeros(int(np.prod(whole)), kind))
+    values = (work.reshape(name, [-1]) for name in (node.input[1], value))
+    placed = work.reshape(work.node("ScatterElements", zeros, *values, axis=0), whole)
+    behind = work.numbers(*[0] * len(shape), *more)
+    work.node("Pad", placed, behind, output=node.output[0])
+    return True
+
+
 _I64 = 7
 """ONNX' number of int64."""
 
@@ -198,13 +249,18 @@ _RULES: Mapping[str, Callable[[Rewriting, Any], bool]] = {
     "ConvTranspose": _conv_transpose,
     "CumProd": _cum_prod,
     "DFT": dft,
+    "DeformConv": deform_conv,
     "Det": det,
     "GRU": forward_only,
+    "GridSample": grid_sample,
     "LSTM": forward_only,
+    "LpNormalization": _lp_normalization,
     "LpPool": _lp_pool,
+    "MaxUnpool": _max_unpool,
     "Mod": _mod,
     "RNN": forward_only,
     "Resize": resize,
+    "RoiAlign": roi_align,
     "STFT": stft,
     "ScatterElements": _scatter_elements,
     "TensorScatter": _tensor_scatter,

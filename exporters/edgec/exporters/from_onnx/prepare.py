@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from edgec.exporters.from_onnx.classical import DOMAIN, without_classical
+from edgec.exporters.from_onnx.classical import is_classical, without_classical
 from edgec.exporters.from_onnx.decompose import decomposed
 from edgec.exporters.from_onnx.fold import folded
 from edgec.exporters.from_onnx.functions import inlined
@@ -29,6 +29,19 @@ _CONSTANTS_ALONE = 4
 
 _PLAIN_BROADCASTS = 7
 """The version of ONNX' operations since which shapes are broadcast as NumPy does."""
+
+_PLAIN_SCANS = 9
+"""The version since which a `Scan` has no axis of batches."""
+
+_WRITTEN = frozenset(
+    {"BitCast", "DFT", "DeformConv", "Det", "GridSample", "LpNormalization", "MaxUnpool", "Mod"}
+) | {"RoiAlign", "STFT"}
+"""Operations that are written in others, for what the importer makes of them is wrong or refused.
+
+Its Fourier transforms are complex ones, which the compiler often refuses, its remainders have the
+wrong sign, places between two pixels are rounded up, norms of zero divide; bools have no bits
+there.
+"""
 
 _OWN_DOMAINS = ("", "ai.onnx")
 _FUSED = "export the model again without quantisation or fusion for one runtime"
@@ -62,9 +75,7 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     _only_onnx(copy)
     copy = folded(_inferred(copy))
     copy = _inferred(plain_quantised(_inferred(copy)))
-    # The importer's own Fourier transforms are complex ones, which the compiler often refuses, and
-    # its remainders have the wrong sign; bools have no bits there.
-    decomposed(copy, {"BitCast", "DFT", "Det", "Mod", "STFT"})
+    decomposed(copy, _WRITTEN)
     for rewrite in (_gather_reflections, _gather_nearest, _trim_unread, _select_for_bool):
         copy = _rewritten(copy, rewrite)
     copy = _inferred(copy)
@@ -72,12 +83,18 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     found = _Facts(copy)
     empty = [name for name, shape in found.shapes.items() if 0 in shape]
     # What is empty from the start is meant so.
-    if empty and not any(0 in shapes.get(name, ()) for name in given):
+    if empty and not any(0 in shapes.get(name, ()) for name in given) and not _says_empty(model):
         raise ExportError(
             f"at these input sizes {empty[0]} inside the model is empty",
             hint="give larger example inputs",
         )
     return copy
+
+
+def _says_empty(model: Any) -> bool:
+    """Whether the file itself says that a result is empty."""
+    dims = (dim for v in model.graph.output for dim in v.type.tensor_type.shape.dim)
+    return any(dim.HasField("dim_value") and not dim.dim_value for dim in dims)
 
 
 def _without_classical(model: Any) -> Any:
@@ -86,10 +103,10 @@ def _without_classical(model: Any) -> Any:
     A rule may need shapes, and ONNX infers none behind a classical operation, so each round
     replaces those whose shapes the round before made known.
     """
-    left = sum(node.domain == DOMAIN for node in model.graph.node)
+    left = sum(map(is_classical, model.graph.node))
     while left:
         model = without_classical(_inferred(model))
-        found = sum(node.domain == DOMAIN for node in model.graph.node)
+        found = sum(map(is_classical, model.graph.node))
         if found == left:
             break
         left = found
@@ -144,6 +161,12 @@ def _at_opset(model: Any) -> Any:
     version = max(own, default=OPSET)  # without any, nothing in the model is ONNX' own
     if version >= OPSET:
         return model
+    if version < _PLAIN_SCANS and any(node.op_type == "Scan" for node in model.graph.node):
+        raise UnsupportedOp(
+            f"the model has a Scan of opset {version}, over a batch of sequences, which nothing "
+            "brings to today's, over one",
+            hint="export the model again with opset_version=9 or newer",
+        )
     if version < _PLAIN_BROADCASTS:
         _spread_slopes(model)
     try:

@@ -81,7 +81,8 @@ class Rewriting:
         from onnx import numpy_helper
 
         name = self.fresh("constant")
-        self.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        # A number stays one: `ascontiguousarray` would make a list of it.
+        self.graph.initializer.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
         self.shapes[name] = value.shape
         return name
 

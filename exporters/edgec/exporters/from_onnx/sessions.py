@@ -4,7 +4,7 @@ onnxruntime knows opsets, types and operators up to some version; the reference 
 `onnx` package knows all of that package's own version, slowly.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -102,7 +102,33 @@ def _onnxruntime(model: Any, *, literal: bool) -> Any:
 def _reference(model: Any) -> Any:
     from onnx.reference import ReferenceEvaluator
 
-    return ReferenceEvaluator(model)
+    return ReferenceEvaluator(model, new_ops=[_loop()])
+
+
+def _loop() -> Any:
+    """ONNX' own evaluation of `Loop`, which joins what the turns give instead of stacking it."""
+    from onnx.reference.ops.op_loop import Loop as Joining
+
+    class Loop(Joining):  # type: ignore[misc]  # ONNX has no types
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            self._turns: list[Sequence[np.ndarray]] = []
+            body: Callable[..., Any] = vars(self)["_run_body"]
+
+            def kept(*inputs: Any, **named: Any) -> Sequence[Any]:
+                found: Sequence[Any] = body(*inputs, **named)
+                self._turns.append(found[len(found) - self.K :])
+                return found
+
+            self._run_body = kept
+
+        def _run(self, *inputs: Any, **named: Any) -> Any:
+            self._turns = []
+            found = super()._run(*inputs, **named)
+            stacked = (np.stack(rows) for rows in zip(*self._turns, strict=True))
+            return (*found[: len(found) - self.K], *stacked)
+
+    return Loop
 
 
 def _said_by(evaluator: Any) -> str:

@@ -4,7 +4,7 @@ A compiled program has the shapes that it was exported with; so what `Reshape`, 
 `ReduceSum` read as sizes, places or axes must be known then.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -54,17 +54,57 @@ _OPERANDS: Mapping[str, tuple[int, ...]] = {
     "Upsample": (1,),
 }
 
+_COUNTS = (0, 1)
+"""Operands of a loop that collects a row of each turn: how many turns, and whether there is one."""
+
 _SHAPES_ONLY = {"Shape", "Size"}
 """Operations that read nothing of their input but its shape."""
 
 
 def deciding_inputs(model: Any) -> list[str]:
-    """The graph's inputs that an operand which decides shapes is computed from, in their order."""
-    producers = {name: node for node in model.graph.node for name in node.output if name}
+    """The graph's inputs that an operand which decides shapes is computed from, in their order.
+
+    What branches and bodies of loops read counts where it is whole numbers: others are data, of
+    which a part of the model makes a size that only this part has.
+    """
+    nodes = list(_all_nodes(model.graph))
+    producers = {name: node for node in nodes for name in node.output if name}
     weights = {t.name for t in model.graph.initializer}
-    inputs = [v.name for v in model.graph.input if v.name not in weights]
-    pending = list(_deciding(model.graph.node))
-    seen: set[str] = set()
+    given = {v.name: v.type.tensor_type.elem_type for v in model.graph.input}
+    outer = _leading_to(producers, _deciding(model.graph.node), lambda node: node.input)
+    inner = _leading_to(producers, _deciding(nodes), _reads)
+    return [
+        name
+        for name, kind in given.items()
+        if name not in weights and (name in outer or (name in inner and kind in _WHOLE))
+    ]
+
+
+_WHOLE = (6, 7)
+"""ONNX' numbers of int32 and int64."""
+
+
+def _all_nodes(graph: Any) -> Iterable[Any]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _all_nodes(attribute.g)
+
+
+def _reads(node: Any) -> Iterable[str]:
+    """All that a node reads, and what is inside of it."""
+    yield from node.input
+    for attribute in node.attribute:
+        for inner in _all_nodes(attribute.g):
+            yield from inner.input
+
+
+def _leading_to(
+    producers: Mapping[str, Any], names: Iterable[str], reads: Callable[[Any], Iterable[str]]
+) -> set[str]:
+    """All values that some are computed from, and these."""
+    pending, seen = list(names), set[str]()
     while pending:
         name = pending.pop()
         if name in seen:
@@ -72,13 +112,14 @@ def deciding_inputs(model: Any) -> list[str]:
         seen.add(name)
         node = producers.get(name)
         if node is not None and node.op_type not in _SHAPES_ONLY:
-            pending += [value for value in node.input if value]
-    return [name for name in inputs if name in seen]
+            pending += [value for value in reads(node) if value]
+    return seen
 
 
 def _deciding(nodes: Iterable[Any]) -> Iterable[str]:
     for node in nodes:
-        for position in _OPERANDS.get(node.op_type, ()):
+        collects = node.op_type == "Loop" and len(node.output) > len(node.input) - 2
+        for position in _COUNTS if collects else _OPERANDS.get(node.op_type, ()):
             if position < len(node.input) and node.input[position]:
                 yield node.input[position]
 
