@@ -60,13 +60,34 @@ def exported(kind: str, name: str) -> dict[str, Any]:
 
 
 def _prove_by(inputs: Sequence[np.ndarray], answers: Sequence[np.ndarray]) -> None:
-    """Others' answers in the place of those that edgec had made, if the inputs are theirs."""
+    """Others' answers in the place of those that edgec had made, if the inputs are theirs.
+
+    Inputs that decide sizes are part of the program, and those that are left are in their order.
+    Answers that are edgec's own (its framework's) but for what lies behind some decimal prove less.
+    """
     from edgec.runtime import Golden
 
     path = Golden.path_for(PROGRAM)
     (call,) = Golden.load(path).calls
-    if len(call.inputs) == len(inputs) and all(map(_same, call.inputs, inputs)):
+    left = iter(inputs)
+    theirs = all(any(_same(one, other) for other in left) for one in call.inputs)
+    if theirs and not all(map(_rounded, call.outputs, answers)):
         Golden(calls=(replace(call, outputs=tuple(answers)),)).save(path)
+
+
+_DECIMALS = (3, 4, 5, 6)
+
+
+def _rounded(own: np.ndarray, other: np.ndarray) -> bool:
+    """Whether the other have so many decimals, and are our own but for the last of them."""
+    if own.dtype.kind != "f" or own.dtype != other.dtype or own.shape != other.shape:
+        return False
+    wide, apart = other.astype(np.float64), np.abs(own.astype(np.float64) - other)
+    return any(
+        np.array_equal(wide.round(digits).astype(own.dtype), other)
+        and bool((apart <= 1.01 * 0.1**digits).all())
+        for digits in _DECIMALS
+    )
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:

@@ -1,12 +1,14 @@
 """The ONNX project's own tests of its operators, with their inputs and answers.
 
-Left out are those that need strings, sequences or optional values, or sizes that depend on data.
-They are unpacked into the layout that the project ships its other tests in: `model.onnx` with
-`test_data_set_0` beside it.
+Left out are those that need strings, sequences or optional values, or sizes that depend on data;
+`python -m benchmarks.zoo.kinds.onnx_nodes` counts them. The others are unpacked into the layout
+that the project ships its other tests in: `model.onnx` with `test_data_set_0` beside it.
 """
 
 import os
 import warnings
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,13 @@ from benchmarks.coverage.process import ROOT
 from benchmarks.zoo.subject import Built
 from edgec.exporters.from_onnx.narrow import carried
 
-__all__ = ["arrays", "build", "names"]
+__all__ = ["arrays", "build", "counted", "names"]
 
 _FOLDER = ROOT / "build" / "zoo" / "onnx-node-tests"
-_BY_DATA = {"Compress", "NonMaxSuppression", "NonZero", "Unique"}
+_BY_DATA = {"Compress", "ImageDecoder", "NonMaxSuppression", "NonZero", "Unique"}
+"""Operations whose results are as large as the data say."""
+
+_SUBJECT = "subjects"
 
 
 def names() -> list[str]:
@@ -35,10 +40,37 @@ def build(name: str) -> Built:
     )
 
 
+def counted() -> Counter[str]:
+    """How many tests there are, by why they are no subjects."""
+    return Counter(_left_for(case.model) or _SUBJECT for case in _cases())
+
+
+def _left_for(model: Any) -> str:
+    """Why a test is no subject; empty if it is one."""
+    import onnx
+
+    kinds = [value.type for value in (*model.graph.input, *model.graph.output)]
+    if not all(kind.HasField("tensor_type") for kind in kinds):
+        return "sequences, optional values or maps"
+    if any(kind.tensor_type.elem_type == onnx.TensorProto.STRING for kind in kinds):
+        return "strings"
+    if _BY_DATA & {node.op_type for node in model.graph.node}:
+        return "sizes that depend on data"
+    return ""
+
+
+def _cases() -> Iterable[Any]:
+    from onnx.backend.test.loader import load_model_tests
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its data divide by zero on purpose
+        yield from load_model_tests(kind="node")
+
+
 def _unpacked() -> Path:
     import onnx
 
-    unpacked = _FOLDER / onnx.__version__
+    unpacked = _FOLDER / f"{onnx.__version__}-{'-'.join(sorted(_BY_DATA))}"
     if not unpacked.exists():
         part = unpacked.with_suffix(f".{os.getpid()}")
         _unpack(part)
@@ -48,16 +80,9 @@ def _unpacked() -> Path:
 
 def _unpack(folder: Path) -> None:
     import onnx
-    from onnx.backend.test.loader import load_model_tests
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its data divide by zero on purpose
-        cases = load_model_tests(kind="node")
-    for case in cases:
-        values = [*case.model.graph.input, *case.model.graph.output]
-        if not all(_is_tensor_of_numbers(value.type) for value in values):
-            continue
-        if _BY_DATA & {node.op_type for node in case.model.graph.node}:
+    for case in _cases():
+        if _left_for(case.model):
             continue
         data = folder / case.name / "test_data_set_0"
         data.mkdir(parents=True)
@@ -79,12 +104,6 @@ def _tensor(array: Any, name: str) -> bytes:
     return bytes(onnx.numpy_helper.from_array(np.asarray(array), name).SerializeToString())
 
 
-def _is_tensor_of_numbers(kind: Any) -> bool:
-    import onnx
-
-    return kind.HasField("tensor_type") and kind.tensor_type.elem_type != onnx.TensorProto.STRING
-
-
 def arrays(folder: Path, what: str) -> list[np.ndarray]:
     """The inputs or outputs of a test, from its files."""
     import onnx
@@ -95,3 +114,8 @@ def arrays(folder: Path, what: str) -> list[np.ndarray]:
         tensor.ParseFromString((folder / f"{what}_{number}.pb").read_bytes())
         found.append(carried(np.asarray(onnx.numpy_helper.to_array(tensor))))
     return found
+
+
+if __name__ == "__main__":
+    for why, count in counted().most_common():
+        print(f"{count:5} {why}")
