@@ -6,6 +6,8 @@ JAX has several devices only if it is told so before it begins, so a process of 
 import ctypes
 import json
 import math
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -203,6 +205,27 @@ def test_a_refused_collective_names_its_line(exported):
     assert exported[1]["loop"].endswith(f"export.py:{number} (endless.<locals>.body)")
 
 
+def processes(folder, devices, *arguments):
+    """`edgec run FOLDER --processes` for each device, as torchrun starts it: what each says."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    told = {"WORLD_SIZE": str(devices), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    command = [sys.executable, "-m", "edgec.cli", "run", str(folder), "--processes", *arguments]
+    started = [
+        subprocess.Popen(
+            [*command, "--devices=" + ",".join(["cpu"] * devices)],
+            env={**os.environ, **told, "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(devices)
+    ]
+    said = [each.communicate(timeout=120)[0] for each in started]
+    return said, [each.returncode for each in started]
+
+
 def test_a_pytorch_model_is_cut_by_its_inputs_alone(tmp_path):
     import torch
 
@@ -220,6 +243,24 @@ def test_a_pytorch_model_is_cut_by_its_inputs_alone(tmp_path):
     assert [step.kind for step in made.folder.plan.routes["main"].collectives] == ["all_reduce"]
     with load_mesh(made.folder.path, simulate=True) as loaded:
         np.testing.assert_allclose(loaded.main(x.numpy()), model(x).detach(), atol=1e-5)
+    # A process for each device, which speak to each other by gloo.
+    said, codes = processes(made.folder.path, 2)
+    assert codes == [0, 0], said
+    assert "by gloo" in said[0]
+    assert "ok" in said[0]
+    assert said[1] == ""
+    np.save(tmp_path / "x.npy", x.numpy())
+    kept = f"--output={tmp_path / 'y.npy'}"
+    said, codes = processes(made.folder.path, 2, f"--input=@{tmp_path / 'x.npy'}", kept)
+    assert codes == [0, 0], said
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), model(x).detach(), atol=1e-5)
+
+
+def test_a_process_alone_is_told_how_to_start_the_others(made, monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(UsageError, match="this process is one alone") as caught:
+        load_mesh(made.folder.path, ["cpu"] * 4, processes=True)
+    assert "torchrun --nproc-per-node=4" in caught.value.hint
 
 
 def test_devices_that_speak_by_nccl_give_the_same(made, tmp_path, monkeypatch):

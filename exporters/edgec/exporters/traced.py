@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from edgec.runtime.mesh.plan import Sharding
 from edgec.runtime.signature import Signature
 from edgec.toolchain.framework_values import FrameworkValue
 from edgec.toolchain.program import Dialect, Role
@@ -37,6 +38,7 @@ class TracedFunction:
         parameters: the value of each `Parameter` role by name.
         states: the initial value of each `State` role by name.
         constants: arrays that may lie in the code as constants, by the user's names for them.
+        cuts: how the model itself cuts parameters along the axes of a mesh, by name.
         calls: the example calls with the framework's answers, in the order they were made.
         values: what was computed on the way in the first of them, where that was asked.
         computed_by: the distribution that computed it.
@@ -50,6 +52,7 @@ class TracedFunction:
     parameters: Mapping[str, np.ndarray] = field(default_factory=dict)
     states: Mapping[str, np.ndarray] = field(default_factory=dict)
     constants: Mapping[str, np.ndarray] = field(default_factory=dict)
+    cuts: Mapping[str, Sharding] = field(default_factory=dict)
     calls: tuple[TracedCall, ...] = ()
     values: tuple[FrameworkValue, ...] = ()
     computed_by: str = ""

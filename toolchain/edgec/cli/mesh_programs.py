@@ -18,8 +18,9 @@ from edgec.runtime.errors import InputError, UsageError, WrongAnswer
 
 if TYPE_CHECKING:
     from edgec.runtime import Golden, GoldenResult
+    from edgec.runtime.mesh.function import MeshFunction
     from edgec.runtime.mesh.plan import Route
-    from edgec.runtime.mesh.running import LoadedMesh, MeshFunction
+    from edgec.runtime.mesh.running import LoadedMesh
     from edgec.runtime.signature import Signature
     from edgec.runtime.split import LoadedSplit
     from edgec.targets import Target
@@ -123,6 +124,7 @@ def run_on_devices(
     *,
     devices: str | None,
     simulate: int | None,
+    processes: bool,
     device: str | None,
     function: str | None,
     inputs: Sequence[str],
@@ -136,6 +138,7 @@ def run_on_devices(
         path: the folder.
         devices: `--devices`, a URI for each.
         simulate: `--simulate`, how many one device stands for.
+        processes: `--processes`, whether each device has one; the first says what there is to say.
         device: `--device`, with `simulate` the one that does.
         function: which one, if there are several.
         inputs: `--input`.
@@ -160,33 +163,40 @@ def run_on_devices(
         )
     if devices is not None and device is not None:
         raise UsageError("--device and --devices both say where to run", hint="leave one out")
+    if processes and devices is None:
+        raise UsageError(
+            "--processes are one for each of the devices", hint="name them: --devices=cpu,cpu"
+        )
     if simulate is not None and simulate != count:
         raise UsageError(
             f"{path} is for {count} devices, not {simulate}",
             hint=f"--simulate={count}, or export it again with another --mesh",
         )
     chosen = named if simulate is None else ([device] if device is not None else [])
-    with load_mesh(path, chosen, simulate=simulate is not None) as loaded:
+    proves = not inputs and not expected and output is None
+    with load_mesh(path, chosen, simulate=simulate is not None, processes=processes) as loaded:
+        first = 0 in loaded.numbers
         for note in loaded.notes:
             session.note(note)
-        if not inputs and not expected and output is None:
-            return _proved(
+        if proves:
+            report = _proved(
                 path,
                 lambda golden: check_mesh_golden(loaded, golden),
                 _where(loaded),
                 _data(loaded),
             )
-        chosen_function = loaded[_chosen(loaded, function).name]
-        return _called(
-            session,
-            path,
-            chosen_function,
-            inputs,
-            expected,
-            output,
-            _where(loaded),
-            _data(loaded),
-        )
+        else:
+            report = _called(
+                session,
+                path,
+                loaded[_chosen(loaded, function).name],
+                inputs,
+                expected,
+                output if first else None,
+                _where(loaded),
+                _data(loaded),
+            )
+    return report if first else replace(report, blocks=())
 
 
 def _chosen(loaded: "LoadedMesh", function: str | None) -> "Signature":

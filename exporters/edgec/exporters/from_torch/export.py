@@ -16,6 +16,7 @@ from edgec.exporters.extras import need
 from edgec.exporters.failures import reason_of, user_errors
 from edgec.exporters.from_torch.arguments import Arguments, bind_arguments, named_values
 from edgec.exporters.from_torch.capture import Callee, callee, capture, evaluating, quiet
+from edgec.exporters.from_torch.distributed import whole_weights
 from edgec.exporters.from_torch.doubled import chooses, in_double
 from edgec.exporters.from_torch.graph import Lifted, Storage, lift, mutated, names_of
 from edgec.exporters.from_torch.halves import halves_summed_in_f32
@@ -36,6 +37,7 @@ from edgec.exporters.from_torch.values import (
 )
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp, UsageError
+from edgec.runtime.mesh.plan import Sharding
 from edgec.runtime.signature import Dim, Signature, TensorSpec
 from edgec.runtime.tree import Tree, leaf_names
 from edgec.toolchain.framework_values import FrameworkValue
@@ -58,6 +60,7 @@ class _Work:
     kwargs: Mapping[str, Any]
     arguments: Arguments
     shapes: tuple[tuple[int | Dim, ...], ...]
+    cuts: Mapping[str, Sharding] = field(default_factory=dict)
     program: Any = None
     lifted: Lifted | None = None
     result: Tree = None
@@ -150,6 +153,7 @@ def _prepare(
     stack: contextlib.ExitStack,
 ) -> _Work:
     made = callee(entry.function)
+    cuts = stack.enter_context(whole_weights(made.owner))
     stack.enter_context(dense_weights(made.owner))
     stack.enter_context(evaluating(made))
     snapshot = Snapshot(made.owner, parameters=not made.is_model)
@@ -171,6 +175,7 @@ def _prepare(
         kwargs=kwargs,
         arguments=arguments,
         shapes=tuple(tuple(shape) for shape in shapes.values()),
+        cuts=cuts,
     )
 
 
@@ -424,6 +429,7 @@ def _traced(
         arguments=lifted.arguments,
         results=lifted.results,
         parameters={name: to_numpy(value, name) for name, value in lifted.tensors.items()},
+        cuts={name: cut for name, cut in work.cuts.items() if name in lifted.tensors},
         states={name: value for name, value in initial.items() if name in states},
         calls=tuple(work.calls),
         values=work.values,

@@ -128,6 +128,15 @@ def _wanted(
                 f"--shard={name}={example}",
             )
         found[str(place)] = [*dims, *[[]] * (len(spec.shape) - len(dims))]
+    weights = {r.name: p for p, r in enumerate(traced.arguments) if isinstance(r, Parameter)}
+    for name, cut in traced.cuts.items():
+        lacking = [axis for names in cut for axis in names if axis not in mesh.axes]
+        if lacking:
+            raise UsageError(
+                f"the model cuts the weight {name} along {lacking[0]}, and the mesh is {mesh}",
+                hint=f"--mesh={lacking[0]}=2, or as many devices as there are",
+            )
+        found[str(weights[name])] = [list(names) for names in cut]
     return found
 
 

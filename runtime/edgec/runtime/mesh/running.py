@@ -6,15 +6,13 @@ of it (or one after the other, where one device stands for all).
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from edgec.runtime.arguments import check_input
 from edgec.runtime.array import DeviceArray
 from edgec.runtime.closing import Closing
 from edgec.runtime.device import Device
@@ -22,17 +20,22 @@ from edgec.runtime.errors import DeviceError, InputError, UsageError
 from edgec.runtime.loaded import LoadedModule, load
 from edgec.runtime.mesh.channel import Channel, HostChannel, Silenced, Value, host_array
 from edgec.runtime.mesh.folder import MeshFolder
+from edgec.runtime.mesh.function import MeshFunction
 from edgec.runtime.mesh.plan import Route
-from edgec.runtime.mesh.shards import cut, is_whole, join
+from edgec.runtime.mesh.processes import ProcessChannel
+from edgec.runtime.mesh.shards import cut
 from edgec.runtime.mesh.speaking import channel_for
 from edgec.runtime.mesh.walking import Walk, in_turns, last_uses, walk, with_channel
-from edgec.runtime.signature import Signature
 
-__all__ = ["LoadedMesh", "MeshFunction", "load_mesh"]
+__all__ = ["LoadedMesh", "load_mesh"]
 
 
 def load_mesh(
-    path: Path | str, devices: Sequence[str] = (), *, simulate: bool = False
+    path: Path | str,
+    devices: Sequence[str] = (),
+    *,
+    simulate: bool = False,
+    processes: bool = False,
 ) -> "LoadedMesh":
     """Load a program for a mesh onto devices of this machine.
 
@@ -42,9 +45,11 @@ def load_mesh(
             was compiled for, as often as the mesh has devices.
         simulate: whether the devices take turns: one device does the work of all of them. With
             `devices` empty or of one.
+        processes: whether each device has a process of its own, all of which call this, as
+            torchrun starts them; this one has the device of its rank.
 
     Raises:
-        UsageError: the mesh has another number of devices.
+        UsageError: the mesh has another number of devices, or there are not as many processes.
         And what `edgec.runtime.load` raises.
     """
     folder = MeshFolder(Path(path))
@@ -57,13 +62,19 @@ def load_mesh(
             f"{folder.path} is for {count} devices ({folder.plan.mesh}), not {len(chosen)}",
             hint=f"name {count}, separated by commas, or let one stand for all: --simulate={count}",
         )
+    apart = ProcessChannel(folder.plan) if processes else None
+    numbers = range(count) if apart is None else [apart.number]
     with ExitStack() as stack:
-        loaded = [
-            stack.enter_context(load(folder.module, device=uri, weights=weights))
-            for uri, weights in zip(chosen, folder.weights, strict=True)
-        ]
+        if apart is not None:
+            stack.callback(apart.close)
+        loaded = {
+            number: stack.enter_context(
+                load(folder.module, device=chosen[number], weights=folder.weights[number])
+            )
+            for number in numbers
+        }
         stack.pop_all()
-    return LoadedMesh(folder=folder, modules=loaded, at_once=not simulate)
+    return LoadedMesh(folder=folder, modules=loaded, at_once=not simulate, apart=apart)
 
 
 class LoadedMesh(Closing):
@@ -71,25 +82,32 @@ class LoadedMesh(Closing):
 
     Attributes:
         folder: where it came from.
+        numbers: the devices of the mesh that this process has: all, or one.
         signatures: the functions of the whole program, by name.
     """
 
     def __init__(
-        self, *, folder: MeshFolder, modules: Sequence[LoadedModule], at_once: bool
+        self,
+        *,
+        folder: MeshFolder,
+        modules: Mapping[int, LoadedModule],
+        at_once: bool,
+        apart: ProcessChannel | None = None,
     ) -> None:
         self.folder = folder
+        self.numbers = tuple(modules)
         self.signatures = {name: r.signature for name, r in folder.plan.routes.items()}
-        self._modules = tuple(modules)
-        self._numbers = [
-            module.device.put(np.asarray(number, np.uint32))
-            for number, module in enumerate(modules)
+        self._modules = tuple(modules.values())
+        self._ranks = [
+            module.device.put(np.asarray(number, np.uint32)) for number, module in modules.items()
         ]
         self._lock = threading.Lock()
         self._workers: ThreadPoolExecutor | None = None
-        self._channel: Channel = HostChannel(len(modules))
+        self._apart = apart
+        self._channel: Channel = HostChannel(len(modules)) if apart is None else apart
         self._note = ""
-        if at_once and modules[1:]:
-            self._channel, self._note = channel_for(folder.plan, modules)
+        if apart is None and at_once and self._modules[1:]:
+            self._channel, self._note = channel_for(folder.plan, self._modules)
             self._workers = ThreadPoolExecutor(len(modules))
         self._functions = {
             name: MeshFunction(route=route, owner=self)
@@ -104,7 +122,7 @@ class LoadedMesh(Closing):
     @property
     def in_turns(self) -> bool:
         """Whether one device after the other works, not all at once."""
-        return self._workers is None
+        return self._workers is None and self._apart is None
 
     @property
     def first_device(self) -> Device:
@@ -145,7 +163,7 @@ class LoadedMesh(Closing):
 
     @property
     def spoken(self) -> str:
-        """How the devices speak to each other: `NCCL 2.27.7`, `host memory`."""
+        """How the devices speak to each other: `NCCL 2.27.7`, `host memory`, `gloo`."""
         return self._channel.name
 
     def put(self, route: Route, leaves: Sequence[np.ndarray]) -> list[list[Value]]:
@@ -159,7 +177,7 @@ class LoadedMesh(Closing):
         cuts = [cut(leaf, how, mesh) for leaf, how in zip(leaves, route.inputs, strict=True)]
         return [
             [module.device.put(shards[number]) for shards in cuts]
-            for number, module in enumerate(self._modules)
+            for number, module in zip(self.numbers, self._modules, strict=True)
         ]
 
     def go(self, route: Route, shards: Sequence[Sequence[Value]]) -> list[list[Value]]:
@@ -173,9 +191,11 @@ class LoadedMesh(Closing):
         with self._lock:
             self._channel.prepare(route)
             walks = [
-                walk(route, module, number, self._there(module, own), last)
-                for number, module, own in zip(self._numbers, self._modules, shards, strict=True)
+                walk(route, module, rank, self._there(module, own), last)
+                for rank, module, own in zip(self._ranks, self._modules, shards, strict=True)
             ]
+            if self._apart is not None:
+                return [with_channel(walks[0], self._apart.number, self._apart)]
             if self._workers is None:
                 return in_turns(walks)
             futures = [
@@ -187,6 +207,16 @@ class LoadedMesh(Closing):
                 return [each.result() for each in futures]
             self._channel.restore()
         raise next((each for each in errors if not isinstance(each, Silenced)), errors[0])
+
+    def everywhere(self, values: Sequence[Value]) -> list[np.ndarray]:
+        """Every device's array, of those of this process.
+
+        Raises:
+            Silenced: another process does not come.
+        """
+        if self._apart is not None:
+            return self._apart.everywhere(values[0])
+        return [host_array(value) for value in values]
 
     def _there(self, module: LoadedModule, shards: Sequence[Value]) -> dict[int, DeviceArray]:
         """A device's shards on the device, before anybody works."""
@@ -213,70 +243,3 @@ class LoadedMesh(Closing):
     def __repr__(self) -> str:
         names = ", ".join(self._functions)
         return f"<LoadedMesh {self.folder.path} on {', '.join(self.devices)}: {names}>"
-
-
-class MeshFunction:
-    """One function of the whole program."""
-
-    def __init__(self, *, route: Route, owner: LoadedMesh) -> None:
-        self._route = route
-        self._owner = owner
-        self.signature: Signature = route.signature
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it with whole arrays; results nested as the model returned them.
-
-        Raises:
-            InputError: an argument has the wrong name, shape or type.
-            DeviceError: a device failed, or the program is closed.
-        """
-        leaves = self.signature.bind(args, kwargs)
-        return self.signature.unflatten(self.call_flat(leaves))
-
-    def call_flat(self, leaves: Sequence[Any]) -> list[np.ndarray]:
-        """Call it with flat inputs in the signature's order; flat outputs.
-
-        Raises:
-            InputError: wrong count, or an argument has the wrong shape or type.
-            DeviceError: a device failed, or the program is closed.
-        """
-        specs, mesh = self.signature.inputs, self._owner.folder.plan.mesh
-        self.signature.refuse_other_count(len(leaves))
-        device = self._owner.first_device
-        sizes: dict[str, int] = {}
-        whole: list[np.ndarray] = []
-        for spec, leaf in zip(specs, leaves, strict=True):
-            array = check_input(spec, leaf, device, sizes)
-            whole.append(array.numpy() if isinstance(array, DeviceArray) else array)
-        cuts = [cut(leaf, how, mesh) for leaf, how in zip(whole, self._route.inputs, strict=True)]
-        shards = [[each[number] for each in cuts] for number in range(mesh.devices)]
-        made = self._owner.go(self._route, shards)
-        outputs = []
-        for place, (_, how) in enumerate(self._route.outputs):
-            apart = made[:1] if is_whole(how) else made
-            found = [host_array(of_one[place]) for of_one in apart]
-            outputs.append(np.array(join(found, how, mesh)))
-        return outputs
-
-    def put(self, *args: Any, **kwargs: Any) -> list[list[Value]]:
-        """Each device's shards of the arguments, on the device, for `on_devices`.
-
-        Raises:
-            InputError: an argument has the wrong name, shape or type.
-            DeviceError: a device failed, or the program is closed.
-        """
-        device, sizes = self._owner.first_device, dict[str, int]()
-        leaves = self.signature.bind(args, kwargs)
-        specs = self.signature.inputs
-        arrays = [
-            check_input(s, leaf, device, sizes) for s, leaf in zip(specs, leaves, strict=True)
-        ]
-        return self._owner.put(self._route, [host_array(array) for array in arrays])
-
-    def on_devices(self, shards: Sequence[Sequence[Value]]) -> list[list[Value]]:
-        """Call it with what `put` gave: each device's shards of the outputs, where they are.
-
-        Raises:
-            DeviceError: a device failed, or the program is closed.
-        """
-        return self._owner.go(self._route, shards)

@@ -121,6 +121,14 @@ def run(
             rich_help_panel="Several devices",
         ),
     ] = None,
+    processes: Annotated[
+        bool,
+        typer.Option(
+            "--processes",
+            help="With --devices: each device has a process of its own, as torchrun starts them.",
+            rich_help_panel="Several devices",
+        ),
+    ] = False,
 ) -> Report:
     """Call a function of a module, print what it gives, and compare it with what is expected."""
     from edgec.cli.bind_inputs import bind, golden_call
@@ -152,6 +160,7 @@ def run(
             _refuse_on_several(
                 devices=devices is not None,
                 simulate=simulate is not None,
+                processes=processes,
                 device=device is not None,
                 function=function is not None,
             )
@@ -161,16 +170,17 @@ def run(
             module,
             devices=devices,
             simulate=simulate,
+            processes=processes,
             device=device,
             function=function,
             inputs=input or (),
             expected=expected or (),
             output=output,
         )
-    if devices is not None or simulate is not None:
+    if devices is not None or simulate is not None or processes:
         raise UsageError(
             f"{module} is for one device",
-            hint="--devices and --simulate are for folders of `edgec compile --mesh`",
+            hint="--devices, --simulate and --processes are for folders of `edgec compile --mesh`",
         )
     if prove:
         refuse_others(
