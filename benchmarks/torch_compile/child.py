@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from benchmarks.peers.child import burst, reason, say
 __all__ = ["ENGINES"]
 
 ENGINES = ("eager", "inductor", "edgec")
+
+_NOTHING = 1e-7
 
 
 def main() -> int:
@@ -40,13 +43,32 @@ def main() -> int:
         if engine == "eager":
             np.savez(file, *found)
         with np.load(Path(file)) as kept:
-            error = worst_error(found, list(kept.values()))
+            error = worst_error(*_told(found, list(kept.values())))
         say(answers, {"ok": {"first": first, "error": error}})
         for line in sys.stdin:
             say(answers, {"ms": burst(run, float(json.loads(line)["seconds"]))})
     except Exception as error:  # noqa: BLE001 - every failure is a row with its reason
         say(answers, {"refused": reason(error)})
     return 0
+
+
+def _told(
+    found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Answers without what is nothing but rounding: keys' biases have no gradient.
+
+    Such a one counts as a part of the largest of all.
+    """
+    largest = max(float(np.abs(value).max()) for value in wanted)
+    small = [float(np.abs(value).max()) < _NOTHING * largest for value in wanted]
+    scale = [
+        np.full(value.shape, largest) if tiny else 0
+        for value, tiny in zip(wanted, small, strict=True)
+    ]
+    return (
+        [value + more for value, more in zip(found, scale, strict=True)],
+        [value + more for value, more in zip(wanted, scale, strict=True)],
+    )
 
 
 def _compiler(engine: str, threads: int) -> Any:
