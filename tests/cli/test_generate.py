@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edgec.cli.layout import printable
-from edgec.runtime.errors import FileError, InputError, ModuleError, UsageError
+from edgec.runtime.errors import FileError, InputError, ModuleError, Untrusted, UsageError
 from tests.cli.conftest import Edgec
 from tests.exporters import language_models as tiny
 
@@ -61,6 +61,32 @@ def test_an_answer_is_what_a_schema_says(edgec: Edgec, path: Path, tmp_path: Pat
     schema.write_text("[")
     broken = edgec("generate", path, "What?", f"--json-schema={schema}")
     assert broken.code == InputError.exit_code
+
+
+def test_text_is_written_by_what_a_key_signed_alone(
+    edgec: Edgec, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("cryptography")
+    for name in ("one", "other"):
+        assert edgec("keygen", "-o", tmp_path / f"{name}.key").code == 0
+    signed, weights = tmp_path / "signed.vmfb", tmp_path / "tiny.safetensors"
+    weights.write_bytes(path.with_suffix(".safetensors").read_bytes())
+    assert edgec("sign", path, f"--key={tmp_path / 'one.key'}", "-o", signed).code == 0
+    plain = edgec("generate", path, "What?", "--limit=5").out
+    own, other = (f"--key={tmp_path / name}.pub" for name in ("one", "other"))
+    done = edgec("generate", signed, "What?", "--limit=5", own)
+    assert (done.code, done.out) == (0, plain)
+    for verb, words in (("generate", ["What?"]), ("chat", [])):
+        for module, key in ((signed, other), (path, own)):
+            monkeypatch.setattr("sys.stdin", io.StringIO("What?\n"))
+            refused = edgec(verb, module, *words, "--limit=5", key)
+            assert (refused.code, refused.out) == (Untrusted.exit_code, "")
+    monkeypatch.setattr("sys.stdin", io.StringIO("What?\n"))
+    assert edgec("chat", signed, "--limit=5", own).code == 0
+    data = bytearray(weights.read_bytes())
+    data[-100] ^= 1
+    weights.write_bytes(data)
+    assert edgec("generate", signed, "What?", "--limit=5", own).code == Untrusted.exit_code
 
 
 def test_a_conversation_is_answered_line_by_line(
