@@ -1,5 +1,7 @@
 """What follows from constants alone is worked out before anything is recognised."""
 
+import re
+
 import numpy as np
 import pytest
 from iree.compiler import ir
@@ -91,3 +93,29 @@ def test_weights_that_follow_from_sizes_are_written_as_numbers() -> None:
     assert f"dense<[{row}, {row}, {row}]> : tensor<3x3xf32>" in after
     assert "stablehlo.reduce" not in after
     assert "stablehlo.divide" not in after
+
+
+WINDOWS = """func.func @main() -> tensor<1x2x2x3xf32> {
+  %one = stablehlo.constant dense<1.0> : tensor<1x5x5x3xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%one, %zero) <{
+    window_dimensions = array<i64: 1, 3, 3, 1>, window_strides = array<i64: 1, 3, 3, 1>,
+    padding = dense<[[0, 0], [0, 1], [1, 0], [0, 0]]> : tensor<4x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %sum = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<1x5x5x3xf32>, tensor<f32>) -> tensor<1x2x2x3xf32>
+  return %0 : tensor<1x2x2x3xf32>
+}
+"""
+
+
+def test_how_many_pixels_a_mean_is_over_is_written_down() -> None:
+    """The compiler gives wrong sums of constants inside a loop."""
+    after, count = folded(WINDOWS)
+    assert count == 1
+    assert "reduce_window" not in after
+    rows = np.array([3, 2])  # of five and a border below, three at a time
+    columns = np.array([2, 3])  # of a border on the left and five
+    numbers = [float(n) for n in re.findall(r"(\d\.\d+e[+-]\d+)", after)]
+    assert numbers == list(np.outer(rows, columns).ravel())

@@ -16,6 +16,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir.elementwise import COMPARISONS, ELEMENTWISE, direction, elementwise
 from edgec.toolchain.ir.fold import repeated
 from edgec.toolchain.ir.read import convolution_layout, integers, numbers_of, shape_of
+from edgec.toolchain.ir.reductions import windows
 
 __all__ = ["NotEvaluated", "NotNamed", "apply", "between", "dtype_of", "evaluate"]
 
@@ -194,19 +195,6 @@ def _reduce(op: Any, value: _Array, start: _Array) -> Any:
     return function(whole, start)
 
 
-def _windows(
-    value: _Array, window: Sequence[int], steps: Sequence[int], apart: Sequence[int]
-) -> Any:
-    """Views of all windows: an axis for each of the value's, then one for each of the window's."""
-    spans = [(size - 1) * far + 1 for size, far in zip(window, apart, strict=True)]
-    whole = np.lib.stride_tricks.sliding_window_view(value, spans)
-    rank = value.ndim
-    places = tuple(slice(None, None, step) for step in steps)
-    return whole[(*places, *(slice(None, None, far) for far in apart))], tuple(
-        range(rank, 2 * rank)
-    )
-
-
 def _reduce_window(op: Any, value: _Array, start: _Array) -> Any:
     ones = [1] * value.ndim
     if integers(op, "base_dilations", ones) != ones:
@@ -215,7 +203,7 @@ def _reduce_window(op: Any, value: _Array, start: _Array) -> Any:
     pads = integers(op, "padding", [0] * (2 * value.ndim))
     pairs = list(zip(pads[::2], pads[1::2], strict=True))
     wide = np.pad(value, pairs, constant_values=start.item())
-    views, axes = _windows(
+    views, axes = windows(
         wide,
         integers(op, "window_dimensions"),
         integers(op, "window_strides", ones),
@@ -266,7 +254,7 @@ def _convolution(op: Any, image: _Array, weight: _Array) -> _Array:
     groups, batches = (integers(op, f"{n}_group_count", [1])[0] for n in ("feature", "batch"))
     if batches != 1:
         raise NotEvaluated("a convolution with groups of images")
-    views, _ = _windows(
+    views, _ = windows(
         x,
         [1, 1, *w.shape[2:]],
         [1, 1, *integers(op, "window_strides", ones)],

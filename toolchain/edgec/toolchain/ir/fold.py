@@ -16,11 +16,11 @@ from iree.compiler import ir
 from edgec.toolchain.ir.elementwise import COMPARISONS, direction
 from edgec.toolchain.ir.literal import NUMPY, attribute_of, literal
 from edgec.toolchain.ir.read import element_type, integers, shape_of
+from edgec.toolchain.ir.reductions import MOST_ELEMENTS, least, reduced, reduced_windows
 
 __all__ = ["Constants", "least", "repeated", "splat"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
-_MOST_ELEMENTS = 1 << 27
 
 
 class Constants:
@@ -79,11 +79,6 @@ class Constants:
             if op.name in _MOVES:
                 return _MOVES[op.name](op, known, sizes, kind)
             return _each(op, known, sizes, kind)
-
-
-def least(array: _Array) -> _Array:
-    """The array with one element along each axis that repeats one."""
-    return array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]
 
 
 def _needed(value: Any) -> list[Any]:
@@ -148,7 +143,7 @@ _SPECIAL = ("stablehlo.convert", "stablehlo.compare")
 
 def _each(op: Any, operands: Sequence[_Array], sizes: Sequence[int], kind: Any) -> _Array | None:
     few = [least(operand) for operand in operands]
-    if math.prod(np.broadcast_shapes(*(each.shape for each in few))) > _MOST_ELEMENTS:
+    if math.prod(np.broadcast_shapes(*(each.shape for each in few))) > MOST_ELEMENTS:
         return None
     if op.name == "stablehlo.convert":
         (source,) = few
@@ -191,7 +186,7 @@ def _reshape(op: Any, sources: Sequence[_Array], sizes: Sequence[int], _: Any) -
         return np.broadcast_to(
             least(source).reshape([next(wide) if size != 1 else 1 for size in sizes]), sizes
         )
-    return np.asarray(source.reshape(sizes)) if source.size <= _MOST_ELEMENTS else None
+    return np.asarray(source.reshape(sizes)) if source.size <= MOST_ELEMENTS else None
 
 
 def _slice(op: Any, sources: Sequence[_Array], sizes: Sequence[int], _: Any) -> _Array:
@@ -207,34 +202,13 @@ def _concatenate(op: Any, sources: Sequence[_Array], sizes: Sequence[int], _: An
     same = [all(source.strides[i] == 0 for source in sources) for i in range(len(sizes))]
     cut = tuple(slice(0, 1) if each and i != axis else slice(None) for i, each in enumerate(same))
     few = [source[cut] for source in sources]
-    if sum(each.size for each in few) > _MOST_ELEMENTS:
+    if sum(each.size for each in few) > MOST_ELEMENTS:
         return None
     return np.broadcast_to(np.concatenate(few, axis), sizes)
 
 
 def _bitcast(op: Any, sources: Sequence[_Array], sizes: Sequence[int], kind: Any) -> _Array:
     return np.asarray(np.ascontiguousarray(sources[0]).view(kind).reshape(sizes))
-
-
-def _reduce(op: Any, sources: Sequence[_Array], sizes: Sequence[int], kind: Any) -> _Array | None:
-    """A reduction by one operation; sums of floats in f64."""
-    inner = [each.operation.name for each in op.regions[0].blocks[0].operations]
-    function = _REDUCED.get(inner[0]) if len(inner) == 2 else None
-    if function is None or len(sources) != 2 or sources[0].size > _MOST_ELEMENTS:
-        return None
-    values = sources[0]
-    if np.issubdtype(values.dtype, np.floating):
-        values = values.astype(np.float64)
-    whole = function.reduce(values, axis=tuple(integers(op, "dimensions")))
-    return np.asarray(function(whole, sources[1])).reshape(sizes).astype(kind)
-
-
-_REDUCED: dict[str, Any] = {
-    "stablehlo.add": np.add,
-    "stablehlo.multiply": np.multiply,
-    "stablehlo.maximum": np.maximum,
-    "stablehlo.minimum": np.minimum,
-}
 
 
 _MOVES: dict[str, Callable[[Any, Sequence[_Array], Sequence[int], Any], _Array | None]] = {
@@ -251,7 +225,8 @@ _MOVES: dict[str, Callable[[Any, Sequence[_Array], Sequence[int], Any], _Array |
     "stablehlo.bitcast_convert": _bitcast,
     "stablehlo.real": lambda op, sources, sizes, kind: np.real(sources[0]).astype(kind),
     "stablehlo.imag": lambda op, sources, sizes, kind: np.imag(sources[0]).astype(kind),
-    "stablehlo.reduce": _reduce,
+    "stablehlo.reduce": reduced,
+    "stablehlo.reduce_window": reduced_windows,
 }
 
 
