@@ -6,6 +6,7 @@ A module imported only by a pass that runs; it needs the compiler.
 import math
 from typing import Any
 
+from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.read import (
     convolution_layout,
     integers,
@@ -13,7 +14,7 @@ from edgec.toolchain.ir.read import (
 )
 from edgec.toolchain.ir.write import fill, pad, shape
 
-__all__ = ["LEAST_WORK", "gather_rows", "is_plain", "product_sizes", "top_operations"]
+__all__ = ["LEAST_WORK", "gather_rows", "is_plain", "operations_named", "product_sizes"]
 
 LEAST_WORK = 1 << 20
 """Multiplications below which a kernel of edgec's own does not pay."""
@@ -73,11 +74,6 @@ def is_plain(op: Any) -> bool:
     )
 
 
-def top_operations(module: Any, name: str) -> list[Any]:
-    """The operations of a name in the functions, none in a region of another, as they are now."""
-    found = []
-    for function in module.body.operations:
-        if function.operation.name == "func.func":
-            for block in function.operation.regions[0].blocks:
-                found += [op.operation for op in block.operations if op.operation.name == name]
-    return found
+def operations_named(module: Any, name: str) -> list[Any]:
+    """The operations of a name in the functions, in loops and branches too, as they are now."""
+    return [op for op in inside(module.operation) if op.name == name]

@@ -12,7 +12,7 @@ from edgec.toolchain.kernels.cuda.norms import rewrite_norm
 from edgec.toolchain.kernels.cuda.products import rewrite_product
 from edgec.toolchain.kernels.gpu.row_moves import move_rows
 from edgec.toolchain.match.norm import ROOTS
-from edgec.toolchain.match.product import top_operations
+from edgec.toolchain.match.product import operations_named
 
 __all__ = ["place_kernels"]
 
@@ -28,5 +28,5 @@ def place_kernels(module: Any, library: Library) -> None:
         ("stablehlo.convolution", place_convolution),
         ("stablehlo.dot_general", rewrite_product),
     ):
-        for op in top_operations(module, name):
+        for op in operations_named(module, name):
             rewrite(op, library)

@@ -26,7 +26,7 @@ from edgec.toolchain.ir.write import shape
 from edgec.toolchain.kernels.gpu.dispatches import erase_unused
 from edgec.toolchain.match.attention import Attention
 from edgec.toolchain.match.description import Array, Description, validate
-from edgec.toolchain.match.product import top_operations
+from edgec.toolchain.match.product import operations_named
 from edgec.toolchain.match.results import mover
 
 __all__ = ["move_rows"]
@@ -45,7 +45,7 @@ def move_rows(
     Returns:
         How many products have their rows in another order now.
     """
-    found = [op for op in top_operations(module, "stablehlo.dot_general") if read(op) is not None]
+    found = [op for op in operations_named(module, "stablehlo.dot_general") if read(op) is not None]
     return sum(_move_rows(op, read, takes) for op in found)
 
 

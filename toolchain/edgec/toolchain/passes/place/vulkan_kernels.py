@@ -81,23 +81,23 @@ class VulkanKernels:
         from edgec.toolchain.kernels.vulkan.norms import rewrite_norm
         from edgec.toolchain.kernels.vulkan.products import rewrite_product
         from edgec.toolchain.match.norm import ROOTS
-        from edgec.toolchain.match.product import top_operations
+        from edgec.toolchain.match.product import operations_named
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             library = Library(
                 module, self.gpu, answers=self.answers, tiles=self.tiles, limits=self.limits
             )
-            for op in top_operations(module, "stablehlo.dot_general"):
+            for op in operations_named(module, "stablehlo.dot_general"):
                 place_attention(op, library)
             for name in ROOTS:
-                for op in top_operations(module, name):
+                for op in operations_named(module, name):
                     rewrite_norm(op, library)
-            for op in top_operations(module, "stablehlo.convolution"):
+            for op in operations_named(module, "stablehlo.convolution"):
                 place_convolution(op, library)
-            for op in top_operations(module, "stablehlo.dot_general"):
+            for op in operations_named(module, "stablehlo.dot_general"):
                 rewrite_product(op, library)
-            for op in top_operations(module, "stablehlo.reduce"):
+            for op in operations_named(module, "stablehlo.reduce"):
                 rewrite_total(op, library)
-            for op in top_operations(module, "stablehlo.concatenate"):
+            for op in operations_named(module, "stablehlo.concatenate"):
                 place_concatenation(op, library)
             return library.calls
