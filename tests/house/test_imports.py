@@ -90,6 +90,8 @@ MAY_IMPORT = {
         "edgec.toolchain.forking",
         # Kernels in the functions that are exported.
         "edgec.kernels",
+        # Whether examples of a batch are computed each by itself, and the loop over them.
+        "edgec.toolchain.batches",
         "edgec.toolchain.own_kernels",
         # What lies beside a program: the framework's values on the way to its answers.
         "edgec.toolchain.framework_values",
@@ -119,7 +121,7 @@ HEAVY = (
 # Rewriting rules work on MLIR throughout; whoever needs them imports these modules inside a
 # function (`test_packages_import_without_the_compiler_and_frameworks` holds it to that).
 ON_MLIR_THROUGHOUT = (
-    *(f"edgec.toolchain.{part}." for part in ("ir", "match", "kernels", "passes")),
+    *(f"edgec.toolchain.{part}." for part in ("batches", "ir", "match", "kernels", "passes")),
     *(
         f"edgec.quantising.{part}"
         for part in ("byte_rewriting", "layers", "rewriting", "rounding_rows", "sites")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.assemble import assemble
+from edgec.exporters.batches import in_chunks
 from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.frameworks import FRAMEWORKS, Framework, framework_of, named
@@ -43,6 +44,7 @@ def export(
     folder: Path | str | None = None,
     licence: str = "",
     values: bool = False,
+    chunk: int | None = None,
     mesh: Mesh | str | None = None,
     shard: Sequence[str] = (),
 ) -> Program:
@@ -63,6 +65,8 @@ def export(
             the weights' own folder.
         licence: the model's, as SPDX spells it; it goes with the program.
         values: whether to keep what the framework computes on the way to its answers.
+        chunk: how many examples of a dynamic batch are computed at once (None: 8); 0 for all,
+            whose sizes then stay open in all that is computed (with `values`, they always do).
         mesh: several devices (`x=2,y=4`) for which it becomes one program a device; its weights
             then go to `external_weights`.
         shard: how inputs are cut on the mesh where the model does not say so (`images=x,_`).
@@ -94,6 +98,7 @@ def export(
         folder=folder,
         licence=licence,
         values=values,
+        chunk=chunk,
         meshed=_meshed(mesh, shard),
     )
 
@@ -112,6 +117,7 @@ def export_source(
     floats: bool = False,
     licence: str = "",
     values: bool = False,
+    chunk: int | None = None,
     mesh: Mesh | str | None = None,
     shard: Sequence[str] = (),
 ) -> Program:
@@ -135,6 +141,7 @@ def export_source(
         floats: of a GGUF file, whether its blocks become f32.
         licence: the model's, as SPDX spells it.
         values: as in `export`.
+        chunk: as in `export`.
         mesh: as in `export`.
         shard: as in `export`.
 
@@ -208,6 +215,7 @@ def export_source(
         folder=folder,
         licence=licence,
         values=values,
+        chunk=chunk,
         meshed=meshed,
     )
 
@@ -232,6 +240,7 @@ def _export(
     folder: Path | str | None,
     licence: str,
     values: bool,
+    chunk: int | None,
     meshed: Meshed | None,
 ) -> Program:
     if meshed is not None:
@@ -258,8 +267,9 @@ def _export(
             folder=place,
         )
     asked = {"values": True} if values else {}
+    functions = framework.tracer().trace(bundle, dynamic=dynamic, **asked)
     return assemble(
-        framework.tracer().trace(bundle, dynamic=dynamic, **asked),
+        functions if values else [in_chunks(f, bundle, framework, chunk) for f in functions],
         provenance=provenance,
         external_weights=weights,
         folder=place,

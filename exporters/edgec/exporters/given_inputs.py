@@ -11,7 +11,7 @@ from edgec.exporters.bundle import Bundle
 from edgec.exporters.frameworks import Framework
 from edgec.runtime.errors import UsageError
 
-__all__ = ["with_inputs"]
+__all__ = ["array_of", "with_inputs"]
 
 _BY_PLACE = re.compile(r"arr_(\d+)")
 """How `numpy.savez` calls arrays that were given without names."""
@@ -34,7 +34,7 @@ def with_inputs(bundle: Bundle, framework: Framework, arrays: Mapping[str, np.nd
             f"the arrays {', '.join(arrays)} are named neither by place nor by parameter",
             hint="write them with numpy.savez(file, first, second) or numpy.savez(file, name=…)",
         )
-    values = {name: _of(framework, array) for name, array in arrays.items()}
+    values = {name: array_of(framework, array) for name, array in arrays.items()}
     (entry,) = bundle.entries
     if placed:
         ordered = tuple(values[placed[place]] for place in sorted(placed))
@@ -44,7 +44,7 @@ def with_inputs(bundle: Bundle, framework: Framework, arrays: Mapping[str, np.nd
     return replace(bundle, entries=(entry,))
 
 
-def _of(framework: Framework, array: np.ndarray) -> Any:
+def array_of(framework: Framework, array: np.ndarray) -> Any:
     """An array as the framework takes it."""
     if framework.name == "torch":
         import torch

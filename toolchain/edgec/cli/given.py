@@ -40,6 +40,7 @@ class Exporting:
         floats: `--floats`.
         licence: `--licence`.
         values: `--values`.
+        chunk: `--chunk`; None for the usual number.
         mesh: `--mesh`.
         shard: `--shard`.
     """
@@ -55,6 +56,7 @@ class Exporting:
     floats: bool = False
     licence: str = ""
     values: bool = False
+    chunk: int | None = None
     mesh: str | None = None
     shard: tuple[str, ...] = ()
 
@@ -160,6 +162,7 @@ def export_model(
             floats=exporting.floats,
             licence=exporting.licence,
             values=exporting.values,
+            chunk=exporting.chunk,
             mesh=exporting.mesh,
             shard=exporting.shard,
         )

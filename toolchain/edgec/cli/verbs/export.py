@@ -62,6 +62,17 @@ def export(
             "NAME.values.npz: `edgec verify --layers` compares with it.",
         ),
     ] = False,
+    chunk: Annotated[
+        int | None,
+        typer.Option(
+            "--chunk",
+            metavar="N",
+            min=0,
+            help="Of a dynamic batch: examples that are computed at once, by kernels for that many "
+            "(default: 8, at most the batch's maximum; 0: all, in code for any size).",
+            show_default=False,
+        ),
+    ] = None,
     context_size: Annotated[
         int | None,
         typer.Option(
@@ -130,6 +141,7 @@ def export(
         floats=floats,
         licence=licence,
         values=values,
+        chunk=chunk,
         mesh=mesh,
         shard=tuple(shard or ()),
     )

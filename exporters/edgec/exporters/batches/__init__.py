@@ -1,0 +1,5 @@
+"""A dynamic batch as a loop over a fixed number of examples, for programs of any framework."""
+
+from edgec.exporters.batches.chunks import in_chunks
+
+__all__ = ["in_chunks"]

@@ -1,0 +1,253 @@
+"""A function with a dynamic batch as one that goes through it in parts of fixed size.
+
+Kernels of edgec's own are for fixed sizes. Where each example is computed by itself, as it is in
+nearly every network, a batch of any size is a loop over some examples at a time and a second one
+over those that are left, and both bodies are programs of fixed sizes. Each is what the framework
+itself gives for that size, so all frameworks come to it by the same road, and importers that
+cannot write a model down with open sizes need not.
+"""
+
+import contextlib
+import io
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from edgec.exporters.batches.given import with_examples
+from edgec.exporters.bundle import Bundle
+from edgec.exporters.dynamic import Dynamic
+from edgec.exporters.frameworks import Framework
+from edgec.exporters.traced import TracedFunction
+from edgec.runtime.errors import EdgecError
+from edgec.runtime.signature import Dim
+from edgec.toolchain.batches.marks import Batch, Mark, NotByExample
+from edgec.toolchain.program import Dialect, Input, Output, Parameter, Role
+
+if TYPE_CHECKING:
+    from edgec.toolchain.batches.compare import Compared
+    from edgec.toolchain.batches.write import Body
+
+__all__ = ["CHUNK", "in_chunks"]
+
+CHUNK = 8
+"""How many examples of a dynamic batch are computed at once."""
+
+_LOG = logging.getLogger("edgec.exporters")
+
+
+def in_chunks(
+    traced: TracedFunction, bundle: Bundle, framework: Framework, chunk: int | None
+) -> TracedFunction:
+    """The function as a loop over `chunk` examples at a time, if it can be one; else as it is.
+
+    What becomes of it is said, but for functions without a dynamic dimension and without products.
+
+    Args:
+        traced: one function of the bundle, with dynamic dimensions or without.
+        bundle: what was traced.
+        framework: whose it is.
+        chunk: how many examples at once, at most the dimension's maximum (None: `CHUNK`); 0 for no
+            loop.
+    """
+    chunk = CHUNK if chunk is None else chunk
+    dims = {d.name: d for spec in traced.signature.inputs for d in spec.shape if isinstance(d, Dim)}
+    if not dims or not chunk:
+        return traced
+    name = traced.signature.name
+    try:
+        if len(dims) > 1:
+            raise NotByExample(f"{' and '.join(dims)} are open at once")
+        (dim,) = dims.values()
+        size = chunk if dim.maximum is None else min(chunk, dim.maximum)
+        made = _Chunks(traced, bundle, framework).made(size)
+    except NotByExample as found:
+        _LOG.warning(
+            "%s keeps %s open in all it computes, which kernels of edgec's own do not take: %s%s",
+            name,
+            ", ".join(dims),
+            found.why,
+            f", at {found.where}" if found.where else "",
+        )
+        return traced
+    if made is None:
+        return traced
+    _LOG.warning(
+        "%s computes %d of %s at a time%s: --chunk=N takes another number, --chunk=0 all at once",
+        name,
+        size,
+        dim.name,
+        ", then what is left one by one" if size > 1 else "",
+    )
+    return made
+
+
+class _Chunks:
+    def __init__(self, traced: TracedFunction, bundle: Bundle, framework: Framework) -> None:
+        self.traced = traced
+        self.framework = framework
+        self.entry = next(e for e in bundle.entries if e.name == traced.signature.name)
+        roles = (*traced.arguments, *traced.results)
+        if bundle.state is not None and self.entry.has_state:
+            raise NotByExample("it has state")
+        if not all(isinstance(role, Input | Output | Parameter) for role in roles):
+            raise NotByExample("it has state")
+
+    def made(self, size: int) -> TracedFunction | None:
+        """The loop; None for what multiplies nothing."""
+        from iree.compiler import ir
+
+        from edgec.toolchain.batches.compare import compared
+        from edgec.toolchain.batches.write import Through, write_main
+        from edgec.toolchain.stablehlo import parse_stablehlo
+
+        traces = [self._static(size)]
+        with ir.Context() as context, ir.Location.unknown():
+            modules = [parse_stablehlo(traces[0].module, context)]
+            if not _multiplies(modules[0]):
+                return None
+            traces.append(self._static(size + 1))
+            modules.append(parse_stablehlo(traces[1].module, context))
+            found = compared(modules[0], modules[1], Batch(one=size, other=size + 1))
+            marks = self._checked(found, traces[0])
+            results = [mark for mark in found.results if mark is not None]
+            if len(results) != len(found.results):
+                raise NotByExample("an output is the same for all examples")
+            if size > 1:
+                traces[1] = self._static(1)
+                modules[1] = parse_stablehlo(traces[1].module, context)
+            used = list(zip(traces, modules, (size, 1), strict=True))[: 2 if size > 1 else 1]
+            roles = _roles(self.traced, [trace for trace, _, _ in used])
+            merged = ir.Module.create()
+            bodies = [
+                _moved(merged, module, examples, [roles.index(role) for role in trace.arguments])
+                for trace, module, examples in used
+            ]
+            write_main(
+                merged,
+                Through(
+                    kinds=[self._kind(number, role, bodies) for number, role in enumerate(roles)],
+                    marks=[marks.get(r.index) if isinstance(r, Input) else None for r in roles],
+                    results=results,
+                ),
+                bodies,
+            )
+            merged.operation.verify()
+            buffer = io.BytesIO()
+            merged.operation.write_bytecode(buffer)
+        return replace(
+            self.traced,
+            module=buffer.getvalue(),
+            dialect=Dialect.STABLEHLO,
+            arguments=tuple(roles),
+            results=traces[0].results,
+            parameters=_together(trace.parameters for trace, _, _ in used),
+            constants=_together(trace.constants for trace, _, _ in used),
+        )
+
+    def _static(self, examples: int) -> TracedFunction:
+        """What the framework gives for so many examples, in StableHLO."""
+        entry = with_examples(self.entry, self.framework, self.traced, examples)
+        try:
+            with _unsaid():
+                (found,) = self.framework.tracer().trace(Bundle((entry,)), dynamic=Dynamic())
+        except EdgecError as error:
+            raise NotByExample(f"for {examples} at a time, {error.what}", error.where) from error
+        if found.dialect is not Dialect.STABLEHLO:
+            raise NotByExample("it has no form in StableHLO")
+        if len(found.signature.outputs) != len(self.traced.signature.outputs):
+            raise NotByExample("its outputs change with the batch")
+        return found
+
+    def _checked(self, found: "Compared", trace: TracedFunction) -> dict[int, Mark]:
+        """The mark of each input that counts examples, by its number."""
+        marks: dict[int, Mark] = {}
+        for role, mark in zip(trace.arguments, found.arguments, strict=True):
+            if isinstance(role, Input):
+                shape = self.traced.signature.inputs[role.index].shape
+                axes = [axis for axis, size in enumerate(shape) if isinstance(size, Dim)]
+                if axes != ([] if mark is None else [mark.axis]):
+                    raise NotByExample("an input has it on several axes")
+                if mark is not None:
+                    marks[role.index] = mark
+            elif mark is not None:
+                raise NotByExample("a weight changes with the batch")
+        return marks
+
+    def _kind(self, number: int, role: Role, bodies: Sequence["Body"]) -> Any:
+        """The type of an argument of the loop: dynamic where it is in the signature."""
+        from iree.compiler import ir
+
+        if not isinstance(role, Input):
+            return next(
+                kind
+                for body in bodies
+                for own, kind in zip(body.arguments, body.kinds[0], strict=True)
+                if own == number
+            )
+        spec = self.traced.signature.inputs[role.index]
+        open_ = ir.ShapedType.get_dynamic_size()
+        return ir.RankedTensorType.get(
+            [open_ if isinstance(size, Dim) else size for size in spec.shape],
+            ir.Type.parse(spec.dtype.mlir),
+        )
+
+
+def _roles(traced: TracedFunction, traces: Sequence[TracedFunction]) -> list[Role]:
+    """The arguments of the loop: all inputs, and the weights of all bodies."""
+    roles: list[Role] = [Input(index=number) for number in range(len(traced.signature.inputs))]
+    for trace in traces:
+        roles += [r for r in trace.arguments if isinstance(r, Parameter) and r not in roles]
+    return roles
+
+
+def _together(sets: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Arrays by name, which are one where they have one name.
+
+    Raises:
+        NotByExample: they are not.
+    """
+    found: dict[str, np.ndarray] = {}
+    for arrays in sets:
+        for name, array in arrays.items():
+            known = found.setdefault(name, array)
+            if known is not array and known.tobytes() != array.tobytes():
+                raise NotByExample(f"the weight {name} changes with the batch")
+    return found
+
+
+def _multiplies(module: Any) -> bool:
+    from edgec.toolchain.ir.functions import inside
+
+    products = {"stablehlo.dot_general", "stablehlo.convolution"}
+    return any(op.name in products for op in inside(module.operation))
+
+
+def _moved(merged: Any, module: Any, examples: int, arguments: Sequence[int]) -> "Body":
+    """The functions of a module under names of their own in another."""
+    from iree.compiler import ir
+
+    from edgec.toolchain.batches.write import Body
+    from edgec.toolchain.ir.functions import functions
+
+    for name, function in functions(module).items():
+        new = f"{'body' if name == 'main' else name}_of_{examples}"
+        ir.SymbolTable.replace_all_symbol_uses(name, new, module.operation)
+        ir.SymbolTable.set_symbol_name(function, new)
+        function.attributes["sym_visibility"] = ir.StringAttr.get("private")
+    for op in module.body.operations:
+        op.operation.clone(ip=ir.InsertionPoint(merged.body))
+    name = f"body_of_{examples}"
+    return Body(name=name, examples=examples, function=functions(merged)[name], arguments=arguments)
+
+
+@contextlib.contextmanager
+def _unsaid() -> Iterator[None]:
+    """What was said when the function was traced is not said again."""
+    before, _LOG.disabled = _LOG.disabled, True
+    try:
+        yield
+    finally:
+        _LOG.disabled = before

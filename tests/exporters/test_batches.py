@@ -1,0 +1,193 @@
+"""A dynamic batch as a loop over parts of fixed size: which programs become one, and are right."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from edgec import exporters, runtime, toolchain
+from edgec.toolchain.batches.compare import compared
+from edgec.toolchain.batches.marks import Batch, Mark, NotByExample
+from edgec.toolchain.program import Dialect, Program
+
+_RANDOM = np.random.default_rng(0)
+_WEIGHTS = _RANDOM.standard_normal((12, 6)).astype(np.float32)
+_TABLE = _RANDOM.standard_normal((20, 12)).astype(np.float32)
+
+
+def _values(*shape: int) -> np.ndarray:
+    return _RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def _compare(function: Callable[..., Any], *shapes: tuple[int, ...]) -> Any:
+    """The verdict on a JAX function, whose inputs' first axes count three examples and four."""
+    from iree.compiler import ir
+
+    def text(count: int) -> str:
+        inputs = [jax.ShapeDtypeStruct((count, *shape), jnp.float32) for shape in shapes]
+        return str(jax.jit(function).lower(*inputs).as_text())
+
+    with ir.Context():
+        modules = [ir.Module.parse(text(count)) for count in (3, 4)]
+        return compared(*modules, Batch(one=3, other=4))
+
+
+def _attention(x: Any) -> Any:
+    scores = jax.nn.softmax(jnp.einsum("bqd,bkd->bqk", x, x))
+    return jnp.einsum("bqk,bkd->bqd", scores, x) @ _WEIGHTS
+
+
+def _convolve(x: Any, kernel: Any) -> Any:
+    numbers = ("NHWC", "HWIO", "NHWC")
+    return jax.lax.conv_general_dilated(x, kernel, (2, 2), "SAME", dimension_numbers=numbers)
+
+
+def _recurrent(x: Any) -> Any:
+    return jax.lax.fori_loop(0, 3, lambda i, c: jnp.tanh(c @ c[..., :12].mT), x)
+
+
+def _convolved(x: Any) -> Any:
+    kernel = jnp.asarray(_WEIGHTS[:, :3]).reshape(3, 3, 4, 1)
+    y = jax.lax.conv_general_dilated(
+        x,
+        jnp.tile(kernel, (1, 1, 1, 2)),
+        (2, 2),
+        "SAME",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+    )
+    return jax.lax.reduce_window(y, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+
+
+BY_EXAMPLE = {
+    "product": (lambda x: jax.nn.gelu(x @ _WEIGHTS), (12,)),
+    "attention": (_attention, (5, 12)),
+    "convolution": (_convolved, (8, 8, 4)),
+    "norm": (lambda x: (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True), (12,)),
+    "rows of several": (lambda x: (x.reshape(-1, 12) @ _WEIGHTS).reshape(x.shape[0], -1), (5, 12)),
+    "turned": (lambda x: (x.transpose(1, 0, 2) + 1).transpose(1, 2, 0), (5, 12)),
+    "looked up": (lambda x: jnp.asarray(_TABLE)[x.astype(jnp.int32) % 20], (4,)),
+    "sorted": (lambda x: jnp.sort(x, axis=-1)[..., ::-1], (12,)),
+    "places in a row": (lambda x: x + jnp.arange(12.0) + jnp.ones(x.shape), (12,)),
+    "joined and padded": (lambda x: jnp.pad(jnp.concatenate([x, x], 1), ((0, 0), (1, 0))), (12,)),
+    "a loop": (
+        lambda x: jax.lax.fori_loop(0, 3, lambda i, c: jnp.tanh(c @ c[..., :12].mT), x),
+        (12, 12),
+    ),
+    "running sums": (lambda x: jnp.cumsum(x, axis=1), (12,)),
+}
+ACROSS = {
+    "mean of the batch": lambda x: x - x.mean(0),
+    "its size": lambda x: x / x.shape[0],
+    "its size in a loop": lambda x: jax.lax.fori_loop(0, x.shape[0], lambda i, c: c + 1.0, x),
+    "softmax over it": lambda x: jax.nn.softmax(x, axis=0),
+    "places in it": lambda x: x + jnp.arange(float(x.shape[0]))[:, None],
+    "reversed": lambda x: x[::-1],
+    "sorted": lambda x: jnp.sort(x, axis=0),
+    "running sums": lambda x: jnp.cumsum(x, axis=0),
+    "products of examples": lambda x: x @ x.T,
+    "shifted": lambda x: jnp.concatenate([x[1:], x[:1]]),
+    "the first for all": lambda x: x + x[:1],
+    "turned round": lambda x: x.T.reshape(x.shape),
+    "moved in memory": lambda x: jnp.roll(x.reshape(-1), 1).reshape(x.shape),
+}
+
+
+@pytest.mark.parametrize("name", BY_EXAMPLE)
+def test_each_example_by_itself(name: str) -> None:
+    function, shape = BY_EXAMPLE[name]
+    found = _compare(function, shape)
+    assert found.arguments == (Mark(axis=0, each=1),)
+    assert len(found.results) == 1
+    assert isinstance(found.results[0], Mark)
+
+
+@pytest.mark.parametrize("name", ACROSS)
+def test_what_goes_across_the_batch_is_known(name: str) -> None:
+    with pytest.raises(NotByExample):
+        found = _compare(ACROSS[name], (12,))
+        assert found.results[0] is not None, "an output without a batch"
+        raise AssertionError(f"{name} was taken for one that keeps examples apart")
+
+
+def test_two_inputs_go_through_together() -> None:
+    found = _compare(lambda x, y: jnp.einsum("bij,bjk->bik", x, y), (3, 4), (4, 5))
+    assert found.results == (Mark(axis=0, each=1),)
+
+
+def _exported(function: Any, count: int, **asked: Any) -> Program:
+    return exporters.export(function, (_values(count, 16, 16, 3),), dynamic="n=1..20", **asked)
+
+
+def _network(x: Any) -> Any:
+    kernel = jnp.asarray(np.resize(_WEIGHTS, (3, 3, 3, 32)))
+    y = _convolve(x, kernel)
+    pooled = jax.lax.reduce_window(
+        jax.nn.gelu(y), 0.0, jax.lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "SAME"
+    )
+    ones = jax.lax.reduce_window(
+        jnp.ones_like(y), 0.0, jax.lax.add, (1, 2, 2, 1), (1, 2, 2, 1), "SAME"
+    )
+    return (pooled / ones).mean((1, 2)) @ np.resize(_WEIGHTS, (32, 64))
+
+
+@pytest.mark.parametrize("chunk", [None, 1])
+def test_a_network_is_right_for_any_number(chunk: int | None, tmp_path: Any) -> None:
+    path = tmp_path / "net.vmfb"
+    program = _exported(_network, 3, chunk=chunk)
+    options = toolchain.CompileOptions(output=path, cache=False)
+    toolchain.compile(program.save(tmp_path / "net.mlirbc"), "cpu:host", options)
+    with runtime.load(path) as module:
+        for count in (1, 7, 8, 9, 20):
+            x = _values(count, 16, 16, 3)
+            np.testing.assert_allclose(
+                np.asarray(module["main"](x)), np.asarray(_network(x)), rtol=1e-4, atol=1e-4
+            )
+
+
+def test_it_is_said_and_can_be_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("WARNING"):
+        made = _exported(_network, 3)
+        assert "computes 8 of n at a time, then what is left one by one" in caplog.text
+        caplog.clear()
+        plain = _exported(_network, 3, chunk=0)
+        assert "at a time" not in caplog.text
+    assert made.info.dialect is plain.info.dialect is Dialect.STABLEHLO
+    assert made.info.functions[0].signature == plain.info.functions[0].signature
+    assert len(made.golden.calls) == len(plain.golden.calls)
+
+
+def test_why_not_is_said_with_its_line(caplog: pytest.LogCaptureFixture) -> None:
+    def levelled(x: Any) -> Any:
+        y = x.mean((1, 2)) @ np.ones((3, 4), np.float32)
+        return y - y.max(0)
+
+    with caplog.at_level("WARNING"):
+        _exported(levelled, 3)
+    assert "reduce goes across the batch, at " in caplog.text
+    assert "test_batches.py:" in caplog.text
+
+
+def test_onnx_becomes_stablehlo(caplog: pytest.LogCaptureFixture) -> None:
+    from onnx import TensorProto, helper, numpy_helper
+
+    weight = numpy_helper.from_array(_WEIGHTS, "w")
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+        helper.make_node("Shape", ["y"], ["shape"]),
+        helper.make_node("Relu", ["y"], ["r"]),
+        helper.make_node("Reshape", ["r", "shape"], ["z"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 12])],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, ["n", 6])],
+        [weight],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    program = exporters.export(model, dynamic="x:0=n=1..9")
+    assert program.info.dialect is Dialect.STABLEHLO
+    assert "computes 8 of n at a time" in caplog.text

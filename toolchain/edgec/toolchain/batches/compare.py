@@ -1,0 +1,124 @@
+"""Whether a program does with each example of a batch the same, and with no other's help.
+
+It is read for two sizes of the batch. What differs between the two must be the size of an axis that
+counts examples, so a number that holds the batch's size (a mean over it, say) shows; and each
+operation on such an axis must keep examples apart (`rules`). A module imported only where it is
+needed; it takes the compiler's bindings.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from iree.compiler import ir
+
+from edgec.toolchain.batches.marked import SIZES, Marked
+from edgec.toolchain.batches.marks import Batch, Mark, NotByExample
+from edgec.toolchain.batches.rules import follows
+from edgec.toolchain.ir.functions import find_function
+from edgec.toolchain.ir.places import place_of
+
+__all__ = ["Compared", "compared"]
+
+_CALLEES = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+_ENDS = frozenset({"func.return", "stablehlo.return"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """The marks of the arguments and results of `main`."""
+
+    arguments: tuple[Mark | None, ...]
+    results: tuple[Mark | None, ...]
+
+
+def compared(one: Any, other: Any, batch: Batch) -> Compared:
+    """Which arguments and results count examples.
+
+    Args:
+        one: an `ir.Module` in StableHLO whose function is `main`, for `batch.one` examples.
+        other: the same in the same context, for `batch.other`.
+        batch: the two sizes.
+
+    Raises:
+        NotByExample: an example's results depend on others, or the two are different programs.
+    """
+    return _Pair(one=one, other=other, batch=batch).function("main", "main")
+
+
+@dataclass(kw_only=True)
+class _Pair:
+    one: Any
+    other: Any
+    batch: Batch
+    done: dict[tuple[str, str], Compared] = field(default_factory=dict)
+
+    def function(self, here: str, there: str) -> Compared:
+        if (here, there) not in self.done:
+            pair = (find_function(self.one, here), find_function(self.other, there))
+            blocks = tuple(list(function.regions[0].blocks) for function in pair)
+            if any(len(each) != 1 for each in blocks):
+                raise NotByExample("it has branches between blocks")
+            end = self._block(blocks[0][0], blocks[1][0], {})
+            arguments = tuple(
+                self.batch.mark_of(*both)
+                for both in zip(blocks[0][0].arguments, blocks[1][0].arguments, strict=True)
+            )
+            self.done[here, there] = Compared(arguments=arguments, results=end)
+        return self.done[here, there]
+
+    def _block(self, here: Any, there: Any, known: dict[Any, Any]) -> tuple[Mark | None, ...]:
+        """Go through two blocks side by side; the marks of what they end with."""
+        if len(here.arguments) != len(there.arguments):
+            raise NotByExample("the program changes with the batch")
+        known = {**known, **dict(zip(here.arguments, there.arguments, strict=True))}
+        ops = ([op.operation for op in block.operations] for block in (here, there))
+        end: tuple[Mark | None, ...] = ()
+        for op, twin in zip(*ops, strict=False):
+            try:
+                end = self._operation(op, twin, known)
+            except NotByExample as found:
+                if found.where is None:
+                    found.where = place_of(op)
+                raise
+            known.update(zip(op.results, twin.results, strict=True))
+            if op.name in _ENDS and twin.name in _ENDS:
+                return end
+        raise NotByExample("the program changes with the batch")
+
+    def _operation(self, op: Any, twin: Any, known: dict[Any, Any]) -> tuple[Mark | None, ...]:
+        if op.name != twin.name or [known.get(v) for v in op.operands] != list(twin.operands):
+            raise NotByExample("the program changes with the batch")
+        operands = [
+            self.batch.mark_of(*both) for both in zip(op.operands, twin.operands, strict=True)
+        ]
+        results = [self.batch.mark_of(*both) for both in zip(op.results, twin.results, strict=True)]
+        self._inside(op, twin, known)
+        if op.name in _ENDS:
+            return tuple(operands)
+        marked = any(operands) or any(results)
+        self._attributes(op, twin, marked=marked)
+        if op.name in _CALLEES:
+            names = (
+                ir.FlatSymbolRefAttr(each.attributes[_CALLEES[op.name]]).value
+                for each in (op, twin)
+            )
+            self.function(*names)
+        elif marked and not follows(Marked(op=op, other=twin, operands=operands, results=results)):
+            raise NotByExample(f"{op.name.partition('.')[2]} goes across the batch")
+        return ()
+
+    def _inside(self, op: Any, twin: Any, known: dict[Any, Any]) -> None:
+        for region, other in zip(op.regions, twin.regions, strict=True):
+            for block, its in zip(region.blocks, other.blocks, strict=True):
+                self._block(block, its, known)
+
+    def _attributes(self, op: Any, twin: Any, *, marked: bool) -> None:
+        """Refuse attributes that differ, but for sizes along the examples' axis."""
+        own = {*SIZES.get(op.name, ())} if marked else set()
+        own |= {_CALLEES[op.name]} if op.name in _CALLEES else set()
+        sets = [
+            {name: one.attributes[name] for name in one.attributes if name not in own}
+            for one in (op, twin)
+        ]
+        if sets[0] != sets[1]:
+            raise NotByExample("a number in it follows the size of the batch")
