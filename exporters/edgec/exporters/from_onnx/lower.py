@@ -81,14 +81,20 @@ def lower(model: Any, dialect: Dialect, *, name: str) -> bytes:
 
 
 def _in_child(source: Path, dialect: Dialect) -> bytes | list[tuple[str, str]]:
-    """What `_lowered` gives, in a fork of this process; if that dies, in a process of its own."""
+    """What `_lowered` gives, in a process of its own, or where all work forks, first in a fork.
+
+    Whose process it is not cannot be forked: what a framework's threads hold there stays held (with
+    JAX in it, or MLIR at work, a fork waited for ever).
+    """
     code, refusal = source.with_suffix(".mlirbc"), source.with_suffix(".json")
     said = source.with_suffix(".txt")
-    status = forking.run(
-        partial(_child, source, dialect, code, refusal),
-        stderr=said,
-        begin=partial(_bindings, _ROADS[dialect][0]),
-    )
+    status = None
+    if forking.answers_forked() is not None:
+        status = forking.run(
+            partial(_child, source, dialect, code, refusal),
+            stderr=said,
+            begin=partial(_bindings, _ROADS[dialect][0]),
+        )
     if status != 0:
         with said.open("wb") as file:
             status = subprocess.run(
