@@ -133,8 +133,8 @@ def _network(x: Any) -> Any:
     return (pooled / ones).mean((1, 2)) @ np.resize(_WEIGHTS, (32, 64))
 
 
-@pytest.mark.parametrize("chunk", [None, 1])
-def test_a_network_is_right_for_any_number(chunk: int | None, tmp_path: Any) -> None:
+@pytest.mark.parametrize("chunk", [8, 1])
+def test_a_network_is_right_for_any_number(chunk: int, tmp_path: Any) -> None:
     path = tmp_path / "net.vmfb"
     program = _exported(_network, 3, chunk=chunk)
     options = toolchain.CompileOptions(output=path, cache=False)
@@ -149,11 +149,13 @@ def test_a_network_is_right_for_any_number(chunk: int | None, tmp_path: Any) -> 
 
 def test_it_is_said_and_can_be_left_out(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("WARNING"):
-        made = _exported(_network, 3)
+        made = _exported(_network, 3, chunk=8)
         assert "computes 8 of n at a time, then what is left one by one" in caplog.text
         caplog.clear()
         plain = _exported(_network, 3, chunk=0)
-        assert "at a time" not in caplog.text
+        assert not caplog.text
+        _exported(_network, 3)
+        assert "--chunk=8 computes a batch 8 at a time" in caplog.text
     assert made.info.dialect is plain.info.dialect is Dialect.STABLEHLO
     assert made.info.functions[0].signature == plain.info.functions[0].signature
     assert len(made.golden.calls) == len(plain.golden.calls)
@@ -165,7 +167,7 @@ def test_why_not_is_said_with_its_line(caplog: pytest.LogCaptureFixture) -> None
         return y - y.max(0)
 
     with caplog.at_level("WARNING"):
-        _exported(levelled, 3)
+        _exported(levelled, 3, chunk=8)
     assert "reduce goes across the batch, at " in caplog.text
     assert "test_batches.py:" in caplog.text
 
