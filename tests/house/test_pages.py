@@ -27,6 +27,7 @@ NOT_RUN = {
     "an extra of its own": 1,
     "a model of the user's own": 2,
     "three devices": 1,
+    "torchrun": 1,
 }
 """How many blocks do not run, by what they would need; whoever adds one counts it here."""
 
