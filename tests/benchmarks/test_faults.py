@@ -20,15 +20,19 @@ def test_a_fault_changes_one_place_that_is_there(fault: Fault) -> None:
     assert line_of(fault) > 0
 
 
+def _found(code: int, *lines: int) -> Found:
+    return Found(code=code, said="", lines=lines, values=3)
+
+
 def test_the_page_counts_what_is_found_and_what_is_named() -> None:
     one, other, last = FAULTS[:3]
     right = line_of(one)
     tried = [
-        Tried(fault=one, found=Found(code=23, said="", lines=(right, right + 1), values=3)),
-        Tried(fault=other, found=Found(code=23, said="", lines=(1,), values=3)),
-        Tried(fault=last, found=Found(code=0, said="", lines=(), values=3)),
+        Tried(fault=one, found=_found(23, right, right + 1), by_numpy=None),
+        Tried(fault=other, found=_found(23, 1), by_numpy=None),
+        Tried(fault=last, found=_found(0), by_numpy=None),
     ]
-    text = page(tried, {"stem": Found(code=0, said="", lines=(), values=3)})
+    text = page(tried, {"stem": _found(0)})
     assert "**2 of 3 are found, and of 1 the right line is named**, among 2.0 lines" in text
     assert "Of 1 models tried without a fault 1 are right" in text
     assert "without a fault" not in page(tried, {})
