@@ -189,14 +189,14 @@ def test_of_a_long_list_the_page_gives_the_number_and_the_file() -> None:
 
 
 def test_what_a_piece_of_work_took_counts_the_processes_that_it_started() -> None:
-    busy = "import time\nwhile time.process_time() < 0.3: pass"
+    busy = "import time\nwhile time.process_time() < 0.35: pass"  # ticks are a hundredth
 
     def work() -> int:
         return subprocess.run([sys.executable, "-c", busy], check=True).returncode
 
     result, taken = spent(work)
     assert result == 0
-    assert taken["core"] >= 0.25  # the system counts in ticks of a hundredth
+    assert taken["core"] >= 0.3
     assert taken["seconds"] >= 0.3
 
 
