@@ -104,8 +104,6 @@ class _Chunks:
         self.framework = framework
         self.entry = next(e for e in bundle.entries if e.name == traced.signature.name)
         roles = (*traced.arguments, *traced.results)
-        if bundle.state is not None and self.entry.has_state:
-            raise NotByExample("it has state")
         if not all(isinstance(role, Input | Output | Parameter) for role in roles):
             raise NotByExample("it has state")
 

@@ -32,12 +32,12 @@ def with_examples(
     if not entry.inputs and not entry.kwargs:
         names = [spec.name for spec in traced.signature.inputs]
         given = dict(zip(names, (array_of(framework, a) for a in arrays), strict=True))
-        return replace(entry, kwargs=given)
+        return replace(entry, kwargs=given, dynamic=None)
     leaves = _Leaves(framework, arrays, traced.calls[0].inputs)
     inputs, kwargs = leaves.filled(entry.inputs), leaves.filled(entry.kwargs)
     if leaves.left:
         raise NotByExample("its inputs are nested in types of its own")
-    return replace(entry, inputs=inputs, kwargs=kwargs)
+    return replace(entry, inputs=inputs, kwargs=kwargs, dynamic=None)
 
 
 class _Leaves:
