@@ -310,24 +310,44 @@ def test_a_wrong_answer_there_is_one_here(edgec, compiled: Compiled) -> None:
     assert "on qemu:aarch64 gives a wrong out0" in done.err
 
 
+@pytest.mark.parametrize("verb", ["run", "bench", "verify"])
+def test_a_module_for_another_machine_is_refused_before_edgert_is_built_for_it(
+    edgec, compiled: Compiled, tmp_path: Path, monkeypatch, on: str, verb: str
+) -> None:
+    module = compiled(target="cpu")
+    answers = Golden(calls=(GoldenCall(signature="add", inputs=(X[:, :3],), outputs=(X[:, :3],)),))
+    answers.save(tmp_path / "answers.npz")
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "empty"))
+    line = ("--golden=answers.npz",) if verb == "verify" else LINE[:2]
+    done = edgec(verb, module, f"--on={on}", *line)
+    assert done.code == 31
+    assert "was compiled for cpu:host, and" in done.err
+    assert "is arm_64" in done.err
+    assert "--target=cpu:arm64, " in done.err
+    assert not (tmp_path / "empty").exists()
+    assert not Path("out.npz").exists()
+
+
 @pytest.mark.parametrize(
-    ("cpu", "advice"),
+    ("flags", "code", "said"),
     [
-        ("max", "--target=cpu:arm64-v8.6"),
-        ("cortex-a76", "--target=cpu:arm64-v8.2\n"),
-        ("cortex-a57", "--target=cpu:arm64\n"),
+        ((), 31, "compiled for cpu:host does not run on qemu:aarch64, which is arm_64"),
+        (("--target=vulkan",), 31, "compiled for vulkan does not run on qemu:aarch64"),
+        (("--target=cpu:arm64", "--device=cuda"), 2, "does not go with --on"),
     ],
 )
-def test_a_module_for_another_machine_is_refused_with_the_target_to_use(
-    edgec, compiled: Compiled, scratch: Path, monkeypatch, cpu: str, advice: str
+def test_a_program_is_not_compiled_for_another_machine_than_it_is_verified_on(
+    edgec, tmp_path: Path, monkeypatch, flags: tuple[str, ...], code: int, said: str
 ) -> None:
-    monkeypatch.setenv("QEMU_CPU", cpu)
-    done = edgec("run", compiled(target="cpu"), "--on=qemu:aarch64", *LINE)
-    assert done.code == 31
-    assert "was compiled for cpu:host, and qemu:aarch64 is arm_64" in done.err
-    assert advice in done.err
-    assert list(scratch.iterdir()) == []
-    assert not Path("out.npz").exists()
+    (tmp_path / "net.mlir").write_text(TEXT)
+    monkeypatch.setattr("edgec.verifying.subject.compile_with_report", _not_yet)
+    done = edgec("verify", "net.mlir", "--on=qemu:aarch64", *flags)
+    assert done.code == code
+    assert said in done.err
+
+
+def _not_yet(*_: object) -> None:
+    raise AssertionError("compiled before the device was asked for")
 
 
 def test_a_module_for_a_better_cpu_is_refused_with_the_target_to_use(

@@ -175,6 +175,47 @@ def test_two_devices_are_compared_without_golden_answers(edgec, module: Path) ->
     assert value["source"].endswith("(local-sync)")
 
 
+@pytest.mark.vulkan
+def test_a_program_is_compiled_for_what_the_other_device_is(
+    edgec, program: Path, x: np.ndarray, tmp_path: Path
+) -> None:
+    (tmp_path / "net.mlir").write_text(program.read_text())
+    Golden(calls=(GoldenCall(signature="scores", inputs=(x,), outputs=(-x,)),)).save(
+        tmp_path / "net.golden.npz"
+    )
+    done = edgec("verify", "net.mlir", "--against=edgert://vulkan", "--json")
+    assert done.code == 0, done.out
+    assert done.json["source"].endswith("(edgert://vulkan)")
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "said"),
+    [
+        (("--device=none",), 41, "none://0 is not here"),
+        (("--against=none",), 41, "none://0 is not here"),
+        (("--bisect", "--device=none://3"), 41, "none://3 is not here"),
+        (("--soak=2", "--device=metal"), 41, "metal://0 is not here"),
+        (("--target=metal",), 41, "metal://0 is not here"),
+        (("--target=webgpu",), 31, "runs elsewhere than on a device of this machine"),
+        (("--target=cpu:armv7",), 31, "for cpu:armv7 does not run on this machine, which is"),
+        (("--target=metal", "--device=cpu"), 31, "for metal does not run on edgert://cpu"),
+        (("--bisect", "-o", "/proc/small.mlir"), 4, "cannot write /proc/small.mlir"),
+        (("--layers", "--picture=/proc/net.svg"), 4, "cannot write /proc/net.svg"),
+    ],
+)
+def test_what_is_missing_is_said_before_a_program_is_compiled(
+    edgec, program: Path, monkeypatch, flags: tuple[str, ...], code: int, said: str
+) -> None:
+    monkeypatch.setattr("edgec.verifying.subject.compile_with_report", _not_yet)
+    done = edgec("verify", program, *flags)
+    assert done.code == code
+    assert said in done.err
+
+
+def _not_yet(*_: object) -> None:
+    raise AssertionError("compiled before the device was asked for")
+
+
 def test_calls_are_soaked(edgec, answered: Path) -> None:
     done = edgec("verify", answered, "--soak=4", "--json")
     assert done.code == 0, done.err

@@ -106,6 +106,10 @@ def test_answers_that_are_not_the_old_ones_leave_no_module(tmp_path: Path) -> No
     with pytest.raises(WrongAnswer):
         upgrade(module, output=tmp_path / "new.vmfb", program=None, target=None, options=OPTIONS)
     assert not (tmp_path / "new.vmfb").exists()
+    (tmp_path / "new.vmfb").write_bytes(b"one of another day")
+    with pytest.raises(WrongAnswer):
+        upgrade(module, output=tmp_path / "new.vmfb", program=None, target=None, options=OPTIONS)
+    assert (tmp_path / "new.vmfb").read_bytes() == b"one of another day"
 
 
 def test_a_program_is_found_by_its_digest(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def _check_formats(module: Module, device: Device) -> None:
     raise ModuleMismatch(
         f"{module.path} was compiled for {made} ({', '.join(module.formats)}) "
         f"and cannot run on {device.uri}",
-        hint=f"use device={driver_uri(module.facts.driver)!r}, or compile it for this device",
+        hint=f"use the device {driver_uri(module.facts.driver)}, or compile it for this one",
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from edgec.cli.calls import Calls
 from edgec.cli.elsewhere import deployed
 from edgec.cli.session import Session
+from edgec.cli.waiting import waiting
 from edgec.ondevice import Place
 from edgec.runtime import Module, load
 from edgec.runtime.signature import Signature
@@ -64,7 +65,10 @@ def call_there(
     weights: Path | None,
 ) -> Called:
     """Call a function on another machine; see `edgec.ondevice.deploy` for errors."""
-    with deployed(session, module, on=on, device=device, weights=weights) as there:
+    with (
+        waiting(session, f"calling {module.path} on {on}"),
+        deployed(session, module, on=on, device=device, weights=weights) as there,
+    ):
         called = there.call(signature, calls.inputs)
         return Called(
             results=called.results,

@@ -10,7 +10,7 @@ from edgec.runtime import Module
 from edgec.runtime.device import parse_uri
 from edgec.runtime.errors import UsageError
 
-__all__ = ["deployed"]
+__all__ = ["deployed", "threads_there"]
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def deployed(
         UsageError: the flags do not go together.
         EdgecError: see `edgec.ondevice.deploy`.
     """
-    threads = _threads(device)
+    threads = threads_there(device)
     with deploy(
         module,
         connect(on),
@@ -38,11 +38,17 @@ def deployed(
         threads=threads,
         tell=session.detail,
         warn=session.note,
+        building=session.say,
     ) as there:
         yield there
 
 
-def _threads(device: str | None) -> int | None:
+def threads_there(device: str | None) -> int | None:
+    """How many threads `--device` asks for on another machine; None where it does not.
+
+    Raises:
+        UsageError: it is no device of edgert's.
+    """
     if device is None:
         return None
     driver, path, threads = parse_uri(device)

@@ -122,14 +122,14 @@ def open_given(
         FileError: a file cannot be read or written.
         And what `edgec.exporters.export_source` raises.
     """
-    from edgec.cli.folders import make_folder
+    from edgec.cli.folders import make_place
     from edgec.toolchain import load_program
 
     place = place_of(text, exporting)
     if is_program(text):
         return load_program(place, cache=cache)
     if exporting.keep is not None:
-        make_folder(place.parent)
+        make_place(place)
     return export_model(session, text, exporting, exporting.keep)
 
 
@@ -141,11 +141,11 @@ def export_model(
     Raises:
         As `edgec.exporters.export_source`.
     """
-    from edgec.cli.folders import make_folder
+    from edgec.cli.folders import make_place
     from edgec.exporters import export_source
 
     if exporting.external_weights is not None:
-        make_folder(exporting.external_weights.parent)
+        make_place(exporting.external_weights)
     session.say(f"exporting {source}")
     inputs = exporting.inputs
     try:

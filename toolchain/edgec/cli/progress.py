@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from edgec.toolchain import Phase, Step
 
-__all__ = ["Progress", "showing"]
+__all__ = ["Progress", "describe", "showing"]
 
 _LINE_EVERY = 10.0
 

@@ -5,14 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from edgec.cli.folders import make_folder
+from edgec.cli.beforehand import target_of
 from edgec.cli.golden_calls import ask_here
 from edgec.cli.layer_table import layer_blocks, layer_failure
 from edgec.cli.random_inputs import random_inputs, sizes_of
 from edgec.cli.report import Block, Report
 from edgec.cli.session import Session
-from edgec.runtime import Golden, GoldenCall, Module
-from edgec.runtime.device import parse_uri
+from edgec.runtime import Device, Golden, GoldenCall, Module
 from edgec.runtime.errors import WrongAnswer
 from edgec.runtime.files import write_atomically
 from edgec.toolchain import CompileOptions, compile_with_report
@@ -61,7 +60,6 @@ def looked_at(
             "(memory that is used again, or several threads)"
         )
     if picture_file is not None:
-        make_folder(picture_file.parent)
         with write_atomically(picture_file) as stream:
             stream.write(picture(looked.layers, f"{file.name}: error along the network").encode())
         session.say(f"wrote {picture_file}")
@@ -125,7 +123,6 @@ def bisected(
     )
     beside = None
     if found.part is not None:
-        make_folder(output.parent)
         beside = write_part(found.part, output)
         session.say(f"wrote {output} and {beside}")
     return Report(
@@ -235,8 +232,7 @@ def compared_with(
     """
     module = subject.module
     if subject.program is not None:
-        driver, _, _ = parse_uri(device)
-        target = "cpu" if driver in _CPUS else "vulkan" if driver == "gpu" else driver
+        target = target_of(Device.open(device))
         module = compile_with_report(subject.program, target, options).module
     asked = subject.asked
     answered = ask_here(session, module, asked, device=device, weights=weights)
@@ -245,6 +241,3 @@ def compared_with(
         for (name, inputs), outputs in zip(asked, answered.results, strict=True)
     )
     return replace(subject, calls=Golden(calls=calls), source=f"{answered.name} ({device})")
-
-
-_CPUS = ("cpu", "edgert", "local-sync", "local-task")

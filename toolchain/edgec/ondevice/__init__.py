@@ -12,6 +12,17 @@ Each way to a device is a class in a file of its own with the methods of `Transp
 
 from edgec.ondevice.connecting import WAYS, connect
 from edgec.ondevice.deployment import Called, Deployment, Measured, Place, deploy
+from edgec.ondevice.fits import refuse_target
 from edgec.ondevice.transport import Transport
 
-__all__ = ["WAYS", "Called", "Deployment", "Measured", "Place", "Transport", "connect", "deploy"]
+__all__ = [
+    "WAYS",
+    "Called",
+    "Deployment",
+    "Measured",
+    "Place",
+    "Transport",
+    "connect",
+    "deploy",
+    "refuse_target",
+]

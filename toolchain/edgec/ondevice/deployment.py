@@ -15,7 +15,7 @@ import numpy as np
 from edgec.ondevice.arrays import read_results, write_inputs
 from edgec.ondevice.edgert_command import edgert_command
 from edgec.ondevice.failures import failure
-from edgec.ondevice.fits import check_fits, choose_machine, features_to_ask
+from edgec.ondevice.fits import check_fits, check_machine, choose_machine, features_to_ask
 from edgec.ondevice.machines import Machine
 from edgec.ondevice.surroundings import SCRIPT, Surroundings, Temperature, read_surroundings
 from edgec.ondevice.transport import Transport
@@ -257,6 +257,7 @@ def deploy(
     threads: int | None,
     tell: Callable[[str], None],
     warn: Callable[[str], None],
+    building: Callable[[str], None] | None = None,
 ) -> Iterator[Deployment]:
     """A module on a device; whatever was put there is removed when the block ends.
 
@@ -267,6 +268,7 @@ def deploy(
         threads: that compute; without it as many as the device has processors.
         tell: is told what happens.
         warn: is told what a person should know, such as that the device is gone with the files.
+        building: is told that edgert is built, which takes up to a minute; without it `tell` is.
 
     Raises:
         ModuleMismatch: the module is for another machine, or for a better CPU.
@@ -280,7 +282,8 @@ def deploy(
     files = _weights(module, weights)
     facts = transport.facts()
     machine = choose_machine(module, facts)
-    program = edgert_command(machine, tell)
+    check_machine(module, machine, transport.name)
+    program = edgert_command(machine, tell if building is None else building)
     tell(f"{transport.name} is {facts.model} ({machine.name})")
     with tempfile.TemporaryDirectory(prefix="edgec-on-") as scratch:
         try:

@@ -18,7 +18,7 @@ from edgec.runtime.files import FULL, no_space, refuse_full
 from edgec.toolchain.cache import Cache
 from edgec.toolchain.sources import runtime_sources
 
-__all__ = ["edgert_command"]
+__all__ = ["edgert_command", "refuse_unbuildable"]
 
 _FLAGS = (
     *("-std=c11", "-O2", "-D_POSIX_C_SOURCE=200809L", "-static", "-s"),
@@ -43,15 +43,10 @@ def edgert_command(machine: Machine, tell: Callable[[str], None]) -> Path:
         FileError: this installation does not hold the sources, or the cache cannot be written.
     """
     source = runtime_sources("c")
-    folder = Cache.default().folder / "edgert"
-    program = folder / f"edgert-{machine.name}-{_fingerprint(source)}"
+    program = refuse_unbuildable(machine)
     if program.exists():
         return program
-    if not _has_ziglang():
-        raise MissingExtra(
-            f"edgert has to be built for {machine.name}, which the wheel ziglang does",
-            hint="pip install 'edgec[web]'",
-        )
+    folder = program.parent
     tell(f"building edgert for {machine.name}, once")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,6 +60,23 @@ def edgert_command(machine: Machine, tell: Callable[[str], None]) -> Path:
             f"cannot keep edgert in {folder}: {error.strerror or error}",
             hint="set EDGEC_CACHE_DIR to a folder that can be written to",
         ) from error
+    return program
+
+
+def refuse_unbuildable(machine: Machine) -> Path:
+    """Where the program is, or will be once it is built.
+
+    Raises:
+        MissingExtra: it was not built before, and `ziglang` is missing.
+        FileError: this installation does not hold the sources.
+    """
+    source = runtime_sources("c")
+    program = Cache.default().folder / "edgert" / f"edgert-{machine.name}-{_fingerprint(source)}"
+    if not program.exists() and not _has_ziglang():
+        raise MissingExtra(
+            f"edgert has to be built for {machine.name}, which the wheel ziglang does",
+            hint="pip install 'edgec[web]'",
+        )
     return program
 
 

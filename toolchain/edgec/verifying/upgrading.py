@@ -6,6 +6,7 @@ still runs.
 
 import hashlib
 import statistics
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ import numpy as np
 
 from edgec.runtime import Golden, Module, load
 from edgec.runtime.errors import CompileError, EdgecError, ProgramError
-from edgec.runtime.files import read_bytes
+from edgec.runtime.files import read_bytes, write_atomically
 from edgec.runtime.seeded_calls import SeededCalls
 from edgec.runtime.tolerance import Tolerance
 from edgec.toolchain.compiling import CompileOptions, compile_with_report
@@ -158,14 +159,16 @@ def upgrade(
             options = replace(options, seeded=answer_seeds(source, options))
         except EdgecError as error:
             notes.append(f"the new module brings no golden answers: {error.what}")
-    compiled = compile_with_report(source, wanted, replace(options, output=output))
-    try:
+    with tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
+        unproved = Path(scratch, output.name)
+        compiled = compile_with_report(source, wanted, replace(options, output=unproved))
         tolerance = compiled.report.tolerance
         proved = _proved(old, module, compiled.module, source, known, tolerance)
-    except EdgecError:
-        output.unlink(missing_ok=True)
-        raise
-    return replace(proved, notes=(*notes, *proved.notes, *compiled.report.notes))
+        with write_atomically(output) as stream:
+            stream.write(read_bytes(unproved))
+    new = replace(proved.new, module=replace(proved.new.module, path=output))
+    more = [note.replace(str(unproved), str(output)) for note in proved.notes]
+    return replace(proved, new=new, notes=(*notes, *more, *compiled.report.notes))
 
 
 def renewed(old: Module, new: Module, program: Program) -> Upgraded:
@@ -198,7 +201,7 @@ def _proved(
     if now.verdict is None:
         notes = (f"nobody has asked {new.path}: it does not run here ({now.refused})",)
     else:
-        failure = now.verdict.failure(f"{new.path}, compiled again,")
+        failure = now.verdict.failure(f"{file}, compiled again,")
         if failure is not None:
             raise failure
     before = None if old is None else _state(old, calls, whose, tolerance=tolerance)

@@ -72,6 +72,7 @@ def bench(
     from edgec.cli.elsewhere import deployed
     from edgec.cli.signatures import choose
     from edgec.cli.signed import read_signed
+    from edgec.cli.waiting import waiting
     from edgec.runtime import bench as measure
     from edgec.runtime import profile as measure_dispatches
 
@@ -87,7 +88,10 @@ def bench(
     if on is not None:
         if seconds <= 0:
             raise UsageError("a benchmark needs a time above 0")
-        with deployed(session, read, on=on, device=device, weights=weights) as there:
+        with (
+            waiting(session, f"measuring {read.path} on {on}"),
+            deployed(session, read, on=on, device=device, weights=weights) as there,
+        ):
             times = there.profile(signature, inputs) if profile else None
             measured = there.bench(signature, inputs, seconds=seconds, iterations=iterations)
         return report_there(there, signature.name, measured, times, is_random=is_random)

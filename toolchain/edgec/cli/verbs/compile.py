@@ -182,7 +182,7 @@ def compile(
     from dataclasses import replace
     from functools import partial
 
-    from edgec.cli.folders import make_folder
+    from edgec.cli.folders import make_place
     from edgec.cli.mesh_programs import compile_for_mesh, weights_for_mesh
     from edgec.ondevice.standing_in import emulated
     from edgec.runtime import Tolerance
@@ -233,7 +233,7 @@ def compile(
                 raise UsageError(
                     f"{taken} would be written over itself", hint="name a file with -o"
                 )
-        make_folder(path.parent)
+        make_place(path)
     with weights_for_mesh(exporting) as exporting:
         program = open_given(session, source, exporting, cache=cache)
         if program.info.mesh is not None and not look:

@@ -121,7 +121,7 @@ def export(
 ) -> Report:
     """Make a program of a JAX, PyTorch, TensorFlow, Keras, ONNX or TensorFlow Lite model."""
     from edgec.cli.amounts import bytes_text
-    from edgec.cli.folders import make_folder
+    from edgec.cli.folders import make_place
     from edgec.runtime.golden import Golden
     from edgec.toolchain.framework_values import FrameworkValues
     from edgec.toolchain.program import source_stem
@@ -130,7 +130,7 @@ def export(
     check_program_name(path)
     if output is None and Path(source).exists() and path.resolve() == Path(source).resolve():
         raise UsageError(f"{source} would be written over itself", hint="name a file with -o")
-    make_folder(path.parent)
+    make_place(path)
     exporting = Exporting(
         signatures=tuple(signature or ()),
         dynamic=tuple(dynamic or ()),

@@ -101,7 +101,7 @@ def quantise(
     ] = None,
 ) -> Report:
     """Keep a program's weights in 8 or 4 bits, and say what that costs its answers."""
-    from edgec.cli.folders import make_folder
+    from edgec.cli.folders import make_place
     from edgec.cli.program_files import refuse_all_but_programs
     from edgec.quantising import (
         LOSSLESS,
@@ -122,6 +122,7 @@ def quantise(
     check_program_name(output)
     if source.resolve() == output.resolve():
         raise UsageError(f"{source} would be written over itself", hint="name another file with -o")
+    make_place(output)
     program = load_program(source)
     if program.golden is not None and len(program.golden.calls) > calls:
         total = len(program.golden.calls)
@@ -147,7 +148,6 @@ def quantise(
             halves=scales == "f16",
             tell=session.say,
         )
-    make_folder(output.parent)
     if found.weights:
         write_weights(found.weights, output.parent / file)
     saved = found.program.save(output)

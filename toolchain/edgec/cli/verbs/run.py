@@ -135,7 +135,7 @@ def run(
     from edgec.cli.calling import call_here, call_there
     from edgec.cli.calls import input_slots, join, output_slots, split
     from edgec.cli.expected import check_outputs
-    from edgec.cli.folders import make_folder
+    from edgec.cli.folders import make_place
     from edgec.cli.input_spec import parse_input
     from edgec.cli.mesh_programs import run_on_devices, run_split
     from edgec.cli.proved import prove_here, refuse_others
@@ -208,7 +208,7 @@ def run(
         )
     if output is not None:
         check_results_path(output, len(signature.outputs))
-        make_folder(output.parent)
+        make_place(output)
     arrays = bind(inputs, input_slots(signature, each=each))
     calls = split(session, signature, arrays, each=each)
     slots = output_slots(signature, rows=calls.rows)

@@ -91,9 +91,9 @@ def sign(
         }
         said = f"{len(signed.modules)} modules, and a list of {signed.files} files"
     else:
-        from edgec.cli.folders import make_folder
+        from edgec.cli.folders import make_place
 
-        make_folder(place.parent)
+        make_place(place)
         seal = sign_module(file, private, place)
         data = {
             "kind": "module",

@@ -80,12 +80,12 @@ def _module(
     target: str | None,
     options: "CompileOptions",
 ) -> Report:
-    from edgec.cli.folders import make_folder
+    from edgec.cli.folders import make_place
     from edgec.verifying import upgrade as upgraded
 
     if output.suffix != ".vmfb":
         raise UsageError(f"{output} is no name of a module", hint="end it in .vmfb")
-    make_folder(output.parent)
+    make_place(output)
     found = upgraded(old, output=output, program=program, target=target, options=options)
     for note in found.notes:
         session.note(note)

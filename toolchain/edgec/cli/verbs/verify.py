@@ -14,9 +14,9 @@ from edgec.cli.options import (
     complete_device,
     complete_target,
 )
-from edgec.cli.report import Block, Grid, Report
+from edgec.cli.report import Report
 from edgec.cli.session import Session
-from edgec.cli.signed import Checked, checked
+from edgec.cli.signed import checked
 from edgec.cli.verify_refusals import refuse_for_modules, refuse_without_meaning
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from edgec.cli.golden_calls import Answered, Asked
     from edgec.runtime import Module
-    from edgec.verifying import Ask, Subject, Verdict
+    from edgec.verifying import Ask
 
 __all__ = ["verify"]
 
@@ -139,8 +139,11 @@ def verify(
     ] = None,
 ) -> Report:
     """Repeat the golden calls on a device, and say of each output how far off it is."""
+    from edgec.cli.beforehand import refuse_beforehand
+    from edgec.cli.folders import make_place
     from edgec.cli.golden_calls import ask_here, ask_there, filled
     from edgec.cli.program_files import is_program_file
+    from edgec.cli.progress import describe
     from edgec.cli.verify_questions import (
         add,
         bisected,
@@ -150,6 +153,9 @@ def verify(
         random_calls,
         soaked,
     )
+    from edgec.cli.verify_report import verdict_report
+    from edgec.cli.waiting import waiting
+    from edgec.runtime import Device
     from edgec.toolchain import CompileOptions
     from edgec.verifying import judged, open_subject
 
@@ -170,13 +176,25 @@ def verify(
     refuse_without_meaning(
         layers=layers, bisect=bisect, picture_file=picture_file, output=output, soak=soak, on=on
     )
-
+    if is_program:
+        refuse_beforehand(target or "cpu", device=device, on=on)
+    for uri in (device if on is None else None, against):
+        if uri is not None:
+            Device.open(uri)
+    smallest = (output or Path(f"{file.stem}.wrong.mlir")) if bisect else None
+    for place in (picture_file, smallest):
+        if place is not None:
+            make_place(place)
     chosen = device
 
     def ask(module: "Module", calls: "Asked") -> "Answered":
+        at(f"calling {file} on {on or module.facts.target or 'this machine'}")
         if on is None:
-            return ask_here(session, module, calls, device=chosen, weights=weights)
-        return ask_there(session, module, calls, on=on, device=device, weights=weights)
+            found = ask_here(session, module, calls, device=chosen, weights=weights)
+        else:
+            found = ask_there(session, module, calls, on=on, device=device, weights=weights)
+        at(f"comparing what {file} gave")
+        return found
 
     def results(module: "Module", calls: "Asked") -> "Sequence[Sequence[np.ndarray]]":
         return ask(module, calls).results
@@ -186,8 +204,15 @@ def verify(
             ask_here(session, module, calls, device=uri, weights=weights).results
         )
 
-    with tempfile.TemporaryDirectory(prefix="edgec-") as scratch:
-        options = CompileOptions(output=Path(scratch, f"{file.stem}.vmfb"), check=False)
+    with (
+        tempfile.TemporaryDirectory(prefix="edgec-") as scratch,
+        waiting(session, f"reading {file}") as at,
+    ):
+        options = CompileOptions(
+            output=Path(scratch, f"{file.stem}.vmfb"),
+            check=False,
+            progress=lambda phase: at(describe(phase.step, phase.target)),
+        )
         more = replace(options, output=Path(scratch, f"{file.stem}.more.vmfb"))
         subject = open_subject(
             file,
@@ -199,6 +224,7 @@ def verify(
             ask=None if against is None else random_calls,
         )
         if corners:
+            at("computing the answers to zeros and ones")
             subject = cornered(subject)
         if against is not None:
             subject = compared_with(session, subject, against, weights=weights, options=more)
@@ -211,7 +237,7 @@ def verify(
             told = judged(subject, filled_in.results)
             answered, verdict = (answered, verdict) if told.ok else (filled_in, told)
             chosen = device if told.ok else again
-        report = _report(file, subject, answered, verdict, signed, again)
+        report = verdict_report(file, subject, answered, verdict, signed, again)
         suspect = None
         if layers:
             looked, said = looked_at(
@@ -227,7 +253,7 @@ def verify(
             report = add(report, said)
             first = looked.layers.first_wrong
             suspect = None if first is None else first.operation
-        if bisect:
+        if smallest is not None:
             runs_here = (
                 on is None and chosen == device and subject.module.facts.driver.startswith("local")
             )
@@ -241,83 +267,14 @@ def verify(
                 ask=results,
                 others=[(u, elsewhere(u)) for u in _RUNTIMES if u != device] if runs_here else [],
                 suspect=suspect,
-                output=output or Path(f"{file.stem}.wrong.mlir"),
+                output=smallest,
             )
             report = add(report, said)
         if soak is not None:
+            at(f"calling {file} {soak} times in each way")
             said = soaked(file, subject, device=device, weights=weights, rounds=soak)
             report = add(report, said)
     return report
 
 
 _RUNTIMES = ("local-sync", "local-task", "edgert")
-
-
-def _report(
-    file: Path,
-    subject: "Subject",
-    answered: "Answered",
-    verdict: "Verdict",
-    signed: Checked | None,
-    again: str | None,
-) -> Report:
-    place = answered.place
-    where = answered.name if place is None else place.name
-    calls = len(verdict.calls)
-    blocks: list[Block] = [
-        f"{file} on {where}: {calls} call{'s' * (calls > 1)}, answers of {subject.source}",
-        _grid(verdict),
-        *([] if signed is None else [signed.said]),
-        *([] if again is None else [_UNWRITTEN[verdict.ok]]),
-        f"verdict: {'right' if verdict.ok else 'WRONG'}",
-    ]
-    return Report(
-        data={
-            "file": file,
-            "kind": "module" if subject.program is None else "program",
-            "target": subject.module.facts.target,
-            "device": answered.device,
-            "on": None if place is None else place.to_json(),
-            "source": subject.source,
-            "signed_by": None if signed is None else signed.key,
-            "ok": verdict.ok,
-            "ok_with_unwritten_memory_filled": None if again is None else verdict.ok,
-            "calls": [call.to_json() for call in verdict.calls],
-        },
-        blocks=tuple(blocks),
-        error=verdict.failure(f"{file} on {where}"),
-    )
-
-
-_UNWRITTEN = {
-    True: "memory that nothing has written was filled with other bits: right as well",
-    False: "right as long as memory that nothing has written is 0: a kernel reads what none writes",
-}
-
-
-def _grid(verdict: "Verdict") -> Grid:
-    rows = []
-    for number, call in enumerate(verdict.calls):
-        for output in call.outputs:
-            near = output.closeness
-            rows.append(
-                (
-                    f"{number + 1}",
-                    call.function,
-                    output.name,
-                    str(output.compared),
-                    f"{output.worst:.2e}",
-                    "" if near is None else f"{near.relative_l2:.2e}",
-                    "" if near is None else f"{near.cosine:.7f}",
-                    "" if near is None else f"{near.signal_to_noise:.1f} dB",
-                    "right" if output.ok else "WRONG",
-                )
-            )
-    return Grid(
-        columns=(
-            *("call", "function", "output", "numbers", "worst"),
-            *("relative L2", "cosine", "signal to noise", ""),
-        ),
-        rows=tuple(rows),
-        right=frozenset({0, 3, 4, 5, 6, 7}),
-    )

@@ -77,6 +77,7 @@ def view(
             f"--layers={layers} is of a program's values, and {file} is a module",
             hint="give the program",
         )
+    path = _place(output or Path(f"{file.stem}.html"))
     graph = _graph(file, target)
     if layers is not None:
         found = _part(layers, "layers", "verify --layers --json")
@@ -85,7 +86,7 @@ def view(
             graph = graph.with_framework(found["framework"]["values"])
     if profile is not None:
         graph = graph.with_profile(_part(profile, "profile", "bench --profile --json"))
-    path = _write(session, graph, output or Path(f"{file.stem}.html"))
+    _write(session, graph, path)
     return Report(
         data={"file": file, "page": path, "nodes": len(graph.nodes)},
         blocks=(f"{path}: {len(graph.nodes)} nodes of {file}",),
@@ -106,8 +107,9 @@ def diff(
         raise UsageError(
             f"{one} and {other} are a program and a module", hint="compare two of one kind"
         )
+    path = _place(output or Path(f"{one.stem}-{other.stem}.html"))
     graph = compared(_graph(one, target), _graph(other, target))
-    path = _write(session, graph, output or Path(f"{one.stem}-{other.stem}.html"))
+    _write(session, graph, path)
     changes = [node for node in graph.nodes if node.state]
     shown = changes[:_MOST]
     blocks: list[Block] = [f"{path}: {len(changes)} of {len(graph.nodes)} nodes differ"]
@@ -171,15 +173,20 @@ def _part(path: Path, key: str, verb: str) -> Mapping[str, Any]:
     return value
 
 
-def _write(session: Session, graph: "Graph", path: Path) -> Path:
-    from edgec.cli.folders import make_folder
-    from edgec.runtime.files import write_atomically
-    from edgec.viewing import page
+def _place(path: Path) -> Path:
+    """Where a page goes, refused before there is work for it."""
+    from edgec.cli.folders import make_place
 
     if path.suffix != ".html":
         raise UsageError(f"the page cannot be named {path}", hint="end its name in .html")
-    make_folder(path.parent)
+    make_place(path)
+    return path
+
+
+def _write(session: Session, graph: "Graph", path: Path) -> None:
+    from edgec.runtime.files import write_atomically
+    from edgec.viewing import page
+
     with write_atomically(path) as stream:
         stream.write(page(graph).encode())
     session.detail(f"open {path} in a browser")
-    return path
