@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -159,8 +160,11 @@ def tests(*, slow: bool, paths: list[str]) -> list[Outcome]:
     named = {run.name: run for run in runs}
     print(f"\n== {len(runs)} files of tests, {WORKERS} at a time", flush=True)
     warm()
+    from edgec.toolchain import fork_server, forked  # with what `warm` imported
+
     outcomes = []
-    for name, ended in run_jobs([(run.name, run.job(slow=slow)) for run in runs], WORKERS):
+    jobs = [(run.name, run.job(slow=slow)) for run in runs]
+    for name, ended in run_jobs(jobs, WORKERS, begin=partial(fork_server.fork, forked.main)):
         outcomes.append(named[name].outcome(ended))
         print(outcomes[-1].line, flush=True)
     work = sum(outcome.work for outcome in outcomes) + time.process_time()
@@ -176,6 +180,9 @@ def main() -> int:
     chosen = parser.parse_args()
     os.chdir(ROOT)
     sys.path[0] = str(ROOT)  # as `python -m pytest` has it
+    # Else each of some thousand processes would compile what it imports of edgec anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     begin = time.monotonic()
     outcomes = lint()
     if not chosen.lint_only:

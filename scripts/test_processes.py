@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,14 +82,16 @@ def warm() -> None:
     gc.freeze()  # Else each child's collector would write to, and so copy, what it shares.
 
 
-def run(jobs: Iterable[tuple[str, Job]], workers: int) -> Iterator[tuple[str, Ended]]:
-    """Run jobs by name, `workers` at a time; each as it ends."""
+def run(
+    jobs: Iterable[tuple[str, Job]], workers: int, begin: Callable[[], object] | None = None
+) -> Iterator[tuple[str, Ended]]:
+    """Run jobs by name, `workers` at a time; each as it ends. A fork calls `begin` first."""
     waiting, running = list(jobs)[::-1], dict[int, tuple[str, Job, float]]()
     late: set[int] = set()
     while waiting or running:
         while waiting and len(running) < workers:
             name, job = waiting.pop()
-            running[_begin(job)] = (name, job, time.monotonic())
+            running[_begin(job, begin)] = (name, job, time.monotonic())
         child, status, usage = os.wait4(-1, os.WNOHANG)
         if child in running:
             name, job, start = running.pop(child)
@@ -110,7 +112,7 @@ def run(jobs: Iterable[tuple[str, Job]], workers: int) -> Iterator[tuple[str, En
         time.sleep(_POLL)
 
 
-def _begin(job: Job) -> int:
+def _begin(job: Job, begin: Callable[[], object] | None) -> int:
     """Start a job, and give its process."""
     job.output.parent.mkdir(parents=True, exist_ok=True)
     if job.alone or not FORKS:
@@ -130,16 +132,18 @@ def _begin(job: Job) -> int:
         warnings.simplefilter("ignore")  # Of a fork beside NumPy's idle threads.
         child = os.fork()
     if not child:
-        _work(job.arguments, job.output)
+        _work(job.arguments, job.output, begin)
     return child
 
 
-def _work(arguments: Sequence[str], output: Path) -> None:
+def _work(arguments: Sequence[str], output: Path, begin: Callable[[], object] | None) -> None:
     """Be the child, to its end."""
     with output.open("wb") as stream, Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
         os.dup2(stream.fileno(), 1)
         os.dup2(stream.fileno(), 2)
+    if begin is not None:
+        begin()
     sys.argv = ["pytest", *arguments]
     code = int(pytest.main([*arguments]))
     atexit._run_exitfuncs()

@@ -125,6 +125,24 @@ def test_children_see_the_folder_and_the_environment_of_now(
     assert _server() != server
 
 
+def test_a_server_may_be_a_fork_that_shares_what_this_process_imported(folder: Path):
+    program = (
+        "import json, sys; from edgec.toolchain import fork_server, forked, isolated\n"
+        "isolated.main = lambda *names: names[1].write_text(json.dumps('left' in sys.modules))\n"
+        "sys.modules['left'] = sys\n"
+        "fork_server.fork(forked.main)\n"
+        "print(fork_server._servers[0]._process.pid, flush=True)\n"
+        f"from pathlib import Path; reply = Path({str(folder / 'reply.json')!r})\n"
+        "for code in range(2):\n"
+        "    assert fork_server.run(reply, reply, stderr=Path('/dev/null'), timeout=60) == 0\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert json.loads((folder / "reply.json").read_text()) is True
+    assert not _running(int(done.stdout))
+
+
 def test_nothing_is_left_when_the_parent_is_killed(folder: Path):
     program = (
         "from pathlib import Path; from edgec.toolchain import fork_server;"

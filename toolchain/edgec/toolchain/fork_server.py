@@ -3,7 +3,8 @@
 A compile has three children, each of which would spend half a second of a core on imports. The
 server imports once, forks a child a job, and ends when its parent does; it touches no file of the
 user's itself, so what dies is a child. One job at a time.
-The server itself is `edgec.toolchain.forked`.
+The server itself is `edgec.toolchain.forked`: an interpreter of its own, or for a process that has
+imported everything and holds nothing yet a fork of that (`fork`).
 """
 
 import atexit
@@ -14,10 +15,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-__all__ = ["run"]
+__all__ = ["fork", "run"]
 
 _START_SECONDS = 60.0
 _PYTHON = sys.executable
@@ -46,19 +48,69 @@ def run(request: Path, reply: Path, *, stderr: Path, timeout: float) -> int | No
         _lock.release()
 
 
+def fork(serve: Callable[[], int]) -> None:
+    """Start this process's server as a fork of it; nothing on other systems.
+
+    For a process without threads that count: what another thread held would stay held in children.
+
+    Args:
+        serve: `edgec.toolchain.forked.main`.
+    """
+    if hasattr(os, "pidfd_open"):
+        _end()
+        _servers.append(_Server(_Fork(serve)))
+
+
+class _Fork:
+    """A server that shares all that this process has imported; as `Popen`, as far as needed."""
+
+    def __init__(self, serve: Callable[[], int]) -> None:
+        jobs, answers = os.pipe(), os.pipe()
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if not self.pid:
+            _be(serve, jobs, answers)
+        os.close(jobs[0])
+        os.close(answers[1])
+        self.stdin = os.fdopen(jobs[1], "wb", buffering=0)
+        self.stdout = os.fdopen(answers[0], "rb", buffering=0)
+
+    def poll(self) -> int | None:
+        """Its exit code, None while it runs."""
+        return self._waited(os.WNOHANG)
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        self._waited(0)
+
+    def _waited(self, how: int) -> int | None:
+        if self.returncode is None:
+            child, status = os.waitpid(self.pid, how)
+            self.returncode = os.waitstatus_to_exitcode(status) if child else None
+        return self.returncode
+
+
+def _be(serve: Callable[[], int], jobs: tuple[int, int], answers: tuple[int, int]) -> NoReturn:
+    """Be the server, to its end."""
+    code = 1
+    try:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        for number, end in enumerate((jobs[0], answers[1], nothing)):
+            os.dup2(end, number)
+        for end in (*jobs, *answers, nothing):
+            os.close(end)
+        code = serve()
+    finally:
+        os._exit(code)
+
+
 class _Server:
     """The parent's end."""
 
-    def __init__(self) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes] | _Fork") -> None:
         self.owner = os.getpid()
         self.start = _start_variables()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "edgec.toolchain.forked"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-        )
+        self._process = process
         self._jobs: Any = self._process.stdin
         self._answers: Any = self._process.stdout
         self._rest = b""
@@ -126,12 +178,23 @@ def _current() -> _Server | None:
     if _servers and not _servers[0].fits():
         _servers.pop().close()
     if not _servers:
-        server = _Server()
+        server = _Server(_started())
         if not server.ready:
             server.close()
             return None
         _servers.append(server)
     return _servers[0]
+
+
+def _started() -> "subprocess.Popen[bytes]":
+    """A server that is an interpreter of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "edgec.toolchain.forked"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        bufsize=0,
+    )
 
 
 @atexit.register

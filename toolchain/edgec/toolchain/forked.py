@@ -35,7 +35,8 @@ def main() -> int:
     answers = os.dup(1)
     _become(1, os.devnull, os.O_WRONLY)
     os.write(answers, b"ready\n")
-    while line := sys.stdin.buffer.readline():
+    jobs = open(0, "rb", closefd=False)  # noqa: SIM115 - its end is this process's
+    while line := jobs.readline():
         job = json.loads(line)
         child = os.fork()
         if not child:
