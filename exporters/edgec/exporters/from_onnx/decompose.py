@@ -3,7 +3,7 @@
 Only what has no definition by ONNX' own functions (`functions.py`) stands here.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from edgec.exporters.from_onnx.determinants import det
 from edgec.exporters.from_onnx.linear import col2im, dft, resize, stft
 from edgec.exporters.from_onnx.places import deform_conv, grid_sample, roi_align
 from edgec.exporters.from_onnx.recurrent import forward_only
-from edgec.exporters.from_onnx.rewriting import Rewriting
+from edgec.exporters.from_onnx.rewriting import Rewriting, Rule, rewritten
 
 __all__ = ["decomposed"]
 
@@ -24,18 +24,8 @@ def decomposed(model: Any, kinds: Collection[str]) -> bool:
         model: a prepared `onnx.ModelProto`, its shapes inferred.
         kinds: types of operations.
     """
-    work = Rewriting(model)
-    for node in list(model.graph.node):
-        rule = _RULES.get(node.op_type) if not kinds or node.op_type in kinds else None
-        before = len(work.nodes)
-        if rule is None or not rule(work, node):
-            del work.nodes[before:]
-            work.nodes.append(node)
-        else:
-            work.changed = True
-    del model.graph.node[:]
-    model.graph.node.extend(work.nodes)
-    return work.changed
+    rules = {kind: rule for kind, rule in _RULES.items() if not kinds or kind in kinds}
+    return rewritten(model, rules)
 
 
 def _lp_pool(work: Rewriting, node: Any) -> bool:
@@ -243,7 +233,7 @@ def _max_unpool(work: Rewriting, node: Any) -> bool:
 _I64 = 7
 """ONNX' number of int64."""
 
-_RULES: Mapping[str, Callable[[Rewriting, Any], bool]] = {
+_RULES: Mapping[str, Rule] = {
     "BitCast": _bit_cast,
     "Col2Im": col2im,
     "ConvTranspose": _conv_transpose,

@@ -5,8 +5,8 @@ and scales from, stay constants. Names of inputs and outputs are kept, spelt as 
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,24 +19,20 @@ from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
 from edgec.exporters.from_onnx.beside import inputs_beside, refuse_missing_weights
 from edgec.exporters.from_onnx.classes import in_numbers
-from edgec.exporters.from_onnx.decompose import decomposed
-from edgec.exporters.from_onnx.functions import expand, functions_among
 from edgec.exporters.from_onnx.inputs import OnnxInput, example_inputs, graph_inputs, plain_name
-from edgec.exporters.from_onnx.lower import RefusedOperations, has_stablehlo, lower
+from edgec.exporters.from_onnx.lower import RefusedOperations, has_stablehlo
+from edgec.exporters.from_onnx.lowering import lowered_model
 from edgec.exporters.from_onnx.narrow import carried, widened
-from edgec.exporters.from_onnx.on_the_way import located, numbers_of, values_of
-from edgec.exporters.from_onnx.prepare import initializers, prepare
+from edgec.exporters.from_onnx.on_the_way import numbers_of, values_of
 from edgec.exporters.from_onnx.quantised import is_quantised
 from edgec.exporters.from_onnx.sessions import Answers
 from edgec.exporters.from_onnx.statics import deciding_inputs, with_constants
-from edgec.exporters.from_onnx.unroll import unrolled
-from edgec.exporters.lift_weights import SMALLEST
 from edgec.exporters.open_sizes import say_fixed
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import EdgecError, ExportError, SourceError, UsageError
 from edgec.runtime.signature import Argument, Dim, Signature, TensorSpec
-from edgec.toolchain.program import Dialect, Input, Output, Parameter, Role
+from edgec.toolchain.program import Dialect, Output
 
 __all__ = ["load", "trace"]
 
@@ -120,7 +116,7 @@ def _trace(entry: Entry, dynamic: Dynamic, *, values: bool) -> TracedFunction:
     )
     static = all(spec.is_static for spec in inputs)
     found = partial(
-        _lowered,
+        lowered_model,
         model,
         {i.own: [d.name if isinstance(d, Dim) else d for d in shapes[i.name]] for i in given},
         {i.own: number for number, i in enumerate(given)},
@@ -179,64 +175,6 @@ def _decided(
         inputs=tuple(values[i.own] for i in given if i.own not in deciding),
         kwargs=None,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Lowered:
-    """A prepared model, what its inputs are, and its code."""
-
-    model: Any
-    roles: tuple[Role, ...]
-    weights: dict[str, np.ndarray]
-    code: bytes
-    dialect: Dialect
-
-
-def _lowered(
-    model: Any,
-    shapes: Mapping[str, Sequence[int | str]],
-    positions: Mapping[str, int],
-    dialect: Dialect,
-    *,
-    numbers: Mapping[str, int],
-    name: str,
-) -> _Lowered:
-    """The model in a dialect.
-
-    Operations that the importer refuses are replaced by what ONNX itself defines them as, where it
-    does: most of the newer ones are functions of older ones.
-    """
-    tried: set[str] = set()
-    while True:
-        prepared = prepare(model, shapes)
-        roles, weights = _lift(prepared, positions)
-        try:
-            code = lower(located(prepared, numbers), dialect, name=name)
-        except RefusedOperations as refused:
-            kinds = refused.operations - tried
-            if not kinds and (refused.operations or tried):
-                raise
-            tried |= kinds or {""}
-            model = _rewritten(model, shapes, kinds)
-            if model is None:
-                raise
-            continue
-        return _Lowered(model=prepared, roles=roles, weights=weights, code=code, dialect=dialect)
-
-
-def _rewritten(
-    model: Any, shapes: Mapping[str, Sequence[int | str]], kinds: Collection[str]
-) -> Any:
-    """The model without operations of these kinds (all, if none); None where no way is known."""
-    functions = functions_among(model, kinds)
-    written = expand(model, functions) if functions else None
-    if written is not None:
-        return written
-    prepared = prepare(model, shapes)
-    # The importer, which has no Scan, may name what comes behind one in its place.
-    changed = unrolled(prepared, {*kinds, "Scan"} if kinds else kinds)
-    changed |= decomposed(prepared, kinds)
-    return prepared if changed else None
 
 
 def _golden(
@@ -311,32 +249,6 @@ def _example_data(
             ]
         )
     return sets
-
-
-def _lift(model: Any, inputs: Mapping[str, int]) -> tuple[tuple[Role, ...], dict[str, np.ndarray]]:
-    """Turn large initialisers into graph inputs; the role of each input, and the weights."""
-    from onnx import helper
-
-    graph = model.graph
-    weights: dict[str, np.ndarray] = {}
-    for name, value in initializers(model).items():
-        if value.nbytes < SMALLEST or value.dtype.kind not in "fV":
-            continue
-        weights[name] = value
-    for tensor in [t for t in graph.initializer if t.name in weights]:
-        graph.input.append(
-            helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
-        )
-        graph.initializer.remove(tensor)
-    roles: list[Role] = []
-    constants = {t.name for t in graph.initializer}
-    for value in graph.input:
-        if value.name in constants:
-            continue
-        roles.append(
-            Parameter(name=value.name) if value.name in weights else Input(index=inputs[value.name])
-        )
-    return tuple(roles), weights
 
 
 def _outputs(

@@ -19,7 +19,7 @@ from edgec.exporters.from_onnx.functions import inlined
 from edgec.exporters.from_onnx.quantised import plain_quantised
 from edgec.runtime.errors import ExportError, UnsupportedOp
 
-__all__ = ["OPSET", "initializers", "prepare"]
+__all__ = ["OPSET", "inferred", "initializers", "prepare"]
 
 OPSET = 17
 """The version of ONNX' operations that the importer knows best."""
@@ -73,12 +73,12 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     copy = _without_classical(_at_opset(copy))
     copy = _optimised(copy)
     _only_onnx(copy)
-    copy = folded(_inferred(copy))
-    copy = _inferred(plain_quantised(_inferred(copy)))
+    copy = folded(inferred(copy))
+    copy = inferred(plain_quantised(inferred(copy)))
     decomposed(copy, _WRITTEN)
     for rewrite in (_gather_reflections, _gather_nearest, _trim_unread, _select_for_bool):
         copy = _rewritten(copy, rewrite)
-    copy = _inferred(copy)
+    copy = inferred(copy)
     given = [*shapes, *(t.name for t in copy.graph.initializer)]
     found = _Facts(copy)
     empty = [name for name, shape in found.shapes.items() if 0 in shape]
@@ -105,7 +105,7 @@ def _without_classical(model: Any) -> Any:
     """
     left = sum(map(is_classical, model.graph.node))
     while left:
-        model = without_classical(_inferred(model))
+        model = without_classical(inferred(model))
         found = sum(map(is_classical, model.graph.node))
         if found == left:
             break
@@ -183,7 +183,7 @@ def _spread_slopes(model: Any) -> None:
 
     Those that are not constants stay.
     """
-    ranks = {name: len(shape) for name, shape in _Facts(_inferred(model)).shapes.items()}
+    ranks = {name: len(shape) for name, shape in _Facts(inferred(model)).shapes.items()}
     slopes = {
         node.input[1]: ranks.get(node.input[0], 0)
         for node in model.graph.node
@@ -240,7 +240,12 @@ def _nodes(graph: Any) -> Iterable[Any]:
                 yield from _nodes(attribute.g)
 
 
-def _inferred(model: Any) -> Any:
+def inferred(model: Any) -> Any:
+    """A copy of the model that says the shapes of its values, as far as they follow.
+
+    Raises:
+        ExportError: ONNX finds a contradiction in them.
+    """
     import onnx
 
     _forget_shapes(model)

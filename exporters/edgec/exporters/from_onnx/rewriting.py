@@ -1,11 +1,11 @@
 """An ONNX graph while its operations are written anew: nodes, constants, shapes, fresh names."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Rewriting"]
+__all__ = ["Rewriting", "Rule", "rewritten"]
 
 
 class Rewriting:
@@ -110,6 +110,26 @@ class Rewriting:
             return np.asarray(evaluator.run(None, {**constants, **feed})[0])
         except Exception:  # noqa: BLE001 - what the reference refuses is not rewritten
             return None
+
+
+Rule = Callable[[Rewriting, Any], bool]
+"""Writes a node anew; whether it did."""
+
+
+def rewritten(model: Any, rules: Mapping[str, Rule]) -> bool:
+    """Whether a rule for its type replaced a node of the graph; the model is changed."""
+    work = Rewriting(model)
+    for node in list(model.graph.node):
+        rule = rules.get(node.op_type)
+        before = len(work.nodes)
+        if rule is None or not rule(work, node):
+            del work.nodes[before:]
+            work.nodes.append(node)
+        else:
+            work.changed = True
+    del model.graph.node[:]
+    model.graph.node.extend(work.nodes)
+    return work.changed
 
 
 def _kind(number: int) -> Any:
