@@ -202,6 +202,17 @@ GROUPS = _function(
     : (tensor<1x6x6x4xf32>, tensor<3x3x2x8xf32>) -> tensor<1x4x4x8xf32>
   return %0 : tensor<1x4x4x8xf32>""",
 )
+THREE_OF_FOUR = """
+func.func @main(%x: tensor<1x4x16x8xf32>) -> tensor<1x1x8x8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%x, %zero) <{window_dimensions = array<i64: 1, 3, 2, 1>,
+    window_strides = array<i64: 1, 3, 2, 1>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %sum = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %sum : tensor<f32>
+  }) : (tensor<1x4x16x8xf32>, tensor<f32>) -> tensor<1x1x8x8xf32>
+  return %0 : tensor<1x1x8x8xf32>
+}"""
 HIDDEN = """
 #left = affine_map<(d0, d1, d2, d3, d4) -> (d1, d2, d0, d4)>
 #right = affine_map<(d0, d1, d2, d3, d4) -> (d1, d4, d0, d3)>
@@ -382,6 +393,7 @@ FAULTS = (
         inputs=(np.ones(131072, np.float32),),
         right=np.cumsum,
     ),
+    Fault(name="trim-unread", text=THREE_OF_FOUR, says="to be 4, but found 3"),
     Fault(
         name="wide-sums",
         text=MEAN,

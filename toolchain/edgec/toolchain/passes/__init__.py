@@ -32,6 +32,7 @@ from edgec.toolchain.passes.legalise.split_reductions import SplitReductions
 from edgec.toolchain.passes.legalise.split_windows import SplitWindows
 from edgec.toolchain.passes.legalise.spread_selected import SpreadSelected
 from edgec.toolchain.passes.legalise.stable_sorts import StableSorts
+from edgec.toolchain.passes.legalise.trim_unread import TrimUnread
 from edgec.toolchain.passes.legalise.wide_sums import WideSums
 from edgec.toolchain.passes.locate import Locate
 from edgec.toolchain.passes.place.block_kernels import BlockKernels
@@ -153,6 +154,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SoftmaxKernels,
     CudaKernels,
     VulkanKernels,
+    TrimUnread,
     SeparableWindows,
     WideSums,
     SeparateGroups,
