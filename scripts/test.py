@@ -144,21 +144,55 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("test_*.py"))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """A program that says by its exit code whether all is well, run beside the tests."""
+
+    name: str
+    module: str
+
+    @property
+    def output(self) -> Path:
+        """Where it prints."""
+        return LOGS / "tests" / f"{self.module}.txt"
+
+    def job(self, *, slow: bool) -> Job:
+        """The call; `slow` tells nothing here."""
+        del slow
+        return Job(arguments=(), output=self.output, timeout=FILE_TIMEOUT, module=self.module)
+
+    def outcome(self, ended: Ended) -> Outcome:
+        """What it came to, with all that it printed."""
+        return Outcome(
+            name=self.name,
+            ok=ended.code == 0,
+            seconds=ended.seconds,
+            work=ended.work,
+            output=self.output.read_text(encoding="utf-8", errors="replace"),
+        )
+
+
+TYPES = Check(name="mypy", module="mypy")
+SIZES = Check(name="sizes of edgert", module="benchmarks.edgert.sizes")
+
+
 def lint() -> list[Outcome]:
-    """Style and types."""
+    """Style."""
     return [
         _step("ruff check", "ruff", "check", "."),
         _step("ruff format", "ruff", "format", "--check", "."),
-        _step("mypy", "mypy"),
     ]
 
 
 def tests(*, slow: bool, paths: list[str]) -> list[Outcome]:
-    """Every file of tests, the largest first."""
+    """Every file of tests, the largest first, and the checks that take long beside them."""
     begin = time.monotonic()
-    runs = sorted(_runs(paths), key=lambda run: -run.file.stat().st_size)
+    runs: list[Run | Check] = [TYPES]
+    if not paths or "tests/c" in paths:
+        runs.append(SIZES)
+    runs += sorted(_runs(paths), key=lambda run: -run.file.stat().st_size)
     named = {run.name: run for run in runs}
-    print(f"\n== {len(runs)} files of tests, {WORKERS} at a time", flush=True)
+    print(f"\n== {len(runs)} files of tests and checks, {WORKERS} at a time", flush=True)
     warm()
     from edgec.toolchain import fork_server, forked  # with what `warm` imported
 
@@ -167,6 +201,8 @@ def tests(*, slow: bool, paths: list[str]) -> list[Outcome]:
     for name, ended in run_jobs(jobs, WORKERS, begin=partial(fork_server.fork, forked.main)):
         outcomes.append(named[name].outcome(ended))
         print(outcomes[-1].line, flush=True)
+        if name == SIZES.name:
+            print(outcomes[-1].output, flush=True)
     work = sum(outcome.work for outcome in outcomes) + time.process_time()
     print(f"{time.monotonic() - begin:.0f} s for the tests, {work:.0f} s of a core")
     return outcomes
@@ -185,10 +221,10 @@ def main() -> int:
     sys.dont_write_bytecode = False
     begin = time.monotonic()
     outcomes = lint()
-    if not chosen.lint_only:
+    if chosen.lint_only:
+        outcomes.append(_step("mypy", "mypy"))
+    else:
         outcomes += tests(slow=chosen.all, paths=chosen.paths)
-        if not chosen.paths or "tests/c" in chosen.paths:
-            outcomes.append(_step("sizes of edgert", "benchmarks.edgert.sizes"))
     for outcome in outcomes:
         if not outcome.ok:
             print(f"\n== FAILED: {outcome.name}\n{outcome.output}")

@@ -97,7 +97,14 @@ def test_the_file_is_half_as_large_and_both_sizes_and_the_error_are_said(
     assert 1e-5 < float(error.split("off by ")[1].split()[0]) < 6.7e-3
 
 
-@pytest.mark.parametrize("target", ["cpu:x86-64", "cpu:arm64", "cpu:armv7", "cpu:riscv64"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        *("cpu:x86-64", "cpu:arm64", "cpu:armv7"),
+        # As x86-64, by whole numbers; the C library to prove it with takes a core 45 s.
+        pytest.param("cpu:riscv64", marks=pytest.mark.slow),
+    ],
+)
 def test_other_processors_read_halves_with_an_instruction_or_by_whole_numbers(
     net: Path, target: str, tmp_path: Path
 ) -> None:
