@@ -20,8 +20,11 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cuda"))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from turns import CALLS, seconds
+
+from benchmarks.zoo.kinds.torch_models import declare_torchvision
 
 ROUNDS = 5
 ENGINES = {
@@ -222,6 +225,14 @@ def _apart(stem: str, options: argparse.Namespace) -> dict[str, Any]:
         return row
 
 
+def _prepare() -> None:
+    """Where PyTorch has no CUDA, torchvision's operators do not load; `timm` imports it."""
+    import torch
+
+    if torch.version.cuda is None:
+        declare_torchvision()
+
+
 def _device() -> str:
     """What edgert's Vulkan runs on, with a GPU's driver as NVIDIA's tool names it."""
     command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
@@ -257,6 +268,7 @@ def main() -> None:
     parser.add_argument("--engines", nargs="+", default=[*ENGINES, "ncnn"])
     parser.add_argument("--limit", type=int, default=120, help="seconds for one network")
     options = parser.parse_args()
+    _prepare()
     if options.first:
         print(_first(options.stems[0], options.folder))
         return

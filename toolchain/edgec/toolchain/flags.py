@@ -137,7 +137,11 @@ def _spirv_flags(target: Target) -> list[str]:
     """
     if not target.is_spirv:
         return []
-    return ["--iree-global-opt-propagate-transposes=false", *_binding_flags(target)]
+    return [
+        "--iree-global-opt-propagate-transposes=false",
+        *_binding_flags(target),
+        *_turned_weights_flags(target),
+    ]
 
 
 def _binding_flags(target: Target) -> list[str]:
@@ -148,6 +152,18 @@ def _binding_flags(target: Target) -> list[str]:
     """
     most = target.limits.binding
     return [f"--iree-stream-resource-max-allocation-size={most}"] if most else []
+
+
+def _turned_weights_flags(target: Target) -> list[str]:
+    """Compute once what weights from a file are turned into for kernels of Winograd's convolution.
+
+    It is four times as large as they are; the compiler computes at load what is up to a megabyte
+    larger, all else in every call.
+    """
+    if target.gpu is None or target.gpu.kernels != "direct":
+        return []
+    most = target.limits.binding or 2**31 - 1
+    return [f"--iree-opt-const-expr-max-size-increase-threshold={most}"]
 
 
 def _level_flags(target: Target, level: int) -> list[str]:

@@ -36,6 +36,7 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         Target.from_json(arguments["target"]),
         Settings.from_json(arguments["settings"]),
         narrow=bool(arguments["narrow"]),
+        spares=bool(arguments["spares"]),
         validate=bool(arguments["validate"]),
         f32=F32(arguments["f32"]),
         precision=Precision(arguments["precision"]),
@@ -50,6 +51,7 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         "kernels": None if prepared.kernels is None else prepared.kernels.to_json(),
         "tiled": dict(prepared.tiled),
         "notes": list(prepared.notes),
+        "roomy": prepared.roomy,
     }
 
 

@@ -49,6 +49,7 @@ class Prepared:
         kernels: what share of the work edgec's own kernels do; None for another dialect.
         tiled: how many kernels there are of each key that a tile is chosen by.
         notes: what became of kernels of the user's own, and what passes remarked.
+        roomy: whether a kernel takes more memory during a call than a plainer one.
     """
 
     seconds: Mapping[str, float]
@@ -59,6 +60,7 @@ class Prepared:
     kernels: KernelShare | None
     tiled: Mapping[str, int]
     notes: tuple[str, ...] = ()
+    roomy: bool = False
 
 
 def _tiled(situation: Situation) -> dict[str, int]:
@@ -99,6 +101,7 @@ def prepare_file(
     settings: Settings,
     *,
     narrow: bool = False,
+    spares: bool = False,
     validate: bool = False,
     f32: F32 = F32.FULL,
     precision: Precision = Precision.DECLARED,
@@ -114,6 +117,7 @@ def prepare_file(
         target: the device it is for.
         settings: its level, the passes to leave out, and how kernels are cut.
         narrow: compute 64-bit integers in 32 bits.
+        spares: do without kernels that take more memory than plain ones.
         f32: how products of f32 are computed, where the device has a choice.
         precision: what the program computes in.
         golden: the golden calls that the module brings, by the coarsest type that its products
@@ -145,6 +149,7 @@ def prepare_file(
         target=target,
         settings=settings,
         narrow=narrow,
+        spares=spares,
         f32=f32,
         precision=precision,
         golden=golden or {},
@@ -178,6 +183,7 @@ def prepare_file(
         kernels=situation.kernels,
         tiled=_tiled(situation),
         notes=(*_own_notes(situation), *situation.remarks),
+        roomy=any(isinstance(a.outcome, Kernel) and a.outcome.roomy for a in situation.answers),
     )
 
 

@@ -54,6 +54,11 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], str]] = {
         [(1, 24, 22, 3), (5, 5, 3, 36)],
         "convolution_each",
     ),
+    "many windows of 3 x 3": (
+        lambda x, w, b: jax.nn.relu(_windows(x, w) + b),
+        [(1, 27, 30, 128), (3, 3, 128, 128), (128,)],
+        "winograd_input_f32",
+    ),
     "by points": (
         lambda x, w, y: _windows(x, w, pad=0) + y,
         [(1, 14, 14, 96), (1, 1, 96, 72), (1, 14, 14, 72)],

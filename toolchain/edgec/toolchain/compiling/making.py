@@ -16,6 +16,7 @@ from edgec.runtime.kernel_share import KernelShare
 from edgec.toolchain.cache import Cache, Entry, key_of
 from edgec.toolchain.check import Outcome
 from edgec.toolchain.compiling.command_lines import Files, line_for
+from edgec.toolchain.compiling.held import held_bytes, held_flags
 from edgec.toolchain.compiling.notes import asked_notes, half_notes
 from edgec.toolchain.compiling.progress import Step
 from edgec.toolchain.compiling.proving import prove_kernels
@@ -31,6 +32,10 @@ __all__ = ["constants_of", "make", "prepare_only"]
 _NARROWED = (
     "64-bit integers are computed in 32 bits, since the compiler does not take them as they are: "
     "values beyond 2^31 would wrap"
+)
+_SPARED = (
+    "convolutions of 3 x 3 are computed plainly, slower than by Winograd: with that a call would "
+    "hold {:.1f} MB at once, and a kernel may reach into {:.1f} of them"
 )
 
 
@@ -154,24 +159,52 @@ def _build(task: Task, files: Files, scratch: Path) -> _Built:
             raise
         refused = error
     try:
-        return _made(task, files, scratch, prepared, (_NARROWED,))
+        return _made(task, files, scratch, prepared, (_NARROWED,), narrow=True)
     except (CompileError, WrongAnswer):
         raise refused from None
 
 
 def _made(
-    task: Task, files: Files, scratch: Path, prepared: PassReport, notes: tuple[str, ...] = ()
+    task: Task,
+    files: Files,
+    scratch: Path,
+    prepared: PassReport,
+    notes: tuple[str, ...] = (),
+    *,
+    narrow: bool = False,
 ) -> _Built:
     """Compile what was prepared into `files.module`, and check it."""
     own = prepared.changes.get(OwnKernels.name)
     proved = prove_kernels(task, scratch, make) if own else ()
-    retried = compile_files(task, files, scratch)
+    prepared, retried = _compiled(task, files, scratch, prepared, narrow=narrow)
     return _Built(
         outcome=check(task, files.module, None, prepared.least_precise),
         notes=(*notes, *prepared.comparisons, *prepared.notes, *proved, *retried),
         halves=prepared.least_precise,
         kernels=prepared.kernels,
         seconds=sum(task.clock.seconds.get(step, 0.0) for step in (Step.PASSES, Step.COMPILE)),
+    )
+
+
+def _compiled(
+    task: Task, files: Files, scratch: Path, prepared: PassReport, *, narrow: bool
+) -> tuple[PassReport, tuple[str, ...]]:
+    """Compile what was prepared; where it takes too much memory for its kernels, plainer ones.
+
+    Returns:
+        What the module was made of, and what to tell of it.
+    """
+    if not prepared.roomy:
+        return prepared, compile_files(task, files, scratch)
+    statistics = scratch / "statistics.json"
+    notes = compile_files(task, files, scratch, held_flags(statistics))
+    held, most = held_bytes(statistics), task.target.limits.binding
+    if not most or held <= most:
+        return prepared, notes
+    spared = prepare(task, files, scratch, narrow=narrow, spares=True)
+    return spared, (
+        _SPARED.format(held / 1e6, most / 1e6),
+        *compile_files(task, files, scratch),
     )
 
 

@@ -23,7 +23,8 @@ class PassReport:
         unvalidated: why other matches were not compared.
         kernels: what share of the work edgec's own kernels do; None for another dialect.
         tiled: how many kernels of a GPU there are of each key that a tile is chosen by.
-        notes: what became of kernels of the user's own.
+        notes: what became of kernels of the user's own, and what passes remarked.
+        roomy: whether a kernel takes more memory during a call than a plainer one.
     """
 
     changes: Mapping[str, int]
@@ -34,6 +35,7 @@ class PassReport:
     kernels: KernelShare | None = None
     tiled: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    roomy: bool = False
 
     @property
     def comparisons(self) -> tuple[str, ...]:
@@ -57,6 +59,7 @@ class PassReport:
             kernels=None if share is None else KernelShare.from_json(share),
             tiled=value["tiled"],
             notes=value["notes"],
+            roomy=value["roomy"],
         )
 
 

@@ -39,8 +39,18 @@ _ADVICE = {
 }
 
 
-def prepare(task: Task, files: Files, scratch: Path, *, narrow: bool) -> PassReport:
-    """Run edgec's passes into `files.source`."""
+def prepare(
+    task: Task, files: Files, scratch: Path, *, narrow: bool, spares: bool = False
+) -> PassReport:
+    """Run edgec's passes into `files.source`.
+
+    Args:
+        task: the program and its target.
+        files: where it goes.
+        scratch: a folder for what lies between.
+        narrow: compute 64-bit integers in 32 bits.
+        spares: do without kernels that take more memory than plain ones.
+    """
     with task.clock.step(Step.PASSES):
         source = scratch / "program.mlirbc"
         source.write_bytes(task.program.bytecode)
@@ -52,6 +62,7 @@ def prepare(task: Task, files: Files, scratch: Path, *, narrow: bool) -> PassRep
             "target": task.target.to_json(),
             "settings": task.options.settings.to_json(),
             "narrow": narrow,
+            "spares": spares,
             "validate": task.options.validate,
             "f32": task.options.f32.value,
             "precision": task.options.precision.value,
@@ -64,8 +75,16 @@ def prepare(task: Task, files: Files, scratch: Path, *, narrow: bool) -> PassRep
             raise
 
 
-def compile_files(task: Task, files: Files, scratch: Path) -> tuple[str, ...]:
+def compile_files(
+    task: Task, files: Files, scratch: Path, more: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Run the compiler on `files.source`, in parts where edgec changes what it has made.
+
+    Args:
+        task: the program and its target.
+        files: what it reads and writes.
+        scratch: a folder for what lies between.
+        more: flags beside those of the task.
 
     Returns:
         What the user should know of that.
@@ -84,7 +103,7 @@ def compile_files(task: Task, files: Files, scratch: Path) -> tuple[str, ...]:
             entering = pause.after
         _run(task, part(line, source, files.module, entering), files.module)
 
-    retried = _tried(task, files, work)
+    retried = _tried(task, files, work, more)
     return (*notes, *retried)
 
 
@@ -141,9 +160,11 @@ def _isolated(task: Task, name: str, arguments: Mapping[str, Any]) -> Any:
     return isolate.call(name, arguments, subject=task.name, timeout=_PREPARE_TIMEOUT)
 
 
-def _tried(task: Task, files: Files, work: Callable[[list[str]], None]) -> tuple[str, ...]:
+def _tried(
+    task: Task, files: Files, work: Callable[[list[str]], None], more: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Give the compiler's command to `work`; where it fails with data tiling, again without."""
-    line = line_for(files, task.target, task.options, task.program.info)
+    line = [*line_for(files, task.target, task.options, task.program.info), *more]
     write_linker(task.target, files.module)
     try:
         work(line)

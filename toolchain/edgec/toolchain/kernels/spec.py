@@ -32,10 +32,12 @@ class Kernel:
     Attributes:
         name: the kernel's.
         key: what its tile is known by from one compile to the next; empty where none is chosen.
+        roomy: whether it takes more memory during a call than a plainer one.
     """
 
     name: str
     key: str = ""
+    roomy: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

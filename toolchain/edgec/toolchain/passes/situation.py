@@ -27,6 +27,7 @@ class Situation:
         target: the device it is compiled for.
         settings: its level, what is left out, and how kernels are cut.
         narrow: compute 64-bit integers in 32 bits.
+        spares: do without kernels that take more memory than plain ones.
         f32: how products of f32 are computed, where the device has a choice.
         precision: what the program computes in.
         golden: the golden calls that the module brings, by what its products are computed in; empty
@@ -41,6 +42,7 @@ class Situation:
     target: Target
     settings: Settings = field(default_factory=Settings)
     narrow: bool = False
+    spares: bool = False
     f32: F32 = F32.FULL
     precision: Precision = Precision.DECLARED
     golden: Mapping[str, str] = field(default_factory=dict)

@@ -10,11 +10,11 @@ import numpy as np
 from iree.compiler import ir
 
 from edgec.toolchain.ir import write
+from edgec.toolchain.ir.known import evaluated
 from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.source.sparse_product import SparseProduct, sparse_kernel
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
-from edgec.toolchain.kernels.cpu.weights import evaluated
 from edgec.toolchain.kernels.spec import Answers, Kernel, Work
 from edgec.toolchain.match.product import product_sizes
 

@@ -69,6 +69,7 @@ class Dispatches:
         numbers: Sequence[int],
         tensors: Sequence[Any],
         results: Sequence[Any],
+        into: Any = None,
     ) -> list[Any]:
         """Dispatch a kernel at the current insertion point.
 
@@ -78,6 +79,7 @@ class Dispatches:
             numbers: the kernel's integers.
             tensors: what it reads, in the order of its pointers.
             results: the types of what it writes, in the order of its further pointers.
+            into: a tensor of which its one result is the rest, where it writes a part alone.
         """
         symbol = f"edgec_{binary.name}"
         if binary.name not in self._declared:
@@ -87,7 +89,8 @@ class Dispatches:
         index, i32 = ir.IndexType.get(), ir.IntegerType.get_signless(32)
         workload = [_integer(n, index) for n in grid]
         constants = [_integer(n, i32) for n in numbers]
-        arguments = [*constants, *tensors]
+        arguments = [*constants, *tensors, *([] if into is None else [into])]
+        tied = [-1] * len(results) if into is None else [len(arguments) - 1]
         call = ir.Operation.create(
             "flow.dispatch",
             results=list(results),
@@ -95,7 +98,7 @@ class Dispatches:
             attributes={
                 "entry_points": ir.ArrayAttr.get([ir.SymbolRefAttr.get([symbol, symbol])]),
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([3, len(arguments), 0, 0]),
-                "tied_operands": ir.ArrayAttr.get([ir.IntegerAttr.get(index, -1)] * len(results)),
+                "tied_operands": ir.ArrayAttr.get([ir.IntegerAttr.get(index, i) for i in tied]),
             },
         )
         return list(call.results)

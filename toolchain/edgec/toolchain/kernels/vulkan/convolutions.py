@@ -9,6 +9,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir import write
 from edgec.toolchain.kernels.gpu.dispatches import replace
+from edgec.toolchain.kernels.gpu.filled import filled_finish
 from edgec.toolchain.kernels.gpu.rows import read_rows, window_key
 from edgec.toolchain.kernels.gpu.tails import Finish, find_finish
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin
@@ -17,6 +18,7 @@ from edgec.toolchain.kernels.vulkan.columns import LEAST_ROWS, place_row
 from edgec.toolchain.kernels.vulkan.grouped import place_grouped
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.kernels.vulkan.products import MOST_TILES
+from edgec.toolchain.kernels.vulkan.winograd import place_winograd, plan_winograd
 from edgec.toolchain.match.convolution import Convolution, read_convolution
 from edgec.toolchain.match.description import validate
 from edgec.toolchain.match.product import LEAST_WORK, is_plain
@@ -56,9 +58,10 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
     found = read_rows(conv, op, multiple, LEAST_WORK, more)
     if isinstance(found, Declined):
         return found
-    # What follows reads the outputs that there are, not those added to fill a piece of memory.
-    alone = Finish(total=found.value, columns=conv.outputs, last=found.value)
-    tail = alone if more else find_finish(found.value, element, found.outputs, library.answers)
+    tail = find_finish(found.value, element, conv.outputs, library.answers)
+    if more and tail.other is not None:
+        # It has the outputs that there are, not those added to fill a piece of memory.
+        tail = Finish(total=found.value, columns=conv.outputs, last=found.value)
     inside = found.gathered_inside(multiple)
     sizes = (found.rows, found.outputs, inside)
     key = str(window_key(conv))
@@ -69,6 +72,10 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
     if choice.tiles > MOST_TILES:
         return Declined(reason=f"{choice.tiles} tiles")
     validate(conv, "convolution")
+    fewer = plan_winograd(found, library, choice) if not more else None
+    if fewer is not None:
+        with ir.InsertionPoint(tail.last.owner.operation):
+            return place_winograd(fewer, library, tail)
     with ir.InsertionPoint(tail.last.owner.operation):
         c = found.gathered(multiple)
         window = {
@@ -81,7 +88,8 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
         zero = write.fill(0.0, (), c.weight.type.element_type)
         weight = write.pad(c.weight, zero, [0, 0, 0, 0], [0, 0, 0, more])
         operands = (c.image, weight)
-        total = library.sum("convolution", element, choice, (1, *sizes), window, operands, tail)
+        wide = filled_finish(tail, more)
+        total = library.sum("convolution", element, choice, (1, *sizes), window, operands, wide)
         if isinstance(total, Declined):
             return total
         replace(tail.last, write.slice_(total, (0, 0, 0), (1, found.rows, conv.outputs)))

@@ -54,6 +54,8 @@ class Library(Dispatches):
         limits: what a workgroup may be there.
         answers: what became of each description.
         tiles: those that were measured to be best, by key.
+        spares: whether to do without kernels that take more memory than plain ones.
+        turned: bytes of weights that were turned for Winograd's convolution.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Library(Dispatches):
         answers: Answers | None = None,
         tiles: Mapping[str, Tile] | None = None,
         limits: Limits | None = None,
+        spares: bool = False,
     ) -> None:
         super().__init__(module, "spv", '"vulkan-spirv", "vulkan-spirv-fb"', replays=True)
         self._binaries = binaries or _binaries()
@@ -72,6 +75,8 @@ class Library(Dispatches):
         self.limits = limits or Limits()
         self.answers = answers or Answers()
         self.tiles = tiles or {}
+        self.spares = spares
+        self.turned = 0
 
     def multiplies(self, element: Any) -> bool:
         """Whether matrix units multiply elements of a type."""
@@ -87,6 +92,19 @@ class Library(Dispatches):
             return 8
         halves = str(element) == "f16" and self.gpu.kernels == "direct"
         return _FOURS if str(element) == "f32" or halves else 0
+
+    @property
+    def remarks(self) -> list[str]:
+        """What whoever asked for the module should know of its kernels."""
+        if not self.turned:
+            return []
+        size = self.turned / 1e6
+        return [f"convolutions of 3 x 3 by Winograd: their weights take {size:.1f} MB, turned"]
+
+    @property
+    def compiles(self) -> bool:
+        """Whether any kernel can be made, not those alone that were beforehand."""
+        return self._binaries.folds
 
     @property
     def shares(self) -> bool:
@@ -114,6 +132,7 @@ class Library(Dispatches):
         reads: Sequence[Any],
         result: Any,
         table: tuple[int, ...] = (),
+        into: Any = None,
     ) -> Any | Declined:
         """Dispatch a kernel at the current insertion point; nothing happens if it is declined.
 
@@ -124,6 +143,7 @@ class Library(Dispatches):
             reads: what it reads, in the order of its bindings.
             result: the type of what it writes.
             table: the array of integers that it takes, if it does.
+            into: see `Dispatches.dispatch`.
         """
         folds = self._binaries.folds
         variant = shader.variant(values, table, folds=folds)
@@ -139,7 +159,7 @@ class Library(Dispatches):
             first = reads[0] if folds else write.constant(np.array(table, np.int32), i32)
             reads = [first, *reads]
         numbers = [values[name] for name in variant.numbers]
-        (made,) = self.dispatch(binary, grid, numbers, reads, [result])
+        (made,) = self.dispatch(binary, grid, numbers, reads, [result], into)
         return made
 
     def sum(

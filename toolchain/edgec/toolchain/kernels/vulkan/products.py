@@ -9,6 +9,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir import write
 from edgec.toolchain.kernels.gpu.dispatches import replace
+from edgec.toolchain.kernels.gpu.filled import filled_finish
 from edgec.toolchain.kernels.gpu.tails import Finish, find_finish
 from edgec.toolchain.kernels.gpu.tiles import ProductKey
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin, Work
@@ -71,16 +72,18 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
     )
     if choice.tiles > MOST_TILES:
         return Declined(reason=f"{choice.tiles} tiles")
-    # What follows reads the columns that there are, not those added to fill a piece of memory.
-    alone = Finish(total=value, columns=n, last=value)
-    tail = alone if more else find_finish(value, element, n, library.answers)
+    tail = find_finish(value, element, n, library.answers)
+    if more and tail.other is not None:
+        # It has the columns that there are, not those added to fill a piece of memory.
+        tail = Finish(total=value, columns=n, last=value)
     name = "product_nt" if turned else "product_nn"
     with ir.InsertionPoint(tail.last.owner.operation):
         if more:
             right = _filled(right, (batch, n, k) if turned else (batch, k, n), more, turned=turned)
         sizes_there = (batch, m, n + more, k)
         steps = {"a_step": m * k, "b_step": k * (n + more)}
-        total = library.sum(name, element, choice, sizes_there, steps, (left, right), tail)
+        wide = filled_finish(tail, more)
+        total = library.sum(name, element, choice, sizes_there, steps, (left, right), wide)
         if isinstance(total, Declined):
             return total
         replace(tail.last, write.slice_(total, (0, 0, 0), (batch, m, n)))

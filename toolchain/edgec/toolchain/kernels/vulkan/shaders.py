@@ -21,6 +21,7 @@ from edgec.toolchain.kernels.vulkan.forms import (
 from edgec.toolchain.kernels.vulkan.variants import Variant
 
 __all__ = [
+    "WINOGRAD_THREADS",
     "Shader",
     "attention",
     "columns",
@@ -30,6 +31,9 @@ __all__ = [
     "norm",
     "shaders",
     "summing",
+    "transpose",
+    "winograd_input",
+    "winograd_output",
 ]
 
 _TAIL = ("what", "clip_slope", "clip_low", "clip_high")
@@ -53,6 +57,9 @@ _WITHOUT = tuple(("product_nt", word) for word in MATRIX_FORMS)
 """What the source does not do."""
 _ELEMENTS = ("f32", "f16")
 _THREADS = 64
+WINOGRAD_THREADS = 64
+"""Of a workgroup that turns pixels or results."""
+_TILES = ("first_tile", "tiles", "down", "across")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +151,43 @@ def grouped(element: str) -> Shader:
     )
 
 
+def transpose() -> Shader:
+    """Columns to rows."""
+    return Shader(
+        name="transpose_f32",
+        source="transpose",
+        element="f32",
+        sizes={},
+        threads=_THREADS,
+        numbers=("m", "n", "room"),
+    )
+
+
+def winograd_input() -> Shader:
+    """Pixels to the 36 sums that Winograd's convolution multiplies."""
+    return Shader(
+        name="winograd_input_f32",
+        source="winograd_input",
+        element="f32",
+        sizes={},
+        threads=WINOGRAD_THREADS,
+        numbers=(*_TILES, "inputs", "high", "wide", "pad_high", "pad_wide"),
+    )
+
+
+def winograd_output() -> Shader:
+    """What its products gave to results, and what follows them."""
+    return Shader(
+        name="winograd_output_f32",
+        source="winograd_output",
+        element="f32",
+        sizes={},
+        threads=WINOGRAD_THREADS,
+        numbers=(*_TILES, "n", "out_high", "out_wide", *_TAIL),
+        folds=_TAIL,
+    )
+
+
 def attention(form: AttentionForm, element: str) -> Shader:
     """Attention whose widest head fits a form."""
     return Shader(
@@ -203,7 +247,8 @@ def shaders() -> Iterator[Shader]:
     """Every kernel that may be compiled without knowing its integers.
 
     Of those for GPUs without matrix units there are not all: none of f16, and of the largest tiles
-    none; nor attention with the widest heads. The archive stays below 100 KB.
+    none; nor attention with the widest heads, Winograd's or transposes. The archive stays below
+    100 KB.
     """
     small = {word: f for word, f in DIRECT_FORMS.items() if f.registers <= FEWEST_REGISTERS}
     for kind in _KINDS:

@@ -30,7 +30,8 @@ class VulkanKernels:
     where the compiler gives each column to one of them. Of two tensors beside each other it copies
     what kernels have made a few elements a workgroup; a kernel does it at once. On GPUs without
     matrix units (phones, and any GPU that a page finds) products and convolutions share no memory:
-    a thread reads what it multiplies, in f32 and f16. Columns that are no multiple of 4 (8 for
+    a thread reads what it multiplies, in f32 and f16; windows of 3 x 3 over many pixels in f32 are
+    computed by Winograd's minimal filtering. Columns that are no multiple of 4 (8 for
     matrix units) are filled up with zeros; an inside that is none, products by matrix units in
     batches or with a turned matrix, heads wider than 256 (128 on phones), and other types stay with
     the compiler.
@@ -47,6 +48,8 @@ class VulkanKernels:
     answers: Answers = field(default_factory=Answers)
     tiles: Mapping[str, Tile] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    spares: bool = False
+    remarks: list[str] = field(default_factory=list)
 
     name = "vulkan-kernels"
     purpose = Purpose.SPEED
@@ -67,6 +70,8 @@ class VulkanKernels:
             answers=situation.answers,
             tiles=situation.settings.tiles,
             limits=target.limits,
+            spares=situation.spares,
+            remarks=situation.remarks,
         )
 
     def run(self, module: Any) -> int:
@@ -80,12 +85,18 @@ class VulkanKernels:
         from edgec.toolchain.kernels.vulkan.library import Library
         from edgec.toolchain.kernels.vulkan.norms import rewrite_norm
         from edgec.toolchain.kernels.vulkan.products import rewrite_product
+        from edgec.toolchain.kernels.vulkan.transposes import place_transpose
         from edgec.toolchain.match.norm import ROOTS
         from edgec.toolchain.match.product import operations_named
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             library = Library(
-                module, self.gpu, answers=self.answers, tiles=self.tiles, limits=self.limits
+                module,
+                self.gpu,
+                answers=self.answers,
+                tiles=self.tiles,
+                limits=self.limits,
+                spares=self.spares,
             )
             for op in operations_named(module, "stablehlo.dot_general"):
                 place_attention(op, library)
@@ -100,4 +111,7 @@ class VulkanKernels:
                 rewrite_total(op, library)
             for op in operations_named(module, "stablehlo.concatenate"):
                 place_concatenation(op, library)
+            for op in operations_named(module, "stablehlo.transpose"):
+                place_transpose(op, library)
+            self.remarks.extend(library.remarks)
             return library.calls
