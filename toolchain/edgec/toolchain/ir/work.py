@@ -13,7 +13,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir.read import convolution_layout, integers, numbers_of
 from edgec.toolchain.ir.weights import fixed_globals
 from edgec.toolchain.kernels.spec import Work
-from edgec.toolchain.match.loop import blocks, counted
+from edgec.toolchain.match.loop import blocks, turns
 
 __all__ = ["Computed", "census", "title", "uncounted"]
 
@@ -34,7 +34,8 @@ _FREE = frozenset(
         *("tuple", "get_tuple_element", "optimization_barrier"),
     )
 )
-_WITHOUT_BODIES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
+_LOOPS = ("stablehlo.while", "scf.for")
+_WITHOUT_BODIES = (*_LOOPS, "stablehlo.case", "stablehlo.if")
 """Regions of these are programs; all others are what is done with each element."""
 _SIZES = ("stablehlo.dynamic_", "stablehlo.real_dynamic_", "stablehlo.get_dimension_size")
 """Moves whose sizes are operands."""
@@ -92,7 +93,7 @@ def _is_uncounted(op: Any) -> bool:
     return any(isinstance(v.type, ir.RankedTensorType) and not _is_known(v) for v in op.results)
 
 
-def _block(block: Any, turns: int, fixed: frozenset[str], once: set[Any]) -> Iterator[Computed]:
+def _block(block: Any, times: int, fixed: frozenset[str], once: set[Any]) -> Iterator[Computed]:
     """The operations of a block; `once` are the values that follow from weights alone."""
     for each in block.operations:
         op = each.operation
@@ -105,20 +106,18 @@ def _block(block: Any, turns: int, fixed: frozenset[str], once: set[Any]) -> Ite
         if plain and all(value in once for value in op.operands):
             once.update(op.results)
             continue
-        if op.name in _WITHOUT_BODIES:
-            times = turns
-            if op.name == "stablehlo.while":
-                known = counted(op)
-                times *= known.trips if known is not None else 1
-                yield from _block(blocks(op)[1], times, fixed, once)
-            else:
-                for region in op.regions:
-                    for inner in region.blocks:
-                        yield from _block(inner, times, fixed, once)
+        if op.name in _LOOPS:
+            body = blocks(op)[1] if op.name == "stablehlo.while" else op.regions[0].blocks[0]
+            known = turns(op)
+            yield from _block(body, times * (1 if known is None else known), fixed, once)
+        elif op.name in _WITHOUT_BODIES:
+            for region in op.regions:
+                for inner in region.blocks:
+                    yield from _block(inner, times, fixed, once)
         elif op.name not in _FREE and op.name.startswith(("stablehlo.", "chlo.")):
             work = _work(op)
             if work is not None:
-                yield Computed(op=op, work=Work(flops=work.flops * turns, bytes=work.bytes * turns))
+                yield Computed(op=op, work=Work(flops=work.flops * times, bytes=work.bytes * times))
 
 
 def _work(op: Any) -> Work | None:
@@ -152,6 +151,8 @@ def _work(op: Any) -> Work | None:
         case "stablehlo.reduce_window":
             window = math.prod(integers(op, "window_dimensions", (1,)))
             return Work(flops=count * window, bytes=written)
+        case "stablehlo.dynamic_update_slice":
+            return Work(bytes=_bytes(op.operands[1]))
         case name if name in _MOVES:
             return Work(bytes=written)
         case _:

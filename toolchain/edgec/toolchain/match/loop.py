@@ -1,9 +1,9 @@
-"""What a `stablehlo.while` is, where it counts up to a number that is known."""
+"""What a loop is, where it counts up to a number that is known."""
 
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Counted", "blocks", "counted", "last"]
+__all__ = ["Counted", "blocks", "counted", "last", "turns"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +50,20 @@ def counted(loop: Any) -> Counted | None:
     if len(numbers) != 3 or numbers[2] != 1 or numbers[0] is None or numbers[1] is None:
         return None
     return Counted(counter=counter, start=numbers[1], trips=max(0, numbers[0] - numbers[1]))
+
+
+def turns(loop: Any) -> int | None:
+    """How often a `stablehlo.while` or `scf.for` turns; None where only a call knows."""
+    from iree.compiler import ir
+
+    if loop.name == "stablehlo.while":
+        known = counted(loop)
+        return None if known is None else known.trips
+    made = [_made_by(value, "arith.constant") for value in list(loop.operands)[:3]]
+    if any(op is None for op in made):
+        return None
+    first, end, step = (ir.IntegerAttr(op.attributes["value"]).value for op in made)
+    return max(0, -((first - end) // step))
 
 
 def _made_by(value: Any, name: str) -> Any:

@@ -54,6 +54,7 @@ from edgec.toolchain.passes.simplify.fold_scales import FoldScales
 from edgec.toolchain.passes.simplify.half_conversions import HalfConversions
 from edgec.toolchain.passes.simplify.half_precision import HalfPrecision
 from edgec.toolchain.passes.simplify.hold_blocks import HoldBlocks
+from edgec.toolchain.passes.simplify.host_loops import HostLoops
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 from edgec.toolchain.passes.simplify.late_joins import LateJoins
 from edgec.toolchain.passes.simplify.look_up_blocks import LookUpBlocks
@@ -166,6 +167,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SeparateReductions,
     LateJoins,
     HalfConversions,
+    HostLoops,
     Annotate,
     Locate,
 )

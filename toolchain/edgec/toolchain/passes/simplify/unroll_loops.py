@@ -72,6 +72,9 @@ def _unroll(loop: Any) -> int:
 
     known = counted(loop)
     trips = 0 if known is None else known.trips
+    if trips == 1:
+        _open(loop)
+        return 1
     _, body = blocks(loop)
     steps = [op.operation for op in body.operations]
     size = sum(1 + sum(1 for _ in inside(op)) for op in steps)
@@ -95,7 +98,22 @@ def _unroll(loop: Any) -> int:
         results = _repeat(body, steps, list(terminator.operands), factor - 1)
     for place, value in enumerate(results):
         terminator.operands[place] = value
+    if trips - left == factor:
+        _open(loop)
     return 1
+
+
+def _open(loop: Any) -> None:
+    """Put the body of a loop of one turn in its place."""
+    _, body = blocks(loop)
+    for argument, value in zip(body.arguments, loop.operands, strict=True):
+        argument.replace_all_uses_with(value)
+    *steps, end = [op.operation for op in body.operations]
+    for step in steps:
+        step.move_before(loop)
+    for result, value in zip(loop.results, end.operands, strict=True):
+        result.replace_all_uses_with(value)
+    loop.erase()
 
 
 def _factor(trips: int, most: int) -> int:

@@ -1,0 +1,59 @@
+"""Loops that count: the host counts, and what they fill is filled in place."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.passes.purpose import Purpose
+from edgec.toolchain.passes.situation import Situation
+
+__all__ = ["HostLoops"]
+
+_PARENTS = ("func.func", "stablehlo.while", "scf.for")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostLoops:
+    """A loop that counts is counted by the host; an array that it only fills is filled in place.
+
+    Every framework hands an array that a loop fills (the outputs of `jax.lax.scan`, of ONNX's Scan,
+    of a batch that is computed in parts) from turn to turn, each a copy with a few rows changed.
+    iree-compile 3.13 does copy it: it cannot see that what comes in by a loop's argument has no
+    other reader, so a loop of n turns writes n times as much as its result, into new memory each
+    time. And where a counter is used after its loop, the device keeps it, and the host waits to
+    read it back. Here the array is memory of its own (`hal.tensor.export`), into which each turn
+    writes. One that a loop also reads is handed on as before.
+
+    Measured: a scan of 2,000 steps (a product of 64 by 64, a softmax) that gives 256 numbers each,
+    21.2 ms before and 6.2 after on two cores, where XLA takes 2.0.
+    """
+
+    name = "host-loops"
+    purpose = Purpose.SPEED
+
+    @classmethod
+    def plan(cls, situation: Situation) -> "HostLoops | None":
+        """For StableHLO with loops at -O2 and above."""
+        needed = situation.is_stablehlo and "stablehlo.while" in situation.operations
+        return cls() if needed and situation.level >= 2 else None
+
+    def run(self, module: Any) -> int:
+        """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many loops changed."""
+        from iree.compiler import ir
+
+        from edgec.toolchain.passes.simplify.host_loops.write import rewrite
+
+        with module.context, ir.Location.name(f"edgec.{self.name}"):
+            loops = [op for op in inside(module.operation) if op.name == "stablehlo.while"]
+            # Inner ones first: what is in a loop moves with it.
+            return sum(rewrite(loop) for loop in reversed(loops) if _is_free(loop))
+
+
+def _is_free(loop: Any) -> bool:
+    """Whether a loop is in nothing but functions and loops."""
+    parent = loop.parent
+    while parent is not None and parent.name != "func.func":
+        if parent.name not in _PARENTS:
+            return False
+        parent = parent.parent
+    return parent is not None
