@@ -62,12 +62,19 @@ class _Notes(logging.Handler):
 
 @contextmanager
 def told(session: Session, *logs: str) -> Iterator[None]:
-    """Let the session tell what these logs warn of, as long as this lasts."""
+    """Let the session alone tell what these logs warn of, as long as this lasts.
+
+    Libraries (absl, transformers) give the root log a handler, which would print it once more.
+    """
     handler = _Notes(session)
-    for name in logs:
-        logging.getLogger(name).addHandler(handler)
+    found = [logging.getLogger(name) for name in logs]
+    passed_on = [log.propagate for log in found]
+    for log in found:
+        log.addHandler(handler)
+        log.propagate = False
     try:
         yield
     finally:
-        for name in logs:
-            logging.getLogger(name).removeHandler(handler)
+        for log, before in zip(found, passed_on, strict=True):
+            log.removeHandler(handler)
+            log.propagate = before
