@@ -115,6 +115,7 @@ def assemble(
             weights=weights,
             provenance=provenance,
             dialect=dialect,
+            kept=next((f.kept for f in functions if f.kept), ""),
             text=text,
             mesh=mesh,
         )

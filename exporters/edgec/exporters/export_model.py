@@ -22,6 +22,7 @@ from edgec.exporters.mesh.front import (
     trace_for_mesh,
 )
 from edgec.exporters.source import is_stablehlo, open_source
+from edgec.exporters.traced import said_kept
 from edgec.runtime.errors import UsageError
 from edgec.runtime.mesh.plan import Mesh
 from edgec.runtime.signature import Dim
@@ -270,7 +271,9 @@ def _export(
     asked = {"values": True} if values else {}
     functions = framework.tracer().trace(bundle, dynamic=dynamic, **asked)
     return assemble(
-        functions if values else [in_chunks(f, bundle, framework, chunk) for f in functions],
+        said_kept(
+            functions if values else [in_chunks(f, bundle, framework, chunk) for f in functions]
+        ),
         provenance=provenance,
         external_weights=weights,
         folder=place,

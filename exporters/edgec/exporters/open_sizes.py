@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from edgec.exporters.dynamic import Dynamic
+from edgec.runtime.errors import EdgecError
 from edgec.runtime.signature import Dim
 
-__all__ = ["INNER", "example_shape", "say_fixed"]
+__all__ = ["INNER", "example_shape", "say_fixed", "with_guesses"]
 
 INNER = (64, 32, 128, 224, 256, 512, 1024)
 """What an open dimension is tried as, other than the leading one, which is 1."""
@@ -76,6 +77,23 @@ def say_fixed(
         axis,
         label or "n",
     )
+
+
+def with_guesses(
+    error: EdgecError, opened: Mapping[str, Opened], shapes: Mapping[str, Sequence[int | Dim]]
+) -> EdgecError:
+    """A refusal that also says which sizes nobody gave.
+
+    Args:
+        error: what the model is refused with; its hint is changed.
+        opened: the shape of each input as the file has it; none where examples were given.
+        shapes: those that were taken.
+    """
+    guesses = [f"{name}:{axis} as {size}" for name, axis, _, size in _fixed(opened, shapes)]
+    if guesses:
+        were = f"sizes were guessed ({', '.join(guesses)}): --inputs=@FILE.npz gives others"
+        error.hint = f"{error.hint}; {were}" if error.hint else were
+    return error
 
 
 def _fixed(

@@ -1,6 +1,7 @@
 """What every framework's exporter hands over: one traced function, lifted, with its weights."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +11,9 @@ from edgec.runtime.signature import Signature
 from edgec.toolchain.framework_values import FrameworkValue
 from edgec.toolchain.program import Dialect, Role
 
-__all__ = ["TracedCall", "TracedFunction"]
+__all__ = ["TracedCall", "TracedFunction", "said_kept"]
+
+_LOG = logging.getLogger("edgec.exporters")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +45,7 @@ class TracedFunction:
         calls: the example calls with the framework's answers, in the order they were made.
         values: what was computed on the way in the first of them, where that was asked.
         computed_by: the distribution that computed it.
+        kept: why it is in another dialect than StableHLO: what has no form there.
     """
 
     module: bytes | str
@@ -56,3 +60,18 @@ class TracedFunction:
     calls: tuple[TracedCall, ...] = ()
     values: tuple[FrameworkValue, ...] = ()
     computed_by: str = ""
+    kept: str = ""
+
+
+def said_kept(functions: Sequence[TracedFunction]) -> Sequence[TracedFunction]:
+    """The functions; those that have no form in StableHLO are told, and why."""
+    for function in functions:
+        if function.dialect is not Dialect.STABLEHLO:
+            _LOG.warning(
+                "%s is in the %s dialect, for this compiler only, in which no kernel of edgec's "
+                "own is placed: %s",
+                function.signature.name,
+                function.dialect.value,
+                function.kept,
+            )
+    return functions

@@ -16,7 +16,7 @@ from edgec.runtime.errors import ProgramError
 from edgec.runtime.files import read_bytes, write_atomically
 from edgec.runtime.kernel_share import KernelShare
 from edgec.targets import Backend, Target
-from edgec.toolchain.describe import describe
+from edgec.toolchain.describe import describe, operations
 from edgec.toolchain.diagnostics import explain_unreadable, messages, shorten
 from edgec.toolchain.early_refusals import (
     refuse_calls,
@@ -29,7 +29,7 @@ from edgec.toolchain.match.validation import Validation, validating
 from edgec.toolchain.passes import Pass, Situation, passes_for
 from edgec.toolchain.passes.simplify.half_precision import HalfPrecision
 from edgec.toolchain.precision import F32, Precision
-from edgec.toolchain.program import ProgramInfo
+from edgec.toolchain.program import Dialect, ProgramInfo
 from edgec.toolchain.settings import Settings
 from edgec.toolchain.stablehlo import parse_stablehlo
 
@@ -78,6 +78,22 @@ def _own_notes(situation: Situation) -> Iterator[str]:
     for what, outcome in said:
         how = "in its place" if isinstance(outcome, Kernel) else f"not used: {outcome.reason}"
         yield f"{what}: {how}"
+
+
+def _dialect_note(info: ProgramInfo, module: Any) -> Iterator[str]:
+    """Why no kernel is placed in a program that is not in StableHLO."""
+    if info.dialect is Dialect.STABLEHLO:
+        return
+    why = info.kept
+    if not why:
+        prefix = f"{info.dialect.value}."
+        names = (op.name for op in operations(module))
+        first = next((name for name in names if name.startswith(prefix)), "")
+        why = f"its first operation there is {first}" if first else "it has none of StableHLO's"
+    yield (
+        f"the program is in the {info.dialect.value} dialect, in which no kernel of edgec's own "
+        f"is placed: {why}"
+    )
 
 
 def describe_file(path: Path) -> ProgramInfo:
@@ -182,7 +198,7 @@ def prepare_file(
         unvalidated=tuple(compared.left),
         kernels=situation.kernels,
         tiled=_tiled(situation),
-        notes=(*_own_notes(situation), *situation.remarks),
+        notes=(*_dialect_note(info, module), *_own_notes(situation), *situation.remarks),
         roomy=any(isinstance(a.outcome, Kernel) and a.outcome.roomy for a in situation.answers),
     )
 

@@ -151,6 +151,7 @@ class Loss:
 class ProgramInfo:
     """Everything edgec knows of a program besides its code.
 
+    `kept` says why a program is in another dialect than StableHLO: what has no form there.
     `text` is of language models alone, `mesh` of programs for several devices: their functions are
     parts, and golden answers are of the functions that the plan makes of them.
     """
@@ -160,6 +161,7 @@ class ProgramInfo:
     weights: Weights | None = None
     provenance: Provenance
     dialect: Dialect = Dialect.STABLEHLO
+    kept: str = ""
     loss: Loss | None = None
     text: TextFacts | None = None
     mesh: Plan | None = None
@@ -209,6 +211,7 @@ class ProgramInfo:
                     **({"licence": self.provenance.licence} if self.provenance.licence else {}),
                 },
                 "dialect": self.dialect.value,
+                **({"kept": self.kept} if self.kept else {}),
                 **({} if self.loss is None else {"loss": asdict(self.loss)}),
                 **({} if self.text is None else {"text": self.text.to_json()}),
                 **({} if self.mesh is None else {"mesh": self.mesh.to_json()}),
@@ -248,6 +251,7 @@ class ProgramInfo:
                 ),
                 provenance=Provenance(**value["provenance"]),
                 dialect=Dialect(value["dialect"]),
+                kept=value.get("kept", ""),
                 loss=Loss(**value["loss"]) if "loss" in value else None,
                 text=None if text_facts is None else TextFacts.from_json(text_facts),
                 mesh=Plan.from_json(value["mesh"]) if "mesh" in value else None,

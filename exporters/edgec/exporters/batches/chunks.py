@@ -153,6 +153,7 @@ class _Chunks:
             self.traced,
             module=buffer.getvalue(),
             dialect=Dialect.STABLEHLO,
+            kept="",
             arguments=tuple(roles),
             results=traces[0].results,
             parameters=_together(trace.parameters for trace, _, _ in used),

@@ -24,10 +24,11 @@ from edgec.exporters.from_onnx.lower import RefusedOperations, has_stablehlo
 from edgec.exporters.from_onnx.lowering import lowered_model
 from edgec.exporters.from_onnx.narrow import carried, widened
 from edgec.exporters.from_onnx.on_the_way import numbers_of, values_of
+from edgec.exporters.from_onnx.prepare import nothing_empty
 from edgec.exporters.from_onnx.quantised import is_quantised
 from edgec.exporters.from_onnx.sessions import Answers
-from edgec.exporters.from_onnx.statics import deciding_inputs, with_constants
-from edgec.exporters.open_sizes import say_fixed
+from edgec.exporters.from_onnx.statics import choosing_inputs, deciding_inputs, with_constants
+from edgec.exporters.open_sizes import say_fixed, with_guesses
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import EdgecError, ExportError, SourceError, UsageError
@@ -101,10 +102,12 @@ def _trace(entry: Entry, dynamic: Dynamic, *, values: bool) -> TracedFunction:
     model = widened(model)
     given = graph_inputs(model)
     bound = _bound(entry, given)
-    examples = bound or example_inputs(given, session.run, dynamic)
+    examples = bound or example_inputs(
+        given, session, dynamic, lambda shapes: nothing_empty(model, given, shapes)
+    )
     shapes = dynamic.shapes({i.name: array.shape for i, array in zip(given, examples, strict=True)})
-    if not bound:
-        say_fixed(entry.name, {i.name: i.shape for i in given}, shapes)
+    opened = {} if bound else {i.name: i.shape for i in given}
+    say_fixed(entry.name, opened, shapes)
     inputs = tuple(
         TensorSpec(name=i.name, shape=shapes[i.name], dtype=DType.of(array.dtype))
         for i, array in zip(given, examples, strict=True)
@@ -123,16 +126,24 @@ def _trace(entry: Entry, dynamic: Dynamic, *, values: bool) -> TracedFunction:
         numbers=numbers_of(model) if values else {},
         name=entry.name,
     )
+    kept = "" if has_stablehlo() else "torch-mlir, which leads to StableHLO, is not installed"
+    if not static:
+        kept = "sizes are open in it, and ONNX' importer writes those in the torch dialect alone"
     try:
-        lowered = found(Dialect.STABLEHLO if static and has_stablehlo() else Dialect.TORCH)
+        lowered = found(Dialect.TORCH if kept else Dialect.STABLEHLO)
     except RefusedOperations as refused:
         deciding = deciding_inputs(model)
+        if not deciding and "If" in refused.operations:
+            deciding = choosing_inputs(model)
         if deciding:
             return _trace(_decided(entry, given, examples, deciding), dynamic, values=values)
+        kept = f"{refused.error.what}{f', at {w}' if (w := refused.error.where) else ''}"
         try:
             lowered = found(Dialect.TORCH)
         except RefusedOperations:
-            raise refused.error from None
+            raise with_guesses(refused.error, opened, shapes) from None
+    except ExportError as error:
+        raise with_guesses(error, opened, shapes) from error
     prepared, code = lowered.model, lowered.code
     outputs = _outputs(prepared, inputs, calls)
     several = len(outputs) > 1
@@ -152,6 +163,7 @@ def _trace(entry: Entry, dynamic: Dynamic, *, values: bool) -> TracedFunction:
         calls=calls,
         values=values_of(model, entry.name, given, calls[0].inputs) if values else (),
         computed_by="onnxruntime",
+        kept=kept,
     )
 
 
@@ -164,8 +176,8 @@ def _decided(
     """The entry without the inputs that decide shapes; they are what they are in the example."""
     values = {i.own: array for i, array in zip(given, examples, strict=True)}
     _LOG.warning(
-        "%s of %s decide shapes: they are part of the program as they are in the example inputs, "
-        "and no inputs of it",
+        "%s of %s decide shapes or branches: they are part of the program as they are in the "
+        "example inputs, and no inputs of it",
         ", ".join(deciding),
         entry.name,
     )

@@ -4,7 +4,8 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import combinations
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,6 +31,19 @@ class OnnxInput:
     name: str
     shape: tuple[int | str, ...]
     dtype: DType
+
+
+class Answers(Protocol):
+    """What runs a model; both raise ExportError where it does not run, UnsupportedOp where it
+    never does."""
+
+    def strictly(
+        self, given: Sequence[OnnxInput], data: Sequence[np.ndarray]
+    ) -> Sequence[np.ndarray]:
+        """What the strictest evaluator gives that takes the model."""
+
+    def run(self, given: Sequence[OnnxInput], data: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+        """What the first evaluator gives that takes the inputs."""
 
 
 def plain_name(name: str) -> str:
@@ -73,18 +87,22 @@ def graph_inputs(model: Any) -> tuple[OnnxInput, ...]:
 
 def example_inputs(
     given: Sequence[OnnxInput],
-    answer: Callable[[Sequence[OnnxInput], list[np.ndarray]], Sequence[np.ndarray]],
+    answers: Answers,
     dynamic: Dynamic,
+    sound: Callable[[Sequence[Sequence[int]]], bool] = lambda _: True,
 ) -> list[np.ndarray]:
     """Example arrays for a model: the leading unknown dimension is 1, others as the model runs.
 
-    Inputs whose answers prove something are preferred: positive numbers where others give none
-    that are numbers. Answers that are empty or not numbers are taken where nothing else comes.
+    Sizes that onnxruntime takes come first, with all other unknown dimensions alike, then with
+    some of them 1; what its looser stand-in takes comes last. Inputs whose answers prove something
+    are preferred: positive numbers where others give none that are numbers, and sizes at which
+    nothing in the model is empty. Others are taken where nothing else comes.
 
     Args:
         given: the inputs.
-        answer: runs the model; raises ExportError where it does not run.
+        answers: runs the model.
         dynamic: which dimensions are to stay open, and in which range.
+        sound: whether nothing in the model is empty for inputs of these shapes.
 
     Raises:
         UnsupportedOp: it runs with no inputs at all.
@@ -92,29 +110,42 @@ def example_inputs(
     """
     last = ""
     poor: list[np.ndarray] | None = None
-    leading = {i.shape[0] for i in given if i.shape}
-    inner = any(isinstance(d, str) and d not in leading for i in given for d in i.shape)
-    leads = [name for name in leading if isinstance(name, str)]
-    for size in INNER if inner else INNER[:1]:
-        shapes = [example_shape(i.name, i.shape, size, dynamic, leading=leads) for i in given]
-        arrays = [_example(i, shape) for i, shape in zip(given, shapes, strict=True)]
-        for tried in (arrays, [_positive(array) for array in arrays]):
-            try:
-                why = nonsense(answer(given, tried))
-            except UnsupportedOp:
-                raise
-            except ExportError as error:
-                last = error.what
-                continue
-            if not why:
-                return tried
-            poor = arrays if poor is None else poor
-    if poor is not None:
-        return poor
+    leading = [i.shape[0] for i in given if i.shape and isinstance(i.shape[0], str)]
+    inner = dict.fromkeys(d for i in given for d in i.shape if isinstance(d, str))
+    rest = [name for name in inner if name not in leading]
+    for answer, ones in ((answers.strictly, _subsets(rest)), (answers.run, [()])):
+        for small, size in [(o, s) for o in ones for s in (INNER if rest else INNER[:1])]:
+            leads = [*leading, *small]
+            shapes = [example_shape(i.name, i.shape, size, dynamic, leading=leads) for i in given]
+            arrays = [_example(i, shape) for i, shape in zip(given, shapes, strict=True)]
+            for tried in (arrays, [_positive(array) for array in arrays]):
+                try:
+                    why = nonsense(answer(given, tried))
+                except UnsupportedOp:
+                    raise
+                except ExportError as error:
+                    last = error.what
+                    continue
+                if not why and (not rest or sound(shapes)):
+                    return tried
+                poor = tried if poor is None else poor
+        if poor is not None:
+            return poor
+    sizes = f"{', '.join(rest)} were tried as {', '.join(map(str, INNER))} and 1; " if rest else ""
     raise ExportError(
-        f"no example inputs could be made from the model's input shapes: {last}",
+        f"no example inputs could be made from the model's input shapes: {sizes}{last}",
         hint="give them: --inputs=@FILE.npz, or from Python as (onnx.load(path), example_inputs)",
     )
+
+
+def _subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """None of the names, then each, then pairs and so on, while they are few."""
+    most = len(names) if len(names) <= _MOST_APART else 0
+    return [some for count in range(most + 1) for some in combinations(names, count)]
+
+
+_MOST_APART = 3
+"""Unknown dimensions that are tried as sizes of their own."""
 
 
 def nonsense(answers: Sequence[np.ndarray]) -> str:

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from edgec.exporters.from_onnx.fold import folded
 from edgec.exporters.from_onnx.loop_forms import Branches, Part, Scanned, Turns
-from edgec.exporters.from_onnx.prepare import inferred
+from edgec.exporters.from_onnx.prepare import inferred, settled
 from edgec.exporters.from_onnx.rewriting import Rewriting
 from edgec.exporters.from_onnx.scopes import inner_graphs, read_outside, rename_outside
 
@@ -173,7 +172,7 @@ def _made(
 def _types(body: Any, form: Scanned | Turns | Branches) -> list[tuple[int, Sequence[int]]] | None:
     """The type of each result of a form, by its first body; None if a size is not known."""
     found: list[tuple[int, Sequence[int]]] = []
-    for value in inferred(folded(inferred(body))).graph.output:
+    for value in inferred(settled(body)).graph.output:
         tensor = value.type.tensor_type
         if not tensor.HasField("shape"):
             return None

@@ -2,7 +2,7 @@
 
 IREE's importer writes ONNX' operations as such in the torch dialect; passes turn them into torch
 operations, and torch-mlir's, where it is installed, those into StableHLO. What has no StableHLO
-form there (recurrent layers, for one) stays in the torch dialect, which the compiler reads too.
+form there stays in the torch dialect, which the compiler reads too.
 The passes die of some operations that they do not know, so they run in a child process.
 """
 

@@ -19,7 +19,7 @@ from edgec.exporters.from_onnx.functions import inlined
 from edgec.exporters.from_onnx.quantised import plain_quantised
 from edgec.runtime.errors import ExportError, UnsupportedOp
 
-__all__ = ["OPSET", "inferred", "initializers", "prepare"]
+__all__ = ["OPSET", "inferred", "initializers", "nothing_empty", "prepare", "settled"]
 
 OPSET = 17
 """The version of ONNX' operations that the importer knows best."""
@@ -71,9 +71,11 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     _free_constants(copy)
     copy = _with_shapes(inlined(copy), shapes)
     copy = _without_classical(_at_opset(copy))
+    if any(node.op_type == "If" for node in copy.graph.node):
+        copy = settled(copy)  # onnxruntime 1.31 dies of some branches whose choice is constant
     copy = _optimised(copy)
     _only_onnx(copy)
-    copy = folded(inferred(copy))
+    copy = settled(copy)
     copy = inferred(plain_quantised(inferred(copy)))
     decomposed(copy, _WRITTEN)
     for rewrite in (_gather_reflections, _gather_nearest, _trim_unread, _select_for_bool):
@@ -89,6 +91,18 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
             hint="give larger example inputs",
         )
     return copy
+
+
+def nothing_empty(model: Any, given: Sequence[Any], shapes: Sequence[Sequence[int]]) -> bool:
+    """Whether all values in a model have elements, for inputs (`OnnxInput`s) of these shapes."""
+    copy = type(model)()
+    copy.CopyFrom(model)
+    named = {i.own: shape for i, shape in zip(given, shapes, strict=True)}
+    try:
+        found = _Facts(inferred(_with_shapes(copy, named))).shapes
+    except ExportError:
+        return False
+    return _says_empty(model) or not any(0 in shape for shape in found.values())
 
 
 def _says_empty(model: Any) -> bool:
@@ -257,6 +271,21 @@ def inferred(model: Any) -> Any:
             f"ONNX cannot work out the shapes in the model: {_first_line(error)}",
             hint="give example inputs of shapes that the model takes",
         ) from error
+
+
+def settled(model: Any) -> Any:
+    """A copy in which what is constant is computed, and shapes are said.
+
+    A branch that is chosen then may be what tells the next one's condition: an `If` over the shape
+    of what an `If` gave.
+    """
+    left = -1
+    while True:
+        model = folded(inferred(model))
+        choices = sum(node.op_type == "If" for node in model.graph.node)
+        if choices in (0, left):
+            return model
+        left = choices
 
 
 def _shape_constant_outputs(model: Any) -> None:

@@ -60,6 +60,8 @@ def _layer(work: Rewriting, node: Any) -> bool:
     dtype = work.kinds.get(inputs[_X])
     if sizes is None or weights is None or dtype is None or not all((*sizes, *weights)):
         return False
+    if len(sizes) != 3:  # of a branch that is never taken
+        return False
     last_axis = bool(given.get("layout", 0))
     if last_axis:
         inputs[_X] = work.node("Transpose", inputs[_X], perm=[1, 0, 2])

@@ -4,7 +4,7 @@ onnxruntime knows opsets, types and operators up to some version; the reference 
 `onnx` package knows all of that package's own version, slowly.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,6 +41,17 @@ class Answers:
         except Exception as error:  # noqa: BLE001 - onnxruntime's errors have no common class
             self._refusals.append(f"onnxruntime: {first_line(error)}")
 
+    def strictly(
+        self, given: Sequence[OnnxInput], data: Sequence[np.ndarray]
+    ) -> tuple[np.ndarray, ...]:
+        """The model's answers by onnxruntime alone, if it takes the model at all.
+
+        The reference evaluator computes with NumPy, which broadcasts what does not fit.
+
+        Raises: as `run`.
+        """
+        return self._answered(given, data, self._evaluators or self._tried())
+
     def run(self, given: Sequence[OnnxInput], data: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
         """The model's answers.
 
@@ -48,12 +59,20 @@ class Answers:
             UnsupportedOp: neither takes the model, whatever the inputs.
             ExportError: it runs on these inputs in neither way.
         """
+        return self._answered(given, data, self._tried())
+
+    def _answered(
+        self,
+        given: Sequence[OnnxInput],
+        data: Sequence[np.ndarray],
+        evaluators: Iterable["_Evaluator"],
+    ) -> tuple[np.ndarray, ...]:
         feed = {
             i.own: restored(array, self._types.get(i.own, 0))
             for i, array in zip(given, data, strict=True)
         }
         refusals, opened = list[str](), False
-        for evaluator in self._tried():
+        for evaluator in evaluators:
             opened = True
             try:
                 answers = evaluator.run(None, feed)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["deciding_inputs", "with_constants"]
+__all__ = ["choosing_inputs", "deciding_inputs", "with_constants"]
 
 # Which operands of an operation decide the shape of its result, or are attributes by nature.
 _OPERANDS: Mapping[str, tuple[int, ...]] = {
@@ -79,6 +79,27 @@ def deciding_inputs(model: Any) -> list[str]:
         if name not in weights and (name in outer or (name in inner and kind in _WHOLE))
     ]
 
+
+def choosing_inputs(model: Any) -> list[str]:
+    """The graph's whole numbers and bools that a branch is chosen by, in their order.
+
+    Two branches, for sounds of two sampling rates for one, may have no size of the inputs in
+    common; then which one is meant must be known.
+    """
+    nodes = list(_all_nodes(model.graph))
+    producers = {name: node for node in nodes for name in node.output if name}
+    weights = {t.name for t in model.graph.initializer}
+    tests = [node.input[0] for node in nodes if node.op_type == "If"]
+    leading = _leading_to(producers, tests, lambda node: node.input)
+    return [
+        value.name
+        for value in model.graph.input
+        if value.name in leading - weights and value.type.tensor_type.elem_type in (*_WHOLE, _BOOL)
+    ]
+
+
+_BOOL = 9
+"""ONNX' number of bool."""
 
 _WHOLE = (6, 7)
 """ONNX' numbers of int32 and int64."""

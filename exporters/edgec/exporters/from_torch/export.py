@@ -1,9 +1,8 @@
 """PyTorch modules, their methods, plain functions and `.pt2` programs to traced functions."""
 
 import contextlib
-import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,6 @@ from edgec.toolchain.program import Dialect, Input, State
 
 __all__ = ["load", "trace"]
 
-_LOG = logging.getLogger("edgec.exporters")
 _ROUNDS_WITH_STATE = 3
 
 
@@ -106,9 +104,10 @@ def trace(bundle: Bundle, *, dynamic: Dynamic, values: bool = False) -> tuple[Tr
         _run_all(works, state)
         if values:
             _keep_values(works, dict(initial))
-        modules, dialect = _lowered([_lifted(work).graph for work in works], numbered=values)
+        graphs = [_lifted(work).graph for work in works]
+        modules, dialect, kept = _lowered(graphs, numbered=values)
         return tuple(
-            _traced(work, initial, module, dialect)
+            replace(_traced(work, initial, module, dialect), kept=kept)
             for work, module in zip(works, modules, strict=True)
         )
 
@@ -367,8 +366,8 @@ def _output_names(result: Tree) -> dict[int, str]:
     return leaf_names(result, "" if isinstance(result, dict) else "result")
 
 
-def _lowered(graphs: Sequence[Any], *, numbered: bool) -> tuple[list[bytes], Dialect]:
-    """The graphs in StableHLO; where one has none, all in the torch dialect."""
+def _lowered(graphs: Sequence[Any], *, numbered: bool) -> tuple[list[bytes], Dialect, str]:
+    """The graphs in StableHLO; where one has none, all in the torch dialect, and why."""
     numbers = [numbers_of(graph) if numbered else None for graph in graphs]
     cuts = [cut_out(graph) for graph in graphs]
     try:
@@ -377,7 +376,7 @@ def _lowered(graphs: Sequence[Any], *, numbered: bool) -> tuple[list[bytes], Dia
             put_back(module, found, _reference_lowered) if found else module
             for module, found in zip(modules, cuts, strict=True)
         ]
-        return made, Dialect.STABLEHLO
+        return made, Dialect.STABLEHLO, ""
     except UnsupportedOp as refusal:
         if any(cuts):
             raise
@@ -385,10 +384,8 @@ def _lowered(graphs: Sequence[Any], *, numbered: bool) -> tuple[list[bytes], Dia
             modules = [to_torch_dialect(graph) for graph in graphs]
         except UnsupportedOp:
             raise refusal from None
-        _LOG.warning(
-            "%s; the program is in the torch dialect, for this compiler only", refusal.what
-        )
-        return modules, Dialect.TORCH
+        at = f", at {refusal.where}" if refusal.where else ""
+        return modules, Dialect.TORCH, f"{refusal.what}{at}"
 
 
 def _reference_lowered(function: Callable[..., Any], examples: tuple[Any, ...]) -> bytes:
