@@ -116,6 +116,23 @@ def test_what_was_only_turned_is_a_value_that_it_read() -> None:
     assert found.layers[1].lines == tuple(f"net.py:{number}" for number in range(4))
 
 
+def test_a_wrong_value_that_was_turned_is_no_right_one() -> None:
+    taps = [tap([0], 1), tap([1], 2, [0]), tap([1], 3, [1]), tap([2, 3], 4, [2])]
+    wrong = CLIP[::-1] + 1
+    found = compared(taps, [SUM, wrong, wrong.T.copy(), 3 * TWICE], right=False)
+    assert states(found) == [State.RIGHT, State.WRONG, State.MOVED, State.AFTER]
+    assert found.first_wrong is not None
+    assert found.first_wrong.line == "net.py:1"
+
+
+def test_values_that_are_no_numbers_are_as_far_off_as_can_be() -> None:
+    taps = [tap([0], 1), tap([1], 2, [0])]
+    found = compared(taps, [SUM, np.full_like(CLIP, np.nan)], right=False).layers[1]
+    assert (found.state, found.error) == (State.WRONG, np.inf)
+    assert found.closeness is not None
+    assert (found.closeness.relative_l2, found.closeness.cosine) == (np.inf, 0)
+
+
 def test_the_picture_has_a_point_a_value_and_the_first_wrong_ones_line() -> None:
     taps = [tap([0], 1), tap([1], 2, [0]), tap([2, 3], 3, [1])]
     found = compared(taps, [SUM, -CLIP, -TWICE], right=False)

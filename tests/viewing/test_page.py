@@ -97,6 +97,36 @@ def test_facts_of_kernels_layers_and_times_come_to_their_nodes() -> None:
     assert [node.seconds for node in nodes[8:11]] == [None, 0.25, None]
 
 
+def test_an_operation_is_of_the_kernel_that_computes_it_and_a_line_of_edgecs_own() -> None:
+    def layer(kernel: str, *operations: int) -> dict:
+        found = {"kernel": kernel, "operations": operations, "operation": operations[-1]}
+        return found | {"error": 0.0, "state": "right" if kernel else "moved"}
+
+    copies = [layer("", *range(10, 30)), layer("", 12, 13)]
+    given = [copies[0], layer("edgec_x", 12, 13), copies[1], layer("edgec_all", *range(11, 29))]
+    graph = chain(20).with_layers(given)
+    kernels = [node.kernel for node in graph.nodes]
+    by_compiler = ["made by the compiler"]
+    assert kernels == [
+        *by_compiler,
+        "edgec_all",
+        *["edgec_x"] * 2,
+        *["edgec_all"] * 15,
+        *by_compiler,
+    ]
+    assert graph.nodes[3].state == "right"
+    first, second = data_of(page(graph))["views"]["lines"]
+    assert first["kernel"] == "edgec_all; edgec_x; made by the compiler"
+    assert second["kernel"] == "edgec_all; made by the compiler"
+
+
+def test_an_error_that_is_no_number_leaves_the_page_readable() -> None:
+    layer = {"kernel": "", "operations": [12], "operation": 12, "error": "inf", "state": "WRONG"}
+    text = page(chain(12).with_layers([layer]))
+    assert data_of(text)["views"]["operations"][2]["error"] > 1e300
+    assert "Infinity" not in re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1]  # type: ignore[index]
+
+
 def test_two_graphs_are_compared_in_their_order() -> None:
     one, other = chain(30), chain(31)
     found = compared(one, other)

@@ -15,6 +15,8 @@ __all__ = ["Closeness", "closeness"]
 class Closeness:
     """How close an array is to what was expected; only numbers that are finite in both count.
 
+    Where there are none of these, and not all others are the same, it is as far as can be.
+
     Attributes:
         relative_l2: the length of the differences by the length of what was expected.
         cosine: of the angle between the two; 1 where they point the same way.
@@ -38,6 +40,8 @@ def closeness(actual: np.ndarray, expected: np.ndarray) -> Closeness:
     """Compare two arrays of equal shape as vectors; integers and truth values as numbers."""
     a, e = widened(np.asarray(actual)).reshape(-1), widened(np.asarray(expected)).reshape(-1)
     known = np.isfinite(a) & np.isfinite(e)
+    if known.size and not known.any() and not np.array_equal(a, e, equal_nan=True):
+        return Closeness(relative_l2=math.inf, cosine=0.0, signal_to_noise=-math.inf)
     a, e = a[known], e[known]
     # Lengths by root mean squares, which do not overflow; their number cancels.
     noise, signal, found = (root_mean_square(each) for each in (a - e, e, a))

@@ -1,5 +1,6 @@
 """Two arrays, or a module and its golden answers, compared number by number."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -46,7 +47,8 @@ class Comparison:
         wrong: how many elements are outside.
         count: how many elements there are.
         tolerance: what was allowed.
-        error: the root mean square of the differences as a part of the expected values' spread.
+        error: the root mean square of the differences as a part of the expected values' spread;
+            infinite where one of two numbers is not finite, and the other is another.
         ties: how many elements are another value that was said to be as right.
     """
 
@@ -163,7 +165,7 @@ def _compare_elements(actual: np.ndarray, expected: np.ndarray, allowed: Toleran
     count = int(wrong.sum())
     problem = ""
     together = root_mean_square(difference[finite])
-    error = together / scale if scale else 0.0
+    error = math.inf if unequal_kind.any() else together / scale if scale else 0.0
     if not count and allowed.spread and expected.size >= _MANY:
         most = root_mean_square(limit[finite]) * _TOGETHER
         if together > most:

@@ -84,9 +84,11 @@ def spread_of(expected: np.ndarray) -> float:
 
 
 def root_mean_square(values: np.ndarray) -> float:
-    """The root mean square, of numbers of any size."""
+    """The root mean square, of numbers of any size; where not all are finite, it is not either."""
     sizes = np.abs(values)
     most = float(sizes.max(initial=0.0))
+    if not np.isfinite(most):
+        return most
     return most * float(np.sqrt(np.mean((sizes / most) ** 2))) if most else 0.0
 
 

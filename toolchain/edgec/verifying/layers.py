@@ -198,6 +198,7 @@ class _Comparing:
         self.stands: list[int | None] = [None] * count
         self.holds: list[Held | None] = [None] * count
         self.reached: list[int | None] = [None] * count
+        self.copied: list[int | None] = [None] * count
         self.whys = [each.why for each in taps.taps]
 
     def stand(self) -> None:
@@ -230,15 +231,15 @@ class _Comparing:
 
     def _is_moved(self, number: int, each: Tap, array: _Array) -> bool:
         """Whether a tap is a value that it read, with its axes in another order or a border."""
-        read = [(self._array_of(source), self.stands[source]) for source in each.reads]
-        read += [(self.inputs[place], None) for place in each.given if place < len(self.inputs)]
-        for value, stands in read:
+        read = [(self._array_of(source), self.stands[source], source) for source in each.reads]
+        given = [self.inputs[place] for place in each.given if place < len(self.inputs)]
+        for value, stands, source in [*read, *((value, None, None) for value in given)]:
             if value is None or not may_hold(array, value):
                 continue
             found = held(array, value, self.tolerance)
             if found is not None and found.comparison.ok and found.is_moved:
                 self.states[number], self.holds[number] = State.MOVED, found
-                self.stands[number] = stands
+                self.stands[number], self.copied[number] = stands, source
                 return True
         return False
 
@@ -281,7 +282,10 @@ class _Comparing:
 
     def settle(self, outputs_right: Sequence[bool]) -> None:
         """Decide what stands for nothing of the model: right if all that is made of it is."""
-        fine = [state in (State.RIGHT, State.MOVED) for state in self.states]
+        fine: list[bool] = []
+        for state, source in zip(self.states, self.copied, strict=True):
+            is_copied_right = state is State.MOVED and (source is None or fine[source])
+            fine.append(state is State.RIGHT or is_copied_right)
         readers: list[list[int]] = [[] for _ in fine]
         ends: list[list[bool]] = [[] for _ in fine]
         for number, each in enumerate(self.taps.taps):

@@ -5,6 +5,7 @@ What is allowed is `edgec.runtime.comparison`'s to say, as in every other check;
 beside it only describe.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -157,7 +158,7 @@ def _known(
         name=spec.name,
         ok=comparison.ok,
         problem=comparison.problem,
-        worst=comparison.max_abs,
+        worst=math.inf if math.isinf(comparison.error) else comparison.max_abs,
         closeness=closeness(answer, expected) if same else None,
         compared=comparison.count,
         comparison=comparison,

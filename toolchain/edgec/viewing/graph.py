@@ -77,9 +77,14 @@ class Graph:
         return replace(self, nodes=tuple(nodes))
 
     def with_layers(self, layers: Sequence[Mapping[str, Any]]) -> "Graph":
-        """With the kernels and errors that `edgec verify --layers --json` found."""
+        """With the kernels and errors that `edgec verify --layers --json` found.
+
+        An operation may be between what several dispatches read and write, such as a copy of the
+        answer and the kernel that computes it: it is that of the least of them, and of two alike
+        that of a kernel of edgec's own.
+        """
         by_operation = {node.number: node for node in self.nodes}
-        for layer in layers:
+        for layer in sorted(layers, key=lambda e: (-len(e["operations"]), bool(e["kernel"]))):
             kernel = layer["kernel"] or "made by the compiler"
             for number in layer["operations"]:
                 if number in by_operation:

@@ -1,6 +1,7 @@
 """A graph to one HTML page that needs no server: the graph twice, by operation and by line."""
 
 import json
+import sys
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,8 @@ def _node(node: Node, index: dict[int, int]) -> dict[str, Any]:
         "kernel": node.kernel,
         "why": node.why,
         "seconds": node.seconds,
-        "error": node.error,
+        # JSON has no infinity.
+        "error": None if node.error is None else min(node.error, sys.float_info.max),
         "state": node.state,
         "framework": node.framework,
     }
@@ -71,11 +73,13 @@ def _by_line(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
         read = dict.fromkeys(of[source] for each in inside for source in each["reads"])
         node["reads"] = [source for source in read if source != place]
         node["line"] = node.pop("key")
-        node["shape"] = inside[-1]["shape"]
+        node["shape"] = next((each["shape"] for each in reversed(inside) if each["shape"]), "")
         node["constants"] = [text for each in inside for text in each["constants"]]
         node["bytes"] = sum(each["bytes"] for each in inside)
         for name in ("kernel", "why", "state", "framework"):
-            node[name] = "; ".join(dict.fromkeys(each[name] for each in inside if each[name]))
+            texts = dict.fromkeys(each[name] for each in inside if each[name])
+            # A line is coloured by what its list begins with: kernels of edgec's own first.
+            node[name] = "; ".join(sorted(texts, key=lambda text: not text.startswith("edgec_")))
         node["seconds"] = _total([each["seconds"] for each in inside])
         node["error"] = max((e["error"] for e in inside if e["error"] is not None), default=None)
     return found
