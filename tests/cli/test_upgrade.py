@@ -72,3 +72,26 @@ def test_a_package_without_its_program_is_refused_by_name(
     shutil.copytree(package, tmp_path / "net-c")
     done = edgec("upgrade", tmp_path / "net-c", "-o", tmp_path / "new")
     assert (done.code, "--program" in done.err) == (15, True)
+
+
+def test_that_a_signed_one_is_not_signed_any_more_is_said(edgec, tmp_path: Path) -> None:
+    for file in OLD.parent.iterdir():
+        shutil.copy(file, tmp_path / file.name)
+    assert edgec("keygen", "-o", "one.key").code == 0
+    assert edgec("sign", "net.vmfb", "--key=one.key").code == 0
+    done = edgec("upgrade", "net.vmfb", "-o", "new.vmfb")
+    assert (done.code, "note: net.vmfb is signed, and new.vmfb is not" in done.err) == (0, True)
+
+
+def test_what_is_there_is_left_alone(edgec, package: Path, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    done = edgec("upgrade", package, "-o", tmp_path / "new")
+    assert (done.code, "there is a" in done.err) == (4, True)
+    assert "--force" not in done.err  # which this verb has not
+    assert list((tmp_path / "new").iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["view", "inspect"])
+def test_a_package_where_a_file_is_wanted_is_said(edgec, package: Path, verb: str) -> None:
+    done = edgec(verb, package)
+    assert (done.code, "name a file in it" in done.err) == (4, True)

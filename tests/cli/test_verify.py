@@ -216,6 +216,13 @@ def _not_yet(*_: object) -> None:
     raise AssertionError("compiled before the device was asked for")
 
 
+@pytest.mark.parametrize("text", ["", "hello"])
+def test_what_is_no_program_is_named(edgec, tmp_path: Path, text: str) -> None:
+    (tmp_path / "net.mlirbc").write_text(text)
+    done = edgec("verify", "net.mlirbc")
+    assert (done.code, "at:   net.mlirbc" in done.err) == (15, True)
+
+
 def test_calls_are_soaked(edgec, answered: Path) -> None:
     done = edgec("verify", answered, "--soak=4", "--json")
     assert done.code == 0, done.err

@@ -115,6 +115,9 @@ def test_answers_that_are_not_the_old_ones_leave_no_module(tmp_path: Path) -> No
 def test_a_program_is_found_by_its_digest(tmp_path: Path) -> None:
     module = _copied(tmp_path)
     read = Module.read(module)
+    shutil.copy(tmp_path / "net.mlirbc", tmp_path / "copy.mlirbc")
+    assert find_program(read).name == "net.mlirbc"
+    (tmp_path / "copy.mlirbc").unlink()
     (tmp_path / "net.mlirbc").rename(tmp_path / "renamed.mlirbc")
     with pytest.raises(ProgramError):
         find_program(read)

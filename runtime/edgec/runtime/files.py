@@ -26,6 +26,7 @@ __all__ = [
     "no_space",
     "read_bytes",
     "refuse_full",
+    "unreadable",
     "write_atomically",
 ]
 
@@ -92,7 +93,13 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: OSError) -> FileError:
+    """The error for a file that cannot be read, or that is a folder."""
+    hint = "name a file in it" if path.is_dir() else None
+    return FileError(f"cannot read {path}: {error.strerror}", hint=hint)
 
 
 @contextmanager

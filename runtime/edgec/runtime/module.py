@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 from edgec.runtime.declaration import parse_declaration
-from edgec.runtime.errors import EdgecError, FileError, ModuleError
-from edgec.runtime.files import write_atomically
+from edgec.runtime.errors import EdgecError, ModuleError
+from edgec.runtime.files import unreadable, write_atomically
 from edgec.runtime.kernel_share import KernelShare
 from edgec.runtime.ledger import SizeLedger
 from edgec.runtime.seal import MODULE, Seal, check_seal, find_seal
@@ -291,7 +291,7 @@ def _mapped(path: Path) -> Iterator[memoryview]:
                 finally:
                     view.release()
     except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
+        raise unreadable(path, error) from error
 
 
 def _digest(file: Vmfb, data: memoryview) -> str:

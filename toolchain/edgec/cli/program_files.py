@@ -5,7 +5,8 @@ A model is neither: only `export`, `compile` and `package` take one.
 
 from pathlib import Path
 
-from edgec.runtime.errors import FileError, UsageError
+from edgec.runtime.errors import UsageError
+from edgec.runtime.files import unreadable
 
 __all__ = ["is_program_file", "refuse_all_but_programs", "refuse_models"]
 
@@ -37,7 +38,7 @@ def is_program_file(path: Path) -> bool:
         with path.open("rb") as stream:
             start = stream.read(64).lstrip()
     except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
+        raise unreadable(path, error) from error
     return start.startswith(_PROGRAM_STARTS)
 
 

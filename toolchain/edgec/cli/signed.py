@@ -100,7 +100,8 @@ def checked(file: Path, key: str | None, weights: Path | None, *, is_program: bo
     if key is None:
         raise UsageError(
             f"{file} is a folder, and of a package the signature alone is verified",
-            hint="give a public key with --key, or name one of its modules (.vmfb)",
+            hint="give a public key with --key, or name one of its modules (.vmfb); "
+            f"`edgec run {file} --prove` makes its golden calls",
         )
     if is_program:
         raise UsageError(

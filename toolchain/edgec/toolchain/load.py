@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from edgec.runtime.errors import ProgramError
 from edgec.runtime.files import read_bytes
 from edgec.runtime.golden import Golden
 from edgec.toolchain.cache import Cache, key_of
@@ -31,7 +32,11 @@ def load_program(path: Path | str, *, cache: bool = True) -> Program:
     if entry is not None:
         info = ProgramInfo.from_json(entry.payload.read_text())
     else:
-        text = call("describe", {"source": str(path)}, subject=str(path), timeout=_TIMEOUT)
+        try:
+            text = call("describe", {"source": str(path)}, subject=str(path), timeout=_TIMEOUT)
+        except ProgramError as error:
+            error.where = error.where or str(path)
+            raise
         info = ProgramInfo.from_json(text)
         if store:
             store.put(key, text.encode(), {})

@@ -107,12 +107,14 @@ def find_program(module: Module, folder: Path | str | None = None) -> Path:
         ProgramError: there is none.
     """
     folder = module.path.parent if folder is None else Path(folder)
+    names = (module.path.stem, module.path.name.partition(".")[0])
     beside = sorted(file for file in folder.iterdir() if file.suffix in _PROGRAMS)
+    beside.sort(key=lambda file: file.stem not in names)
     for file in beside:
         if module.facts.program and _digest(file) == module.facts.program:
             return file
     for file in beside:
-        if file.stem in (module.path.stem, module.path.name.partition(".")[0]):
+        if file.stem in names:
             return file
     digest = f" (SHA-256 {module.facts.program})" if module.facts.program else ""
     raise ProgramError(
@@ -153,6 +155,8 @@ def upgrade(
     notes = []
     if module is not None and module.facts.program not in ("", _digest(found)):
         notes.append(f"{found} is not the very program that {old} was compiled of")
+    if module is not None and module.seal is not None:
+        notes.append(f"{old} is signed, and {output} is not: `edgec sign` signs it")
     wanted = target or (module.facts.target if module is not None else "") or "cpu"
     if module is None or module.golden:
         try:

@@ -9,7 +9,7 @@ import typer
 from edgec.cli.options import complete_target
 from edgec.cli.report import Grid, Report
 from edgec.cli.session import Session
-from edgec.runtime.errors import UsageError
+from edgec.runtime.errors import FileError, UsageError
 
 if TYPE_CHECKING:
     from edgec.toolchain import CompileOptions
@@ -105,9 +105,14 @@ def _package(
     from edgec.runtime import Module
     from edgec.runtime.errors import EdgecError
     from edgec.runtime.manifest import Manifest
+    from edgec.runtime.seal import SEAL_FILE
     from edgec.toolchain import load_program
     from edgec.verifying import find_program, renewed
 
+    if output.exists():
+        raise FileError(
+            f"there is a {output} already", hint="name another place, and move it when it is proved"
+        )
     manifest = Manifest.read(old)
     before = {each.target: Module.read(old / each.file) for each in manifest.variants}
     if program is None:
@@ -129,6 +134,8 @@ def _package(
     except EdgecError:
         shutil.rmtree(output)
         raise
+    if (old / SEAL_FILE).exists():
+        session.note(f"{old} is signed, and {output} is not: `edgec sign` signs it")
     for note in (*made.notes, *(note for each in found.values() for note in each.notes)):
         session.note(note)
     left_out = [name for name in before if name not in now]
