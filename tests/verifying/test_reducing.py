@@ -1,5 +1,7 @@
 """A part of a program gives what the whole has there, by NumPy."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -93,3 +95,18 @@ def test_constants_stay_with_what_reads_them(parts: Parts) -> None:
     (call,) = part.golden.calls
     np.testing.assert_array_equal(call.inputs[0], X)
     assert not parts.is_end(0)
+
+
+def test_a_part_of_a_model_without_lines_names_its_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "nodes.mlir"
+    path.write_text("""
+    func.func public @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+      %0 = stablehlo.exponential %x : tensor<2x3xf32> loc("Exp@0")
+      %1 = stablehlo.tanh %0 : tensor<2x3xf32> loc("Tanh@0")
+      return %1 : tensor<2x3xf32>
+    }
+    """)
+    call = GoldenCall(signature="main", inputs=(X,), outputs=(np.tanh(np.exp(X)),))
+    numbers, answers = numbered(load_program(path, cache=False)), Golden(calls=(call,))
+    part = Parts(numbers, refer(numbers, answers, 0), answers, 0).part(1, 1)
+    assert part.lines == ("node Tanh@0",)

@@ -30,7 +30,7 @@ class Part:
         golden: one call of it, whose answers are NumPy's.
         text: the same as MLIR text.
         count: how many operations it has.
-        lines: `file:line` of the user's own source that they come from.
+        lines: `file:line` of the user's own source that they come from, or `node NAME`.
     """
 
     program: Program
@@ -83,7 +83,7 @@ class Parts:
         from edgec.toolchain.describe import describe
         from edgec.toolchain.ir.erase import erase_unused
         from edgec.toolchain.ir.functions import entry_block, find_function, functions
-        from edgec.toolchain.ir.places import source_line
+        from edgec.toolchain.ir.places import place_of
         from edgec.toolchain.stablehlo import parse_stablehlo
 
         module = parse_stablehlo(self._numbers.program.bytecode, ir.Context())
@@ -112,7 +112,7 @@ class Parts:
             module.operation.verify()
             left = [op.operation for op in block.operations][:-1]
             reads = [op for op in left if list(op.operands)]  # constants have lines of their own
-            lines = dict.fromkeys(line for op in reads if (line := source_line(op)))
+            lines = dict.fromkeys(line for op in reads if (line := place_of(op)))
             outputs = tuple(
                 np.zeros(shape, kind) for shape, kind in self._results(self.places[last])
             )
