@@ -9,14 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgec.runtime import Golden, Module, load
+from edgec.runtime import Golden, GoldenCall, Module, load
 from edgec.runtime.cpu import architecture
-from edgec.runtime.errors import ProgramError, WrongAnswer
+from edgec.runtime.errors import CompileError, ProgramError, WrongAnswer
 from edgec.toolchain import CompileOptions, load_program
 from edgec.verifying import upgrade
 from edgec.verifying.upgrading import find_program
 
 OLD = Path(__file__).with_name("old")
+FOREIGN = Path(__file__).parents[1] / "c" / "foreign"
 COMMITS = sorted(folder.name for folder in OLD.iterdir() if folder.is_dir())
 OPTIONS = CompileOptions()
 X = np.linspace(-1, 1, 24, dtype=np.float32).reshape(3, 8)
@@ -69,6 +70,54 @@ def test_an_old_module_is_compiled_again_and_proved(tmp_path: Path) -> None:
     assert find_program_digest(found.program.path) == digest
     with load(tmp_path / "new.vmfb") as module:
         np.testing.assert_allclose(module.main(X)["scores"], ANSWER, rtol=1e-4, atol=1e-5)
+
+
+@only_x86
+@pytest.mark.parametrize(("version", "runs"), [("3.10", False), ("3.11", False), ("3.12", True)])
+def test_a_module_of_an_older_compiler_is_compiled_again_and_proved(
+    version: str, runs: bool, tmp_path: Path
+) -> None:
+    for name in ("net.mlir", f"iree-{version}.vmfb"):
+        shutil.copy(FOREIGN / name, tmp_path / name)
+    x = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
+    wanted = np.tanh(x.sum(1, keepdims=True) / 4 + np.zeros(16)).astype(np.float32)
+    known = (("main", x, wanted), ("dynamic", x.ravel(), x.ravel() ** 2))
+    calls = tuple(GoldenCall(signature=f, inputs=(i,), outputs=(o,)) for f, i, o in known)
+    Golden(calls=calls).save(tmp_path / "net.golden.npz")
+    found = upgrade(
+        tmp_path / f"iree-{version}.vmfb",
+        output=tmp_path / "new.vmfb",
+        program=tmp_path / "net.mlir",
+        target=None,
+        options=OPTIONS,
+    )
+    assert found.old is not None
+    assert (found.old.verdict is not None) == runs
+    assert runs or "byte code" in found.old.refused or "dispatch" in found.old.refused
+    assert found.new.verdict is not None
+    assert found.new.verdict.ok
+    with load(tmp_path / "new.vmfb") as module:
+        np.testing.assert_allclose(module["main"](x), wanted, atol=1e-5)
+
+
+@only_x86
+def test_another_programs_functions_are_refused(tmp_path: Path) -> None:
+    text = (FOREIGN / "net.mlir").read_text()
+    (tmp_path / "net.mlir").write_text(text.replace("4x8", "5x8").replace("4x16", "5x16"))
+    x = np.ones((5, 8), np.float32)
+    call = GoldenCall(
+        signature="main", inputs=(x,), outputs=(np.full((5, 16), np.tanh(np.float32(2))),)
+    )
+    Golden(calls=(call,)).save(tmp_path / "net.golden.npz")
+    with pytest.raises(CompileError, match=r"no function main\(input0: f32\[4, 8\]\)"):
+        upgrade(
+            FOREIGN / "iree-3.12.vmfb",
+            output=tmp_path / "new.vmfb",
+            program=tmp_path / "net.mlir",
+            target=None,
+            options=OPTIONS,
+        )
+    assert not (tmp_path / "new.vmfb").exists()
 
 
 def find_program_digest(path: Path | None) -> str:

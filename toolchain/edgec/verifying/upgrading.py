@@ -19,6 +19,7 @@ from edgec.runtime import Golden, Module, load
 from edgec.runtime.errors import CompileError, EdgecError, ProgramError
 from edgec.runtime.files import read_bytes, write_atomically
 from edgec.runtime.seeded_calls import SeededCalls
+from edgec.runtime.signature import Signature
 from edgec.runtime.tolerance import Tolerance
 from edgec.toolchain.compiling import CompileOptions, compile_with_report
 from edgec.toolchain.load import load_program
@@ -234,12 +235,27 @@ def _refuse_others(old: Module, new: Module) -> None:
     Raises:
         CompileError: a function is another, or gone.
     """
+    # Another compiler's module says nothing of names, and IREE's own are others than ours.
+    is_named = bool(old.facts.edgec)
     for name, signature in old.signatures.items():
-        if name not in new.signatures or str(new.signatures[name]) != str(signature):
+        found = new.signatures.get(name)
+        if found is None or _interface(found, is_named) != _interface(signature, is_named):
             raise CompileError(
                 f"the program has no function {signature} any more, as {old.path} has",
                 hint="name the program that the module was compiled of with --program",
             )
+
+
+def _interface(signature: Signature, is_named: bool) -> object:
+    """What has to be alike: all that is said of a function, or its types and sizes alone."""
+    if is_named:
+        return str(signature)
+    specs = (*signature.inputs, *signature.outputs)
+    types = [
+        (spec.dtype, *(size if isinstance(size, int) else None for size in spec.shape))
+        for spec in specs
+    ]
+    return len(signature.inputs), types
 
 
 def _state(module: Module, calls: Calls, source: str, *, tolerance: Tolerance | None) -> State:
