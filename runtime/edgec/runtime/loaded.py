@@ -196,7 +196,7 @@ class Function:
             InputError: an argument has the wrong name, shape or type.
             DeviceError: the device failed, or the module is closed.
         """
-        return self.signature.unflatten(self.call_flat(self.signature.bind(args, kwargs)))
+        return self.signature.call(self.call_flat, args, kwargs)
 
     def call_flat(self, leaves: Sequence[Any]) -> tuple[DeviceArray, ...]:
         """Call it with flat inputs in the signature's order; flat outputs, on the device.

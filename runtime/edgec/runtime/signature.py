@@ -1,7 +1,7 @@
 """What a callable function takes and gives: named, typed tensors and how they are nested."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -242,6 +242,19 @@ class Signature:
     def unflatten(self, outputs: Sequence[Any]) -> Any:
         """Outputs nested as the model returned them."""
         return tree.unflatten(self.result, outputs)
+
+    def call(
+        self,
+        flat: Callable[[list[Any]], Sequence[Any]],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        """Call a function of flat values with a call's arguments; its results, nested.
+
+        Raises:
+            InputError: as `bind`, and what the function raises.
+        """
+        return self.unflatten(flat(self.bind(args, kwargs)))
 
     def __str__(self) -> str:
         """`main(image: f32[1, 28, 28]) -> (logits: f32[1, 10])`."""

@@ -170,8 +170,7 @@ class LoadedSplit(Closing):
             InputError: an argument has the wrong name, shape or type.
             DeviceError: a device failed, or the program is closed.
         """
-        leaves = self.signature.bind(args, kwargs)
-        return self.signature.unflatten(self.call_flat(leaves))
+        return self.signature.call(self.call_flat, args, kwargs)
 
     def call_flat(self, leaves: Sequence[Any]) -> list[np.ndarray]:
         """Call it with flat inputs in the signature's order; flat outputs.
