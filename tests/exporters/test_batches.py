@@ -193,3 +193,24 @@ def test_onnx_becomes_stablehlo(caplog: pytest.LogCaptureFixture) -> None:
     program = exporters.export(model, dynamic="x:0=n=1..9")
     assert program.info.dialect is Dialect.STABLEHLO
     assert "computes 8 of n at a time" in caplog.text
+
+
+def test_pytorchs_own_open_sizes_go_by_parts_too(
+    caplog: pytest.LogCaptureFixture, tmp_path: Any
+) -> None:
+    import torch
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(12, 6), torch.nn.GELU(), torch.nn.Linear(6, 5))
+    open_sizes = ({0: torch.export.Dim("n", min=1, max=9)},)
+    inputs = (torch.from_numpy(_values(3, 12)),)
+    program = exporters.export(model.eval(), inputs, dynamic=open_sizes, chunk=4)
+    assert "computes 4 of n at a time" in caplog.text
+    path = tmp_path / "net.vmfb"
+    options = toolchain.CompileOptions(output=path, cache=False)
+    toolchain.compile(program.save(tmp_path / "net.mlirbc"), "cpu:host", options)
+    with runtime.load(path) as module, torch.no_grad():
+        for count in (1, 4, 9):
+            x = _values(count, 12)
+            wanted = model(torch.from_numpy(x)).numpy()
+            np.testing.assert_allclose(np.asarray(module["main"](x)), wanted, 1e-4, 1e-5)

@@ -1,6 +1,8 @@
 """ONNX models, made here and shipped in packages: compiled and compared with onnxruntime."""
 
 import importlib.util
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -265,6 +267,34 @@ def test_an_operation_that_kills_the_importer_is_an_error() -> None:
     unique = helper.make_node("Unique", ["x"], ["y"], sorted=1)
     with pytest.raises(UnsupportedOp, match="cannot be imported"):
         export(model_of([unique], [("x", [6])], [("y", ["n"])]), normal(6))
+
+
+def test_what_kills_the_importer_kills_a_fork_alone_where_all_work_is_forked() -> None:
+    program = (
+        "from onnx import TensorProto, helper\n"
+        "from edgec.exporters import export\n"
+        "from edgec.runtime.errors import UnsupportedOp\n"
+        "from edgec.toolchain import forking, isolated\n"
+        "import numpy as np\n"
+        "run, ended = forking.run, []\n"
+        "forking.run = lambda *given, **named: ended.append(run(*given, **named)) or ended[-1]\n"
+        "unique = helper.make_node('Unique', ['x'], ['y'], sorted=1)\n"
+        "tensor = helper.make_tensor_value_info\n"
+        "x, y = (tensor(n, TensorProto.FLOAT, s) for n, s in (('x', [6]), ('y', ['n'])))\n"
+        "model = helper.make_model(helper.make_graph([unique], 'g', [x], [y]),\n"
+        "    opset_imports=[helper.make_opsetid('', 17)], ir_version=8)\n"
+        "with forking.everything_forked(isolated.main):\n"
+        "    try:\n"
+        "        export(model, np.zeros(6, np.float32))\n"
+        "    except UnsupportedOp as error:\n"
+        "        print(ended[-1], 'cannot be imported' in str(error))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+    )
+    status, said = done.stdout.split()
+    assert int(status) < 0  # a signal
+    assert said == "True"
 
 
 def test_strings_are_refused() -> None:

@@ -22,6 +22,7 @@ _LLAMA3 = {
     "original_max_position_embeddings": 64,
 }
 _YARN = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0}
+_LINEAR = {"rope_type": "linear", "rope_theta": 10000.0, "factor": 4.0}
 
 
 def _reader(path: Path, tensors: dict[str, np.ndarray], keys: dict[str, Any]) -> Any:
@@ -64,12 +65,23 @@ def test_factors_of_frequencies_are_llama_3s_rule(tmp_path: Path) -> None:
     np.testing.assert_allclose(_scores(model), _scores(wanted), atol=1e-4)
 
 
-def test_a_rule_in_keys_is_transformers_own(tmp_path: Path) -> None:
-    model, wanted = _pair(rope_parameters=_YARN)
-    keys = {"rope.scaling.type": "yarn", "rope.scaling.factor": 4.0}
+@pytest.mark.parametrize("rule", [_YARN, _LINEAR], ids=["yarn", "linear"])
+def test_a_rule_in_keys_is_transformers_own(rule: dict[str, Any], tmp_path: Path) -> None:
+    model, wanted = _pair(rope_parameters=rule)
+    assert np.abs(_scores(model) - _scores(wanted)).max() > 1e-3
+    keys = {"rope.scaling.type": rule["rope_type"], "rope.scaling.factor": rule["factor"]}
     reader = _reader(tmp_path / "a.gguf", {"x": np.ones(1, np.float32)}, keys)
     set_positions(tmp_path / "a.gguf", reader, model)
     np.testing.assert_allclose(_scores(model), _scores(wanted), atol=1e-4)
+
+
+def test_the_linear_rule_divides_every_frequency(tmp_path: Path) -> None:
+    model = tiny.model("llama")
+    before = model.model.rotary_emb.inv_freq.numpy().copy()
+    keys = {"rope.scaling.type": "linear", "rope.scaling.factor": 4.0}
+    reader = _reader(tmp_path / "a.gguf", {"x": np.ones(1, np.float32)}, keys)
+    set_positions(tmp_path / "a.gguf", reader, model)
+    np.testing.assert_allclose(model.model.rotary_emb.inv_freq.numpy(), before / 4, rtol=1e-6)
 
 
 def test_other_rules_are_refused(tmp_path: Path) -> None:
