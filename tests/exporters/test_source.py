@@ -1,3 +1,4 @@
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -261,3 +262,21 @@ def test_golden_answers_come_from_the_model(model: Path) -> None:
     program = export_source(f"{model}:double")
     (call,) = program.golden.calls
     np.testing.assert_array_equal(call.outputs[0], np.full((2, 3), 2, np.float32))
+
+
+def test_a_torchscript_archive_is_told_from_weights(tmp_path: Path) -> None:
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch will drop what it still writes
+        scripted = torch.jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()))
+    for name in ("net.jit", "net.pt"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            scripted.save(str(tmp_path / name))
+        with pytest.raises(SourceError, match="TorchScript archive") as refused:
+            open_source(str(tmp_path / name))
+        assert "torch.onnx.export(torch.jit.load(" in str(refused.value.hint)
+    torch.save(scripted.state_dict(), tmp_path / "weights.pt")
+    with pytest.raises(SourceError, match="weights or pickled objects"):
+        open_source(str(tmp_path / "weights.pt"))

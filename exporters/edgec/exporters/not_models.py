@@ -1,6 +1,7 @@
 """What is no model that edgec opens, to one error: what it is, and how to get at the model."""
 
 import difflib
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,6 +14,11 @@ _PICKLED = (
     "holds PyTorch's weights or pickled objects and no program",
     f"{_IN_PYTHON}; or write the program with "
     'torch.export.save(torch.export.export(model, inputs), "model.pt2")',
+)
+_SCRIPTED = (
+    "is a TorchScript archive (torch.jit.save), which torch.export does not take",
+    "write it as ONNX: torch.onnx.export(torch.jit.load(FILE), inputs, "
+    '"model.onnx", dynamo=False); or export the Python model that it was made from',
 )
 _WEIGHTS = ("holds weights and no program", _IN_PYTHON)
 
@@ -75,10 +81,19 @@ def refuse_text(text: str) -> EdgecError:
         return SourceError(
             f"{text} does not say which model in it", hint=f"write its name behind: {text}:NAME"
         )
-    known = _FILES.get(path.suffix)
+    known = _SCRIPTED if _is_scripted(path) else _FILES.get(path.suffix)
     if known is not None:
         return SourceError(f"{text} {known[0]}", hint=known[1])
     return SourceError(f"{text} is no model that edgec knows", hint=_ANY)
+
+
+def _is_scripted(path: Path) -> bool:
+    """Whether a file is what `torch.jit.save` writes: a zip archive with code beside constants."""
+    if not zipfile.is_zipfile(path):
+        return False
+    with zipfile.ZipFile(path) as archive:
+        inside = {name.partition("/")[2] for name in archive.namelist()}
+    return "constants.pkl" in inside and any(name.startswith("code/") for name in inside)
 
 
 def _near(path: Path) -> Path | None:
