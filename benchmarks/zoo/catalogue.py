@@ -25,11 +25,13 @@ KINDS = {
     "onnx-exported": "onnx_exported",
     "onnx-files": "onnx_files",
     "onnx-nodes": "onnx_nodes",
+    "packages": "package_files",
 }
 
 WITH_PEERS = (
     *("users", "transformers", "causal", "timm", "torchvision", "diffusers"),
     "onnx-exported",
+    "packages",
 )
 """Kinds of whole networks that have an ONNX form, for ONNX Runtime and OpenVINO."""
 

@@ -63,6 +63,7 @@ _WARM: Mapping[str, tuple[str, ...]] = {
     "onnx-exported": (*_ONNX, *_SCIKIT),
     "onnx-files": _ONNX,
     "onnx-nodes": _ONNX,
+    "packages": _ONNX,
 }
 """What the steps of a kind need besides edgec."""
 

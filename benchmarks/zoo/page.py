@@ -32,6 +32,7 @@ _KINDS: Mapping[str, str] = {
     "tflite-keras": "`keras.applications` as .tflite, in f32 and in 8-bit integers",
     "onnx-exported": "ONNX files by torch.onnx, tf2onnx and skl2onnx",
     "onnx-files": "The ONNX project's light networks, and its tests that PyTorch exported",
+    "packages": "Trained .onnx and .tflite files that packages on PyPI carry",
     "onnx-nodes": "ONNX' own tests of its operators (opsets to the newest, answers of the tests)",
 }
 
