@@ -6,9 +6,11 @@ over those that are left, and both bodies are programs of fixed sizes. Each is w
 itself gives for that size, so all frameworks come to it by the same road, and importers that
 cannot write a model down with open sizes need not.
 
-On GPUs the host goes through such a loop and waits at its end: a network of three convolutions
-takes an H200 1.5 ms for one image and 0.2 with open sizes. So it is what is asked for, and what
-happens where there is no StableHLO with open sizes (ONNX).
+On GPUs the host goes through such a loop and waits once a turn. On an H200 a network of three
+convolutions takes 2.0, 3.3 and 3.7 ms for 1, 8 and 64 images and 2.0, 3.2 and 3.2 with open sizes,
+a ResNet-18 of three quarters its width 3.7, 7.8 and 40.9 and 5.1, 9.7 and 54.1 (arrays of NumPy in
+and out). A compile has two bodies to make and takes about twice as long, so a loop is what is asked
+for, and what happens where there is no StableHLO with open sizes (ONNX).
 """
 
 import contextlib
