@@ -66,6 +66,7 @@ from edgec.toolchain.passes.simplify.separable_windows import SeparableWindows
 from edgec.toolchain.passes.simplify.shared_matrices import SharedMatrices
 from edgec.toolchain.passes.simplify.split_phases import SplitPhases
 from edgec.toolchain.passes.simplify.spread_products import SpreadProducts
+from edgec.toolchain.passes.simplify.turn_twice import TurnTwice
 from edgec.toolchain.passes.simplify.unroll_loops import UnrollLoops
 from edgec.toolchain.passes.simplify.unroll_rotations import UnrollRotations
 from edgec.toolchain.passes.simplify.weights_last import WeightsLast
@@ -167,6 +168,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SeparateReductions,
     LateJoins,
     HalfConversions,
+    TurnTwice,
     HostLoops,
     Annotate,
     Locate,
