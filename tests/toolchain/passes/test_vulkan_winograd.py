@@ -112,7 +112,7 @@ def test_a_call_that_would_hold_too_much_is_computed_plainly_and_says_so(tmp_pat
             found.append(jax.nn.relu(convolve(found[-1], w, ((1, 1), (1, 1)))))
         return sum(found)
 
-    image = jax.ShapeDtypeStruct((1, 320, 320, 64), np.float32)
+    image = jax.ShapeDtypeStruct((1, 336, 336, 64), np.float32)
     program = tmp_path / "kept.mlir"
     program.write_text(str(jax.jit(kept).lower(image).compiler_ir("stablehlo")))
     options = toolchain.CompileOptions(output=tmp_path / "m.vmfb", check=False, cache=False)

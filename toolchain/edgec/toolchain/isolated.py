@@ -4,6 +4,7 @@ python -m edgec.toolchain.isolated REQUEST REPLY
 """
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -109,6 +110,13 @@ def _move_out(arguments: Mapping[str, Any]) -> Any:
     )
 
 
+def _hold(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.held import held_bytes
+
+    shutil.copyfile(arguments["source"], arguments["output"])
+    return held_bytes(Path(arguments["source"]))
+
+
 def _part_weights(arguments: Mapping[str, Any]) -> Any:
     from edgec.toolchain.parted_weights import part_weights
 
@@ -172,6 +180,7 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "collect": _collect,
     "move_out": _move_out,
     "halve": _halve,
+    "hold": _hold,
     "part_weights": _part_weights,
     "embed": _embed,
     "write_shaders": _write_shaders,

@@ -16,7 +16,6 @@ from edgec.runtime.kernel_share import KernelShare
 from edgec.toolchain.cache import Cache, Entry, key_of
 from edgec.toolchain.check import Outcome
 from edgec.toolchain.compiling.command_lines import Files, line_for
-from edgec.toolchain.compiling.held import held_bytes, held_flags
 from edgec.toolchain.compiling.notes import asked_notes, half_notes
 from edgec.toolchain.compiling.progress import Step
 from edgec.toolchain.compiling.proving import prove_kernels
@@ -196,9 +195,9 @@ def _compiled(
     """
     if not prepared.roomy:
         return prepared, compile_files(task, files, scratch)
-    statistics = scratch / "statistics.json"
-    notes = compile_files(task, files, scratch, held_flags(statistics))
-    held, most = held_bytes(statistics), task.target.limits.binding
+    told: list[int] = []
+    notes = compile_files(task, files, scratch, told.append)
+    held, most = told[-1], task.target.limits.binding
     if not most or held <= most:
         return prepared, notes
     spared = prepare(task, files, scratch, narrow=narrow, spares=True)

@@ -1,5 +1,6 @@
 """Where the compiler stops, so that edgec changes what it has made, before it goes on."""
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,11 @@ from edgec.toolchain.tapping import AFTER_DISPATCHES, BEFORE_DISPATCHES
 from edgec.toolchain.webgpu import AFTER_SHADERS, BEFORE_SHADERS
 
 __all__ = ["Change", "Pause", "halving", "pauses"]
+
+_BEFORE_LAYOUT = ("--compile-to=stream", "--emit-mlir-bytecode")
+"""Flags that end a compile where memory is laid out."""
+_AFTER_LAYOUT = ("--compile-from=stream",)
+"""Flags that go on from there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +50,13 @@ class Pause:
     changes: tuple[Change, ...]
 
 
-def pauses(task: Task) -> Iterator[Pause]:
-    """Those of a compile, in order."""
+def pauses(task: Task, told: Callable[[int], None] | None = None) -> Iterator[Pause]:
+    """Those of a compile, in order.
+
+    Args:
+        task: the program and its target.
+        told: takes the most bytes that a call holds for a while, where that is asked for.
+    """
     outside = task.options.outside
     changes = halving(task)
     if outside is not None:
@@ -59,6 +70,9 @@ def pauses(task: Task) -> Iterator[Pause]:
     if task.options.taps:
         taps = Change(task="tap", arguments={"loops": task.options.tap_loops})
         yield Pause(before=BEFORE_DISPATCHES, after=AFTER_DISPATCHES, changes=(taps,))
+    if told is not None:
+        layout = Change(task="hold", arguments={}, said=functools.partial(_tell, told))
+        yield Pause(before=_BEFORE_LAYOUT, after=_AFTER_LAYOUT, changes=(layout,))
     if task.target.backend is Backend.WEBGPU:
         shaders = Change(task="write_shaders", arguments={"target": task.target.to_json()})
         yield Pause(before=BEFORE_SHADERS, after=AFTER_SHADERS, changes=(shaders,))
@@ -71,6 +85,11 @@ def halving(task: Task) -> tuple[Change, ...]:
     vectors = first_of(task.target.cpu.vectors, task.target) if task.target.cpu else None
     widens = vectors is not None and vectors.halves
     return (Change(task="halve", arguments={"widens": widens}, said=_said),)
+
+
+def _tell(told: Callable[[int], None], held: int) -> tuple[str, ...]:
+    told(held)
+    return ()
 
 
 def _said(halved: Mapping[str, int]) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ def prepare(
 
 
 def compile_files(
-    task: Task, files: Files, scratch: Path, more: Sequence[str] = ()
+    task: Task, files: Files, scratch: Path, told: Callable[[int], None] | None = None
 ) -> tuple[str, ...]:
     """Run the compiler on `files.source`, in parts where edgec changes what it has made.
 
@@ -84,7 +84,7 @@ def compile_files(
         task: the program and its target.
         files: what it reads and writes.
         scratch: a folder for what lies between.
-        more: flags beside those of the task.
+        told: takes the most bytes that a call holds for a while.
 
     Returns:
         What the user should know of that.
@@ -95,7 +95,7 @@ def compile_files(
     def work(line: list[str]) -> None:
         notes.clear()
         source, entering = files.source, tuple[str, ...]()
-        for number, pause in enumerate(pauses(task)):
+        for number, pause in enumerate(pauses(task, told)):
             half = scratch / f"{number}-{_HALF}"
             _run(task, part(line, source, half, (*entering, *pause.before)), half)
             source, said = _change(task, half, pause.changes)
@@ -103,7 +103,7 @@ def compile_files(
             entering = pause.after
         _run(task, part(line, source, files.module, entering), files.module)
 
-    retried = _tried(task, files, work, more)
+    retried = _tried(task, files, work)
     return (*notes, *retried)
 
 
@@ -160,11 +160,9 @@ def _isolated(task: Task, name: str, arguments: Mapping[str, Any]) -> Any:
     return isolate.call(name, arguments, subject=task.name, timeout=_PREPARE_TIMEOUT)
 
 
-def _tried(
-    task: Task, files: Files, work: Callable[[list[str]], None], more: Sequence[str] = ()
-) -> tuple[str, ...]:
+def _tried(task: Task, files: Files, work: Callable[[list[str]], None]) -> tuple[str, ...]:
     """Give the compiler's command to `work`; where it fails with data tiling, again without."""
-    line = [*line_for(files, task.target, task.options, task.program.info), *more]
+    line = line_for(files, task.target, task.options, task.program.info)
     write_linker(task.target, files.module)
     try:
         work(line)
