@@ -8,7 +8,7 @@ import numpy as np
 from edgec.exporters.traced import TracedCall
 from edgec.runtime.conditioning import apart, largest, nearby, unsettled
 
-__all__ = ["conditioned", "nearby"]
+__all__ = ["conditioned", "moves", "nearby"]
 
 _LOG = logging.getLogger("edgec.exporters")
 _LITTLE = 0.1
@@ -56,4 +56,11 @@ def conditioned(
         outputs=tuple(answers),
         within=within if any(within) else (),
         open=open_ if any(mask.any() for mask in open_) else (),
+    )
+
+
+def moves(answers: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
+    """Whether answers of the same shapes are apart by more than is usual."""
+    return [a.shape for a in answers] == [a.shape for a in others] and any(
+        apart(answer, [other]) for answer, other in zip(answers, others, strict=True)
     )

@@ -12,7 +12,7 @@ import numpy as np
 from edgec.runtime.dtypes import DType
 from edgec.runtime.tolerance import Tolerance
 
-__all__ = ["FRACTION_BITS", "apart", "largest", "nearby", "unsettled"]
+__all__ = ["FRACTION_BITS", "apart", "largest", "moved", "nearby", "unsettled"]
 
 FRACTION_BITS = {DType.F16: 10, DType.BF16: 7, DType.F32: 23, DType.F64: 52}
 """Digits after the first of a real float."""
@@ -26,9 +26,26 @@ _ROOM = 8
 def nearby(data: Sequence[np.ndarray]) -> list[np.ndarray] | None:
     """Inputs that differ from these in the last digits; None where none is of floats."""
     random = np.random.default_rng(0)
-    moved = [_moved(np.asarray(array), random) for array in data]
-    same = all(one is other for one, other in zip(moved, data, strict=True))
-    return None if same else moved
+    others = [moved(np.asarray(array), random) for array in data]
+    same = all(one is other for one, other in zip(others, data, strict=True))
+    return None if same else others
+
+
+def moved(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """The array with its last digits moved, but for short numbers: 0.5, 2, a mask's 1.
+
+    Those are given as they are meant, and lie where functions step; they have no rounding in them.
+    """
+    if not _is_real(array):
+        return array
+    short = _is_short(array)
+    if short.all():
+        return array
+    unit = _DIGITS * 2.0 ** -(_bits(array) + 1)
+    factors = 1 + unit * random.uniform(-1, 1, array.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        other = np.asarray(array.astype(np.float64) * factors).astype(array.dtype)
+    return np.where(short | ~np.isfinite(other), array, other)
 
 
 def apart(answer: np.ndarray, others: Sequence[np.ndarray]) -> float:
@@ -59,23 +76,6 @@ def largest(answer: np.ndarray) -> float:
         return float("inf")
     sizes = np.abs(answer.astype(np.float64))
     return float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
-
-
-def _moved(array: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """The array with its last digits moved, but for short numbers: 0.5, 2, a mask's 1.
-
-    Those are given as they are meant, and lie where functions step; they have no rounding in them.
-    """
-    if not _is_real(array):
-        return array
-    short = _is_short(array)
-    if short.all():
-        return array
-    unit = _DIGITS * 2.0 ** -(_bits(array) + 1)
-    factors = 1 + unit * random.uniform(-1, 1, array.shape)
-    with np.errstate(over="ignore", invalid="ignore"):
-        moved = np.asarray(array.astype(np.float64) * factors).astype(array.dtype)
-    return np.where(short, array, moved)
 
 
 def _is_short(array: np.ndarray) -> np.ndarray:

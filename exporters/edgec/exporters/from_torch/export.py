@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.bundle import Bundle, Entry
-from edgec.exporters.conditioning import conditioned, nearby
+from edgec.exporters.conditioning import conditioned, moves, nearby
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
 from edgec.exporters.failures import reason_of, user_errors
@@ -23,6 +23,7 @@ from edgec.exporters.from_torch.lower import to_stablehlo, to_torch_dialect
 from edgec.exporters.from_torch.on_the_way import numbers_of, values_of
 from edgec.exporters.from_torch.own_kernels import cut_out, put_back
 from edgec.exporters.from_torch.results import refuse_objects, taken_apart
+from edgec.exporters.from_torch.rounded import rounding
 from edgec.exporters.from_torch.shapes import Symbols, named_axes, torch_shapes, trace_sizes
 from edgec.exporters.from_torch.sparse import dense_weights
 from edgec.exporters.from_torch.state import Snapshot
@@ -45,6 +46,8 @@ from edgec.toolchain.program import Dialect, Input, State
 __all__ = ["load", "trace"]
 
 _ROUNDS_WITH_STATE = 3
+_ROUNDINGS = 3
+"""So often a model is rounded on the way: the largest of few numbers is a matter of luck."""
 
 
 @dataclass(kw_only=True)
@@ -342,24 +345,37 @@ def _run(work: _Work, inputs: Sequence[np.ndarray], state: Any) -> Any:
     work.result = skeleton(answer, number)
     names = _output_names(work.result)
     values = [to_numpy(value, names[index]).copy() for index, value in enumerate(outputs)]
-    others = [] if _has_state(work) else _other_answers(work, inputs)
+    others = [] if _has_state(work) else _other_answers(work, inputs, values)
     work.calls.append(conditioned(inputs, values, others, name=work.entry.name))
     return state
 
 
-def _other_answers(work: _Work, inputs: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
+def _other_answers(
+    work: _Work, inputs: Sequence[np.ndarray], values: Sequence[np.ndarray]
+) -> list[list[np.ndarray]]:
     """The model's answers to inputs that differ by rounding, and in more digits.
 
-    The latter where it chooses between numbers, which moving the inputs may move together.
+    The latter where it chooses between numbers, which moving the inputs may move together. Where
+    an answer moves with the inputs by more than is usual, those with rounding on the way, too.
     """
-    found = []
+    found: list[Any] = []
+
+    def arrays(answer: Any) -> list[np.ndarray]:
+        return [to_numpy(leaf, "an answer") for leaf in _tensors(answer)]
+
     beside = nearby(inputs)
     if beside is not None:
         found.append(_answer(work, *_filled(work, [to_tensor(value) for value in beside])))
     if work.made.is_model and work.made.program is None and chooses(_lifted(work).graph):
         with contextlib.suppress(Exception):  # models that name their types run in them alone
             found.append(in_double(work.made, *_filled(work, [to_tensor(v) for v in inputs])))
-    return [[to_numpy(leaf, "an answer") for leaf in _tensors(answer)] for answer in found]
+    if any(moves(values, arrays(answer)) for answer in found):
+        given = _filled(work, [to_tensor(value) for value in inputs])
+        with contextlib.suppress(Exception):  # without them the check is only stricter
+            for seed in range(_ROUNDINGS):
+                with rounding(seed):
+                    found.append(_answer(work, *given))
+    return [arrays(answer) for answer in found]
 
 
 def _output_names(result: Tree) -> dict[int, str]:
