@@ -63,7 +63,7 @@ def turns(loop: Any) -> int | None:
     if any(op is None for op in made):
         return None
     first, end, step = (ir.IntegerAttr(op.attributes["value"]).value for op in made)
-    return max(0, -((first - end) // step))
+    return max(0, -int((first - end) // step))
 
 
 def _made_by(value: Any, name: str) -> Any:
