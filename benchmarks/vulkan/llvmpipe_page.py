@@ -19,10 +19,10 @@ _FIGURES = DOCS / "benchmarks_vulkan_llvmpipe.json"
 _ENGINES = ("edgert", "iree", "ncnn")
 _HEAD = """# Networks on llvmpipe, beside ncnn and IREE's driver
 
-Milliseconds a call, batch 1, f32, on Mesa's llvmpipe: Vulkan as a program on {cores} cores of a processor, so that the page can be made anywhere; what a GPU takes it does not show. Networks as on [benchmarks_vulkan_networks.md](benchmarks_vulkan_networks.md), compiled for `vulkan:android` with the kernels that phones get. The same module runs on edgert's Vulkan driver and on IREE's; ncnn has weights of zeros. All are called in turns in one process; {calls}. Other work was on the machine, at a load of up to {load:.0f}: trust the ratios alone. {measured}
+Milliseconds a call, batch 1, f32, on Mesa's llvmpipe: Vulkan as a program on {cores} cores of a processor, so that the page can be made anywhere; what a GPU takes it does not show. Networks as on [benchmarks_vulkan_networks.md](benchmarks_vulkan_networks.md), compiled for `vulkan:android` with the kernels that phones get. The same module runs on edgert's Vulkan driver and on IREE's; ncnn has weights of zeros. All are called in turns in one process; {calls}. The load is that of the machine after a row's run, by this and other work: far above the cores, trust the ratio alone. {measured}
 
-| network | edgert | IREE's driver | ncnn | IREE's / edgert | ncnn / edgert | first answer: edgert, IREE, ncnn | error |
-|---|--:|--:|--:|--:|--:|---|--:|
+| network | edgert | IREE's driver | ncnn | IREE's / edgert | ncnn / edgert | first answer: edgert, IREE, ncnn | error | load |
+|---|--:|--:|--:|--:|--:|---|--:|--:|
 """  # noqa: E501
 _TAIL = """
 First answers are in the order in which engines are loaded: the first one compiles what Mesa keeps for the next. Errors are |difference| / |answer| of edgert against the network in f64. The numbers are in [benchmarks_vulkan_llvmpipe.json](benchmarks_vulkan_llvmpipe.json).
@@ -48,7 +48,8 @@ def page(figures: dict[str, Any]) -> str:
         times = [f"{ms[name]:.0f}" if name in ms else "-" for name in _ENGINES]
         ratios = [f"{ms[name] / ms['edgert']:.2f}" if name in ms else "-" for name in _ENGINES[1:]]
         begun = ", ".join(f"{first[name]} s" for name in _ENGINES if name in first)
-        cells = [row["name"], *times, *ratios, begun, str(row["error"].get("edgert", "-"))]
+        error = str(row["error"].get("edgert", "-"))
+        cells = [row["name"], *times, *ratios, begun, error, f"{row['load']:.0f}"]
         lines.append(f"| {' | '.join(cells)} |")
     found = "\n".join(lines) + "\n"
     if refused:
@@ -56,7 +57,6 @@ def page(figures: dict[str, Any]) -> str:
     head = _HEAD.format(
         cores=figures["cores"],
         calls=f"the median of {figures['calls']} or more, the best of {figures['rounds']} turns",
-        load=figures["load"],
         measured=sentence(figures["commits"]),
     )
     return head + found + _TAIL
@@ -69,14 +69,13 @@ def main() -> None:
         commit, _, path = each.partition("=")
         runs.append(json.loads(Path(path).read_text()))
         listed.append(commit)
-        rows |= {row["name"]: row for row in runs[-1]["rows"]}
+        rows |= {row["name"]: row | {"load": runs[-1]["load"]} for row in runs[-1]["rows"]}
     figures = {
         "device": runs[-1]["device"],
         "rows": [rows[name] for name in sorted(rows)],
         "rounds": runs[-1]["rounds"],
         "calls": min(run["calls"] for run in runs),
         "cores": runs[-1]["cores"],
-        "load": max(run["load"] for run in runs),
         "commits": list(dict.fromkeys(listed)),
     }
     _FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
