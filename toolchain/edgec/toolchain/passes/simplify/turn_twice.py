@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.toolchain.ir import write
 from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -46,6 +45,8 @@ class TurnTwice:
         return rewrite_each(module, ["stablehlo.transpose"], self._turn)
 
     def _turn(self, op: Any) -> list[Any] | None:
+        from edgec.toolchain.ir import write
+
         (value,) = op.operands
         sizes = write.shape(value)
         groups = _groups(sizes, write.integers(op, "permutation"))
