@@ -11,7 +11,8 @@ from edgec import runtime, toolchain
 from edgec.targets import find
 from edgec.toolchain.flags import compile_flags
 from edgec.toolchain.kernels.spec import Answers
-from edgec.toolchain.kernels.vulkan import winograd
+from edgec.toolchain.kernels.vulkan import library, winograd
+from edgec.toolchain.kernels.vulkan.prebuilt import Prebuilt
 from edgec.toolchain.match.validation import validating
 from edgec.toolchain.passes.place.vulkan_kernels import VulkanKernels
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
@@ -88,6 +89,19 @@ def test_few_pixels_of_many_channels_stay_a_plain_convolution() -> None:
     x, w = np.zeros((1, 7, 7, 512), np.float32), np.zeros((3, 3, 512, 512), np.float32)
     _, said = place(lambda x, w: convolve(x, w, ((1, 1), (1, 1))), (x, w), PHONE.gpu)
     assert any("convolution_" in each for each in said)
+
+
+def test_where_no_kernel_can_be_compiled_it_is_said(monkeypatch) -> None:
+    monkeypatch.setattr(library, "_binaries", Prebuilt)
+    x, w = np.zeros((1, 64, 64, 64), np.float32), np.zeros((3, 3, 64, 64), np.float32)
+    pads = ((1, 1), (1, 1))
+    lowered = jax.jit(lambda x, w: convolve(x, w, pads)).lower(x, w)
+    step = VulkanKernels(gpu=PHONE.gpu, limits=PHONE.limits)
+    with ir.Context():
+        step.run(ir.Module.parse(str(lowered.compiler_ir("stablehlo"))))
+    (said,) = step.remarks
+    assert said.startswith("1 convolution of 3 x 3 would be quicker")
+    assert "edgec[vulkan]" in said
 
 
 def test_a_gpu_with_shared_memory_has_none() -> None:

@@ -56,6 +56,7 @@ class Library(Dispatches):
         tiles: those that were measured to be best, by key.
         spares: whether to do without kernels that take more memory than plain ones.
         turned: bytes of weights that were turned for Winograd's convolution.
+        missed: convolutions that would be Winograd's, if kernels could be compiled.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Library(Dispatches):
         self.tiles = tiles or {}
         self.spares = spares
         self.turned = 0
+        self.missed = 0
 
     def multiplies(self, element: Any) -> bool:
         """Whether matrix units multiply elements of a type."""
@@ -96,10 +98,19 @@ class Library(Dispatches):
     @property
     def remarks(self) -> list[str]:
         """What whoever asked for the module should know of its kernels."""
-        if not self.turned:
-            return []
-        size = self.turned / 1e6
-        return [f"convolutions of 3 x 3 by Winograd: their weights take {size:.1f} MB, turned"]
+        found = []
+        if self.turned:
+            size = self.turned / 1e6
+            found.append(
+                f"convolutions of 3 x 3 by Winograd: their weights take {size:.1f} MB, turned"
+            )
+        if self.missed:
+            few = "convolution" if self.missed == 1 else "convolutions"
+            found.append(
+                f"{self.missed} {few} of 3 x 3 would be quicker by Winograd, whose kernels "
+                "edgec[vulkan] compiles"
+            )
+        return found
 
     @property
     def compiles(self) -> bool:

@@ -86,7 +86,7 @@ def plan_winograd(rows: Rows, library: Library, plain: Choice) -> Winograd | Non
     """The cut, if it should be faster than a `plain` kernel on this GPU and fits it."""
     square = rows.taps == 9 and rows.taps_wide == 3 and rows.strides == [1, 1]
     fours = rows.inputs % _FOUR == 0 and rows.outputs % _FOUR == 0
-    able = library.compiles and not library.shares and not library.spares
+    able = not library.shares and not library.spares
     if not (able and square and fours and str(write.element(rows.image)) == "f32"):
         return None
     c, n = rows.inputs, rows.outputs
@@ -103,6 +103,9 @@ def plan_winograd(rows: Rows, library: Library, plain: Choice) -> Winograd | Non
     time = bands * (choice.time + 2 * _LAUNCH) + moved / (1e3 * library.gpu.bandwidth)
     groups = math.ceil(band * max(c, n) / shaders.WINOGRAD_THREADS)
     if max(groups, choice.tiles) > MOST_GROUPS or time * _GAIN >= plain.time:
+        return None
+    if not library.compiles:
+        library.missed += 1
         return None
     return Winograd(rows=rows, down=down, across=across, band=band, choice=choice)
 
