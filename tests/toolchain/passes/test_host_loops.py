@@ -169,3 +169,11 @@ def test_an_array_that_is_read_is_handed_on():
     after, count = rewritten(text)
     assert count == 1
     assert "hal.tensor" not in after
+
+
+def test_a_page_hands_arrays_on():
+    with ir.Context() as context:
+        module = parse_stablehlo(FILLS, context)
+        assert HostLoops(fills=False).run(module) == 1
+        assert "scf.for" in str(module)
+        assert "hal.tensor" not in str(module)

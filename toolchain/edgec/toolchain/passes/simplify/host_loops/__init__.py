@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.targets import Backend
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -22,11 +23,14 @@ class HostLoops:
     other reader, so a loop of n turns writes n times as much as its result, into new memory each
     time. And where a counter is used after its loop, the device keeps it, and the host waits to
     read it back. Here the array is memory of its own (`hal.tensor.export`), into which each turn
-    writes. One that a loop also reads is handed on as before.
+    writes. One that a loop also reads is handed on as before, and in a page all are: the
+    host waits once a turn for what was written, which there is a turn of the page's own loop.
 
     Measured: a scan of 2,000 steps (a product of 64 by 64, a softmax) that gives 256 numbers each,
     21.2 ms before and 6.2 after on two cores, where XLA takes 2.0.
     """
+
+    fills: bool = True
 
     name = "host-loops"
     purpose = Purpose.SPEED
@@ -35,7 +39,9 @@ class HostLoops:
     def plan(cls, situation: Situation) -> "HostLoops | None":
         """For StableHLO with loops at -O2 and above."""
         needed = situation.is_stablehlo and "stablehlo.while" in situation.operations
-        return cls() if needed and situation.level >= 2 else None
+        if not needed or situation.level < 2:
+            return None
+        return cls(fills=situation.target.backend is not Backend.WEBGPU)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many loops changed."""
@@ -46,7 +52,8 @@ class HostLoops:
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             loops = [op for op in inside(module.operation) if op.name == "stablehlo.while"]
             # Inner ones first: what is in a loop moves with it.
-            return sum(rewrite(loop) for loop in reversed(loops) if _is_free(loop))
+            free = [loop for loop in reversed(loops) if _is_free(loop)]
+            return sum(rewrite(loop, self.fills) for loop in free)
 
 
 def _is_free(loop: Any) -> bool:

@@ -24,8 +24,13 @@ _STARTS = {"stablehlo.dynamic_slice": 1, "stablehlo.dynamic_update_slice": 2, "t
 """From which operand on the numbers are that the host had better know."""
 
 
-def rewrite(loop: Any) -> int:
-    """Let the host count a loop that counts, and fill in place what it fills; 1 if it was done."""
+def rewrite(loop: Any, fills: bool) -> int:
+    """Let the host count a loop that counts; 1 if it was done.
+
+    Args:
+        loop: a `stablehlo.while`.
+        fills: whether an array that it only fills is filled in place.
+    """
     known = list(counters(loop))
     found = limit(loop, known)
     if found is None or not all(_is_signless(value.type) for value in loop.operands):
@@ -36,7 +41,7 @@ def rewrite(loop: Any) -> int:
     # made, written and read in one piece ("failed to schedule execution partitions").
     if first is not None and end is not None and end - first <= main.step:
         return 0
-    _Loop(loop, known, main, bound).write()
+    _Loop(loop, known, main, bound, fills).write()
     return 1
 
 
@@ -46,7 +51,9 @@ def _is_signless(kind: Any) -> bool:
 
 
 class _Loop:
-    def __init__(self, old: Any, known: Sequence[Counter], main: Counter, bound: Any) -> None:
+    def __init__(
+        self, old: Any, known: Sequence[Counter], main: Counter, bound: Any, fills: bool
+    ) -> None:
         """Everything in front of the new loop, and it with an empty body."""
         self.old = old
         self.known = known
@@ -56,7 +63,9 @@ class _Loop:
             self.arrays = {
                 place: _Array(value)
                 for place, value in enumerate(old.operands)
-                if is_filled(old, place) and (is_taken(value) or filled_with(value) is not None)
+                if fills
+                and is_filled(old, place)
+                and (is_taken(value) or filled_with(value) is not None)
             }
             self.carried = [n for n in range(len(old.operands)) if n not in self.starts]
             initial = [
