@@ -1,9 +1,14 @@
+import hashlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from edgec.exporters import export
 from edgec.runtime.errors import CompileError, FileError, ProgramError
-from edgec.toolchain import load_program
+from edgec.runtime.golden import Golden
+from edgec.toolchain import Program, load_program
+from edgec.toolchain.portable import portable_version
 
 
 def test_text_that_other_tools_wrote_gets_flat_signatures(matmul: Path):
@@ -44,6 +49,32 @@ def test_a_second_read_needs_no_child(matmul: Path, monkeypatch: pytest.MonkeyPa
     first = load_program(matmul)
     monkeypatch.setattr("edgec.toolchain.load.call", None)
     assert load_program(matmul).info == first.info
+
+
+def test_answers_of_another_program_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    def exported(factor: float) -> Program:
+        return export(lambda image: image * factor, (np.ones((2, 3), np.float32),))
+
+    first, second = tmp_path / "first.mlirbc", tmp_path / "second.mlirbc"
+    exported(2.0).save(first)
+    exported(3.0).save(second)
+    assert load_program(first).golden.program == hashlib.sha256(first.read_bytes()).hexdigest()
+    assert not caplog.records
+    Golden.path_for(second).replace(Golden.path_for(first))
+    load_program(first)
+    (said,) = caplog.messages
+    assert "first.golden.npz holds answers that were written with another program" in said
+
+
+def test_the_version_of_portable_bytecode_is_read(tmp_path: Path, matmul: Path):
+    jax = pytest.importorskip("jax")
+    shape = jax.ShapeDtypeStruct((2, 3), "float32")
+    exported = jax.export.export(jax.jit(jax.numpy.tanh), platforms=("cpu",))(shape)
+    version = portable_version(exported.mlir_module_serialized)
+    assert f"StableHLO_v{version}".encode() in exported.mlir_module_serialized[:40]
+    assert all(part.isdigit() for part in version.split("."))
+    assert portable_version(matmul.read_bytes()) == ""
+    assert portable_version(b"ML\xefR") == ""
 
 
 @pytest.mark.parametrize(

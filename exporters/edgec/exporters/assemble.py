@@ -35,6 +35,7 @@ from edgec.toolchain.program import (
     Role,
     State,
     Weights,
+    digest_of,
 )
 from edgec.toolchain.stablehlo import parse_stablehlo
 from edgec.toolchain.weights_file import check_weights_path, write_weights
@@ -399,7 +400,7 @@ def _values(
     by = functions[0].computed_by
     return FrameworkValues(
         framework=f"{by} {provenance.versions.get(by, '')}".strip(),
-        program=FrameworkValues.digest(bytecode),
+        program=digest_of(bytecode),
         values=found,
     )
 

@@ -51,9 +51,13 @@ class GoldenCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Golden:
-    """Calls to make in this order on a freshly loaded module (state carries over)."""
+    """Calls to make in this order on a freshly loaded module (state carries over).
+
+    `program` is the SHA-256 of the program file that they were written with; empty where none was.
+    """
 
     calls: tuple[GoldenCall, ...]
+    program: str = ""
 
     @staticmethod
     def path_for(program: Path | str) -> Path:
@@ -91,7 +95,8 @@ class Golden:
             within = {"within": list(call.within)} if call.within else {}
             ties = {"open": ["bool"] * len(call.open)} if call.open else {}
             meta.append({"signature": call.signature, **dtypes, **within, **ties, **others})
-        text = json.dumps({"schema": _SCHEMA, "calls": meta})
+        of = {"program": self.program} if self.program else {}
+        text = json.dumps({"schema": _SCHEMA, **of, "calls": meta})
         buffer = io.BytesIO()
         np.savez(buffer, meta=np.array(text), **arrays)  # type: ignore[arg-type]
         return buffer.getvalue()
@@ -128,7 +133,7 @@ class Golden:
             raise ProgramError(
                 f"{path} is no file of golden answers: {error}", hint="export the model again"
             ) from error
-        return cls(calls=calls)
+        return cls(calls=calls, program=str(meta.get("program", "")))
 
 
 def _arrays(

@@ -6,7 +6,6 @@ through whatever rewrites it. The file's `meta` entry is JSON; arrays are `INDEX
 value of a loop has several times. bf16 is stored as its 16 bits, since NumPy's format has none.
 """
 
-import hashlib
 import io
 import json
 import re
@@ -79,11 +78,6 @@ class FrameworkValues:
         """`digits.mlirbc` → `digits.values.npz`."""
         program = Path(program)
         return program.with_name(f"{program.stem}.values.npz")
-
-    @staticmethod
-    def digest(bytecode: bytes) -> str:
-        """What `program` is of a program's bytes."""
-        return hashlib.sha256(bytecode).hexdigest()
 
     @property
     def size(self) -> int:

@@ -1,5 +1,6 @@
 """A program file to a `Program`: edgec's own, or any StableHLO that tools or frameworks wrote."""
 
+import logging
 from pathlib import Path
 
 from edgec.runtime.errors import ProgramError
@@ -12,13 +13,15 @@ from edgec.toolchain.program import Program, ProgramInfo
 __all__ = ["load_program"]
 
 _TIMEOUT = 600.0
+_LOG = logging.getLogger("edgec.toolchain")
 
 
 def load_program(path: Path | str, *, cache: bool = True) -> Program:
     """Read a `.mlirbc` or `.mlir` file, in a process of its own.
 
     A file that edgec wrote says itself what its functions are; of any other, each public function
-    becomes a flat signature. Golden answers beside the file (`NAME.golden.npz`) come along.
+    becomes a flat signature. Golden answers beside the file (`NAME.golden.npz`) come along; that
+    they were written with another program is said.
 
     Raises:
         FileError: it cannot be read.
@@ -42,4 +45,13 @@ def load_program(path: Path | str, *, cache: bool = True) -> Program:
             store.put(key, text.encode(), {})
     golden_path = Golden.path_for(path)
     golden = Golden.load(golden_path) if golden_path.exists() else None
-    return Program(bytecode=data, info=info, golden=golden, path=path)
+    program = Program(bytecode=data, info=info, golden=golden, path=path)
+    if golden is not None and golden.program not in ("", program.digest):
+        _LOG.warning(
+            "%s holds answers that were written with another program (SHA-256 %s…) than %s (%s…)",
+            golden_path,
+            golden.program[:12],
+            path,
+            program.digest[:12],
+        )
+    return program

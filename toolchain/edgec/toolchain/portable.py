@@ -10,8 +10,11 @@ from typing import Any
 
 from edgec.runtime.errors import ExportError
 
-__all__ = ["to_portable"]
+__all__ = ["portable_version", "to_portable"]
 
+_MAGIC = b"ML\xefR"
+_PRODUCER = b"StableHLO_v"
+_LONGEST = 64
 _BINDINGS = {
     "jaxlib": "jaxlib.mlir.dialects.stablehlo",
     "torch_mlir": "torch_mlir._mlir_libs._stablehlo",
@@ -45,6 +48,18 @@ def to_portable(bytecode: bytes) -> bytes:
         f"the program cannot be written as portable StableHLO: {_first_line(refusal)}",
         hint="some operation in it is not StableHLO; `edgec inspect` lists a program's operations",
     )
+
+
+def portable_version(bytecode: bytes) -> str:
+    """The StableHLO version that a portable artifact is written in; empty for other bytes.
+
+    MLIR's bytecode begins with its magic number, its version and the producer's name, which a
+    portable artifact has as `StableHLO_v1.13.7` (StableHLO's docs/bytecode.md, docs/vhlo.md).
+    """
+    producer = bytecode[len(_MAGIC) + 1 : _LONGEST].partition(b"\0")[0]
+    if not bytecode.startswith(_MAGIC) or not producer.startswith(_PRODUCER):
+        return ""
+    return producer[len(_PRODUCER) :].decode("ascii", "replace")
 
 
 def _bindings() -> Any | None:

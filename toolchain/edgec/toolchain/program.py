@@ -6,6 +6,7 @@ are plain arguments and results of the function, and the JSON says which (`Role`
 turns them into globals of the module.
 """
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
@@ -41,6 +42,7 @@ __all__ = [
     "Role",
     "State",
     "Weights",
+    "digest_of",
     "source_stem",
 ]
 
@@ -317,6 +319,11 @@ class Program:
             for what in found
         )
 
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its file, in hexadecimal; modules and golden answers hold it."""
+        return digest_of(self.bytecode)
+
     def save(self, path: Path | str) -> "Program":
         """Write `path` and, with golden answers, `NAME.golden.npz` beside it.
 
@@ -341,9 +348,14 @@ class Program:
     def _contents(self, path: Path) -> Iterator[tuple[Path, bytes]]:
         yield path, self.bytecode
         if self.golden is not None:
-            yield Golden.path_for(path), self.golden.to_bytes()
+            yield Golden.path_for(path), replace(self.golden, program=self.digest).to_bytes()
         if self.values is not None:
             yield FrameworkValues.path_for(path), self.values.to_bytes()
+
+
+def digest_of(bytecode: bytes) -> str:
+    """The SHA-256 of a program's bytes, in hexadecimal."""
+    return hashlib.sha256(bytecode).hexdigest()
 
 
 def source_stem(source: str) -> str:

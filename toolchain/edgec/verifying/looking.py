@@ -127,7 +127,7 @@ def _framework_values(program: Program, golden: Golden, call: int) -> FrameworkV
         return None
     path = FrameworkValues.path_for(program.path)
     values = FrameworkValues.load(path)
-    if values.program != FrameworkValues.digest(program.bytecode):
+    if values.program != program.digest:
         raise ProgramError(
             f"{path} holds values of another program",
             hint="export the model again with --values, or take the file away",

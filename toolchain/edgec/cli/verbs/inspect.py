@@ -132,6 +132,7 @@ def _module_json(module: "Module") -> dict[str, Any]:
 def _program(path: Path, *, everything: bool) -> Report:
     from edgec.cli.amounts import bytes_text
     from edgec.toolchain import load_program
+    from edgec.toolchain.portable import portable_version
 
     program = load_program(path)
     info = program.info
@@ -140,6 +141,7 @@ def _program(path: Path, *, everything: bool) -> Report:
     calls = 0 if program.golden is None else len(program.golden.calls)
     rows = [
         ("dialect", info.dialect.value),
+        ("StableHLO", portable_version(program.bytecode)),
         ("framework", provenance.framework),
         ("versions", versions),
         ("source", provenance.source),
@@ -149,6 +151,7 @@ def _program(path: Path, *, everything: bool) -> Report:
             f"{calls} call{'s' * (calls > 1)}" if calls else "none: modules cannot be checked",
         ),
         ("size", bytes_text(len(program.bytecode))),
+        ("SHA-256", program.digest),
     ]
     blocks: list[Block] = [
         f"{path}: program",
@@ -176,13 +179,17 @@ def _program(path: Path, *, everything: bool) -> Report:
 
 
 def _program_json(path: Path, program: "Program", counts: dict[str, int]) -> dict[str, Any]:
+    from edgec.toolchain.portable import portable_version
+
     info = program.info
     weights = info.weights
     return {
         "kind": "program",
         "file": path,
         "size": len(program.bytecode),
+        "sha256": program.digest,
         "dialect": info.dialect.value,
+        "stablehlo": portable_version(program.bytecode),
         "framework": info.provenance.framework,
         "versions": dict(info.provenance.versions),
         "source": info.provenance.source,

@@ -1,6 +1,5 @@
 """One program for one target: what it is called, what its module says, and its key in the cache."""
 
-import hashlib
 import json
 import os
 from dataclasses import dataclass
@@ -101,7 +100,7 @@ class Task:
                 "names": list(weights.names),
             },
             "states": [state.to_json() for state in self.program.info.states],
-            "program": hashlib.sha256(self.program.bytecode).hexdigest(),
+            "program": self.program.digest,
         }
 
     @cached_property
