@@ -118,6 +118,20 @@ def test_large_initialisers_are_parameters_by_name(tmp_path: Path, replay) -> No
     assert replay(program) <= 1e-4
 
 
+@pytest.mark.parametrize("version", [3, 4, 9])
+def test_weights_that_are_inputs_too_are_weights(version: int, replay) -> None:
+    """As PyTorch wrote them for years, and still does with keep_initializers_as_inputs."""
+    model = perceptron(3)
+    model.ir_version = version
+    model.graph.input.extend(
+        helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        for tensor in model.graph.initializer
+    )
+    program = export(model, (normal(3, 20),))
+    assert [spec.name for spec in program.info.functions[0].signature.inputs] == ["x_0"]
+    assert replay(program) <= 1e-4
+
+
 def test_reflecting_pads_and_strides_that_leave_a_rest(replay) -> None:
     node = helper.make_node
     model = model_of(

@@ -151,10 +151,11 @@ def _with_shapes(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
 
 
 def _free_constants(model: Any) -> None:
-    """Constants of old files are inputs, too; those that are added here are not."""
-    if model.ir_version >= _CONSTANTS_ALONE:
-        return
-    model.ir_version = _CONSTANTS_ALONE
+    """Constants of old files must be inputs, too, and those of any file may be: they are not here.
+
+    A caller may give another value for such an input (ONNX' docs/IR.md); a program has the file's.
+    """
+    model.ir_version = max(model.ir_version, _CONSTANTS_ALONE)
     constant = {tensor.name for tensor in model.graph.initializer}
     for value in [v for v in model.graph.input if v.name in constant]:
         model.graph.input.remove(value)
