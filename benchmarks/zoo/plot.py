@@ -48,7 +48,7 @@ def draw(rows: Sequence[Row], path: Path) -> bool:
     axis.invert_yaxis()
     axis.grid(axis="x", color="#eeeeee", zorder=0)
     axis.legend(frameon=False)
-    axis.set_title("Best peer's time / edgec's (right of 1, edgec is faster)", fontsize=10)
+    axis.set_title("Best peer's time / edgec's\n(right of 1, edgec is faster)", fontsize=10)
     figure.tight_layout()
     drawn = io.BytesIO()
     figure.savefig(drawn, dpi=100)
