@@ -7,14 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from iree.compiler import ir
 from jax import lax
 
 from edgec import runtime, toolchain
 from edgec.exporters import export
 from edgec.toolchain.passes.simplify.host_loops import HostLoops
 from edgec.toolchain.process import compiler_path
-from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.passes.before_after import rewrite
 
 PLAIN = toolchain.CompileOptions(disabled=("unroll-loops", "recurrent-loops"))
 """Short loops would become straight lines."""
@@ -91,14 +90,6 @@ def test_as_many_turns_as_an_input_says():
             assert (found[count:] == -1).all()
 
 
-def rewritten(text: str) -> tuple[str, int]:
-    with ir.Context() as context:
-        module = parse_stablehlo(text, context)
-        count = HostLoops().run(module)
-        assert module.operation.verify()
-        return str(module), count
-
-
 FILLS = """
 func.func @main(%x: tensor<64x8xf32>) -> tensor<64x8xf32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
@@ -144,7 +135,7 @@ def test_a_turn_copies_nothing_of_the_array(device):
         return next(block for block in blocks if "stream.cmd.dispatch" in block)
 
     assert "stream.resource.alloca" in turn(FILLS)
-    after, count = rewritten(FILLS)
+    count, after = rewrite(HostLoops(), FILLS)
     assert count == 1
     found = turn(after)
     assert "alloca" not in found
@@ -161,19 +152,18 @@ def test_a_turn_copies_nothing_of_the_array(device):
     ],
 )
 def test_other_loops_stay(before, after):
-    assert rewritten(FILLS.replace(before, after))[1] == 0
+    assert rewrite(HostLoops(), FILLS.replace(before, after))[0] == 0
 
 
 def test_an_array_that_is_read_is_handed_on():
     text = FILLS.replace("stablehlo.dynamic_slice %x,", "stablehlo.dynamic_slice %c,")
-    after, count = rewritten(text)
+    count, after = rewrite(HostLoops(), text)
     assert count == 1
     assert "hal.tensor" not in after
 
 
 def test_a_page_hands_arrays_on():
-    with ir.Context() as context:
-        module = parse_stablehlo(FILLS, context)
-        assert HostLoops(fills=False).run(module) == 1
-        assert "scf.for" in str(module)
-        assert "hal.tensor" not in str(module)
+    count, after = rewrite(HostLoops(fills=False), FILLS)
+    assert count == 1
+    assert "scf.for" in after
+    assert "hal.tensor" not in after

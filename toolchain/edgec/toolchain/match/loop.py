@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Counted", "blocks", "counted", "last", "turns"]
+__all__ = ["Counted", "blocks", "constant_of", "counted", "last", "turns"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ def counted(loop: Any) -> Counted | None:
     if step is None or body.arguments[counter] not in list(step.operands):
         return None
     by = [value for value in step.operands if value != body.arguments[counter]]
-    numbers = [_number(value) for value in (test.operands[1], loop.operands[counter], *by)]
+    numbers = [constant_of(value) for value in (test.operands[1], loop.operands[counter], *by)]
     if len(numbers) != 3 or numbers[2] != 1 or numbers[0] is None or numbers[1] is None:
         return None
     return Counted(counter=counter, start=numbers[1], trips=max(0, numbers[0] - numbers[1]))
@@ -74,7 +74,7 @@ def _made_by(value: Any, name: str) -> Any:
     return value.owner.operation
 
 
-def _number(value: Any) -> int | None:
+def constant_of(value: Any) -> int | None:
     """The one number of an integer constant."""
     from iree.compiler import ir
 

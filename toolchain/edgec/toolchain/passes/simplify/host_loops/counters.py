@@ -6,10 +6,10 @@ from typing import Any
 
 from iree.compiler import ir
 
-from edgec.toolchain.ir.literal import attribute_of
-from edgec.toolchain.match.loop import blocks, last
+from edgec.toolchain.ir.write import create
+from edgec.toolchain.match.loop import blocks, constant_of, last
 
-__all__ = ["Counter", "Numbers", "arith", "constant_of", "counters", "limit", "whole"]
+__all__ = ["Counter", "Numbers", "arith", "counters", "limit", "whole"]
 
 _BINARY = {
     "stablehlo.add": "arith.addi",
@@ -77,17 +77,6 @@ def _inside(value: Any, block: Any) -> bool:
     return bool((owner if isinstance(owner, ir.Block) else owner.operation.block) == block)
 
 
-def constant_of(value: Any) -> int | None:
-    """The one number of an integer constant."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "stablehlo.constant":
-        return None
-    attribute = attribute_of(owner.operation)
-    if not isinstance(attribute, ir.DenseIntElementsAttr) or not attribute.is_splat:
-        return None
-    return int(attribute.get_splat_value().value)
-
-
 def _grown(value: Any, start: Any) -> int | None:
     """By how much a value is above another: a chain of additions of constants."""
     total = 0
@@ -108,10 +97,7 @@ def _grown(value: Any, start: Any) -> int | None:
 
 def arith(name: str, operands: Sequence[Any], kind: Any = None, **attributes: Any) -> Any:
     """An operation of `arith` at the insertion point; its result."""
-    kind = operands[0].type if kind is None else kind
-    return ir.Operation.create(
-        name, results=[kind], operands=list(operands), attributes=attributes
-    ).results[0]
+    return create(name, operands[0].type if kind is None else kind, operands, attributes)
 
 
 def whole(number: int, kind: Any = None) -> Any:

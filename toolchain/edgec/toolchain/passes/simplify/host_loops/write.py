@@ -5,12 +5,12 @@ from typing import Any
 
 from iree.compiler import ir
 
-from edgec.toolchain.match.loop import blocks, last
+from edgec.toolchain.ir.write import create
+from edgec.toolchain.match.loop import blocks, constant_of, last
 from edgec.toolchain.passes.simplify.host_loops.counters import (
     Counter,
     Numbers,
     arith,
-    constant_of,
     counters,
     limit,
     whole,
@@ -20,6 +20,7 @@ from edgec.toolchain.passes.simplify.host_loops.fills import filled_with, is_fil
 __all__ = ["rewrite"]
 
 _VIEW = "!hal.buffer_view"
+_BUFFER = "!hal.buffer"
 _STARTS = {"stablehlo.dynamic_slice": 1, "stablehlo.dynamic_update_slice": 2, "tensor.extract": 0}
 """From which operand on the numbers are that the host had better know."""
 
@@ -118,11 +119,9 @@ class _Loop:
             turn = arith("arith.divsi", [turn, step])
             for place, array in self.arrays.items():
                 now[place] = array.taken(now[place])
-            inner = {c.place: self._in_turn(c, turn) for c in self.known}
             for counter in self.known:
-                now[counter.place] = _tensor(
-                    inner[counter.place], body.arguments[counter.place].type
-                )
+                kind = body.arguments[counter.place].type
+                now[counter.place] = _tensor(self._in_turn(counter, turn), kind)
             mark = whole(0).owner.operation
         numbers = Numbers(self.block, ir.InsertionPoint(mark))
         for counter in self.known:
@@ -152,7 +151,7 @@ def _use_numbers(block: Any, numbers: Numbers) -> None:
                 number = numbers.of(value)
                 if number is not None:
                     with ir.InsertionPoint(op):
-                        op.operands[place] = _create("tensor.from_elements", [value.type], [number])
+                        op.operands[place] = create("tensor.from_elements", value.type, [number])
 
 
 class _Array:
@@ -173,33 +172,26 @@ class _Array:
         if is_taken(before):
             return before
         number = arith("arith.constant", [], self.kind.element_type, value=filled_with(before))
-        return _create("flow.tensor.splat", [self.kind], [number, *self.open_])
+        return create("flow.tensor.splat", self.kind, [number, *self.open_])
 
     def exported(self, array: Any) -> Any:
         """The memory that an array is in, once it is there."""
-        kind = ir.TypeAttr.get(self.kind)
-        operands = [array, *self.open_]
-        return _create("hal.tensor.export", [_VIEW], operands, source_encoding=kind)
+        kind = {"source_encoding": ir.TypeAttr.get(self.kind)}
+        return create("hal.tensor.export", ir.Type.parse(_VIEW), [array, *self.open_], kind)
 
     def taken(self, view: Any) -> Any:
         """The array in a memory, which may be written."""
-        buffer = _create("hal.buffer_view.buffer", ["!hal.buffer"], [view])
-        return _create(
+        buffer = create("hal.buffer_view.buffer", ir.Type.parse(_BUFFER), [view])
+        return create(
             "hal.tensor.import",
-            [self.kind],
+            self.kind,
             [buffer, *self.open_],
-            target_encoding=ir.TypeAttr.get(self.kind),
-            consume=ir.UnitAttr.get(),
-            operandSegmentSizes=ir.DenseI32ArrayAttr.get([1, len(self.open_), 0, 0]),
+            {
+                "target_encoding": ir.TypeAttr.get(self.kind),
+                "consume": ir.UnitAttr.get(),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(self.open_), 0, 0]),
+            },
         )
-
-
-def _create(name: str, kinds: Sequence[Any], operands: Sequence[Any], **attributes: Any) -> Any:
-    """An operation at the insertion point; its only result."""
-    types = [ir.Type.parse(kind) if isinstance(kind, str) else kind for kind in kinds]
-    return ir.Operation.create(
-        name, results=types, operands=list(operands), attributes=attributes
-    ).results[0]
 
 
 def _number(value: Any) -> Any:
@@ -207,11 +199,11 @@ def _number(value: Any) -> Any:
     number = constant_of(value)
     if number is not None:
         return whole(number)
-    found = _create("tensor.extract", [value.type.element_type], [value])
+    found = create("tensor.extract", value.type.element_type, [value])
     return arith("arith.index_cast", [found], ir.IndexType.get())
 
 
 def _tensor(number: Any, kind: Any) -> Any:
     """A tensor of one integer."""
     found = arith("arith.index_cast", [number], kind.element_type)
-    return _create("tensor.from_elements", [kind], [found])
+    return create("tensor.from_elements", kind, [found])
