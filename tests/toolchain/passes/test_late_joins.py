@@ -3,11 +3,10 @@
 import subprocess
 
 import pytest
-from iree.compiler import ir
 
 from edgec.toolchain.passes.simplify.late_joins import LateJoins
 from edgec.toolchain.process import compiler_path
-from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.passes.before_after import rewrite
 
 JOINED = """
 util.global private @token = dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
@@ -34,14 +33,6 @@ func.func @main() -> tensor<2x4xf32> {
 BEHIND = JOINED.replace("FIRST", "%0, %w").replace("TYPES", "tensor<3x4xf32>, tensor<1x4xf32>")
 
 
-def rewritten(text: str) -> tuple[str, int]:
-    with ir.Context() as context:
-        module = parse_stablehlo(text, context)
-        count = LateJoins().run(module)
-        assert module.operation.verify()
-        return str(module), count
-
-
 def pieces_of_work(text: str) -> int:
     """Into how many the compiler cuts a call."""
     found = subprocess.run(
@@ -59,17 +50,17 @@ def pieces_of_work(text: str) -> int:
 
 
 def test_weights_in_front_are_behind_a_barrier() -> None:
-    after, count = rewritten(BEFORE)
+    count, after = rewrite(LateJoins(), BEFORE)
     assert count == 1
     assert "stablehlo.optimization_barrier" in after
-    assert rewritten(after)[1] == 0
+    assert rewrite(LateJoins(), after)[0] == 0
 
 
 @pytest.mark.parametrize("text", [BEHIND, KNOWN])
 def test_others_stay(text: str) -> None:
-    assert rewritten(text)[1] == 0
+    assert rewrite(LateJoins(), text)[0] == 0
 
 
 def test_a_call_is_one_piece_of_work() -> None:
     assert pieces_of_work(BEFORE) == 2  # what the compiler still does by itself
-    assert pieces_of_work(rewritten(BEFORE)[0]) == 1
+    assert pieces_of_work(rewrite(LateJoins(), BEFORE)[1]) == 1
