@@ -147,6 +147,43 @@ def test_reflecting_pads_and_strides_that_leave_a_rest(replay) -> None:
     assert replay(export(model, normal(1, 2, 9, 10))) <= 1e-4
 
 
+@pytest.mark.parametrize("mode", ["edge", "reflect"])
+def test_pads_that_crop_at_one_end_and_repeat_at_the_other(mode: str) -> None:
+    model = model_of(
+        [helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)],
+        [("x", [1, 2, 5, 6])],
+        [("y", ["a", "b", "c", "d"])],
+        {"pads": np.array([0, 0, 2, -1, 0, 0, -2, 2], np.int64)},
+    )
+    x = normal(1, 2, 5, 6)
+    prepared = prepare(model, {"x": [1, 2, 5, 6]})
+    np.testing.assert_array_equal(answers(prepared, x)[0], answers(model, x)[0])
+    assert export(model, x).info.dialect is Dialect.STABLEHLO
+
+
+@pytest.mark.parametrize(
+    ("starts", "ends", "steps"),
+    [
+        ([-1, 3], [-(1 << 63), 0], [-1, -2]),
+        ([100, 1], [-6, 100], [-3, 2]),
+        ([2, -1], [-5, -5], [-1, -1]),
+        ([4, 0], [0, 4], [-1, 1]),
+    ],
+)
+def test_slices_that_step_backward(starts: list[int], ends: list[int], steps: list[int]) -> None:
+    lists = {"starts": starts, "ends": ends, "axes": [2, -1], "steps": steps}
+    model = model_of(
+        [helper.make_node("Slice", ["x", *lists], ["y"]), helper.make_node("Relu", ["x"], ["z"])],
+        [("x", [1, 2, 5, 6])],
+        [("y", ["a", "b", "c", "d"]), ("z", ["e", "f", "g", "h"])],
+        {name: np.array(values, np.int64) for name, values in lists.items()},
+    )
+    x = normal(1, 2, 5, 6)
+    prepared = prepare(model, {"x": [1, 2, 5, 6]})
+    np.testing.assert_array_equal(answers(prepared, x)[0], answers(model, x)[0])
+    assert "Slice" not in {node.op_type for node in prepared.graph.node}
+
+
 @pytest.mark.parametrize("transform", ["asymmetric", "half_pixel", "align_corners"])
 @pytest.mark.parametrize("rounding", ["floor", "round_prefer_ceil"])
 def test_resizing_to_the_nearest_is_a_gather(transform: str, rounding: str) -> None:

@@ -141,3 +141,25 @@ def test_a_program_in_another_dialect_says_what_kept_it_there(
     (note,) = run_passes(program, "cpu").notes
     assert "in the torch dialect" in note
     assert "sizes are open" in note
+
+
+def test_sequences_are_as_long_as_there_is_room(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Unsqueeze", ["sound_lens", "last"], ["lens"]),
+        helper.make_node("Less", ["steps", "lens"], ["inside"]),
+        helper.make_node("Where", ["inside", "sound", "zero"], ["y"]),
+    ]
+    path = saved(
+        tmp_path,
+        nodes,
+        [value("sound", F, "batch", "n"), value("sound_lens", N, "batch")],
+        value("y", F, "batch", "n"),
+        last=np.array([1]),
+        steps=np.arange(64)[None],
+        zero=np.float32(0),
+    )
+    golden = export_source(path).golden
+    assert golden is not None
+    (call,) = golden.calls
+    assert call.inputs[1].tolist() == [64]
+    np.testing.assert_array_equal(call.outputs[0], call.inputs[0])

@@ -117,7 +117,10 @@ def example_inputs(
         for small, size in [(o, s) for o in ones for s in (INNER if rest else INNER[:1])]:
             leads = [*leading, *small]
             shapes = [example_shape(i.name, i.shape, size, dynamic, leading=leads) for i in given]
-            arrays = [_example(i, shape) for i, shape in zip(given, shapes, strict=True)]
+            arrays = [
+                _lengths(i, given, shapes) if _says_lengths(i) else _example(i, shape)
+                for i, shape in zip(given, shapes, strict=True)
+            ]
             for tried in (arrays, [_positive(array) for array in arrays]):
                 try:
                     why = nonsense(answer(given, tried))
@@ -164,6 +167,35 @@ def _positive(array: np.ndarray) -> np.ndarray:
         return array
     random = np.random.default_rng(array.size)
     return random.uniform(0.1, 1.0, array.shape).astype(array.dtype)
+
+
+def _says_lengths(given: OnnxInput) -> bool:
+    """Whether an input tells, by its name and type, how long each sequence of a batch is."""
+    whole = not given.dtype.is_float and given.dtype is not DType.BOOL
+    return whole and len(given.shape) == 1 and _LENGTHS.search(given.name) is not None
+
+
+_LENGTHS = re.compile(r"(^|_)(len|lens|length|lengths)$", re.IGNORECASE)
+
+
+def _lengths(
+    wanted: OnnxInput, given: Sequence[OnnxInput], shapes: Sequence[tuple[int, ...]]
+) -> np.ndarray:
+    """Sequences as long as there is room for in the inputs beside; else as any whole numbers are.
+
+    Of shorter ones, which a number by chance mostly is, answers may be all zeros.
+    """
+    own = dict(zip((i.name for i in given), shapes, strict=True))[wanted.name]
+    rooms = [
+        size
+        for beside, shape in zip(given, shapes, strict=True)
+        if len(shape) > 1 and shape[0] == own[0]
+        for size, said in zip(shape[1:], beside.shape[1:], strict=True)
+        if isinstance(said, str)
+    ]
+    if not rooms:
+        return _example(wanted, own)
+    return np.full(own, max(rooms), wanted.dtype.numpy)
 
 
 def _example(given: OnnxInput, shape: tuple[int, ...]) -> np.ndarray:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.from_onnx.decompose import decomposed
+from edgec.exporters.from_onnx.facts import initializers
 from edgec.exporters.from_onnx.functions import expand, functions_among
 from edgec.exporters.from_onnx.loop_forms import Part
 from edgec.exporters.from_onnx.loops import cut
 from edgec.exporters.from_onnx.lower import RefusedOperations, lower
 from edgec.exporters.from_onnx.on_the_way import located
-from edgec.exporters.from_onnx.prepare import inferred, initializers, prepare
+from edgec.exporters.from_onnx.prepare import inferred, prepare
 from edgec.exporters.from_onnx.recurrent_steps import scanned
 from edgec.exporters.from_onnx.scopes import hoist_weights
 from edgec.exporters.from_onnx.unroll import unrolled

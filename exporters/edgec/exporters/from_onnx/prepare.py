@@ -14,12 +14,14 @@ import numpy as np
 
 from edgec.exporters.from_onnx.classical import is_classical, without_classical
 from edgec.exporters.from_onnx.decompose import decomposed
+from edgec.exporters.from_onnx.facts import Facts
 from edgec.exporters.from_onnx.fold import folded
 from edgec.exporters.from_onnx.functions import inlined
+from edgec.exporters.from_onnx.gathers import gather_backward, gather_nearest, gather_reflections
 from edgec.exporters.from_onnx.quantised import plain_quantised
 from edgec.runtime.errors import ExportError, UnsupportedOp
 
-__all__ = ["OPSET", "inferred", "initializers", "nothing_empty", "prepare", "settled"]
+__all__ = ["OPSET", "inferred", "nothing_empty", "prepare", "settled"]
 
 OPSET = 17
 """The version of ONNX' operations that the importer knows best."""
@@ -78,11 +80,17 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     copy = settled(copy)
     copy = inferred(plain_quantised(inferred(copy)))
     decomposed(copy, _WRITTEN)
-    for rewrite in (_gather_reflections, _gather_nearest, _trim_unread, _select_for_bool):
+    for rewrite in (
+        gather_reflections,
+        gather_nearest,
+        gather_backward,
+        _trim_unread,
+        _select_for_bool,
+    ):
         copy = _rewritten(copy, rewrite)
     copy = inferred(copy)
     given = [*shapes, *(t.name for t in copy.graph.initializer)]
-    found = _Facts(copy)
+    found = Facts(copy)
     empty = [name for name, shape in found.shapes.items() if 0 in shape]
     # What is empty from the start is meant so.
     if empty and not any(0 in shapes.get(name, ()) for name in given) and not _says_empty(model):
@@ -99,7 +107,7 @@ def nothing_empty(model: Any, given: Sequence[Any], shapes: Sequence[Sequence[in
     copy.CopyFrom(model)
     named = {i.own: shape for i, shape in zip(given, shapes, strict=True)}
     try:
-        found = _Facts(inferred(_with_shapes(copy, named))).shapes
+        found = Facts(inferred(_with_shapes(copy, named))).shapes
     except ExportError:
         return False
     return _says_empty(model) or not any(0 in shape for shape in found.values())
@@ -125,13 +133,6 @@ def _without_classical(model: Any) -> Any:
             break
         left = found
     return model
-
-
-def initializers(model: Any) -> dict[str, np.ndarray]:
-    """The constant tensors of a model by name."""
-    from onnx import numpy_helper
-
-    return {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
 
 
 def _with_shapes(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
@@ -198,7 +199,7 @@ def _spread_slopes(model: Any) -> None:
 
     Those that are not constants stay.
     """
-    ranks = {name: len(shape) for name, shape in _Facts(inferred(model)).shapes.items()}
+    ranks = {name: len(shape) for name, shape in Facts(inferred(model)).shapes.items()}
     slopes = {
         node.input[1]: ranks.get(node.input[0], 0)
         for node in model.graph.node
@@ -299,43 +300,12 @@ def _shape_constant_outputs(model: Any) -> None:
             dim.dim_value = size
 
 
-class _Facts:
-    """What is known of the values of a graph: constants, and shapes with None where unknown."""
-
-    def __init__(self, model: Any) -> None:
-        from onnx import TensorProto, helper, numpy_helper
-
-        graph = model.graph
-        self.constants = initializers(model)
-        for node in graph.node:
-            if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
-                self.constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
-        self.shapes: dict[str, list[int | None]] = {}
-        for value in (*graph.value_info, *graph.input, *graph.output):
-            if value.type.tensor_type.HasField("shape"):
-                self.shapes[value.name] = [
-                    d.dim_value if d.HasField("dim_value") else None
-                    for d in value.type.tensor_type.shape.dim
-                ]
-        self.bools = {
-            value.name
-            for value in (*graph.value_info, *graph.input)
-            if value.type.tensor_type.elem_type == TensorProto.BOOL
-        }
-        self._attribute_value = helper.get_attribute_value
-
-    def attributes(self, node: Any) -> dict[str, Any]:
-        """The attributes of a node, bytes as text."""
-        found = {a.name: self._attribute_value(a) for a in node.attribute}
-        return {k: v.decode() if isinstance(v, bytes) else v for k, v in found.items()}
-
-
-_Rewrite = Callable[[Any, Any, _Facts], list[Any] | None]
+_Rewrite = Callable[[Any, Any, Facts], list[Any] | None]
 
 
 def _rewritten(model: Any, rewrite: _Rewrite) -> Any:
     """Each node of the main graph, or what `rewrite` has in its place."""
-    facts = _Facts(model)
+    facts = Facts(model)
     nodes: list[Any] = []
     for node in model.graph.node:
         nodes.extend(rewrite(model.graph, node, facts) or [node])
@@ -344,90 +314,7 @@ def _rewritten(model: Any, rewrite: _Rewrite) -> Any:
     return model
 
 
-def _gather(graph: Any, node: Any, indices: Mapping[int, np.ndarray]) -> list[Any]:
-    """Gathers along several axes in the place of a node."""
-    from onnx import helper, numpy_helper
-
-    made: list[Any] = []
-    value = node.input[0]
-    for number, (axis, index) in enumerate(indices.items()):
-        last = number == len(indices) - 1
-        name = f"{node.output[0]}_axis{axis}"
-        graph.initializer.append(numpy_helper.from_array(index.astype(np.int64), f"{name}_index"))
-        output = node.output[0] if last else name
-        made.append(helper.make_node("Gather", [value, f"{name}_index"], [output], axis=axis))
-        value = output
-    return made
-
-
-def _gather_reflections(graph: Any, node: Any, facts: _Facts) -> list[Any] | None:
-    """A reflecting or edge `Pad` of known size is a gather; importers take constant pads only."""
-    mode = facts.attributes(node).get("mode", "constant")
-    if node.op_type != "Pad" or mode not in ("reflect", "edge"):
-        return None
-    pads = facts.constants.get(node.input[1])
-    shape = facts.shapes.get(node.input[0])
-    if pads is None or shape is None or len(node.input) > 3:
-        return None
-    rank = len(shape)
-    indices: dict[int, np.ndarray] = {}
-    for axis in range(rank):
-        size, before, after = shape[axis], int(pads[axis]), int(pads[axis + rank])
-        if not before and not after:
-            continue
-        if size is None or before < 0 or after < 0:
-            return None
-        indices[axis] = np.pad(np.arange(size), (before, after), mode=mode)
-    return _gather(graph, node, indices) or None
-
-
-def _gather_nearest(graph: Any, node: Any, facts: _Facts) -> list[Any] | None:
-    """A `Resize` to the nearest value, of known sizes, is a gather."""
-    if node.op_type != "Resize" or facts.attributes(node).get("mode", "nearest") != "nearest":
-        return None
-    attributes = facts.attributes(node)
-    before, after = facts.shapes.get(node.input[0]), facts.shapes.get(node.output[0])
-    scales = facts.constants.get(node.input[2]) if len(node.input) > 2 and node.input[2] else None
-    if before is None or after is None or "axes" in attributes:
-        return None
-    indices: dict[int, np.ndarray] = {}
-    for axis, (old, new) in enumerate(zip(before, after, strict=True)):
-        scale = None if scales is None or not scales.size else float(scales[axis])
-        if old is None or new is None:
-            if scale == 1.0:
-                continue
-            return None
-        if old == new:
-            continue
-        place = _resized_place(np.arange(new), old, new, scale or new / old, attributes)
-        if place is None:
-            return None
-        indices[axis] = np.clip(place, 0, old - 1)
-    return _gather(graph, node, indices) or None
-
-
-def _resized_place(
-    at: np.ndarray, old: int, new: int, scale: float, attributes: Mapping[str, Any]
-) -> np.ndarray | None:
-    """Which old index each new one takes, as ONNX' specification of Resize says."""
-    transform = attributes.get("coordinate_transformation_mode", "half_pixel")
-    if transform == "asymmetric":
-        place = at / scale
-    elif transform == "half_pixel" or (transform == "pytorch_half_pixel" and new > 1):
-        place = (at + 0.5) / scale - 0.5
-    elif transform == "align_corners" and new > 1:
-        place = at * (old - 1) / (new - 1)
-    else:
-        return None
-    rounding = attributes.get("nearest_mode", "round_prefer_floor")
-    if rounding == "floor":
-        return np.floor(place)
-    if rounding == "ceil":
-        return np.ceil(place)
-    return np.ceil(place - 0.5) if rounding == "round_prefer_floor" else np.floor(place + 0.5)
-
-
-def _trim_unread(graph: Any, node: Any, facts: _Facts) -> list[Any] | None:
+def _trim_unread(graph: Any, node: Any, facts: Facts) -> list[Any] | None:
     """A strided convolution reads nothing past its last window, and the compiler refuses that.
 
     What is not read is taken off the padding at the end, then off the input.
@@ -484,7 +371,7 @@ def _slice(graph: Any, value: str, output: str, ends: Mapping[int, int]) -> Any:
     return helper.make_node("Slice", [value, *names], [output])
 
 
-def _select_for_bool(graph: Any, node: Any, facts: _Facts) -> list[Any] | None:
+def _select_for_bool(graph: Any, node: Any, facts: Facts) -> list[Any] | None:
     """A cast from bool to float is a choice of 1 or 0, which the compiler fuses without fault.
 
     A one-hot matrix product through the cast is refused: "failed to legalize unresolved source
