@@ -43,11 +43,11 @@ def place(function, arrays, gpu) -> tuple[str, list[str]]:
         return str(module), [str(each.outcome) for each in said]
 
 
-def answers(text, arrays, folder):
+def answers(text, arrays, folder, weights=None):
     path = folder / "cases.vmfb"
     flags = ["--iree-hal-target-device=vulkan"]
     tools.compile_str(text, output_file=str(path), input_type="stablehlo", extra_args=flags)
-    with runtime.load(path, device="vulkan://0") as loaded:
+    with runtime.load(path, device="vulkan://0", weights=weights) as loaded:
         return [np.asarray(each) for each in loaded.main(*arrays)]
 
 

@@ -57,7 +57,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], str]] = {
     "many windows of 3 x 3": (
         lambda x, w, b: jax.nn.relu(_windows(x, w) + b),
         [(1, 27, 30, 128), (3, 3, 128, 128), (128,)],
-        "winograd_input_f32",
+        "winograd_weights_f32",
     ),
     "by points": (
         lambda x, w, y: _windows(x, w, pad=0) + y,

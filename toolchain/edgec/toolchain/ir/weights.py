@@ -7,8 +7,9 @@ from typing import Any
 
 from iree.compiler import ir
 
-__all__ = ["Weights", "fixed_globals"]
+__all__ = ["Weights", "fixed_globals", "is_constant"]
 
+_LOAD = "util.global.load"
 _PURE = ("stablehlo.", "chlo.")
 
 
@@ -19,6 +20,38 @@ def fixed_globals(module: Any) -> frozenset[str]:
         for op in module.body.operations
         if op.operation.name == "util.global" and "is_mutable" not in op.operation.attributes
     )
+
+
+def is_constant(value: Any) -> bool:
+    """Whether a value follows from what lies in the module alone, so that the compiler computes it.
+
+    It evaluates no dispatch: a kernel of what is constant would end it.
+    """
+    waiting, seen = [value], set[Any]()
+    while waiting:
+        each = waiting.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        if isinstance(each.owner, ir.Block):
+            return False
+        op = each.owner.operation
+        if op.name == _LOAD and not _lies_in_module(op):
+            return False
+        waiting += op.operands
+    return True
+
+
+def _lies_in_module(load: Any) -> bool:
+    """Whether the global that is loaded has its numbers in the module, and nothing changes them."""
+    module = load
+    while module.parent is not None:
+        module = module.parent
+    name = ir.FlatSymbolRefAttr(load.attributes["global"]).value
+    declared = ir.SymbolTable(module)[name].attributes
+    first = declared.get("initial_value")
+    changes = "is_mutable" in declared
+    return isinstance(first, ir.DenseElementsAttr | ir.DenseResourceElementsAttr) and not changes
 
 
 class Weights:
@@ -49,7 +82,7 @@ class Weights:
         if isinstance(value.owner, ir.Block):
             return None
         op = value.owner.operation
-        if op.name == "util.global.load":
+        if op.name == _LOAD:
             is_fixed = ir.FlatSymbolRefAttr(op.attributes["global"]).value in self._fixed
             return [] if is_fixed else None
         pure = op.name.startswith(_PURE) and op.name != "stablehlo.custom_call"

@@ -32,8 +32,10 @@ __all__ = [
     "shaders",
     "summing",
     "transpose",
+    "turn",
     "winograd_input",
     "winograd_output",
+    "winograd_weights",
 ]
 
 _TAIL = ("what", "clip_slope", "clip_low", "clip_high")
@@ -59,6 +61,8 @@ _ELEMENTS = ("f32", "f16")
 _THREADS = 64
 WINOGRAD_THREADS = 64
 """Of a workgroup that turns pixels or results."""
+_LYING = ("many", "start", "size_w", "step_y", "step_z", "step_w")
+_SCALES = ("scale_start", "scale_x", "scale_y", "scale_z", "scale_w")
 _TILES = ("first_tile", "tiles", "down", "across")
 
 
@@ -163,6 +167,32 @@ def transpose() -> Shader:
     )
 
 
+def turn(scaled: bool) -> Shader:
+    """Elements that lie by up to four steps to dense ones, perhaps times factors that do so."""
+    return Shader(
+        name=f"turn{'_scaled' if scaled else ''}_f32",
+        source="turn",
+        element="f32",
+        words=("SCALED",) if scaled else (),
+        sizes={},
+        threads=_THREADS,
+        numbers=(*_LYING, "size_y", "size_z", "step_x", *(_SCALES if scaled else ())),
+    )
+
+
+def winograd_weights(scaled: bool) -> Shader:
+    """Weights to the 36 sums of Winograd's convolution, perhaps times factors."""
+    return Shader(
+        name=f"winograd_weights{'_scaled' if scaled else ''}_f32",
+        source="winograd_weights",
+        element="f32",
+        words=("SCALED",) if scaled else (),
+        sizes={},
+        threads=WINOGRAD_THREADS,
+        numbers=(*_LYING, "step_x", *(_SCALES if scaled else ())),
+    )
+
+
 def winograd_input() -> Shader:
     """Pixels to the 36 sums that Winograd's convolution multiplies."""
     return Shader(
@@ -247,8 +277,8 @@ def shaders() -> Iterator[Shader]:
     """Every kernel that may be compiled without knowing its integers.
 
     Of those for GPUs without matrix units there are not all: none of f16, and of the largest tiles
-    none; nor attention with the widest heads, Winograd's or transposes. The archive stays below
-    100 KB.
+    none; nor attention with the widest heads, Winograd's, transposes or turned weights. The archive
+    stays below 100 KB.
     """
     small = {word: f for word, f in DIRECT_FORMS.items() if f.registers <= FEWEST_REGISTERS}
     for kind in _KINDS:

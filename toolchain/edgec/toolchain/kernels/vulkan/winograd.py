@@ -21,6 +21,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.known import evaluated
+from edgec.toolchain.ir.weights import is_constant
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.rows import Rows
 from edgec.toolchain.kernels.gpu.tails import Finish
@@ -28,6 +29,11 @@ from edgec.toolchain.kernels.spec import Declined, Kernel
 from edgec.toolchain.kernels.vulkan import shaders
 from edgec.toolchain.kernels.vulkan.choice import Choice, choose
 from edgec.toolchain.kernels.vulkan.columns import MOST_GROUPS
+from edgec.toolchain.kernels.vulkan.laid_out import (
+    find_laid_out,
+    laid_out_here,
+    write_laid_out,
+)
 from edgec.toolchain.kernels.vulkan.library import Library
 
 __all__ = ["Winograd", "place_winograd", "plan_winograd"]
@@ -112,7 +118,9 @@ def plan_winograd(rows: Rows, library: Library, plain: Choice) -> Winograd | Non
 
 def place_winograd(plan: Winograd, library: Library, tail: Finish) -> Kernel | Declined:
     """Replace a convolution and what follows it, at the insertion point."""
-    weights = _turned_weights(plan.rows.weight)
+    weights = _turned_weights(plan.rows.weight, library)
+    if isinstance(weights, Declined):
+        return weights
     made: Any = None
     for first, tiles in plan.bands:
         made = _place_band(plan, library, tail, weights, first, tiles, made)
@@ -158,7 +166,7 @@ def _place_band(
     )
 
 
-def _turned_weights(weight: Any) -> Any:
+def _turned_weights(weight: Any, library: Library) -> Any | Declined:
     """[36, channels, outputs] of [3, 3, channels, outputs]."""
     _, _, c, n = write.shape(weight)
     array = evaluated(weight)
@@ -166,7 +174,14 @@ def _turned_weights(weight: Any) -> Any:
         points = np.einsum("ai,bj,ijcn->abcn", _WEIGHTS, _WEIGHTS, array, optimize=True)
         made = points.reshape(_POINTS, c, n).astype(np.float32)
         return write.constant(made, ir.F32Type.get())
-    both = np.einsum("ai,bj->abij", _WEIGHTS, _WEIGHTS).reshape(_POINTS, 9)
-    matrix = write.constant(both.astype(np.float32), ir.F32Type.get())
-    sums = write.product(matrix, write.reshape(weight, (9, c * n)), ([1], [0]))
-    return write.reshape(sums, (_POINTS, c, n))
+    if is_constant(weight):
+        both = np.einsum("ai,bj->abij", _WEIGHTS, _WEIGHTS).reshape(_POINTS, 9)
+        matrix = write.constant(both.astype(np.float32), ir.F32Type.get())
+        sums = write.product(matrix, write.reshape(weight, (9, c * n)), ([1], [0]))
+        return write.reshape(sums, (_POINTS, c, n))
+    found = find_laid_out(weight)
+    if found is None or any(len(parts) != 1 for parts in found.axes):
+        found = laid_out_here(weight)
+    axes = [axis for (axis,) in found.axes]
+    sizes = (_POINTS, c, n)
+    return write_laid_out(shaders.winograd_weights, found, axes, sizes, library, threads=c * n)

@@ -78,6 +78,7 @@ class VulkanKernels:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many kernels are called."""
         from iree.compiler import ir
 
+        from edgec.toolchain.ir.weights import Weights
         from edgec.toolchain.kernels.vulkan.attentions import place_attention
         from edgec.toolchain.kernels.vulkan.columns import rewrite_total
         from edgec.toolchain.kernels.vulkan.concatenations import place_concatenation
@@ -86,6 +87,7 @@ class VulkanKernels:
         from edgec.toolchain.kernels.vulkan.norms import rewrite_norm
         from edgec.toolchain.kernels.vulkan.products import rewrite_product
         from edgec.toolchain.kernels.vulkan.transposes import place_transpose
+        from edgec.toolchain.kernels.vulkan.weights import place_turned_weight
         from edgec.toolchain.match.norm import ROOTS
         from edgec.toolchain.match.product import operations_named
 
@@ -113,5 +115,8 @@ class VulkanKernels:
                 place_concatenation(op, library)
             for op in operations_named(module, "stablehlo.transpose"):
                 place_transpose(op, library)
+            weights = Weights(module)
+            for op in operations_named(module, "stablehlo.transpose"):
+                place_turned_weight(op, library, weights)
             self.remarks.extend(library.remarks)
             return library.calls
