@@ -1,5 +1,6 @@
 """Products of rows that are rounded to bytes against NumPy: every form of weights in blocks."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -33,10 +34,10 @@ def program(form: Form, rows: int, outputs: int, inner: int) -> str:
         return str(module.body.operations[0])
 
 
-def rewritten(text: str, dot: DotUnit | None) -> str:
+def rewritten(text: str, dot: DotUnit | None, dispatches: int = 1) -> str:
     with ir.Context() as context:
         module = parse_stablehlo(text, context)
-        assert BlockKernels(unit=AVX512, dot=dot).run(module) == 1
+        assert BlockKernels(unit=AVX512, dot=dot).run(module) == dispatches
         module.operation.verify()
         return str(module)
 
@@ -49,6 +50,15 @@ def test_codes_are_multiplied_as_they_are(name: str) -> None:
     assert "round_nearest_even" not in function  # the kernel rounds
 
 
+@pytest.mark.parametrize("name", [name for name in FORMS if name != PAIRED])
+def test_many_rows_are_rounded_once_and_multiply_codes_as_they_are(name: str) -> None:
+    after = rewritten(program(FORMS[name], 20, 32, 256), VNNI, 2)
+    function = after[after.index("func.func public @main") :]
+    assert "flow.dispatch @edgec_bytes_20x256" in function
+    assert re.search(r"flow.dispatch @edgec_bytes[48]_20x256x32", function)
+    assert "round_nearest_even" not in function
+
+
 def test_without_such_an_instruction_the_rounded_numbers_are_multiplied() -> None:
     for name, dot in (("Q4_1", None), (PAIRED, VNNI)):
         after = rewritten(program(FORMS[name], 1, 8, 256), dot)
@@ -57,8 +67,10 @@ def test_without_such_an_instruction_the_rounded_numbers_are_multiplied() -> Non
         assert "round_nearest_even" in function
 
 
-SIZES = {"few": (3, 13, 448), "one": (1, 12, 576), "wide": (4, 8, 640)}
-"""Rows, outputs, inner; 448 and 576 are not whole numbers of pieces, 13 not of tiles."""
+SIZES = {"few": (3, 13, 448), "one": (1, 12, 576), "wide": (4, 8, 640), "tall": (21, 32, 640)}
+"""Rows, outputs, inner; 448 and 576 are not whole numbers of pieces, 13 and 21 not of tiles."""
+LONG = (9, 16, 4096)
+"""Its sums are made in two blocks."""
 
 
 def expected(form: Form, numbers: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
@@ -81,17 +93,20 @@ def test_registers_of_256_bits_multiply_bytes_too(tmp_path: Path) -> None:
     text = text.replace('cpu = "x86-64-v3"', 'cpu = "alderlake"')
     text = text.replace("[limits]", "[[cpu.byte_products]]\nsigned = false\n\n[limits]")
     path = tmp_path / "narrow.vmfb"
-    form, sizes = FORMS["Q4_1"], (2, 9, 192)
-    (tmp_path / "narrow.mlir").write_text(program(form, *sizes))
+    form, sizes = FORMS["Q4_1"], {"few": (2, 9, 192), "tall": (11, 24, 192)}
+    texts = [program(form, *each).replace("@main", f"@{name}") for name, each in sizes.items()]
+    (tmp_path / "narrow.mlir").write_text("\n".join(texts))
     target = targets.Target.from_toml(text)
     compile(tmp_path / "narrow.mlir", target, CompileOptions(output=path, check=False))
-    assert b"edgec_bytes" in path.read_bytes()
-    numbers = form.numbers(*sizes[1:])
-    x = np.random.default_rng(6).standard_normal((2, 192)).astype(np.float32)
+    assert b"edgec_bytes4_2x192x9" in path.read_bytes()
+    assert b"edgec_bytes4_11x192x24" in path.read_bytes()
     with load(path) as module:
-        found = np.asarray(module.main(x, *numbers.values()))
-    right = expected(form, numbers, x)
-    np.testing.assert_allclose(found, right, 1e-4, 1e-4 * right.std())
+        for name, (rows, *rest) in sizes.items():
+            numbers = form.numbers(*rest)
+            x = np.random.default_rng(6).standard_normal((rows, 192)).astype(np.float32)
+            found = np.asarray(module[name](x, *numbers.values()))
+            right = expected(form, numbers, x)
+            np.testing.assert_allclose(found, right, 1e-4, 1e-4 * right.std())
 
 
 def test_all_forms_and_sizes_give_what_numpy_gives(tmp_path: Path) -> None:
@@ -100,7 +115,7 @@ def test_all_forms_and_sizes_give_what_numpy_gives(tmp_path: Path) -> None:
         for number, (name, form) in enumerate(FORMS.items())
         for size, sizes in SIZES.items()
         if not (form.group and sizes[2] % form.group)
-    }
+    } | {f"long_{name}": (FORMS[name], LONG) for name in ("int8", "Q4_1")}
     text = "\n".join(
         program(form, *sizes).replace("@main", f"@{name}") for name, (form, sizes) in cases.items()
     )

@@ -44,10 +44,32 @@ def test_a_product_and_what_follows_it_become_one_dispatch():
     assert "tensor<8x128xi8>" in function  # the codes as they came, not as f32
 
 
-def test_many_rows_get_panels_of_f32_for_the_time_of_a_call():
+def test_many_rows_are_laid_out_and_meet_codes_as_they_are():
     after, count = rewritten(FORMS["Q8_0"].text(20, 64, 64))
     assert count == 2
-    assert "@edgec_panels8_20x64x64" in after
+    function = after[after.index("func.func public @main") :]
+    assert "flow.dispatch @edgec_floats_20x64" in function
+    product = next(line for line in function.splitlines() if "@edgec_floats8_20x64x64" in line)
+    assert "tensor<64x64xi8>" in product
+
+
+def test_rows_of_two_products_are_laid_out_once():
+    text = FORMS["Q4_0"].text(
+        20, 64, 256, "%result = stablehlo.add %product, %again : tensor<20x64xf32>"
+    )
+    line = next(line for line in text.splitlines() if "%product = " in line)
+    twice = text.replace(line, f"{line}\n{line.replace('%product', '%again')}")
+    after, count = rewritten(twice)
+    function = after[after.index("func.func public @main") :]
+    assert count == 3
+    assert len(re.findall(r"flow.dispatch @edgec_floats_20x256", function)) == 1
+    assert len(re.findall(r"flow.dispatch @edgec_floats4_20x256x64", function)) == 2
+
+
+def test_outputs_that_are_no_whole_vectors_get_panels_of_f32_for_the_time_of_a_call():
+    after, count = rewritten(FORMS["Q8_0"].text(20, 70, 64))
+    assert count == 2
+    assert "@edgec_panels8_20x64x70" in after
     # It takes the rows, too, so that it is not worked out once and kept.
     panels = next(line for line in after.splitlines() if "flow.dispatch @edgec_panels" in line)
     assert "tensor<20x64xf32>" in panels
@@ -71,8 +93,9 @@ def test_16_bit_scales_are_left_where_the_target_converts_none():
     assert rewritten(FORMS["MatMulNBits"].text(1, 8, 64), NEON, halves=False)[1] == 1
 
 
-SIZES = {"few": (3, 13, 448), "one": (1, 13, 448), "many": (9, 70, 256)}
-"""Rows, outputs, inner; 448 is not a whole number of pieces, 13 not of tiles."""
+SIZES = {"few": (3, 13, 448), "one": (1, 13, 448), "many": (9, 70, 256), "tall": (37, 96, 448)}
+"""Rows, outputs, inner; 448 is not a whole number of pieces, 13 not of tiles, 70 not of vectors,
+37 not of tiles of many rows, which sum 448 in two blocks."""
 
 
 def cases() -> dict[str, tuple[Form, tuple[int, int, int]]]:

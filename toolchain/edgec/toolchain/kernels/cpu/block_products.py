@@ -21,6 +21,9 @@ from edgec.toolchain.kernels.cpu.source.block_rows import (
 )
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
 from edgec.toolchain.kernels.cpu.source.rounded_rows import ByteCodes, byte_codes_for
+from edgec.toolchain.kernels.cpu.source.tall_product import tall_product_kernel
+from edgec.toolchain.kernels.cpu.source.tall_rows import tall_rows_kernel
+from edgec.toolchain.kernels.cpu.source.tall_tiles import TallTiles, tall_tiles
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.tails import Tail, find_tail
 from edgec.toolchain.kernels.longest import say_cut_short
@@ -57,12 +60,18 @@ def place_block_product(
     if found is None:
         return False
     weights = _weights(found.weights)
-    codes = None
-    if dot is not None and found.rows <= MOST_ROWS and isinstance(weights, BlockWeights):
-        codes = byte_codes_for(weights, dot)
-    rounded = None if codes is None else found.in_bytes
+    codes = cut = rounded = None
+    if isinstance(weights, BlockWeights):
+        codes = None if dot is None else byte_codes_for(weights, dot)
+        rounded = None if codes is None else found.in_bytes
+        if found.rows > MOST_ROWS:
+            cut = tall_tiles(weights, found.rows, unit, None if rounded is None else dot)
+            rounded = None if cut is None else rounded
+            cut = cut or tall_tiles(weights, found.rows, unit, None)
     found = found if rounded is None else rounded
-    outcome = weights if isinstance(weights, Declined) else _answer(found, weights, unit, halves)
+    outcome = (
+        weights if isinstance(weights, Declined) else _answer(found, weights, cut, unit, halves)
+    )
     answers.record(op, str(found), found.work, outcome)
     if isinstance(weights, Declined) or isinstance(outcome, Declined):
         return False
@@ -70,7 +79,9 @@ def place_block_product(
     tail = find_tail(op.results[0], (), reshaped=True)
     last = tail.operations[-1] if tail.operations else op
     with ir.InsertionPoint(last), op.location:
-        if codes is not None and found.rounded is not None:
+        if cut is not None:
+            result = _tall(op, found, cut, tail, library, unit)
+        elif codes is not None and found.rounded is not None:
             result = _few_bytes(found, codes, tail, library, unit)
         elif outcome.name == _FEW:
             result = _few(found, weights, tail, library, unit)
@@ -110,7 +121,11 @@ def _in_order(numbers: Grouped, outputs: int, groups: int) -> bool:
 
 
 def _answer(
-    found: BlockProduct, weights: BlockWeights, unit: VectorUnit, halves: bool
+    found: BlockProduct,
+    weights: BlockWeights,
+    cut: TallTiles | None,
+    unit: VectorUnit,
+    halves: bool,
 ) -> Kernel | Declined:
     """Which kernel takes the product, or why none does."""
     if set(found.elements) != {"f32"}:
@@ -125,7 +140,7 @@ def _answer(
         if stack_needed(weights, found.rows) > unit.stack // _STACK_SHARE:
             return Declined(reason=f"rows of {weights.inner} elements")
         return Kernel(name=_FEW)
-    if not BlockPanels.takes(weights):
+    if cut is None and not BlockPanels.takes(weights):
         return Declined(reason=f"{found.weights} of {weights.inner} neighbours")
     return Kernel(name=_MANY)
 
@@ -151,6 +166,27 @@ def _few_bytes(
     name = f"edgec_bytes{_sizes(found, weights)}"
     text = block_bytes_kernel("NAME", codes, result, unit)
     operands = [found.left, *found.weights.values, *tail.channels, *tail.tensors]
+    return library.call(name, text, operands, tail.value.type)
+
+
+def _tall(
+    op: Any, found: BlockProduct, cut: TallTiles, tail: Tail, library: Library, unit: VectorUnit
+) -> Any:
+    """The rows laid out, and then the product of what lies so."""
+    weights = cut.weights
+    result = Result(width=found.rows, channels=weights.outputs, epilogue=tail.epilogue)
+    kind = "bytes" if cut.dot else "floats"
+    element = ir.IntegerType.get_signless(32) if cut.dot else ir.F32Type.get()
+    with ir.InsertionPoint(op):  # before the tail: other products read these rows, too
+        laid = library.call_once(
+            f"edgec_{kind}_{found.rows}x{weights.inner}",
+            tall_rows_kernel("NAME", cut, unit),
+            [found.left],
+            ir.RankedTensorType.get([cut.laid], element),
+        )
+    text = tall_product_kernel("NAME", cut, result, unit)
+    operands = [laid, *found.weights.values, *tail.channels, *tail.tensors]
+    name = f"edgec_{kind}{_sizes(found, weights)}"
     return library.call(name, text, operands, tail.value.type)
 
 

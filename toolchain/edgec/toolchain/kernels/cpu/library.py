@@ -26,6 +26,7 @@ class Library:
         self.cuts = cuts or {}
         self.count = 0
         self._names: dict[str, str] = {}
+        self._known: dict[tuple[Any, ...], Any] = {}
 
     def call(self, name: str, text: str, operands: Sequence[Any], kind: Any) -> Any:
         """Dispatch a kernel where the insertion point is.
@@ -40,6 +41,13 @@ class Library:
             The result.
         """
         return self.call_all(name, text, operands, [kind])[0]
+
+    def call_once(self, name: str, text: str, operands: Sequence[Any], kind: Any) -> Any:
+        """As `call`, once for the same values in a block; whoever asks goes through it in order."""
+        key = (text, *operands, ir.InsertionPoint.current.block)
+        if key not in self._known:
+            self._known[key] = self.call(name, text, operands, kind)
+        return self._known[key]
 
     def call_all(
         self, name: str, text: str, operands: Sequence[Any], kinds: Sequence[Any]

@@ -23,16 +23,20 @@ class BlockKernels:
     memory, and weights of four bits are read eight times as fast as f32. The program says
     `(code - zero) * scale + least` and then a product (`match/blocks.py`): the compiler writes out
     the whole matrix in f32 first, once, and reads that. Here a kernel of a few rows turns codes
-    into f32 in registers, each block read once and where it lies in the file; with many rows they
-    are written to panels of f32 for the time of the call, and the usual kernel reads those. A few
-    rows that the program itself rounds to bytes are multiplied with the codes as they are, by the
-    processor's instruction for bytes.
+    into f32 in registers, each block read once and where it lies in the file. With many rows a
+    workgroup unpacks a panel of outputs, a block of what is summed at a time, into memory of its
+    own that all rows then meet; the rows are laid out first in the order in which that reads them
+    (`tall_product.py`). Where outputs are no whole vectors, panels of all weights are written out
+    for the time of the call, and the usual kernel reads those. Rows that the program itself rounds
+    to bytes are multiplied with the codes as they are, by the processor's instruction for bytes.
 
     Measured with `benchmarks.blocks --layers 12` (all products of a token of 12 layers as
     SmolLM2-135M has them, and its last, whose 4 bits are 8) on a core with AVX-512 whose memory
     gives about 32 GB/s: 7.9 ms in f32, 2.5 with 8 bits and 2.4 with 4; on two 4.6, 1.6 and 1.6.
-    With 256 rows 160 to 170 GFLOP/s on one, 330 to 340 on two. SmolLM2-135M's Q4_1 writes 200
-    tokens a second on one core where its rows are rounded to bytes, and 164 with rows of f32.
+    256 rows by 4 bits on one thread, panels of f32 before and this now: 2048 x 2048 122 and 147
+    GFLOP/s, 8192 x 2048 97 and 122; rounded to bytes 103 and 376, 92 and 346. SmolLM2-135M's
+    Q4_1 writes 200 tokens a second on one core where its rows are rounded to bytes, and 164 with
+    rows of f32.
 
     Attributes:
         unit: the vector registers of the target.
