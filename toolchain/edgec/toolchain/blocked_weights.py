@@ -77,8 +77,8 @@ class BlockedWeights:
         least = None if self.least is None else self.least.astype(np.float32)
         return replace(self, scale=self.scale.astype(np.float32), least=least)
 
-    def rows(self, order: _Array) -> "BlockedWeights":
-        """The same outputs in another order: which comes first, second and so on."""
+    def rows(self, order: _Array | slice) -> "BlockedWeights":
+        """Some outputs, or all in another order: which comes first, second and so on."""
         least = None if self.least is None else self.least[order]
         return replace(self, codes=self.codes[order], scale=self.scale[order], least=least)
 

@@ -69,10 +69,13 @@ class _Work:
     values: tuple[FrameworkValue, ...] = ()
 
 
-def trace(bundle: Bundle, *, dynamic: Dynamic, values: bool = False) -> tuple[TracedFunction, ...]:
+def trace(
+    bundle: Bundle, *, dynamic: Dynamic, values: bool = False, golden: bool = True
+) -> tuple[TracedFunction, ...]:
     """Trace each entry of a bundle, and run it in eager PyTorch for golden answers.
 
     With `values`, what PyTorch computes on the way to each one's first answer is kept, too.
+    Without `golden` each entry runs once, which shows what it gives, and that answer alone is kept.
 
     Buffers (and parameters) that a call changes are state, by their names in the module; entries
     that are methods of one module share them.
@@ -104,7 +107,7 @@ def trace(bundle: Bundle, *, dynamic: Dynamic, values: bool = False) -> tuple[Tr
         initial = {name: to_numpy(value, name) for name, value in first.items()}
         for work in works:
             _add_initial(initial, work)
-        _run_all(works, state)
+        _run_all(works, state, rounds=_ROUNDS_WITH_STATE if golden else 1)
         if values:
             _keep_values(works, dict(initial))
         graphs = [_lifted(work).graph for work in works]
@@ -265,10 +268,10 @@ def _add_initial(initial: dict[str, np.ndarray], work: _Work) -> None:
         initial[name] = value
 
 
-def _run_all(works: Sequence[_Work], state: Any) -> None:
+def _run_all(works: Sequence[_Work], state: Any, *, rounds: int) -> None:
     """Make the golden calls: in rounds where there is state, at other sizes where there is none."""
     stateful = any(_has_state(work) for work in works)
-    for number in range(_ROUNDS_WITH_STATE if stateful else 1):
+    for number in range(rounds if stateful else 1):
         for work in works:
             for inputs in _example_sets(work, others=number == 0 and not stateful):
                 state = _run(work, inputs, state)

@@ -10,6 +10,7 @@ from typing import Any
 from edgec.exporters.assemble import assemble
 from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.frameworks import FRAMEWORKS
+from edgec.exporters.from_torch.export import trace
 from edgec.exporters.from_transformers.golden_answers import golden_answers
 from edgec.exporters.from_transformers.golden_text import golden_text
 from edgec.exporters.from_transformers.opening import open_model
@@ -117,9 +118,10 @@ def export_opened(
         facts = replace(facts, source=encoded.shape, start=_start(model, tokenizer))
     facts = replace(facts, verify=speculate)
     framework = FRAMEWORKS["torch"]
-    functions = framework.tracer().trace(
+    functions = trace(
         stepping(model, context=facts.context, prefill=sizes, verify=speculate),
         dynamic=Dynamic.parse(None),
+        golden=False,  # `golden_text` makes them
     )
     program = assemble(
         [in_blocks(_with_own_names(function), blocks or {}) for function in functions],

@@ -8,6 +8,7 @@ row; the order of the rows is found by what is in them.
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ __all__ = ["blocks_of"]
 _Array = np.ndarray[Any, np.dtype[Any]]
 _LOG = logging.getLogger("edgec.exporters")
 _FLOATS = ("F64", "F32", "F16", "BF16")
+_AT_ONCE = 1 << 22
+"""Numbers that are made floats of together, to be compared."""
 
 
 def blocks_of(reader: Any, model: Any, tensors: Mapping[str, str]) -> dict[str, BlockedWeights]:
@@ -72,28 +75,48 @@ def blocks_of(reader: Any, model: Any, tensors: Mapping[str, str]) -> dict[str, 
 
 def _as_in(made: BlockedWeights, value: _Array) -> BlockedWeights | None:
     """The blocks with their rows as a weight has them; None if they stand for other numbers."""
-    floats = made.floats() + np.float32(0)  # one zero for both signs
-    value = value + np.float32(0)
-    if floats.shape != value.shape:
+    if made.codes.shape != value.shape:
         return None
-    if np.array_equal(floats, value):
+    if _is(made, value):
         return made
-    order = _order(floats, value)
-    return None if order is None else made.rows(order)
+    order = _order(made, value)
+    if order is None:
+        return None
+    moved = made.rows(order)
+    return moved if _is(moved, value) else None
 
 
-def _order(rows: _Array, wanted: _Array) -> _Array | None:
-    """Which of `rows` is each of the wanted ones; None if they are not the same rows."""
+def _is(made: BlockedWeights, value: _Array) -> bool:
+    """Whether blocks stand for just these numbers; floats are made of some rows at a time."""
+    return all(np.array_equal(made.rows(some).floats(), value[some]) for some in _parts(value))
+
+
+def _order(made: BlockedWeights, wanted: _Array) -> _Array | None:
+    """Which of the blocks' rows is each of the wanted ones; None if they are not the same rows."""
     places: dict[bytes, list[int]] = {}
-    for place, row in enumerate(rows):
-        places.setdefault(row.tobytes(), []).append(place)
+    for some in _parts(wanted):
+        for row, mark in enumerate(_marks(made.rows(some).floats()), some.start):
+            places.setdefault(mark, []).append(row)
     order = []
-    for row in wanted:
-        left = places.get(row.tobytes())
-        if not left:
-            return None
-        order.append(left.pop(0))
+    for some in _parts(wanted):
+        for mark in _marks(wanted[some]):
+            left = places.get(mark)
+            if not left:
+                return None
+            order.append(left.pop(0))
     return np.asarray(order)
+
+
+def _marks(rows: _Array) -> Iterator[bytes]:
+    """A digest of each row, with one zero for both signs."""
+    for row in rows + np.float32(0):
+        yield blake2b(row.tobytes(), digest_size=16).digest()
+
+
+def _parts(value: _Array) -> Iterator[slice]:
+    """Slices of a matrix' rows, so many numbers each."""
+    rows = max(1, _AT_ONCE // value.shape[1])
+    return (slice(start, start + rows) for start in range(0, len(value), rows))
 
 
 def _tell(used: Mapping[str, str], kinds: Mapping[str, str]) -> None:

@@ -41,19 +41,28 @@ def golden_text(model: Any, tokenizer: Any, facts: TextFacts) -> Golden:
     Raises:
         ExportError: the model does not generate.
     """
+    prompts = [_prompt(tokenizer, facts, question) for question in QUESTIONS]
     calls: list[GoldenCall] = []
-    for question in QUESTIONS:
-        last = question == QUESTIONS[-1]
-        prompt = _tokens(tokenizer, facts, question)
-        room = facts.context - LENGTH
-        prompt = prompt[: max(1, room)]
-        with (
-            silent(),
-            user_errors(type(model).__name__, "run", hint="call model.generate() yourself"),
-        ):
-            whole = _generated(model, facts, prompt, min(LENGTH, facts.context - len(prompt)))
-            calls += calls_that_read(facts, prompt, whole, _scores(model, whole), guessed=last)
+    with silent(), user_errors(type(model).__name__, "run", hint="call model.generate() yourself"):
+        answers = _generated(model, facts, prompts)
+        for prompt, whole in zip(prompts, answers, strict=True):
+            scores = _scores(model, whole)
+            if not _is_greedy(prompt, whole, scores):  # what stands beside a text moves it
+                (whole,) = _generated(model, facts, [prompt])
+                scores = _scores(model, whole)
+            last = prompt is prompts[-1]
+            calls += calls_that_read(facts, prompt, whole, scores, guessed=last)
     return Golden(calls=tuple(calls))
+
+
+def _prompt(tokenizer: Any, facts: TextFacts, question: str) -> list[int]:
+    """The tokens of a question, as many as leave room for an answer."""
+    return _tokens(tokenizer, facts, question)[: max(1, facts.context - LENGTH)]
+
+
+def _is_greedy(prompt: Sequence[int], whole: Sequence[int], scores: np.ndarray) -> bool:
+    """Whether each token of an answer is one of the best by the scores of this text alone."""
+    return all(whole[end] in _tied(scores[end - 1]) for end in range(len(prompt), len(whole)))
 
 
 def _tokens(tokenizer: Any, facts: TextFacts, question: str) -> list[int]:
@@ -64,26 +73,43 @@ def _tokens(tokenizer: Any, facts: TextFacts, question: str) -> list[int]:
     return [int(token) for token in tokenizer(text, add_special_tokens=False)["input_ids"]]
 
 
-def _generated(model: Any, facts: TextFacts, prompt: Sequence[int], count: int) -> list[int]:
-    """The prompt and what the model writes after it, as transformers does it."""
+def _generated(model: Any, facts: TextFacts, prompts: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Each prompt and what the model writes after it, as transformers does it.
+
+    All are written together, since a token takes as long as reading all weights.
+    """
     import torch
     from transformers import GenerationConfig
 
-    if count < 1:
-        return list(prompt)
-    given = torch.tensor([list(prompt)])
+    longest = max(map(len, prompts))
+    fill = facts.stop[0] if facts.stop else 0
+    given = torch.full((len(prompts), longest), fill)
+    there = torch.zeros_like(given)
+    for row, prompt in enumerate(prompts):
+        given[row, longest - len(prompt) :] = torch.tensor(list(prompt))
+        there[row, longest - len(prompt) :] = 1
+    counts = [min(LENGTH, facts.context - len(prompt)) for prompt in prompts]
+    if max(counts) < 1:
+        return [list(prompt) for prompt in prompts]
     # Nothing of what the model's own settings ask for beside the best token.
     plain = GenerationConfig(
-        max_new_tokens=count,
+        max_new_tokens=max(counts),
         do_sample=False,
         eos_token_id=list(facts.stop) or None,
-        pad_token_id=facts.stop[0] if facts.stop else 0,
+        pad_token_id=fill,
     )
     with torch.no_grad():
-        found = model.generate(
-            given, attention_mask=torch.ones_like(given), generation_config=plain
-        )
-    return [int(token) for token in found[0]]
+        found = model.generate(given, attention_mask=there, generation_config=plain)
+    return [
+        [*prompt, *_until_stop(facts, [int(token) for token in row[longest:]][: max(0, count)])]
+        for prompt, row, count in zip(prompts, found, counts, strict=True)
+    ]
+
+
+def _until_stop(facts: TextFacts, tokens: Sequence[int]) -> list[int]:
+    """An answer up to the token that ends it, which is its last."""
+    ends = (at + 1 for at, token in enumerate(tokens) if token in facts.stop)
+    return list(tokens[: next(ends, len(tokens))])
 
 
 def _scores(model: Any, tokens: Sequence[int]) -> np.ndarray:
