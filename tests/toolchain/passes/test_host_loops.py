@@ -67,7 +67,20 @@ def counted(x):
     )
 
 
-@pytest.mark.parametrize("function", [scanned, nested, columns, beyond, read, counted])
+def alike(x):
+    """Two loops that fill arrays which begin as the same: both ways of a recurrent layer."""
+
+    def way(sign, reverse):
+        def step(h, row):
+            h = jnp.tanh(h * 0.5 + sign * row)
+            return h, (h, (sign * row).astype(jnp.float16), (sign * row).astype(jnp.bfloat16))
+
+        return lax.scan(step, jnp.zeros(24), x, reverse=reverse)[1]
+
+    return way(1, False), way(-1, True)
+
+
+@pytest.mark.parametrize("function", [scanned, nested, columns, beyond, read, counted, alike])
 def test_answers_are_the_frameworks(function):
     module = toolchain.compile(export(function, (X,)), "cpu", options=PLAIN)
     with runtime.load(module) as loaded:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from iree.compiler import ir
 
 from edgec.toolchain.ir.write import create
@@ -168,11 +169,23 @@ class _Array:
         self.first = self.exported(self._fresh(before))
 
     def _fresh(self, before: Any) -> Any:
-        """The array in memory that nothing else has."""
+        """The array in memory that nothing else has.
+
+        Two loops may fill arrays that begin alike, which the compiler would make one: each has a
+        number of its own.
+        """
         if is_taken(before):
             return before
-        number = arith("arith.constant", [], self.kind.element_type, value=filled_with(before))
-        return create("flow.tensor.splat", self.kind, [number, *self.open_])
+        value = _as_integer(filled_with(before))
+        number = arith("arith.constant", [], value.type, value=value)
+        own = create("util.optimization_barrier", number.type, [number])
+        kind = ir.RankedTensorType.get(self.kind.shape, number.type)
+        made = create("flow.tensor.splat", kind, [own, *self.open_])
+        if kind == self.kind:
+            return made
+        parts = ir.DenseI32ArrayAttr.get([1, len(self.open_), len(self.open_)])
+        operands = [made, *self.open_, *self.open_]
+        return create("flow.tensor.bitcast", self.kind, operands, {"operandSegmentSizes": parts})
 
     def exported(self, array: Any) -> Any:
         """The memory that an array is in, once it is there."""
@@ -192,6 +205,22 @@ class _Array:
                 "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(self.open_), 0, 0]),
             },
         )
+
+
+def _as_integer(value: Any) -> Any:
+    """The attribute of a number; of a half's bits, of which the compiler makes no barrier."""
+    bits = {ir.F16Type: _f16_bits, ir.BF16Type: _bf16_bits}.get(type(value.type))
+    if bits is None:
+        return value
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(16), bits(ir.FloatAttr(value).value))
+
+
+def _f16_bits(number: float) -> int:
+    return int(np.float16(number).view(np.int16))
+
+
+def _bf16_bits(number: float) -> int:
+    return int(np.float32(number).view(np.int32)) >> 16
 
 
 def _number(value: Any) -> Any:
