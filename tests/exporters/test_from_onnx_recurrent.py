@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from edgec.exporters import export
 from edgec.exporters.from_onnx.prepare import inferred, prepare
@@ -69,6 +69,7 @@ def model_of(
 def answers(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     options = ort.SessionOptions()
     options.log_severity_level = 3
+    options.intra_op_num_threads = 1  # several round parts of a batch by themselves
     found = ort.InferenceSession(model.SerializeToString(), options).run(None, dict(inputs))
     return [np.asarray(answer) for answer in found]
 
@@ -160,3 +161,61 @@ def test_a_layer_of_unequal_sequences_is_stablehlo_and_right(replay: Any) -> Non
     program = export(model, tuple(inputs.values()))
     assert program.info.dialect is Dialect.STABLEHLO
     assert replay(program) < 1e-5
+
+
+def quantised_layer(
+    kind: type[np.integer[Any]], direction: str, *, by_columns: bool
+) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """As onnxruntime's dynamic quantisation writes an LSTM, and its inputs."""
+    ways, gates = 1 + (direction == "bidirectional"), 4 * HIDDEN
+    signed = np.issubdtype(kind, np.signedinteger)
+    sizes = (ways, gates) if by_columns else (ways,)
+    zeros = np.zeros(sizes) if signed else RANDOM.integers(120, 136, sizes)
+    values = {"x": normal(STEPS, BATCH, WIDTH), "b": normal(ways, 2 * gates)}
+    values |= {"h": normal(ways, BATCH, HIDDEN), "c": normal(ways, BATCH, HIDDEN)}
+    for name, width in (("w", WIDTH), ("r", HIDDEN)):
+        info = np.iinfo(kind)
+        values[name] = RANDOM.integers(info.min, info.max, (ways, width, gates), kind)
+        values[f"{name}_scale"] = RANDOM.uniform(0.002, 0.02, sizes).astype(np.float32)
+        values[f"{name}_zero"] = zeros.astype(kind)
+    names = ["x", "w", "r", "b", "", "h", "c", "", "w_scale", "w_zero", "r_scale", "r_zero"]
+    outputs = ["y", "last", "cell_last"]
+    node = helper.make_node(
+        "DynamicQuantizeLSTM",
+        names,
+        outputs,
+        domain="com.microsoft",
+        hidden_size=HIDDEN,
+        direction=direction,
+    )
+    inputs = {name: values.pop(name) for name in ("x", "h", "c")}
+    model = model_of(node, inputs, outputs)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    model.graph.initializer.extend(numpy_helper.from_array(v, n) for n, v in values.items())
+    return model, inputs
+
+
+@pytest.mark.parametrize(
+    ("kind", "direction", "by_columns"),
+    [
+        (np.int8, "forward", False),
+        (np.int8, "bidirectional", True),
+        (np.uint8, "reverse", False),
+        (np.uint8, "bidirectional", False),
+    ],
+)
+def test_a_quantised_layer_rounds_as_onnxruntime(
+    kind: type[np.integer[Any]], direction: str, by_columns: bool
+) -> None:
+    model, inputs = quantised_layer(kind, direction, by_columns=by_columns)
+    made = prepare(model, {name: value.shape for name, value in inputs.items()})
+    assert {node.domain for node in made.graph.node} <= {""}
+    for found, wanted in zip(answers(made, inputs), answers(model, inputs), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6)
+
+
+def test_a_quantised_layer_is_stablehlo_and_right(replay: Any) -> None:
+    model, inputs = quantised_layer(np.int8, "bidirectional", by_columns=False)
+    program = export(model, tuple(inputs.values()))
+    assert program.info.dialect is Dialect.STABLEHLO
+    assert replay(program) < 0.02  # a step of a byte: a sum between two may go either way

@@ -6,7 +6,7 @@ padding nobody reads.
 """
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from edgec.exporters.from_onnx.fold import folded
 from edgec.exporters.from_onnx.functions import inlined
 from edgec.exporters.from_onnx.gathers import gather_backward, gather_nearest, gather_reflections
 from edgec.exporters.from_onnx.quantised import plain_quantised
+from edgec.exporters.from_onnx.recurrent_steps import QUANTISED, quantised_scanned
 from edgec.runtime.errors import ExportError, UnsupportedOp
 
 __all__ = ["OPSET", "inferred", "nothing_empty", "prepare", "settled"]
@@ -76,8 +77,11 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     if any(node.op_type == "If" for node in copy.graph.node):
         copy = settled(copy)  # onnxruntime 1.31 dies of some branches whose choice is constant
     copy = _optimised(copy)
-    _only_onnx(copy)
+    _only_onnx(copy, besides={QUANTISED})
     copy = settled(copy)
+    while quantised_scanned(copy):  # one layer's result says the sizes of the next one's input
+        copy = settled(copy)
+    _only_onnx(copy)
     copy = inferred(plain_quantised(inferred(copy)))
     decomposed(copy, _WRITTEN)
     for rewrite in (
@@ -230,14 +234,15 @@ def _optimised(model: Any) -> Any:
         except Exception:  # noqa: BLE001 - onnxruntime's errors have no common class
             return model
         optimised = onnx.load(target)
-    for opset in [o for o in optimised.opset_import if o.domain not in _OWN_DOMAINS]:
+    used = {*_OWN_DOMAINS, *(node.domain for node in _nodes(optimised.graph))}
+    for opset in [o for o in optimised.opset_import if o.domain not in used]:
         optimised.opset_import.remove(opset)
     return optimised
 
 
-def _only_onnx(model: Any) -> None:
+def _only_onnx(model: Any, besides: Collection[str] = ()) -> None:
     for node in _nodes(model.graph):
-        if node.domain not in _OWN_DOMAINS:
+        if node.domain not in _OWN_DOMAINS and node.op_type not in besides:
             raise UnsupportedOp(
                 f"the model uses {node.domain}.{node.op_type}, which is not ONNX' own",
                 where=f"node {node.name}" if node.name else None,

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from edgec.exporters.from_onnx.recurrent_steps import QUANTISED
+
 __all__ = ["is_quantised", "plain_quantised"]
 
 _BOUNDED = tuple(np.dtype(kind) for kind in ("int8", "uint8", "int16", "uint16"))
@@ -21,7 +23,7 @@ _EXACT = 2**24
 
 def is_quantised(model: Any) -> bool:
     """Whether an operation of the model's main graph rounds to bytes or computes with them."""
-    return any(node.op_type in _RULES for node in model.graph.node)
+    return any(node.op_type in {*_RULES, QUANTISED} for node in model.graph.node)
 
 
 def plain_quantised(model: Any) -> Any:

@@ -11,13 +11,19 @@ from typing import Any
 
 import numpy as np
 
+from edgec.exporters.from_onnx.recurrent_products import Weights
 from edgec.exporters.from_onnx.rewriting import Rewriting, rewritten
 from edgec.exporters.from_onnx.step_activations import Activation, activations_of
 from edgec.exporters.from_onnx.steps import Steps
 
-__all__ = ["scanned"]
+__all__ = ["QUANTISED", "quantised_scanned", "scanned"]
+
+QUANTISED = "DynamicQuantizeLSTM"
+"""The recurrent layer of onnxruntime that dynamic quantisation makes of an `LSTM`."""
 
 _X, _W, _R, _B, _LENGTHS, _H, _C, _PEEPHOLES = range(8)
+_W_SCALE, _W_ZERO, _R_SCALE, _R_ZERO = range(8, 12)
+"""The inputs of a layer; those of the second line are the quantised one's alone."""
 
 
 def scanned(model: Any) -> bool:
@@ -27,6 +33,11 @@ def scanned(model: Any) -> bool:
         model: a prepared `onnx.ModelProto`, its shapes inferred; layers of unknown shape stay.
     """
     return rewritten(model, dict.fromkeys(("GRU", "LSTM", "RNN"), _layer))
+
+
+def quantised_scanned(model: Any) -> bool:
+    """As `scanned`, for onnxruntime's quantised layers."""
+    return rewritten(model, {QUANTISED: _layer})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +50,7 @@ class _Layer:
         inputs: names by position, as many as there may be; empty where absent.
         sizes: steps, batch, hidden.
         dtype: the element type.
+        quantised: whether weights are bytes; they lie as [width, gates * hidden] then.
         inside: for sequences of unequal length, which steps are in them, [steps, batch, 1].
         turned: for these, the row that each one changes places with, [steps * batch].
     """
@@ -48,6 +60,7 @@ class _Layer:
     inputs: Sequence[str]
     sizes: tuple[int, int, int]
     dtype: Any
+    quantised: bool
     inside: str = ""
     turned: str = ""
 
@@ -55,7 +68,8 @@ class _Layer:
 def _layer(work: Rewriting, node: Any) -> bool:
     """One recurrent node: each direction a scan, their results side by side."""
     given = work.attributes(node)
-    inputs = [*node.input, *[""] * (_PEEPHOLES + 1 - len(node.input))]
+    inputs = [*node.input, *[""] * (_R_ZERO + 1 - len(node.input))]
+    quantised = node.op_type == QUANTISED
     sizes, weights = work.shapes.get(inputs[_X]), work.shapes.get(inputs[_R])
     dtype = work.kinds.get(inputs[_X])
     if sizes is None or weights is None or dtype is None or not all((*sizes, *weights)):
@@ -72,11 +86,12 @@ def _layer(work: Rewriting, node: Any) -> bool:
     steps, batch, _ = sizes
     inside, turned = _unequal(work, inputs[_LENGTHS], steps, batch)
     layer = _Layer(
-        kind=node.op_type,
+        kind="LSTM" if quantised else node.op_type,
         given=given,
         inputs=inputs,
-        sizes=(steps, batch, weights[2]),
+        sizes=(steps, batch, weights[1] if quantised else weights[2]),
         dtype=dtype,
+        quantised=quantised,
         inside=inside,
         turned=turned,
     )
@@ -122,8 +137,14 @@ def _direction(work: Rewriting, layer: _Layer, number: int, backward: bool) -> l
         at = work.constant(np.array(number, np.int64))
         return work.node("Gather", name, at, axis=0) if name else ""
 
-    weights, carried = (work.node("Transpose", own(place), perm=[1, 0]) for place in (_W, _R))
-    rows = work.node("MatMul", layer.inputs[_X], weights)
+    if layer.quantised:
+        weights = Weights(value=own(_W), scale=own(_W_SCALE), zero=own(_W_ZERO))
+        carried = Weights(value=own(_R), scale=own(_R_SCALE), zero=own(_R_ZERO))
+    else:
+        weights, carried = (
+            Weights(value=work.node("Transpose", own(place), perm=[1, 0])) for place in (_W, _R)
+        )
+    rows = weights.times(work.nodes_of, layer.inputs[_X])
     apart = layer.kind == "GRU" and bool(layer.given.get("linear_before_reset", 0))
     inner = ""
     if layer.inputs[_B]:

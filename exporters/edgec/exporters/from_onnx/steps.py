@@ -1,11 +1,12 @@
 """One step of an LSTM, a GRU or a plain recurrent layer, as the body of an ONNX scan."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from edgec.exporters.from_onnx.recurrent_products import Weights
 from edgec.exporters.from_onnx.step_activations import Activation
 
 __all__ = ["Steps"]
@@ -19,7 +20,8 @@ class Steps:
         kind: LSTM, GRU or RNN.
         hidden: the width of the state.
         dtype: the element type.
-        weights: what the state is multiplied by, [hidden, gates * hidden], outside of the scan.
+        weights: what the state is multiplied by, [hidden, gates * hidden], outside of the scan;
+            of an LSTM they may be bytes.
         bias: what is added to that product, where it is not added to the inputs; or empty.
         peepholes: of an LSTM, [3 * hidden] for input, output and forget gate; or empty.
         activations: as many as the kind has.
@@ -32,7 +34,7 @@ class Steps:
     kind: str
     hidden: int
     dtype: Any
-    weights: str
+    weights: Weights
     bias: str
     peepholes: str
     activations: Sequence[Activation]
@@ -77,7 +79,7 @@ class Steps:
     def _lstm(self) -> list[str]:
         """The new state and cell; gates lie as input, output, forget, cell."""
         f, g, h = self.activations
-        product = self._write("MatMul", "edgec_h", self.weights)
+        product = self.weights.times(self._write_all, "edgec_h")
         i, o, forget, cell = self._parts(self._write("Add", "edgec_row", product), 4)
         seen = self._parts(self.peepholes, 3) if self.peepholes else [""] * 3
         i = self._act(f, self._peeped(i, seen[0], "edgec_c"))
@@ -96,18 +98,18 @@ class Steps:
         size = self.hidden
         z, r, new = self._parts("edgec_row", 3)
         if self.apart:
-            product = self._write("MatMul", "edgec_h", self.weights)
+            product = self.weights.times(self._write_all, "edgec_h")
             if self.bias:
                 product = self._write("Add", product, self.bias)
             by_z, by_r, by_new = self._parts(product, 3)
             z, r = (self._act(f, self._write("Add", a, b)) for a, b in ((z, by_z), (r, by_r)))
             new = self._write("Add", new, self._write("Mul", r, by_new))
         else:
-            first = self._cut(self.weights, 0, 2 * size)
+            first = self._cut(self.weights.value, 0, 2 * size)
             by_z, by_r = self._parts(self._write("MatMul", "edgec_h", first), 2)
             z, r = (self._act(f, self._write("Add", a, b)) for a, b in ((z, by_z), (r, by_r)))
             reset = self._write("Mul", r, "edgec_h")
-            second = self._cut(self.weights, 2 * size, 3 * size)
+            second = self._cut(self.weights.value, 2 * size, 3 * size)
             new = self._write("Add", new, self._write("MatMul", reset, second))
         new = self._act(g, new)
         fresh = self._write("Mul", self._write("Sub", self._number(1.0), z), new)
@@ -115,7 +117,7 @@ class Steps:
 
     def _rnn(self) -> list[str]:
         (f,) = self.activations
-        product = self._write("MatMul", "edgec_h", self.weights)
+        product = self.weights.times(self._write_all, "edgec_h")
         return [self._act(f, self._write("Add", "edgec_row", product))]
 
     def _act(self, activation: Activation, value: str) -> str:
@@ -143,6 +145,15 @@ class Steps:
         name = output or f"edgec_step_{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, list(inputs), [name], **attributes))
         return name
+
+    def _write_all(
+        self, kind: str, inputs: Sequence[str], count: int, attributes: Mapping[str, Any]
+    ) -> list[str]:
+        from onnx import helper
+
+        names = [f"edgec_step_{len(self.nodes)}_{number}" for number in range(count)]
+        self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
+        return names
 
     def _number(self, value: float) -> str:
         return self._constant(np.array(value, self.dtype))
