@@ -1,8 +1,11 @@
 """Integers in groups against the floats that the package `gguf` makes of the same bytes."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
+from edgec.exporters.from_transformers import gguf_tensors
 from edgec.exporters.from_transformers.gguf_tensors import KINDS, integers_of
 
 gguf = pytest.importorskip("gguf")
@@ -30,6 +33,28 @@ def test_every_kind_stands_for_just_the_same_numbers(kind: str) -> None:
     expected = gguf.dequantize(data, gguf.GGMLQuantizationType[kind])
     assert len(np.unique(expected)) > 100
     assert np.array_equal(found.floats(), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_large_matrix_is_read_some_rows_at_a_time(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = integers_of(kind, blocks(kind))
+    monkeypatch.setattr(gguf_tensors, "_AT_ONCE", 8 * KINDS[kind][0])  # two of six rows
+    found = integers_of(kind, blocks(kind))
+    assert found is not None
+    assert whole is not None
+    assert np.array_equal(found.floats(), whole.floats())
+
+
+def test_reading_takes_little_more_memory_than_what_is_read() -> None:
+    data = blocks("Q6_K", 8192, 16)
+    tracemalloc.start()
+    found = integers_of("Q6_K", data)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found is not None
+    assert most < 2.5 * found.size + 2**25
 
 
 @pytest.mark.parametrize("kind", KINDS)

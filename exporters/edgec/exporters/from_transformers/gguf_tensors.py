@@ -5,7 +5,7 @@ scale of 6 bits times the block's own, in f32, which holds the product exactly.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +17,8 @@ __all__ = ["KINDS", "integers_of"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 _K_GROUPS = 8
+_AT_ONCE = 1 << 22
+"""Bytes of a matrix that are read together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,14 +42,26 @@ def integers_of(kind: str, data: _Array) -> BlockedWeights | None:
     if kind not in KINDS:
         return None
     size, read = KINDS[kind]
+    rows = max(1, _AT_ONCE // data.shape[1])
+    found = [_some(size, read, data[at : at + rows]) for at in range(0, len(data), rows)]
+    least = [each.least for each in found if each.least is not None]
+    return replace(
+        found[0],
+        codes=np.concatenate([each.codes for each in found]),
+        scale=np.concatenate([each.scale for each in found]),
+        least=np.concatenate(least) if least else None,
+    )
+
+
+def _some(size: int, read: Callable[[_Array], _Parts], data: _Array) -> BlockedWeights:
+    """Some rows of a matrix: what a block is read as on the way takes many times its bytes."""
     outputs = data.shape[0]
     parts = read(np.ascontiguousarray(data).reshape(-1, size))
     codes = parts.codes.astype(np.uint8 if parts.bits == 4 else np.int8)
-    group = codes.shape[-1]
     return BlockedWeights(
         codes=codes.reshape(outputs, -1),
         bits=parts.bits,
-        group=group,
+        group=codes.shape[-1],
         zero=parts.zero,
         scale=parts.scale.reshape(outputs, -1),
         least=None if parts.least is None else parts.least.reshape(outputs, -1),
@@ -93,7 +107,8 @@ def _q5_k(data: _Array) -> _Parts:
 
 def _q6_k(data: _Array) -> _Parts:
     low = _nibbles(data[:, :128].reshape(len(data), 2, 64))
-    pairs = data[:, 128:192].reshape(len(data), 2, 1, 32) >> np.array([[0], [2], [4], [6]])
+    shifts = np.array([[0], [2], [4], [6]], np.uint8)
+    pairs = data[:, 128:192].reshape(len(data), 2, 1, 32) >> shifts
     high = (pairs & 3).reshape(low.shape)
     codes = (low | high << 4).astype(np.int16) - 32
     small = data[:, 192:208].view(np.int8).astype(np.float32)
