@@ -3,8 +3,9 @@
 python -m benchmarks.text smol.vmfb SmolLM2-135M-Instruct.gguf
 python -m benchmarks.text smol.vmfb smol.gguf --engine llama.cpp=/opt/llama/bin/python --write
 
-edgec's module was made of the GGUF file (docs/text.md). Other engines read the file itself, each in
-a Python that has it (`NAME=PYTHON`; this one without it). Engines take turns, each in a process
+edgec's module was made of the GGUF file (docs/text.md); `--model` names another one that any engine
+reads (`edgec, rows as bytes=smol8.vmfb`). Other engines read the file itself, each in a Python that
+has it (`NAME=PYTHON`; this one without it). Engines take turns, each in a process
 that is pinned to as many cores as threads, with the file in the page cache.
 """
 
@@ -28,10 +29,11 @@ _OURS = "edgec"
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One engine with so many threads: seconds, and bytes."""
+    """One engine with so many threads: seconds, and bytes (of the weights, and the most memory)."""
 
     engine: str
     threads: int
+    size: int
     load: float
     prompt: float
     token: float
@@ -43,6 +45,13 @@ def main() -> int:
     parser.add_argument("module", type=Path, help="edgec's module")
     parser.add_argument("file", type=Path, help="the GGUF file")
     parser.add_argument("--engine", action="append", default=[], metavar="NAME=PYTHON")
+    parser.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="NAME=PATH",
+        help="what an engine reads in place of the file; edgec's own need no --engine",
+    )
     parser.add_argument("--threads", type=int, action="append")
     parser.add_argument("--prompt", type=int, default=256, help="tokens of the prompt")
     parser.add_argument("--count", type=int, default=128, help="tokens to write")
@@ -58,7 +67,12 @@ def main() -> int:
         "--build", action="append", default=[], metavar="NAME=HOW", help="for the page"
     )
     chosen = parser.parse_args()
-    pythons = {_OURS: sys.executable} | dict(each.split("=", 1) for each in chosen.engine)
+    chosen.paths = {
+        name: Path(path) for name, path in (each.split("=", 1) for each in chosen.model)
+    }
+    ours = [_OURS, *(name for name in chosen.paths if name.startswith(_OURS))]
+    pythons = dict.fromkeys(ours, sys.executable)
+    pythons |= dict(each.split("=", 1) for each in chosen.engine)
     for name in pythons:
         if name not in ENGINES:
             parser.error(f"no engine {name}: one of {', '.join(ENGINES)}")
@@ -81,7 +95,7 @@ def main() -> int:
 
 def _measured(name: str, python: str, threads: int, chosen: argparse.Namespace) -> Row:
     """The best of an engine's processes."""
-    path = chosen.module if name == _OURS else chosen.file
+    path = chosen.paths.get(name, chosen.module if name == _OURS else chosen.file)
     context = chosen.prompt + chosen.count + 8
     numbers = (threads, chosen.prompt, chosen.count, chosen.rounds, context)
     command = [python, str(Path(__file__).with_name("child.py")), name, str(path.resolve())]
@@ -95,7 +109,10 @@ def _measured(name: str, python: str, threads: int, chosen: argparse.Namespace) 
         found.append(json.loads(done.stdout.splitlines()[-1]))
     best = {key: min(each[key] for each in found) for key in found[0]}
     print(f"{name}, {threads} threads: {best}", file=sys.stderr, flush=True)
-    return Row(engine=name, threads=threads, **best)
+    size = chosen.file.stat().st_size
+    if path.is_dir():
+        size = max(each.stat().st_size for each in path.iterdir())
+    return Row(engine=name, threads=threads, size=size, **best)
 
 
 def table(rows: list[Row], memory: dict[int, float], chosen: argparse.Namespace) -> Iterator[str]:
@@ -107,7 +124,7 @@ def table(rows: list[Row], memory: dict[int, float], chosen: argparse.Namespace)
     )
     yield "|---|---|---|---|---|---|---|"
     for row in rows:
-        share = size / row.token / memory[row.threads]
+        share = row.size / row.token / memory[row.threads]
         yield (
             f"| {row.engine} | {row.threads} | {chosen.prompt / row.prompt:.0f} | "
             f"{1 / row.token:.0f} | {share:.0%} | {row.load:.2f} | {row.peak / 1e6:.0f} |"
@@ -151,8 +168,12 @@ def _sections() -> list[str]:
 
 _HEAD = """# How fast a language model reads and writes
 
-In f32 arithmetic from the file's own blocks; other engines from the file itself, each as its wheel
-from PyPI has it, or built from source (cyllama's llama.cpp uses AVX2 and no AVX-512). Each
+edgec computes in f32 from the file's own blocks, and with "rows as bytes" as `edgec quantise
+--activations=int8-dynamic` has it: what meets a weight is rounded to bytes, group by group, which
+llama.cpp does, too (what it costs: [quantise.md](quantise.md#bytes-on-both-sides)). Other engines
+read the file itself, each as its wheel from PyPI has it, or built from source (cyllama's llama.cpp
+uses AVX2 and no AVX-512); onnxruntime-genai reads what its own builder makes of the file's floats
+in blocks of four bits (`python -m benchmarks.text.onnx_genai`), with products in bytes. Each
 has a process of its own, pinned to as many cores as threads; the best prompt, the median
 token. OpenVINO keeps a prompt that comes again in one process, so each is the first of its own.
 What memory gives is measured in the same run: a token reads the whole file once.

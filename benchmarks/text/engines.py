@@ -129,12 +129,46 @@ class _OpenVino:
         self._model.generate(given, config, note)
 
 
+class _OnnxGenai:
+    """A folder by `onnxruntime-genai`; `onnx_genai.py` makes one of a GGUF file."""
+
+    def __init__(self, path: Path, threads: int, context: int) -> None:
+        import json
+
+        import onnxruntime_genai as genai
+
+        config = genai.Config(str(path))
+        options = {"intra_op_num_threads": threads}
+        config.overlay(json.dumps({"model": {"decoder": {"session_options": options}}}))
+        self._genai: Any = genai
+        self._model = genai.Model(config)
+        self._settings = genai.GeneratorParams(self._model)
+        # No token ends a text before its length.
+        self._settings.set_search_options(max_length=context, min_length=context, do_sample=False)
+        self._written: Any = None
+
+    def read(self, tokens: list[int]) -> int:
+        self._written = self._genai.Generator(self._model, self._settings)
+        self._written.append_tokens(tokens)
+        return self._next()
+
+    def write(self, token: int) -> int:
+        del token  # it is the generator's own last one
+        return self._next()
+
+    def _next(self) -> int:
+        self._written.generate_next_token()
+        return int(self._written.get_next_tokens()[0])
+
+
 ENGINES: Mapping[str, Callable[[Path, int, int], Any]] = MappingProxyType(
     {
         "edgec": _Edgec,
+        "edgec, rows as bytes": _Edgec,
         "llama.cpp": _LlamaCpp,
         "llama.cpp (cyllama)": _Cyllama,
         "openvino-genai": _OpenVino,
+        "onnxruntime-genai": _OnnxGenai,
     }
 )
 
