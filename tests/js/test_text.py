@@ -1,11 +1,14 @@
 """Language models in JavaScript: the text that Python writes, of a tiny model in node."""
 
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pytest
 
 from edgec.exporters.from_transformers.export import export_opened
-from edgec.runtime.text import Sampling, TextModel, WhenFull
+from edgec.runtime.text import Constraint, Sampling, TextModel, WhenFull
+from edgec.runtime.text.facts import TextFacts
 from edgec.toolchain import CompileOptions, compile
 from tests.exporters import language_models as tiny
 from tests.js.node import need_node, run_node, write_runtime_once
@@ -129,6 +132,79 @@ def test_a_model_writes_in_node_what_it_writes_in_python(folder: Path, worker: b
     for (code, message), expected in zip(found["failures"], said, strict=True):
         assert code == "INVALID_ARGUMENT"
         assert expected in message
+
+
+HELD = """
+const { loadText } = await import('./edgec-runtime/text.js');
+const model = await loadText('wasm.vmfb', { worker, threads: 1 });
+const everything = async (last, mask) => { mask.fill(0xFFFFFFFF); };
+const free = model.generate('abcabcabc', { limit: 30, allow: everything });
+await free.whole();
+const digits = [...'0123456789'].map((digit) => model.tokenizer.encode(digit)[0]);
+const lasts = [];
+const fiveDigits = (last, mask) => {
+  lasts.push(last ?? null);
+  for (const digit of digits) mask[digit >> 5] |= 1 << (digit & 31);
+  return lasts.length <= 5;
+};
+const five = model.generate('abc', { limit: 60, allow: fiveDigits });
+await five.whole();
+const drawn = model.generate('abc', { limit: 9, temperature: 1.5, seed: 4,
+  allow: (_, mask) => fiveDigits(_, mask) || true });
+await drawn.whole();
+const none = model.generate('abc', { allow: () => false });
+await none.whole();
+delete model.model.functions.sample_allowed;
+print({ free: free.tokens, five: [five.tokens, five.finish], lasts: lasts.slice(0, 6), digits,
+  drawn: drawn.tokens, none: [none.tokens, none.finish],
+  failure: await failure((async () => model.generate('a', { allow: everything }).whole())()) });
+model.close();
+"""
+
+
+class Digits:
+    """Five digits, as a constraint follows them in Python."""
+
+    def __init__(self, digits: list[int], count: int) -> None:
+        self.digits, self.left = digits, count
+
+    def follower(self, facts: TextFacts) -> "Digits":
+        self.words = np.zeros(-(-facts.vocabulary // 32), np.uint32)
+        for digit in self.digits:
+            self.words[digit // 32] |= np.uint32(1 << digit % 32)
+        return self
+
+    def allowed(self) -> np.ndarray | None:
+        return self.words.view(np.int32) if self.left else None
+
+    def add(self, token: int) -> None:
+        assert token in self.digits
+        self.left -= 1
+
+
+@pytest.mark.parametrize("worker", [False, True])
+def test_an_answer_is_held_to_what_a_function_allows(folder: Path, worker: bool) -> None:
+    found = run_node(HELD, folder, worker=worker)
+    digits = found["digits"]
+    with TextModel(folder / "cpu.vmfb") as model:
+        free = model.generate("abcabcabc", limit=30)
+        free.whole()
+        assert found["free"] == free.tokens
+        five = model.generate("abc", constraint=cast(Constraint, Digits(digits, 5)))
+        five.whole()
+        assert found["five"] == [five.tokens, "stop"] == [five.tokens, five.finish.value]
+        assert found["lasts"] == [None, *five.tokens]
+        drawn = model.generate(
+            "abc",
+            sampling=Sampling(temperature=1.5, seed=4),
+            constraint=cast(Constraint, Digits(digits, 99)),
+            limit=9,
+        )
+        drawn.whole()
+        assert found["drawn"] == drawn.tokens
+    assert len(set(found["drawn"])) > 1
+    assert found["none"] == [[], "stop"]
+    assert found["failure"][0] == "UNSUPPORTED"
 
 
 def test_a_module_without_a_language_model_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -21,6 +21,13 @@ export interface AnswerOptions {
   readonly keep?: number;
   /** `false`: guesses are not read along with tokens, where the module could; the text is the same. */
   readonly speculate?: boolean;
+  /**
+   * Each token is one of those that this allows: it sets their bits in words of 32, the first the lowest,
+   * which are all zero. `last` is the answer's last token, undefined before the first. `false` ends it.
+   * Nothing is guessed meanwhile.
+   */
+  readonly allow?: (last: number | undefined, mask: Uint32Array) =>
+    boolean | void | Promise<boolean | void>;
   /** Breaks the answer off. */
   readonly signal?: AbortSignal;
 }

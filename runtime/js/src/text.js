@@ -13,6 +13,7 @@ const FORM = 'edgec.text.form';
 const SINKS = 4; // tokens at a text's beginning that attention leans on, whatever they say
 const WORTH = 2; // tokens that calls with guesses have to read on average: one takes as long as so many
 const WEIGHT = 0.3; // of the newest such call in that average
+const LIKELIEST = { temperature: 0, top_k: 0, top_p: 1, min_p: 0, repetition_penalty: 1, seed: 0 };
 const PATIENCE = 0.125; // what each guess that was not tried adds to it, to be tried again some day
 
 /** Load a module that holds a language model; the options are those of `load`, and `wasmText`. */
@@ -86,18 +87,21 @@ export class TextModel {
   }
 
   async* #write(answer, tokens, options, turn) {
-    const { limit = Infinity, signal, whenFull = 'stop', keep = SINKS, speculate = true, ...sampling }
-      = options;
+    const { limit = Infinity, signal, whenFull = 'stop', keep = SINKS, speculate = true, allow,
+      ...sampling } = options;
     const began = performance.now();
     const draw = sampler(sampling);
+    const allowed = allow && this.#mask();
+    const mayGoOn = async (last) => !allow || await allow(last, allowed.fill(0)) !== false;
     const ended = () => signal?.aborted || this.#turn !== turn;
     const text = [...tokens];
     const seen = () => (whenFull === 'slide' ? windowOf(text, this.context, keep) : text);
     const known = Math.min(alike(seen(), this.#held), seen().length - 1);
     if (limit <= 0) return 'limit';
+    if (!await mayGoOn(undefined)) return 'stop';
     const first = await this.#readAnew(seen(), ended);
     if (first === undefined) return 'broken off';
-    let coming = [await this.#chosen(first, draw)];
+    let coming = [await this.#chosen(first, draw, allowed)];
     let paid = this.#verify; // tokens that calls with guesses read, on average
     const started = performance.now();
     const stream = this.tokenizer.stream();
@@ -125,15 +129,19 @@ export class TextModel {
       text.push(token);
       if (coming.length) continue;
       const room = this.context - this.#held.length;
-      const guesses = this.#verify && speculate && !draw && room > 0
+      const guesses = this.#verify && speculate && !draw && !allow && room > 0
         ? guessOf(text, Math.min(this.#verify, room) - 1) : [];
       if (guesses.length && paid >= WORTH) {
         coming = await this.#checked([token, ...guesses]);
         paid += WEIGHT * (coming.length - paid);
       } else {
         if (guesses.length) paid += PATIENCE;
+        if (!await mayGoOn(token)) {
+          finish = 'stop';
+          break;
+        }
         const likeliest = room > 0 ? this.#read([token], ended) : this.#readAnew(seen(), ended);
-        coming = [await this.#chosen(await likeliest, draw)];
+        coming = [await this.#chosen(await likeliest, draw, allowed)];
       }
       if (ended()) return 'broken off';
     }
@@ -183,9 +191,21 @@ export class TextModel {
     return likeliest;
   }
 
-  async #chosen(likeliest, draw) {
-    if (!draw || likeliest === undefined) return likeliest;
-    const [found] = await this.model.call('sample', draw);
+  /** Room for a bit for each token, in words of 32. */
+  #mask() {
+    const sample = this.model.functions.sample_allowed;
+    if (!sample) throw new EdgeError('UNSUPPORTED', 'the module chooses among all tokens: export it again');
+    return new Uint32Array(sample.inputs[0].shape[0]);
+  }
+
+  async #chosen(likeliest, draw, allowed) {
+    if (likeliest === undefined) return likeliest;
+    const fits = !allowed || allowed[likeliest >>> 5] >>> (likeliest & 31) & 1;
+    if (!draw && fits) return likeliest;
+    const how = draw ?? LIKELIEST;
+    const [found] = await (allowed
+      ? this.model.call('sample_allowed', { allowed: new Int32Array(allowed), ...how })
+      : this.model.call('sample', how));
     return Number(found[0]);
   }
 }
