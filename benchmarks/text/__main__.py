@@ -106,12 +106,13 @@ def _measured(name: str, python: str, threads: int, chosen: argparse.Namespace) 
         )
         if done.returncode:
             raise SystemExit(f"{name}: {done.stderr.strip()[-2000:]}")
-        found.append(json.loads(done.stdout.splitlines()[-1]))
+        lines = done.stdout.splitlines()  # some engines talk, too
+        found.append(json.loads(next(each for each in lines if each.startswith('{"load"'))))
     best = {key: min(each[key] for each in found) for key in found[0]}
     print(f"{name}, {threads} threads: {best}", file=sys.stderr, flush=True)
-    size = chosen.file.stat().st_size
-    if path.is_dir():
-        size = max(each.stat().st_size for each in path.iterdir())
+    read = path if name in chosen.paths and not name.startswith(_OURS) else chosen.file
+    files = read.iterdir() if read.is_dir() else [read]
+    size = max(each.stat().st_size for each in files)
     return Row(engine=name, threads=threads, size=size, **best)
 
 
@@ -172,8 +173,9 @@ edgec computes in f32 from the file's own blocks, and with "rows as bytes" as `e
 --activations=int8-dynamic` has it: what meets a weight is rounded to bytes, group by group, which
 llama.cpp does, too (what it costs: [quantise.md](quantise.md#bytes-on-both-sides)). Other engines
 read the file itself, each as its wheel from PyPI has it, or built from source (cyllama's llama.cpp
-uses AVX2 and no AVX-512); onnxruntime-genai reads what its own builder makes of the file's floats
-in blocks of four bits (`python -m benchmarks.text.onnx_genai`), with products in bytes. Each
+uses AVX2 and no AVX-512); onnxruntime-genai and LiteRT-LM read what their own converters make of the
+file's floats (`python -m benchmarks.text.converted` says how), in four bits with products in bytes;
+LiteRT-LM's times are those of its own benchmark, a token's the mean. Each
 has a process of its own, pinned to as many cores as threads; the best prompt, the median
 token. OpenVINO keeps a prompt that comes again in one process, so each is the first of its own.
 What memory gives is measured in the same run: a token reads the whole file once.

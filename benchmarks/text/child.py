@@ -27,6 +27,9 @@ def main() -> None:
     loaded = time.perf_counter() - began
     reads: list[float] = []
     writes: list[float] = []
+    if hasattr(model, "times"):
+        loading, read, write = model.times(prompt, count)
+        loaded, reads, writes, rounds = loaded + loading, [read], [write], 0
     for _ in range(rounds):
         if hasattr(model, "generate"):
             stamps: list[float] = []

@@ -130,7 +130,7 @@ class _OpenVino:
 
 
 class _OnnxGenai:
-    """A folder by `onnxruntime-genai`; `onnx_genai.py` makes one of a GGUF file."""
+    """A folder by `onnxruntime-genai`; `converted.py` makes one of a GGUF file."""
 
     def __init__(self, path: Path, threads: int, context: int) -> None:
         import json
@@ -161,6 +161,27 @@ class _OnnxGenai:
         return int(self._written.get_next_tokens()[0])
 
 
+class _LiteRtLm:
+    """A `.litertlm` file by `litert-lm-api`, whose own benchmark gives tokens and counts them."""
+
+    def __init__(self, path: Path, threads: int, context: int) -> None:
+        import litert_lm
+
+        self._settings = {
+            "model_path": str(path),
+            "backend": litert_lm.Backend.CPU(thread_count=threads),
+            "max_num_tokens": context,
+        }
+        self._benchmark: Any = litert_lm.Benchmark
+
+    def times(self, prompt: int, count: int) -> tuple[float, float, float]:
+        """Seconds to load, to read a prompt of so many tokens, and to write one of so many."""
+        asked = self._benchmark(prefill_tokens=prompt, decode_tokens=count, **self._settings)
+        found = asked.run()
+        read = found.last_prefill_token_count / found.last_prefill_tokens_per_second
+        return found.init_time_in_second, read, 1 / found.last_decode_tokens_per_second
+
+
 ENGINES: Mapping[str, Callable[[Path, int, int], Any]] = MappingProxyType(
     {
         "edgec": _Edgec,
@@ -169,6 +190,7 @@ ENGINES: Mapping[str, Callable[[Path, int, int], Any]] = MappingProxyType(
         "llama.cpp (cyllama)": _Cyllama,
         "openvino-genai": _OpenVino,
         "onnxruntime-genai": _OnnxGenai,
+        "litert-lm": _LiteRtLm,
     }
 )
 
