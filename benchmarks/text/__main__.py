@@ -173,9 +173,10 @@ edgec computes in f32 from the file's own blocks, and with "rows as bytes" as `e
 --activations=int8-dynamic` has it: what meets a weight is rounded to bytes, group by group, which
 llama.cpp does, too (what it costs: [quantise.md](quantise.md#bytes-on-both-sides)). Other engines
 read the file itself, each as its wheel from PyPI has it, or built from source (cyllama's llama.cpp
-uses AVX2 and no AVX-512); onnxruntime-genai and LiteRT-LM read what their own converters make of the
-file's floats (`python -m benchmarks.text.converted` says how), in four bits with products in bytes;
-LiteRT-LM's times are those of its own benchmark, a token's the mean. Each
+uses AVX2 and no AVX-512); onnxruntime-genai and LiteRT-LM read what their own converters make of
+the file's floats (`python -m benchmarks.text.converted` says how): four bits in groups of 32, and
+four bits with one scale for each output, both with products in bytes. LiteRT-LM's times are those
+of its own benchmark, a token's the mean. Each
 has a process of its own, pinned to as many cores as threads; the best prompt, the median
 token. OpenVINO keeps a prompt that comes again in one process, so each is the first of its own.
 What memory gives is measured in the same run: a token reads the whole file once.
