@@ -53,6 +53,11 @@ def test_many_rows_are_laid_out_and_meet_codes_as_they_are():
     assert "tensor<64x64xi8>" in product
 
 
+def test_a_group_that_a_threads_stack_does_not_hold_is_written_out_in_panels():
+    after, _ = rewritten(Form(bits=8, group=8192).text(20, 64, 16384))
+    assert "@edgec_panels8_20x16384x64" in after
+
+
 def test_rows_of_two_products_are_laid_out_once():
     text = FORMS["Q4_0"].text(
         20, 64, 256, "%result = stablehlo.add %product, %again : tensor<20x64xf32>"

@@ -16,6 +16,7 @@ from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
 __all__ = ["TallTiles", "tall_tiles"]
 
 _PANEL_BYTES = 32768
+_STACK_SHARE = 2
 _LEAST_PANELS = 4
 """Of a workgroup, where there are enough: each workgroup reads all rows."""
 _LEAST_GROUPS = 8
@@ -88,6 +89,12 @@ class TallTiles:
         return -(-self.steps // self.blocks)
 
     @property
+    def stack(self) -> int:
+        """Bytes of a panel's block, with its numbers."""
+        size = 1 if self.dot else 4
+        return self.longest * self.width * (size * self.step + 8)
+
+    @property
     def split(self) -> int:
         """Workgroups."""
         weights = self.weights
@@ -155,7 +162,7 @@ def tall_tiles(
     cut = TallTiles(
         weights=weights, rows=rows, tall=tall, vectors=vectors, lanes=lanes, step=step, dot=dot
     )
-    return cut if _fits(cut) else None
+    return cut if _fits(cut) and cut.stack <= unit.stack // _STACK_SHARE else None
 
 
 def _step(weights: BlockWeights) -> int:
