@@ -111,3 +111,19 @@ def test_a_program_without_such_weights_is_refused() -> None:
     plain = export(lambda x: x @ x, (np.ones((8, 8), np.float32),))
     with pytest.raises(UsageError, match="nothing that is computed in bytes"):
         quantise_to_bytes(plain)
+
+
+def test_a_loop_through_a_batch_has_one_range_a_layer() -> None:
+    images = np.random.default_rng(1).standard_normal((2, 12, 12, 3)).astype(np.float32)
+    weights = np.random.default_rng(2).standard_normal((432, 64)).astype(np.float32)
+
+    def rows(x):
+        return (x.reshape(x.shape[0], -1) @ weights).clip(0) @ weights[:64, :64]
+
+    looped = export(rows, (images,), dynamic="n=1..20")
+    (call,) = [call for call in looped.golden.calls if len(call.inputs[0]) == 1]
+    made = quantise_to_bytes(looped, calibrate=[call])
+    whole = made.program.golden.calls[1].outputs[0]
+    alone = made.program.golden.calls[2].outputs[0]
+    np.testing.assert_allclose(whole[0], alone[0], 1e-5, 1e-5)
+    np.testing.assert_allclose(whole[8], whole[0], 1e-5, 1e-5)

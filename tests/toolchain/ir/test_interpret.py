@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from iree.compiler import ir
 
+from edgec import exporters
 from edgec.toolchain.ir.evaluate import NotEvaluated
 from edgec.toolchain.ir.interpret import Interpreter
 from edgec.toolchain.stablehlo import parse_stablehlo
@@ -139,3 +140,15 @@ def test_what_follows_from_fixed_arguments_is_worked_out_once_and_stays_f32():
     assert any(np.array_equal(each, weights) and each.dtype == np.float32 for each in kept)
     np.testing.assert_allclose(found[0], X.astype(float) @ weights, 1e-12)
     np.testing.assert_allclose(found[1], 2 * found[0], 1e-12)
+
+
+def test_sizes_can_be_those_of_the_arguments():
+    def rows(x):
+        y = jnp.concatenate([x, jnp.ones((x.shape[0], 1))], 1) * jnp.arange(x.shape[0])[:, None]
+        return y.reshape(-1), y @ y.T, jnp.broadcast_to(y.sum(1), (3, x.shape[0])), y[1:]
+
+    program = exporters.export(rows, (X,), dynamic="n=2..9", chunk=0)
+    with ir.Context() as context:
+        found = Interpreter(parse_stablehlo(program.bytecode, context)).call("main", [X])
+    for answer, wanted in zip(found, rows(jnp.asarray(X)), strict=True):
+        np.testing.assert_allclose(answer, np.asarray(wanted), 2e-5, 2e-5)

@@ -125,29 +125,32 @@ class _Work:
         """
         calls = Golden(calls=tuple(given) or self.golden.calls)
         self.tell(f"computing {len(calls.calls)} calls to see what values there are")
-        seen, wanted = Seen(), {site.value for site in self.sites.values()}
+        seen = Seen()
+        wanted: dict[Any, set[Any]] = {}
+        for site in self.sites.values():
+            wanted.setdefault(site.value, set()).add(site.layer)
 
         def see(_: int, op: Any, results: Sequence[_Array]) -> None:
             for value, array in zip(op.results, results, strict=True):
-                if value in wanted:
-                    seen.add(value, array)
+                for layer in wanted.get(value, ()):
+                    seen.add(layer, array)
 
         answered(self.module, self.program.info, self.weights, calls, seen=see)
         for value, (name, index) in _inputs(self.module, self.program).items():
             for call in calls.calls:
-                if value in wanted and call.signature == name:
-                    seen.add(value, call.inputs[index])
+                for layer in wanted.get(value, ()) if call.signature == name else ():
+                    seen.add(layer, call.inputs[index])
         found = seen.ranges()
         for where in list(self.lines):
             for number in self.lines[where]:
-                value = self.sites[number].value
-                if value not in found:
+                layer = self.sites[number].layer
+                if layer not in found:
                     raise ProgramError(
                         f"{where} reads a value that no call computes, so that nothing says what "
                         "its bytes stand for",
                         hint=f"--keep={where.rpartition('/')[2]}, or more calls to calibrate with",
                     )
-                self.ranges[number] = found[value]
+                self.ranges[number] = found[layer]
 
     def put(self, numbers: Collection[int], *, moved: float = 0.0) -> _Written:
         """The program with some sites in bytes; scales moved by a part of themselves."""

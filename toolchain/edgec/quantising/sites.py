@@ -3,6 +3,7 @@
 A module imported only by what rewrites programs; it needs the compiler.
 """
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,14 @@ from edgec.quantising.layers import Kept
 from edgec.toolchain.ir.fold import Constants
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.places import source_line
-from edgec.toolchain.ir.read import convolution_layout, element_type, integers, numbers_of, shape_of
+from edgec.toolchain.ir.read import (
+    convolution_layout,
+    element_type,
+    integers,
+    is_dynamic,
+    numbers_of,
+    shape_of,
+)
 
 __all__ = ["Site", "find_sites"]
 
@@ -35,6 +43,8 @@ class Site:
         weights: as the operation takes them.
         axis: of the weights, which counts outputs.
         value: what its left side is moved from: the value that becomes bytes.
+        layer: the same for all that are one in the model: the bodies of a loop through a batch
+            multiply by the same weights for several examples and for one.
     """
 
     number: int
@@ -43,6 +53,7 @@ class Site:
     weights: _Array
     axis: int
     value: Any
+    layer: Any
 
     @property
     def what(self) -> str:
@@ -55,6 +66,7 @@ def find_sites(module: Any) -> tuple[list[Site], list[Kept]]:
     known = Constants()
     sites: list[Site] = []
     kept: dict[tuple[str, str], Kept] = {}
+    counts: dict[Any, int] = {}
     for number, op in enumerate(_operations(module)):
         where = source_line(op) or "a line that the framework did not keep"
         found = _weights_of(op, known)
@@ -64,8 +76,18 @@ def find_sites(module: Any) -> tuple[list[Site], list[Kept]]:
             continue
         weights, axis = found
         value = moved_from(op.operands[0], known)
+        twin = (op.parent, where, axis, weights.shape, hashlib.sha256(weights.tobytes()).digest())
+        count = counts[twin] = counts.get(twin, -1) + 1
         sites.append(
-            Site(number=number, op=op, where=where, weights=weights, axis=axis, value=value)
+            Site(
+                number=number,
+                op=op,
+                where=where,
+                weights=weights,
+                axis=axis,
+                value=value,
+                layer=(*twin[1:], count),
+            )
         )
     return sites, list(kept.values())
 
@@ -81,6 +103,8 @@ def _weights_of(op: Any, known: Constants) -> tuple[_Array, int] | str:
     kinds = {str(element_type(each)) for each in (left, right, *op.results)}
     if kinds != {"f32"}:
         return f"of {' and '.join(sorted(kinds))}"
+    if is_dynamic(left):
+        return "of a size chosen at each call, which no kernel reads in bytes"
     weights = known.of(right)
     if weights is None:
         if isinstance(moved_from(right, known).owner, ir.Block):
@@ -122,4 +146,4 @@ def moved_from(value: Any, known: Constants) -> Any:
 
 
 def _sizes(value: Any) -> str:
-    return " x ".join(str(size) for size in shape_of(value))
+    return " x ".join("?" if size is None else str(size) for size in shape_of(value))

@@ -226,7 +226,8 @@ def _dot_general(op: Any, left: _Array, right: _Array) -> _Array:
     lead = a.shape[:count]
     inside = math.prod(left.shape[axis] for axis in inner[0])
     product = np.matmul(a.reshape(*lead, -1, inside), b.reshape(*lead, inside, -1))
-    return np.asarray(product.reshape(_sizes(op.results[0])))
+    outer = [left.shape[axis] for axis in free[0]] + [right.shape[axis] for axis in free[1]]
+    return np.asarray(product.reshape([*lead, *outer]))
 
 
 def _convolution(op: Any, image: _Array, weight: _Array) -> _Array:

@@ -16,10 +16,17 @@ __all__ = ["gathered", "scattered"]
 _Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def gathered(op: Any, operand: _Array, indices: _Array) -> _Array:
-    """Slices of an operand where indices say; those that would leave it are moved inside."""
+def gathered(op: Any, operand: _Array, indices: _Array, given: _Array | None = None) -> _Array:
+    """Slices of an operand where indices say; those that would leave it are moved inside.
+
+    Args:
+        op: the operation.
+        operand: what is read.
+        indices: where.
+        given: the sizes of a slice, where they are no attribute.
+    """
     numbers = numbers_of(op.attributes["dimension_numbers"])
-    sizes = integers(op, "slice_sizes")
+    sizes = integers(op, "slice_sizes") if given is None else given.tolist()
     offsets = numbers.get("offset_dims", [])
     places = _places(
         operand.shape,

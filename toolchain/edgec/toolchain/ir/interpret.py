@@ -17,7 +17,9 @@ from edgec.toolchain.ir.evaluate import NotEvaluated, apply, dtype_of
 from edgec.toolchain.ir.functions import entry_block, functions
 from edgec.toolchain.ir.gathering import gathered, scattered
 from edgec.toolchain.ir.literal import literal
+from edgec.toolchain.ir.open_sizes import SIZED
 from edgec.toolchain.ir.read import element_type, integers, shape_of
+from edgec.toolchain.ir.uses import last_uses
 
 __all__ = ["Interpreter"]
 
@@ -30,7 +32,7 @@ class Interpreter:
     """Calls the functions of a module.
 
     Args:
-        module: an `ir.Module` in StableHLO, of static sizes.
+        module: an `ir.Module` in StableHLO; sizes that it leaves open are those of its arguments.
         instead: numbers that constants have in place of their own, by their attribute.
 
     Attributes:
@@ -71,7 +73,7 @@ class Interpreter:
         """What a block returns; a value is forgotten after its last use in it."""
         known = dict(zip(block.arguments, arguments, strict=True))
         operations = [op.operation for op in block.operations]
-        last = _last_uses(operations)
+        last = last_uses(operations)
         for place, op in enumerate(operations[:-1]):
             if self._is_fixed(op):
                 known |= {value: self._fixed[value] for value in op.results}
@@ -129,6 +131,13 @@ class Interpreter:
         return self._constants[attribute]
 
     # Operations with regions or functions of their own
+
+    def _outside(self, op: Any, operands: Sequence[_Array], _: Any) -> Sequence[_Array]:
+        """Only what JAX asks of sizes, which has no result."""
+        target = ir.StringAttr(op.attributes["call_target_name"]).value
+        if target != "shape_assertion" or not bool(operands[0]):
+            raise NotEvaluated(f"the operation {op.name} of {target}")
+        return []
 
     def _called(self, op: Any, operands: Sequence[_Array], _: Any) -> Sequence[_Array]:
         name = ir.FlatSymbolRefAttr(
@@ -241,6 +250,7 @@ _WITH_REGIONS: Mapping[str, Callable[..., Sequence[_Array]]] = {
     "func.call": Interpreter._called,
     "stablehlo.case": Interpreter._branch,
     "stablehlo.composite": Interpreter._composite,
+    "stablehlo.custom_call": Interpreter._outside,
     "stablehlo.if": Interpreter._branch,
     "stablehlo.reduce": Interpreter._reduce,
     "stablehlo.scatter": Interpreter._scatter,
@@ -251,7 +261,9 @@ _WITH_REGIONS: Mapping[str, Callable[..., Sequence[_Array]]] = {
 
 _PLAIN: Mapping[str, Callable[..., _Array]] = {
     "stablehlo.dynamic_update_slice": _dynamic_update,
+    "stablehlo.dynamic_gather": gathered,
     "stablehlo.gather": gathered,
+    **SIZED,
 }
 
 
@@ -268,30 +280,20 @@ def _wide(array: _Array) -> _Array:
 
 def _shaped(value: Any, array: _Array) -> _Array:
     """A result in its value's sizes and type."""
-    sizes = tuple(size or 0 for size in shape_of(value))
     wanted = np.dtype(dtype_of(value))
     array = np.asarray(array)
+    sizes = _sizes(shape_of(value), array)
     if wanted.kind == "f" and array.dtype == np.float32:
         return np.broadcast_to(array, sizes)  # a weight, or a part of one: widened where it is used
     return np.broadcast_to(array, sizes).astype(wanted, copy=False)
 
 
-def _last_uses(operations: Sequence[Any]) -> dict[int, list[Any]]:
-    """Which values no operation of a block reads after a place, regions included."""
-    seen: dict[Any, int] = {}
-    for place, op in enumerate(operations):
-        for value in _read_by(op):
-            seen[value] = place
-    found: dict[int, list[Any]] = {}
-    for value, place in seen.items():
-        found.setdefault(place, []).append(value)
-    return found
-
-
-def _read_by(op: Any) -> list[Any]:
-    values = list(op.operands)
-    for region in op.regions:
-        for block in region.blocks:
-            for each in block.operations:
-                values += _read_by(each.operation)
-    return values
+def _sizes(sizes: Sequence[int | None], array: _Array) -> tuple[int, ...]:
+    """A value's sizes; those that its type leaves open are the array's own."""
+    if None not in sizes:
+        return tuple(size or 0 for size in sizes)
+    if len(sizes) != array.ndim:
+        raise NotEvaluated("a value whose size is not known")
+    return tuple(
+        own if size is None else size for size, own in zip(sizes, array.shape, strict=True)
+    )
