@@ -149,16 +149,46 @@ def test_a_network_is_right_for_any_number(chunk: int, tmp_path: Any) -> None:
 
 def test_it_is_said_and_can_be_left_out(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level("WARNING"):
-        made = _exported(_network, 3, chunk=8)
+        made = _exported(_network, 3)
         assert "computes 8 of n at a time, then what is left one by one" in caplog.text
         caplog.clear()
         plain = _exported(_network, 3, chunk=0)
         assert not caplog.text
-        _exported(_network, 3)
-        assert "--chunk=8 computes a batch 8 at a time" in caplog.text
     assert made.info.dialect is plain.info.dialect is Dialect.STABLEHLO
     assert made.info.functions[0].signature == plain.info.functions[0].signature
     assert len(made.golden.calls) == len(plain.golden.calls)
+
+
+def _batches(program: Program) -> list[int]:
+    return [call.inputs[0].shape[0] for call in program.golden.calls]
+
+
+def test_golden_calls_go_through_all_of_the_loop() -> None:
+    assert _batches(_exported(_network, 3)) == [3, 9, 1]
+    assert _batches(_exported(_network, 3, chunk=12)) == [3, 9, 1, 13]
+
+
+def test_a_dimension_inside_an_example_is_tried_only_if_asked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def rows(x: Any) -> Any:
+        return jnp.tanh(x @ _WEIGHTS)
+
+    for chunk, said in ((None, "only --chunk=8 tries it"), (8, "computes 8 of n at a time")):
+        caplog.clear()
+        exporters.export(rows, (_values(2, 5, 12),), dynamic="x:1=n=1..20", chunk=chunk)
+        assert said in caplog.text
+
+
+def test_programs_that_are_simpler_for_one_example_are_compared_for_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def network(x: Any) -> Any:
+        y = x @ _WEIGHTS
+        return y * 1.0 if x.shape[0] == 1 else jnp.tanh(jnp.arctanh(y / 1e3)) * 1e3
+
+    exporters.export(network, (_values(3, 12),), dynamic="n=2..20")
+    assert "computes 8 of n at a time" in caplog.text
 
 
 def test_why_not_is_said_with_its_line(caplog: pytest.LogCaptureFixture) -> None:

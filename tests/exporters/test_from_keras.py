@@ -73,7 +73,7 @@ def test_a_keras_file_with_dynamic_batch_gives_the_answers_of_keras(
         "(features: f32[batch=1..8, 96], scores: f32[batch=1..8, 4])"
     )
     assert program.golden is not None
-    assert {call.inputs[0].shape[0] for call in program.golden.calls} >= {1, 2}
+    assert {call.inputs[0].shape[0] for call in program.golden.calls} >= {1, 8}
     for call in program.golden.calls:
         answers = picture_model.predict(call.inputs[0], verbose=0)
         np.testing.assert_allclose(call.outputs[0], answers["features"], atol=1e-5)

@@ -23,6 +23,8 @@ class Entry:
         updates_state: the function is `fn(state, *inputs) -> (new_state, outputs)`.
         dynamic: dynamic dimensions in the framework's own form (`torch.export`'s
             `dynamic_shapes`), used instead of edgec's own.
+        settled: how far its golden answers are settled is worked out, by more of them; not so for
+            a function whose answers nobody asks for.
     """
 
     function: Any
@@ -33,6 +35,7 @@ class Entry:
     reads_state: bool = False
     updates_state: bool = False
     dynamic: Any = None
+    settled: bool = True
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", self.name):

@@ -17,7 +17,10 @@ import numpy as np
 from edgec.runtime.errors import UsageError
 from edgec.runtime.signature import Dim
 
-__all__ = ["Axis", "Dynamic", "other_sizes", "resize"]
+__all__ = ["CHUNK", "Axis", "Dynamic", "other_sizes", "resize"]
+
+CHUNK = 8
+"""How many examples of a dynamic batch are computed at once, unless asked otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,19 +136,25 @@ class Dynamic:
 
 
 def other_sizes(dims: Mapping[str, Dim], sizes: Mapping[str, int]) -> tuple[dict[str, int], ...]:
-    """Further sizes to try a dynamic program at: the smallest, and one above the example's."""
+    """Further sizes to try a dynamic program at: the smallest, and one above the example's.
+
+    The latter is more than a loop takes at once (`CHUNK`), so that all of it is tried.
+    """
     smallest = {name: max(1, dim.minimum) for name, dim in dims.items()}
-    above = {
-        name: sizes[name] + 1
-        if dim.maximum is None or sizes[name] < dim.maximum
-        else max(1, dim.minimum, sizes[name] - 1)
-        for name, dim in dims.items()
-    }
+    above = {name: _above(dim, sizes[name]) for name, dim in dims.items()}
     different: list[dict[str, int]] = []
     for candidate in (above, smallest):
         if candidate != dict(sizes) and candidate not in different:
             different.append(candidate)
     return tuple(different)
+
+
+def _above(dim: Dim, size: int) -> int:
+    if dim.maximum is None:
+        return max(size, CHUNK) + 1
+    if size < dim.maximum:
+        return min(max(size, CHUNK) + 1, dim.maximum)
+    return max(1, dim.minimum, size - 1)
 
 
 def resize(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:

@@ -67,8 +67,8 @@ def export(
         licence: the model's, as SPDX spells it; it goes with the program.
         values: whether to keep what the framework computes on the way to its answers.
         chunk: how many examples of a dynamic batch are computed at once; 0 for all, whose sizes
-            then stay open in all that is computed (with `values`, they always do). None: 8 of a
-            model of ONNX, else all.
+            then stay open in all that is computed (with `values`, they always do). None: 8, if
+            the dimension is the first of each input that has it.
         mesh: several devices (`x=2,y=4`) for which it becomes one program a device; its weights
             then go to `external_weights`.
         shard: how inputs are cut on the mesh where the model does not say so (`images=x,_`).

@@ -9,8 +9,8 @@ cannot write a model down with open sizes need not.
 On GPUs the host goes through such a loop and waits once a turn. On an H200 a network of three
 convolutions takes 2.0, 3.3 and 3.7 ms for 1, 8 and 64 images and 2.0, 3.2 and 3.2 with open sizes,
 a ResNet-18 of three quarters its width 3.7, 7.8 and 40.9 and 5.1, 9.7 and 54.1 (arrays of NumPy in
-and out). A compile has two bodies to make and takes about twice as long, so a loop is what is asked
-for, and what happens where there is no StableHLO with open sizes (ONNX).
+and out). An export has two sizes more to trace. Where the open dimension is not the first of each
+input, as the length of a text, it is tried only where that is asked for.
 """
 
 import contextlib
@@ -24,9 +24,9 @@ import numpy as np
 
 from edgec.exporters.batches.given import with_examples
 from edgec.exporters.bundle import Bundle
-from edgec.exporters.dynamic import Dynamic
+from edgec.exporters.dynamic import CHUNK, Dynamic
 from edgec.exporters.frameworks import Framework
-from edgec.exporters.traced import TracedFunction
+from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.errors import EdgecError
 from edgec.runtime.signature import Dim
 from edgec.toolchain.batches.marks import Batch, Mark, NotByExample
@@ -36,10 +36,7 @@ if TYPE_CHECKING:
     from edgec.toolchain.batches.compare import Compared
     from edgec.toolchain.batches.write import Body
 
-__all__ = ["CHUNK", "in_chunks"]
-
-CHUNK = 8
-"""How many examples of a dynamic batch are computed at once."""
+__all__ = ["in_chunks"]
 
 _LOG = logging.getLogger("edgec.exporters")
 
@@ -56,28 +53,20 @@ def in_chunks(
         bundle: what was traced.
         framework: whose it is.
         chunk: how many examples at once, at most the dimension's maximum; 0 for no loop, None for
-            one of `CHUNK` where the program is not in StableHLO otherwise.
+            `CHUNK` where the dimension is the first of its inputs.
     """
     dims = {d.name: d for spec in traced.signature.inputs for d in spec.shape if isinstance(d, Dim)}
     if not dims or chunk == 0:
         return traced
-    name = traced.signature.name
-    if chunk is None and traced.dialect is Dialect.STABLEHLO:
-        _LOG.warning(
-            "%s keeps %s open in all it computes, which kernels of edgec's own do not take; "
-            "--chunk=%d computes a batch %d at a time with them, several times as fast on CPUs",
-            name,
-            ", ".join(dims),
-            CHUNK,
-            CHUNK,
-        )
-        return traced
-    chunk = CHUNK if chunk is None else chunk
+    name, size = traced.signature.name, 0
     try:
         if len(dims) > 1:
             raise NotByExample(f"{' and '.join(dims)} are open at once")
         (dim,) = dims.values()
-        size = chunk if dim.maximum is None else min(chunk, dim.maximum)
+        if chunk is None and traced.dialect is Dialect.STABLEHLO and not _leads(traced):
+            raise NotByExample(f"it is no first axis, and only --chunk={CHUNK} tries it then")
+        size = CHUNK if chunk is None else chunk
+        size = size if dim.maximum is None else min(size, dim.maximum)
         made = _Chunks(traced, bundle, framework).made(size)
     except NotByExample as found:
         _LOG.warning(
@@ -100,6 +89,13 @@ def in_chunks(
     return made
 
 
+def _leads(traced: TracedFunction) -> bool:
+    """Whether the open dimension is the first of each input that has it."""
+    return not any(
+        isinstance(size, Dim) for spec in traced.signature.inputs for size in spec.shape[1:]
+    )
+
+
 class _Chunks:
     def __init__(self, traced: TracedFunction, bundle: Bundle, framework: Framework) -> None:
         self.traced = traced
@@ -113,7 +109,6 @@ class _Chunks:
         """The loop; None for what multiplies nothing."""
         from iree.compiler import ir
 
-        from edgec.toolchain.batches.compare import compared
         from edgec.toolchain.batches.write import Through, write_main
         from edgec.toolchain.stablehlo import parse_stablehlo
 
@@ -122,16 +117,13 @@ class _Chunks:
             modules = [parse_stablehlo(traces[0].module, context)]
             if not _multiplies(modules[0]):
                 return None
-            traces.append(self._static(size + 1))
+            traces.append(self._static(1 if size > 1 else 2))
             modules.append(parse_stablehlo(traces[1].module, context))
-            found = compared(modules[0], modules[1], Batch(one=size, other=size + 1))
+            found = self._compared(modules, size)
             marks = self._checked(found, traces[0])
             results = [mark for mark in found.results if mark is not None]
             if len(results) != len(found.results):
                 raise NotByExample("an output is the same for all examples")
-            if size > 1:
-                traces[1] = self._static(1)
-                modules[1] = parse_stablehlo(traces[1].module, context)
             used = list(zip(traces, modules, (size, 1), strict=True))[: 2 if size > 1 else 1]
             roles = _roles(self.traced, [trace for trace, _, _ in used])
             merged = ir.Module.create()
@@ -153,6 +145,7 @@ class _Chunks:
             merged.operation.write_bytecode(buffer)
         return replace(
             self.traced,
+            calls=(*self.traced.calls, *self._more_calls(size)),
             module=buffer.getvalue(),
             dialect=Dialect.STABLEHLO,
             kept="",
@@ -162,9 +155,40 @@ class _Chunks:
             constants=_together(trace.constants for trace, _, _ in used),
         )
 
-    def _static(self, examples: int) -> TracedFunction:
+    def _compared(self, modules: Sequence[Any], size: int) -> "Compared":
+        """What counts examples; of one example programs may be simpler, so two more are asked."""
+        from edgec.toolchain.batches.compare import compared
+        from edgec.toolchain.stablehlo import parse_stablehlo
+
+        try:
+            return compared(modules[0], modules[1], Batch(one=size, other=1 if size > 1 else 2))
+        except NotByExample:
+            if size == 1:
+                raise
+            third = parse_stablehlo(self._static(size + 1).module, modules[0].context)
+            return compared(modules[0], third, Batch(one=size, other=size + 1))
+
+    def _more_calls(self, size: int) -> tuple[TracedCall, ...]:
+        """A golden call that goes through all of the loop, where there is none yet."""
+        (axis, dim), *_ = [
+            (axis, each)
+            for axis, each in enumerate(self.traced.signature.inputs[self._first].shape)
+            if isinstance(each, Dim)
+        ]
+        most = max(call.inputs[self._first].shape[axis] for call in self.traced.calls)
+        enough = size + 1 if dim.maximum is None else min(size + 1, dim.maximum)
+        return () if most >= enough else self._static(enough, settled=True).calls
+
+    @property
+    def _first(self) -> int:
+        """The first input that counts examples."""
+        inputs = enumerate(self.traced.signature.inputs)
+        return next(i for i, spec in inputs if any(isinstance(s, Dim) for s in spec.shape))
+
+    def _static(self, examples: int, *, settled: bool = False) -> TracedFunction:
         """What the framework gives for so many examples, in StableHLO."""
         entry = with_examples(self.entry, self.framework, self.traced, examples)
+        entry = replace(entry, settled=settled)
         try:
             with _unsaid():
                 (found,) = self.framework.tracer().trace(Bundle((entry,)), dynamic=Dynamic())

@@ -12,6 +12,7 @@ from edgec.exporters.frameworks import Framework
 from edgec.exporters.given_inputs import array_of
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.signature import Dim
+from edgec.runtime.tree import unflatten
 from edgec.toolchain.batches.marks import NotByExample
 
 __all__ = ["with_examples"]
@@ -30,9 +31,14 @@ def with_examples(
         for spec, array in zip(traced.signature.inputs, traced.calls[0].inputs, strict=True)
     ]
     if not entry.inputs and not entry.kwargs:
-        names = [spec.name for spec in traced.signature.inputs]
-        given = dict(zip(names, (array_of(framework, a) for a in arrays), strict=True))
-        return replace(entry, kwargs=given, dynamic=None)
+        given = [array_of(framework, array) for array in arrays]
+        arguments = traced.signature.arguments
+        return replace(
+            entry,
+            inputs=tuple(unflatten(a.tree, given) for a in arguments if not a.keyword_only),
+            kwargs={a.name: unflatten(a.tree, given) for a in arguments if a.keyword_only},
+            dynamic=None,
+        )
     leaves = _Leaves(framework, arrays, traced.calls[0].inputs)
     inputs, kwargs = leaves.filled(entry.inputs), leaves.filled(entry.kwargs)
     if leaves.left:

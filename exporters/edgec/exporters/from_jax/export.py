@@ -300,7 +300,7 @@ def _run(
     skeleton = skeleton_of(result, leaves)
     answers = tuple(np.asarray(leaf) for leaf in leaves)
     others = []
-    beside = None if one.states else nearby(data)
+    beside = None if one.states or not one.entry.settled else nearby(data)
     if beside is not None and not any(leaf.weak for leaf in one.arguments.leaves):
         _, moved = run(weights, states, beside)
         found: list[Any] = []

@@ -348,7 +348,8 @@ def _run(work: _Work, inputs: Sequence[np.ndarray], state: Any) -> Any:
     work.result = skeleton(answer, number)
     names = _output_names(work.result)
     values = [to_numpy(value, names[index]).copy() for index, value in enumerate(outputs)]
-    others = [] if _has_state(work) else _other_answers(work, inputs, values)
+    alone = _has_state(work) or not work.entry.settled
+    others = [] if alone else _other_answers(work, inputs, values)
     work.calls.append(conditioned(inputs, values, others, name=work.entry.name))
     return state
 

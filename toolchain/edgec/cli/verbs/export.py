@@ -69,8 +69,7 @@ def export(
             metavar="N",
             min=0,
             help="Of a dynamic batch: examples computed at once, by kernels for that many, "
-            "several times as fast on CPUs (0: all, in code for any size; default: 8 for ONNX "
-            "models, else 0).",
+            "several times as fast on CPUs (default: 8; 0: all, in code for any size).",
             show_default=False,
         ),
     ] = None,
