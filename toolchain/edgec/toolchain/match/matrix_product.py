@@ -16,7 +16,7 @@ from edgec.toolchain.kernels.spec import Work
 from edgec.toolchain.match.description import Array, Description
 from edgec.toolchain.match.indices import Index, fewest, refined
 
-__all__ = ["MatrixProduct", "Side", "read_product"]
+__all__ = ["MatrixProduct", "Side", "axes_of", "read_product", "scattered"]
 
 _BITS = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16, "i32": 32, "i8": 8}
 _NARROW = ("f16", "bf16")
@@ -119,13 +119,7 @@ def read_product(op: Any) -> MatrixProduct | str:
     (value,) = op.results
     if any(not size for each in (*op.operands, value) for size in shape_of(each)):
         return "sizes that are not known"
-    numbers = numbers_of(op.attributes["dot_dimension_numbers"])
-    axes = []
-    for side, operand in zip(("lhs", "rhs"), op.operands, strict=True):
-        batch = numbers.get(f"{side}_batching_dimensions", [])
-        inner = numbers.get(f"{side}_contracting_dimensions", [])
-        own = [i for i in range(len(shape_of(operand))) if i not in (*batch, *inner)]
-        axes.append((batch, own, inner))
+    axes = axes_of(op)
     views = _views(op, axes)
     if views is None:
         return "a side whose rows have no single step in memory"
@@ -169,28 +163,55 @@ def read_product(op: Any) -> MatrixProduct | str:
     )
 
 
+def axes_of(op: Any) -> list[tuple[list[int], list[int], list[int]]]:
+    """For each side of a `stablehlo.dot_general`: axes of the batch, of its own, and summed."""
+    numbers = numbers_of(op.attributes["dot_dimension_numbers"])
+    axes = []
+    for side, operand in zip(("lhs", "rhs"), op.operands, strict=True):
+        batch = numbers.get(f"{side}_batching_dimensions", [])
+        inner = numbers.get(f"{side}_contracting_dimensions", [])
+        own = [i for i in range(len(shape_of(operand))) if i not in (*batch, *inner)]
+        axes.append((batch, own, inner))
+    return axes
+
+
+def scattered(op: Any) -> list[int]:
+    """Which sides of a product, by number, have rows without a single step in memory."""
+    return [
+        number
+        for number, (operand, axes) in enumerate(zip(op.operands, axes_of(op), strict=True))
+        if _furthest(_whole(operand, axes), str(element_type(operand))) is None
+    ]
+
+
+def _whole(operand: Any, axes: tuple[list[int], list[int], list[int]]) -> Strided:
+    """An operand as it lies, its own axes as one and those that are summed as one."""
+    batch, own, inner = axes
+    sizes = [size or 0 for size in shape_of(operand)]
+    steps = dense(sizes)
+
+    def run(axis: int) -> list[Digit]:
+        return [Digit(size=sizes[axis], step=steps[axis])] if sizes[axis] > 1 else []
+
+    return Strided(
+        value=operand,
+        start=0,
+        axes=(
+            *(tuple(run(axis)) for axis in batch),
+            joined([digit for axis in own for digit in run(axis)]),
+            joined([digit for axis in inner for digit in run(axis)]),
+        ),
+    )
+
+
 def _views(
     op: Any, axes: Sequence[tuple[list[int], list[int], list[int]]]
 ) -> tuple[Strided, Strided] | None:
     """Both sides, in the narrowest type that they share, as far back as they have single steps."""
     plain: list[Strided] = []
     narrow: list[Strided | None] = []
-    for operand, (batch, own, inner) in zip(op.operands, axes, strict=True):
-        sizes = [size or 0 for size in shape_of(operand)]
-        steps = dense(sizes)
-
-        def run(axis: int, sizes: list[int] = sizes, steps: list[int] = steps) -> list[Digit]:
-            return [Digit(size=sizes[axis], step=steps[axis])] if sizes[axis] > 1 else []
-
-        view = Strided(
-            value=operand,
-            start=0,
-            axes=(
-                *(tuple(run(axis)) for axis in batch),
-                joined([digit for axis in own for digit in run(axis)]),
-                joined([digit for axis in inner for digit in run(axis)]),
-            ),
-        )
+    for operand, each in zip(op.operands, axes, strict=True):
+        view = _whole(operand, each)
         same = _furthest(view, str(element_type(operand)))
         if same is None:
             return None

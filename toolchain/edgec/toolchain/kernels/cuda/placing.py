@@ -11,6 +11,7 @@ from edgec.toolchain.kernels.cuda.library import Library
 from edgec.toolchain.kernels.cuda.norms import rewrite_norm
 from edgec.toolchain.kernels.cuda.products import rewrite_product
 from edgec.toolchain.kernels.gpu.row_moves import move_rows
+from edgec.toolchain.kernels.gpu.turned_sides import turn_sides
 from edgec.toolchain.match.norm import ROOTS
 from edgec.toolchain.match.product import operations_named
 
@@ -19,6 +20,7 @@ __all__ = ["place_kernels"]
 
 def place_kernels(module: Any, library: Library) -> None:
     """Rewrite `module` (an `ir.Module` in StableHLO) in place."""
+    turn_sides(module)
     move_rows(module, attention_of, lambda attention: refusal(attention) is None)
     # Attention first: its two products are then gone. Norms next: what they read is then what a
     # product before them stores.
