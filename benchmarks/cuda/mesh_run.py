@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--row")
+    parser.add_argument("--only", choices=NETWORKS, help="the network to measure; else all")
     parser.add_argument("--seconds", type=float, default=560.0, help="that all rows may take")
     parser.add_argument("--answers", type=Path, default=Path(tempfile.gettempdir(), "mesh_answers"))
     options = parser.parse_args()
@@ -45,9 +46,10 @@ def main() -> None:
         options.json.write_text(json.dumps(found))
         return
     rows: dict[str, Any] = {"machine": _machine()}
+    names = [options.only] if options.only else list(NETWORKS)
     for row in [
-        "collectives",
-        *(f"{kind}/{name}" for name in NETWORKS for kind in ("xla", "edgec")),
+        *(() if options.only else ("collectives",)),
+        *(f"{kind}/{name}" for name in names for kind in ("xla", "edgec")),
     ]:
         rows[row] = _apart(row, options)
         print(row, json.dumps(rows[row]), flush=True)
@@ -155,11 +157,9 @@ def xla(folder: Path, answers: Path, name: str) -> dict[str, Any]:
 
 
 def edgec(folder: Path, answers: Path, name: str) -> dict[str, Any]:
-    """edgec on one card and on two, each way, by NCCL and through the host's memory."""
+    """edgec on one card and on two, each way."""
     from edgec.runtime import load
-    from edgec.runtime.mesh.channel import HostChannel
     from edgec.runtime.mesh.folder import MeshFolder
-    from edgec.runtime.mesh.running import load_mesh
     from edgec.runtime.mesh.shards import cut
     from edgec.toolchain.weights_file import write_weights
 
@@ -187,63 +187,32 @@ def edgec(folder: Path, answers: Path, name: str) -> dict[str, Any]:
         for device, name_of in enumerate(MeshFolder(path).weights):
             if name_of is not None:
                 write_weights(parts[device], name_of)
-        start = time.perf_counter()
-        with load_mesh(path, CARDS) as pair:
-            route = plan.routes["main"]
-            answer = pair.main(x)
-            row = {
-                "spoken": pair.spoken,
-                "notes": pair.notes,
-                "load_s": round(time.perf_counter() - start, 2),
-                "parts": len(route.steps) - len(route.collectives),
-                "collectives": len(route.collectives),
-                "error": _error(answer, truth),
-            }
-            shards = pair.main.put(x)
-            row |= _times(lambda pair=pair, shards=shards: pair.main.on_devices(shards))
-            row["whole_ms"] = _times(lambda pair=pair: pair.main(x))["median_ms"]
-            row["collects_ms"] = _collects(pair, shards)
-            if route.collectives:
-                nccl, pair._channel = pair._channel, HostChannel(len(CARDS))
-                row["through_host"] = {
-                    "error": _error(pair.main(x), truth),
-                    **_times(lambda pair=pair, shards=shards: pair.main.on_devices(shards)),
-                }
-                pair._channel = nccl
-            found[axis] = row
+        said = plan.routes["main"].collectives
+        found[axis] = {
+            "collectives": len(said),
+            **_pair(path, x, truth, by_parts=False),
+            **({"by_parts": _pair(path, x, truth, by_parts=True)} if said else {}),
+        }
     return found
 
 
-def _collects(pair: Any, shards: Any) -> dict[str, float]:
-    """Milliseconds that the first device is in collectives in a call, its waiting included.
+def _pair(path: Path, x: np.ndarray, truth: np.ndarray, *, by_parts: bool) -> dict[str, Any]:
+    """A program on both cards: each one's whole way by itself, or its parts called one by one."""
+    from edgec.runtime.mesh.running import load_mesh
 
-    And how long of that its results are copied to where NCCL finds them.
-    """
-    channel = pair._channel
-    taken = {"collects": _timed(channel, "collect", 1)}
-    if hasattr(channel, "_speakers"):
-        taken["copies"] = _timed(channel._speakers[0], "copied")
-    for _ in range(20):
-        pair.main.on_devices(shards)
-    for owner, name in ((channel, "collect"), (getattr(channel, "_speakers", [None])[0], "copied")):
-        if owner is not None and name in vars(owner):
-            delattr(owner, name)
-    return {name: round(each[0] / 20, 4) for name, each in taken.items()}
-
-
-def _timed(owner: Any, name: str, place: int | None = None) -> list[float]:
-    """Let a method note the milliseconds that it takes: of calls for device 0, where it says so."""
-    method, taken = getattr(owner, name), [0.0]
-
-    def timed(*arguments: Any) -> Any:
-        start = time.perf_counter()
-        made = method(*arguments)
-        if place is None or arguments[place] == 0:
-            taken[0] += (time.perf_counter() - start) * 1e3
-        return made
-
-    setattr(owner, name, timed)
-    return taken
+    start = time.perf_counter()
+    with load_mesh(path, CARDS, by_parts=by_parts) as pair:
+        answer = pair.main(x)
+        shards = pair.main.put(x)
+        return {
+            "spoken": pair.spoken,
+            "notes": pair.notes,
+            "load_s": round(time.perf_counter() - start, 2),
+            "error": _error(answer, truth),
+            **_times(lambda: pair.main.on_devices(shards)),
+            "whole_ms": _times(lambda: pair.main(x))["median_ms"],
+            "error_after": _error(pair.main(x), truth),
+        }
 
 
 def collectives(folder: Path, answers: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ are asked.
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.module import Module
 from edgec.runtime.parameters import WeightsFile
 
-__all__ = ["Backend", "Program"]
+__all__ = ["Backend", "Program", "Speaking"]
 
 
 class Program(Protocol):
@@ -40,6 +40,27 @@ class Program(Protocol):
 
     def reset(self) -> None:
         """Set the state to its first values."""
+        ...
+
+
+@runtime_checkable
+class Speaking(Program, Protocol):
+    """A program whose collectives the runtime carries out between devices."""
+
+    def join(self, identity: bytes, rank: int, count: int) -> None:
+        """Find the other devices of a group; all of them call it at once.
+
+        Raises:
+            DeviceError: they do not come.
+        """
+        ...
+
+    def leave(self) -> None:
+        """Leave them; all call it at once.
+
+        Raises:
+            DeviceError: they do not.
+        """
         ...
 
 

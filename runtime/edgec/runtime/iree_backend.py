@@ -13,6 +13,7 @@ from edgec.runtime.dlpack import CPU
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceError, ModuleError
 from edgec.runtime.host_memory import bytes_at
+from edgec.runtime.mesh.joined import JOIN, LEAVE
 from edgec.runtime.module import Module
 from edgec.runtime.native import native_errors
 from edgec.runtime.parameters import WeightsFile
@@ -184,6 +185,37 @@ class _IreeProgram:
         with native_errors(f"{function}() failed on {self._uri}", DeviceError):
             self._context.invoke(self._find(function), arguments, results)
         return [results.get_as_object(i, HalBufferView) for i in range(results.size)]
+
+    def join(self, identity: bytes, rank: int, count: int) -> None:
+        """Let the module's collectives find the other devices of its group.
+
+        Raises:
+            DeviceError: they do not come, or the driver has no NCCL.
+        """
+        from iree.runtime import VmBuffer, VmVariantList
+
+        self._enter()
+        told = VmBuffer(len(identity))
+        with memoryview(told) as view:
+            view[:] = identity
+        arguments = VmVariantList(3)
+        arguments.push_ref(told.ref)
+        arguments.push_int(rank)
+        arguments.push_int(count)
+        with native_errors(f"the devices of a mesh do not meet on {self._uri}", DeviceError):
+            self._context.invoke(self._find(JOIN), arguments, VmVariantList(0))
+
+    def leave(self) -> None:
+        """Leave the group of devices that `join` found.
+
+        Raises:
+            DeviceError: the others do not leave it.
+        """
+        from iree.runtime import VmVariantList
+
+        self._enter()
+        with native_errors(f"the devices of a mesh do not part on {self._uri}", DeviceError):
+            self._context.invoke(self._find(LEAVE), VmVariantList(0), VmVariantList(0))
 
     def reset(self) -> None:
         """A new context: the module's globals, and so its state, at their first values."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from edgec.runtime.arguments import check_input
 from edgec.runtime.array import DeviceArray, copy_in, dtype_of_hal, share_in
-from edgec.runtime.backend import Program
+from edgec.runtime.backend import Program, Speaking
 from edgec.runtime.closing import Closing
 from edgec.runtime.declaration import parse_declaration
 from edgec.runtime.device import Device, device_choices
@@ -315,6 +315,32 @@ class LoadedModule(Closing):
         if name in functions:
             return functions[name]
         raise AttributeError(f"{type(self).__name__} has no attribute or function {name!r}")
+
+    def join(self, identity: bytes, rank: int, count: int) -> None:
+        """Let the module's own collectives find the other devices, all of which call this at once.
+
+        Args:
+            identity: NCCL's, of the group.
+            rank: this device's in the group.
+            count: how many devices the group has.
+
+        Raises:
+            DeviceError: the devices do not find each other; or the runtime has no collectives.
+        """
+        program = self._open_program()
+        if not isinstance(program, Speaking):
+            raise DeviceError(f"{self.device.runtime} has no collectives")
+        program.join(identity, rank, count)
+
+    def leave(self) -> None:
+        """Leave the devices that `join` found, all of which call this at once.
+
+        Raises:
+            DeviceError: they do not.
+        """
+        program = self._open_program()
+        if isinstance(program, Speaking):
+            program.leave()
 
     def reset(self) -> None:
         """Set the state to what it was when the module was loaded."""

@@ -84,7 +84,7 @@ def compile_for_mesh(
     destination = place.with_suffix(".mesh") if output is None else Path(output)
     with showing(session) as progress:
         made = compile_mesh(program, targets[0], destination, replace(options, progress=progress))
-    for note in (*made.compiled.report.notes, *([made.note] if made.note else [])):
+    for note in (*made.compiled.report.notes, *made.notes):
         session.note(note)
     folder, plan = made.folder, made.folder.plan
     files = sorted({path for path in folder.weights if path is not None})

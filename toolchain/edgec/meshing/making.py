@@ -20,10 +20,11 @@ from edgec.runtime.golden import Golden
 from edgec.runtime.mesh.folder import MANIFEST, MeshFolder
 from edgec.runtime.mesh.plan import Plan
 from edgec.runtime.mesh.shards import cut
-from edgec.targets import Target, find
+from edgec.targets import Backend, Target, find
 from edgec.toolchain import CompileOptions, compile_with_report
 from edgec.toolchain.check import check_mesh, unchecked
 from edgec.toolchain.compiling.report import Compiled
+from edgec.toolchain.joined_parts import join_parts
 from edgec.toolchain.program import Program, ProgramInfo
 from edgec.toolchain.weights_file import read_weights, write_weights
 
@@ -32,6 +33,7 @@ __all__ = ["GOLDEN", "CompiledMesh", "compile_mesh", "golden_of"]
 GOLDEN = "golden.npz"
 """The golden calls of the whole program, in the folder."""
 _MODULE = "parts.vmfb"
+_APART = "the GPUs' hosts call the parts one by one, and carry what is said between: {}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +45,14 @@ class CompiledMesh:
         compiled: the module of the parts, with its report.
         check: `checked on …` or `unchecked: …`.
         error: the largest root mean square of an output's differences, as a part of its spread.
-        note: what the check has to say.
+        notes: what the check has to say, and why the parts are called one by one on GPUs.
     """
 
     folder: MeshFolder
     compiled: Compiled
     check: str
     error: float
-    note: str
+    notes: tuple[str, ...]
 
 
 def compile_mesh(
@@ -83,9 +85,10 @@ def compile_mesh(
     refuse_occupied(destination, replace=True, marker=MANIFEST)
     with new_folder(destination, replace=True, marker=MANIFEST) as folder:
         files = _write_weights(program, plan, folder)
+        joined, apart = join_parts(program) if chosen.backend is Backend.CUDA else (program, "")
         own = replace(
-            program,
-            info=_with_weights(program.info, files[0]),
+            joined,
+            info=_with_weights(joined.info, files[0]),
             golden=None,
             path=folder / f"{program.name}.mlirbc",
         )
@@ -107,12 +110,13 @@ def compile_mesh(
                 )
         mark_checked(folder / _MODULE, outcome.text)
         _write_manifest(folder, plan, chosen, files)
+    spoken = any(route.collectives for route in plan.routes.values())
     return CompiledMesh(
         folder=MeshFolder(destination),
         compiled=made,
         check=outcome.text,
         error=outcome.error,
-        note=outcome.note,
+        notes=tuple(filter(None, (outcome.note, _APART.format(apart) if apart and spoken else ""))),
     )
 
 

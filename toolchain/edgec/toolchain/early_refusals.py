@@ -5,14 +5,14 @@ own, and dies of a few.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import CompileError
 from edgec.targets import Backend, Target
 from edgec.toolchain.diagnostics import explain_lapack
-from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.ir.functions import find_function, inside
 from edgec.toolchain.ir.places import place_of
 from edgec.toolchain.program import Dialect, ProgramInfo
 from edgec.toolchain.refusals import KNOWN
@@ -95,18 +95,20 @@ _MOVES_HALVES = frozenset(
 """Operations on halves that only move them."""
 
 
-def refuse_operations(module: Any) -> None:
+def refuse_operations(module: Any, spoken: Collection[str] = ()) -> None:
     """Raise for the first operation of `OPERATIONS`, before any pass meets it.
 
     Args:
         module: an `ir.Module`.
+        spoken: functions whose collectives the compiler carries out.
 
     Raises:
         CompileError: naming the operation, its place and what to do.
     """
+    carried = [op for name in spoken for op in inside(find_function(module, name))]
     for op in inside(module.operation):
         found = OPERATIONS.get(op.name)
-        if found is not None:
+        if found is not None and op not in carried:
             why, hint = found
             raise CompileError(f"{op.name} {why}", where=place_of(op), hint=hint)
 

@@ -117,6 +117,21 @@ def _hold(arguments: Mapping[str, Any]) -> Any:
     return held_bytes(Path(arguments["source"]))
 
 
+def _join_parts(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.joined_parts import join_file
+    from edgec.toolchain.program import ProgramInfo
+
+    source, output = Path(arguments["source"]), Path(arguments["output"])
+    info, reason = join_file(source, output, ProgramInfo.from_json(arguments["info"]))
+    return {"info": info.to_json(), "reason": reason}
+
+
+def _open_channels(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.channels import open_channels
+
+    return open_channels(Path(arguments["source"]), Path(arguments["output"]))
+
+
 def _part_weights(arguments: Mapping[str, Any]) -> Any:
     from edgec.toolchain.parted_weights import part_weights
 
@@ -181,7 +196,9 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "move_out": _move_out,
     "halve": _halve,
     "hold": _hold,
+    "open_channels": _open_channels,
     "part_weights": _part_weights,
+    "join_parts": _join_parts,
     "embed": _embed,
     "write_shaders": _write_shaders,
     "own_kernels": _own_kernels,

@@ -171,7 +171,7 @@ def prepare_file(
         golden=golden or {},
     )
     if situation.is_stablehlo:
-        refuse_operations(module)
+        refuse_operations(module, info.joined)
     least_precise = situation.declared_precision
     changes: dict[str, int] = {}
     with contextlib.ExitStack() as stack:

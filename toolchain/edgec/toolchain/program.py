@@ -21,6 +21,7 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import ModuleError, ProgramError
 from edgec.runtime.files import write_atomically
 from edgec.runtime.golden import Golden
+from edgec.runtime.mesh.joined import joined_name
 from edgec.runtime.mesh.plan import Plan
 from edgec.runtime.signature import Signature, TensorSpec
 from edgec.runtime.text.facts import TextFacts
@@ -172,6 +173,12 @@ class ProgramInfo:
         names = [f.signature.name for f in self.functions]
         if not names or len(set(names)) != len(names):
             raise ProgramError(f"a program needs functions with distinct names, not {names}")
+
+    @property
+    def joined(self) -> tuple[str, ...]:
+        """Functions that are a device's whole way through a mesh, with the collectives in it."""
+        ways = [] if self.mesh is None else [joined_name(name) for name in self.mesh.routes]
+        return tuple(f.signature.name for f in self.functions if f.signature.name in ways)
 
     @property
     def needs_doubles(self) -> bool:

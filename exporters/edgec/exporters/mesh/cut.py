@@ -2,11 +2,12 @@
 
 Every value has a level: how many collectives one after the other it rests on. The operations of a
 level are one part, and the collectives whose operands are of a level are carried out together
-behind it. What is cheap and rests on no input (constants, masks) is made anew in each part.
+behind it. What is cheap and rests on no input (constants, masks, weights made larger) is made anew
+in each part.
 """
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -181,14 +182,17 @@ class _Cutter:
                     )
 
     def _find_free(self) -> list[bool]:
-        """Which operations rest on no argument and cost little."""
+        """Which operations rest on no input and cost little."""
         free: list[bool] = []
         for operation, used in zip(self._operations, self._uses, strict=True):
             free.append(
                 operation.name == _NUMBER
                 or (
                     operation.name in _CHEAP
-                    and all(v.operation is not None and free[v.operation] for v in used)
+                    and all(
+                        v.place in self._weights if v.operation is None else free[v.operation]
+                        for v in used
+                    )
                 )
             )
         return free
@@ -271,10 +275,8 @@ class _Cutter:
         for index, used in enumerate(self._uses[:-1]):
             if self._levels[index] != level or self._operations[index].name in _NAMES:
                 continue
-            needed.update(dict.fromkeys(v for v in used if self._comes_in(v, level)))
-        needed.update(
-            dict.fromkeys(v for v in outputs if v.operation is None and self._comes_in(v, level))
-        )
+            needed.update(dict.fromkeys(v for v in self._resting(used) if self._comes_in(v, level)))
+        needed.update(dict.fromkeys(v for v in self._resting(outputs) if v.operation is None))
         inputs = sorted(needed, key=self._position)
         with main.location:
             arguments = [
@@ -309,6 +311,13 @@ class _Cutter:
             outputs=tuple(self._number(value) for value in outputs),
             numbered=numbered,
         )
+
+    def _resting(self, values: Iterable[_Value]) -> Iterator[_Value]:
+        """Values, and the weights behind those that every part makes itself."""
+        for value in values:
+            yield value
+            if value.operation is not None and self._levels[value.operation] is None:
+                yield from self._resting(self._uses[value.operation])
 
     def _comes_in(self, value: _Value, level: int) -> bool:
         if value.operation is None:

@@ -38,6 +38,8 @@ Communicator = ctypes.c_void_p
 
 _NAME = "libnccl.so.2"
 _SUCCESS, _IN_PROGRESS = 0, 7
+_IDENTITY = 128
+"""Bytes of a `ncclUniqueId`."""
 
 
 class Nccl:
@@ -72,6 +74,16 @@ class Nccl:
         numbers = (ctypes.c_int * len(ordinals))(*ordinals)
         self.call("ncclCommInitAll", made, len(ordinals), numbers)
         return [Communicator(each) for each in made]
+
+    def identity(self) -> bytes:
+        """A new name for a group whose members are to find each other by it.
+
+        Raises:
+            DeviceError: NCCL finds no way for them to do so.
+        """
+        made = ctypes.create_string_buffer(_IDENTITY)
+        self.call("ncclGetUniqueId", made)
+        return made.raw
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call a function of the library.

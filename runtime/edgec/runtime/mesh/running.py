@@ -9,6 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,10 @@ from edgec.runtime.loaded import LoadedModule, load
 from edgec.runtime.mesh.channel import Channel, HostChannel, Silenced, Value, host_array
 from edgec.runtime.mesh.folder import MeshFolder
 from edgec.runtime.mesh.function import MeshFunction
-from edgec.runtime.mesh.plan import Route
+from edgec.runtime.mesh.joined import joined_name, takes
+from edgec.runtime.mesh.meeting import introduce, meet
+from edgec.runtime.mesh.nccl import Nccl
+from edgec.runtime.mesh.plan import Plan, Route
 from edgec.runtime.mesh.processes import ProcessChannel
 from edgec.runtime.mesh.shards import cut
 from edgec.runtime.mesh.speaking import channel_for
@@ -36,6 +40,7 @@ def load_mesh(
     *,
     simulate: bool = False,
     processes: bool = False,
+    by_parts: bool = False,
 ) -> "LoadedMesh":
     """Load a program for a mesh onto devices of this machine.
 
@@ -47,6 +52,8 @@ def load_mesh(
             `devices` empty or of one.
         processes: whether each device has a process of its own, all of which call this, as
             torchrun starts them; this one has the device of its rank.
+        by_parts: whether the devices' hosts call the parts one by one and carry what is said
+            between them, even where the module has each device's whole way.
 
     Raises:
         UsageError: the mesh has another number of devices, or there are not as many processes.
@@ -64,6 +71,9 @@ def load_mesh(
         )
     apart = ProcessChannel(folder.plan) if processes else None
     numbers = range(count) if apart is None else [apart.number]
+    nccl, note = None, ""
+    if apart is None and not (simulate or by_parts) and count > 1:
+        nccl, note = introduce(folder.module, folder.plan, [str(each) for each in chosen])
     with ExitStack() as stack:
         if apart is not None:
             stack.callback(apart.close)
@@ -74,7 +84,35 @@ def load_mesh(
             for number in numbers
         }
         stack.pop_all()
-    return LoadedMesh(folder=folder, modules=loaded, at_once=not simulate, apart=apart)
+    if nccl is not None:
+        note = meet(nccl, folder.plan, tuple(loaded.values()))
+    return LoadedMesh(
+        folder=folder,
+        modules=loaded,
+        at_once=not simulate,
+        apart=apart,
+        nccl=None if note else nccl,
+        note=note,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Joined:
+    """A route's function: its name, which of the route's inputs it takes, and whether a number."""
+
+    name: str
+    places: tuple[int, ...]
+    numbered: bool
+
+
+def _joined(plan: Plan, module: LoadedModule) -> dict[str, _Joined]:
+    found: dict[str, _Joined] = {}
+    for name, route in plan.routes.items():
+        if route.collectives:
+            function = joined_name(name)
+            places, numbered = takes(route, module.signatures[function])
+            found[name] = _Joined(name=function, places=places, numbered=numbered)
+    return found
 
 
 class LoadedMesh(Closing):
@@ -93,6 +131,8 @@ class LoadedMesh(Closing):
         modules: Mapping[int, LoadedModule],
         at_once: bool,
         apart: ProcessChannel | None = None,
+        nccl: Nccl | None = None,
+        note: str = "",
     ) -> None:
         self.folder = folder
         self.numbers = tuple(modules)
@@ -105,10 +145,17 @@ class LoadedMesh(Closing):
         self._workers: ThreadPoolExecutor | None = None
         self._apart = apart
         self._channel: Channel = HostChannel(len(modules)) if apart is None else apart
-        self._note = ""
+        self._note = f"parts are called one by one: {note}" if note else ""
+        self._joined: dict[str, _Joined] = {}
+        self._spoken = ""
         if apart is None and at_once and self._modules[1:]:
-            self._channel, self._note = channel_for(folder.plan, self._modules)
             self._workers = ThreadPoolExecutor(len(modules))
+            if nccl is None:
+                self._channel, said = channel_for(folder.plan, self._modules)
+                self._note = "; ".join(filter(None, (self._note, said)))
+            else:
+                self._spoken = f"NCCL {nccl.version} on the devices' own streams"
+                self._joined = _joined(folder.plan, self._modules[0])
         self._functions = {
             name: MeshFunction(route=route, owner=self)
             for name, route in folder.plan.routes.items()
@@ -164,7 +211,7 @@ class LoadedMesh(Closing):
     @property
     def spoken(self) -> str:
         """How the devices speak to each other: `NCCL 2.27.7`, `host memory`, `gloo`."""
-        return self._channel.name
+        return self._spoken or self._channel.name
 
     def put(self, route: Route, leaves: Sequence[np.ndarray]) -> list[list[Value]]:
         """For each device its shards of a function's inputs, on the device.
@@ -187,8 +234,11 @@ class LoadedMesh(Closing):
             DeviceError: a device failed, or the program is closed.
         """
         _ = self.first_device
+        joined = self._joined.get(route.signature.name)
         last = last_uses(route)
         with self._lock:
+            if joined is not None and self._workers is not None:
+                return self._gone(joined, shards, self._workers)
             self._channel.prepare(route)
             walks = [
                 walk(route, module, rank, self._there(module, own), last)
@@ -207,6 +257,24 @@ class LoadedMesh(Closing):
                 return [each.result() for each in futures]
             self._channel.restore()
         raise next((each for each in errors if not isinstance(each, Silenced)), errors[0])
+
+    def _gone(
+        self, joined: "_Joined", shards: Sequence[Sequence[Value]], workers: ThreadPoolExecutor
+    ) -> list[list[Value]]:
+        """Let every device go its whole way by itself."""
+        given = [
+            [*(own[place] for place in joined.places), *([rank] if joined.numbered else [])]
+            for rank, own in zip(self._ranks, shards, strict=True)
+        ]
+        first, *others = (module[joined.name].call_flat for module in self._modules)
+        futures = list(map(workers.submit, others, given[1:]))
+        try:
+            made = first(given[0])
+        finally:
+            wait(futures)
+        answers: list[list[Value]] = [list(made)]
+        answers += [list(each.result()) for each in futures]
+        return answers
 
     def everywhere(self, values: Sequence[Value]) -> list[np.ndarray]:
         """Every device's array, of those of this process.
@@ -236,6 +304,9 @@ class LoadedMesh(Closing):
         if self._workers is not None:
             self._workers.shutdown()
         self._channel.close()
+        if self._joined and self._modules:
+            with ThreadPoolExecutor(len(self._modules)) as pool:
+                list(pool.map(LoadedModule.leave, self._modules))
         for module in self._modules:
             module.close()
         self._modules = ()

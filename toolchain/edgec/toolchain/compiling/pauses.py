@@ -70,9 +70,13 @@ def pauses(task: Task, told: Callable[[int], None] | None = None) -> Iterator[Pa
     if task.options.taps:
         taps = Change(task="tap", arguments={"loops": task.options.tap_loops})
         yield Pause(before=BEFORE_DISPATCHES, after=AFTER_DISPATCHES, changes=(taps,))
+    laid_out: list[Change] = []
     if told is not None:
-        layout = Change(task="hold", arguments={}, said=functools.partial(_tell, told))
-        yield Pause(before=_BEFORE_LAYOUT, after=_AFTER_LAYOUT, changes=(layout,))
+        laid_out.append(Change(task="hold", arguments={}, said=functools.partial(_tell, told)))
+    if task.program.info.joined:
+        laid_out.append(Change(task="open_channels", arguments={}))
+    if laid_out:
+        yield Pause(before=_BEFORE_LAYOUT, after=_AFTER_LAYOUT, changes=tuple(laid_out))
     if task.target.backend is Backend.WEBGPU:
         shaders = Change(task="write_shaders", arguments={"target": task.target.to_json()})
         yield Pause(before=BEFORE_SHADERS, after=AFTER_SHADERS, changes=(shaders,))
