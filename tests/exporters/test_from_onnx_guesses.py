@@ -77,6 +77,21 @@ def test_sizes_at_which_something_inside_is_empty_are_not_taken(tmp_path: Path) 
     assert function.signature.inputs[0].shape == (1, 128)
 
 
+def test_where_the_file_fixes_all_sizes_something_inside_may_be_empty(
+    tmp_path: Path, replay: Replay
+) -> None:
+    nodes = [
+        helper.make_node("Slice", ["x", "zero", "all", "axis"], ["turned"]),
+        helper.make_node("Slice", ["x", "all", "far", "axis"], ["rest"]),
+        helper.make_node("Neg", ["turned"], ["negative"]),
+        helper.make_node("Concat", ["negative", "rest"], ["y"], axis=1),
+    ]
+    numbers = {"zero": 0, "all": 5, "far": 10**6, "axis": 1}
+    constants = {name: np.array([number]) for name, number in numbers.items()}
+    path = saved(tmp_path, nodes, [value("x", F, 2, 5)], value("y", F, 2, 5), **constants)
+    assert replay(export_source(path)) == 0
+
+
 def branch(name: str, shape: str) -> onnx.GraphProto:
     nodes = [
         helper.make_node("Reshape", ["x", shape], [f"{name}_parts"]),

@@ -97,7 +97,7 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     found = Facts(copy)
     empty = [name for name, shape in found.shapes.items() if 0 in shape]
     # What is empty from the start is meant so.
-    if empty and not any(0 in shapes.get(name, ()) for name in given) and not _says_empty(model):
+    if empty and not any(0 in shapes.get(name, ()) for name in given) and not _means_empty(model):
         raise ExportError(
             f"at these input sizes {empty[0]} inside the model is empty",
             hint="give larger example inputs",
@@ -114,13 +114,19 @@ def nothing_empty(model: Any, given: Sequence[Any], shapes: Sequence[Sequence[in
         found = Facts(inferred(_with_shapes(copy, named))).shapes
     except ExportError:
         return False
-    return _says_empty(model) or not any(0 in shape for shape in found.values())
+    return _means_empty(model) or not any(0 in shape for shape in found.values())
 
 
-def _says_empty(model: Any) -> bool:
-    """Whether the file itself says that a result is empty."""
-    dims = (dim for v in model.graph.output for dim in v.type.tensor_type.shape.dim)
-    return any(dim.HasField("dim_value") and not dim.dim_value for dim in dims)
+def _means_empty(model: Any) -> bool:
+    """Whether what is empty is the file's own will: a result is, or no size of an input is open."""
+    own = {each.name for each in model.graph.initializer}
+    given = [v.type.tensor_type for v in model.graph.input if v.name not in own]
+    fixed = all(
+        kind.HasField("shape") and all(dim.HasField("dim_value") for dim in kind.shape.dim)
+        for kind in given
+    )
+    made = (dim for v in model.graph.output for dim in v.type.tensor_type.shape.dim)
+    return fixed or any(dim.HasField("dim_value") and not dim.dim_value for dim in made)
 
 
 def _without_classical(model: Any) -> Any:
