@@ -7,8 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import torch
 
 from edgec import exporters, runtime, toolchain
+from edgec.runtime.errors import ExportError
 from edgec.toolchain.batches.compare import compared
 from edgec.toolchain.batches.marks import Batch, Mark, NotByExample
 from edgec.toolchain.program import Dialect, Program
@@ -228,8 +230,6 @@ def test_onnx_becomes_stablehlo(caplog: pytest.LogCaptureFixture) -> None:
 def test_pytorchs_own_open_sizes_go_by_parts_too(
     caplog: pytest.LogCaptureFixture, tmp_path: Any
 ) -> None:
-    import torch
-
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(12, 6), torch.nn.GELU(), torch.nn.Linear(6, 5))
     open_sizes = ({0: torch.export.Dim("n", min=1, max=9)},)
@@ -244,3 +244,44 @@ def test_pytorchs_own_open_sizes_go_by_parts_too(
             x = _values(count, 12)
             wanted = model(torch.from_numpy(x)).numpy()
             np.testing.assert_allclose(np.asarray(module["main"](x)), wanted, 1e-4, 1e-5)
+
+
+class _Strided(torch.nn.Module):
+    """A view by strides, which torch-mlir takes for fixed sizes only."""
+
+    def __init__(self, *, across: bool) -> None:
+        super().__init__()
+        self.across = across
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        pairs = torch.as_strided(x.contiguous(), (x.shape[0], 4, 3), (12, 3, 1))
+        y = torch.tanh(pairs) + (pairs.mean(0) if self.across else 0.0)
+        return y, y.reshape(-1, 6)
+
+
+@pytest.mark.parametrize("asked", [{"dynamic": "n=1..20"}, {"dynamic": "n", "chunk": 4}])
+def test_what_has_no_form_with_open_sizes_goes_by_parts_alone(
+    asked: dict[str, Any], caplog: pytest.LogCaptureFixture, tmp_path: Any
+) -> None:
+    path, model = tmp_path / "net.vmfb", _Strided(across=False)
+    program = exporters.export(model, (torch.randn(3, 12),), **asked)
+    assert "has no form with all of it open: torch-mlir cannot import" in caplog.text
+    assert "--chunk=0" not in caplog.text
+    assert len(set(_batches(program))) == 3
+    assert [str(s.shape[0])[0] for s in program.info.functions[0].signature.outputs] == ["n", "n"]
+    options = toolchain.CompileOptions(output=path, cache=False)
+    toolchain.compile(program.save(tmp_path / "net.mlirbc"), "cpu:host", options)
+    with runtime.load(path) as module:
+        for count in (1, 11, 20):
+            x = torch.randn(count, 12)
+            for found, expected in zip(module["main"](x.numpy()), model(x), strict=True):
+                np.testing.assert_allclose(np.asarray(found), expected.numpy(), rtol=1e-5)
+
+
+def test_what_goes_no_way_says_both_reasons() -> None:
+    with pytest.raises(ExportError, match="torch-mlir cannot import") as caught:
+        exporters.export(_Strided(across=True), (torch.randn(3, 12),), dynamic="n=1..20")
+    assert "in parts of a fixed size it cannot go either" in str(caught.value.hint)
+    with pytest.raises(ExportError, match="torch-mlir cannot import") as caught:
+        exporters.export(_Strided(across=False), (torch.randn(3, 12),), dynamic="n", chunk=0)
+    assert "in parts" not in str(caught.value.hint)

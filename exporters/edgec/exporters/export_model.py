@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.assemble import assemble
-from edgec.exporters.batches import in_chunks
+from edgec.exporters.batches import by_parts_alone, in_chunks
 from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.frameworks import FRAMEWORKS, Framework, framework_of, named
@@ -23,7 +23,7 @@ from edgec.exporters.mesh.front import (
 )
 from edgec.exporters.source import is_stablehlo, open_source
 from edgec.exporters.traced import said_kept
-from edgec.runtime.errors import UsageError
+from edgec.runtime.errors import ExportError, UsageError
 from edgec.runtime.mesh.plan import Mesh
 from edgec.runtime.signature import Dim
 from edgec.toolchain.program import Program, Provenance
@@ -269,11 +269,17 @@ def _export(
             folder=place,
         )
     asked = {"values": True} if values else {}
-    functions = framework.tracer().trace(bundle, dynamic=dynamic, **asked)
+    try:
+        functions = framework.tracer().trace(bundle, dynamic=dynamic, **asked)
+    except ExportError as refused:
+        if values:
+            raise
+        functions = (by_parts_alone(bundle, framework, dynamic, chunk, refused),)
+    else:
+        if not values:
+            functions = tuple(in_chunks(f, bundle, framework, chunk) for f in functions)
     return assemble(
-        said_kept(
-            functions if values else [in_chunks(f, bundle, framework, chunk) for f in functions]
-        ),
+        said_kept(functions),
         provenance=provenance,
         external_weights=weights,
         folder=place,

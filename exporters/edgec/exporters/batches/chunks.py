@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from edgec.toolchain.batches.compare import Compared
     from edgec.toolchain.batches.write import Body
 
-__all__ = ["in_chunks"]
+__all__ = ["chunked", "in_chunks"]
 
 _LOG = logging.getLogger("edgec.exporters")
 
@@ -55,38 +55,66 @@ def in_chunks(
         chunk: how many examples at once, at most the dimension's maximum; 0 for no loop, None for
             `CHUNK` where the dimension is the first of its inputs.
     """
-    dims = {d.name: d for spec in traced.signature.inputs for d in spec.shape if isinstance(d, Dim)}
+    dims = _open(traced)
     if not dims or chunk == 0:
         return traced
-    name, size = traced.signature.name, 0
     try:
-        if len(dims) > 1:
-            raise NotByExample(f"{' and '.join(dims)} are open at once")
-        (dim,) = dims.values()
-        if chunk is None and traced.dialect is Dialect.STABLEHLO and not _leads(traced):
-            raise NotByExample(f"it is no first axis, and only --chunk={CHUNK} tries it then")
-        size = CHUNK if chunk is None else chunk
-        size = size if dim.maximum is None else min(size, dim.maximum)
-        made = _Chunks(traced, bundle, framework).made(size)
+        return chunked(traced, bundle, framework, chunk) or traced
     except NotByExample as found:
         _LOG.warning(
             "%s keeps %s open in all it computes, which kernels of edgec's own do not take: %s%s",
-            name,
+            traced.signature.name,
             ", ".join(dims),
             found.why,
             f", at {found.where}" if found.where else "",
         )
         return traced
-    if made is None:
-        return traced
-    _LOG.warning(
-        "%s computes %d of %s at a time%s: --chunk=N takes another number, --chunk=0 all at once",
-        name,
-        size,
-        dim.name,
-        ", then what is left one by one" if size > 1 else "",
-    )
+
+
+def chunked(
+    traced: TracedFunction,
+    bundle: Bundle,
+    framework: Framework,
+    chunk: int | None,
+    *,
+    alone: bool = False,
+) -> TracedFunction | None:
+    """The function as such a loop, which is said; None for what multiplies nothing.
+
+    Args:
+        traced: a function with dynamic dimensions.
+        bundle: what was traced.
+        framework: whose it is.
+        chunk: as for `in_chunks`, but not 0.
+        alone: there is no other form of it, so it becomes one whatever it multiplies.
+
+    Raises:
+        NotByExample: it cannot be one.
+    """
+    dims = _open(traced)
+    if len(dims) > 1:
+        raise NotByExample(f"{' and '.join(dims)} are open at once")
+    (dim,) = dims.values()
+    if chunk is None and traced.dialect is Dialect.STABLEHLO and not _leads(traced):
+        raise NotByExample(f"it is no first axis, and only --chunk={CHUNK} tries it then")
+    size = CHUNK if chunk is None else chunk
+    size = size if dim.maximum is None else min(size, dim.maximum)
+    made = _Chunks(traced, bundle, framework, alone=alone).made(size)
+    if made is not None:
+        _LOG.warning(
+            "%s computes %d of %s at a time%s: --chunk=N takes another number%s",
+            traced.signature.name,
+            size,
+            dim.name,
+            ", then what is left one by one" if size > 1 else "",
+            "" if alone else ", --chunk=0 all at once",
+        )
     return made
+
+
+def _open(traced: TracedFunction) -> dict[str, Dim]:
+    """The dimensions of its inputs that are open, by name."""
+    return {d.name: d for spec in traced.signature.inputs for d in spec.shape if isinstance(d, Dim)}
 
 
 def _leads(traced: TracedFunction) -> bool:
@@ -97,8 +125,11 @@ def _leads(traced: TracedFunction) -> bool:
 
 
 class _Chunks:
-    def __init__(self, traced: TracedFunction, bundle: Bundle, framework: Framework) -> None:
+    def __init__(
+        self, traced: TracedFunction, bundle: Bundle, framework: Framework, *, alone: bool
+    ) -> None:
         self.traced = traced
+        self.alone = alone
         self.framework = framework
         self.entry = next(e for e in bundle.entries if e.name == traced.signature.name)
         roles = (*traced.arguments, *traced.results)
@@ -115,7 +146,7 @@ class _Chunks:
         traces = [self._static(size)]
         with ir.Context() as context, ir.Location.unknown():
             modules = [parse_stablehlo(traces[0].module, context)]
-            if not _multiplies(modules[0]):
+            if not self.alone and not _multiplies(modules[0]):
                 return None
             traces.append(self._static(1 if size > 1 else 2))
             modules.append(parse_stablehlo(traces[1].module, context))
@@ -169,15 +200,21 @@ class _Chunks:
             return compared(modules[0], third, Batch(one=size, other=size + 1))
 
     def _more_calls(self, size: int) -> tuple[TracedCall, ...]:
-        """A golden call that goes through all of the loop, where there is none yet."""
+        """A golden call that goes through all of the loop, where there is none yet.
+
+        Without another form of the function nothing else was run, so the fewest are, too.
+        """
         (axis, dim), *_ = [
             (axis, each)
             for axis, each in enumerate(self.traced.signature.inputs[self._first].shape)
             if isinstance(each, Dim)
         ]
-        most = max(call.inputs[self._first].shape[axis] for call in self.traced.calls)
-        enough = size + 1 if dim.maximum is None else min(size + 1, dim.maximum)
-        return () if most >= enough else self._static(enough, settled=True).calls
+        known = [call.inputs[self._first].shape[axis] for call in self.traced.calls]
+        wanted = [size + 1 if dim.maximum is None else min(size + 1, dim.maximum)]
+        if self.alone:
+            wanted.append(max(1, dim.minimum))
+        missing = [n for n in wanted if n not in known and (self.alone or n > max(known))]
+        return tuple(call for n in missing for call in self._static(n, settled=True).calls)
 
     @property
     def _first(self) -> int:
