@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from edgec.runtime.text.facts import TextFacts
+from edgec.runtime.text.facts import TextFacts, packed
 
 __all__ = ["KINDS", "facts_of", "tokenizer"]
 
@@ -200,6 +200,6 @@ def facts_of(made: Any, *, template: str = "") -> TextFacts:
         prefill=(8, 16),
         vocabulary=made.get_vocab_size(),
         stop=(2,),
-        tokenizer=made.to_str(),
+        packed=packed(made.to_str()),
         template=template,
     )

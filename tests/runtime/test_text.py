@@ -12,6 +12,7 @@ from edgec.exporters import export
 from edgec.exporters.from_transformers.export import export_opened
 from edgec.runtime.errors import InputError, ModuleError, UsageError
 from edgec.runtime.text import Constraint, Finish, Sampling, TextFacts, TextModel, WhenFull
+from edgec.runtime.text.facts import packed
 from edgec.runtime.text.lookup import Lookup
 from edgec.runtime.text.sliding import window
 from edgec.runtime.text.template import render
@@ -443,9 +444,10 @@ def test_a_template_cannot_reach_out_of_its_sandbox() -> None:
 
 
 def test_damaged_facts_are_refused() -> None:
-    facts = TextFacts(context=8, prefill=(4,), vocabulary=3, stop=(2,), tokenizer="{}" * 100)
+    facts = TextFacts(context=8, prefill=(4,), vocabulary=3, stop=(2,), packed=packed("{}" * 100))
     value = facts.to_json()
     assert TextFacts.from_json(value) == facts
+    assert facts.tokenizer == "{}" * 100
     for wrong in (
         {**value, "schema": 9},
         {**value, "tokenizer": value["tokenizer"][:-8]},
@@ -453,6 +455,6 @@ def test_damaged_facts_are_refused() -> None:
         {key: value[key] for key in value if key != "stop"},
     ):
         with pytest.raises(ModuleError):
-            TextFacts.from_json(wrong)
+            _ = TextFacts.from_json(wrong).tokenizer
     with pytest.raises(ModuleError):
         TextFacts.parse("[")

@@ -19,7 +19,7 @@ from edgec.exporters.from_transformers.stepping import OWNER, stepping
 from edgec.exporters.in_blocks import in_blocks
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.errors import SourceError, UsageError
-from edgec.runtime.text.facts import TextFacts
+from edgec.runtime.text.facts import TextFacts, packed
 from edgec.toolchain.blocked_weights import BlockedWeights
 from edgec.toolchain.program import Parameter, Program, Provenance, Role
 from edgec.toolchain.weights_file import check_weights_path
@@ -209,7 +209,7 @@ def facts_of(model: Any, tokenizer: Any, *, context: int, prefill: tuple[int, ..
         prefill=prefill,
         vocabulary=min(vocabulary, rows),
         stop=_stop(model, tokenizer),
-        tokenizer=backend.to_str(),
+        packed=packed(backend.to_str()),
         template=tokenizer.get_chat_template() if tokenizer.chat_template else "",
         special={
             name: str(getattr(tokenizer, name))

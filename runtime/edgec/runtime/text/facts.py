@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from edgec.runtime.errors import ModuleError
@@ -20,6 +21,7 @@ __all__ = [
     "SAMPLE_ALLOWED",
     "VERIFY",
     "TextFacts",
+    "packed",
 ]
 
 PREFILL = "prefill_{size}"
@@ -65,7 +67,8 @@ class TextFacts:
         prefill: how many tokens a call of each `prefill` function takes, smallest first.
         vocabulary: how many tokens there are; the largest is one less.
         stop: the tokens that end an answer.
-        tokenizer: what the package `tokenizers` reads (`tokenizer.json`).
+        packed: the tokenizer, `packed`; it is long (9 MB of Llama 3's), and not every use of a
+            model has text.
         template: a Jinja template that makes one prompt of a conversation; empty where there is
             none.
         verify: how many tokens a call of `verify` takes; 0 where there is none.
@@ -79,15 +82,27 @@ class TextFacts:
     prefill: tuple[int, ...]
     vocabulary: int
     stop: tuple[int, ...]
-    tokenizer: str
+    packed: str
     template: str = ""
     verify: int = 0
     source: tuple[int, ...] = ()
     start: tuple[int, ...] = ()
     special: Mapping[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def tokenizer(self) -> str:
+        """What the package `tokenizers` reads (`tokenizer.json`).
+
+        Raises:
+            ModuleError: it is damaged.
+        """
+        try:
+            return _unpacked(self.packed)
+        except (ValueError, zlib.error) as error:
+            raise _damaged(error) from None
+
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON types; the tokenizer, which is long, packed."""
+        """As plain JSON types."""
         return {
             "schema": _SCHEMA,
             "context": self.context,
@@ -99,12 +114,12 @@ class TextFacts:
             "source": list(self.source),
             "start": list(self.start),
             "special": dict(self.special),
-            "tokenizer": base64.b64encode(zlib.compress(self.tokenizer.encode(), 9)).decode(),
+            "tokenizer": self.packed,
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> "TextFacts":
-        """The inverse of `to_json`.
+        """The inverse of `to_json`; whether the tokenizer is sound is seen when it is used.
 
         Raises:
             ModuleError: it is damaged, or of another version of edgec.
@@ -121,17 +136,15 @@ class TextFacts:
                 prefill=tuple(map(int, value["prefill"])),
                 vocabulary=int(value["vocabulary"]),
                 stop=tuple(map(int, value["stop"])),
-                tokenizer=_unpacked(value["tokenizer"]),
+                packed=str(value["tokenizer"]),
                 template=str(value["template"]),
                 verify=int(value.get("verify", 0)),
                 source=tuple(map(int, value.get("source", ()))),
                 start=tuple(map(int, value.get("start", ()))),
                 special={str(name): str(text) for name, text in value["special"].items()},
             )
-        except (KeyError, TypeError, ValueError, AttributeError, zlib.error) as error:
-            raise ModuleError(
-                f"what it says of its text is damaged: {error!r}", hint="export the model again"
-            ) from None
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise _damaged(error) from None
 
     @classmethod
     def parse(cls, text: str) -> "TextFacts":
@@ -143,9 +156,18 @@ class TextFacts:
         try:
             return cls.from_json(json.loads(text))
         except (ValueError, RecursionError) as error:
-            raise ModuleError(
-                f"what it says of its text is damaged: {error!r}", hint="export the model again"
-            ) from None
+            raise _damaged(error) from None
+
+
+def packed(tokenizer: str) -> str:
+    """A `tokenizer.json` as a program and a module hold it."""
+    return base64.b64encode(zlib.compress(tokenizer.encode(), 9)).decode()
+
+
+def _damaged(error: Exception) -> ModuleError:
+    return ModuleError(
+        f"what it says of its text is damaged: {error!r}", hint="export the model again"
+    )
 
 
 def _unpacked(text: str) -> str:
