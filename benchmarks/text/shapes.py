@@ -81,6 +81,19 @@ SHAPES: Mapping[str, Shape] = MappingProxyType(
             epsilon=1e-6,
             even_heads=True,
         ),
+        "smollm2-135m": Shape(
+            kind="llama",
+            layers=30,
+            width=576,
+            inner=1536,
+            heads=9,
+            shared=3,
+            head=64,
+            words=49152,
+            context=8192,
+            base=100000.0,
+            epsilon=1e-5,
+        ),
     }
 )
 
