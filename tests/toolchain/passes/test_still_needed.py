@@ -25,6 +25,7 @@ from tests.toolchain.passes.test_plain_depthwise import of as depthwise_of
 from tests.toolchain.passes.test_reverse_first import reversed_slice
 from tests.toolchain.passes.test_separate_reductions import quotient
 from tests.toolchain.passes.test_signless_integers import WINDOW
+from tests.toolchain.passes.test_spread_windows import LARGEST
 from tests.toolchain.passes.test_wide_sums import MEAN
 
 RNG = np.random.default_rng(5)
@@ -291,6 +292,7 @@ FAULTS = (
         says="padding vector elemental type",
     ),
     Fault(name="spread-selected", text=POOLING, says="select_and_scatter"),
+    Fault(name="spread-windows", text=LARGEST, says="expected number of yield values"),
     Fault(
         name="brain-conversions",
         text=_convert("64xi32", "64xbf16"),

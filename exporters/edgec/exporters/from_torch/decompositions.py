@@ -10,6 +10,7 @@ from typing import Any
 
 from edgec.exporters.from_torch.antialias import antialiased
 from edgec.exporters.from_torch.determinants import determinants
+from edgec.exporters.from_torch.gradients import gradients
 from edgec.exporters.from_torch.parts import as_strided, index_put, select_scatter, slice_scatter
 from edgec.exporters.from_torch.pooling import pooling
 from edgec.exporters.from_torch.resampling import resampling
@@ -39,7 +40,7 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
     table: dict[Any, Callable[..., Any]] = dict(get_decomposition_table())
     table |= {
         operator: _or_else(rule, table.get(operator))
-        for operator, rule in {**resampling(), **pooling()}.items()
+        for operator, rule in {**resampling(), **pooling(), **gradients()}.items()
     }
     table |= {**antialiased(), **determinants()}
     table |= {

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-__all__ = ["pooling"]
+__all__ = ["each_axis", "pooling"]
 
 
 def pooling() -> Mapping[Any, Callable[..., Any]]:
@@ -25,7 +25,8 @@ def pooling() -> Mapping[Any, Callable[..., Any]]:
     }
 
 
-def _each(value: Any, rank: int) -> list[int]:
+def each_axis(value: Any, rank: int) -> list[int]:
+    """A number for each axis, of one for all or of a list."""
     values = [value] if isinstance(value, int) else list(value)
     return values * rank if len(values) == 1 else values
 
@@ -66,8 +67,8 @@ def _maxima(pool: Any, rank: int) -> Callable[..., Any]:
 
         if not ceil_mode:
             return NotImplemented
-        window, before, apart = (_each(v, rank) for v in (kernel_size, padding, dilation))
-        steps = _each(stride or window, rank)
+        window, before, apart = (each_axis(v, rank) for v in (kernel_size, padding, dilation))
+        steps = each_axis(stride or window, rank)
         sizes = x.shape[-rank:]
         reach = [d * (k - 1) + 1 for d, k in zip(apart, window, strict=True)]
         after = [
@@ -107,8 +108,8 @@ def _means(pool: Any, rank: int) -> Callable[..., Any]:
     ) -> Any:
         if not ceil_mode and divisor_override is None:
             return NotImplemented
-        window, before = _each(kernel_size, rank), _each(padding, rank)
-        steps = _each(stride or window, rank)
+        window, before = each_axis(kernel_size, rank), each_axis(padding, rank)
+        steps = each_axis(stride or window, rank)
         sizes = x.shape[-rank:]
         after = before
         if ceil_mode:

@@ -31,6 +31,7 @@ from edgec.toolchain.passes.legalise.split_products import SplitProducts
 from edgec.toolchain.passes.legalise.split_reductions import SplitReductions
 from edgec.toolchain.passes.legalise.split_windows import SplitWindows
 from edgec.toolchain.passes.legalise.spread_selected import SpreadSelected
+from edgec.toolchain.passes.legalise.spread_windows import SpreadWindows
 from edgec.toolchain.passes.legalise.stable_sorts import StableSorts
 from edgec.toolchain.passes.legalise.trim_unread import TrimUnread
 from edgec.toolchain.passes.legalise.wide_sums import WideSums
@@ -118,6 +119,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     FourierProducts,
     ComplexProducts,
     SpreadSelected,
+    SpreadWindows,
     BrainConversions,
     SplitConversions,
     SignlessIntegers,
