@@ -15,7 +15,9 @@ def numbers(*shape):
     return (values / np.sqrt(max(1, np.prod(shape[:-1])))).astype(np.float32)
 
 
-def convolve(x, w, groups=1, stride=1, padding="SAME", dilation=1):
+def convolve(
+    x, w, groups=1, stride=1, padding="SAME", dilation=1, spread=1, batch_groups=1, order=None
+):
     rank = x.ndim - 2
     axes = "DHW"[-rank:]
     return jax.lax.conv_general_dilated(
@@ -23,9 +25,11 @@ def convolve(x, w, groups=1, stride=1, padding="SAME", dilation=1):
         w,
         (stride,) * rank,
         padding,
+        lhs_dilation=(spread,) * rank,
         rhs_dilation=(dilation,) * rank,
-        dimension_numbers=(f"N{axes}C", f"{axes}IO", f"N{axes}C"),
+        dimension_numbers=order or (f"N{axes}C", f"{axes}IO", f"N{axes}C"),
         feature_group_count=groups,
+        batch_group_count=batch_groups,
     )
 
 
@@ -95,4 +99,52 @@ def test_answers_are_those_of_jax(function, inputs, target, tmp_path):
     with load(module) as loaded:
         answer = loaded.main(*inputs)
     for name, value in expected.items():
+        np.testing.assert_allclose(answer[name], value, 1e-4, 1e-4, err_msg=name)
+
+
+OTHERS = {
+    "zeros on one side": (IMAGE, numbers(3, 3, 48, 20), {"padding": ((0, 2), (1, 0))}),
+    "a cut image": (IMAGE, numbers(3, 3, 48, 20), {"padding": ((-1, 2), (0, -2))}),
+    "zeros between pixels": (IMAGE, numbers(3, 2, 48, 20), {"spread": 2, "padding": ((0, 0),) * 2}),
+    "zeros between pixels of a line": (
+        LINE,
+        numbers(4, 48, 16),
+        {"spread": 3, "padding": ((3, 1),)},
+    ),
+    "groups of images": (IMAGE, numbers(3, 3, 48, 20), {"batch_groups": 2}),
+    "channels first": (IMAGE, numbers(3, 3, 9, 32), {"order": ("NCHW", "HWIO", "NHWC")}),
+    "weights by outputs": (FILM, numbers(20, 2, 24, 3, 2), {"order": ("NDHWC", "ODIHW", "NCDHW")}),
+}
+
+
+SOME = ("wide groups", "groups of 5 into 7", "three windows a channel", "a volume in groups")
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [
+        {name: CASES[name] for name in SOME} | OTHERS,
+        pytest.param(CASES, id="all", marks=pytest.mark.slow),
+    ],
+)
+def test_weights_that_are_inputs_give_what_jax_gives(cases, tmp_path):
+    """As in training: they are packed in each call, whatever the groups and windows."""
+
+    def function(line, image, film, weights):
+        images = {x.ndim: x for x in (line, image, film)}
+        return {
+            name: convolve(images[w.ndim][..., : like.shape[-1]], w, **how)
+            for (name, (like, _, how)), w in zip(cases.items(), weights, strict=True)
+        }
+
+    inputs = (LINE, IMAGE, FILM, [w for _, w, _ in cases.values()])
+    program = export(function, inputs)
+    report = run_passes(program, "cpu:x86-64-v4")
+    assert report.kernels is not None
+    left = {each.reason for each in report.kernels.left if "convolution" in each.what}
+    assert left <= {"groups of images", "zeros between pixels, or a cut"}
+    output = tmp_path / "m.vmfb"
+    with load(compile(program, "cpu", CompileOptions(output=output, check=False))) as loaded:
+        answer = loaded.main(*inputs)
+    for name, value in jax.jit(function)(*inputs).items():
         np.testing.assert_allclose(answer[name], value, 1e-4, 1e-4, err_msg=name)

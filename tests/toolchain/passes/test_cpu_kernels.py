@@ -95,10 +95,12 @@ def test_padding_is_written_by_the_kernel_before():
     assert "-> tensor<1x10x10x16xf32>" in after
 
 
-def test_weights_that_are_inputs_are_left_alone():
+def test_weights_that_are_inputs_are_packed_in_each_call():
     text = BEFORE.replace(", %r:", ", %w: tensor<3x3x16x32xf32>, %r:")
     text = "\n".join(line for line in text.splitlines() if "dense<0.5>" not in line)
-    assert rewritten(text)[1] == 0
+    after, count = rewritten(text)
+    assert count == 1
+    assert re.search(r"stablehlo.reshape %w|stablehlo.reshape %arg\d+", after)
 
 
 def test_other_element_types_are_left_alone():

@@ -105,6 +105,18 @@ class Convolution(Description):
         return math.prod(axis.window for axis in self.axes)
 
     @property
+    def is_wide(self) -> bool:
+        """Whether its window is larger than its result and reaches over more than half the image.
+
+        So it is where weights' gradients are summed; patches of an image are large alone.
+        """
+        if self.taps <= math.prod(axis.out for axis in self.axes):
+            return False
+        spans = [(axis.window - 1) * axis.dilation + 1 for axis in self.axes]
+        ways = [(axis.out - 1) * axis.stride for axis in self.axes]
+        return all(span > way for span, way in zip(spans, ways, strict=True))
+
+    @property
     def work(self) -> Work:
         """Multiplications and additions by which no zero between pixels is counted."""
         pixels = self.batch // self.batch_groups * math.prod(axis.out for axis in self.axes)

@@ -77,15 +77,17 @@ def find_plans(
     Args:
         module: the program.
         answers: where it is kept.
-        refused: products that are none by weights, and why other kernels did not take them.
+        refused: those that kernels asked before did not take, and why; said of what is left.
     """
     plans: list[Plan] = []
     taken: set[Any] = set()
     weights = Weights(module)
     for op in list(inside(module.operation)):
-        plan = (refused or {}).get(op) or plan_of(op, taken, weights)
+        plan = plan_of(op, taken, weights)
         if plan is None:
             continue
+        if isinstance(plan, Declined):
+            plan = (refused or {}).get(op, plan)
         found = read_product(op) if op.name == "stablehlo.dot_general" else read_convolution(op)
         what = "product" if op.name == "stablehlo.dot_general" else "convolution"
         if isinstance(found, Convolution | MatrixProduct):
@@ -160,8 +162,6 @@ def _why_not(conv: Convolution, weights: Weights) -> str | None:
         return "an image whose channels are not last"
     if not all(axis.plain for axis in conv.axes):
         return "zeros between pixels, or a cut"
-    if not weights.holds(conv.weight):
-        return "weights that are not known before it runs"
     return "an image of constants" if weights.holds(conv.image) else None
 
 

@@ -4,7 +4,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from iree.compiler import ir
@@ -21,7 +21,7 @@ from edgec.toolchain.kernels.cpu.source.rows import lanes_of
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.spec import Answers, Declined, Kernel
 from edgec.toolchain.match.description import validate
-from edgec.toolchain.match.indices import refined
+from edgec.toolchain.match.indices import Index, refined
 from edgec.toolchain.match.matrix_product import MatrixProduct, Side, read_product
 from edgec.toolchain.match.results import moved_result
 
@@ -83,25 +83,23 @@ def _place(product: MatrixProduct, unit: VectorUnit) -> _Placed | Declined:
     found = _written(last, product, unit)
     if found is None:
         return Declined(reason=f"{product.m} rows and {product.n} columns")
-    out, lanes = found
-    left, right = _of(product.left), _turned(_of(product.right))
-    sides = (product.left.value, product.right.value)
-    m, n = product.m, product.n
-    if out.column != 1:  # The transposed product is of the same numbers.
-        left, right, out = (_turned(each) for each in (right, left, out))
+    out, is_turned, lanes = found
+    sides, m, n = (product.left, product.right), product.m, product.n
+    if is_turned:  # The transposed product is of the same numbers.
         sides, m, n = sides[::-1], n, m
+    left, right = sides
     kernel = ProductKernel(
         batch=product.batch,
         m=m,
         n=n,
-        k=product.k,
-        left=left,
-        right=right,
+        inner=(Index(size=product.k, steps=(left.inner, right.inner)),),
+        left=_of(left),
+        right=_of(right),
         out=out,
         lanes=lanes,
         unit=unit,
     )
-    return _Placed(kernel=kernel, sides=sides, value=last.value)
+    return _Placed(kernel=kernel, sides=(left.value, right.value), value=last.value)
 
 
 def _replace(product: MatrixProduct, placed: _Placed, library: Library) -> None:
@@ -118,37 +116,38 @@ def _replace(product: MatrixProduct, placed: _Placed, library: Library) -> None:
 
 
 def _of(side: Side) -> Matrices:
-    """One side; what is summed lies along its columns."""
+    """One side."""
     return Matrices(
         size=_size(side.value),
         start=side.start,
         batch=side.batch,
-        row=side.own,
-        column=side.inner,
+        own=side.own,
     )
-
-
-def _turned(matrices: Matrices) -> Matrices:
-    return replace(matrices, row=matrices.column, column=matrices.row)
 
 
 def _written(
     view: Strided, product: MatrixProduct, unit: VectorUnit
-) -> tuple[Matrices, int] | None:
-    """The result's memory as matrices of a kernel, and elements of its vectors; None if none is.
+) -> tuple[Matrices, bool, int] | None:
+    """The result's memory as matrices of a kernel, whether they are turned, and lanes.
 
-    Columns or rows are neighbours, enough of them for a vector.
+    None where neither columns nor rows are neighbours, enough of them for a vector.
     """
-    out = _matrices(view, product)
-    if out is None or 1 not in (out.row, out.column):
+    lies = _steps(view, product)
+    if lies is None or 1 not in lies[1:]:
         return None
-    rows, columns = (product.m, product.n) if out.column == 1 else (product.n, product.m)
+    batch, row, column = lies
+    is_turned = column != 1
+    rows, columns = (product.n, product.m) if is_turned else (product.m, product.n)
     lanes = lanes_of(columns, unit)
-    return None if lanes is None or rows < _LEAST_ROWS else (out, lanes)
+    if lanes is None or rows < _LEAST_ROWS:
+        return None
+    own = column if is_turned else row
+    out = Matrices(size=_size(view.value), start=view.start, batch=batch, own=own)
+    return out, is_turned, lanes
 
 
-def _matrices(view: Strided, product: MatrixProduct) -> Matrices | None:
-    """The result's memory as matrices of single steps; None where they have none."""
+def _steps(view: Strided, product: MatrixProduct) -> tuple[tuple[int, ...], int, int] | None:
+    """The result's steps by the batch, row and column; None where one has none."""
     cuts = _cuts([size or 0 for size in shape_of(product.value)], product)
     if cuts is None:
         return None
@@ -167,13 +166,7 @@ def _matrices(view: Strided, product: MatrixProduct) -> Matrices | None:
         return None
     if len(rows) != 1 or len(columns) != 1:
         return None
-    return Matrices(
-        size=_size(view.value),
-        start=view.start,
-        batch=tuple(index.steps[0] for index in indices),
-        row=rows[0].step,
-        column=columns[0].step,
-    )
+    return tuple(index.steps[0] for index in indices), rows[0].step, columns[0].step
 
 
 def _cuts(sizes: list[int], product: MatrixProduct) -> tuple[int, int] | None:

@@ -1,13 +1,14 @@
 """Weights of a convolution or product to the panels that a kernel reads.
 
-Constants are packed here and now; weights that come from a file are packed by operations of their
-own, which run once, when the module is loaded.
+Constants are packed here and now. Weights that come from a file are packed by operations of their
+own, which run once, when the module is loaded; those of a call, as in training, in each call.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class PackedWeights:
         weights = op.operands[1]
         key = (weights, tuple(starts), panel, _contracts_last(op))
         if key not in self._made:
-            with ir.InsertionPoint.after(weights.owner.operation):
+            with _behind(weights):
                 self._made[key] = _pack(op, starts, panel)
         return self._made[key]
 
@@ -62,6 +63,13 @@ class PackedWeights:
             with ir.InsertionPoint.after(weights.owner.operation):
                 self._made[key] = _constant(np.ascontiguousarray(packed))
         return self._made[key]
+
+
+def _behind(value: Any) -> Any:
+    """The insertion point where a value is there: an argument is from the beginning."""
+    if isinstance(value.owner, ir.Block):
+        return ir.InsertionPoint.at_block_begin(value.owner)
+    return ir.InsertionPoint.after(value.owner.operation)
 
 
 def pack_matrix(weights: Any, starts: Sequence[int], panel: int, *, turned: bool) -> Any:
@@ -124,7 +132,8 @@ def _matrix(op: Any) -> Any:
 
 def _pack_value(matrix: Any, starts: Sequence[int], panel: int) -> Any:
     rows, columns = (size or 0 for size in shape_of(matrix))
-    whole = columns // panel
+    # Panels that follow each other; those of groups, and the last, may overlap.
+    whole = len(list(takewhile(lambda place: starts[place] == place * panel, range(len(starts)))))
     parts = []
     if whole:
         body = matrix if whole * panel == columns else _slice(matrix, 0, whole * panel)

@@ -85,6 +85,7 @@ class CpuKernels:
         from edgec.toolchain.kernels.cpu.plans import find_plans
         from edgec.toolchain.kernels.cpu.products import place_products
         from edgec.toolchain.kernels.cpu.turns import place_turns
+        from edgec.toolchain.kernels.cpu.window_products import place_window_products
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             library = Library(module, self.cuts)
@@ -96,6 +97,7 @@ class CpuKernels:
             if library.count:
                 erase_unused(module)
             refused = place_products(module, library, self.unit, self.answers)
+            refused |= place_window_products(module, library, self.unit, self.answers)
             emit(find_plans(module, self.answers, refused), library, self.unit)
             if library.count:
                 erase_unused(module)  # weights that are packed now, above all

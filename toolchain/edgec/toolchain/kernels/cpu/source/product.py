@@ -2,8 +2,9 @@
 
 A piece of work is some rows by a panel of columns, a few vectors wide. The panel is copied to the
 thread's own memory a block of what is summed at a time, turned where its columns are pieces of
-memory; then tiles of rows are summed in registers. A module imported only by a pass that runs; it
-needs the compiler.
+memory; then tiles of rows are summed in registers. What is summed may lie in several runs, as the
+windows of an image do: where the left side's elements of a block lie is then worked out once for
+all its tiles. A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
@@ -15,10 +16,12 @@ from typing import Any
 from iree.compiler import ir
 from iree.compiler.dialects import arith, memref, scf, vector
 
+from edgec.toolchain.ir.views import Digit, joined
 from edgec.toolchain.kernels.cpu.source.built import build, index, indices_of, loop, number, share
 from edgec.toolchain.kernels.cpu.source.turned import turned_by
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import workgroups
+from edgec.toolchain.match.indices import Index
 
 __all__ = ["Matrices", "ProductKernel"]
 
@@ -38,14 +41,14 @@ class Matrices:
         size: of the memory that they lie in.
         start: of the first.
         batch: steps of the indices of the batch.
-        row, column: steps.
+        own: step from row to row of the left side and of the result, from column to column of the
+            right side.
     """
 
     size: int
     start: int
     batch: tuple[int, ...]
-    row: int
-    column: int
+    own: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +57,8 @@ class ProductKernel:
 
     Attributes:
         batch: sizes of its indices.
-        m, n, k: rows, columns, and what is summed.
+        m, n: rows and columns.
+        inner: what is summed, as indices with a step in the left and one in the right side.
         left, right, out: the matrices; columns of `out` are neighbours.
         lanes: elements of a vector, at most as many as there are columns.
         unit: the vector registers of the target.
@@ -63,7 +67,7 @@ class ProductKernel:
     batch: tuple[int, ...]
     m: int
     n: int
-    k: int
+    inner: tuple[Index, ...]
     left: Matrices
     right: Matrices
     out: Matrices
@@ -74,6 +78,15 @@ class ProductKernel:
         """The kernel; its bindings are both sides and the result."""
         shapes = [[each.size] for each in (self.left, self.right, self.out)]
         return build(name, (self.groups, 1, 1), shapes, self._body)
+
+    @property
+    def k(self) -> int:
+        """How much is summed."""
+        return math.prod(index.size for index in self.inner)
+
+    def runs(self, side: int) -> tuple[Digit, ...]:
+        """How what is summed lies in the left (0) or the right side (1)."""
+        return joined([Digit(size=each.size, step=each.steps[side]) for each in self.inner])
 
     @property
     def groups(self) -> int:
@@ -122,6 +135,11 @@ class ProductKernel:
         most = max(vectors * self._block(vectors) for *_, vectors in self.panels) * self.lanes
         kind = ir.MemRefType.get([most], ir.F32Type.get())
         scratch = memref.alloca(kind, [], [], alignment=64)
+        table = None
+        if len(self.runs(0)) > 1:
+            longest = max(self._block(vectors) for *_, vectors in self.panels)
+            kind = ir.MemRefType.get([longest], ir.IntegerType.get_signless(32))
+            table = memref.alloca(kind, [], [], alignment=64)
         for start, count, vectors in self.panels:
             sizes = (*self.batch, self.cuts, count)
             low, high = share(math.prod(sizes), self.groups, workgroup[0])
@@ -145,6 +163,7 @@ class ProductKernel:
                     kernel=self,
                     memories=memories,
                     scratch=scratch,
+                    table=table,
                     bases=bases,
                     columns=columns,
                 ).write(cut)
@@ -155,11 +174,18 @@ class ProductKernel:
 
 @dataclass(frozen=True, kw_only=True)
 class _Panel:
-    """Some rows by the vectors that begin at `columns`, of the matrices at `bases`."""
+    """Some rows by the vectors that begin at `columns`, of the matrices at `bases`.
+
+    Attributes:
+        scratch: a block of the right side, packed.
+        table: where the left side's elements of a block lie from their row's place on; None where
+            they have one step.
+    """
 
     kernel: ProductKernel
     memories: list[Any]
     scratch: Any
+    table: Any | None
     bases: list[Any]
     columns: list[Any]
 
@@ -197,44 +223,53 @@ class _Panel:
 
     def pack(self, start: Any, stop: Any) -> None:
         """Copy rows `start` to `stop` of the panel, one behind the other."""
-        kernel, right = self.kernel, self.kernel.right
+        kernel, step = self.kernel, self.kernel.right.own
         whole = start
-        if right.column != 1 and right.row == 1:
+        if step != 1 and _step(kernel.runs(1)) == 1:
             lanes = index(kernel.lanes)
             count = arith.divui(arith.subi(stop, start), lanes)
             whole = arith.addi(start, arith.muli(count, lanes))
             loop(start, whole, lanes, [], lambda at, _: self.square(at, arith.subi(at, start)))
 
         def row(at: Any, _: list[Any]) -> list[Any]:
-            near = arith.muli(arith.subi(at, start), index(self.width))
-            far = arith.addi(self.bases[1], arith.muli(at, index(right.row)))
+            behind = arith.subi(at, start)
+            near = arith.muli(behind, index(self.width))
+            far = arith.addi(self.bases[1], _offset(at, kernel.runs(1)))
+            if self.table is not None:
+                self.note(at, behind)
             for i, column in enumerate(self.columns):
                 place = arith.addi(near, index(i * kernel.lanes))
-                source = arith.addi(far, arith.muli(column, index(right.column)))
-                if right.column == 1:
+                source = arith.addi(far, arith.muli(column, index(step)))
+                if step == 1:
                     value = vector.load(kernel._kind, self.memories[1], [source])
                     vector.store(value, self.scratch, [place])
                     continue
                 for lane in range(kernel.lanes):
-                    one = memref.load(
-                        self.memories[1], [arith.addi(source, index(lane * right.column))]
-                    )
+                    one = memref.load(self.memories[1], [arith.addi(source, index(lane * step))])
                     memref.store(one, self.scratch, [arith.addi(place, index(lane))])
             return []
 
         loop(whole, stop, index(1), [], row)
 
+    def note(self, at: Any, near: Any) -> None:
+        """Keep where the left side's elements of this index lie."""
+        place = _offset(at, self.kernel.runs(0))
+        memref.store(arith.index_cast(ir.IntegerType.get_signless(32), place), self.table, [near])
+
     def square(self, at: Any, near: Any) -> list[Any]:
         """Pack as many rows as a vector has lanes, turned in registers."""
-        kernel, right = self.kernel, self.kernel.right
+        kernel, step = self.kernel, self.kernel.right.own
         far = arith.addi(self.bases[1], at)
+        if self.table is not None:
+            for lane in range(kernel.lanes):
+                self.note(arith.addi(at, index(lane)), arith.addi(near, index(lane)))
         for i, column in enumerate(self.columns):
-            source = arith.addi(far, arith.muli(column, index(right.column)))
+            source = arith.addi(far, arith.muli(column, index(step)))
             rows = [
                 vector.load(
                     kernel._kind,
                     self.memories[1],
-                    [arith.addi(source, index(lane * right.column))],
+                    [arith.addi(source, index(lane * step))],
                 )
                 for lane in range(kernel.lanes)
             ]
@@ -246,11 +281,11 @@ class _Panel:
     def tile(self, row: Any, rows: int, start: Any, stop: Any) -> None:
         """Add a block's share to a tile of sums."""
         kernel, left = self.kernel, self.kernel.left
-        near = arith.addi(self.bases[0], arith.muli(row, index(left.row)))
-        far = arith.addi(self.bases[2], arith.muli(row, index(kernel.out.row)))
+        near = arith.addi(self.bases[0], arith.muli(row, index(left.own)))
+        far = arith.addi(self.bases[2], arith.muli(row, index(kernel.out.own)))
         places = [
             [
-                arith.addi(arith.addi(far, index(i * kernel.out.row)), column)
+                arith.addi(arith.addi(far, index(i * kernel.out.own)), column)
                 for column in self.columns
             ]
             for i in range(rows)
@@ -275,10 +310,15 @@ class _Panel:
                 )
                 for i in range(len(self.columns))
             ]
-            place = arith.addi(near, arith.muli(at, index(left.column)))
+            if self.table is None:
+                behind = _offset(at, kernel.runs(0))
+            else:
+                noted = memref.load(self.table, [arith.subi(at, start)])
+                behind = arith.index_cast(ir.IndexType.get(), noted)
+            place = arith.addi(near, behind)
             added = []
             for i in range(rows):
-                one = memref.load(self.memories[0], [arith.addi(place, index(i * left.row))])
+                one = memref.load(self.memories[0], [arith.addi(place, index(i * left.own))])
                 wide = vector.broadcast(kernel._kind, one)
                 added += [
                     self.multiply_add(wide, weight, sums[i * len(weights) + j])
@@ -302,4 +342,22 @@ def _base(matrices: Matrices, of_batch: Sequence[Any]) -> Any:
     place = index(matrices.start)
     for at, step in zip(of_batch, matrices.batch, strict=True):
         place = arith.addi(place, arith.muli(at, index(step)))
+    return place
+
+
+def _step(digits: Sequence[Digit]) -> int | None:
+    """The step of a single run; None of several."""
+    if len(digits) > 1:
+        return None
+    return digits[0].step if digits else 1
+
+
+def _offset(at: Any, digits: Sequence[Digit]) -> Any:
+    """Where an index lies, in elements."""
+    step = _step(digits)
+    if step is not None:
+        return arith.muli(at, index(step))
+    place = index(0)
+    for part, digit in zip(indices_of(at, [d.size for d in digits]), digits, strict=True):
+        place = arith.addi(place, arith.muli(part, index(digit.step)))
     return place
