@@ -158,3 +158,47 @@ def test_an_option_that_there_is_not_is_named() -> None:
     compiled = torch.compile(lambda x: x + 1, backend=backend, options={"devcie": "cpu"})
     with pytest.raises((UsageError, torch._dynamo.exc.BackendCompilerFailed), match="devcie"):
         compiled(torch.ones(2))
+
+
+class Pixels(nn.Module):
+    """A small network of images: all that a step of training goes back through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 16, 3, stride=2, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(16)
+        self.pool = nn.MaxPool2d(3, 2, 1)
+        self.second = nn.Conv2d(16, 24, 3, padding=1)
+        self.means = nn.AvgPool2d(2)
+        self.last = nn.Linear(24 * 4, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.pool(torch.relu(self.norm(self.first(x))))
+        return self.last(self.means(torch.tanh(self.second(x))).flatten(1))
+
+
+def test_a_step_of_a_convolutional_network_is_that_of_eager_pytorch() -> None:
+    torch.manual_seed(1)
+    net, x = Pixels(), torch.randn(3, 3, 18, 19)
+    other = copy.deepcopy(net)
+    compiled = torch.compile(net, backend=backend)
+    for _ in range(2):
+        for step, model in ((compiled, net), (other, other)):
+            model.zero_grad()
+            step(x).square().mean().backward()
+    for found, expected in zip(net.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(found.grad, expected.grad, rtol=1e-3, atol=1e-5)
+    for found, expected in zip(net.buffers(), other.buffers(), strict=True):
+        torch.testing.assert_close(found, expected)
+
+
+def test_results_are_no_memory_of_an_input() -> None:
+    def keep(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + 0.0, x.reshape(4, 8) * 1.0
+
+    x = torch.randn(8, 4)
+    before = x.clone()
+    with torch.no_grad():
+        for each in torch.compile(keep, backend=backend)(x):
+            each.zero_()
+    torch.testing.assert_close(x, before)

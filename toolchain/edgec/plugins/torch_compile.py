@@ -158,7 +158,18 @@ class _Compiled:
             answers, drawn = self._draws.answers(inputs)
         torch.set_rng_state(seed)  # the first call draws the same numbers once more
         self._answers = [None if isinstance(each, torch.Tensor) else each for each in answers]
-        self._places = [i for i, each in enumerate(answers) if isinstance(each, torch.Tensor)]
+        # A forward graph hands weights and inputs on to the backward one as they are.
+        self._passed = {
+            place: index
+            for place, each in enumerate(answers)
+            for index, given in enumerate(inputs)
+            if each is given and isinstance(each, torch.Tensor)
+        }
+        self._places = [
+            place
+            for place, each in enumerate(answers)
+            if isinstance(each, torch.Tensor) and place not in self._passed
+        ]
         self._weights: list[tuple[Any, int]] = []
         if not self._places:
             return
@@ -185,12 +196,21 @@ class _Compiled:
 
     def __call__(self, inputs: Sequence[Any]) -> Sequence[Any]:
         results = list(self._answers)
+        for place, index in self._passed.items():
+            results[place] = inputs[index]
         if self._places:
             given = [*(inputs[index] for index in self._moving), *self._draws.again()]
-            arrays = [to_numpy(value, f"input {index}") for index, value in enumerate(given)]
-            found = self._loaded.main.call_flat(arrays)
-            for place, value in zip(self._places, found, strict=True):
-                results[place] = _tensor(value)
+            device = self._loaded.device
+            arrays = [
+                device.put(to_numpy(value, f"input {index}"), copy=None)
+                for index, value in enumerate(given)
+            ]
+            taken = {value.data_ptr() for value in given}
+            for place, value in zip(self._places, self._loaded.main.call_flat(arrays), strict=True):
+                tensor = _tensor(value)
+                # A module may give back an argument's own memory, and one value twice.
+                results[place] = tensor.clone() if tensor.data_ptr() in taken else tensor
+                taken.add(tensor.data_ptr())
         return results
 
 
