@@ -176,6 +176,14 @@ uint32_t edgert_tensor_type(const edgert_tensor *tensor) { return tensor->type; 
 size_t edgert_tensor_rank(const edgert_tensor *tensor) { return tensor->rank; }
 const int64_t *edgert_tensor_shape(const edgert_tensor *tensor) { return tensor->shape; }
 uint64_t edgert_tensor_size(const edgert_tensor *tensor) { return tensor->size; }
+void edgert_tensor_describe(const edgert_tensor *tensor, edgert_tensor_facts *out_facts) {
+  *out_facts = (edgert_tensor_facts){
+      .type = edgert_tensor_type(tensor),
+      .rank = (uint32_t)tensor->rank,
+      .size = tensor->size,
+      .shape = tensor->shape,
+  };
+}
 const void *edgert_tensor_data(const edgert_tensor *tensor) {
   edgert_buffer *buffer = tensor->buffer;
   if (edgert_buffer_trust(buffer, 0, tensor->size, NULL) != EDGERT_OK) return NULL;

@@ -7,6 +7,7 @@ multiple of `ALIGNMENT`; then the array must stay as it is while the device may 
 """
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,8 @@ class DeviceArray:
         self._device = device
         self._view = view
         self._dtype = dtype
-        self._shape = tuple(int(size) for size in view.shape)
+        shape = view.shape
+        self._shape = shape if type(shape) is tuple else tuple(map(int, shape))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -80,7 +82,7 @@ class DeviceArray:
         backend = self._device.backend
         host = backend.read(view, self._dtype)
         if backend.maps_memory:
-            host.setflags(write=False)
+            host.flags.writeable = False
         return host
 
     def close(self) -> None:
@@ -189,6 +191,7 @@ def dlpack_in(device: "Device", tensor: Any) -> DeviceArray:
     )
 
 
+@cache
 def dtype_of_hal(element_type: int) -> DType:
     """The DType of a HAL element type.
 

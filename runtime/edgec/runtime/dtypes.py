@@ -33,6 +33,9 @@ class DType(Enum):
     C64 = "c64"
     C128 = "c128"
 
+    # Members are equal by identity; the hash of Enum's own is a call of Python's each time.
+    __hash__ = object.__hash__
+
     @property
     def numpy(self) -> np.dtype:
         """The NumPy dtype.
@@ -40,11 +43,12 @@ class DType(Enum):
         Raises:
             MissingExtra: bf16, which comes from ml_dtypes, and that is not installed.
         """
-        if self not in _NUMPY:
+        found = _NUMPY.get(self)
+        if found is None:
             raise MissingExtra(
                 "NumPy has no bfloat16 of its own", hint="pip install edgec-runtime[bf16]"
             )
-        return _NUMPY[self]
+        return found
 
     @property
     def mlir(self) -> str:

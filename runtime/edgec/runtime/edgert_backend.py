@@ -96,13 +96,16 @@ class _EdgertProgram:
 
     def call(self, function: str, tensors: Sequence[EdgertTensor]) -> list[Any]:
         """Call a function on tensors."""
-        with _about(f"{function}() failed on {self._backend.uri}"):
+        try:  # not `_about`, which takes a microsecond where nothing fails
             results = self._session.run(function, tensors)
-        if not all(isinstance(result, EdgertTensor) for result in results):
-            raise ModuleError(
-                f"{function}() of {self._path} gives a number that is no tensor",
-                hint="compile the program again",
-            )
+        except EdgecError as error:
+            raise _told(error, f"{function}() failed on {self._backend.uri}") from error
+        for result in results:
+            if not isinstance(result, EdgertTensor):
+                raise ModuleError(
+                    f"{function}() of {self._path} gives a number that is no tensor",
+                    hint="compile the program again",
+                )
         return results
 
     def reset(self) -> None:
@@ -117,4 +120,8 @@ def _about(what: str, hint: str | None = None) -> Iterator[None]:
     try:
         yield
     except EdgecError as error:
-        raise type(error)(f"{what}: {error.what}", hint=error.hint or hint) from error
+        raise _told(error, what, hint) from error
+
+
+def _told(error: EdgecError, what: str, hint: str | None = None) -> EdgecError:
+    return type(error)(f"{what}: {error.what}", hint=error.hint or hint)

@@ -12,17 +12,22 @@ from edgec.runtime.dtypes import DType
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["ALIGNMENT", "aligned_empty", "bytes_at"]
+__all__ = ["ALIGNMENT", "aligned_empty", "array_at"]
 
 ALIGNMENT = 64
 """Bytes; compiled code may use aligned vector loads on the first element."""
 
 
-def bytes_at(address: int, size: int, owner: object) -> np.ndarray:
-    """Memory as an array of bytes; it and every view of it keep the memory's owner."""
+def array_at(
+    address: int, size: int, owner: object, shape: tuple[int, ...], dtype: np.dtype
+) -> np.ndarray:
+    """Memory of so many bytes as an array; it and every view of it keep the memory's owner."""
     memory = (ctypes.c_char * size).from_address(address)
     memory.owner = owner  # type: ignore[attr-defined]  # lives as long as any view
-    return np.frombuffer(memoryview(memory), np.uint8)
+    array: np.ndarray = np.ndarray(shape, dtype, memory)
+    if array.nbytes != size:
+        raise ValueError(f"{size} bytes are no {dtype}{list(shape)}")
+    return array
 
 
 def aligned_empty(shape: int | Sequence[int], dtype: "DType | npt.DTypeLike") -> np.ndarray:

@@ -12,7 +12,7 @@ from edgec.runtime.cuda_context import CudaContext
 from edgec.runtime.dlpack import CPU
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import DeviceError, ModuleError
-from edgec.runtime.host_memory import bytes_at
+from edgec.runtime.host_memory import array_at
 from edgec.runtime.mesh.joined import JOIN, LEAVE
 from edgec.runtime.module import Module
 from edgec.runtime.native import native_errors
@@ -98,7 +98,7 @@ class IreeBackend:
             size = math.prod(shape) * dtype.bits // 8
             # What `asarray` gives keeps the mapping only itself: a slice of it outlives the memory.
             address = mapping.asarray([size], np.dtype(np.uint8)).ctypes.data
-            return bytes_at(address, size, mapping).view(dtype.numpy).reshape(shape)
+            return array_at(address, size, mapping, shape, dtype.numpy)
 
     def _staged(self, tensor: Any, dtype: DType) -> np.ndarray:
         """A copy through host-visible memory; mapping device memory fails on Vulkan."""

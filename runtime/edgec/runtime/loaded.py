@@ -219,18 +219,15 @@ class Function:
     def _run(
         self, arrays: Sequence[np.ndarray | DeviceArray], *, share: bool
     ) -> tuple[DeviceArray, ...]:
-        device = self._owner.device
+        device, outputs = self._owner.device, self.signature.outputs
         inputs = [_on_device(device, array, share=share) for array in arrays]
         results = self._owner._call(self.name, [array.view for array in inputs])
-        if len(results) != len(self.signature.outputs):
+        if len(results) != len(outputs):
             raise ModuleError(
                 f"{self.name}() gave {len(results)} results for {self.signature}",
                 hint="compile the program again",
             )
-        return tuple(
-            _result(device, spec, view)
-            for spec, view in zip(self.signature.outputs, results, strict=True)
-        )
+        return tuple([_result(device, *each) for each in zip(outputs, results, strict=True)])
 
     def __repr__(self) -> str:
         return f"<Function {self.signature}>"
@@ -421,12 +418,13 @@ def _result(device: Device, spec: TensorSpec, view: Any) -> DeviceArray:
     """An output in the signature's type, which the module's own must fit bit for bit."""
     given = dtype_of_hal(int(view.element_type))
     dtype = spec.dtype
-    same_kind = given.is_float == dtype.is_float and given not in (DType.C64, DType.C128)
-    if given is not dtype and (given.bits != dtype.bits or not same_kind):
-        raise ModuleError(
-            f"{spec.name} is {dtype.value} by the signature and came as {given.value}",
-            hint="compile the program again",
-        )
+    if given is not dtype:
+        same_kind = given.is_float == dtype.is_float and given not in (DType.C64, DType.C128)
+        if given.bits != dtype.bits or not same_kind:
+            raise ModuleError(
+                f"{spec.name} is {dtype.value} by the signature and came as {given.value}",
+                hint="compile the program again",
+            )
     return DeviceArray(device=device, view=view, dtype=dtype)
 
 

@@ -98,6 +98,8 @@ class TensorSpec:
         Raises:
             InputError: wrong rank, size, bounds, or one name with two sizes.
         """
+        if tuple(shape) == self.shape:
+            return
         takes = f"{self.name} takes {self.dtype.value}[{', '.join(map(str, self.shape))}]"
         got = f"got shape ({', '.join(map(str, shape))})"
         if len(shape) != len(self.shape):

@@ -395,6 +395,16 @@ EDGERT_API size_t edgert_tensor_rank(const edgert_tensor *tensor);
 EDGERT_API const int64_t *edgert_tensor_shape(const edgert_tensor *tensor);
 EDGERT_API uint64_t edgert_tensor_size(const edgert_tensor *tensor); /* bytes */
 
+/* All four at once, for bindings to whose languages a call costs more than what it asks. The shape
+ * is the tensor's own. */
+typedef struct edgert_tensor_facts {
+  uint32_t type;
+  uint32_t rank;
+  uint64_t size;
+  const int64_t *shape;
+} edgert_tensor_facts;
+EDGERT_API void edgert_tensor_describe(const edgert_tensor *tensor, edgert_tensor_facts *out_facts);
+
 /* Its elements where the host sees the device's memory (the CPU's always), else NULL; ask again
  * after each call. Results may share memory with each other, with arguments and with the module: do
  * not write to them. */

@@ -1,5 +1,7 @@
 """Types of elements as edgert.h numbers them."""
 
+from functools import cache
+
 from edgec.runtime.dtypes import DType
 
 __all__ = ["BY_HAL", "dtype_of", "hal_type"]
@@ -8,6 +10,7 @@ __all__ = ["BY_HAL", "dtype_of", "hal_type"]
 _SIGNLESS, _SIGNED, _UNSIGNED = 0x10, 0x11, 0x12
 
 
+@cache
 def hal_type(dtype: DType) -> int:
     """An element type as edgert.h has it."""
     kind = dtype.hal >> 24

@@ -74,6 +74,9 @@ class EdgertModule(Handle):
         count = self.library.module_function_count(self.pointer)
         names = [self.library.module_function_name(self.pointer, i) for i in range(count)]
         self.functions = {name.decode(): index for index, name in enumerate(names)}
+        self.output_counts = [
+            self.library.module_output_count(self.pointer, index) for index in range(count)
+        ]
 
     def attribute(self, function: str, key: str) -> str | None:
         """A function's attribute, None where it has none by that key."""

@@ -123,15 +123,15 @@ class EdgertSession(Handle):
             DeviceError: the call failed.
         """
         index = self.module.functions[function]
-        count = self.library.module_output_count(self.module.pointer, index)
-        given = values(arguments)
+        count = self.module.output_counts[index]
+        library, error = self.library, Error()
         results = (NativeValue * count)()
-        error = Error()
-        status = self.library.session_call(
-            *(self.pointer, index, given, len(arguments), results, count), ctypes.byref(error)
+        status = library.session_call(
+            self.pointer, index, values(arguments), len(arguments), results, count, error
         )
-        self.library.check(status, error, DeviceError)
-        return [taken(self.library, slot) for slot in results]
+        if status:
+            library.check(status, error, DeviceError)
+        return [taken(library, slot) for slot in results]
 
     def begin(
         self,
@@ -151,7 +151,7 @@ class EdgertSession(Handle):
             DeviceError: no memory, or no thread.
         """
         index = self.module.functions[function]
-        count = self.library.module_output_count(self.module.pointer, index)
+        count = self.module.output_counts[index]
         return EdgertCall(self.library, self.pointer, index, count, arguments, done)
 
     def call(self, function: str, arguments: Sequence[Value] = ()) -> list[Value]:
@@ -167,7 +167,7 @@ class EdgertSession(Handle):
         index = self.module.functions[function]
         kinds = self._kinds(index, len(arguments))
         given = (NativeValue * max(1, len(arguments)))()
-        count = self.library.module_output_count(self.module.pointer, index)
+        count = self.module.output_counts[index]
         results = (NativeValue * max(1, count))()
         tensors: list[EdgertTensor] = []
         for slot, kind, argument in zip(given, kinds, arguments, strict=False):
@@ -207,16 +207,16 @@ class EdgertSession(Handle):
             make = EdgertTensor.share if shares else EdgertTensor.copy
             tensors.append(make(self.device, array, dtype))
             slot.kind = TENSOR
-            slot.value.tensor = tensors[-1].pointer
+            slot.tensor = tensors[-1].pointer
             return
         if kind == I32:
-            slot.value.i32 = int(argument)
+            slot.i32 = int(argument)
         elif kind == I64:
-            slot.value.i64 = int(argument)
+            slot.i64 = int(argument)
         elif kind == F32:
-            slot.value.f32 = argument
+            slot.f32 = argument
         elif kind == F64:
-            slot.value.f64 = argument
+            slot.f64 = argument
         else:
             raise InputError(f"{type(argument).__name__} given for a tensor")
         slot.kind = kind

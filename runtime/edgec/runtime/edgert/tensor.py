@@ -10,9 +10,9 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.edgert.device import EdgertDevice
 from edgec.runtime.edgert.element_types import hal_type
 from edgec.runtime.edgert.handle import LET_GO, Handle, hold
-from edgec.runtime.edgert.native import F32, F64, I32, I64, TENSOR, Error, NativeValue
+from edgec.runtime.edgert.native import F32, I32, I64, TENSOR, Error, NativeValue, TensorFacts
 from edgec.runtime.errors import DeviceError, InputError
-from edgec.runtime.host_memory import aligned_empty, bytes_at
+from edgec.runtime.host_memory import aligned_empty, array_at
 
 __all__ = ["EdgertTensor", "Result", "Value", "taken", "values"]
 
@@ -33,9 +33,11 @@ class EdgertTensor(Handle):
     def __init__(self, library: Any, pointer: int) -> None:
         """Take over a native tensor."""
         super().__init__(library, pointer)
-        rank = library.tensor_rank(pointer)
-        self.shape = tuple(library.tensor_shape(pointer)[:rank])
-        self.element_type = int(library.tensor_type(pointer))
+        facts = TensorFacts()
+        library.tensor_describe(pointer, facts)
+        self.shape = tuple(facts.shape[: facts.rank])
+        self.element_type: int = facts.type
+        self._size: int = facts.size
 
     @classmethod
     def copy(cls, device: EdgertDevice, array: np.ndarray, dtype: DType) -> "EdgertTensor":
@@ -100,31 +102,31 @@ class EdgertTensor(Handle):
 
         Only on devices that compute in the host's memory; use `read` for the others.
         """
-        size = int(self.library.tensor_size(self.pointer))
         address = self.library.tensor_data(self.pointer)
-        if not size or not address:
+        if not self._size or not address:
             return np.zeros(self.shape, dtype.numpy)
-        return bytes_at(address, size, self).view(dtype.numpy).reshape(self.shape)
+        return array_at(address, self._size, self, self.shape, dtype.numpy)
 
 
 def values(tensors: Sequence[EdgertTensor]) -> Any:
     """Tensors as arguments."""
     slots = (NativeValue * len(tensors))()
-    for slot, tensor in zip(slots, tensors, strict=True):
+    for index, tensor in enumerate(tensors):
+        slot = slots[index]
         slot.kind = TENSOR
-        slot.value.tensor = tensor.pointer
+        slot.tensor = tensor.pointer
     return slots
 
 
 def taken(library: Any, slot: NativeValue) -> Result:
     """A result, which now belongs to Python."""
     kind = slot.kind
+    if kind == TENSOR:
+        slot.kind = 0
+        return EdgertTensor(library, slot.tensor)
     if kind in (I32, I64):
-        return int(slot.value.i32 if kind == I32 else slot.value.i64)
-    if kind in (F32, F64):
-        return float(slot.value.f32 if kind == F32 else slot.value.f64)
-    slot.kind = 0
-    return EdgertTensor(library, slot.value.tensor)
+        return int(slot.i32 if kind == I32 else slot.i64)
+    return float(slot.f32 if kind == F32 else slot.f64)
 
 
 def _shape(array: np.ndarray) -> Any:
