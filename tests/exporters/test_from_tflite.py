@@ -11,7 +11,8 @@ import pytest
 from safetensors import safe_open
 
 from edgec.exporters import export_source
-from edgec.exporters.from_tflite.graph import check_operators, compute
+from edgec.exporters.from_tflite.check import check_operators
+from edgec.exporters.from_tflite.graph import compute
 from edgec.exporters.from_tflite.model import read_model
 from edgec.exporters.from_tflite.operators import OPERATORS
 from edgec.runtime.errors import EdgecError, ExportError, FileError, SourceError, UnsupportedOp
@@ -182,6 +183,54 @@ def test_a_quantised_classifier_keeps_its_integers(exported: Callable[..., Progr
     (got,) = computed(data, list(call.inputs))
     assert np.abs(got.astype(np.int32) - call.outputs[0].astype(np.int32)).max() <= 1
     assert len(np.unique(got)) > 3
+
+
+def counting(*, first: Any) -> bytes:
+    """A variable that sums what it is given, from a value that a subgraph sets once."""
+    graph = Graph()
+    init = len(graph.operators)
+    named = {"VarHandleOptions": {"sharedName": b"total", "container": b""}}
+    handle = graph.tensor("once", (), "resource")
+    graph.operator("VAR_HANDLE", [], [handle], **named)
+    graph.operator("ASSIGN_VARIABLE", [handle, graph.constant("first", first)], [])
+    end = len(graph.operators)
+    x, old, new = (graph.tensor(name, (1, 4)) for name in ("x", "old", "new"))
+    handle = graph.tensor("total", (), "resource")
+    graph.operator("CALL_ONCE", [], [], CallOnceOptions={"initSubgraphIndex": 1})
+    graph.operator("VAR_HANDLE", [], [handle], **named)
+    graph.operator("READ_VARIABLE", [handle], [old], ReadVariableOptions={})
+    graph.operator("ADD", [old, x], [new], AddOptions={})
+    graph.operator("ASSIGN_VARIABLE", [handle, new], [], AssignVariableOptions={})
+    return graph.file([x], [new], inner=[(init, end, [], [])])
+
+
+def test_a_variable_is_state_from_its_first_value_on(
+    exported: Callable[..., Program], replay: Callable[[Program], float]
+) -> None:
+    start = normal(1, 4)
+    program = exported(counting(first=start))
+    assert [(s.name, s.shape) for s in program.info.states] == [("total", (1, 4))]
+    one, two = program.golden.calls  # LiteRT's, one after the other
+    np.testing.assert_allclose(one.outputs[0], start + one.inputs[0], rtol=1e-6)
+    np.testing.assert_allclose(two.outputs[0], one.outputs[0] + two.inputs[0], rtol=1e-6)
+    assert replay(program) < 1e-6
+
+
+def test_a_sound_s_length_is_such_that_no_window_is_empty(exported: Callable[..., Program]) -> None:
+    graph = Graph()
+    sound = graph.tensor("sound", (1, 1, -1, 1))
+    windows, loudest = graph.tensor("windows", (1, 1, -1, 2)), graph.tensor("loudest", ())
+    weights = graph.constant("weights", normal(2, 1, 100, 1))
+    zero = graph.constant("zero", np.zeros(2, np.float32))
+    options = {"padding": 1, "strideH": 1, "strideW": 50}
+    graph.operator("CONV_2D", [sound, weights, zero], [windows], Conv2DOptions=options)
+    axes = graph.constant("axes", np.arange(4, dtype=np.int32))
+    graph.operator("REDUCE_MAX", [windows, axes], [loudest], ReducerOptions={})
+    program = exported(graph.file([sound], [loudest]))
+    assert (
+        str(program.info.functions[0].signature)
+        == "main(sound: f32[1, 1, 128, 1]) -> (loudest: f32[])"
+    )
 
 
 def test_quantised_layers_are_seen_as_products_of_bytes(exported: Callable[..., Program]) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 import edgec.runtime.lite as lite
 from edgec.exporters import export_source
-from edgec.exporters.from_tflite.graph import check_operators, compute
+from edgec.exporters.from_tflite.check import check_operators
+from edgec.exporters.from_tflite.graph import compute
 from edgec.exporters.from_tflite.model import read_model
 from tests.exporters.tflite_cases import litert
 

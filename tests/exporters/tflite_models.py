@@ -24,6 +24,7 @@ TYPES = {
     "int32": schema.TensorType.INT32,
     "int64": schema.TensorType.INT64,
     "bool": schema.TensorType.BOOL,
+    "resource": schema.TensorType.RESOURCE,
 }
 
 

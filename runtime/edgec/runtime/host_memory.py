@@ -24,7 +24,7 @@ def array_at(
     """Memory of so many bytes as an array; it and every view of it keep the memory's owner."""
     memory = (ctypes.c_char * size).from_address(address)
     memory.owner = owner  # type: ignore[attr-defined]  # lives as long as any view
-    array: np.ndarray = np.ndarray(shape, dtype, memory)
+    array: np.ndarray = np.ndarray(shape, dtype, memory)  # type: ignore[arg-type]  # a buffer
     if array.nbytes != size:
         raise ValueError(f"{size} bytes are no {dtype}{list(shape)}")
     return array

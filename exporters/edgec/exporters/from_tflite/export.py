@@ -6,22 +6,23 @@ names and their quantisation stay with them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from edgec.exporters.bundle import Bundle, Entry
-from edgec.exporters.dynamic import Dynamic, other_sizes, resize
-from edgec.exporters.examples import example_array
+from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.extras import need
 from edgec.exporters.failures import user_errors
 from edgec.exporters.from_jax.arguments import Leaf
 from edgec.exporters.from_jax.lower import Lowered, lower
 from edgec.exporters.from_jax.shapes import InputShapes, choose_shapes
 from edgec.exporters.from_onnx.inputs import plain_name
-from edgec.exporters.from_tflite.graph import check_operators, compute, weights_of
+from edgec.exporters.from_tflite.check import check_operators
+from edgec.exporters.from_tflite.example_inputs import example_inputs, in_all_sizes
+from edgec.exporters.from_tflite.graph import compute, first_values, weights_of
 from edgec.exporters.from_tflite.model import (
     TfliteModel,
     TfliteSignature,
@@ -34,10 +35,10 @@ from edgec.exporters.from_tflite.run import LiteRt
 from edgec.exporters.open_sizes import say_fixed
 from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.dtypes import DType
-from edgec.runtime.errors import ExportError, SourceError, UsageError
+from edgec.runtime.errors import ExportError, SourceError
 from edgec.runtime.files import read_bytes
-from edgec.runtime.signature import Argument, Dim, Signature, TensorSpec
-from edgec.toolchain.program import Dialect, Input, Output, Parameter
+from edgec.runtime.signature import Argument, Signature, TensorSpec
+from edgec.toolchain.program import Dialect, Input, Output, Parameter, State
 
 __all__ = ["TfliteFunction", "load", "trace"]
 
@@ -138,7 +139,8 @@ def _trace(entry: Entry, dynamic: Dynamic, *, values: bool) -> TracedFunction:
     graph = function.graph
     check_operators(graph, function.subject, function.model.subgraphs)
     names = function.names(graph.inputs)
-    examples = _examples(entry, function, names)
+    graphs = function.model.subgraphs
+    examples = example_inputs(entry, graph, graphs, names, dynamic)
     leaves = [Leaf(name=n, value=a) for n, a in zip(names, examples, strict=True)]
     shapes = choose_shapes(leaves, dynamic)
     if not entry.inputs and not entry.kwargs:
@@ -148,7 +150,8 @@ def _trace(entry: Entry, dynamic: Dynamic, *, values: bool) -> TracedFunction:
         }
         say_fixed(entry.name, opened, {spec.name: spec.shape for spec in shapes.inputs})
     weights = weights_of(graph)
-    lowered = _lowered(function, weights, shapes, entry.name, values=values)
+    states = first_values(graph, graphs)
+    lowered = _lowered(function, weights, states, shapes, entry.name, values=values)
     subgraph = function.signature.subgraph if function.signature else 0
     runner = LiteRt(
         function.data,
@@ -157,17 +160,24 @@ def _trace(entry: Entry, dynamic: Dynamic, *, values: bool) -> TracedFunction:
         function.signature.key if function.signature else "",
         entry.name,
     )
-    calls = runner.calls(_example_data(shapes, examples))
+    data = in_all_sizes(shapes, examples)
+    # What a call leaves in the state shows in the next one.
+    calls = runner.calls(data * 2 if states else data, stateful=bool(states))
     return TracedFunction(
         module=lowered.bytecode,
         dialect=Dialect.STABLEHLO,
         signature=_signature(entry.name, function, shapes, lowered),
         arguments=(
             *(Parameter(name=name) for name in weights),
+            *(State(name=name) for name in states),
             *(Input(index=i) for i in range(len(names))),
         ),
-        results=tuple(Output(index=i) for i in range(len(graph.outputs))),
+        results=(
+            *(State(name=name) for name in states),
+            *(Output(index=i) for i in range(len(graph.outputs))),
+        ),
         parameters={name: _data(tensor) for name, tensor in weights.items()},
+        states=states,
         calls=_checked(calls, lowered, entry.name),
         values=values_of(runner, function.model, subgraph, entry.name, calls[0].inputs)
         if values
@@ -179,6 +189,7 @@ def _trace(entry: Entry, dynamic: Dynamic, *, values: bool) -> TracedFunction:
 def _lowered(
     function: TfliteFunction,
     weights: dict[str, TfliteTensor],
+    first_states: dict[str, np.ndarray],
     shapes: InputShapes,
     name: str,
     *,
@@ -189,14 +200,23 @@ def _lowered(
     def call(given: Sequence[Any], states: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
         own = dict(zip(indices, given, strict=True))
         first = 0 if values else None
-        return compute(function.graph, inputs, own, function.model.subgraphs, first)
+        variables = dict(zip(first_states, states, strict=True))
+        outputs = compute(function.graph, inputs, own, function.model.subgraphs, first, variables)
+        return [*(variables[name] for name in first_states), *outputs]
 
     call.__name__ = name  # JAX writes it into the names of operations
     hint = "this is an error in the exporter: please report it with the file"
     if shapes.dims:
         hint = "name fewer dimensions as dynamic: the file was converted for others"
     with user_errors(name, "traced by JAX", hint=hint):
-        return lower(call, [_data(t) for t in weights.values()], [], shapes.specs, name=name)
+        lowered = lower(
+            call,
+            [_data(tensor) for tensor in weights.values()],
+            list(first_states.values()),
+            shapes.specs,
+            name=name,
+        )
+    return replace(lowered, results=lowered.results[len(first_states) :])
 
 
 def _signature(
@@ -236,40 +256,6 @@ def _signature(
         arguments=tuple(Argument(name=s.name, tree=i) for i, s in enumerate(inputs)),
         result={s.name: i for i, s in enumerate(outputs)} if several else 0,
     )
-
-
-def _examples(entry: Entry, function: TfliteFunction, names: Sequence[str]) -> list[np.ndarray]:
-    """The entry's example inputs in the file's order, or made-up ones."""
-    if not entry.inputs and not entry.kwargs:
-        return [_example(t, name) for t, name in zip(function.inputs, names, strict=True)]
-    values = dict(zip(names, entry.inputs, strict=False)) | dict(entry.kwargs or {})
-    if len(entry.inputs) > len(names) or set(values) != set(names):
-        raise UsageError(
-            f"the example inputs do not fit {entry.name}", hint=f"it takes {', '.join(names)}"
-        )
-    return [np.asarray(values[name]) for name in names]
-
-
-def _example(tensor: TfliteTensor, name: str) -> np.ndarray:
-    if tensor.quantization is None or tensor.dtype.itemsize > 2:
-        spec = TensorSpec(name=name, shape=tensor.shape, dtype=DType.of(tensor.dtype))
-        return example_array(spec)
-    # Quantised inputs use their whole range.
-    limits = np.iinfo(tensor.dtype)
-    random = np.random.default_rng(len(name))
-    return random.integers(limits.min, limits.max, tensor.shape, tensor.dtype, endpoint=True)
-
-
-def _example_data(shapes: InputShapes, examples: Sequence[np.ndarray]) -> list[list[np.ndarray]]:
-    sets = [list(examples)]
-    for sizes in other_sizes(shapes.dims, shapes.sizes) if shapes.dims else ():
-        sets.append(
-            [
-                resize(a, [sizes[d.name] if isinstance(d, Dim) else d for d in spec.shape])
-                for a, spec in zip(examples, shapes.inputs, strict=True)
-            ]
-        )
-    return sets
 
 
 def _data(tensor: TfliteTensor) -> np.ndarray:

@@ -19,62 +19,15 @@ from edgec.exporters.from_tflite.model import (
     TfliteSubgraph,
     TfliteTensor,
 )
-from edgec.exporters.from_tflite.operators import OPERATORS, RULES, Numbers, Operator
+from edgec.exporters.from_tflite.operators import RULES, Numbers, Operator
+from edgec.exporters.from_tflite.variables import VARIABLES, first_runs, name_of
 from edgec.exporters.lift_weights import SMALLEST
-from edgec.runtime.errors import SourceError, UnsupportedOp
+from edgec.runtime.errors import UnsupportedOp
 from edgec.toolchain.framework_values import place_name
 
-__all__ = ["check_operators", "compute", "weights_of"]
+__all__ = ["compute", "first_values", "weights_of"]
 
 _FOLDED = 1024  # elements; larger results of constants are computed by the module
-
-
-def check_operators(
-    graph: TfliteSubgraph,
-    subject: str,
-    graphs: Sequence[TfliteSubgraph] = (),
-    depth: int = 0,
-) -> None:
-    """Refuse a subgraph with operators or tensors that are not in the table, all by name.
-
-    Args:
-        graph: the subgraph; those that its loops and branches run are looked at, too.
-        subject: the file's name, for messages.
-        graphs: all subgraphs of the file.
-        depth: how many subgraphs run this one.
-
-    Raises:
-        SourceError: the subgraphs run each other without end.
-        UnsupportedOp: it has some.
-    """
-    if depth > len(graphs):
-        raise SourceError(
-            f"the subgraphs of {subject} run each other without end", hint="convert the model again"
-        )
-    unknown: dict[str, str] = {}
-    for operator in graph.operators:
-        if operator.kind not in OPERATORS and operator.kind not in CONTROL:
-            first = [graph.tensors[i].name for i in operator.outputs[:1]]
-            unknown.setdefault(operator.kind, first[0] if first else "nothing")
-    if unknown:
-        hint = "docs/tflite.md lists what is supported; export the model from its framework"
-        if any(kind.startswith(("CUSTOM Flex", "CUSTOM TFLite_")) for kind in unknown):
-            hint = "convert the model with built-in operators only, without Flex and custom ones"
-        kind, name = next(iter(unknown.items()))
-        rest = f", nor are {', '.join(list(unknown)[1:])}" if len(unknown) > 1 else ""
-        raise UnsupportedOp(
-            f"TensorFlow Lite's {kind} in {subject} is not supported{rest}",
-            where=f"the operator that computes {name}",
-            hint=hint,
-        )
-    for operator in graph.operators:
-        for index in (*operator.inputs, *operator.outputs):
-            if index >= 0:
-                _ = graph.tensors[index].dtype
-        for chosen in inner(operator, graphs):
-            check_operators(graphs[chosen], subject, graphs, depth + 1)
-    for index in (*graph.inputs, *graph.outputs):
-        _ = graph.tensors[index].dtype
 
 
 def weights_of(graph: TfliteSubgraph) -> dict[str, TfliteTensor]:
@@ -92,12 +45,23 @@ def weights_of(graph: TfliteSubgraph) -> dict[str, TfliteTensor]:
     return found
 
 
+def first_values(
+    graph: TfliteSubgraph, graphs: Sequence[TfliteSubgraph] = ()
+) -> dict[str, np.ndarray]:
+    """The variables of a subgraph that have a value before its first call, by name."""
+    found: dict[str, Any] = {}
+    for place in first_runs(graph, graphs):
+        compute(graphs[place], [], {}, graphs, variables=found)
+    return {name: np.asarray(value) for name, value in found.items()}
+
+
 def compute(
     graph: TfliteSubgraph,
     inputs: Sequence[Any],
     weights: Mapping[int, Any],
     graphs: Sequence[TfliteSubgraph] = (),
     first: int | None = None,
+    variables: dict[str, Any] | None = None,
 ) -> list[Any]:
     """The outputs of a subgraph.
 
@@ -107,12 +71,13 @@ def compute(
         weights: JAX arrays for the constants that are weights, by tensor.
         graphs: all subgraphs of the file, for loops and branches.
         first: where the numbers of its tensors begin, which locations are to carry; None for none.
+        variables: by name what they are before; what they are after is set here.
 
     Raises:
         UnsupportedOp: an operator has a form that is not taken.
     """
     graph = with_items(graph)
-    run = _Run(graph, graphs, first)
+    run = _Run(graph, graphs, first, {} if variables is None else variables)
     for index, value in zip(graph.inputs, inputs, strict=True):
         run.values[index] = value
     run.values.update(weights)
@@ -135,11 +100,21 @@ class _Run:
     """The values of a subgraph's tensors as they become known."""
 
     def __init__(
-        self, graph: TfliteSubgraph, graphs: Sequence[TfliteSubgraph], first: int | None
+        self,
+        graph: TfliteSubgraph,
+        graphs: Sequence[TfliteSubgraph],
+        first: int | None,
+        variables: dict[str, Any],
     ) -> None:
         self._graph, self._graphs, self._first = graph, graphs, first
+        self._variables = variables
+        self._handles: dict[int, str] = {}
         self.values: dict[int, Any] = {}
         self.known = {t.index: t.data for t in graph.tensors if t.data is not None}
+        made = {*graph.inputs, *(i for o in graph.operators for i in o.outputs)}
+        for tensor in graph.tensors:  # a constant without elements has no bytes in the file
+            if tensor.data is None and 0 in tensor.shape and tensor.index not in made:
+                self.known[tensor.index] = np.zeros(tensor.shape, tensor.dtype)
 
     def numbered(self, operator: TfliteOperator) -> AbstractContextManager[None]:
         """A scope of JAX's that says the number of what an operator gives, where that is asked."""
@@ -173,6 +148,9 @@ class _Run:
 
         if operator.kind in CONTROL:
             self._control(operator)
+            return
+        if operator.kind in VARIABLES:
+            self._variable(operator)
             return
         rule = RULES[operator.kind]
         inputs = [i if i >= 0 else None for i in operator.inputs]
@@ -225,6 +203,22 @@ class _Run:
                 *values[1:],
             )
         self.values.update(zip(operator.outputs, results, strict=True))
+
+    def _variable(self, operator: TfliteOperator) -> None:
+        """Name, read or set a variable; what runs once has run."""
+        if operator.kind == "VAR_HANDLE":
+            self._handles[operator.outputs[0]] = name_of(operator)
+        elif operator.kind == "ASSIGN_VARIABLE":
+            handle, value = operator.inputs
+            self._variables[self._handles[handle]] = self._array(value)
+        elif operator.kind == "READ_VARIABLE":
+            name = self._handles[operator.inputs[0]]
+            if name not in self._variables:
+                raise UnsupportedOp(
+                    f"the variable {name} is read and has no first value",
+                    hint="convert the model with an initialiser for it (CALL_ONCE)",
+                )
+            self.values[operator.outputs[0]] = self._variables[name]
 
     def _array(self, index: int) -> Any:
         import jax.numpy as jnp

@@ -23,6 +23,7 @@ from edgec.exporters.from_tflite.model import (
     read_model,
 )
 from edgec.exporters.from_tflite.run import OWN, REFERENCE, LiteRt, allowed
+from edgec.exporters.from_tflite.variables import HANDLE
 from edgec.runtime.errors import ExportError
 from edgec.toolchain.framework_values import MOST_TIMES, FrameworkValue, storable
 
@@ -139,6 +140,8 @@ class _Walk:
         interpreter.invoke()
         for operator in graph.operators:
             for index in operator.outputs:
+                if graph.tensors[index].kind == HANDLE:
+                    continue
                 known = self.noted.setdefault((first, index), [])
                 del known[MOST_TIMES - 1 :]  # of many turns the last stays
                 known.append(interpreter.get_tensor(index))

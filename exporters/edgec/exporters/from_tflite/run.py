@@ -65,8 +65,10 @@ class LiteRt:
             "outputs": [chosen[0].outputs[i] if chosen else i for i in self._graph.outputs],
         }
 
-    def calls(self, data: Sequence[Sequence[np.ndarray]]) -> tuple[TracedCall, ...]:
-        """Run it on each set of inputs.
+    def calls(
+        self, data: Sequence[Sequence[np.ndarray]], *, stateful: bool = False
+    ) -> tuple[TracedCall, ...]:
+        """Run it on each set of inputs, one after the other from the first state on.
 
         Raises:
             ExportError: LiteRT refuses, or dies.
@@ -74,7 +76,8 @@ class LiteRt:
         tensors = [self._graph.tensors[i] for o in self._graph.operators for i in o.outputs]
         if not any(map(_is_quantized, tensors)):
             beside = [nearby(given) or given for given in data]
-            answers = self._run([*data, *beside], _USUAL)
+            sets = [data, beside] if stateful else [[*data, *beside]]
+            answers = [answer for each in sets for answer in self._run(each, _USUAL)]
             return tuple(
                 conditioned(given, one, [other], name=self._name)
                 for given, one, other in zip(
