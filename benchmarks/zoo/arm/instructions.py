@@ -1,13 +1,15 @@
 """A model's folder to the instructions of one call on 64-bit Arm: edgec's, and its peers' there.
 
-A program makes two calls, then four, under qemu with a plugin that counts; half of the difference
-is a call. No times are told: an emulator has none that mean anything.
+`edgert` makes two calls, then four, under qemu with a plugin that counts; half of the difference
+is a call. A peer starts with Python, whose billions of instructions differ from one start to the
+next by more than many a model has, so its calls stand between two marks (count.c), and those are
+counted. No times are told: an emulator has none that mean anything.
 """
 
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ MACHINE = Path(os.environ.get("EDGEC_ARM_MACHINE", ROOT / "build" / "arm64"))
 """What `machine.sh` makes."""
 
 _PROCESSOR = "neoverse-n1"  # armv8.2-a, as the target
-_CALLS = (2, 4)
+_CALLS = 2
 
 
 def counted(program: Path, onnx: Path, tflite: Path | None) -> dict[str, Any]:
@@ -67,8 +69,12 @@ def _edgec(program: Path, inputs: Sequence[np.ndarray], scratch: Path) -> int:
         words.append(f"--input=@{scratch / f'{number}.npy'}")
     function = next(iter(made.signatures))
     command = (str(edgert_command(machine, lambda _: None)), "bench", str(module), *words)
-    options_of_it = (f"--function={function}", "--threads=1", "--json")
-    return _a_call(lambda calls: (*command, *options_of_it, f"--iterations={calls}"), scratch)
+    command += (f"--function={function}", "--threads=1", "--json")
+    few, many = (
+        _counts((*command, f"--iterations={calls}"), scratch / "count")[0]
+        for calls in (_CALLS, 2 * _CALLS)
+    )
+    return (many - few) // _CALLS
 
 
 def _peer(name: str, model: Path, inputs: Sequence[np.ndarray], scratch: Path) -> int:
@@ -76,16 +82,12 @@ def _peer(name: str, model: Path, inputs: Sequence[np.ndarray], scratch: Path) -
     np.savez(given, **{f"{number:04}": array for number, array in enumerate(inputs)})
     python = str(MACHINE / "root" / "usr" / "bin" / "python3.11")
     script = str(Path(__file__).with_name("peer.py"))
-    words = (python, "-S", script, name, str(model), str(given))
-    return _a_call(lambda calls: (*words, str(calls)), scratch)
+    words = (python, "-S", script, name, str(model), str(given), str(_CALLS))
+    return _counts(words, scratch / "count")[1] // _CALLS
 
 
-def _a_call(command: Callable[[int], Sequence[str]], scratch: Path) -> int:
-    few, many = (_total(command(calls), scratch / "count") for calls in _CALLS)
-    return (many - few) // (_CALLS[1] - _CALLS[0])
-
-
-def _total(command: Sequence[str], count: Path) -> int:
+def _counts(command: Sequence[str], count: Path) -> tuple[int, int]:
+    """Instructions of a program, and those between its marks."""
     environment = {
         **os.environ,
         "QEMU_PLUGIN": f"file={MACHINE / 'count.so'},out={count}",
@@ -96,4 +98,5 @@ def _total(command: Sequence[str], count: Path) -> int:
     subprocess.run(
         [*emulator, *command], env=environment, capture_output=True, check=True, text=True
     )
-    return int(count.read_text())
+    whole, marked = count.read_text().split()
+    return int(whole), int(marked)
