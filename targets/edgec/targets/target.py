@@ -60,6 +60,7 @@ class Vectors:
         registers: how many registers there are.
         fused: whether multiply and add are one instruction.
         broadcasts: whether an arithmetic instruction can take one f32 in memory for all lanes.
+        by_lane: whether a multiplication can take one lane of a register for all lanes.
         halves: whether an instruction widens f16 to f32, a register of them at a time.
     """
 
@@ -69,6 +70,7 @@ class Vectors:
     registers: int
     fused: bool = True
     broadcasts: bool = False
+    by_lane: bool = False
     halves: bool = False
 
     def __post_init__(self) -> None:

@@ -1,6 +1,7 @@
 """edgec's CPU kernels against JAX: odd shapes, every kind of tail, several vector units."""
 
 import re
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ from iree.compiler import ir
 
 from edgec.exporters import export
 from edgec.runtime import load
+from edgec.targets import Vectors, find
 from edgec.toolchain import CompileOptions, compile, run_passes
 from edgec.toolchain.kernels.cpu.source import VectorUnit
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
@@ -194,8 +196,36 @@ def products(x):
     )
 
 
-@pytest.mark.parametrize("function", [every_convolution, tails, chain, winograd, products])
-@pytest.mark.parametrize("target", ["cpu", "cpu:x86-64-v3", "cpu:x86-64"])
+def by_lane():
+    """This machine, as if its multiplications took lanes of registers, as those of an Arm do."""
+    here = find("cpu")
+    return replace(
+        here, cpu=replace(here.cpu, vectors=(Vectors(lanes=4, registers=32, by_lane=True),))
+    )
+
+
+def quads(x):
+    """Sums of fours and others; rows of a window in one piece, or not."""
+    y = convolve(x, weights(3, 3, 12, 27), dilation=(2, 3))
+    z = convolve(y, weights(3, 3, 27, 30))
+    return {
+        "few channels in": convolve(x[..., :5], weights(3, 3, 5, 16), (2, 2)),
+        "groups": convolve(y, weights(3, 2, 9, 12), groups=3),
+        "Winograd": convolve(z, weights(3, 3, 30, 26)),
+        "product": x.reshape(-1, 11 * 12) @ weights(132, 50),
+        "one row": jnp.tanh(x.reshape(-1, 33)[:1] @ weights(33, 300)),
+    }
+
+
+FUNCTIONS = [every_convolution, tails, chain, winograd, products]
+CASES = [
+    (function, target)
+    for function in FUNCTIONS
+    for target in ("cpu", "cpu:x86-64-v3", "cpu:x86-64")
+]
+
+
+@pytest.mark.parametrize(("function", "target"), [*CASES, (quads, by_lane())])
 def test_answers_are_those_of_jax(function, target, tmp_path):
     x = weights(2, 13, 11, 12)
     program = export(function, (x,))

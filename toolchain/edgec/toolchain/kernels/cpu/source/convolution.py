@@ -8,9 +8,15 @@ which lie panel by panel.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 
+from edgec.toolchain.kernels.cpu.source.by_lane import (
+    QUAD,
+    Factors,
+    multiplied,
+    summed_by_quads,
+)
 from edgec.toolchain.kernels.cpu.source.cut import Cut, Form
 from edgec.toolchain.kernels.cpu.source.first_pixel import first_pixel
 from edgec.toolchain.kernels.cpu.source.frames import Frames
@@ -23,6 +29,9 @@ from edgec.toolchain.kernels.cpu.source.writer import Writer
 __all__ = ["Convolution", "Tiling", "convolution_kernel", "ranked_tilings", "tiling"]
 
 _MOST_SUMS = 64
+_MOST_VECTORS_BY_LANE = 6
+_LATENCY = 4
+"""Sums that are needed to hide the latency of a multiplication, where one takes a lane."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +72,12 @@ class Convolution:
     def taps(self) -> int:
         """Places of the window."""
         return self.frames.window * math.prod(self.window)
+
+    @property
+    def line(self) -> int:
+        """Neighbours of the input that an output sums: of all columns of the window, or of one."""
+        whole = self.groups == 1 and self.dilation[1] == 1
+        return self.inputs * (self.window[1] if whole else 1)
 
     @property
     def size(self) -> int:
@@ -159,6 +174,9 @@ def _costs(conv: Convolution, unit: VectorUnit) -> Iterator[tuple[float, tuple[i
     """The cost of each cut that fits, with its vectors, rows and columns; there is at least one."""
     result = conv.result
     lanes = _lanes(conv, unit)
+    if unit.by_lane:
+        yield from _costs_by_lane(conv, unit, lanes)
+        return
     for vectors in range(1, 5):
         panel = vectors * lanes
         if panel > conv.outputs:
@@ -171,6 +189,32 @@ def _costs(conv: Convolution, unit: VectorUnit) -> Iterator[tuple[float, tuple[i
                 step = max(pixels * vectors, pixels + vectors, 8) + 1.0 + 0.2 * rows
                 down, across = -(-result.height // rows), -(-result.width // columns)
                 yield step * panels * down * across, (vectors, rows, columns)
+
+
+def _costs_by_lane(
+    conv: Convolution, unit: VectorUnit, lanes: int
+) -> Iterator[tuple[float, tuple[int, int, int]]]:
+    """As `_costs`, in instructions, where neighbours of the input are read four at a time.
+
+    A quad takes its multiplications, a load for each pixel, one for two vectors of weights, and
+    those of the loop; a tile beside that its first and last places.
+    """
+    result = conv.result
+    quads = conv.taps * conv.inputs / QUAD
+    for vectors in range(1, _MOST_VECTORS_BY_LANE + 1):
+        panel = vectors * lanes
+        if panel > conv.outputs:
+            return
+        panels = conv.groups * -(-conv.outputs // panel)
+        room = (unit.registers - vectors) // (vectors + 1)
+        for rows in range(1, min(result.height, 4) + 1):
+            for columns in range(1, min(result.width, room // rows) + 1):
+                pixels = rows * columns
+                step = max((QUAD * vectors + 1) * pixels, QUAD * _LATENCY) + 2 * vectors + 4
+                tile = 4 * pixels * vectors + 10 * rows + 20
+                down, across = -(-result.height // rows), -(-result.width // columns)
+                cost = (step * quads + tile) * panels * down * across
+                yield cost, (vectors, rows, columns)
 
 
 def _fits(cut: Cut, conv: Convolution, lanes: int) -> bool:
@@ -243,7 +287,9 @@ def convolution_kernel(name: str, conv: Convolution, cut: Tiling, unit: VectorUn
     return writer.text(_Body(conv=conv, cut=cut, unit=unit, w=writer).lines())
 
 
-def window_place(w: Writer, conv: Convolution, pixel: int, tap: int) -> Iterator[str]:
+def window_place(
+    w: Writer, conv: Convolution, pixel: int, tap: int, *, by_line: bool = False
+) -> Iterator[str]:
     """`%in` and `%wt`: where input and weights of a place `%kd`, `%kh`, `%kw` in the window begin.
 
     Args:
@@ -251,11 +297,13 @@ def window_place(w: Writer, conv: Convolution, pixel: int, tap: int) -> Iterator
         conv: the convolution, whose tile begins at `%input` and whose panel at `%weights`.
         pixel: elements of a pixel of the input.
         tap: elements of a panel's weights for one place of the window.
+        by_line: whether columns of the window that are neighbours are gone over as one.
     """
     rows, columns = conv.window
     kd = "%kd" if conv.frames.window > 1 else w.index(0)
     kh = "%kh" if rows > 1 else w.index(0)
-    kw = "%kw" if columns > 1 else w.index(0)
+    alone = columns > 1 and not (by_line and conv.line > conv.inputs)
+    kw = "%kw" if alone else w.index(0)
     frame = conv.frames.dilation * conv.height * conv.width
     yield f"%jd = arith.muli {kd}, {w.index(frame)} : index"
     yield f"%jh = arith.muli {kh}, {w.index(conv.dilation[0] * conv.width)} : index"
@@ -335,14 +383,58 @@ class _Body:
     def walk(self) -> Iterator[str]:
         """Go over window rows, window columns and channels; the sums become `%sum#…`."""
         conv, cut, w = self.conv, self.cut, self.w
+        if self.by_lane:
+            yield from self.walk_by_quads()
+            return
         window = (("kd", conv.frames.window), ("kh", conv.window[0]), ("kw", conv.window[1]))
         loops = [*((name, size) for name, size in window if size > 1), ("k", conv.inputs)]
         begin = ["%zero"] * (cut.rows * cut.columns * cut.vectors)
         yield from summed_loops(w, loops, begin, self.vector, self.addresses, self.multiply)
 
+    @property
+    def by_lane(self) -> bool:
+        """Whether the neighbours that are summed are read four at a time."""
+        return self.unit.by_lane and self.unit.fused and self.conv.line >= QUAD
+
+    def walk_by_quads(self) -> Iterator[str]:
+        """As `walk`, with neighbours of the input four at a time."""
+        conv, cut, w = self.conv, self.cut, self.w
+        window = [("kd", conv.frames.window), ("kh", conv.window[0])]
+        if conv.line == conv.inputs:
+            window.append(("kw", conv.window[1]))
+        loops = [(name, size) for name, size in window if size > 1]
+        begin = ["%zero"] * (cut.rows * cut.columns * cut.vectors)
+        rows = [
+            (row * conv.stride[0] * conv.width + column * conv.stride[1]) * conv.channels
+            for row in range(cut.rows)
+            for column in range(cut.columns)
+        ]
+        panel = [v * cut.lanes for v in range(cut.vectors)]
+
+        def neighbours(sums: list[str], first: str, count: int) -> Generator[str, None, list[str]]:
+            at, far, vectors = w.fresh(), w.fresh(), w.fresh()
+            yield f"{at} = arith.addi %in, {first} : index"
+            yield f"{far} = arith.muli {first}, {w.index(cut.panel)} : index"
+            yield f"{vectors} = arith.addi %wt, {far} : index"
+            sums = yield from multiplied(
+                w,
+                sums,
+                Factors(at=at, memory="%m0", kind=w.memory(0), offsets=rows),
+                Factors(at=vectors, memory="%m1", kind=w.memory(1), offsets=panel),
+                lanes=cut.lanes,
+                width=cut.panel,
+                count=count,
+            )
+            return sums
+
+        yield from summed_by_quads(
+            w, loops, conv.line, begin, self.vector, self.addresses, neighbours
+        )
+
     def addresses(self) -> Iterator[str]:
         conv = self.conv
-        return window_place(self.w, conv, conv.channels, conv.inputs * self.cut.panel)
+        tap = conv.inputs * self.cut.panel
+        return window_place(self.w, conv, conv.channels, tap, by_line=self.by_lane)
 
     def multiply(self, sums: list[str]) -> Iterator[str]:
         """One step: every pixel's value at `%k` times the panel's weights at `%k`."""

@@ -1,6 +1,6 @@
 """Loops in each other that carry the same sums, in text: convolutions of all types walk so."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
@@ -14,6 +14,7 @@ def summed_loops(
     kind: str,
     place: Callable[[], Iterable[str]],
     body: Callable[[list[str]], Iterable[str]],
+    lead: Callable[[list[str]], Generator[str, None, list[str]]] | None = None,
 ) -> Iterator[str]:
     """Loops from 0 to their sizes; the sums become `%sum#…`.
 
@@ -24,6 +25,7 @@ def summed_loops(
         kind: the type of each.
         place: written before the innermost loop, whose address it may work out.
         body: what is in the innermost loop, of the sums' names there; it yields them on itself.
+        lead: what is added to the sums before the innermost loop; it returns their new names.
     """
     count = len(begin)
     kinds = ", ".join([kind] * count)
@@ -31,6 +33,8 @@ def summed_loops(
     for depth, (name, size) in enumerate(loops):
         if depth == len(loops) - 1:
             yield from place()
+            if lead is not None:
+                outer = yield from lead(outer)
         names = [f"%{name}_s{i}" for i in range(count)]
         pairs = ", ".join(f"{n} = {o}" for n, o in zip(names, outer, strict=True))
         label = "sum" if depth == 0 else f"sum_{name}"

@@ -24,6 +24,7 @@ class VectorUnit:
         registers: how many registers there are.
         fused: whether multiply and add are one instruction.
         broadcasts: whether an arithmetic instruction can take one f32 in memory for all lanes.
+        by_lane: whether a multiplication can take one lane of a register for all lanes.
         stack: bytes that a kernel may use of its thread's.
         cache: the second cache of a core.
     """
@@ -32,6 +33,7 @@ class VectorUnit:
     registers: int
     fused: bool = True
     broadcasts: bool = False
+    by_lane: bool = False
     stack: int = 262144
     cache: Cache = field(default_factory=Cache)
 
@@ -46,6 +48,7 @@ def vector_unit(target: Target) -> VectorUnit | None:
         registers=found.registers,
         fused=found.fused,
         broadcasts=found.broadcasts,
+        by_lane=found.by_lane,
         stack=target.limits.stack,
         cache=target.cpu.cache,
     )

@@ -7,9 +7,10 @@ workgroup turns a few tiles of input onto its stack, multiplies them with the we
 16 small matrix products, and turns the sums back; nothing leaves the core's own memory between.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
+from edgec.toolchain.kernels.cpu.source.by_lane import Factors, multiplied, summed_by_quads
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution
 from edgec.toolchain.kernels.cpu.source.cut import Cut, Form
 from edgec.toolchain.kernels.cpu.source.result import Tile
@@ -124,6 +125,8 @@ def _most_tiles(conv: Convolution, unit: VectorUnit, vectors: int) -> int:
     """Tiles of a group for which there are registers and stack."""
     down, across = -(-conv.result.height // 2), -(-conv.result.width // 2)
     room = int(_SHARE_OF_STACK * unit.stack) // (4 * 16 * (conv.channels + vectors * unit.lanes))
+    if unit.by_lane:
+        return min(down * across, (unit.registers - vectors) // (vectors + 1), room)
     return min(down * across, (unit.registers - vectors - 1) // vectors, room)
 
 
@@ -290,6 +293,44 @@ class _Body:
         yield "%p1 = arith.addi %p0, %point : index"
         yield f"%p2 = arith.muli %p1, {w.index(conv.channels * cut.panel)} : index"
         yield f"%p3 = arith.muli %point, {w.index(cut.tiles * conv.channels)} : index"
+        if self.unit.by_lane and self.unit.fused:
+            yield from self.multiply_by_quads()
+        else:
+            yield from self.multiply_one_by_one(count, kinds)
+        yield f"%r0 = arith.muli %point, {w.index(cut.tiles * cut.panel)} : index"
+        for i in range(count):
+            place = w.fresh()
+            yield f"{place} = arith.addi %r0, {w.index(i * cut.lanes)} : index"
+            yield f"vector.store %sum#{i}, %summed[{place}] : {self.summed}, {self.vector}"
+
+    def multiply_by_quads(self) -> Iterator[str]:
+        """The sums, `%sum#…`, with channels four at a time."""
+        conv, cut, w = self.conv, self.cut, self.w
+
+        def channels(sums: list[str], first: str, count: int) -> Generator[str, None, list[str]]:
+            at, panel_at, panel = w.fresh(), w.fresh(), w.fresh()
+            yield f"{at} = arith.addi %p3, {first} : index"
+            yield f"{panel_at} = arith.muli {first}, {w.index(cut.panel)} : index"
+            yield f"{panel} = arith.addi %p2, {panel_at} : index"
+            rows = [tile * conv.channels for tile in range(cut.tiles)]
+            vectors = [v * cut.lanes for v in range(cut.vectors)]
+            sums = yield from multiplied(
+                w,
+                sums,
+                Factors(at=at, memory="%turned", kind=self.turned, offsets=rows),
+                Factors(at=panel, memory="%m1", kind=w.memory(1), offsets=vectors),
+                lanes=cut.lanes,
+                width=cut.panel,
+                count=count,
+            )
+            return sums
+
+        begin = ["%zero"] * (cut.tiles * cut.vectors)
+        yield from summed_by_quads(w, [], conv.channels, begin, self.vector, tuple, channels)
+
+    def multiply_one_by_one(self, count: int, kinds: str) -> Iterator[str]:
+        """The sums, `%sum#…`, channel by channel."""
+        conv, cut, w = self.conv, self.cut, self.w
         pairs = ", ".join(f"%s{i} = %zero" for i in range(count))
         yield (
             f"%sum:{count} = scf.for %k = {w.index(0)} to {w.index(conv.channels)} "
@@ -314,11 +355,6 @@ class _Body:
                 )
         yield f"scf.yield {', '.join(done)} : {kinds}"
         yield "}"
-        yield f"%r0 = arith.muli %point, {w.index(cut.tiles * cut.panel)} : index"
-        for i in range(count):
-            place = w.fresh()
-            yield f"{place} = arith.addi %r0, {w.index(i * cut.lanes)} : index"
-            yield f"vector.store %sum#{i}, %summed[{place}] : {self.summed}, {self.vector}"
 
     def back(self, v: int) -> Iterator[str]:
         """The tile's sums of one vector of channels, turned back, finished and stored."""
