@@ -13,6 +13,7 @@ from edgec.toolchain.kernels.cpu.source import VectorUnit
 from edgec.toolchain.passes.place.block_kernels import BlockKernels
 from edgec.toolchain.stablehlo import parse_stablehlo
 from tests.toolchain.block_programs import FORMS, Form
+from tests.toolchain.by_lane import BY_LANE
 
 AVX512 = VectorUnit(lanes=16, registers=32, broadcasts=True)
 NEON = VectorUnit(lanes=4, registers=32)
@@ -125,7 +126,12 @@ def compiled(folder: Path, target: str):
 
 @pytest.fixture(
     scope="module",
-    params=["cpu", pytest.param("cpu:x86-64-v3", marks=pytest.mark.slow), "cpu:x86-64"],
+    params=[
+        "cpu",
+        pytest.param("cpu:x86-64-v3", marks=pytest.mark.slow),
+        "cpu:x86-64",
+        pytest.param(BY_LANE, marks=pytest.mark.slow),
+    ],
 )
 def module(request, tmp_path_factory):
     """Registers of the machine's own, of eight values, and of four without multiply-and-add."""

@@ -11,6 +11,7 @@ from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
+from tests.toolchain.by_lane import BY_LANE
 
 
 def numbers(*shape):
@@ -112,9 +113,9 @@ def test_each_form_becomes_one_kernel_that_answers_as_jax_does(function, lengths
     np.testing.assert_allclose(answer, jax.jit(function)(q, k, v), 1e-4, 1e-5)
 
 
-@pytest.mark.parametrize("target", ["cpu:x86-64-v3", "cpu:x86-64"])
+@pytest.mark.parametrize("target", ["cpu:x86-64-v3", "cpu:x86-64", BY_LANE])
 def test_narrower_vectors_answer_alike(target, tmp_path):
-    q, k, v = numbers(2, 11, 3, 20), numbers(2, 10, 3, 20), numbers(2, 10, 3, 20)
+    q, k, v = numbers(2, 11, 3, 22), numbers(2, 10, 3, 22), numbers(2, 10, 3, 22)
     program = export(masked_and_biased, (q, k, v))
     module = compile(program, target, CompileOptions(cache=False, output=tmp_path / "m.vmfb"))
     with load(module) as loaded:

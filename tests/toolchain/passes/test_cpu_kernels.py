@@ -1,7 +1,6 @@
 """edgec's CPU kernels against JAX: odd shapes, every kind of tail, several vector units."""
 
 import re
-from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -11,10 +10,10 @@ from iree.compiler import ir
 
 from edgec.exporters import export
 from edgec.runtime import load
-from edgec.targets import Vectors, find
 from edgec.toolchain import CompileOptions, compile, run_passes
 from edgec.toolchain.kernels.cpu.source import VectorUnit
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
+from tests.toolchain.by_lane import BY_LANE
 
 AVX512 = VectorUnit(lanes=16, registers=32, broadcasts=True)
 BEFORE = """
@@ -196,14 +195,6 @@ def products(x):
     )
 
 
-def by_lane():
-    """This machine, as if its multiplications took lanes of registers, as those of an Arm do."""
-    here = find("cpu")
-    return replace(
-        here, cpu=replace(here.cpu, vectors=(Vectors(lanes=4, registers=32, by_lane=True),))
-    )
-
-
 def quads(x):
     """Sums of fours and others; rows of a window in one piece, or not."""
     y = convolve(x, weights(3, 3, 12, 27), dilation=(2, 3))
@@ -225,7 +216,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("function", "target"), [*CASES, (quads, by_lane())])
+@pytest.mark.parametrize(("function", "target"), [*CASES, (quads, BY_LANE)])
 def test_answers_are_those_of_jax(function, target, tmp_path):
     x = weights(2, 13, 11, 12)
     program = export(function, (x,))

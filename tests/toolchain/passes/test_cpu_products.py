@@ -10,12 +10,14 @@ from iree.compiler import ir
 
 from edgec.exporters import export
 from edgec.runtime import load
+from edgec.targets import Target
 from edgec.toolchain import CompileOptions, Program, compile, run_passes
 from edgec.toolchain.kernels.cpu.source import VectorUnit
 from edgec.toolchain.match.validation import validating
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.simplify.canonicalise import Canonicalise
 from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.toolchain.by_lane import BY_LANE
 
 AVX512 = VectorUnit(lanes=16, registers=32, broadcasts=True)
 
@@ -53,8 +55,10 @@ def program(tmp_path_factory) -> Program:
     return export(model, arrays()).save(tmp_path_factory.mktemp("products") / "all.mlirbc")
 
 
-@pytest.mark.parametrize("target", ["cpu", "cpu:x86-64-v2"])
-def test_products_of_all_layouts_are_right(target: str, program: Program, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["cpu", "cpu:x86-64-v2", BY_LANE])
+def test_products_of_all_layouts_are_right(
+    target: str | Target, program: Program, tmp_path: Path
+) -> None:
     output = tmp_path / "all.vmfb"
     compile(program, target, CompileOptions(output=output, check=False))
     with load(output) as module:

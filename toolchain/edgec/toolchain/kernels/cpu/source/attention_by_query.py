@@ -18,6 +18,7 @@ from edgec.toolchain.kernels.cpu.source.attention import (
 from edgec.toolchain.kernels.cpu.source.attention_query_terms import Memory, QueryTerms
 from edgec.toolchain.kernels.cpu.source.attention_tiling import QueryTiling, by_query
 from edgec.toolchain.kernels.cpu.source.body import Body
+from edgec.toolchain.kernels.cpu.source.by_lane import QUAD
 from edgec.toolchain.kernels.cpu.source.exponential import powers_of_e
 from edgec.toolchain.kernels.cpu.source.turned import turned
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
@@ -38,7 +39,8 @@ def by_query_kernel(name: str, attention: Attention, cut: QueryTiling, unit: Vec
         sizes=[a.q.size, a.k.size, a.v.size, *(t.view.size for t in a.terms), a.out.size],
         kinds=("f32", "f32", "f32", *kinds, "f32"),
     )
-    kernel = _Kernel(attention=a, cut=cut, body=Body(writer, fused=unit.fused))
+    body = Body(writer, fused=unit.fused)
+    kernel = _Kernel(attention=a, cut=cut, body=body, by_lane=unit.by_lane)
     kernel.write()
     return writer.text(kernel.b.lines)
 
@@ -46,8 +48,10 @@ def by_query_kernel(name: str, attention: Attention, cut: QueryTiling, unit: Vec
 class _Kernel:
     """The kernel's body, with memory on the stack for a tile of queries."""
 
-    def __init__(self, *, attention: Attention, cut: QueryTiling, body: Body) -> None:
-        self.a, self.cut, self.b = attention, cut, body
+    def __init__(
+        self, *, attention: Attention, cut: QueryTiling, body: Body, by_lane: bool
+    ) -> None:
+        self.a, self.cut, self.b, self.by_lane = attention, cut, body, by_lane
         self.kind = f"vector<{cut.lanes}xf32>"
         self.blocks = -(-attention.keys // cut.block)
         self.queries = self.stack(attention.width * cut.tile)
@@ -184,20 +188,35 @@ class _Kernel:
         none = b.number(0.0, self.kind)
         keys = b.place("%k", (key, a.k.row))
 
-        def step(element: str, sums: list[str]) -> list[str]:
+        def step(element: int | str, sums: list[str], count: int = 1) -> list[str]:
+            element = b.index(element)
             place = b.times(element, cut.tile)
-            queries = [self.load(self.queries, b.plus(place, at), self.kind) for at in self.vectors]
             far = b.place(keys, (element, a.k.column))
-            done = []
-            for i in range(cut.keys):
-                one = self.load(self.memory(1), b.plus(far, i * a.k.row), "f32")
-                wide = b.spread(one, self.kind)
-                for v, query in enumerate(queries):
-                    total = sums[i * cut.vectors + v]
-                    done.append(b.multiply_add(query, wide, total, self.kind))
-            return done
+            factors = self.neighbours(1, [b.plus(far, i * a.k.row) for i in range(cut.keys)], count)
+            for neighbour in range(count):
+                near = b.plus(place, neighbour * cut.tile)
+                queries = [
+                    self.load(self.queries, b.plus(near, at), self.kind) for at in self.vectors
+                ]
+                done = []
+                for i, factor in enumerate(factors):
+                    wide = factor(neighbour)
+                    for v, query in enumerate(queries):
+                        total = sums[i * cut.vectors + v]
+                        done.append(b.multiply_add(query, wide, total, self.kind))
+                sums = done
+            return sums
 
-        sums = b.fold(a.width, [none] * (cut.keys * cut.vectors), self.kind, step)
+        sums = [none] * (cut.keys * cut.vectors)
+        if self.by_lane and a.k.column == 1:
+            quads = a.width // QUAD
+            sums = b.fold(
+                quads, sums, self.kind, lambda i, sums: step(b.times(i, QUAD), sums, QUAD)
+            )
+            for rest in range(quads * QUAD, a.width):
+                sums = step(rest, sums)
+        else:
+            sums = b.fold(a.width, sums, self.kind, step)
         bent = self.terms.bend(first, key)
         scores: list[list[str]] = [[] for _ in self.vectors]
         for i in range(cut.keys):
@@ -213,6 +232,24 @@ class _Kernel:
                 values = [b.larger(one, other, self.kind) for one, other in pairs] + odd
             most = self.load(self.most, at, self.kind)
             self.store(b.larger(values[0], most, self.kind), self.most, at)
+
+    def neighbours(
+        self, binding: int | Memory, places: Sequence[str], count: int
+    ) -> list[Callable[[int], str]]:
+        """For each place what lies there, and next to it, in all lanes: by the neighbour's number.
+
+        `count` of them are read, one or a quad.
+        """
+        b = self.b
+        memory = self.memory(binding) if isinstance(binding, int) else binding
+
+        def at(place: str) -> Callable[[int], str]:
+            if count == 1:
+                return lambda _: b.spread(self.load(memory, place, "f32"), self.kind)
+            four = self.load(memory, place, f"vector<{count}xf32>")
+            return lambda neighbour: b.of_lane(four, neighbour, count, self.kind)
+
+        return [at(place) for place in places]
 
     def soften(self, count: str) -> None:
         """Scores of a block to powers of e, and their sums."""
@@ -303,8 +340,11 @@ class _Kernel:
             ]
             near = b.place(row, (key, cut.tile))
             done = []
+            count = QUAD if self.by_lane and cut.rows % QUAD == 0 else 1
+            places = [b.plus(near, i) for i in range(0, cut.rows, count)]
+            factors = self.neighbours(self.scores, places, count)
             for i in range(cut.rows):
-                power = b.spread(self.load(self.scores, b.plus(near, i), "f32"), self.kind)
+                power = factors[i // count](i % count)
                 for c, value in enumerate(loaded):
                     total = sums[i * cut.columns + c]
                     done.append(b.multiply_add(power, value, total, self.kind))

@@ -53,7 +53,10 @@ def query_tiling(attention: Attention, unit: VectorUnit) -> QueryTiling | None:
         key=lambda n: -(-a.queries // (n * lanes)) * (2 * n + 1),
     )
     tile = vectors * lanes
-    at_once = min(a.keys, (unit.registers - vectors - 1) // vectors)
+    room = (unit.registers - vectors - 1) // vectors
+    if unit.by_lane:  # a register beside the sums for the neighbours of each key
+        room = (unit.registers - vectors) // (vectors + 1)
+    at_once = min(a.keys, room)
     bent = any(by_query(term) for term in a.terms)
     fitting = {
         n: block

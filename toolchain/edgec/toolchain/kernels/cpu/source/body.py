@@ -91,6 +91,12 @@ class Body:
         element = kind.rsplit("x", 1)[1].rstrip(">")
         return self.value(f"vector.broadcast {one}", f"{element} to {kind}")
 
+    def of_lane(self, vector: str, lane: int, lanes: int, kind: str) -> str:
+        """One lane of a vector of f32 of so many, in all lanes of another type."""
+        width = int(kind.removeprefix("vector<").split("x")[0])
+        picked, read = ", ".join([str(lane)] * width), f"vector<{lanes}xf32>"
+        return self.value(f"vector.shuffle {vector}, {vector} [{picked}]", f"{read}, {read}")
+
     def loop(
         self,
         start: int | str,

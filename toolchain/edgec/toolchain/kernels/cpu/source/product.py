@@ -8,7 +8,7 @@ all its tiles. A module imported only by a pass that runs; it needs the compiler
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from iree.compiler.dialects import arith, memref, scf, vector
 
 from edgec.toolchain.ir.views import Digit, joined
 from edgec.toolchain.kernels.cpu.source.built import build, index, indices_of, loop, number, share
+from edgec.toolchain.kernels.cpu.source.by_lane import QUAD
 from edgec.toolchain.kernels.cpu.source.turned import turned_by
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import workgroups
@@ -119,7 +120,15 @@ class ProductKernel:
 
     def _rows(self, vectors: int) -> int:
         """Rows of a tile: as many sums as registers hold beside a vector of each operand."""
-        return max(1, min(_MOST_ROWS, self.m, (self.unit.registers - vectors - 1) // vectors))
+        room = (self.unit.registers - vectors - 1) // vectors
+        if self.by_lane:  # a register beside the sums for the neighbours of each row
+            room = (self.unit.registers - vectors) // (vectors + 1)
+        return max(1, min(_MOST_ROWS, self.m, room))
+
+    @property
+    def by_lane(self) -> bool:
+        """Whether what is summed is read four neighbours at a time."""
+        return self.unit.by_lane and _step(self.runs(0)) == 1
 
     def _block(self, vectors: int) -> int:
         """How much of what is summed is packed at a time."""
@@ -304,31 +313,57 @@ class _Panel:
 
         def step(at: Any, sums: list[Any]) -> list[Any]:
             packed = arith.muli(arith.subi(at, start), index(self.width))
-            weights = [
-                vector.load(
-                    kernel._kind, self.scratch, [arith.addi(packed, index(i * kernel.lanes))]
-                )
-                for i in range(len(self.columns))
-            ]
+            weights = self.weights(packed)
             if self.table is None:
                 behind = _offset(at, kernel.runs(0))
             else:
                 noted = memref.load(self.table, [arith.subi(at, start)])
                 behind = arith.index_cast(ir.IndexType.get(), noted)
             place = arith.addi(near, behind)
-            added = []
-            for i in range(rows):
-                one = memref.load(self.memories[0], [arith.addi(place, index(i * left.own))])
-                wide = vector.broadcast(kernel._kind, one)
-                added += [
-                    self.multiply_add(wide, weight, sums[i * len(weights) + j])
-                    for j, weight in enumerate(weights)
-                ]
-            return added
+            wide = (
+                vector.broadcast(kernel._kind, memref.load(self.memories[0], [at_row]))
+                for at_row in (arith.addi(place, index(i * left.own)) for i in range(rows))
+            )
+            return self.added(wide, weights, sums)
 
-        sums = loop(start, stop, index(1), sums, step)
+        def quad(at: Any, sums: list[Any]) -> list[Any]:
+            packed = arith.muli(arith.subi(at, start), index(self.width))
+            place = arith.addi(near, at)
+            kind = ir.VectorType.get([QUAD], ir.F32Type.get())
+            fours = [
+                vector.load(kind, self.memories[0], [arith.addi(place, index(i * left.own))])
+                for i in range(rows)
+            ]
+            for lane in range(QUAD):
+                weights = self.weights(arith.addi(packed, index(lane * self.width)))
+                wide = (vector.shuffle(four, four, [lane] * kernel.lanes) for four in fours)
+                sums = self.added(wide, weights, sums)
+            return sums
+
+        rest = start
+        if kernel.by_lane:
+            quads = arith.divui(arith.subi(stop, start), index(QUAD))
+            rest = arith.addi(start, arith.muli(quads, index(QUAD)))
+            sums = loop(start, rest, index(QUAD), sums, quad)
+        sums = loop(rest, stop, index(1), sums, step)
         for value, place in zip(sums, (p for line in places for p in line), strict=True):
             vector.store(value, self.memories[2], [place])
+
+    def weights(self, packed: Any) -> list[Any]:
+        """A packed row of the panel."""
+        kernel = self.kernel
+        return [
+            vector.load(kernel._kind, self.scratch, [arith.addi(packed, index(i * kernel.lanes))])
+            for i in range(len(self.columns))
+        ]
+
+    def added(self, wide: Iterable[Any], weights: list[Any], sums: list[Any]) -> list[Any]:
+        """Sums and, for each row, a number in all lanes times the weights."""
+        return [
+            self.multiply_add(each, weight, sums[i * len(weights) + j])
+            for i, each in enumerate(wide)
+            for j, weight in enumerate(weights)
+        ]
 
     def multiply_add(self, a: Any, b: Any, total: Any) -> Any:
         """In two roundings where the processor has no fused form."""

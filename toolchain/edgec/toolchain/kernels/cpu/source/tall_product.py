@@ -147,17 +147,25 @@ class _Kernel:
 
     def _floats(self, body: Body, base: str, sums: list[str]) -> list[str]:
         cut, panel = self.cut, TallPanel(cut=self.cut, body=body)
-        rows = len(sums) // cut.vectors
+        rows, four = len(sums) // cut.vectors, f"vector<{_QUAD}xf32>"
 
         def quad(number: str, sums: list[str]) -> list[str]:
             at = body.plus(base, body.times(number, _QUAD * cut.tall))
+            if self.unit.by_lane:
+                fours = [
+                    body.load("%m0", body.plus(at, _QUAD * row), self.w.memory(0), four)
+                    for row in range(rows)
+                ]
             for neighbour in range(_QUAD):
                 weights = [panel.quad(number, neighbour, v) for v in range(cut.vectors)]
                 added = []
                 for row in range(rows):
-                    place = body.plus(at, _QUAD * row + neighbour)
-                    one = body.load("%m0", place, self.w.memory(0), "f32")
-                    wide = body.spread(one, self.floats)
+                    if self.unit.by_lane:
+                        wide = body.of_lane(fours[row], neighbour, _QUAD, self.floats)
+                    else:
+                        place = body.plus(at, _QUAD * row + neighbour)
+                        one = body.load("%m0", place, self.w.memory(0), "f32")
+                        wide = body.spread(one, self.floats)
                     for v, weight in enumerate(weights):
                         total = sums[row * cut.vectors + v]
                         added.append(body.multiply_add(wide, weight, total, self.floats))

@@ -155,7 +155,7 @@ def tall_tiles(
     lanes = unit.lanes if dot is None else dot.lanes[0]
     if not step or weights.outputs % lanes:
         return None
-    best = min(_cuts(weights, rows, lanes, unit.registers, dot), default=None)
+    best = min(_cuts(weights, rows, lanes, unit, dot), default=None)
     if best is None:
         return None
     _, tall, vectors = best
@@ -182,7 +182,7 @@ def _fits(cut: TallTiles) -> bool:
 
 
 def _cuts(
-    weights: BlockWeights, rows: int, lanes: int, registers: int, dot: DotUnit | None
+    weights: BlockWeights, rows: int, lanes: int, unit: VectorUnit, dot: DotUnit | None
 ) -> Iterator[tuple[float, int, int]]:
     """The cost of each cut that the registers hold, with its rows and vectors.
 
@@ -193,7 +193,10 @@ def _cuts(
     for vectors in range(1, 5):
         if weights.outputs % (vectors * lanes):
             continue
-        most = min(rows, (registers - vectors - 1) // (sums * vectors))
+        room = (unit.registers - vectors - 1) // (sums * vectors)
+        if unit.by_lane and dot is None:  # a register beside the sums for each row's neighbours
+            room = (unit.registers - vectors) // (vectors + 1)
+        most = min(rows, room)
         for tall in range(1, most + 1):
             tiles = -(-rows // tall)
             tall = -(-rows // tiles)
