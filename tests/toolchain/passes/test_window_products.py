@@ -95,6 +95,19 @@ def test_that_of_weights_is_one_kernel(case: str) -> None:
     assert not [left for left in report.kernels.left if "convolution" in left.what]
 
 
+@pytest.mark.parametrize("case", ["channels last", "channels first"])
+def test_weights_of_the_gradient_of_an_image_are_turned_by_one_kernel(case, tmp_path) -> None:
+    backward, inputs = gradient(case)
+    program = exporters.export(lambda *given: backward(*given)[0], inputs)
+    options = toolchain.CompileOptions(keep_temps=tmp_path, cache=False)
+    report = run_passes(program, "cpu:x86-64-v4", options)
+    assert report.kernels is not None
+    assert not [left for left in report.kernels.left if "convolution" in left.what]
+    names = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"edgec_pack_189x17" in names
+    assert b"reverse" not in names
+
+
 def test_few_channels_are_declined_with_a_reason() -> None:
     def backward(x, w, given):
         def forward(w):

@@ -79,7 +79,7 @@ class _Emission:
         self.padded: set[Any] = set()
         self.turned: dict[Any, Any] = {}  # what was turned and bordered at once, by value and pad
         self.now: dict[Any, Any] = {}
-        self.weights = PackedWeights()
+        self.weights = PackedWeights(library, unit)
 
     def replace(self, plan: Plan) -> None:
         """Put a dispatch where the plan's last operation stands."""

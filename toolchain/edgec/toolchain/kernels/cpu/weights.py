@@ -1,7 +1,7 @@
 """Weights of a convolution or product to the panels that a kernel reads.
 
 Constants are packed here and now. Weights that come from a file are packed by operations of their
-own, which run once, when the module is loaded; those of a call, as in training, in each call.
+own, which run once, when the module is loaded; those of a call, as in training, by a kernel.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
@@ -16,7 +16,11 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir.known import evaluated
 from edgec.toolchain.ir.read import numbers_of, shape_of
+from edgec.toolchain.ir.weights import Weights
+from edgec.toolchain.kernels.cpu.library import Library
+from edgec.toolchain.kernels.cpu.packing import packed_by_kernel
 from edgec.toolchain.kernels.cpu.source import WEIGHTS
+from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 
 __all__ = ["PackedWeights", "pack_matrix"]
 
@@ -26,7 +30,16 @@ _Array = np.ndarray[Any, np.dtype[Any]]
 class PackedWeights:
     """Weights packed so far: what several operations use in the same panels is packed once."""
 
-    def __init__(self) -> None:
+    def __init__(self, library: Library, unit: VectorUnit) -> None:
+        """Pack weights that are known now or when a module is loaded, and those of a call.
+
+        Args:
+            library: where the kernels go that pack the weights of a call.
+            unit: the vector registers of the target.
+        """
+        self._library = library
+        self._unit = unit
+        self._known = Weights(library.module)
         self._made: dict[tuple[Any, tuple[int, ...], int, bool], Any] = {}
 
     def pack(self, op: Any, starts: Sequence[int], panel: int) -> Any:
@@ -42,8 +55,15 @@ class PackedWeights:
         key = (weights, tuple(starts), panel, _contracts_last(op))
         if key not in self._made:
             with _behind(weights):
-                self._made[key] = _pack(op, starts, panel)
+                self._made[key] = self._by_kernel(op, starts, panel) or _pack(op, starts, panel)
         return self._made[key]
+
+    def _by_kernel(self, op: Any, starts: Sequence[int], panel: int) -> Any | None:
+        """As `pack`, where weights change from call to call; None elsewhere."""
+        weights = op.operands[1]
+        if op.name != "stablehlo.convolution" or self._known.holds(weights):
+            return None
+        return packed_by_kernel(weights, starts, panel, self._library, self._unit)
 
     def turn(self, op: Any, starts: Sequence[int], panel: int) -> Any | None:
         """The weights of a 3 x 3 window for Winograd's kernel: panels x 16 x channels x panel.
