@@ -117,6 +117,27 @@ def test_scales_and_zero_points_along_an_axis(axis: int) -> None:
     compared(model_of(nodes, {"x": x}, kinds, constants), {"x": x})
 
 
+def test_scales_of_the_call_under_any_name() -> None:
+    inputs = {"x": halves(1, 3, 4, 2), "y_scale": np.array([1, 2, 0.5], np.float32)}
+    inputs["y_zero"] = whole(np.uint8, 3)
+    node = helper.make_node("QuantizeLinear", list(inputs), ["y"])
+    compared(model_of([node], inputs, {"y": TensorProto.UINT8}, {}, opset=21), inputs)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_scales_and_zero_points_of_blocks(axis: int) -> None:
+    inputs = {"x": halves(2, 4, 6)}
+    shape = [size // 2 if place == axis % 3 else size for place, size in enumerate((2, 4, 6))]
+    inputs["s"] = RANDOM.uniform(0.5, 2, shape).astype(np.float32)
+    inputs["z"] = whole(np.int8, *shape)
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], axis=axis, block_size=2),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=axis, block_size=2),
+    ]
+    kinds = {"q": TensorProto.INT8, "y": TensorProto.FLOAT}
+    compared(model_of(nodes, inputs, kinds, {}, opset=21), inputs)
+
+
 @pytest.mark.parametrize(
     ("left", "right"), [(np.uint8, np.int8), (np.uint8, np.uint8), (np.int8, np.int8)]
 )

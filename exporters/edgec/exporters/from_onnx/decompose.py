@@ -10,6 +10,14 @@ import numpy as np
 
 from edgec.exporters.from_onnx.determinants import det
 from edgec.exporters.from_onnx.linear import col2im, dft, resize, stft
+from edgec.exporters.from_onnx.mistaken import (
+    extreme,
+    max_pool,
+    mean_variance,
+    modulo,
+    reverse_sequence,
+    space_to_depth,
+)
 from edgec.exporters.from_onnx.places import deform_conv, grid_sample, roi_align
 from edgec.exporters.from_onnx.recurrent import forward_only
 from edgec.exporters.from_onnx.rewriting import Rewriting, Rule, rewritten
@@ -49,19 +57,16 @@ def _cum_prod(work: Rewriting, node: Any) -> bool:
     along = int(axis.item()) % len(shape)
     attributes = work.attributes(node)
     backward = bool(attributes.get("reverse", 0))
-    one = work.constant(np.ones((), kind))
     length, value = shape[along], node.input[0]
 
     def moved(value: str, steps: int) -> str:
         """The value moved along the axis, ones coming after it."""
         steps = min(steps, length)
-        pads = [0] * (2 * len(shape))
-        pads[along + (len(shape) if backward else 0)] = steps
-        padded = work.node("Pad", value, work.numbers(*pads), one)
+        ones = work.constant(np.ones([*shape[:along], steps, *shape[along + 1 :]], kind))
         start = steps if backward else 0
-        return work.node(
-            "Slice", padded, *(work.numbers(number) for number in (start, start + length, along))
-        )
+        bounds = (work.numbers(number) for number in (start, start + length - steps, along))
+        kept = work.node("Slice", value, *bounds)
+        return work.node("Concat", *((kept, ones) if backward else (ones, kept)), axis=along)
 
     if attributes.get("exclusive", 0):
         value = moved(value, 1)
@@ -70,19 +75,6 @@ def _cum_prod(work: Rewriting, node: Any) -> bool:
         value = work.node("Mul", value, moved(value, steps))
         steps *= 2
     work.node("Identity", value, output=node.output[0])
-    return True
-
-
-def _mod(work: Rewriting, node: Any) -> bool:
-    """The importer gives every remainder the sign of the number; ONNX' usual one has the other's.
-
-    Of a remainder with the sign of the number, added to the divisor, there is no such doubt.
-    """
-    if work.attributes(node).get("fmod", 0):
-        return False
-    value, by = node.input
-    rest = work.node("Mod", value, by, fmod=1)
-    work.node("Mod", work.node("Add", rest, by), by, output=node.output[0], fmod=1)
     return True
 
 
@@ -247,11 +239,17 @@ _RULES: Mapping[str, Rule] = {
     "LpNormalization": _lp_normalization,
     "LpPool": _lp_pool,
     "MaxUnpool": _max_unpool,
-    "Mod": _mod,
+    "MaxPool": max_pool,
+    "MeanVarianceNormalization": mean_variance,
+    "Mod": modulo,
     "RNN": forward_only,
+    "ReduceMax": extreme,
+    "ReduceMin": extreme,
     "Resize": resize,
+    "ReverseSequence": reverse_sequence,
     "RoiAlign": roi_align,
     "STFT": stft,
     "ScatterElements": _scatter_elements,
+    "SpaceToDepth": space_to_depth,
     "TensorScatter": _tensor_scatter,
 }

@@ -54,6 +54,7 @@ def _with_functions_beside(model: Any, kinds: Collection[str]) -> Any:
     from onnx import inliner
 
     graph = model.graph
+    _fill_defaults(model, kinds)
     values = (*graph.value_info, *graph.input, *graph.output)
     types = {value.name: value.type for value in values}
     types |= {
@@ -78,6 +79,24 @@ def _with_functions_beside(model: Any, kinds: Collection[str]) -> Any:
         return model
     model.opset_import.add(domain=_BESIDE, version=1)
     return inliner.inline_local_functions(model)
+
+
+def _fill_defaults(model: Any, kinds: Collection[str]) -> None:
+    """Say the attributes of nodes of these kinds that are left out, where they have a default.
+
+    A function that hands one on to another leaves a constant without a value in its place.
+    """
+    import onnx
+
+    version = max(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+    for node in model.graph.node:
+        if node.op_type not in kinds or node.domain not in ("", "ai.onnx"):
+            continue
+        schema = onnx.defs.get_schema(node.op_type, max_inclusive_version=version)
+        said = {attribute.name for attribute in node.attribute}
+        for name, attribute in schema.attributes.items():
+            if name not in said and attribute.default_value.name:
+                node.attribute.append(attribute.default_value)
 
 
 def inlined(model: Any) -> Any:

@@ -36,14 +36,16 @@ _PLAIN_BROADCASTS = 7
 _PLAIN_SCANS = 9
 """The version since which a `Scan` has no axis of batches."""
 
-_WRITTEN = frozenset(
-    {"BitCast", "DFT", "DeformConv", "Det", "GridSample", "LpNormalization", "MaxUnpool", "Mod"}
-) | {"RoiAlign", "STFT"}
+_WRITTEN = frozenset({
+    "BitCast", "DFT", "DeformConv", "Det", "GridSample", "LpNormalization", "LpPool", "MaxPool",
+    "MaxUnpool", "MeanVarianceNormalization", "Mod", "ReduceMax", "ReduceMin", "ReverseSequence",
+    "RoiAlign", "STFT", "SpaceToDepth",
+})  # fmt: skip
 """Operations that are written in others, for what the importer makes of them is wrong or refused.
 
 Its Fourier transforms are complex ones, which the compiler often refuses, its remainders have the
 wrong sign, places between two pixels are rounded up, norms of zero divide; bools have no bits
-there.
+there (`mistaken.py` has more).
 """
 
 _OWN_DOMAINS = ("", "ai.onnx")

@@ -71,12 +71,15 @@ class _Plain:
                 self.constants[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
         self.kinds: dict[str, np.dtype[Any]] = {n: a.dtype for n, a in self.constants.items()}
         self.ranks: dict[str, int] = {n: a.ndim for n, a in self.constants.items()}
+        self.shapes: dict[str, tuple[int, ...]] = {n: a.shape for n, a in self.constants.items()}
         for value in (*self.graph.value_info, *self.graph.input, *self.graph.output):
             kind = value.type.tensor_type
             if kind.elem_type:
                 self.kinds[value.name] = helper.tensor_dtype_to_np_dtype(kind.elem_type)
             if kind.HasField("shape"):
                 self.ranks[value.name] = len(kind.shape.dim)
+                if all(dim.HasField("dim_value") for dim in kind.shape.dim):
+                    self.shapes[value.name] = tuple(dim.dim_value for dim in kind.shape.dim)
 
     def node(self, kind: str, inputs: Sequence[str], output: str, **attributes: Any) -> str:
         """Write a node; its output."""
@@ -114,12 +117,40 @@ class _Plain:
                 sizes = list(known.shape)
             return self.constant(output, known.reshape(sizes).astype(kind))
         if self.kinds.get(value) != np.dtype(kind):
-            value = self.cast(value, kind, f"{output}_cast")
+            given, value = value, self.cast(value, kind, f"{output}:cast")
+            self.ranks[value] = self.ranks.get(given, 0)
         if self.ranks.get(value, 0) != 1 or rank < 2:
             return value
         sizes[axis] = -1
-        shape = self.constant(f"{output}_shape", np.array(sizes, np.int64))
+        shape = self.constant(f"{output}:shape", np.array(sizes, np.int64))
         return self.node("Reshape", [value, shape], output)
+
+    def repeated(self, value: str, block: int, like: str, axis: int, output: str) -> str | None:
+        """A scale or zero point of blocks along an axis, for each element of `like` its own.
+
+        None where a shape is not known.
+        """
+        shape, whole = self.shapes.get(value), self.shapes.get(like)
+        if shape is None or whole is None or len(shape) != len(whole):
+            return None
+        axis %= len(whole)
+        before, (count, *behind) = shape[:axis], shape[axis:]
+        steps = (
+            ("Reshape", (*before, count, 1, *behind)),
+            ("Expand", (*before, count, block, *behind)),
+            ("Reshape", (*before, count * block, *behind)),
+        )
+        for number, (kind, sizes) in enumerate(steps):
+            wanted = self.constant(f"{output}:sizes{number}", np.array(sizes, np.int64))
+            made = self.node(kind, [value, wanted], f"{output}:{number}")
+            self.kinds[made], value = self.kinds[value], made
+        bounds = [
+            self.constant(f"{output}:{which}", np.array([number], np.int64))
+            for which, number in (("first", 0), ("end", whole[axis]), ("axis", axis))
+        ]
+        made = self.node("Slice", [value, *bounds], output)
+        self.kinds[made], self.ranks[made] = self.kinds[value], len(whole)
+        return made
 
     def is_zero(self, value: str) -> bool:
         """Whether there is no such zero point, or it is all zeros."""
@@ -131,28 +162,30 @@ class _Plain:
         """`output`: the value, which is floating, in integers of a kind."""
         rank = self.ranks.get(value, self.ranks.get(output, 0))
         if self.kinds.get(value, np.dtype("float32")) != np.dtype("float32"):
-            value = self.cast(value, "float32", f"{output}_wide")
-        steps = self.along(scale, rank, axis, "float32", f"{output}_scale")
-        made = self.node("Div", [value, steps], f"{output}_steps")
-        made = self.node("Round", [made], f"{output}_rounded")
+            value = self.cast(value, "float32", f"{output}:wide")
+        steps = self.along(scale, rank, axis, "float32", f"{output}:scale")
+        made = self.node("Div", [value, steps], f"{output}:steps")
+        made = self.node("Round", [made], f"{output}:rounded")
         if not self.is_zero(zero):
-            shift = self.along(zero, rank, axis, "float32", f"{output}_zero")
-            made = self.node("Add", [made, shift], f"{output}_shifted")
+            shift = self.along(zero, rank, axis, "float32", f"{output}:zero")
+            made = self.node("Add", [made, shift], f"{output}:shifted")
         bounds = [
-            self.constant(f"{output}_{which}", np.float32(number))
+            self.constant(f"{output}:{which}", np.float32(number))
             for which, number in (("least", np.iinfo(kind).min), ("most", np.iinfo(kind).max))
         ]
-        self.integers[output] = self.node("Clip", [made, *bounds], f"{output}_integers")
+        self.integers[output] = self.node("Clip", [made, *bounds], f"{output}:integers")
         self.cast(self.integers[output], kind, output)
 
-    def dequantise(self, value: str, scale: str, zero: str, axis: int, output: str) -> None:
-        """`output`: what integers mean, in the scale's type."""
+    def dequantise(
+        self, value: str, scale: str, zero: str, axis: int, output: str, *, wide: bool = False
+    ) -> None:
+        """`output`: what integers mean, in the scale's type, or in f32 where it is `wide`."""
         rank = self.ranks.get(value, self.ranks.get(output, 0))
         kind = self.kinds.get(scale, np.dtype("float32"))
-        plain = kind == np.dtype("float32")
+        plain = wide or kind == np.dtype("float32")
         made = self.centred(value, zero, rank, axis, np.dtype("float32"), output)
-        steps = self.along(scale, rank, axis, "float32", f"{output}_scale")
-        made = self.node("Mul", [made, steps], output if plain else f"{output}_wide")
+        steps = self.along(scale, rank, axis, "float32", f"{output}:scale")
+        made = self.node("Mul", [made, steps], output if plain else f"{output}:wide")
         if not plain:
             self.cast(made, kind, output)
 
@@ -163,11 +196,11 @@ class _Plain:
         if kind == np.dtype("float32") and value in self.integers:
             made = self.integers[value]
         else:
-            made = self.cast(value, kind, f"{output}_{kind.name}")
+            made = self.cast(value, kind, f"{output}:{kind.name}")
         if self.is_zero(zero):
             return made
-        shift = self.along(zero, rank, axis, kind, f"{output}_zero")
-        return self.node("Sub", [made, shift], f"{output}_centred")
+        shift = self.along(zero, rank, axis, kind, f"{output}:zero")
+        return self.node("Sub", [made, shift], f"{output}:centred")
 
 
 def _given(node: Any, number: int) -> str:
@@ -188,19 +221,40 @@ def _quantise(work: _Plain, node: Any) -> bool:
     kind = work.kinds.get(zero) if zero else np.dtype("uint8")
     if asked and not zero:
         kind = helper.tensor_dtype_to_np_dtype(asked)
-    if kind not in _BOUNDED or _attribute(node, "block_size", 0):
+    if kind not in _BOUNDED:
         return False
-    work.quantise(value, scale, zero, kind, _attribute(node, "axis", 1), node.output[0])
+    axis, block = _attribute(node, "axis", 1), _attribute(node, "block_size", 0)
+    steps = _of_blocks(work, (scale, zero), block, value, axis, node.output[0])
+    if steps is None:
+        return False
+    work.quantise(value, *steps, kind, axis, node.output[0])
     return True
+
+
+def _of_blocks(
+    work: _Plain, steps: tuple[str, str], block: int, like: str, axis: int, output: str
+) -> tuple[str, str] | None:
+    """Scale and zero point, each element's own where they are of blocks; None: not known."""
+    if not block:
+        return steps
+    scale = work.repeated(steps[0], block, like, axis, f"{output}:scales")
+    if not steps[1]:
+        return None if scale is None else (scale, "")
+    zero = work.repeated(steps[1], block, like, axis, f"{output}:zeros")
+    return None if scale is None or zero is None else (scale, zero)
 
 
 def _dequantise(work: _Plain, node: Any) -> bool:
     value, scale, zero = (_given(node, i) for i in range(3))
     if work.kinds.get(value) not in (*_BOUNDED, np.dtype("int32")):
         return False
-    if _attribute(node, "block_size", 0) or work.ranks.get(scale, 0) > 1:
+    axis, block = _attribute(node, "axis", 1), _attribute(node, "block_size", 0)
+    if not block and work.ranks.get(scale, 0) > 1:
         return False
-    work.dequantise(value, scale, zero, _attribute(node, "axis", 1), node.output[0])
+    steps = _of_blocks(work, (scale, zero), block, value, axis, node.output[0])
+    if steps is None:
+        return False
+    work.dequantise(value, *steps, axis, node.output[0])
     return True
 
 
@@ -211,10 +265,11 @@ def _product(work: _Plain, node: Any) -> bool:
     kind = work.kinds.get(names[7])
     if kind not in _BOUNDED:
         return False
-    left, right = f"{output}_left", f"{output}_right"
-    work.dequantise(names[0], names[1], names[2], max(work.ranks.get(names[0], 2) - 2, 0), left)
-    work.dequantise(names[3], names[4], names[5], work.ranks.get(names[3], 2) - 1, right)
-    product = work.node("MatMul", [left, right], f"{output}_product")
+    left, right = f"{output}:left", f"{output}:right"
+    rows, columns = max(work.ranks.get(names[0], 2) - 2, 0), work.ranks.get(names[3], 2) - 1
+    work.dequantise(names[0], names[1], names[2], rows, left, wide=True)
+    work.dequantise(names[3], names[4], names[5], columns, right, wide=True)
+    product = work.node("MatMul", [left, right], f"{output}:product")
     work.ranks[product] = work.ranks.get(output, max(work.ranks.get(n, 2) for n in (left, right)))
     work.quantise(product, names[6], names[7], kind, work.ranks[product] - 1, output)
     return True
@@ -227,18 +282,18 @@ def _convolution(work: _Plain, node: Any) -> bool:
     kind = work.kinds.get(names[7])
     if kind not in _BOUNDED:
         return False
-    work.dequantise(names[0], names[1], names[2], 1, f"{output}_left")
-    work.dequantise(names[3], names[4], names[5], 0, f"{output}_right")
-    operands = [f"{output}_left", f"{output}_right"]
+    work.dequantise(names[0], names[1], names[2], 1, f"{output}:left")
+    work.dequantise(names[3], names[4], names[5], 0, f"{output}:right")
+    operands = [f"{output}:left", f"{output}:right"]
     if names[8]:
-        both = work.node("Mul", [names[1], names[4]], f"{output}_scales")
+        both = work.node("Mul", [names[1], names[4]], f"{output}:scales")
         if names[1] in work.constants and names[4] in work.constants:
             work.nodes.pop()
             value = np.ravel(work.constants[names[1]] * work.constants[names[4]])
             work.constant(both, value if value.size > 1 else value[0])
-        wide = work.cast(names[8], "float32", f"{output}_bias_wide")
-        operands.append(work.node("Mul", [wide, both], f"{output}_bias"))
-    made = work.node("Conv", operands, f"{output}_product")
+        wide = work.cast(names[8], "float32", f"{output}:bias_wide")
+        operands.append(work.node("Mul", [wide, both], f"{output}:bias"))
+    made = work.node("Conv", operands, f"{output}:product")
     work.nodes[-1].attribute.extend(node.attribute)
     work.ranks[made] = work.ranks.get(output, work.ranks.get(names[0], 4))
     work.quantise(made, names[6], names[7], kind, 1, output)
@@ -252,8 +307,8 @@ def _integer_product(work: _Plain, node: Any) -> bool:
     kind = np.dtype("int32")
     operands = []
     for value, zero, rows, name in (
-        (left, zeros[0], True, f"{output}_left"),
-        (right, zeros[1], False, f"{output}_right"),
+        (left, zeros[0], True, f"{output}:left"),
+        (right, zeros[1], False, f"{output}:right"),
     ):
         rank = work.ranks.get(value, 2)
         axis = max(rank - 2, 0) if rows else rank - 1
@@ -274,10 +329,10 @@ def _integer_convolution(work: _Plain, node: Any) -> bool:
     kind = np.dtype("float32" if most < _EXACT else "float64")
     rank = work.ranks.get(value, 4)
     operands = [
-        work.centred(value, zeros[0], rank, 1, kind, f"{output}_left"),
-        work.centred(weight, zeros[1], rank, 0, kind, f"{output}_right"),
+        work.centred(value, zeros[0], rank, 1, kind, f"{output}:left"),
+        work.centred(weight, zeros[1], rank, 0, kind, f"{output}:right"),
     ]
-    made = work.node("Conv", operands, f"{output}_product")
+    made = work.node("Conv", operands, f"{output}:product")
     work.nodes[-1].attribute.extend(node.attribute)
     work.cast(made, "int32", output)
     return True
@@ -286,21 +341,21 @@ def _integer_convolution(work: _Plain, node: Any) -> bool:
 def _dynamic(work: _Plain, node: Any) -> bool:
     """`DynamicQuantizeLinear`: u8 whose scale and zero point span the values and zero."""
     value, (output, scale, zero) = node.input[0], node.output
-    none = work.constant(f"{output}_none", np.float32(0))
+    none = work.constant(f"{output}:none", np.float32(0))
     ends = []
     for which, reduce, bound in (("low", "ReduceMin", "Min"), ("high", "ReduceMax", "Max")):
-        end = work.node(reduce, [value], f"{output}_{which}_seen", keepdims=0)
-        ends.append(work.node(bound, [end, none], f"{output}_{which}"))
-    span = work.node("Sub", [ends[1], ends[0]], f"{output}_span")
-    count = work.constant(f"{output}_count", np.float32(255))
-    step = work.node("Div", [span, count], f"{output}_step")
-    one = work.constant(f"{output}_one", np.float32(1))
-    empty = work.node("Equal", [span, none], f"{output}_empty")
+        end = work.node(reduce, [value], f"{output}:{which}_seen", keepdims=0)
+        ends.append(work.node(bound, [end, none], f"{output}:{which}"))
+    span = work.node("Sub", [ends[1], ends[0]], f"{output}:span")
+    count = work.constant(f"{output}:count", np.float32(255))
+    step = work.node("Div", [span, count], f"{output}:step")
+    one = work.constant(f"{output}:one", np.float32(1))
+    empty = work.node("Equal", [span, none], f"{output}:empty")
     work.node("Where", [empty, one, step], scale)
-    below = work.node("Div", [ends[0], scale], f"{output}_below")
-    raised = work.node("Neg", [below], f"{output}_raised")
-    held = work.node("Clip", [raised, none, count], f"{output}_held")
-    work.integers[zero] = work.node("Round", [held], f"{zero}_integers")
+    below = work.node("Div", [ends[0], scale], f"{output}:below")
+    raised = work.node("Neg", [below], f"{output}:raised")
+    held = work.node("Clip", [raised, none, count], f"{output}:held")
+    work.integers[zero] = work.node("Round", [held], f"{zero}:integers")
     work.cast(work.integers[zero], "uint8", zero)
     work.kinds[zero], work.ranks[zero] = np.dtype("uint8"), 0
     work.kinds[scale], work.ranks[scale] = np.dtype("float32"), 0
