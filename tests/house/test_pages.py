@@ -20,7 +20,7 @@ NOT_RUN = {
     "the network": 7,
     "a GPU": 3,
     "a phone": 3,
-    "an app around it": 5,
+    "an app around it": 6,
     "not code": 5,
     "the others": 3,
     "another module": 1,

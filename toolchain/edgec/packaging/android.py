@@ -37,7 +37,8 @@ def build(plan: Plan) -> None:
     }
     java = runtime_sources("java")
     shutil.copytree(java / "src", plan.folder / "src", dirs_exist_ok=True)
-    write_edgert(plan.folder / "src/main/cpp/edgert")
+    writes = bool(plan.variants[0].compiled.module.text)
+    write_edgert(plan.folder / "src/main/cpp/edgert", text=writes)
     for template, path in (
         ("build.gradle.kts", "build.gradle.kts"),
         ("consumer-rules.pro", "consumer-rules.pro"),

@@ -14,7 +14,7 @@
 #define NATIVE(result, name) JNIEXPORT result JNICALL Java_dev_edgec_Native_##name
 
 /* As dev.edgec.Native numbers them. */
-enum { DEVICE = 0, MODULE = 1, SESSION = 2, TENSOR = 3, WEIGHTS = 4 };
+enum { DEVICE = 0, MODULE = 1, SESSION = 2, TENSOR = 3, WEIGHTS = 4, TEXT = 5 };
 
 static JavaVM *machine;
 static atomic_long held_objects; /* of edgert, and buffers of Java */
@@ -556,6 +556,10 @@ NATIVE(void, prove)(JNIEnv *env, jclass type, jlong session, jstring verdicts) {
   give_back(env, verdicts, path);
 }
 
+#if defined(EDGEC_WITH_TEXT)
+#include "edgec_jni_text.h"
+#endif
+
 NATIVE(void, release)(JNIEnv *env, jclass type, jint kind, jlong handle) {
   (void)env;
   (void)type;
@@ -573,6 +577,11 @@ NATIVE(void, release)(JNIEnv *env, jclass type, jint kind, jlong handle) {
     case WEIGHTS:
       edgert_weights_release(AT(edgert_weights, handle));
       break;
+#if defined(EDGEC_WITH_TEXT)
+    case TEXT:
+      edgert_text_model_release(AT(edgert_text_model, handle));
+      break;
+#endif
     default:
       edgert_tensor_release(AT(edgert_tensor, handle));
   }

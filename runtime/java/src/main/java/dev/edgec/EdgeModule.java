@@ -412,6 +412,26 @@ public final class EdgeModule implements AutoCloseable {
     }
   }
 
+  /** A handle on the language model that the module holds. */
+  long text() {
+    long described = module.borrow("module");
+    try {
+      long running = session.borrow("module");
+      try {
+        long computing = device.borrow("module");
+        try {
+          return Native.textCreate(described, running, computing);
+        } finally {
+          device.giveBack();
+        }
+      } finally {
+        session.giveBack();
+      }
+    } finally {
+      module.giveBack();
+    }
+  }
+
   @Override
   public void close() {
     session.release();

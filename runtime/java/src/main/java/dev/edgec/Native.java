@@ -9,6 +9,7 @@ final class Native {
   static final int SESSION = 2;
   static final int TENSOR = 3;
   static final int WEIGHTS = 4;
+  static final int TEXT = 5;
 
   static {
     String library = System.getProperty("dev.edgec.library");
@@ -82,6 +83,23 @@ final class Native {
 
   /** Makes the golden calls that the module brings; `verdicts`, a file's path, may be null. */
   static native void prove(long session, String verdicts);
+
+  /** Is told the pieces of an answer, in UTF-8; false breaks it off. */
+  interface Piece {
+    boolean told(byte[] piece);
+  }
+
+  /** A language model of a session; only where the library was built with text. */
+  static native long textCreate(long module, long session, long device);
+
+  /**
+   * What is `said`, each in UTF-8: a prompt, or roles and messages by turns. Gives why the answer
+   * ended, tokens of the prompt, how many of them were known, and tokens of the answer.
+   */
+  static native long[] textAnswer(
+      long model, byte[][] said, int[] whole, float[] parts, Piece told);
+
+  static native void textInterrupt(long model);
 
   static native void release(int kind, long handle);
 

@@ -1,0 +1,64 @@
+"""Language models in Java: the text that Python writes, on a tiny model."""
+
+from pathlib import Path
+
+import pytest
+
+from edgec.exporters.from_transformers.export import export_opened
+from edgec.packaging.edgert_sources import write_edgert
+from edgec.runtime.text import Answer, Sampling, TextModel, WhenFull
+from edgec.toolchain import CompileOptions, compile
+from tests.exporters import language_models as tiny
+from tests.packaging.conftest import need, run
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ROOT / "runtime" / "java" / "src" / "main"
+QUESTION = "Zoë → 🙂? What is the capital of France?"
+
+
+@pytest.fixture(scope="module")
+def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("text") / "model.vmfb"
+    program = export_opened(tiny.model("llama"), tiny.tokenizer(), context=120, prefill=(8,))
+    compile(program, "cpu", CompileOptions(output=path, level=1, check=False))
+    return path
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
+    """The command that asks: Java's classes, and the library with text in it."""
+    need("javac", "java", "cmake", "ninja")
+    folder = tmp_path_factory.mktemp("java")
+    files = [*SOURCES.glob("java/**/*.java"), Path(__file__).parent / "java" / "AskText.java"]
+    run("javac", "-Xlint:all", "-Werror", "--release", "9", "-d", folder / "classes", *files)
+    write_edgert(folder / "edgert", text=True)
+    words = ("-G", "Ninja", "-S", SOURCES / "cpp", "-B", folder / "native")
+    run("cmake", *words, f"-DEDGERT_FOLDER={folder / 'edgert'}", "-DCMAKE_BUILD_TYPE=Debug")
+    run("cmake", "--build", folder / "native")
+    library = f"-Ddev.edgec.library={folder / 'native' / 'libedgec_jni.so'}"
+    return ("java", "-Xmx128m", "-Xcheck:jni", library, "-cp", str(folder / "classes"), "AskText")
+
+
+def test_java_writes_what_python_writes(java: tuple[str, ...], module: Path) -> None:
+    """`AskText.java` says what else it looks at."""
+    lines = [line for line in run(*java, module, QUESTION).splitlines() if "WARNING" not in line]
+    said = [(line.split(" ")[0], bytes.fromhex(line.split(" ")[1]).decode()) for line in lines]
+    drawn = Sampling(temperature=1.5, top_k=40, top_p=0.9, seed=3)
+    asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What?"}]
+    with TextModel(module) as model:
+        expected = [
+            _told(model.chat(QUESTION, limit=30)),
+            _told(model.generate("Once", sampling=drawn, limit=12)),
+            _told(model.chat(asked, limit=90, when_full=WhenFull.SLIDE)),
+        ]
+        _, begun = _told(model.generate("Once"))
+    finish, broken = said.pop()
+    assert said == expected
+    assert finish == "BROKEN_OFF"
+    assert broken and begun.startswith(broken)
+
+
+def _told(answer: Answer) -> tuple[str, str]:
+    text = answer.whole()
+    assert answer.finish is not None
+    return answer.finish.name, text
