@@ -159,7 +159,8 @@ def on_arm(kind: str, name: str) -> dict[str, Any]:
     from benchmarks.zoo.arm.instructions import counted
     from benchmarks.zoo.catalogue import FILES_OF_TFLITE, kind_of
 
-    file = Path(kind_of(kind).build(name).model) if kind in FILES_OF_TFLITE else None
+    is_tflite = kind in FILES_OF_TFLITE or name.endswith(".tflite")
+    file = Path(kind_of(kind).build(name).model) if is_tflite else None
     return counted(PROGRAM, ONNX, file)
 
 

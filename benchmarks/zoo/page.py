@@ -193,21 +193,26 @@ def _on_arm(rows: Sequence[Row]) -> str:
     counted = [(row, found) for row in rows if (found := row.arm_ratio) is not None]
     if not counted:
         return ""
-    ratios = [ratio for _, (ratio, _) in counted]
     lines = [
         "## Instructions on Arm",
         "",
         "Millions of instructions of a call on one thread for `cpu:arm64-v8.2`, counted under qemu "
         "(a Neoverse N1; `--only=arm`), and the best peer's over edgec's (above 1, edgec needs "
         "fewer); the peers are their wheels for aarch64: ONNX Runtime (`ort`), and for .tflite "
-        f"files LiteRT with XNNPACK. Median {median(ratios):.2f}, worst {min(ratios):.2f}, "
-        f"{sum(ratio >= 1 for ratio in ratios)} of {len(ratios)} at or above 1.",
+        "files LiteRT with XNNPACK.",
         "",
-        "| model | edgec | peer / edgec |",
-        "|---|--:|--:|",
     ]
+    for part, held_out in (("worked on", False), ("held out", True)):
+        ratios = [ratio for row, (ratio, _) in counted if row.held_out == held_out]
+        if ratios:
+            lines += [
+                f"- {part}: median {median(ratios):.2f}, worst {min(ratios):.2f}, "
+                f"{sum(ratio >= 1 for ratio in ratios)} of {len(ratios)} at or above 1"
+            ]
+    lines += ["", "| model | edgec | peer / edgec |", "|---|--:|--:|"]
     lines += [
-        f"| {row.key} | {row.arm['edgec'] / 1e6:.1f} | **{ratio:.2f}** ({peer}) |"
+        f"| {row.key}{' (held out)' * row.held_out} | {row.arm['edgec'] / 1e6:.2f} | "
+        f"**{ratio:.2f}** ({peer}) |"
         for row, (ratio, peer) in counted
     ]
     return "\n".join([*lines, ""])

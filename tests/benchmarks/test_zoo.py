@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,8 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def row(name: str = "m", **parts: object) -> Row:
-    return Row(kind="k", name=name, held_out=False, code="c", **parts)  # type: ignore[arg-type]
+    given: dict[str, Any] = {"held_out": False, **parts}
+    return Row(kind="k", name=name, code="c", **given)
 
 
 def test_the_order_depends_on_the_names_and_not_on_the_list() -> None:
@@ -221,9 +223,11 @@ def test_instructions_on_arm_are_kept_and_told_beside_the_best_peer() -> None:
     counts = {"edgec": 2_000_000, "ort": 3_000_000, "litert": "ended with 1: no such operator"}
     counted = row(commit="a" * 10, arm=counts)
     assert counted.arm_ratio == (1.5, "ort")
-    text = page([counted, row("n")], picture=None, commits=())
-    assert "Median 1.50, worst 1.50, 1 of 1 at or above 1." in text
-    assert "| k/m | 2.0 | **1.50** (ort) |" in text
+    apart = row("n", held_out=True, arm={"edgec": 4_000_000, "ort": 3_000_000})
+    text = page([counted, apart, row("o")], picture=None, commits=())
+    assert "- worked on: median 1.50, worst 1.50, 1 of 1 at or above 1" in text
+    assert "- held out: median 0.75, worst 0.75, 0 of 1 at or above 1" in text
+    assert "| k/m | 2.00 | **1.50** (ort) |" in text
     now = row(commit="b" * 10, results={"cpu": {"ok": True}}).with_older(counted)
     assert now.arm == counts
     assert now.measured == {ARM: "a" * 10}
