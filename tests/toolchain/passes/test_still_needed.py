@@ -395,6 +395,18 @@ FAULTS = (
         inputs=(np.ones(131072, np.float32),),
         right=np.cumsum,
     ),
+    Fault(
+        name="part-factors",
+        text=_function(
+            "%x: tensor<1x64xf32>, %w: tensor<64x540672xf32>",  # 132 MiB
+            "tensor<1x540672xf32>",
+            "%0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : "
+            "(tensor<1x64xf32>, tensor<64x540672xf32>) -> tensor<1x540672xf32>\n"
+            "return %0 : tensor<1x540672xf32>",
+        ),
+        target="vulkan",
+        inputs=(np.ones((1, 64), np.float32), np.zeros((64, 540672), np.float32)),
+    ),
     Fault(name="trim-unread", text=THREE_OF_FOUR, says="to be 4, but found 3"),
     Fault(
         name="wide-sums",

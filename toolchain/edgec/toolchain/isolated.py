@@ -139,6 +139,13 @@ def _part_weights(arguments: Mapping[str, Any]) -> Any:
     return part_weights(source, output, most=int(arguments["most"]))
 
 
+def _narrow_bindings(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.narrow_bindings import narrow_bindings
+
+    source, output = Path(arguments["source"]), Path(arguments["output"])
+    return narrow_bindings(source, output, most=int(arguments["most"]))
+
+
 def _halve(arguments: Mapping[str, Any]) -> Any:
     from edgec.toolchain.half_weights import halve
 
@@ -197,6 +204,7 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "halve": _halve,
     "hold": _hold,
     "open_channels": _open_channels,
+    "narrow_bindings": _narrow_bindings,
     "part_weights": _part_weights,
     "join_parts": _join_parts,
     "embed": _embed,

@@ -14,10 +14,10 @@ from typing import Any
 from edgec.runtime.files import write_atomically
 from edgec.toolchain.folded import parse
 
-__all__ = ["part_weights"]
+__all__ = ["APART", "part_weights", "whole_bytes"]
 
-_APART = 256
-"""Bytes to which the compiler may round a size up."""
+APART = 256
+"""Bytes to which the compiler may round a size up, and at multiples of which bindings begin."""
 
 
 def part_weights(source: Path, output: Path, *, most: int) -> int:
@@ -41,7 +41,7 @@ def part_weights(source: Path, output: Path, *, most: int) -> int:
     before: Any = None
     with module.context, ir.Location.name("edgec.parted_weights"):
         for store in _stores(module):
-            size = _bytes(store.operands[0].type)
+            size = whole_bytes(store.operands[0].type)
             if before is not None and filled + size > most:
                 _end(before)
                 count, filled = count + 1, 0
@@ -65,15 +65,17 @@ def _stores(module: Any) -> list[Any]:
     ]
 
 
-def _bytes(kind: Any) -> int:
+def whole_bytes(kind: Any) -> int:
+    """Bytes of a tensor as the compiler may round them up; 0 where they are not known."""
     from iree.compiler import ir
 
-    if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
+    is_known = isinstance(kind, ir.RankedTensorType) and kind.has_static_shape
+    if not is_known or kind.encoding is not None:
         return 0
     element = kind.element_type
     bits = element.width if isinstance(element, ir.IntegerType | ir.FloatType) else 64
     size: int = math.prod(kind.shape) * -(-bits // 8)
-    return -(-size // _APART) * _APART
+    return -(-size // APART) * APART
 
 
 def _end(store: Any) -> None:

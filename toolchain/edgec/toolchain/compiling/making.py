@@ -193,17 +193,19 @@ def _compiled(
     Returns:
         What the module was made of, and what to tell of it.
     """
+    most = task.target.limits.binding
+    wide = most > 0 and prepared.may_hold(most)
     if not prepared.roomy:
-        return prepared, compile_files(task, files, scratch)
+        return prepared, compile_files(task, files, scratch, wide=wide)
     told: list[int] = []
-    notes = compile_files(task, files, scratch, told.append)
-    held, most = told[-1], task.target.limits.binding
+    notes = compile_files(task, files, scratch, told.append, wide=wide)
+    held = told[-1]
     if not most or held <= most:
         return prepared, notes
     spared = prepare(task, files, scratch, narrow=narrow, spares=True)
     return spared, (
         _SPARED.format(held / 1e6, most / 1e6),
-        *compile_files(task, files, scratch),
+        *compile_files(task, files, scratch, wide=spared.may_hold(most)),
     )
 
 

@@ -50,12 +50,15 @@ class Pause:
     changes: tuple[Change, ...]
 
 
-def pauses(task: Task, told: Callable[[int], None] | None = None) -> Iterator[Pause]:
+def pauses(
+    task: Task, told: Callable[[int], None] | None = None, *, wide: bool = False
+) -> Iterator[Pause]:
     """Those of a compile, in order.
 
     Args:
         task: the program and its target.
         told: takes the most bytes that a call holds for a while, where that is asked for.
+        wide: whether a buffer may be larger than a kernel may reach into.
     """
     outside = task.options.outside
     changes = halving(task)
@@ -73,6 +76,9 @@ def pauses(task: Task, told: Callable[[int], None] | None = None) -> Iterator[Pa
     laid_out: list[Change] = []
     if told is not None:
         laid_out.append(Change(task="hold", arguments={}, said=functools.partial(_tell, told)))
+    if wide or task.parts_weights:
+        most = {"most": task.target.limits.binding}
+        laid_out.append(Change(task="narrow_bindings", arguments=most))
     if task.program.info.joined:
         laid_out.append(Change(task="open_channels", arguments={}))
     if laid_out:

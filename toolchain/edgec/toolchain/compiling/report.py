@@ -37,6 +37,14 @@ class PassReport:
     notes: Sequence[str] = ()
     roomy: bool = False
 
+    def may_hold(self, most: int) -> bool:
+        """Whether a call may hold more bytes at once; no more than its operations read and write.
+
+        What a kernel takes beside that is not counted, nor are sizes chosen at each call.
+        """
+        share = self.kernels
+        return self.roomy or share is None or bool(share.uncounted) or share.bytes > most
+
     @property
     def comparisons(self) -> tuple[str, ...]:
         """What a person should know of `validated` and `unvalidated`."""

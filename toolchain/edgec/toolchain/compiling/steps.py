@@ -76,7 +76,12 @@ def prepare(
 
 
 def compile_files(
-    task: Task, files: Files, scratch: Path, told: Callable[[int], None] | None = None
+    task: Task,
+    files: Files,
+    scratch: Path,
+    told: Callable[[int], None] | None = None,
+    *,
+    wide: bool = False,
 ) -> tuple[str, ...]:
     """Run the compiler on `files.source`, in parts where edgec changes what it has made.
 
@@ -85,6 +90,7 @@ def compile_files(
         files: what it reads and writes.
         scratch: a folder for what lies between.
         told: takes the most bytes that a call holds for a while.
+        wide: whether a buffer may be larger than a kernel may reach into.
 
     Returns:
         What the user should know of that.
@@ -95,7 +101,7 @@ def compile_files(
     def work(line: list[str]) -> None:
         notes.clear()
         source, entering = files.source, tuple[str, ...]()
-        for number, pause in enumerate(pauses(task, told)):
+        for number, pause in enumerate(pauses(task, told, wide=wide)):
             half = scratch / f"{number}-{_HALF}"
             _run(task, part(line, source, half, (*entering, *pause.before)), half)
             source, said = _change(task, half, pause.changes)

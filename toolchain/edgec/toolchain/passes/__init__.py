@@ -17,6 +17,7 @@ from edgec.toolchain.passes.legalise.fourier_products import FourierProducts
 from edgec.toolchain.passes.legalise.free_bitcasts import FreeBitcasts
 from edgec.toolchain.passes.legalise.guard_products import GuardProducts
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
+from edgec.toolchain.passes.legalise.part_factors import PartFactors
 from edgec.toolchain.passes.legalise.plain_depthwise import PlainDepthwise
 from edgec.toolchain.passes.legalise.plain_products import PlainProducts
 from edgec.toolchain.passes.legalise.reverse_first import ReverseFirst
@@ -141,6 +142,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     WeightsLast,
     SharedMatrices,
     WidenHalves,
+    PartFactors,
     ErrorFunctions,
     FoldScales,
     RollLoops,
