@@ -14,6 +14,7 @@ from benchmarks.coverage.process import in_child
 from benchmarks.zoo import kept
 from benchmarks.zoo.catalogue import KINDS, kind_of
 from benchmarks.zoo.compile_time import spent
+from benchmarks.zoo.kinds import onnx_nodes
 from benchmarks.zoo.nursery import Nursery
 from benchmarks.zoo.page import page
 from benchmarks.zoo.plot import draw
@@ -286,3 +287,20 @@ def test_the_command_lists_what_it_would_do(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.zoo", "--list", "--name", "segformer"]
     said = subprocess.run(command, capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "users/segformer_b0"
+
+
+def test_tests_that_two_processes_unpack_at_once_are_there_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onnx_nodes, "_FOLDER", tmp_path / "tests")
+    others: list[Path] = []
+
+    def unpack(folder: Path) -> None:
+        (folder / "test_mine").mkdir(parents=True)
+        if not others:
+            others.append(folder)
+            onnx_nodes.names()  # another process is sooner
+
+    monkeypatch.setattr(onnx_nodes, "_unpack", unpack)
+    assert onnx_nodes.names() == ["test_mine"]
+    assert len(list((tmp_path / "tests").iterdir())) == 1

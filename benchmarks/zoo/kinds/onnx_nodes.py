@@ -5,7 +5,7 @@ Left out are those that need strings, sequences or optional values, or sizes tha
 that the project ships its other tests in: `model.onnx` with `test_data_set_0` beside it.
 """
 
-import os
+import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterable
@@ -72,10 +72,21 @@ def _unpacked() -> Path:
 
     unpacked = _FOLDER / f"{onnx.__version__}-{'-'.join(sorted(_BY_DATA))}"
     if not unpacked.exists():
-        part = unpacked.with_suffix(f".{os.getpid()}")
-        _unpack(part)
-        part.rename(unpacked)
+        _FOLDER.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=_FOLDER.parent) as folder:
+            part = Path(folder) / "tests"
+            _unpack(part)
+            _name(part, unpacked)
     return unpacked
+
+
+def _name(part: Path, folder: Path) -> None:
+    """Give a folder its name, unless another process did meanwhile: it has the same in it."""
+    try:
+        part.rename(folder)
+    except OSError:
+        if not folder.is_dir():
+            raise
 
 
 def _unpack(folder: Path) -> None:
