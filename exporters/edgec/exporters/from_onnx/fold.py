@@ -124,6 +124,8 @@ class _Work:
             found = ReferenceEvaluator(node, opsets=versions).run(None, dict(given))
         except Exception:  # noqa: BLE001 - what it cannot compute is left as it is
             return None
+        if any(isinstance(value, list) for value in found):
+            return None  # a sequence is no tensor, though its tensors may make one
         values = [np.asarray(value) for value in found]
         if any(v.nbytes > _LARGEST or v.dtype.kind in "OUS" for v in values):
             return None

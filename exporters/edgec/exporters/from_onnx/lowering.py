@@ -17,6 +17,7 @@ from edgec.exporters.from_onnx.on_the_way import located
 from edgec.exporters.from_onnx.prepare import inferred, prepare
 from edgec.exporters.from_onnx.recurrent_steps import scanned
 from edgec.exporters.from_onnx.scopes import hoist_weights
+from edgec.exporters.from_onnx.sequences import sequence_left
 from edgec.exporters.from_onnx.unroll import unrolled
 from edgec.exporters.lift_weights import SMALLEST
 from edgec.runtime.errors import ExportError, ProgramError, UnsupportedOp
@@ -94,6 +95,7 @@ class _Work:
             if positions is not None:
                 roles, weights = _lift(prepared, positions, self.own)
             try:
+                self.refuse_sequences(prepared)
                 code = self.code(located(prepared, self.numbers))
             except RefusedOperations as refused:
                 kinds = refused.operations - tried
@@ -107,6 +109,24 @@ class _Work:
             return Lowered(
                 model=prepared, roles=roles, weights=weights, code=code, dialect=self.dialect
             )
+
+    def refuse_sequences(self, model: Any) -> None:
+        """Refuse what is left of sequences, which the importer often gets wrong.
+
+        Raises:
+            RefusedOperations: there is something; a loop may become what says how long they are.
+        """
+        node = sequence_left(model)
+        if node is None:
+            return
+        error = UnsupportedOp(
+            f"{self.name} uses ONNX' {node.op_type}, and how many tensors its sequence holds, or "
+            "where, is not known before it runs",
+            where=f"node {node.name or node.output[0]}",
+            hint="export the model again so that it takes and gives tensors, not lists of them",
+        )
+        kinds = {each.op_type for each in model.graph.node}
+        raise RefusedOperations(error, frozenset({node.op_type, *(kinds & {"Loop"})}))
 
     def code(self, model: Any) -> bytes:
         """The code of a prepared model, its loops and branches written as such."""

@@ -20,6 +20,7 @@ from edgec.exporters.from_onnx.functions import inlined
 from edgec.exporters.from_onnx.gathers import gather_backward, gather_nearest, gather_reflections
 from edgec.exporters.from_onnx.quantised import plain_quantised
 from edgec.exporters.from_onnx.recurrent_steps import QUANTISED, quantised_scanned
+from edgec.exporters.from_onnx.sequences import without_sequences
 from edgec.runtime.errors import ExportError, UnsupportedOp
 
 __all__ = ["OPSET", "inferred", "nothing_empty", "prepare", "settled"]
@@ -81,6 +82,8 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     copy = _optimised(copy)
     _only_onnx(copy, besides={QUANTISED})
     copy = settled(copy)
+    if without_sequences(copy):
+        copy = settled(copy)
     while quantised_scanned(copy):  # one layer's result says the sizes of the next one's input
         copy = settled(copy)
     _only_onnx(copy)
