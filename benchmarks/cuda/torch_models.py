@@ -4,6 +4,7 @@ From `transformers` and `timm`; none of them was at hand when edgec's kernels we
 """
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -40,9 +41,8 @@ def _distilbert() -> tuple[Any, tuple[Any, ...]]:
     return _first(model, "input_ids", "attention_mask"), (_tokens(30522, 128), mask)
 
 
-def _minilm() -> tuple[Any, tuple[Any, ...]]:
-    """As sentence-transformers' all-MiniLM-L6-v2 is made."""
-    return _bert(hidden_size=384, num_hidden_layers=6, intermediate_size=1536)
+_MINILM = {"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1536}
+"""As sentence-transformers' all-MiniLM-L6-v2 is made."""
 
 
 def _bert(**sizes: int) -> tuple[Any, tuple[Any, ...]]:
@@ -119,6 +119,17 @@ def _timm(name: str, size: int = 224) -> Callable[[], tuple[Any, tuple[Any, ...]
     return make
 
 
+def _terms(**sizes: int) -> tuple[Any, tuple[Any, ...]]:
+    """BERT whose mask comes as terms that are added to scores: pnnx keeps no other."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    terms = torch.zeros(1, 1, 128, 128)
+    terms[..., 100:] = -10000.0
+    model = BertModel(BertConfig(attn_implementation="eager", **sizes), add_pooling_layer=False)
+    return _first(model, "input_ids", "attention_mask"), (_tokens(30522, 128), terms)
+
+
 TORCH_MODELS: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "gpt2": _gpt2,
     "distilbert-mask": _distilbert,
@@ -128,7 +139,9 @@ TORCH_MODELS: dict[str, Callable[[], tuple[Any, tuple[Any, ...]]]] = {
     "resnet50": _timm("resnet50"),
     "regnetx-016": _timm("regnetx_016"),
     "bert-base": _bert,
-    "minilm": _minilm,
+    "bert-base-terms": _terms,
+    "minilm": partial(_bert, **_MINILM),
+    "minilm-terms": partial(_terms, **_MINILM),
     "unet": _unet,
     "swin-t": _timm("swin_tiny_patch4_window7_224"),
 }
