@@ -28,6 +28,17 @@ MAY_IMPORT = {
         "edgec.targets",
         "edgec.runtime",
     ),
+    "edgec.planning": (
+        "edgec.planning",
+        "edgec.meshing",
+        # A model that is traced once and cut in many ways.
+        "edgec.exporters.mesh.partition",
+        "edgec.exporters.mesh.uncut",
+        "edgec.exporters.traced",
+        "edgec.toolchain",
+        "edgec.targets",
+        "edgec.runtime",
+    ),
     "edgec.quantising": (
         "edgec.quantising",
         "edgec.toolchain",

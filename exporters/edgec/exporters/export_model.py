@@ -21,6 +21,7 @@ from edgec.exporters.mesh.front import (
     assemble_for_mesh,
     trace_for_mesh,
 )
+from edgec.exporters.mesh.uncut import Uncut
 from edgec.exporters.source import is_stablehlo, open_source
 from edgec.exporters.traced import said_kept
 from edgec.runtime.errors import ExportError, UsageError
@@ -29,7 +30,7 @@ from edgec.runtime.signature import Dim
 from edgec.toolchain.program import Program, Provenance
 from edgec.toolchain.weights_file import check_weights_path
 
-__all__ = ["export", "export_source"]
+__all__ = ["export", "export_source", "uncut_source"]
 
 
 def export(
@@ -222,6 +223,45 @@ def export_source(
     )
 
 
+def uncut_source(
+    text: str,
+    mesh: Mesh | str,
+    *,
+    signatures: Sequence[str] = (),
+    inputs: Mapping[str, np.ndarray] | None = None,
+) -> Uncut:
+    """A model of one function, traced for the devices of a mesh and not cut.
+
+    Args:
+        text: as in `export_source`, but no language model and no StableHLO file.
+        mesh: the devices.
+        signatures: as in `export_source`.
+        inputs: as in `export_source`.
+
+    Raises:
+        As `export_source`.
+    """
+    meshed = Meshed.parse(mesh, ())
+    if is_language_model(text) or is_stablehlo(text):
+        raise UsageError(
+            f"{text} is a language model or a finished program, which no mesh cuts",
+            hint="name a model of JAX, PyTorch, TensorFlow, Keras or ONNX",
+        )
+    ask_for_devices(meshed.mesh)
+    found = open_source(text, signatures=tuple(signatures))
+    bundle = found.bundle
+    if inputs is not None:
+        bundle = with_inputs(bundle, found.framework, inputs)
+    if len(bundle.entries) != 1:
+        raise UsageError(
+            f"{text} has {len(bundle.entries)} functions, and a plan is for one",
+            hint=f"name one: --signature={bundle.entries[0].name}",
+        )
+    (function,) = trace_for_mesh(bundle, found.framework, meshed, Dynamic.parse(None))
+    provenance = _provenance(found.framework, source=text, licence="")
+    return Uncut(function=function, mesh=meshed.mesh, provenance=provenance)
+
+
 def _refuse(what: str, flags: Sequence[str]) -> None:
     """Refuse options that mean nothing for a source.
 
@@ -253,12 +293,7 @@ def _export(
     weights = None if external_weights is None else Path(external_weights)
     if weights is not None:
         check_weights_path(weights)
-    provenance = Provenance(
-        framework=framework.name,
-        versions={"edgec": metadata.version("edgec"), **framework.versions()},
-        source=source,
-        licence=licence,
-    )
+    provenance = _provenance(framework, source=source, licence=licence)
     place = None if folder is None else Path(folder)
     if meshed is not None:
         return assemble_for_mesh(
@@ -283,6 +318,15 @@ def _export(
         provenance=provenance,
         external_weights=weights,
         folder=place,
+    )
+
+
+def _provenance(framework: Framework, *, source: str, licence: str) -> Provenance:
+    return Provenance(
+        framework=framework.name,
+        versions={"edgec": metadata.version("edgec"), **framework.versions()},
+        source=source,
+        licence=licence,
     )
 
 

@@ -22,6 +22,7 @@ from edgec.cli.verbs.export import export
 from edgec.cli.verbs.generate import generate
 from edgec.cli.verbs.inspect import inspect as inspect_verb
 from edgec.cli.verbs.package import package
+from edgec.cli.verbs.plan import plan
 from edgec.cli.verbs.quantise import quantise
 from edgec.cli.verbs.run import run
 from edgec.cli.verbs.sign import keygen, sign
@@ -41,6 +42,7 @@ VERBS: dict[str, Callable[..., Report]] = {
     "compile": compile,
     "tune": tune,
     "split": split,
+    "plan": plan,
     "package": package,
     "run": run,
     "bench": bench,

@@ -85,14 +85,20 @@ def assemble_for_mesh(
     provenance: Provenance,
     external_weights: Path | None,
     folder: Path | None,
+    constants_as: Sequence[str] = (),
 ) -> Program:
     """Partition functions for a mesh, and make one program of their parts.
+
+    `constants_as` is that of `partition`.
 
     Raises:
         ExportError: Shardy does not take a function.
         UsageError: there are weights and no file for them.
     """
-    sharded = [partition(function, meshed.mesh, meshed.shardings) for function in functions]
+    sharded = [
+        partition(function, meshed.mesh, meshed.shardings, constants_as=constants_as)
+        for function in functions
+    ]
     weights = {name: cut for one in sharded for name, cut in one.weights.items()}
     for one in sharded:
         for name, cut in one.weights.items():

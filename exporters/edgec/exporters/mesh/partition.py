@@ -4,9 +4,8 @@ Shardy, which comes with jaxlib, decides in a child process how every value is c
 devices have to speak to each other; here its program is cut at these places.
 """
 
-import json
-import subprocess
-import sys
+import difflib
+import fnmatch
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.from_jax.refusals import place_of_location
+from edgec.exporters.mesh.asking import Shardy
 from edgec.exporters.mesh.cut import Cut, Part, cut_program
 from edgec.exporters.traced import TracedFunction
 from edgec.runtime.dtypes import DType
@@ -26,37 +26,63 @@ from edgec.toolchain.program import Dialect, Input, Output, Parameter, Role, Sta
 
 __all__ = ["Sharded", "partition"]
 
-_TIMEOUT = 600.0
-
 
 @dataclass(frozen=True, kw_only=True)
 class Sharded:
-    """One function for a mesh: its parts, in order, its route, and how its weights are cut."""
+    """One function for a mesh.
+
+    Attributes:
+        parts: of the program, in order.
+        route: what the devices do.
+        weights: how each is cut.
+        lifted: the names that weights got which were constants of the program.
+    """
 
     parts: tuple[TracedFunction, ...]
     route: Route
     weights: Mapping[str, Sharding]
+    lifted: tuple[str, ...] = ()
 
 
 def partition(
-    traced: TracedFunction, mesh: Mesh, shardings: Mapping[str, Sequence[Sequence[str]]]
+    traced: TracedFunction,
+    mesh: Mesh,
+    shardings: Mapping[str, Sequence[Sequence[str]]],
+    *,
+    constants_as: Sequence[str] = (),
+    shardy: Shardy | None = None,
 ) -> Sharded:
     """Make the parts of one function that each device of a mesh makes.
 
     Args:
         traced: with MLIR that jaxlib reads: StableHLO, with Shardy's notes where it has some.
         mesh: the devices.
-        shardings: how inputs are cut, by name, where the program itself does not say so.
+        shardings: how inputs and weights are cut, where the program itself does not say so: by
+            name, or by a pattern of names (`layers.*.up`).
+        constants_as: the names of weights that are constants of the program, as `Sharded.lifted`
+            has them; without these a sharding of one asks Shardy twice.
+        shardy: who is asked; None for one that is begun and ended here.
 
     Raises:
         ExportError: Shardy does not take it; UnsupportedOp where one operation is the reason.
-        UsageError: shardings that do not fit the inputs.
+        UsageError: shardings that do not fit the inputs and weights.
     """
+    if shardy is None:
+        with Shardy() as own:
+            return partition(traced, mesh, shardings, constants_as=constants_as, shardy=own)
     name = traced.signature.name
     _refuse_open(traced)
-    wanted = _wanted(traced, mesh, shardings)
+    leaves = _leaves(traced)
+    for number, weight in enumerate(constants_as):
+        leaves[weight] = _Leaf(place=len(traced.arguments) + number, text=weight, rank=None)
+    if not constants_as and not all(_matching(leaves, each) for each in shardings):
+        without = {each: cut for each, cut in shardings.items() if _matching(leaves, each)}
+        found = partition(traced, mesh, without, shardy=shardy).lifted
+        if found:
+            return partition(traced, mesh, shardings, constants_as=found, shardy=shardy)
+    wanted = _wanted(traced, mesh, shardings, leaves)
     with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
-        reply, text, constants = _asked(Path(folder), traced, mesh, wanted)
+        reply, text, constants = _asked(shardy, Path(folder), traced, mesh, wanted)
     known = {n: v for n, v in traced.constants.items() if n not in traced.parameters}
     lifted = _named(constants, known, set(traced.parameters))
     roles = (*traced.arguments, *(Parameter(name=n) for n in lifted))
@@ -68,7 +94,7 @@ def partition(
     made = cut_program(text, name, weights=is_weight)
     values = {**traced.parameters, **lifted}
     parts, route = _assembled(traced, roles, cuts, made, reply["results"], values)
-    return Sharded(parts=parts, route=route, weights=weights)
+    return Sharded(parts=parts, route=route, weights=weights, lifted=tuple(lifted))
 
 
 def _refuse_open(traced: TracedFunction) -> None:
@@ -96,8 +122,40 @@ def _refuse_open(traced: TracedFunction) -> None:
             )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Leaf:
+    """An input or weight: the argument's place, how errors call it, and how many axes it has."""
+
+    place: int
+    text: str
+    rank: int | None
+
+
+def _leaves(traced: TracedFunction) -> dict[str, _Leaf]:
+    """What can be cut, by name; an input hides a weight of its name."""
+    found: dict[str, _Leaf] = {}
+    for place, role in enumerate(traced.arguments):
+        if isinstance(role, Parameter):
+            value = traced.parameters[role.name]
+            text = f"{role.name}[{', '.join(map(str, value.shape))}]"
+            found.setdefault(role.name, _Leaf(place=place, text=text, rank=value.ndim))
+        elif isinstance(role, Input):
+            spec = traced.signature.inputs[role.index]
+            found[spec.name] = _Leaf(place=place, text=str(spec), rank=len(spec.shape))
+    return found
+
+
+def _matching(leaves: Mapping[str, _Leaf], name: str) -> list[str]:
+    if name in leaves:
+        return [name]
+    return fnmatch.filter(leaves, name) if "*" in name else []
+
+
 def _wanted(
-    traced: TracedFunction, mesh: Mesh, shardings: Mapping[str, Sequence[Sequence[str]]]
+    traced: TracedFunction,
+    mesh: Mesh,
+    shardings: Mapping[str, Sequence[Sequence[str]]],
+    leaves: Mapping[str, _Leaf],
 ) -> dict[str, Any]:
     """The shardings by the argument's place.
 
@@ -105,29 +163,26 @@ def _wanted(
         UsageError: they do not fit.
     """
     found: dict[str, Any] = {}
-    specs = traced.signature.inputs
-    places = {
-        specs[role.index].name: (place, specs[role.index])
-        for place, role in enumerate(traced.arguments)
-        if isinstance(role, Input)
-    }
     for name, dims in shardings.items():
-        if name not in places:
+        matching = _matching(leaves, name)
+        if not matching:
+            near = difflib.get_close_matches(name, leaves, n=3)
             raise UsageError(
-                f"{traced.signature.name} has no input {name}",
-                hint=f"it has {', '.join(places) or 'none'}",
+                f"{traced.signature.name} has no input and no weight {name}",
+                hint=f"it has {', '.join(near or list(leaves)[:8]) or 'none'}",
             )
-        place, spec = places[name]
         axes = [axis for names in dims for axis in names]
         unknown = [axis for axis in axes if axis not in mesh.axes]
-        if unknown or len(dims) > len(spec.shape) or len(set(axes)) != len(axes):
-            example = ",".join([next(iter(mesh.axes)), *["_"] * (len(spec.shape) - 1)])
-            raise UsageError(
-                f"{name} cannot be cut so: it is {spec}, and the mesh is {mesh}",
-                hint="name for each of its axes one of the mesh's, each once, or _: "
-                f"--shard={name}={example}",
-            )
-        found[str(place)] = [*dims, *[[]] * (len(spec.shape) - len(dims))]
+        for leaf in (leaves[each] for each in matching):
+            rank = len(dims) if leaf.rank is None else leaf.rank
+            if unknown or len(dims) > rank or len(set(axes)) != len(axes):
+                example = ",".join([next(iter(mesh.axes)), *["_"] * (rank - 1)])
+                raise UsageError(
+                    f"{name} cannot be cut so: it is {leaf.text}, and the mesh is {mesh}",
+                    hint="name for each of its axes one of the mesh's, each once, or _: "
+                    f"--shard={name}={example}",
+                )
+            found[str(leaf.place)] = [*dims, *[[]] * (rank - len(dims))]
     weights = {r.name: p for p, r in enumerate(traced.arguments) if isinstance(r, Parameter)}
     for name, cut in traced.cuts.items():
         lacking = [axis for names in cut for axis in names if axis not in mesh.axes]
@@ -136,53 +191,27 @@ def _wanted(
                 f"the model cuts the weight {name} along {lacking[0]}, and the mesh is {mesh}",
                 hint=f"--mesh={lacking[0]}=2, or as many devices as there are",
             )
-        found[str(weights[name])] = [list(names) for names in cut]
+        found.setdefault(str(weights[name]), [list(names) for names in cut])
     return found
 
 
 def _asked(
-    folder: Path, traced: TracedFunction, mesh: Mesh, shardings: Mapping[str, Any]
+    shardy: Shardy, folder: Path, traced: TracedFunction, mesh: Mesh, shardings: Mapping[str, Any]
 ) -> tuple[Any, str, list[np.ndarray]]:
     """What the child says, the program of one device, and the constants that were in it."""
     name = traced.signature.name
     source, output = folder / "whole.mlir", folder / "local.mlir"
-    request, reply = folder / "request.json", folder / "reply.json"
     weights = folder / "weights.npz"
     text = traced.module
     source.write_bytes(text.encode() if isinstance(text, str) else text)
-    request.write_text(
-        json.dumps(
-            {
-                "source": str(source),
-                "output": str(output),
-                "weights": str(weights),
-                "axes": list(mesh.axes.items()),
-                "shardings": dict(shardings),
-            }
-        )
-    )
-    command = [sys.executable, "-m", "edgec.exporters.mesh.shardy", str(request), str(reply)]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=_TIMEOUT, check=False, stdin=subprocess.DEVNULL
-        )
-    except subprocess.TimeoutExpired:
-        raise ExportError(
-            f"Shardy took longer than {_TIMEOUT:.0f} seconds for {name}",
-            hint="constrain more of its values with jax.lax.with_sharding_constraint",
-        ) from None
-    if not reply.exists():
-        if b"non-divisible" in done.stderr:
-            raise ExportError(
-                f"an axis of an array in {name} cannot be cut into equal parts by the mesh {mesh}",
-                hint="choose sizes that the mesh divides, or leave that axis whole",
-            )
-        said = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or [""]
-        raise ExportError(
-            f"Shardy's partitioner ended at {name} ({said[0] or done.returncode})",
-            hint="constrain more of its values with jax.lax.with_sharding_constraint",
-        )
-    found = json.loads(reply.read_text())
+    request = {
+        "source": str(source),
+        "output": str(output),
+        "weights": str(weights),
+        "axes": list(mesh.axes.items()),
+        "shardings": dict(shardings),
+    }
+    found = shardy.ask(request, folder, name)
     if "problem" in found:
         raise UnsupportedOp(
             f"Shardy does not partition {name}: {found['problem']}",

@@ -1,8 +1,10 @@
 """The child's part of partitioning: a whole program with shardings to the program of one device.
 
-python -m edgec.exporters.mesh.shardy REQUEST REPLY
+python -m edgec.exporters.mesh.shardy
 
-Shardy's passes come with jaxlib. They abort the process on some programs, so nobody imports this.
+Each line of its input is a JSON list of two files, a request and where the reply goes; it says a
+line when that is written. Shardy's passes come with jaxlib. They abort the process on some
+programs, so nobody imports this.
 """
 
 import json
@@ -199,12 +201,15 @@ def _shard(main: Any, mesh: str, shardings: Mapping[str, Sequence[Sequence[str]]
 
     if not shardings:
         return
-    count = len(main.regions[0].blocks[0].arguments)
+    arguments = main.regions[0].blocks[0].arguments
+    count = len(arguments)
     old: list[Any] = [ir.DictAttr.get({})] * count
     if "arg_attrs" in main.attributes:
         old = list(ir.ArrayAttr(main.attributes["arg_attrs"]))
     for index, dims in shardings.items():
-        text = ", ".join("{" + ", ".join(f'"{n}"' for n in names) + "}" for names in dims)
+        rank = len(ir.RankedTensorType(arguments[int(index)].type).shape)
+        each = [*dims, *[()] * (rank - len(dims))]
+        text = ", ".join("{" + ", ".join(f'"{n}"' for n in names) + "}" for names in each)
         wanted = ir.Attribute.parse(f"#sdy.sharding<@{mesh}, [{text}]>")
         kept = {a.name: a.attr for a in ir.DictAttr(old[int(index)])}
         old[int(index)] = ir.DictAttr.get({**kept, "sdy.sharding": wanted})
@@ -363,10 +368,13 @@ def _is_shardys(attribute: Any) -> bool:
     return bool(name.startswith("sdy."))
 
 
-def main(request: Path, reply: Path) -> None:
-    """Answer one request."""
-    reply.write_text(json.dumps(partition(json.loads(request.read_text()))))
+def main() -> None:
+    """Answer requests until there are no more."""
+    for line in sys.stdin:
+        request, reply = map(Path, json.loads(line))
+        reply.write_text(json.dumps(partition(json.loads(request.read_text()))))
+        print("done", flush=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main()
