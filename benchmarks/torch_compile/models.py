@@ -1,4 +1,4 @@
-"""Networks of transformers with seeded weights, as `torch.compile` gets them: calls, and steps."""
+"""Transformers' networks with seeded weights, as `torch.compile` gets them: calls, and steps."""
 
 import warnings
 from collections.abc import Callable
@@ -17,10 +17,10 @@ def _tokens(count: int, length: int) -> Any:
     return torch.randint(0, 1000, (count, length), generator=torch.Generator().manual_seed(1))
 
 
-def _picture(side: int) -> Any:
+def _picture(side: int, count: int = 1) -> Any:
     import torch
 
-    return torch.rand(1, 3, side, side, generator=torch.Generator().manual_seed(1))
+    return torch.rand(count, 3, side, side, generator=torch.Generator().manual_seed(1))
 
 
 def _calls(model: Any, given: Any, compiled: Compiler) -> Call:
@@ -120,6 +120,7 @@ MODELS: dict[str, Callable[[Compiler], Call]] = {
     "MobileNetV2, 224²": lambda c: _calls(_mobilenet(), _picture(224), c),
     "BERT, a step with dropout": lambda c: _steps(_bert(), _tokens(4, 64), _distance, c),
     "ViT, a step": lambda c: _steps(_vit(), _picture(224), _distance, c),
+    "ResNet-18, a step, 4 of 112²": lambda c: _steps(_resnet(), _picture(112, 4), _distance, c),
 }
 
 
