@@ -189,7 +189,7 @@ def test_a_folder_of_other_things_is_left_alone(exported, tmp_path):
     [
         ("loop", "UnsupportedOp|main has a collective (all_reduce) inside a while"),
         ("axes", "UsageError|x cannot be cut so"),
-        ("names", "UsageError|main has no input image"),
+        ("names", "UsageError|main has no input and no weight image"),
         ("sizes", "ExportError|an axis of an array in"),
         ("devices", "ExportError|the mesh x=8 has 8 devices, and JAX has 4 here"),
         ("weights", "UsageError|a program for several devices keeps its weights outside"),
