@@ -11,6 +11,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir.literal import attribute_of
 from edgec.toolchain.ir.read import convolution_layout, integers, shape_of
 from edgec.toolchain.ir.resample import axis_attribute, axis_of, is_resample
+from edgec.toolchain.ir.weights import is_constant
 from edgec.toolchain.match.convolution import read_convolution
 from edgec.toolchain.match.norm import Norm
 from edgec.toolchain.passes.simplify.channels_last.norms import image_norms, turned_norm
@@ -170,7 +171,7 @@ class _Turning:
         if not spatial or one != ["b", "f", *spatial] or three != one:
             return False
         found = read_convolution(op)
-        if found is not None and found.is_wide:
+        if found is not None and found.is_wide and not is_constant(found.weight):
             return False  # Its pixels are the weights of another, which are no image.
         source = self.last(op.operands[0])
         kernel = _transposed(op.operands[1], [two.index(x) for x in (*spatial, "i", "o")])
