@@ -57,6 +57,25 @@ def test_a_network_with_its_channels_last_is_left_alone():
     assert turned(inner)[1] == 0
 
 
+WIDE = """
+util.global private @w = #flow.parameter.named<"model"::"w"> : tensor<4x3x5x5xf32>
+func.func @main(%x: tensor<1x3x6x6xf32>{argument}) -> tensor<1x4x2x2xf32> {{
+  {load}
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+    window = {{}} {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}}
+    : (tensor<1x3x6x6xf32>, tensor<4x3x5x5xf32>) -> tensor<1x4x2x2xf32>
+  return %0 : tensor<1x4x2x2xf32>
+}}
+"""
+
+
+def test_a_large_window_is_an_image_only_where_it_is_no_weight():
+    load = "%w = util.global.load @w : tensor<4x3x5x5xf32>"
+    assert turned(WIDE.format(argument="", load=load))[1] > 0
+    gradient = WIDE.format(argument=", %w: tensor<4x3x5x5xf32>", load="")
+    assert "[b, f, 0, 1]x[o, i, 0, 1]" in turned(gradient)[0]
+
+
 class Blocks(nn.Module):
     """Strides, groups, norms, pooling, concatenation, gates, upsampling and tokens."""
 

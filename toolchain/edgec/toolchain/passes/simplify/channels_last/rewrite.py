@@ -42,11 +42,14 @@ class ChannelsLast:
         from iree.compiler import ir
 
         from edgec.toolchain.ir.erase import erase_unused
+        from edgec.toolchain.ir.weights import Weights
         from edgec.toolchain.passes.simplify.channels_last.turn import turn_block
         from edgec.toolchain.passes.simplify.channels_last.weights import order_weights
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            count = sum(turn_block(block) for block in blocks_inside(module.operation))
+            weights = Weights(module)
+            blocks = blocks_inside(module.operation)
+            count = sum(turn_block(block, weights) for block in blocks)
             if count:
                 erase_unused(module)  # what norms were made of
             return count + order_weights(module)

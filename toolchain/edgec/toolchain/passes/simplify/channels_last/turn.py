@@ -11,7 +11,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir.literal import attribute_of
 from edgec.toolchain.ir.read import convolution_layout, integers, shape_of
 from edgec.toolchain.ir.resample import axis_attribute, axis_of, is_resample
-from edgec.toolchain.ir.weights import is_constant
+from edgec.toolchain.ir.weights import Weights
 from edgec.toolchain.match.convolution import read_convolution
 from edgec.toolchain.match.norm import Norm
 from edgec.toolchain.passes.simplify.channels_last.norms import image_norms, turned_norm
@@ -29,9 +29,9 @@ _ELEMENTWISE = frozenset(
 ) | {"chlo.erf", "chlo.square"}
 
 
-def turn_block(block: Any) -> int:
-    """Turn what can be turned in one block; how many operations did."""
-    turning = _Turning(image_norms(block))
+def turn_block(block: Any, weights: Weights) -> int:
+    """Turn what can be turned in one block of a module with such weights; how many operations."""
+    turning = _Turning(image_norms(block), weights)
     for op in list(block.operations):
         turning.visit(op.operation)
     turning.finish()
@@ -46,7 +46,8 @@ def _order(rank: int) -> list[int]:
 class _Turning:
     """Values of one block that have a twin with the channels last."""
 
-    def __init__(self, norms: Sequence[Norm]) -> None:
+    def __init__(self, norms: Sequence[Norm], weights: Weights) -> None:
+        self.weights = weights
         self.norms = {norm.value.owner.operation: norm for norm in norms}
         self.inside_norms = {op: norm for norm in norms for op in norm.operations}
         self.twins: dict[Any, Any] = {}
@@ -171,7 +172,7 @@ class _Turning:
         if not spatial or one != ["b", "f", *spatial] or three != one:
             return False
         found = read_convolution(op)
-        if found is not None and found.is_wide and not is_constant(found.weight):
+        if found is not None and found.is_wide and not self.weights.holds(found.weight):
             return False  # Its pixels are the weights of another, which are no image.
         source = self.last(op.operands[0])
         kernel = _transposed(op.operands[1], [two.index(x) for x in (*spatial, "i", "o")])
