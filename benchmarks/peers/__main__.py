@@ -15,7 +15,7 @@ from benchmarks.peers.dispatches import explain
 from benchmarks.peers.engines.catalogue import ENGINES, KIN, OURS
 from benchmarks.peers.measure import ROOT, Measurement
 from benchmarks.peers.models.catalogue import MODELS
-from benchmarks.peers.page import page
+from benchmarks.peers.page import write_page
 from benchmarks.peers.plot import draw
 from benchmarks.peers.results import Results, Row, machine, versions
 from benchmarks.standing import measured_at
@@ -134,7 +134,7 @@ def _report(results: Results, output: Path) -> None:
         return
     picture = output / "benchmarks.png"
     draw(results, picture)
-    (output / "benchmarks.md").write_text(page(results, picture.name))
+    write_page(output)
     print(f"wrote {results.path}, {picture.name} and benchmarks.md beside it")
 
 

@@ -2,14 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from benchmarks.peers.engines.catalogue import ENGINES, KIN, OURS
 from benchmarks.peers.models.catalogue import MODELS
 from benchmarks.peers.models.model import Precision
 from benchmarks.peers.results import Results, Row
+from benchmarks.peers.tables import digits, table
+from benchmarks.peers.users import section
 from benchmarks.standing import sentence
+from benchmarks.zoo import kept
+from benchmarks.zoo.row import Row as ModelOfTheZoo
 
-__all__ = ["page", "ratio_to_best"]
+__all__ = ["page", "ratio_to_best", "write_page"]
 
 _INTRO = """# Benchmarks
 
@@ -44,8 +49,8 @@ older Keras only.
 """
 
 
-def page(results: Results, plot: str) -> str:
-    """The whole page; `plot` is the picture's path beside it."""
+def page(results: Results, plot: str, zoo: Iterable[ModelOfTheZoo]) -> str:
+    """The whole page; `plot` is the picture's path beside it, `zoo` the rows of the zoo."""
     run = results.runs[max(results.runs)]
     notes = _Notes()
     parts = [
@@ -60,10 +65,18 @@ def page(results: Results, plot: str) -> str:
         parts.append(_times(rows, notes))
         parts.append(_company(rows))
     parts.append(notes.text())
+    parts.append(section(zoo))
     parts += ["## How far answers are off\n", _ERRORS, _errors(results.rows)]
     parts += ["## Making and loading\n", _MAKING, _making(results.rows)]
     parts += ["## Machine and versions\n", _about(results)]
     return "\n".join(part for part in parts if part)
+
+
+def write_page(docs: Path) -> None:
+    """Write benchmarks.md of a folder from the results and the zoo's rows that it holds."""
+    results = Results(docs / "benchmarks.json")
+    rows = kept.read(docs / "zoo").values()
+    (docs / "benchmarks.md").write_text(page(results, "benchmarks.png", rows), encoding="utf-8")
 
 
 _LIMITS = ", ".join(f"{p.tolerance:g} for {p.text}" for p in Precision)
@@ -114,7 +127,7 @@ def _times(rows: Sequence[Row], notes: _Notes) -> str:
         ratios = [ratio_to_best(list(of_model.values()), name) for name in kin]
         titles.append(MODELS[model].title)
         lines.append([*cells, *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios)])
-    return _table(titles, lines)
+    return table(titles, lines)
 
 
 def _company(rows: Sequence[Row]) -> str:
@@ -136,9 +149,9 @@ def _time(row: Row | None, fastest: float, notes: _Notes) -> str:
         return f"refused {notes.mark(row.refused)}"
     if not row.right:
         return f"wrong by {row.error:.0e}"
-    text = _digits(row.fastest)
+    text = digits(row.fastest)
     text = f"**{text}**" if row.fastest == fastest else text
-    return f"{text} ({_digits(row.median)})"
+    return f"{text} ({digits(row.median)})"
 
 
 def _errors(rows: Sequence[Row]) -> str:
@@ -156,7 +169,7 @@ def _errors(rows: Sequence[Row]) -> str:
             ]
             cells.append(f"{max(found):.0e}" if found else "")
         lines.append(cells)
-    return _table(titles, lines)
+    return table(titles, lines)
 
 
 def _making(rows: Sequence[Row]) -> str:
@@ -176,7 +189,7 @@ def _making(rows: Sequence[Row]) -> str:
         theirs = plain.build["compile"]
         ratio = f"{compile_time / theirs:.2f}"
         lines.append([f"{compile_time:.1f}", f"{theirs:.1f}", ratio, f"{first:.2f}"])
-    return _table(titles, lines)
+    return table(titles, lines)
 
 
 def _about(results: Results) -> str:
@@ -207,17 +220,5 @@ def _models(rows: Iterable[Row]) -> list[str]:
     return [name for name in MODELS if name in present]
 
 
-def _digits(milliseconds: float) -> str:
-    """Three digits."""
-    places = 0 if milliseconds >= 100 else 1 if milliseconds >= 10 else 2
-    return f"{milliseconds:.{places}f}"
-
-
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
-
-
-def _table(titles: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rows = [f"| {title} | {' | '.join(line)} |" for title, line in zip(titles, lines, strict=True)]
-    rows.insert(1, "|---|" + "---:|" * len(lines[0]))
-    return "\n".join(rows) + "\n"

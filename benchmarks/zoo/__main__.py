@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.coverage.process import ROOT, in_child
+from benchmarks.peers.page import write_page
 from benchmarks.zoo import kept
 from benchmarks.zoo.catalogue import KINDS, WITH_PEERS
 from benchmarks.zoo.child import ONNX, PROGRAM, compiled
@@ -215,7 +216,8 @@ def _write(rows: list[Row]) -> None:
         commits={commit for row in rows for commit in row.commits},
     )
     (docs / "zoo.md").write_text(text, encoding="utf-8")
-    print("wrote docs/zoo.md, docs/zoo.png and the rows in docs/zoo")
+    write_page(docs)
+    print("wrote docs/zoo.md, docs/zoo.png, the rows in docs/zoo, and docs/benchmarks.md of them")
 
 
 def _compare(old: Store, new: Store) -> int:

@@ -1,4 +1,7 @@
-"""Ten models at their real size, as their users export them from timm and transformers."""
+"""Twelve models at their real size, as their users export them from timm and transformers.
+
+The last two were drawn by chance from timm's list of trained models.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -90,4 +93,6 @@ _MODELS: dict[str, Callable[[], Built]] = {
     "fastvit_t8": _timm("fastvit_t8", 256),
     "regnetx_008": _timm("regnetx_008"),
     "segformer_b0": _segformer,
+    "dla60x": _timm("dla60x"),
+    "vit_dpwee_patch16_reg1_gap_256": _timm("vit_dpwee_patch16_reg1_gap_256", 256),
 }
