@@ -9,7 +9,7 @@ which lie panel by panel.
 
 import math
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from edgec.toolchain.kernels.cpu.source.by_lane import (
     QUAD,
@@ -29,7 +29,11 @@ from edgec.toolchain.kernels.cpu.source.writer import Writer
 __all__ = ["Convolution", "Tiling", "convolution_kernel", "ranked_tilings", "tiling"]
 
 _MOST_SUMS = 64
-_MOST_VECTORS_BY_LANE = 6
+_MOST_VECTORS = 4
+_USUAL_REGISTERS = 16
+_ALIKE = 1.02
+"""How much more a panel may cost that is cut as those of processors with 16 registers: variants of
+a package share weights that lie alike."""
 _LATENCY = 4
 """Sums that are needed to hide the latency of a multiplication, where one takes a lane."""
 
@@ -175,9 +179,12 @@ def _costs(conv: Convolution, unit: VectorUnit) -> Iterator[tuple[float, tuple[i
     result = conv.result
     lanes = _lanes(conv, unit)
     if unit.by_lane:
-        yield from _costs_by_lane(conv, unit, lanes)
+        usual = replace(unit, by_lane=False, registers=_USUAL_REGISTERS)
+        panel = min(_costs(conv, usual))[1][0]
+        for cost, sizes in _costs_by_lane(conv, unit, lanes):
+            yield cost * (1.0 if sizes[0] == panel else _ALIKE), sizes
         return
-    for vectors in range(1, 5):
+    for vectors in range(1, _MOST_VECTORS + 1):
         panel = vectors * lanes
         if panel > conv.outputs:
             return
@@ -201,7 +208,7 @@ def _costs_by_lane(
     """
     result = conv.result
     quads = conv.taps * conv.inputs / QUAD
-    for vectors in range(1, _MOST_VECTORS_BY_LANE + 1):
+    for vectors in range(1, _MOST_VECTORS + 1):
         panel = vectors * lanes
         if panel > conv.outputs:
             return
