@@ -8,10 +8,14 @@ runs twice: once for those, once for the others. What each printed stays in buil
 
 import argparse
 import ast
+import contextlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -72,14 +76,17 @@ class Run:
         stem = self.file.relative_to(ROOT).with_suffix("")  # tests/…
         return LOGS / stem.with_name(f"{stem.name}-{self.selection.replace(' ', '-')}.xml")
 
-    def job(self, *, slow: bool) -> Job:
-        """The call of pytest."""
+    def job(self, *, slow: bool, folder: Path) -> Job:
+        """The call of pytest, with a folder for what its tests write.
+
+        In the folder that is usual, files that are tested at a time clear up beneath each other.
+        """
         self.report.unlink(missing_ok=True)
         selection = self.selection if slow else f"{self.selection} and not slow"
         return Job(
             arguments=(
                 *("-q", "-m", selection, "--color=no", f"--junitxml={self.report}"),
-                *("-p", "no:cacheprovider", str(self.file)),
+                *("-p", "no:cacheprovider", f"--basetemp={folder}", str(self.file)),
             ),
             output=self.report.with_suffix(".txt"),
             timeout=SLOW_TIMEOUT if slow else FILE_TIMEOUT,
@@ -156,7 +163,7 @@ class Check:
         """Where it prints."""
         return LOGS / "tests" / f"{self.module}.txt"
 
-    def job(self, *, slow: bool) -> Job:
+    def job(self, *, slow: bool, folder: Path) -> Job:
         """The call; `slow` tells nothing here."""
         del slow
         return Job(arguments=(), output=self.output, timeout=FILE_TIMEOUT, module=self.module)
@@ -197,15 +204,30 @@ def tests(*, slow: bool, paths: list[str]) -> list[Outcome]:
     from edgec.toolchain import fork_server, forked  # with what `warm` imported
 
     outcomes = []
-    jobs = [(run.name, run.job(slow=slow)) for run in runs]
-    for name, ended in run_jobs(jobs, WORKERS, begin=partial(fork_server.fork, forked.main)):
-        outcomes.append(named[name].outcome(ended))
-        print(outcomes[-1].line, flush=True)
-        if name == SIZES.name:
-            print(outcomes[-1].output, flush=True)
+    with _temporary() as folder:
+        jobs = [
+            (run.name, run.job(slow=slow, folder=folder / str(number)))
+            for number, run in enumerate(runs)
+        ]
+        for name, ended in run_jobs(jobs, WORKERS, begin=partial(fork_server.fork, forked.main)):
+            outcomes.append(named[name].outcome(ended))
+            print(outcomes[-1].line, flush=True)
+            if name == SIZES.name:
+                print(outcomes[-1].output, flush=True)
     work = sum(outcome.work for outcome in outcomes) + time.process_time()
     print(f"{time.monotonic() - begin:.0f} s for the tests, {work:.0f} s of a core")
     return outcomes
+
+
+@contextlib.contextmanager
+def _temporary() -> Iterator[Path]:
+    """A folder until this process leaves it; those that are forked meanwhile leave it alone."""
+    folder, owner = Path(tempfile.mkdtemp(prefix="edgec-")), os.getpid()
+    try:
+        yield folder
+    finally:
+        if os.getpid() == owner:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def main() -> int:

@@ -236,7 +236,7 @@ def test_the_page_shows_times_refusals_and_wrong_answers(tmp_path: Path) -> None
         replace(_row("ort", (1.0,)), error=0.5, others=0.75),
         replace(_row("litert", ()), refused="NotImplementedError: no <such> thing", times=None),
     )
-    text = page(results, "benchmarks.png")
+    text = page(results, "benchmarks.png", [])
     assert "| LSTM, 100 steps | **4.00** (4.50) | 8.00 (8.50) | wrong by 5e-01 |" in text
     assert "refused [1] | 2.00 |" in text
     assert "1. NotImplementedError: no &lt;such> thing" in text
