@@ -16,7 +16,8 @@ Models of timm and transformers at their real size, which were not written for t
 edgec has them from PyTorch, the peers as ONNX files of `torch.onnx`. The fastest call in
 milliseconds, arrays in the host's memory, engines in turns; *speed* as above. They are rows of
 [the zoo](zoo.md) (`python -m benchmarks.zoo --kind=users --write`); those marked are held out:
-nobody looks at them while they work on edgec.
+nobody looks at them while they work on edgec. Rows are of different days, on which the machine was
+not equally fast: compare what stands in one row.
 """
 
 
