@@ -49,7 +49,7 @@ SIZES = {"a": 40, "b": 20, "c": 2}
 
 
 def test_every_kind_lists_its_models() -> None:
-    assert len(kind_of("users").names()) == 10
+    assert len(kind_of("users").names()) == 12
     assert set(KINDS) >= {"users", "onnx-nodes"}
 
 
