@@ -34,6 +34,26 @@ CASES = {
         (3, 3, 4, 48),
         {"dimension_numbers": LAST, "feature_group_count": 3, "window_strides": (2, 1)},
     ),
+    "a window a channel": (
+        (2, 13, 10, 37),
+        (3, 3, 1, 37),
+        {"dimension_numbers": LAST, "feature_group_count": 37, "window_strides": (2, 1)},
+    ),
+    "a window a channel, channels first": (
+        (3, 21, 9, 8),
+        (21, 1, 5, 2),
+        {"dimension_numbers": FIRST, "feature_group_count": 21, "rhs_dilation": (1, 2)},
+    ),
+    "narrow groups": (
+        (2, 8, 7, 36),
+        (3, 2, 3, 24),
+        {"dimension_numbers": LAST, "feature_group_count": 12},
+    ),
+    "a number a channel": (
+        (2, 8, 7, 5),
+        (1, 1, 1, 40),
+        {"dimension_numbers": LAST, "feature_group_count": 5},
+    ),
     "one pixel": (
         (4, 40, 7, 7),
         (24, 40, 1, 1),

@@ -4,7 +4,8 @@ The gradient of a convolution's weights is one: an image is summed with what cam
 its pixels, once for each place of the window and each pair of channels. No kernel whose tile is
 some pixels by some channels has anything to do there: its result has few pixels, what is summed is
 long. It is a product of one channel by another, over all pixels, for each place of the window; and
-both sides lie in memory as it needs them, whatever their layout.
+both sides lie in memory as it needs them, whatever their layout. Where each channel has a window
+of its own (or groups are narrower than a vector), neighbouring groups share vectors.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
@@ -91,16 +92,19 @@ def _place(conv: Convolution, library: Library, unit: VectorUnit) -> Kernel | De
     groups = conv.groups * conv.batch_groups
     columns = conv.outputs // groups
     lanes = lanes_of(columns, unit)
+    by_group = lanes is None
     if lanes is None:
-        return Declined(reason=f"{columns} results of a place")
+        lanes, columns = lanes_of(groups, unit), groups
+    if lanes is None:
+        return Declined(reason=f"{conv.outputs // groups} results of a place")
     op = conv.value.owner.operation
     with ir.InsertionPoint(op), op.location:
-        image, weight = image_of(conv), window_of(conv)
-        if image is None:
-            return Declined(reason="an image without single steps in memory")
+        image, weight = (side(conv, by_group=by_group) for side in (image_of, window_of))
+        if image is None or weight is None:
+            return Declined(reason="an image or a window without single steps in memory")
         validate(conv, "convolution")
         last = moved_result(conv.value, lambda view: all(len(run) < 2 for run in view.axes))
-        rows, column = _rows(conv, image, weight, last)
+        rows, column = _rows(conv, image, weight, last, by_group=by_group)
         rows, own = _ordered(rows)
         direct = column == 1 and _is_one_run(rows, own)
         sizes = [row.size for row in rows]
@@ -122,7 +126,7 @@ def _place(conv: Convolution, library: Library, unit: VectorUnit) -> Kernel | De
                 size=math.prod(graph.shape(weight.value)),
                 start=weight.start,
                 batch=tuple(rows[at].right for at in batch),
-                own=step_of(weight.axes[1]),
+                own=1 if by_group else step_of(weight.axes[1]),
             ),
             out=Matrices(
                 size=math.prod(sizes) * columns,
@@ -132,6 +136,7 @@ def _place(conv: Convolution, library: Library, unit: VectorUnit) -> Kernel | De
             ),
             lanes=lanes,
             unit=unit,
+            across=by_group,
         )
         kind = last.value.type
         if not direct:
@@ -151,12 +156,16 @@ def _place(conv: Convolution, library: Library, unit: VectorUnit) -> Kernel | De
 
 
 def _rows(
-    conv: Convolution, image: Strided, weight: Strided, last: Strided
+    conv: Convolution, image: Strided, weight: Strided, last: Strided, *, by_group: bool
 ) -> tuple[list[_Row], int]:
-    """The indices of the result beside its columns, and the final step of these."""
+    """The indices of the result beside its columns, and the final step of these.
+
+    Columns are the outputs of a group, or groups.
+    """
     first, output, *places = (step_of(last.axes[place]) for place in conv.value_order)
     groups = conv.groups * conv.batch_groups
-    group = output * (conv.outputs // groups)
+    each = conv.outputs // groups
+    group = output * each
     rows = [
         _Row(
             size=conv.batch // conv.batch_groups,
@@ -167,9 +176,16 @@ def _rows(
     ]
     for axis, run, final in zip(conv.axes, image.axes[4:], places, strict=True):
         rows.append(_Row(size=axis.out, left=axis.stride * step_of(run), right=0, final=final))
-    for size, run in ((conv.batch_groups, image.axes[0]), (conv.groups, image.axes[2])):
-        rows.append(_Row(size=size, left=step_of(run), right=step_of(weight.axes[0]), final=group))
-    return [row for row in rows if row.size > 1] or rows[:1], output
+    if by_group:
+        rows.append(_Row(size=each, left=0, right=step_of(weight.axes[1]), final=output))
+    else:
+        for size, run in ((conv.batch_groups, image.axes[0]), (conv.groups, image.axes[2])):
+            step = step_of(weight.axes[0])
+            rows.append(_Row(size=size, left=step_of(run), right=step, final=group))
+    # One at least is of the left side alone: the rows of a product.
+    alone = max((row for row in rows if not row.right), key=lambda row: row.size)
+    kept = [row for row in rows if row.size > 1 or row is alone]
+    return kept, group if by_group else output
 
 
 def _ordered(rows: list[_Row]) -> tuple[list[_Row], list[int]]:

@@ -14,18 +14,34 @@ from edgec.toolchain.match.convolution import Convolution
 __all__ = ["image_of", "step_of", "window_of"]
 
 
-def image_of(conv: Convolution) -> Strided | None:
+def image_of(conv: Convolution, *, by_group: bool = False) -> Strided | None:
     """The first window of an image, in memory that has the zeros which windows meet around it.
+
+    With `by_group` groups are neighbours there, of which only images or only channels have some.
 
     Its axes are groups of images, images, groups of channels, channels, and pixels. None where
     these have no single steps there.
     """
-    return _bordered(_furthest(_image(conv)), conv)
+    view = _furthest(_image(conv))
+    if by_group:
+        found = _innermost(view, 0 if conv.batch_groups > 1 else 2)
+        if found is None:
+            return None
+        view = found
+    return _bordered(view, conv)
 
 
-def window_of(conv: Convolution) -> Strided:
-    """The first place of a window: groups, outputs of a group, what is summed, and places."""
+def window_of(conv: Convolution, *, by_group: bool = False) -> Strided | None:
+    """The first place of a window: groups, outputs of a group, what is summed, and places.
+
+    With `by_group` groups are neighbours there. None where they have no single step.
+    """
     view = _furthest(_window(conv))
+    if by_group:
+        found = _innermost(view, 0)
+        if found is None:
+            return None
+        view = found
     runs = zip(conv.axes, view.axes[3:], strict=True)
     last = sum((axis.window - 1) * step_of(run) for axis, run in runs if axis.turned)
     return replace(view, start=view.start + last)
@@ -84,6 +100,31 @@ def _furthest(view: Strided) -> Strided:
             best = further
         further = before(further)
     return best
+
+
+def _innermost(view: Strided, axis: int) -> Strided | None:
+    """The same in memory in which the elements along an axis are neighbours.
+
+    A copy where they are none. None where the axis is no part of one of the memory's.
+    """
+    wanted = step_of(view.axes[axis])
+    count = view.axes[axis][0].size
+    if wanted == 1:
+        return view
+    sizes = graph.shape(view.value)
+    for place, (size, step) in enumerate(zip(sizes, dense(sizes), strict=True)):
+        whole = count * wanted
+        if wanted % step or size * step % whole:
+            continue
+        parts = [size * step // whole, count, wanted // step]
+        cut = graph.reshape(view.value, [*sizes[:place], *parts, *sizes[place + 1 :]])
+        own = place + 1
+        order = [at for at in range(len(sizes) + 2) if at != own] + [own]
+        near = graph.transpose(cut, order)
+        steps = dense(graph.shape(near))
+        there = [steps[order.index(at)] for at in range(len(order))]
+        return through(replace(view, value=cut), near, there)
+    return None
 
 
 def _bordered(image: Strided, conv: Convolution) -> Strided | None:

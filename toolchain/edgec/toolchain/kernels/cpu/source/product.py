@@ -30,6 +30,7 @@ _PANEL_BYTES = 49152
 """A packed block: with the rows that meet it, it stays in the caches of a core."""
 _SHARE_OF_STACK = 4
 _MOST_ROWS = 12
+_PACE_ACROSS = 0.25  # a load for each multiplication
 _LEAST_TILES = 4
 """Tiles of rows that a packed panel serves, at least, where rows are divided among workgroups."""
 
@@ -63,6 +64,7 @@ class ProductKernel:
         left, right, out: the matrices; columns of `out` are neighbours.
         lanes: elements of a vector, at most as many as there are columns.
         unit: the vector registers of the target.
+        across: whether each column has a left side of its own, a neighbour of the next column's.
     """
 
     batch: tuple[int, ...]
@@ -74,6 +76,7 @@ class ProductKernel:
     out: Matrices
     lanes: int
     unit: VectorUnit
+    across: bool = False
 
     def text(self, name: str) -> str:
         """The kernel; its bindings are both sides and the result."""
@@ -92,7 +95,12 @@ class ProductKernel:
     @property
     def groups(self) -> int:
         """Workgroups."""
-        return workgroups(2.0 * math.prod(self.batch) * self.m * self.n * self.k)
+        return workgroups(2.0 * math.prod(self.batch) * self.m * self.n * self.k, pace=self._pace)
+
+    @property
+    def _pace(self) -> float:
+        """The part of a core's rate of products at which it computes."""
+        return _PACE_ACROSS if self.across else 1.0
 
     @cached_property
     def panels(self) -> list[tuple[int, int, int]]:
@@ -128,7 +136,12 @@ class ProductKernel:
     @property
     def by_lane(self) -> bool:
         """Whether what is summed is read four neighbours at a time."""
-        return self.unit.by_lane and _step(self.runs(0)) == 1
+        return self.unit.by_lane and not self.across and _step(self.runs(0)) == 1
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the right side is; it is not where a row of it is read once, as it lies."""
+        return not (self.across and self.right.own == 1 and _step(self.runs(1)) is not None)
 
     def _block(self, vectors: int) -> int:
         """How much of what is summed is packed at a time."""
@@ -234,6 +247,8 @@ class _Panel:
         """Copy rows `start` to `stop` of the panel, one behind the other."""
         kernel, step = self.kernel, self.kernel.right.own
         whole = start
+        if not kernel.is_packed and self.table is None:
+            return
         if step != 1 and _step(kernel.runs(1)) == 1:
             lanes = index(kernel.lanes)
             count = arith.divui(arith.subi(stop, start), lanes)
@@ -246,6 +261,8 @@ class _Panel:
             far = arith.addi(self.bases[1], _offset(at, kernel.runs(1)))
             if self.table is not None:
                 self.note(at, behind)
+            if not kernel.is_packed:
+                return []
             for i, column in enumerate(self.columns):
                 place = arith.addi(near, index(i * kernel.lanes))
                 source = arith.addi(far, arith.muli(column, index(step)))
@@ -313,16 +330,20 @@ class _Panel:
 
         def step(at: Any, sums: list[Any]) -> list[Any]:
             packed = arith.muli(arith.subi(at, start), index(self.width))
-            weights = self.weights(packed)
+            weights = self.weights(packed) if kernel.is_packed else self.unpacked(at)
             if self.table is None:
                 behind = _offset(at, kernel.runs(0))
             else:
                 noted = memref.load(self.table, [arith.subi(at, start)])
                 behind = arith.index_cast(ir.IndexType.get(), noted)
             place = arith.addi(near, behind)
+            at_rows = [arith.addi(place, index(i * left.own)) for i in range(rows)]
+            if kernel.across:
+                each = [self.read(0, at_row) for at_row in at_rows]
+                return self.added(each, weights, sums)
             wide = (
-                vector.broadcast(kernel._kind, memref.load(self.memories[0], [at_row]))
-                for at_row in (arith.addi(place, index(i * left.own)) for i in range(rows))
+                [vector.broadcast(kernel._kind, memref.load(self.memories[0], [at_row]))]
+                for at_row in at_rows
             )
             return self.added(wide, weights, sums)
 
@@ -336,7 +357,7 @@ class _Panel:
             ]
             for lane in range(QUAD):
                 weights = self.weights(arith.addi(packed, index(lane * self.width)))
-                wide = (vector.shuffle(four, four, [lane] * kernel.lanes) for four in fours)
+                wide = ([vector.shuffle(four, four, [lane] * kernel.lanes)] for four in fours)
                 sums = self.added(wide, weights, sums)
             return sums
 
@@ -357,10 +378,23 @@ class _Panel:
             for i in range(len(self.columns))
         ]
 
-    def added(self, wide: Iterable[Any], weights: list[Any], sums: list[Any]) -> list[Any]:
-        """Sums and, for each row, a number in all lanes times the weights."""
+    def unpacked(self, at: Any) -> list[Any]:
+        """A row of the panel where it lies."""
+        return self.read(1, arith.addi(self.bases[1], _offset(at, self.kernel.runs(1))))
+
+    def read(self, side: int, place: Any) -> list[Any]:
+        """A vector for each of the panel's, of the left (0) or the right side (1)."""
         return [
-            self.multiply_add(each, weight, sums[i * len(weights) + j])
+            vector.load(self.kernel._kind, self.memories[side], [arith.addi(place, column)])
+            for column in self.columns
+        ]
+
+    def added(
+        self, wide: Iterable[Sequence[Any]], weights: list[Any], sums: list[Any]
+    ) -> list[Any]:
+        """Sums and, for each row, a number in all lanes, or a vector of each, times the weights."""
+        return [
+            self.multiply_add(each[j % len(each)], weight, sums[i * len(weights) + j])
             for i, each in enumerate(wide)
             for j, weight in enumerate(weights)
         ]
