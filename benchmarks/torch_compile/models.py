@@ -121,6 +121,10 @@ MODELS: dict[str, Callable[[Compiler], Call]] = {
     "BERT, a step with dropout": lambda c: _steps(_bert(), _tokens(4, 64), _distance, c),
     "ViT, a step": lambda c: _steps(_vit(), _picture(224), _distance, c),
     "ResNet-18, a step, 4 of 112²": lambda c: _steps(_resnet(), _picture(112, 4), _distance, c),
+    "MobileNetV2, a step, 4 of 112²": lambda c: _steps(
+        _mobilenet(), _picture(112, 4), _distance, c
+    ),
+    "ConvNeXt, a step, 4 of 112²": lambda c: _steps(_convnext(), _picture(112, 4), _distance, c),
 }
 
 

@@ -202,3 +202,36 @@ def test_results_are_no_memory_of_an_input() -> None:
         for each in torch.compile(keep, backend=backend)(x):
             each.zero_()
     torch.testing.assert_close(x, before)
+
+
+class Separable(nn.Module):
+    """A window a channel, then products whose channels are last, as ConvNeXt has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.windows = nn.Conv2d(20, 20, 3, padding=1, groups=20)
+        self.first = nn.LayerNorm(20)
+        self.norm = nn.BatchNorm2d(20)
+        self.wider = nn.Linear(20, 24)
+        self.narrower = nn.Linear(24, 20)
+        self.scale = nn.Parameter(torch.linspace(0.5, 1, 20))
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        image = self.first(image.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+        for _ in range(2):
+            x = self.norm(self.windows(image)).permute(0, 2, 3, 1)
+            x = self.narrower(nn.functional.gelu(self.wider(x))) * self.scale
+            image = image + x.permute(0, 3, 1, 2)
+        return nn.functional.max_pool2d(image, 2)
+
+
+def test_gradients_of_images_whose_channels_move_are_those_of_eager_pytorch() -> None:
+    torch.manual_seed(0)
+    net = Separable()
+    image, given = torch.randn(3, 20, 6, 8), torch.randn(3, 20, 3, 4)
+    found = []
+    for run in (torch.compile(net, backend=backend), net):
+        x = image.clone().requires_grad_()
+        found.append(torch.autograd.grad(run(x), [x, *net.parameters()], given))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)

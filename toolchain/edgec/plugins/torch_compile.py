@@ -90,9 +90,23 @@ def _compiler(how: _How, *, is_frozen: bool) -> Callable[[Any, Sequence[Any]], A
         context = torch._guards.TracingContext.try_get()
         about = None if context is None else context.fw_metadata
         still = about.static_input_indices if is_frozen and about is not None else ()
+        _take_any_steps(graph)
         return make_boxed_func(_Graph(graph, how, still))
 
     return compiler
+
+
+def _take_any_steps(graph: Any) -> None:
+    """Let a graph's views take inputs whose memory lies in another order than when it was traced.
+
+    What a module gives is dense; in PyTorch the same value may have its channels last.
+    """
+    import torch
+
+    view, reshape = torch.ops.aten.view.default, torch.ops.aten.reshape.default
+    for node in graph.graph.find_nodes(op="call_function", target=view):
+        node.target = reshape
+    graph.recompile()
 
 
 class _Graph:
