@@ -18,6 +18,8 @@ class Form:
         zero: what is taken from a code.
         least: whether something is added to each group.
         scale: the type of the scales.
+        shared: how many neighbouring groups have one factor (f32) of scales and least values,
+            which are bytes then; 0 for none.
     """
 
     bits: int
@@ -26,19 +28,41 @@ class Form:
     zero: float = 0.0
     least: bool = False
     scale: str = "f16"
+    shared: int = 0
+
+    def fitting(self, inner: int) -> int:
+        """A size that factors allow, not below this one."""
+        whole = self.group * self.shared or 1
+        return -(-inner // whole) * whole
+
+    def _names(self) -> dict[str, str]:
+        """Scales and least values with their factors: the type of each."""
+        found = {}
+        for name in ("scale", *(["least"] if self.least else [])):
+            found |= {name: "i8", f"{name}_factor": "f32"} if self.shared else {name: self.scale}
+        return found
 
     def numbers(self, outputs: int, inner: int, seed: int = 0) -> dict[str, np.ndarray]:
         """Random codes (as bytes lie), scales and least values."""
         rng = np.random.default_rng(seed)
         groups = inner // (self.group or inner)
         bytes_ = (outputs, inner * self.bits // 8)
-        kind = np.dtype({"f16": np.float16, "f32": np.float32}[self.scale])
-        found = {
-            "codes": rng.integers(-128, 128, bytes_, np.int8),
-            "scale": rng.uniform(0.01, 0.1, (outputs, groups)).astype(kind),
-        }
-        if self.least:
-            found["least"] = rng.uniform(-1, 1, (outputs, groups)).astype(kind)
+        found = {"codes": rng.integers(-128, 128, bytes_, np.int8)}
+        for name, kind in self._names().items():
+            if kind == "i8":
+                found[name] = rng.integers(-128, 128, (outputs, groups), np.int8)
+                continue
+            sizes = (outputs, groups // self.shared) if self.shared else (outputs, groups)
+            low, high = (0.01, 0.1) if name.startswith("scale") else (-1, 1)
+            wide = np.dtype({"f16": np.float16, "f32": np.float32}[kind])
+            found[name] = rng.uniform(low, high, sizes).astype(wide)
+        return found
+
+    def _number(self, numbers: dict[str, np.ndarray], name: str, group: int) -> np.ndarray:
+        """A group's scale or least value of each output."""
+        found = numbers[name][:, group].astype(float)
+        if self.shared:
+            found = found * numbers[f"{name}_factor"][:, group // self.shared].astype(float)
         return found
 
     def weights(self, numbers: dict[str, np.ndarray], inner: int) -> np.ndarray:
@@ -54,23 +78,24 @@ class Form:
                 half = self.span // 2
                 byte = codes[:, run * half + within % half].view(np.uint8)
                 whole = (byte >> 4 if within >= half else byte & 15).astype(int)
-            value = (whole - self.zero) * numbers["scale"][:, i // group].astype(float)
+            value = (whole - self.zero) * self._number(numbers, "scale", i // group)
             if self.least:
-                value = value + numbers["least"][:, i // group].astype(float)
+                value = value + self._number(numbers, "least", i // group)
             result[:, i] = value
         return result
 
     def text(self, rows: int, outputs: int, inner: int, tail: str = "") -> str:
-        """A program `main(x, codes, scale[, least])`; `tail` makes `%result` of `%product`."""
+        """A program `main(x, codes, scale…)`; `tail` makes `%result` of `%product`."""
         group = self.group or inner
         half = self.span // 2
         packed = (outputs, inner) if self.bits == 8 else (outputs, inner // self.span, half)
         cut = (outputs, inner // group, group)
         numbers = (outputs, inner // group)
         kinds = {"codes": _kind((outputs, inner * self.bits // 8), "i8")}
-        kinds["scale"] = _kind(numbers, self.scale)
-        if self.least:
-            kinds["least"] = _kind(numbers, self.scale)
+        together = (outputs, numbers[1] // (self.shared or 1), self.shared)
+        for name, kind in self._names().items():
+            few = together[:2] if name.endswith("_factor") else numbers
+            kinds[name] = _kind(few, kind)
         wide, result = _kind(cut, "f32"), _kind((rows, outputs), "f32")
         lines = [f"%b = stablehlo.reshape %codes : ({kinds['codes']}) -> {_kind(packed, 'i8')}"]
         if self.bits == 4:
@@ -96,11 +121,21 @@ class Form:
         value = "%w1" if self.zero else "%w0"
         for part, operation in (("scale", "multiply"), ("least", "add")):
             if part in kinds:
+                floats = _kind(numbers, "f32")
+                lines.append(f"%{part}_c = stablehlo.convert %{part} : ({kinds[part]}) -> {floats}")
+                made = f"%{part}_c"
+                if self.shared:
+                    each = _kind(together, "f32")
+                    lines += [
+                        f"%{part}_g = stablehlo.broadcast_in_dim %{part}_factor, dims = [0, 1] : "
+                        f"({kinds[f'{part}_factor']}) -> {each}",
+                        f"%{part}_h = stablehlo.reshape %{part}_g : ({each}) -> {floats}",
+                        f"%{part}_f = stablehlo.multiply %{part}_c, %{part}_h : {floats}",
+                    ]
+                    made = f"%{part}_f"
                 lines += [
-                    f"%{part}_f = stablehlo.convert %{part} : ({kinds[part]}) -> "
-                    f"{_kind(numbers, 'f32')}",
-                    f"%{part}_b = stablehlo.broadcast_in_dim %{part}_f, dims = [0, 1] : "
-                    f"({_kind(numbers, 'f32')}) -> {wide}",
+                    f"%{part}_b = stablehlo.broadcast_in_dim {made}, dims = [0, 1] : "
+                    f"({floats}) -> {wide}",
                     f"%{part}_w = stablehlo.{operation} {value}, %{part}_b : {wide}",
                 ]
                 value = f"%{part}_w"
@@ -128,8 +163,10 @@ FORMS = {
     "Q4_0": Form(bits=4, group=32, zero=8.0),
     "Q4_1": Form(bits=4, group=32, least=True),
     "Q5_1": Form(bits=8, group=32, least=True),
-    "Q4_K": Form(bits=4, group=32, least=True, scale="f32"),
-    "Q6_K": Form(bits=8, group=16, scale="f32"),
+    "Q4_K": Form(bits=4, group=32, least=True, shared=8),
+    "Q5_K": Form(bits=8, group=32, least=True, shared=8),
+    "Q6_K": Form(bits=8, group=16, shared=16),
+    "Q4_K written out": Form(bits=4, group=32, least=True, scale="f32"),
     "MatMulNBits": Form(bits=4, group=32, span=2, zero=8.0, scale="f32"),
     "int4-g64": Form(bits=4, group=64, zero=8.0),
     "int4-g128": Form(bits=4, group=128, least=True),

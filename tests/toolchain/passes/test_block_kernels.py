@@ -108,8 +108,10 @@ def cases() -> dict[str, tuple[Form, tuple[int, int, int]]]:
     found = {}
     for name, form in FORMS.items():
         for size, sizes in SIZES.items():
-            if sizes[2] % (form.group or 1) == 0 and (size != "few" or form.least):
-                found[f"{name.replace('-', '_').lower()}_{size}"] = (form, sizes)
+            inner = form.fitting(sizes[2])
+            if inner % (form.group or 1) == 0 and (size != "few" or form.least):
+                key = re.sub(r"\W", "_", f"{name}_{size}".lower())
+                found[key] = (form, (*sizes[:2], inner))
     return found
 
 

@@ -17,13 +17,18 @@ _SPAN, _PAIR = 32, 2
 class BlockedWeights:
     """`(code - zero) * scale + least`, each group of neighbours with its own scale.
 
+    Scales and least values may be small integers, which some neighbouring groups' factor makes
+    numbers of.
+
     Attributes:
         codes: outputs x inner, signed of eight bits, from 0 to 15 of four.
         bits: of a code, 8 or 4.
         group: neighbours along inner that share a scale; all of inner for one of each output.
         zero: what is taken from every code.
-        scale: a factor for each group, outputs x groups, in f16 or f32.
-        least: what is added to each group; None for nothing.
+        scale: a factor for each group, outputs x groups, in f16 or f32; i8 with `scale_factor`.
+        least: what is added to each group, as `scale`; None for nothing.
+        scale_factor, least_factor: in f32, what the integers of so many neighbouring groups are
+            multiplied with, outputs x fewer; None where scales and least values are floats.
     """
 
     codes: _Array
@@ -32,6 +37,8 @@ class BlockedWeights:
     zero: int
     scale: _Array
     least: _Array | None = None
+    scale_factor: _Array | None = None
+    least_factor: _Array | None = None
 
     @property
     def outputs(self) -> int:
@@ -54,8 +61,14 @@ class BlockedWeights:
     @property
     def size(self) -> int:
         """Bytes of all of it."""
-        numbers = self.scale.nbytes + (0 if self.least is None else self.least.nbytes)
+        numbers = sum(int(array.nbytes) for array in self._numbers.values())
         return self.codes.size * self.bits // 8 + numbers
+
+    @property
+    def _numbers(self) -> dict[str, Any]:
+        """All that is kept beside the codes, by name."""
+        names = ("scale", "scale_factor", "least", "least_factor")
+        return {name: array for name in names if (array := getattr(self, name)) is not None}
 
     def __str__(self) -> str:
         """In a few words: `int4-g32`."""
@@ -64,23 +77,31 @@ class BlockedWeights:
     def floats(self) -> _Array:
         """The weights that it stands for, outputs x inner, in f32 as the program computes them."""
         grouped = self.codes.reshape(self.outputs, -1, self.group).astype(np.float32)
-        result = (grouped - np.float32(self.zero)) * self._spread(self.scale)
+        result = (grouped - np.float32(self.zero)) * self._spread(self.scale, self.scale_factor)
         if self.least is not None:
-            result = result + self._spread(self.least)
+            result = result + self._spread(self.least, self.least_factor)
         return np.asarray(result.reshape(self.codes.shape))
 
-    def _spread(self, numbers: _Array) -> _Array:
-        return numbers.astype(np.float32).reshape(self.outputs, -1, 1)
+    def _spread(self, numbers: _Array, factor: _Array | None) -> _Array:
+        found = numbers.astype(np.float32).reshape(self.outputs, -1, 1)
+        if factor is None:
+            return found
+        together = found.reshape(self.outputs, factor.shape[1], -1) * factor[..., None]
+        return together.reshape(found.shape)
 
     def widened(self) -> "BlockedWeights":
         """The same with its scales and least values in f32, for targets that convert no f16."""
-        least = None if self.least is None else self.least.astype(np.float32)
-        return replace(self, scale=self.scale.astype(np.float32), least=least)
+        wide: dict[str, Any] = {
+            name: array.astype(np.float32)
+            for name, array in self._numbers.items()
+            if array.dtype == np.float16
+        }
+        return replace(self, **wide)
 
     def rows(self, order: _Array | slice) -> "BlockedWeights":
         """Some outputs, or all in another order: which comes first, second and so on."""
-        least = None if self.least is None else self.least[order]
-        return replace(self, codes=self.codes[order], scale=self.scale[order], least=least)
+        numbers: dict[str, Any] = {name: array[order] for name, array in self._numbers.items()}
+        return replace(self, codes=self.codes[order], **numbers)
 
     def packed(self, span: int) -> _Array:
         """Codes of four bits as bytes, outputs x runs x half a span: low halves, high halves."""
@@ -90,10 +111,8 @@ class BlockedWeights:
 
     @cached_property
     def parts(self) -> Mapping[str, _Array]:
-        """What a program keeps, by the name of each part: codes, scale and perhaps least."""
-        numbers = (self.outputs,) if self.group == self.inner else (self.outputs, -1)
+        """What a program keeps, by the name of each part: codes, scale and perhaps others."""
+        sizes = (self.outputs,) if self.group == self.inner else (self.outputs, -1)
         codes = self.packed(self.span) if self.bits == 4 else self.codes
-        found = {"codes": codes, "scale": self.scale.reshape(numbers)}
-        if self.least is not None:
-            found["least"] = self.least.reshape(numbers)
-        return {name: np.ascontiguousarray(array) for name, array in found.items()}
+        found = {name: array.reshape(sizes) for name, array in self._numbers.items()}
+        return {n: np.ascontiguousarray(array) for n, array in {"codes": codes, **found}.items()}

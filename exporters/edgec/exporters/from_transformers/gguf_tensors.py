@@ -1,7 +1,7 @@
 """Tensors of a GGUF file to integers in groups, which stand for just the numbers that they did.
 
-What is kept apart in the file and would be one number to a kernel is multiplied here: a K-block's
-scale of 6 bits times the block's own, in f32, which holds the product exactly.
+The scales of a K-block are integers of 6 or 8 bits, times a number of the block's own: integers
+stay, a byte each, and the block's number becomes f32, which holds the product exactly.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,19 +17,25 @@ __all__ = ["KINDS", "integers_of"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 _K_GROUPS = 8
+_NUMBERS = ("scale", "least", "scale_factor", "least_factor")
 _AT_ONCE = 1 << 22
 """Bytes of a matrix that are read together."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Parts:
-    """Of some blocks: codes, blocks x groups x group; scales and least values, blocks x groups."""
+    """Of some blocks: codes, blocks x groups x group; scales and least values, blocks x groups.
+
+    Factors of integers among these are blocks x 1.
+    """
 
     codes: _Array
     bits: int
     scale: _Array
     zero: int = 0
     least: _Array | None = None
+    scale_factor: _Array | None = None
+    least_factor: _Array | None = None
 
 
 def integers_of(kind: str, data: _Array) -> BlockedWeights | None:
@@ -44,13 +50,11 @@ def integers_of(kind: str, data: _Array) -> BlockedWeights | None:
     size, read = KINDS[kind]
     rows = max(1, _AT_ONCE // data.shape[1])
     found = [_some(size, read, data[at : at + rows]) for at in range(0, len(data), rows)]
-    least = [each.least for each in found if each.least is not None]
-    return replace(
-        found[0],
-        codes=np.concatenate([each.codes for each in found]),
-        scale=np.concatenate([each.scale for each in found]),
-        least=np.concatenate(least) if least else None,
-    )
+    whole: dict[str, Any] = {}
+    for name in ("codes", *_NUMBERS):
+        arrays = [array for each in found if (array := getattr(each, name)) is not None]
+        whole[name] = np.concatenate(arrays) if arrays else None
+    return replace(found[0], **whole)
 
 
 def _some(size: int, read: Callable[[_Array], _Parts], data: _Array) -> BlockedWeights:
@@ -58,13 +62,16 @@ def _some(size: int, read: Callable[[_Array], _Parts], data: _Array) -> BlockedW
     outputs = data.shape[0]
     parts = read(np.ascontiguousarray(data).reshape(-1, size))
     codes = parts.codes.astype(np.uint8 if parts.bits == 4 else np.int8)
+    numbers: dict[str, Any] = {
+        name: None if (of := getattr(parts, name)) is None else of.reshape(outputs, -1)
+        for name in _NUMBERS
+    }
     return BlockedWeights(
         codes=codes.reshape(outputs, -1),
         bits=parts.bits,
         group=codes.shape[-1],
         zero=parts.zero,
-        scale=parts.scale.reshape(outputs, -1),
-        least=None if parts.least is None else parts.least.reshape(outputs, -1),
+        **numbers,
     )
 
 
@@ -92,17 +99,15 @@ def _q8_0(data: _Array) -> _Parts:
 
 
 def _q4_k(data: _Array) -> _Parts:
-    scale, least = _k_numbers(data)
     codes = _nibbles(data[:, 16:].reshape(len(data), -1, 32))
-    return _Parts(codes=codes.reshape(len(data), _K_GROUPS, -1), bits=4, scale=scale, least=least)
+    return _Parts(codes=codes.reshape(len(data), _K_GROUPS, -1), bits=4, **_k_numbers(data))
 
 
 def _q5_k(data: _Array) -> _Parts:
-    scale, least = _k_numbers(data)
     low = _nibbles(data[:, 48:].reshape(len(data), -1, 32)).reshape(len(data), _K_GROUPS, -1)
     # A byte has the fifth bit of one code of each group.
     high = _bits(data[:, 16:48]).reshape(len(data), -1, _K_GROUPS).swapaxes(1, 2)
-    return _Parts(codes=low | high << 4, bits=8, scale=scale, least=least)
+    return _Parts(codes=low | high << 4, bits=8, **_k_numbers(data))
 
 
 def _q6_k(data: _Array) -> _Parts:
@@ -111,9 +116,12 @@ def _q6_k(data: _Array) -> _Parts:
     pairs = data[:, 128:192].reshape(len(data), 2, 1, 32) >> shifts
     high = (pairs & 3).reshape(low.shape)
     codes = (low | high << 4).astype(np.int16) - 32
-    small = data[:, 192:208].view(np.int8).astype(np.float32)
-    scale = _halves(data[:, 208:]).astype(np.float32) * small
-    return _Parts(codes=codes.reshape(len(data), 16, 16), bits=8, scale=scale)
+    return _Parts(
+        codes=codes.reshape(len(data), 16, 16),
+        bits=8,
+        scale=data[:, 192:208].view(np.int8),
+        scale_factor=_halves(data[:, 208:]).astype(np.float32),
+    )
 
 
 KINDS: Mapping[str, tuple[int, Callable[[_Array], _Parts]]] = MappingProxyType(
@@ -146,8 +154,8 @@ def _bits(data: _Array) -> _Array:
     return np.unpackbits(np.ascontiguousarray(data), axis=-1, bitorder="little")[:, None]
 
 
-def _k_numbers(data: _Array) -> tuple[_Array, _Array]:
-    """Scales and least values of a K-block's groups, in f32.
+def _k_numbers(data: _Array) -> dict[str, Any]:
+    """Scales and least values of a K-block's groups, and their factors.
 
     Each is a number of 6 bits times one of the block: of the first four groups in the low bits of
     a byte, of the last four in two pieces.
@@ -156,4 +164,9 @@ def _k_numbers(data: _Array) -> tuple[_Array, _Array]:
     scale = np.concatenate([first & 63, low & 15 | first >> 6 << 4], axis=-1)
     least = np.concatenate([second & 63, low >> 4 | second >> 6 << 4], axis=-1)
     factors = [_halves(data[:, at : at + 2]).astype(np.float32) for at in (0, 2)]
-    return factors[0] * scale.astype(np.float32), -(factors[1] * least.astype(np.float32))
+    return {
+        "scale": scale.view(np.int8),
+        "scale_factor": factors[0],
+        "least": least.view(np.int8),
+        "least_factor": -factors[1],
+    }

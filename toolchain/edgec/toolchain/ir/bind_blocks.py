@@ -87,6 +87,8 @@ def weights_of_parts(
         bits=made.bits,
         span=made.span,
         zero=float(made.zero),
+        scale_factor=held.get("scale_factor"),
+        least_factor=held.get("least_factor"),
     )
     if turned:
         value = write.transpose(value, (1, 0))

@@ -3,6 +3,7 @@
 A module imported only by what rewrites programs; it needs the compiler.
 """
 
+import math
 from typing import Any
 
 from iree.compiler import ir
@@ -22,17 +23,21 @@ def floats_of_blocks(
     bits: int,
     span: int,
     zero: float,
+    scale_factor: Any | None = None,
+    least_factor: Any | None = None,
 ) -> Any:
     """`(code - zero) * scale + least` in f32, outputs x inner.
 
     Args:
         codes: signed bytes in any sizes; of four bits each holds two codes.
-        scale, least: for each group, in any sizes and floats; None for nothing that is added.
+        scale, least: for each group, in any sizes; None for nothing that is added.
         sizes: outputs and inner.
         group: neighbours along inner that share numbers.
         bits: of a code, 8 or 4.
         span: of four bits, how many neighbours lie in half as many bytes.
         zero: what is taken from every code.
+        scale_factor, least_factor: in f32, what integers among these are multiplied with, one for
+            some neighbouring groups; None where they are floats.
     """
     outputs, inner = sizes
     f32 = ir.F32Type.get()
@@ -43,13 +48,18 @@ def floats_of_blocks(
     if zero:
         value = write.binary("subtract", value, write.fill(zero, whole, f32))
 
-    def spread(part: Any) -> Any:
+    def spread(part: Any, factor: Any | None) -> Any:
         part = write.convert(write.reshape(part, whole[:-1]), f32)
+        if factor is not None:
+            count = math.prod(write.shape(factor)) // outputs
+            together = (outputs, count, math.prod(whole[1:-1]) // count)
+            factor = write.broadcast(write.reshape(factor, together[:-1]), together, (0, 1))
+            part = write.binary("multiply", part, write.reshape(factor, whole[:-1]))
         return write.broadcast(part, whole, range(len(whole) - 1))
 
-    value = write.binary("multiply", value, spread(scale))
+    value = write.binary("multiply", value, spread(scale, scale_factor))
     if least is not None:
-        value = write.binary("add", value, spread(least))
+        value = write.binary("add", value, spread(least, least_factor))
     return write.reshape(value, sizes)
 
 

@@ -4,13 +4,15 @@ Every 8-bit and 4-bit format that people keep weights in is one form: an integer
 times the scale of its group of neighbours, plus the group's least value. GGUF's Q8_0, Q4_0 and
 Q4_1, ONNX' `MatMulNBits` and `DequantizeLinear` with blocks, and what `edgec quantise` writes
 differ in the size of a group, in which of the three numbers there are, and in how two integers of
-four bits share a byte. A program writes this out in plain operations, which are read here.
+four bits share a byte. GGUF's K kinds keep the numbers of groups as integers, too, times a factor
+of some neighbouring groups. A program writes this out in plain operations, which are read here.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,20 +39,43 @@ class Grouped:
         value: whose memory they are in.
         start: where the first lies.
         output, group: steps from one output, and from one group, to the next.
+        factor: of signed bytes, what each is multiplied with; None for floats.
+        shared: how many neighbouring groups have one factor.
     """
 
     value: Any
     start: int
     output: int
     group: int
+    factor: "Grouped | None" = None
+    shared: int = 1
 
     @property
     def element(self) -> str:
         """The type of the numbers."""
         return str(element_type(self.value))
 
-    def spread(self, numbers: Array, outputs: int, groups: int) -> Array:
-        """The numbers as outputs x groups x 1."""
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """What is in memory: the numbers, their factors."""
+        return (self.value,) if self.factor is None else (self.value, self.factor.value)
+
+    def in_order(self, outputs: int, groups: int) -> bool:
+        """Whether they, and their factors, lie in the order of the groups, from the first on."""
+        steps = (groups if outputs > 1 else self.output, 1 if groups > 1 else self.group)
+        if self.start or (self.output, self.group) != steps:
+            return False
+        return self.factor is None or self.factor.in_order(outputs, groups // self.shared)
+
+    def spread(self, memory: Sequence[Array], outputs: int, groups: int) -> Array:
+        """The numbers as outputs x groups x 1, from those of `values`."""
+        found = self._strided(memory[0], outputs, groups)
+        if self.factor is None:
+            return found
+        factors = self.factor._strided(memory[1], outputs, groups // self.shared)
+        return np.asarray(found * np.repeat(factors, self.shared, axis=1))
+
+    def _strided(self, numbers: Array, outputs: int, groups: int) -> Array:
         flat = np.ascontiguousarray(numbers).reshape(-1)[self.start :]
         steps = [self.output * flat.itemsize, self.group * flat.itemsize, 0]
         return np.lib.stride_tricks.as_strided(flat, (outputs, groups, 1), steps)
@@ -91,18 +116,17 @@ class Blocks:
 
     @property
     def values(self) -> tuple[Any, ...]:
-        """What is in memory: codes, scales, least values."""
-        rest = [] if self.least is None else [self.least.value]
-        return (self.codes, self.scale.value, *rest)
+        """What is in memory: codes, scales, least values, factors behind those that they are of."""
+        rest = () if self.least is None else self.least.values
+        return (self.codes, *self.scale.values, *rest)
 
     @property
     def size(self) -> int:
         """Bytes of all that, each number once."""
         total = self.outputs * self.inner * self.bits // 8
-        for each in (self.scale, self.least):
-            if each is not None:
-                wide = 2 if each.element == "f16" else 4
-                total += wide * math.prod(size or 0 for size in shape_of(each.value))
+        for value in self.values[1:]:
+            wide = {"i8": 1, "f16": 2}.get(str(element_type(value)), 4)
+            total += wide * math.prod(size or 0 for size in shape_of(value))
         return total
 
     def __str__(self) -> str:
@@ -110,16 +134,17 @@ class Blocks:
         group = "by output" if self.group == self.inner else f"in groups of {self.group}"
         return f"int{self.bits} {group}{', with least values' if self.least else ''}"
 
-    def reference(self, codes: Array, scale: Array, *least: Array) -> Array:
+    def reference(self, codes: Array, *numbers: Array) -> Array:
         """The weights, outputs x inner, from the numbers of `values`."""
         whole = np.ascontiguousarray(codes).reshape(-1)
         if self.bits == 4:
             pairs = whole.astype(np.int64).reshape(-1, self.span // 2) & 255
             whole = np.concatenate([pairs & _LOW, pairs >> _SHIFT], axis=1)
         grouped = whole.reshape(self.outputs, self.groups, self.group) - self.zero
+        scale, least = numbers[: len(self.scale.values)], numbers[len(self.scale.values) :]
         result = grouped * self.scale.spread(scale, self.outputs, self.groups)
         if self.least is not None:
-            result = result + self.least.spread(least[0], self.outputs, self.groups)
+            result = result + self.least.spread(least, self.outputs, self.groups)
         return np.asarray(result.reshape(self.outputs, self.inner))
 
 
@@ -217,15 +242,11 @@ class _Reader:
                 (Digit(size=self.inner, step=1),),
             ),
         )
-        best: tuple[Grouped, int] | None = None
-        while True:
-            found = _by_group(view, self.inner)
-            if found is not None and found[0].element in _FLOATS:
-                best = found
-            further = before(view, converts=True)
-            if further is None:
-                return best
-            view = further
+        found = _furthest(view, self.inner)
+        if found is None:
+            return None
+        seen, floats, group = found
+        return _with_factor(seen, self.inner) or (floats, group)
 
     def _codes(self, value: Any) -> tuple[Any, int, int] | None:
         """Where the codes are, how wide they are, and their span."""
@@ -255,6 +276,49 @@ def _by_group(view: Strided, inner: int) -> tuple[Grouped, int] | None:
         case _:
             return None
     return Grouped(value=view.value, start=view.start, output=output, group=step), group
+
+
+def _furthest(view: Strided, inner: int) -> tuple[Strided, Grouped, int] | None:
+    """Floats by group, in the memory furthest back that has them so, and the view that says so."""
+    best: tuple[Strided, Grouped, int] | None = None
+    further: Strided | None = view
+    while further is not None:
+        view = further
+        found = _by_group(view, inner)
+        if found is not None and found[0].element in _FLOATS:
+            best = view, *found
+        further = before(view, converts=True)
+    return best
+
+
+def _with_factor(view: Strided, inner: int) -> tuple[Grouped, int] | None:
+    """Numbers by group that are bytes times factors of some neighbouring groups."""
+    op = _owner(view.value)
+    if op is None or op.name != "stablehlo.multiply":
+        return None
+    for one, other in ((0, 1), (1, 0)):
+        small = _bytes_by_group(replace(view, value=op.operands[one]), inner)
+        large = _furthest(replace(view, value=op.operands[other]), inner)
+        if small is not None and large is not None and large[2] % small[1] == 0:
+            shared = large[2] // small[1]
+            return replace(small[0], factor=large[1], shared=shared), small[1]
+    return None
+
+
+def _bytes_by_group(view: Strided, inner: int) -> tuple[Grouped, int] | None:
+    """Floats by group that are signed bytes in memory; None where they are none."""
+    view = _moved(view)
+    op = _owner(view.value)
+    if op is None or op.name != "stablehlo.convert" or str(element_type(op.operands[0])) != "i8":
+        return None
+    return _by_group(_moved(replace(view, value=op.operands[0])), inner)
+
+
+def _moved(view: Strided) -> Strided:
+    """The same elements before all that only moves them."""
+    while (further := before(view)) is not None:
+        view = further
+    return view
 
 
 def _nibbles(op: Any) -> tuple[Any, int, int] | None:

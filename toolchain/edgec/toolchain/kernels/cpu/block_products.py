@@ -12,6 +12,7 @@ from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.source import Convolution, Result, convolution_kernel, tiling
 from edgec.toolchain.kernels.cpu.source.block_bytes import block_bytes_kernel
 from edgec.toolchain.kernels.cpu.source.block_codes import BlockWeights
+from edgec.toolchain.kernels.cpu.source.block_numbers import NumberKind
 from edgec.toolchain.kernels.cpu.source.block_panels import BlockPanels
 from edgec.toolchain.kernels.cpu.source.block_rows import (
     MOST_ROWS,
@@ -101,8 +102,10 @@ def _weights(blocks: Blocks) -> BlockWeights | Declined:
     """The blocks as kernels take them: numbers in the order of the groups."""
     groups = blocks.groups
     for each in (blocks.scale, blocks.least):
-        if each is not None and not _in_order(each, blocks.outputs, groups):
+        if each is not None and not each.in_order(blocks.outputs, groups):
             return Declined(reason="scales in another order than the weights")
+        if each is not None and each.shared & (each.shared - 1):
+            return Declined(reason=f"factors of {each.shared} groups together")
     return BlockWeights(
         outputs=blocks.outputs,
         inner=blocks.inner,
@@ -110,14 +113,14 @@ def _weights(blocks: Blocks) -> BlockWeights | Declined:
         bits=blocks.bits,
         span=blocks.span,
         zero=blocks.zero,
-        scale=blocks.scale.element,
-        least="" if blocks.least is None else blocks.least.element,
+        scale=_kind(blocks.scale),
+        least=None if blocks.least is None else _kind(blocks.least),
     )
 
 
-def _in_order(numbers: Grouped, outputs: int, groups: int) -> bool:
-    steps = (groups if outputs > 1 else numbers.output, 1 if groups > 1 else numbers.group)
-    return not numbers.start and (numbers.output, numbers.group) == steps
+def _kind(numbers: Grouped) -> NumberKind:
+    factor = "" if numbers.factor is None else numbers.factor.element
+    return NumberKind(element=numbers.element, factor=factor, shared=numbers.shared)
 
 
 def _answer(

@@ -83,18 +83,20 @@ def _rewrite(op: Any) -> int:
         return write.create(_GATHER, kind, [part, indices], attributes)
 
     with ir.InsertionPoint(op), op.location:
-        least = None
-        if blocks.least is not None:
-            least = looked_up(blocks.least.value, blocks.groups)
+        parts: dict[str, Any] = {}
+        for name, each in (("scale", blocks.scale), ("least", blocks.least)):
+            parts[name] = None if each is None else looked_up(each.value, blocks.groups)
+            if each is not None and each.factor is not None:
+                count = blocks.groups // each.shared
+                parts[f"{name}_factor"] = looked_up(each.factor.value, count)
         rows = floats_of_blocks(
             looked_up(blocks.codes, inner * blocks.bits // 8),
-            looked_up(blocks.scale.value, blocks.groups),
-            least,
             sizes=(math.prod(batch), inner),
             group=blocks.group,
             bits=blocks.bits,
             span=blocks.span,
             zero=blocks.zero,
+            **parts,
         )
         result.replace_all_uses_with(write.reshape(rows, write.shape(result)))
     op.erase()
@@ -105,5 +107,4 @@ def _in_order(numbers: Any, blocks: Any) -> bool:
     """Whether a group's numbers lie in the order of the groups, from the first on."""
     if numbers is None:
         return True
-    along = numbers.group == 1 or blocks.groups == 1
-    return not numbers.start and numbers.output == blocks.groups and along
+    return bool(numbers.in_order(blocks.outputs, blocks.groups))

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.block_codes import BlockWeights
+from edgec.toolchain.kernels.cpu.source.block_numbers import BlockNumbers
 from edgec.toolchain.kernels.cpu.source.body import Body
 from edgec.toolchain.kernels.cpu.source.lanes import side_by_side
 from edgec.toolchain.kernels.cpu.source.result import Result, Tile
@@ -108,7 +109,7 @@ class _Kernel:
         if not self.codes.by_output:
             return found
         kind = f"vector<{_OUTPUTS}xf32>"
-        factor = self._numbers(body, 2, self.weights.scale, "%n0", _OUTPUTS)
+        factor = self.weights.scales(body).some("%n0", _OUTPUTS)
         done = []
         for row, total in enumerate(found):
             scale = body.spread(rounded.scale(row), kind)
@@ -144,8 +145,9 @@ class _Kernel:
                 body.value(f"arith.sitofp {total}", f"{self.words} to {self.floats}")
                 for total in totals
             ]
-        if weights.least:
-            totals = self._with_least(body, rounded, groups, totals)
+        numbers = weights.leasts(body)
+        if numbers is not None:
+            totals = self._with_least(body, numbers, rounded, groups, totals)
         return totals
 
     def _row(
@@ -174,7 +176,12 @@ class _Kernel:
         return body.multiply_add(made, both, total, self.floats)
 
     def _with_least(
-        self, body: Body, rounded: RoundedRows, groups: str, totals: list[str]
+        self,
+        body: Body,
+        numbers: BlockNumbers,
+        rounded: RoundedRows,
+        groups: str,
+        totals: list[str],
     ) -> list[str]:
         """Totals and least values times the sums of groups."""
         done = list(totals)
@@ -185,7 +192,7 @@ class _Kernel:
                 kind = f"vector<{count}xf32>"
                 if not least:
                     at = body.plus(groups, first)
-                    least = self._numbers(body, 3, self.weights.least, at, count)
+                    least = numbers.some(at, count)
                 made = body.value(f"arith.mulf {least}, {sums}", kind)
                 if count < self.codes.lanes:
                     order = [*range(count), *[count] * (self.codes.lanes - count)]
@@ -203,16 +210,10 @@ class _Kernel:
         group = body.value(f"arith.divui {base}, {body.index(self.weights.group)}", "index")
         at = body.plus(groups, group)
         count = codes.numbers
-        some = self._numbers(body, 2, self.weights.scale, at, count)
+        some = self.weights.scales(body).some(at, count)
         few = f"vector<{count}xf32>"
         order = ", ".join(str(lane * count // codes.lanes) for lane in range(codes.lanes))
         return body.value(f"vector.shuffle {some}, {some} [{order}]", f"{few}, {few}")
-
-    def _numbers(self, body: Body, binding: int, kind: str, at: str, count: int) -> str:
-        """Neighbours among a group's numbers, as f32."""
-        stored, wide = f"vector<{count}x{kind}>", f"vector<{count}xf32>"
-        found = body.load(f"%m{binding}", at, self.w.memory(binding), stored)
-        return found if kind == "f32" else body.value(f"arith.extf {found}", f"{stored} to {wide}")
 
     def _prefetch(self, body: Body, at: str) -> None:
         """Ask for what comes some turns later: a processor's own guesses end with a page."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from edgec.toolchain.kernels.cpu.source.block_numbers import BlockNumbers, NumberKind
 from edgec.toolchain.kernels.cpu.source.body import Body
 
 __all__ = ["BlockWeights", "Codes"]
@@ -22,8 +23,8 @@ class BlockWeights:
         bits: of a code, 8 (signed) or 4 (from 0 on).
         span: of four bits, how many neighbours lie in half as many bytes.
         zero: what is taken from every code.
-        scale: the type of the factors.
-        least: the type of what is added; empty for nothing.
+        scale: how the factors of groups are kept.
+        least: how what is added is kept; None for nothing.
     """
 
     outputs: int
@@ -32,8 +33,8 @@ class BlockWeights:
     bits: int
     span: int
     zero: float
-    scale: str
-    least: str
+    scale: NumberKind
+    least: NumberKind | None = None
 
     @property
     def groups(self) -> int:
@@ -47,14 +48,25 @@ class BlockWeights:
 
     @property
     def kinds(self) -> list[str]:
-        """The types of the bindings: codes, scales, least values."""
-        return ["i8", self.scale, *([self.least] if self.least else [])]
+        """The types of the bindings: codes, scales, least values, each with its factors."""
+        return ["i8", *self.scale.kinds, *([] if self.least is None else self.least.kinds)]
 
     @property
     def sizes(self) -> list[int]:
         """Elements of the bindings."""
         numbers = self.outputs * self.groups
-        return [self.outputs * self.row, numbers, *([numbers] if self.least else [])]
+        least = [] if self.least is None else self.least.sizes(numbers)
+        return [self.outputs * self.row, *self.scale.sizes(numbers), *least]
+
+    def scales(self, body: Body) -> BlockNumbers:
+        """What reads the factors of groups, behind one binding and the codes."""
+        return BlockNumbers(kind=self.scale, binding=2, body=body)
+
+    def leasts(self, body: Body) -> BlockNumbers | None:
+        """What reads what is added to groups; None where nothing is."""
+        if self.least is None:
+            return None
+        return BlockNumbers(kind=self.least, binding=2 + len(self.scale.kinds), body=body)
 
     def place(self, byte: int, half: int) -> int:
         """Which of a row's weights is in a byte; `half` says which of two codes of four bits."""

@@ -89,10 +89,9 @@ class BlockPanels:
         columns = [body.times(number, weights.groups) for number in numbers]
 
         def turn(group: str) -> None:
-            factor = self._of_group(body, 2, weights.scale, columns, group)
-            least = ""
-            if weights.least:
-                least = self._of_group(body, 3, weights.least, columns, group)
+            factor = weights.scales(body).gathered(columns, group)
+            numbers = weights.leasts(body)
+            least = "" if numbers is None else numbers.gathered(columns, group)
             if weights.zero:
                 floats = f"vector<{self.lanes}xf32>"
                 zero = body.number(-weights.zero, floats)
@@ -151,18 +150,6 @@ class BlockPanels:
                 out = len(weights.kinds) + 1
                 memory = body.writer.memory(out)
                 body.store(value, f"%m{out}", body.plus(at, offset), memory, floats)
-
-    def _of_group(self, body: Body, binding: int, kind: str, columns: list[str], group: str) -> str:
-        """A group's number for each output of a vector."""
-        stored = f"vector<{self.lanes}x{kind}>"
-        found = body.value("arith.constant dense<0.0>", stored)
-        memory = body.writer.memory(binding)
-        for lane, column in enumerate(columns):
-            one = body.load(f"%m{binding}", body.plus(column, group), memory, kind)
-            found = body.value(f"vector.insert {one}, {found} [{lane}]", f"{kind} into {stored}")
-        if kind == "f32":
-            return found
-        return body.value(f"arith.extf {found}", f"{stored} to vector<{self.lanes}xf32>")
 
 
 def _neighbours(weights: BlockWeights) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.block_codes import BlockWeights, Codes
+from edgec.toolchain.kernels.cpu.source.block_numbers import BlockNumbers
 from edgec.toolchain.kernels.cpu.source.body import Body
 from edgec.toolchain.kernels.cpu.source.lanes import side_by_side
 from edgec.toolchain.kernels.cpu.source.result import Result, Tile
@@ -266,7 +267,7 @@ class _Kernel:
         ]
         if not self.by_output:
             return found
-        factor = self._numbers(body, 2, self.weights.scale, "%n0", _OUTPUTS)
+        factor = self.weights.scales(body).some("%n0", _OUTPUTS)
         kind = f"vector<{_OUTPUTS}xf32>"
         return [body.value(f"arith.mulf {each}, {factor}", kind) for each in found]
 
@@ -346,18 +347,17 @@ class _Kernel:
         self, body: Body, vectors: Sequence[str], row: "_Row", totals: list[str], group: str
     ) -> list[str]:
         """Sums of groups times their factors, of which `group` is the first."""
-        weights, kind = self.weights, self.vector
+        kind, numbers = self.vector, self.weights.leasts(body)
+        factors = self._by_lane(body, self.weights.scales(body), group)
+        least = [] if numbers is None else self._by_lane(body, numbers, group)
         done = []
         for place, (fields, total) in enumerate(zip(self.codes.sets, totals, strict=True)):
             part = row.begin[place] if row.begin else ""
             for field in fields:
                 part = self._added(body, vectors[field], row.values[field], part)
-            at = body.plus(group, place)
-            factor = self._by_lane(body, 2, weights.scale, at)
-            total = body.multiply_add(part, factor, total, kind)
-            if weights.least:
-                least = self._by_lane(body, 3, weights.least, at)
-                total = body.multiply_add(row.totals[place], least, total, kind)
+            total = body.multiply_add(part, factors[place], total, kind)
+            if least:
+                total = body.multiply_add(row.totals[place], least[place], total, kind)
             done.append(total)
         return done
 
@@ -372,21 +372,17 @@ class _Kernel:
             return body.value(f"arith.mulf {one}, {other}", self.vector)
         return body.multiply_add(one, other, total, self.vector)
 
-    def _by_lane(self, body: Body, binding: int, kind: str, at: str) -> str:
-        """A group's number for each lane."""
-        count, lanes = self.codes.numbers, self.codes.lanes
-        if count == 1:
-            one = body.load(f"%m{binding}", at, self.w.memory(binding), kind)
-            if kind != "f32":
-                one = body.value(f"arith.extf {one}", f"{kind} to f32")
-            return body.spread(one, self.vector)
-        some = self._numbers(body, binding, kind, at, count)
-        few = f"vector<{count}xf32>"
-        order = ", ".join(str(lane * count // lanes) for lane in range(lanes))
-        return body.value(f"vector.shuffle {some}, {some} [{order}]", f"{few}, {few}")
-
-    def _numbers(self, body: Body, binding: int, kind: str, at: str, count: int) -> str:
-        """Neighbours among a group's numbers, as f32."""
-        stored, wide = f"vector<{count}x{kind}>", f"vector<{count}xf32>"
-        found = body.load(f"%m{binding}", at, self.w.memory(binding), stored)
-        return found if kind == "f32" else body.value(f"arith.extf {found}", f"{stored} to {wide}")
+    def _by_lane(self, body: Body, numbers: BlockNumbers, at: str) -> list[str]:
+        """Of each set of vectors its groups' numbers for each lane, from group `at` on."""
+        sets, each, lanes = len(self.codes.sets), self.codes.numbers, self.codes.lanes
+        if each == 1 and (sets == 1 or not numbers.kind.factor):
+            return [
+                body.spread(numbers.one(body.plus(at, place)), self.vector) for place in range(sets)
+            ]
+        few = f"vector<{sets * each}xf32>"
+        some = numbers.some(at, sets * each)
+        found = []
+        for place in range(sets):
+            order = ", ".join(str(place * each + lane * each // lanes) for lane in range(lanes))
+            found.append(body.value(f"vector.shuffle {some}, {some} [{order}]", f"{few}, {few}"))
+        return found

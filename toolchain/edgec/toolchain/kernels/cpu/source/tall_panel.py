@@ -172,11 +172,13 @@ class TallPanel:
         kind = f"vector<{cut.lanes}xf32>"
         count = 1 if cut.by_output else max(1, cut.chunk // weights.group)
         first = body.value(f"arith.divui {start}, {body.index(weights.group)}", "index")
+        columns = [body.times(output, weights.groups) for output in outputs]
+        numbers = weights.leasts(body)
         found = []
         for number in range(count):
             group = body.plus(first, number)
-            factor = self._gathered(2, weights.scale, outputs, group)
-            least = self._gathered(3, weights.least, outputs, group) if weights.least else ""
+            factor = weights.scales(body).gathered(columns, group)
+            least = "" if numbers is None else numbers.gathered(columns, group)
             if weights.zero:
                 zero = body.number(-weights.zero, kind)
                 if least:
@@ -189,30 +191,17 @@ class TallPanel:
     def _scales(self, outputs: list[str], column: str, first: str, last: str) -> None:
         """The scales, and least values, of a block."""
         cut, body, weights = self.cut, self.body, self.cut.weights
-        kinds = {"scale": (2, weights.scale)}
-        if weights.least:
-            kinds["least"] = (3, weights.least)
+        columns = [body.times(output, weights.groups) for output in outputs]
+        named = {"scale": weights.scales(body), "least": weights.leasts(body)}
 
         def keep(step: str) -> None:
             group = body.index(0) if cut.by_output else body.plus(first, step)
             at = body.plus(body.times(step, cut.width), column)
-            for name, (binding, kind) in kinds.items():
-                value = self._gathered(binding, kind, outputs, group)
+            for name, numbers in named.items():
+                if numbers is None:
+                    continue
+                value = numbers.gathered(columns, group)
                 memory, floats = self._memory(name), f"vector<{cut.lanes}xf32>"
                 body.store(value, f"%panel_{name}", at, memory, floats)
 
         body.loop(0, 1 if cut.by_output else body.less(last, first), 1, keep)
-
-    def _gathered(self, binding: int, kind: str, outputs: list[str], group: str) -> str:
-        """A group's number for each output, as f32."""
-        cut, body = self.cut, self.body
-        stored = f"vector<{cut.lanes}x{kind}>"
-        found = body.value("arith.constant dense<0.0>", stored)
-        memory = body.writer.memory(binding)
-        for lane, output in enumerate(outputs):
-            place = body.plus(body.times(output, cut.weights.groups), group)
-            one = body.load(f"%m{binding}", place, memory, kind)
-            found = body.value(f"vector.insert {one}, {found} [{lane}]", f"{kind} into {stored}")
-        if kind == "f32":
-            return found
-        return body.value(f"arith.extf {found}", f"{stored} to vector<{cut.lanes}xf32>")
