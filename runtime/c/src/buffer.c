@@ -157,6 +157,7 @@ edgert_status edgert_buffer_write(edgert_buffer *buffer, uint64_t offset, const 
   edgert_buffer *whole = buffer->whole ? buffer->whole : buffer;
   if (!buffer->host)
     return driver->write(buffer->device, whole, buffer->offset + offset, data, size, error);
+  edgert_buffer_touch(buffer);
   status = edgert_buffer_map(buffer, offset, size, 1, error);
   if (status != EDGERT_OK) return status;
   memcpy(buffer->host + offset, data, (size_t)size);

@@ -194,6 +194,11 @@ edgert_status edgert_commands_transfer(const edgert_commands *self, const edgert
   if (target.buffer->read_only)
     return EDGERT_FAIL(error, EDGERT_PROGRAM_FAILED, "the program writes to constants");
   if (target.length == 0) return EDGERT_OK;
+  const edgert_buffer *whole = target.buffer->whole ? target.buffer->whole : target.buffer;
+  if (EDGERT_HAS_ZEROS && whole->is_fresh && command->kind == EDGERT_COMMAND_FILL &&
+      command->as.fill.pattern == 0)
+    return EDGERT_OK;
+  edgert_buffer_touch(target.buffer);
   uint8_t *to = edgert_range_host(&target);
   switch (command->kind) {
     case EDGERT_COMMAND_FILL:

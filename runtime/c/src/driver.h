@@ -53,6 +53,7 @@ struct edgert_buffer {
   uint64_t size;
   uint8_t *host;  /* where the host sees its first byte, between `map` and `unmap`; or NULL */
   int read_only;  /* constants in a file */
+  int is_fresh;   /* of a whole with a `host`: nothing was written yet, and it holds zeros */
   edgert_memory kind;
   void *memory;   /* of a whole: the driver's */
   uint64_t point; /* of a whole, the driver's: when what was asked of it is done */
@@ -195,6 +196,12 @@ edgert_status edgert_buffer_part(edgert_buffer *buffer, uint64_t offset, uint64_
 /* Let the host see a buffer's bytes at `host`, until the device is asked for anything again. */
 edgert_status edgert_buffer_map(edgert_buffer *buffer, uint64_t offset, uint64_t size, int for_write,
                                 edgert_error *error);
+
+/* Somebody may write into a buffer from now on. */
+static inline void edgert_buffer_touch(edgert_buffer *buffer) {
+  edgert_buffer *whole = buffer->whole ? buffer->whole : buffer;
+  if (EDGERT_HAS_ZEROS && whole->is_fresh) whole->is_fresh = 0;
+}
 
 /* Copy between the host and a buffer. */
 edgert_status edgert_buffer_read(edgert_buffer *buffer, uint64_t offset, void *data,

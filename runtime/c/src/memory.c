@@ -37,6 +37,10 @@ edgert_allocator edgert_allocator_or_default(const edgert_allocator *allocator) 
   return (edgert_allocator){.allocate = memory_allocate, .release = memory_release};
 }
 
+int edgert_allocator_is_default(const edgert_allocator *allocator) {
+  return allocator->allocate == memory_allocate;
+}
+
 edgert_status edgert_allocate(const edgert_allocator *allocator, size_t size, size_t alignment,
                               void **out, edgert_error *error) {
   *out = allocator->allocate(allocator->user, size ? size : 1, alignment);

@@ -10,8 +10,18 @@
 #error "modules are little-endian and so must the machine be"
 #endif
 
+/* Whether the system has pages of zeros that cost nothing until they are touched. */
+#if defined(__wasm__)
+#define EDGERT_HAS_ZEROS 0
+#else
+#define EDGERT_HAS_ZEROS 1
+#endif
+
 /* The caller's allocator, or the C library's where it is NULL or zero. */
 edgert_allocator edgert_allocator_or_default(const edgert_allocator *allocator);
+
+/* Whether it is the C library's. */
+int edgert_allocator_is_default(const edgert_allocator *allocator);
 
 /* `*out` gets `size` bytes (one at least) at `alignment`; what they hold is undefined. */
 edgert_status edgert_allocate(const edgert_allocator *allocator, size_t size, size_t alignment,

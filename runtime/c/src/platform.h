@@ -23,12 +23,13 @@ edgert_status edgert_mapping_open(const char *path, const edgert_allocator *allo
                                   edgert_mapping *out, edgert_error *error);
 void edgert_mapping_close(edgert_mapping *mapping, const edgert_allocator *allocator);
 
-/* Memory for machine code: reserved readable and writable, then protected piece by piece. */
+/* Pages of zeros (EDGERT_HAS_ZEROS), readable and writable. Those for machine code are then
+ * protected piece by piece. */
+edgert_status edgert_zeros_reserve(size_t size, uint8_t **out, edgert_error *error);
+void edgert_zeros_release(uint8_t *base, size_t size);
 enum { EDGERT_CODE_READ = 0, EDGERT_CODE_WRITE = 1, EDGERT_CODE_EXECUTE = 2 };
 size_t edgert_code_page_size(void);
-edgert_status edgert_code_reserve(size_t size, uint8_t **out, edgert_error *error);
 edgert_status edgert_code_protect(uint8_t *base, size_t size, int access, edgert_error *error);
-void edgert_code_release(uint8_t *base, size_t size);
 
 #if EDGERT_THREADS && defined(__wasm__)
 #include <stdatomic.h>

@@ -56,7 +56,7 @@ void edgert_mapping_close(edgert_mapping *mapping, const edgert_allocator *alloc
 
 size_t edgert_code_page_size(void) { return 4096; }
 
-edgert_status edgert_code_reserve(size_t size, uint8_t **out, edgert_error *error) {
+edgert_status edgert_zeros_reserve(size_t size, uint8_t **out, edgert_error *error) {
   (void)size;
   *out = NULL;
   return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "machine code cannot be loaded here");
@@ -67,7 +67,7 @@ edgert_status edgert_code_protect(uint8_t *base, size_t size, int access, edgert
   return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "machine code cannot be loaded here");
 }
 
-void edgert_code_release(uint8_t *base, size_t size) { (void)base, (void)size; }
+void edgert_zeros_release(uint8_t *base, size_t size) { (void)base, (void)size; }
 
 /* What compilers make of a comparison with no order; the C library's is ten times as large. */
 int bcmp(const void *a, const void *b, size_t size);

@@ -69,11 +69,11 @@ size_t edgert_code_page_size(void) {
   return size > 0 ? (size_t)size : 4096;
 }
 
-edgert_status edgert_code_reserve(size_t size, uint8_t **out, edgert_error *error) {
+edgert_status edgert_zeros_reserve(size_t size, uint8_t **out, edgert_error *error) {
   *out = NULL;
   void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED)
-    return EDGERT_FAIL(error, EDGERT_OUT_OF_MEMORY, "no memory for %llu bytes of code",
+    return EDGERT_FAIL(error, EDGERT_OUT_OF_MEMORY, "no memory for %llu bytes",
                        (unsigned long long)size);
   *out = base;
   return EDGERT_OK;
@@ -91,7 +91,7 @@ edgert_status edgert_code_protect(uint8_t *base, size_t size, int access, edgert
   return EDGERT_OK;
 }
 
-void edgert_code_release(uint8_t *base, size_t size) {
+void edgert_zeros_release(uint8_t *base, size_t size) {
   if (base) munmap(base, size);
 }
 

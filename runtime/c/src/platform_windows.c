@@ -73,7 +73,7 @@ size_t edgert_code_page_size(void) {
   return facts.dwPageSize;
 }
 
-edgert_status edgert_code_reserve(size_t size, uint8_t **out, edgert_error *error) {
+edgert_status edgert_zeros_reserve(size_t size, uint8_t **out, edgert_error *error) {
   *out = VirtualAlloc(NULL, size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
   if (*out) return EDGERT_OK;
   return EDGERT_FAIL(error, EDGERT_OUT_OF_MEMORY, "no memory for %llu bytes of code",
@@ -91,7 +91,7 @@ edgert_status edgert_code_protect(uint8_t *base, size_t size, int access, edgert
   return EDGERT_OK;
 }
 
-void edgert_code_release(uint8_t *base, size_t size) {
+void edgert_zeros_release(uint8_t *base, size_t size) {
   (void)size;
   if (base) VirtualFree(base, 0, MEM_RELEASE);
 }

@@ -132,8 +132,11 @@ class BindGlobals:
     def _in_memory_of_its_own(self, value: Any, number: int) -> Any:
         """A copy of a state's first value: equal constants are one, and so would the states be."""
         from edgec.toolchain.ir import write as graph
+        from edgec.toolchain.ir.filling import filled
 
-        return graph.copied(value, number) if self.info.dialect is Dialect.STABLEHLO else value
+        if self.info.dialect is not Dialect.STABLEHLO:
+            return value
+        return filled(value) or graph.copied(value, number)
 
     @property
     def _scope(self) -> str:

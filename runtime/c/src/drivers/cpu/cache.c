@@ -8,8 +8,35 @@ void edgert_cache_create(edgert_cache *self, uint64_t limit, uint8_t unwritten) 
   edgert_mutex_create(&self->lock);
 }
 
+/* Of these sizes on the system's own pages are taken, which are zeros before they are touched: a
+ * language model's cache of keys and values would be written twice, most of it for nothing. */
+#define CACHE_PAGES ((size_t)1 << 20)
+
+static int cache_has_pages(const edgert_allocator *allocator, size_t size) {
+  return EDGERT_HAS_ZEROS && size >= CACHE_PAGES && edgert_allocator_is_default(allocator);
+}
+
+static void cache_release(const edgert_allocator *allocator, void *memory, size_t size) {
+  if (cache_has_pages(allocator, size))
+    edgert_zeros_release(memory, size);
+  else
+    edgert_deallocate(allocator, memory);
+}
+
+static edgert_status cache_allocate(const edgert_allocator *allocator, size_t size, void **out,
+                                    int *out_fresh, edgert_error *error) {
+  if (!cache_has_pages(allocator, size))
+    return edgert_allocate(allocator, size, EDGERT_ALIGNMENT, out, error);
+  uint8_t *pages;
+  edgert_status status = edgert_zeros_reserve(size, &pages, error);
+  *out = pages;
+  *out_fresh = status == EDGERT_OK;
+  return status;
+}
+
 void edgert_cache_destroy(edgert_cache *self, const edgert_allocator *allocator) {
-  for (size_t i = 0; i < self->count; ++i) edgert_deallocate(allocator, self->entries[i].memory);
+  for (size_t i = 0; i < self->count; ++i)
+    cache_release(allocator, self->entries[i].memory, self->entries[i].size);
   edgert_mutex_destroy(&self->lock);
 }
 
@@ -30,11 +57,13 @@ static void *cache_remove(edgert_cache *self, size_t index) {
 }
 
 edgert_status edgert_cache_take(edgert_cache *self, const edgert_allocator *allocator,
-                                uint64_t owner, uint64_t size, void **out, edgert_error *error) {
+                                uint64_t owner, uint64_t size, void **out, int *out_fresh,
+                                edgert_error *error) {
   size_t rounded = cache_round(size);
   size_t fits = SIZE_MAX;
   int is_own = 0;
   *out = NULL;
+  *out_fresh = 0;
   edgert_mutex_lock(&self->lock);
   for (size_t i = self->count; i-- > 0 && !is_own;) {
     if (self->entries[i].size != rounded) continue;
@@ -44,24 +73,33 @@ edgert_status edgert_cache_take(edgert_cache *self, const edgert_allocator *allo
   if (fits != SIZE_MAX) *out = cache_remove(self, fits);
   edgert_mutex_unlock(&self->lock);
   edgert_status status =
-      *out ? EDGERT_OK : edgert_allocate(allocator, rounded, EDGERT_ALIGNMENT, out, error);
+      *out ? EDGERT_OK : cache_allocate(allocator, rounded, out, out_fresh, error);
   /* What others left, and the C library's memory with it, is not for programs to read. */
-  if (status == EDGERT_OK && owner && (!is_own || self->unwritten))
+  int is_kept = is_own || (EDGERT_HAS_ZEROS && *out_fresh);
+  if (status == EDGERT_OK && owner && (!is_kept || self->unwritten)) {
     memset(*out, self->unwritten, rounded);
+    *out_fresh = 0;
+  }
   return status;
 }
 
 void edgert_cache_give(edgert_cache *self, const edgert_allocator *allocator, void *memory,
                        uint64_t owner, uint64_t size) {
   size_t rounded = cache_round(size);
-  void *old[EDGERT_CACHE_ENTRIES];
+  struct {
+    void *memory;
+    size_t size;
+  } old[EDGERT_CACHE_ENTRIES];
   size_t old_count = 0;
   edgert_mutex_lock(&self->lock);
   if (rounded > self->limit) {
-    old[old_count++] = memory;
+    old[0].memory = memory;
+    old[old_count++].size = rounded;
   } else {
-    while (self->count == EDGERT_CACHE_ENTRIES || self->held + rounded > self->limit)
-      old[old_count++] = cache_remove(self, 0);
+    while (self->count == EDGERT_CACHE_ENTRIES || self->held + rounded > self->limit) {
+      old[old_count].size = self->entries[0].size;
+      old[old_count++].memory = cache_remove(self, 0);
+    }
     self->entries[self->count].memory = memory;
     self->entries[self->count].size = rounded;
     self->entries[self->count].owner = owner;
@@ -69,5 +107,6 @@ void edgert_cache_give(edgert_cache *self, const edgert_allocator *allocator, vo
     self->held += rounded;
   }
   edgert_mutex_unlock(&self->lock);
-  for (size_t i = 0; i < old_count; ++i) edgert_deallocate(allocator, old[i]);
+  for (size_t i = 0; i < old_count; ++i)
+    cache_release(allocator, old[i].memory, old[i].size);
 }

@@ -124,8 +124,8 @@ static edgert_status cpu_allocate(edgert_device *device, edgert_buffer *buffer,
   cpu_device *self = (cpu_device *)device;
   void *memory;
   edgert_status status =
-      edgert_cache_take(&self->cache, &device->object.allocator, buffer->owner,
-                                           buffer->size, &memory, error);
+      edgert_cache_take(&self->cache, &device->object.allocator, buffer->owner, buffer->size,
+                        &memory, &buffer->is_fresh, error);
   if (status == EDGERT_OK) buffer->memory = buffer->host = memory;
   return status;
 }
@@ -336,6 +336,7 @@ static edgert_status cpu_collect(cpu_device *self, cpu_run *run, const edgert_co
     status = edgert_range_resolve(commands->bindings[command->as.dispatch.first_binding + i],
                                   slots, slot_count, &range, error);
     if (status != EDGERT_OK) return status;
+    edgert_buffer_touch(range.buffer);
     run->bindings[run->binding_count + i] = edgert_range_host(&range);
     run->lengths[run->binding_count + i] = (size_t)range.length;
   }

@@ -175,9 +175,10 @@ typedef struct edgert_cache {
 void edgert_cache_create(edgert_cache *self, uint64_t limit, uint8_t unwritten);
 void edgert_cache_destroy(edgert_cache *self, const edgert_allocator *allocator);
 /* Memory of at least `size` bytes; for a session (`owner` is not 0) full of `unwritten`, or, where
- * that is 0, what it left there. */
+ * that is 0, what it left there. `*out_fresh`: these are zeros that nobody has touched. */
 edgert_status edgert_cache_take(edgert_cache *self, const edgert_allocator *allocator,
-                                uint64_t owner, uint64_t size, void **out, edgert_error *error);
+                                uint64_t owner, uint64_t size, void **out, int *out_fresh,
+                                edgert_error *error);
 void edgert_cache_give(edgert_cache *self, const edgert_allocator *allocator, void *memory,
                        uint64_t owner, uint64_t size);
 

@@ -158,7 +158,7 @@ static edgert_status elf_copy(elf_image *self, edgert_error *error) {
   }
   if (end == 0) return elf_damaged(error, "it has no segments");
   self->span = (size_t)elf_page_end(end);
-  edgert_status status = edgert_code_reserve(self->span, &self->base, error);
+  edgert_status status = edgert_zeros_reserve(self->span, &self->base, error);
   if (status != EDGERT_OK) return status;
   for (uint32_t i = 0; i < self->segment_count; ++i) {
     const elf_segment *segment = &self->segments[i];
@@ -325,14 +325,14 @@ edgert_status edgert_elf_load(const uint8_t *data, size_t size, edgert_elf *out,
   if (status == EDGERT_OK) status = elf_find_query(&image, out_query, error);
   if (status == EDGERT_OK) status = elf_protect(&image, error);
   if (status != EDGERT_OK)
-    edgert_code_release(image.base, image.span);
+    edgert_zeros_release(image.base, image.span);
   else
     *out = (edgert_elf){image.base, image.span};
   return status;
 }
 
 void edgert_elf_unload(edgert_elf *self) {
-  edgert_code_release(self->base, self->size);
+  edgert_zeros_release(self->base, self->size);
   *self = (edgert_elf){NULL, 0};
 }
 

@@ -1,0 +1,38 @@
+"""A constant that is one number everywhere to memory of its own that the host has filled with it.
+
+A module imported only by what rewrites programs; it needs the compiler.
+"""
+
+from typing import Any
+
+from iree.compiler import ir
+
+from edgec.toolchain.ir.fold import repeated
+from edgec.toolchain.ir.read import element_type, is_float
+
+__all__ = ["filled"]
+
+_LEAST_BITS = 8
+
+
+def filled(value: Any) -> Any | None:
+    """The constant as a fill, at the insertion point; None of any other value.
+
+    The number stands behind a barrier, so that equal fills stay several. A kernel that copies would
+    touch all of the memory; a fill with zeros of what is new is no work for a runtime that knows.
+
+    Args:
+        value: of floats or signless integers.
+    """
+    kind, number = element_type(value), repeated(value)
+    whole = isinstance(kind, ir.IntegerType) and kind.is_signless and kind.width >= _LEAST_BITS
+    if number is None or not (is_float(kind) or whole):
+        return None
+    (constant,) = ir.Operation.create(
+        "arith.constant", results=[kind], attributes={"value": number}
+    ).results
+    (hidden,) = ir.Operation.create(
+        "util.optimization_barrier", results=[kind], operands=[constant]
+    ).results
+    made = ir.Operation.create("flow.tensor.splat", results=[value.type], operands=[hidden])
+    return made.results[0]
