@@ -2,12 +2,13 @@
 
 import jax
 import numpy as np
+import pytest
 from iree.compiler import ir
 
 from edgec.exporters import export
 from edgec.runtime import load
 from edgec.toolchain import CompileOptions, compile
-from edgec.toolchain.kernels.cpu.source import VectorUnit
+from edgec.toolchain.kernels.cpu.source import Convolution, Result, VectorUnit, winograd_tiling
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 
 TEXT = """
@@ -39,6 +40,23 @@ def test_few_channels_dilation_and_very_many_channels_are_not():
     assert not taken(8, 1)
     assert not taken(64, 2)
     assert not taken(2048, 1)
+
+
+@pytest.mark.parametrize(
+    ("size", "channels", "outputs", "groups"),
+    [(7, 256, 256, 2), (8, 64, 256, 2), (14, 128, 128, 4), (14, 256, 256, 7), (56, 64, 64, 56)],
+)
+def test_weights_are_read_for_few_groups_of_tiles_that_are_alike(size, channels, outputs, groups):
+    unit = VectorUnit(lanes=16, registers=32)
+    result = Result(height=size, width=size, channels=outputs)
+    conv = Convolution(
+        height=size + 2, width=size + 2, channels=channels, result=result, window=(3, 3)
+    )
+    cut = winograd_tiling(conv, unit)
+    assert cut is not None
+    assert cut.groups == groups
+    assert 0 <= cut.groups * cut.tiles - cut.down * cut.across < cut.groups
+    assert 4 * 16 * cut.tiles * (channels + cut.panel) <= unit.stack
 
 
 def test_it_is_no_less_exact_than_sums_in_order(tmp_path):

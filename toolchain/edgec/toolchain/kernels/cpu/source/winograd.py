@@ -30,7 +30,9 @@ WEIGHTS = ((1.0, 0.0, 0.0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0.0, 0.0, 1.0))
 """The matrix that weights are multiplied with on both sides, G of the literature."""
 
 _LEAST_TILES = 4
-_SHARE_OF_STACK = 3 / 8
+_SHARE_OF_STACK = 5 / 8
+"""Every group of tiles reads all weights, so the fewer groups the better; what a group turns need
+not lie in a first cache, since each of its 16 products reads a part of it."""
 _LEAST_CHANNELS = 24
 _CACHES_OF_WEIGHTS = 4
 _PACE = 2.0
@@ -87,8 +89,13 @@ def winograd_tiling(
     if 4 * 16 * conv.channels * conv.result.channels > _CACHES_OF_WEIGHTS * unit.cache.size:
         return None  # the weights, nearly twice as many, would be fetched for every group
     vectors = 2 if conv.result.channels >= 2 * unit.lanes else 1
-    tiles = _most_tiles(conv, unit, vectors)
-    return None if tiles < _LEAST_TILES else _tiling(conv, unit, tiles, vectors, None)
+    most = _most_tiles(conv, unit, vectors)
+    if most < _LEAST_TILES:
+        return None
+    count = _tiling(conv, unit, most, vectors, None)
+    # As many in each group, or the last one would do again what those before it did.
+    tiles = -(-count.down * count.across // count.groups)
+    return _tiling(conv, unit, tiles, vectors, None)
 
 
 def winograd_cuts(conv: Convolution, unit: VectorUnit) -> Iterator[Cut]:
