@@ -72,6 +72,7 @@ from edgec.toolchain.passes.simplify.turn_twice import TurnTwice
 from edgec.toolchain.passes.simplify.unroll_loops import UnrollLoops
 from edgec.toolchain.passes.simplify.unroll_rotations import UnrollRotations
 from edgec.toolchain.passes.simplify.weights_last import WeightsLast
+from edgec.toolchain.passes.simplify.whole_images import WholeImages
 from edgec.toolchain.passes.simplify.widen_halves import WidenHalves
 from edgec.toolchain.passes.simplify.write_windows import WriteWindows
 from edgec.toolchain.passes.situation import Situation
@@ -148,6 +149,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     RollLoops,
     RecurrentLoops,
     UnrollLoops,
+    WholeImages,
     ChannelsLast,
     ResampleSums,
     SpreadProducts,
