@@ -55,7 +55,8 @@ def apart(answer: np.ndarray, others: Sequence[np.ndarray]) -> float:
     wide = answer.astype(np.float64)
     most = 0.0
     for other in others:
-        distance = np.abs(wide - other.astype(np.float64))
+        with np.errstate(invalid="ignore"):  # two infinities
+            distance = np.abs(wide - other.astype(np.float64))
         most = max(most, float(np.max(distance, initial=0.0, where=np.isfinite(distance))))
     usual = Tolerance.of(DType.of(answer.dtype)).relative * largest(answer)
     return _ROOM * most if _ROOM * most > usual else 0.0

@@ -42,6 +42,7 @@ from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.place.norm_kernels import NormKernels
 from edgec.toolchain.passes.place.own_kernels import OwnKernels
+from edgec.toolchain.passes.place.pooling_kernels import PoolingKernels
 from edgec.toolchain.passes.place.quantised_kernels import QuantisedKernels
 from edgec.toolchain.passes.place.recurrent_loops import RecurrentLoops
 from edgec.toolchain.passes.place.softmax_kernels import SoftmaxKernels
@@ -159,6 +160,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     BlockKernels,
     NormKernels,
     CpuKernels,
+    PoolingKernels,
     SoftmaxKernels,
     CudaKernels,
     VulkanKernels,
@@ -188,6 +190,7 @@ PLACING: tuple[type[Pass], ...] = (
     BlockKernels,
     NormKernels,
     CpuKernels,
+    PoolingKernels,
     SoftmaxKernels,
     CudaKernels,
     VulkanKernels,

@@ -7,7 +7,7 @@ from typing import Any
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
-__all__ = ["SeparableWindows"]
+__all__ = ["SeparableWindows", "is_worth_it"]
 
 _WINDOW = "stablehlo.reduce_window"
 _WORTH = 0.5
@@ -47,17 +47,23 @@ class SeparableWindows:
             return sum(_separated(op) for op in found)
 
 
-def _separated(op: Any) -> bool:
+def is_worth_it(op: Any) -> bool:
+    """Whether a `stablehlo.reduce_window` takes half of the steps or fewer axis by axis."""
+    return bool(_axes(op))
+
+
+def _axes(op: Any) -> list[int]:
+    """The axes to take one after the other, where that is worth it."""
     from edgec.toolchain.ir import write as graph
 
     if len(op.operands) != 2 or not graph.is_static(*op.operands, *op.results):
-        return False
+        return []
     rank = len(graph.shape(op.results[0]))
     ones = [1] * rank
     window = graph.integers(op, "window_dimensions")
     strides = graph.integers(op, "window_strides", ones)
     if graph.integers(op, "base_dilations", ones) != ones or not _splits(op):
-        return False
+        return []
     wide = [axis for axis, size in enumerate(window) if size > 1]
     # First along the axis that leaves least for the others.
     order = sorted(wide, key=lambda axis: -strides[axis])
@@ -67,13 +73,19 @@ def _separated(op: Any) -> bool:
         before[axis] = after[axis]
         steps += window[axis] * math.prod(before)
     if len(wide) < 2 or steps > _WORTH * math.prod(window) * math.prod(after):
-        return False
+        return []
+    return order
+
+
+def _separated(op: Any) -> bool:
+    order = _axes(op)
     value = op.operands[0]
     for axis in order:
         value = _along(op, value, axis)
-    op.results[0].replace_all_uses_with(value)
-    op.erase()
-    return True
+    if order:
+        op.results[0].replace_all_uses_with(value)
+        op.erase()
+    return bool(order)
 
 
 def _splits(op: Any) -> bool:
