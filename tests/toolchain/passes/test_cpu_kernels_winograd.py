@@ -11,6 +11,7 @@ from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.kernels.cpu.source import Convolution, Result, VectorUnit, winograd_tiling
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 
+UNIT = VectorUnit(lanes=16, registers=32)
 TEXT = """
 func.func @main(%x: tensor<1x20x20xCxf32>) -> tensor<1x20x20x64xf32> {
   %w = stablehlo.constant dense<0.5> : tensor<3x3xCx64xf32>
@@ -27,7 +28,7 @@ def taken(channels: int, dilation: int) -> bool:
     with ir.Context():
         text = TEXT.replace("xCx", f"x{channels}x").replace("D", str(dilation))
         module = ir.Module.parse(text)
-        CpuKernels(unit=VectorUnit(lanes=16, registers=32)).run(module)
+        CpuKernels(unit=UNIT).run(module)
         module.operation.verify()
         return "edgec_winograd_3x3_20x20" in str(module)
 
@@ -42,27 +43,38 @@ def test_few_channels_dilation_and_very_many_channels_are_not():
     assert not taken(2048, 1)
 
 
-@pytest.mark.parametrize(
-    ("size", "channels", "outputs", "groups"),
-    [(7, 256, 256, 2), (8, 64, 256, 2), (14, 128, 128, 4), (14, 256, 256, 7), (56, 64, 64, 56)],
-)
-def test_weights_are_read_for_few_groups_of_tiles_that_are_alike(size, channels, outputs, groups):
-    unit = VectorUnit(lanes=16, registers=32)
+def cut_of(size, channels, outputs):
     result = Result(height=size, width=size, channels=outputs)
     conv = Convolution(
         height=size + 2, width=size + 2, channels=channels, result=result, window=(3, 3)
     )
-    cut = winograd_tiling(conv, unit)
+    return winograd_tiling(conv, UNIT)
+
+
+@pytest.mark.parametrize(
+    ("size", "channels", "groups", "runs"),
+    [(14, 128, 4, 1), (14, 256, 7, 8), (56, 64, 56, 1), (12, 192, 4, 6)],
+)
+def test_weights_are_fetched_once_for_groups_of_tiles_that_are_alike(size, channels, groups, runs):
+    cut = cut_of(size, channels, channels)
     assert cut is not None
-    assert cut.groups == groups
+    assert (cut.groups, cut.runs) == (groups, runs)
     assert 0 <= cut.groups * cut.tiles - cut.down * cut.across < cut.groups
-    assert 4 * 16 * cut.tiles * (channels + cut.panel) <= unit.stack
+    assert 4 * 16 * cut.tiles * (channels + cut.panel) <= UNIT.stack
+    weights = 4 * 16 * channels * cut.panel * -(-cut.panels // cut.runs)
+    assert weights <= UNIT.cache.size
 
 
-def test_it_is_no_less_exact_than_sums_in_order(tmp_path):
+@pytest.mark.parametrize(("size", "channels", "outputs"), [(7, 256, 256), (8, 64, 256)])
+def test_few_pixels_are_not_worth_more_weights(size, channels, outputs):
+    assert cut_of(size, channels, outputs) is None
+
+
+@pytest.mark.parametrize(("size", "channels", "outputs"), [(20, 128, 64), (13, 256, 80)])
+def test_it_is_no_less_exact_than_sums_in_order(size, channels, outputs, tmp_path):
     numbers = np.random.default_rng(0)
-    w = (numbers.standard_normal((3, 3, 128, 64)) / 34).astype(np.float32)
-    x = numbers.standard_normal((1, 20, 20, 128)).astype(np.float32)
+    w = (numbers.standard_normal((3, 3, channels, outputs)) / 34).astype(np.float32)
+    x = numbers.standard_normal((1, size, size, channels)).astype(np.float32)
 
     def convolve(x, w):
         return jax.lax.conv_general_dilated(

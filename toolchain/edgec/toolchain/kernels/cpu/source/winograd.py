@@ -35,6 +35,11 @@ _SHARE_OF_STACK = 5 / 8
 not lie in a first cache, since each of its 16 products reads a part of it."""
 _LEAST_CHANNELS = 24
 _CACHES_OF_WEIGHTS = 4
+_LEAST_PIXELS = 128
+"""Turned weights are 16/9 of the plain ones. In a large network they come from memory in each call,
+at some 5 bytes a nanosecond; with fewer pixels that takes longer than the products save."""
+_SHARE_OF_CACHE = 5 / 8
+"""Of a second cache, weights of the panels between which groups of tiles alternate."""
 _PACE = 2.0
 """A third to a half of the products are left, so that the same work is done in less time."""
 
@@ -50,6 +55,7 @@ class WinogradTiling:
         down, across: tiles of the whole result; the last may overlap the ones before.
         groups: groups of tiles; the last may overlap the one before it.
         split: workgroups across the groups.
+        runs: parts of the panels, one after the other, each for all groups of its workgroup.
         lanes_in: values of a vector of input channels.
     """
 
@@ -61,6 +67,7 @@ class WinogradTiling:
     across: int
     groups: int
     split: int
+    runs: int
     lanes_in: int
 
     @property
@@ -85,6 +92,8 @@ def winograd_tiling(
     if cut is not None:
         return _asked(conv, unit, cut) if cut.form is Form.WINOGRAD else None
     if min(conv.channels, conv.result.channels) < _LEAST_CHANNELS:
+        return None
+    if conv.result.height * conv.result.width < _LEAST_PIXELS:
         return None
     if 4 * 16 * conv.channels * conv.result.channels > _CACHES_OF_WEIGHTS * unit.cache.size:
         return None  # the weights, nearly twice as many, would be fetched for every group
@@ -145,17 +154,31 @@ def _tiling(
     down, across = -(-result.height // 2), -(-result.width // 2)
     groups = -(-down * across // tiles)
     wanted = workgroups(conv.flops / result.batch, pace=_PACE)
+    panels = -(-result.channels // (vectors * unit.lanes))
+    runs = _runs(conv, unit, panels, vectors * unit.lanes)
     return WinogradTiling(
         tiles=tiles,
         vectors=vectors,
         lanes=unit.lanes,
-        panels=-(-result.channels // (vectors * unit.lanes)),
+        panels=panels,
         down=down,
         across=across,
         groups=groups,
-        split=even(groups, wanted) if split is None else min(split, groups),
+        split=even(groups, -(-wanted // runs)) if split is None else min(split, groups),
+        runs=runs,
         lanes_in=unit.lanes,
     )
+
+
+def _runs(conv: Convolution, unit: VectorUnit, panels: int, panel: int) -> int:
+    """Parts of the panels whose weights stay in a second cache from one group to the next.
+
+    Input is turned anew for each part; weights that stay there as a whole are one.
+    """
+    each = 4 * 16 * conv.channels * panel
+    if each * panels <= unit.cache.size:
+        return 1
+    return even(panels, -(-panels // max(1, int(_SHARE_OF_CACHE * unit.cache.size) // each)))
 
 
 def winograd_kernel(name: str, conv: Convolution, cut: WinogradTiling, unit: VectorUnit) -> str:
@@ -167,7 +190,7 @@ def winograd_kernel(name: str, conv: Convolution, cut: WinogradTiling, unit: Vec
     result = conv.result
     writer = Writer(
         name=name,
-        workgroups=(cut.split, 1, result.batch),
+        workgroups=(cut.split, cut.runs, result.batch),
         sizes=[
             result.batch * conv.height * conv.width * conv.channels,
             cut.panels * 16 * conv.channels * cut.panel,
@@ -210,6 +233,7 @@ class _Body:
         yield f"%zero = arith.constant dense<0.0> : {self.vector}"
         yield f"%turned = memref.alloca() : {self.turned}"
         yield f"%summed = memref.alloca() : {self.summed}"
+        yield from w.share("panel", "%wy", cut.panels, cut.runs)
         yield from w.share("group", "%wx", cut.groups, cut.split)
         yield f"scf.for %group = %group_from to %group_to step {one} {{"
         yield from w.start("%t0", "%group", cut.tiles, count - cut.tiles)
@@ -217,7 +241,7 @@ class _Body:
         yield from self.place()
         yield from self.turn()
         yield "}"
-        yield f"scf.for %panel = {zero} to {w.index(cut.panels)} step {one} {{"
+        yield f"scf.for %panel = %panel_from to %panel_to step {one} {{"
         yield from w.start("%n0", "%panel", cut.panel, result.channels - cut.panel)
         yield from result.channel_values(w, self.pixels, 2)
         yield f"scf.for %point = {zero} to {w.index(16)} step {one} {{"
