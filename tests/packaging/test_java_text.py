@@ -1,12 +1,15 @@
 """Language models in Java: the text that Python writes, on a tiny model."""
 
 from pathlib import Path
+from typing import cast
 
+import numpy as np
 import pytest
 
 from edgec.exporters.from_transformers.export import export_opened
 from edgec.packaging.edgert_sources import write_edgert
-from edgec.runtime.text import Answer, Sampling, TextModel, WhenFull
+from edgec.runtime.text import Answer, Constraint, Sampling, TextModel, WhenFull
+from edgec.runtime.text.facts import TextFacts
 from edgec.toolchain import CompileOptions, compile
 from tests.exporters import language_models as tiny
 from tests.packaging.conftest import need, run
@@ -50,12 +53,30 @@ def test_java_writes_what_python_writes(java: tuple[str, ...], module: Path) -> 
             _told(model.chat(QUESTION, limit=30)),
             _told(model.generate("Once", sampling=drawn, limit=12)),
             _told(model.chat(asked, limit=90, when_full=WhenFull.SLIDE)),
+            _told(model.generate("Once", constraint=cast("Constraint", Even()))),
         ]
         _, begun = _told(model.generate("Once"))
     finish, broken = said.pop()
     assert said == expected
     assert finish == "BROKEN_OFF"
     assert broken and begun.startswith(broken)
+
+
+class Even:
+    """Every second token, six times; a constraint and its follower."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def follower(self, facts: TextFacts) -> "Even":
+        self.words = np.full(-(-facts.vocabulary // 32), 0x55555555, np.int32)
+        return self
+
+    def allowed(self) -> np.ndarray | None:
+        return self.words if self.taken < 6 else None
+
+    def add(self, _: int) -> None:
+        self.taken += 1
 
 
 def _told(answer: Answer) -> tuple[str, str]:

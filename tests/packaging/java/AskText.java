@@ -31,6 +31,15 @@ public final class AskText {
                   new EdgeText.Message("user", "What?")),
               new EdgeTextOptions().limit(90).slide(0),
               null));
+      List<Integer> taken = new ArrayList<>();
+      EdgeText.Allow even = // every second token of the vocabulary, for six tokens
+          (last, mask) -> {
+            if (last >= 0) taken.add(last);
+            Arrays.fill(mask, 0x55555555);
+            return taken.size() < 6;
+          };
+      say(model.generate("Once", new EdgeTextOptions().allow(even), null));
+      for (int token : taken) require(token % 2 == 0, "a token that was not allowed");
       int[] left = {3};
       say(model.generate("Once", new EdgeTextOptions(), piece -> --left[0] > 0));
       refused(() -> model.generate("", new EdgeTextOptions(), null));
@@ -44,6 +53,16 @@ public final class AskText {
         throw new AssertionError("an exception was lost");
       } catch (IllegalStateException error) {
         require(error.getMessage().equals("mine"), "another exception");
+      }
+      EdgeText.Allow lost =
+          (last, mask) -> {
+            throw new IllegalStateException("mask");
+          };
+      try {
+        model.generate("Once", new EdgeTextOptions().allow(lost), null);
+        throw new AssertionError("an exception was lost");
+      } catch (IllegalStateException error) {
+        require(error.getMessage().equals("mask"), "another exception");
       }
       require(model.generate("Once", new EdgeTextOptions().limit(2), null).tokens == 2, "after");
     }

@@ -13,22 +13,40 @@ NATIVE(jlong, textCreate)(JNIEnv *env, jclass type, jlong module, jlong session,
   return held(model);
 }
 
-/* Who is told the pieces of an answer: a dev.edgec.Native.Piece. */
+/* Who is told the pieces of an answer, a dev.edgec.Native.Piece, and who says which tokens may come
+ * next, a dev.edgec.EdgeText.Allow or NULL. */
 typedef struct listener {
   JNIEnv *env;
   jobject told;
   jmethodID method;
+  jobject allow;
+  jmethodID allows;
 } listener;
 
 static int tell(void *user, const char *piece, size_t size) {
   const listener *self = user;
   JNIEnv *env = self->env;
+  if ((*env)->ExceptionCheck(env)) return 0;
   jbyteArray bytes = (*env)->NewByteArray(env, (jsize)size);
   if (bytes == NULL) return 0;
   (*env)->SetByteArrayRegion(env, bytes, 0, (jsize)size, (const jbyte *)piece);
   jboolean goes_on = (*env)->CallBooleanMethod(env, self->told, self->method, bytes);
   (*env)->DeleteLocalRef(env, bytes);
   return goes_on && !(*env)->ExceptionCheck(env);
+}
+
+/* The mask is a new array of Java's for each token, so that an app may keep it. */
+static int allow(void *user, int32_t last, uint32_t *mask, size_t words) {
+  const listener *self = user;
+  JNIEnv *env = self->env;
+  if ((*env)->ExceptionCheck(env)) return 0;
+  jintArray array = (*env)->NewIntArray(env, (jsize)words);
+  if (array == NULL) return 0;
+  jboolean some = (*env)->CallBooleanMethod(env, self->allow, self->allows, (jint)last, array);
+  if ((*env)->ExceptionCheck(env)) some = 0;
+  if (some) (*env)->GetIntArrayRegion(env, array, 0, (jsize)words, (jint *)mask);
+  (*env)->DeleteLocalRef(env, array);
+  return some;
 }
 
 /* `whole` and `parts` in the order in which EdgeTextOptions gives them. */
@@ -89,13 +107,20 @@ static edgert_status answer(JNIEnv *env, edgert_text_model *model, char *const *
 
 NATIVE(jlongArray, textAnswer)
 (JNIEnv *env, jclass type, jlong model, jobjectArray said, jintArray whole, jfloatArray parts,
- jobject told) {
+ jobject told, jobject allowed) {
   (void)type;
-  listener listening = {env, told, NULL};
+  listener listening = {env, told, NULL, allowed, NULL};
   jclass kind = (*env)->GetObjectClass(env, told);
   listening.method = (*env)->GetMethodID(env, kind, "told", "([B)Z");
   if (listening.method == NULL) return NULL;
   edgert_text_options options = text_options(env, whole, parts);
+  if (allowed != NULL) {
+    kind = (*env)->GetObjectClass(env, allowed);
+    listening.allows = (*env)->GetMethodID(env, kind, "allow", "(I[I)Z");
+    if (listening.allows == NULL) return NULL;
+    options.allow = allow;
+    options.allow_user = &listening;
+  }
   edgert_text_stats stats;
   memset(&stats, 0, sizeof stats);
   stats.size = sizeof stats;

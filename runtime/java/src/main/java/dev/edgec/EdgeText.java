@@ -32,6 +32,17 @@ public final class EdgeText implements AutoCloseable {
     boolean piece(String text);
   }
 
+  /** Says which tokens may come next; libraries that follow a grammar or a schema give such masks. */
+  public interface Allow {
+    /**
+     * @param last the answer's newest token, or -1 where it has none
+     * @param mask all zero: set a bit for each token that may come next, the first the lowest of the
+     *     first word
+     * @return false where none may: the answer ends
+     */
+    boolean allow(int last, int[] mask);
+  }
+
   /** What somebody said. */
   public static final class Message {
     final String role;
@@ -131,7 +142,8 @@ public final class EdgeText implements AutoCloseable {
       long address = model.borrow("language model");
       try {
         long[] stats =
-            Native.textAnswer(address, said, options.whole(), options.parts(), listener);
+            Native.textAnswer(
+                address, said, options.whole(), options.parts(), listener, options.allow());
         return new Answer(whole.toString(), stats);
       } finally {
         model.giveBack();

@@ -12,6 +12,7 @@ public final class EdgeTextOptions {
   private float topP;
   private float minP;
   private float repetitionPenalty;
+  private EdgeText.Allow allow;
 
   /** The most tokens that are made; 0: as many as the context holds. */
   public EdgeTextOptions limit(int tokens) {
@@ -73,6 +74,16 @@ public final class EdgeTextOptions {
   public EdgeTextOptions withoutGuesses() {
     guesses = false;
     return this;
+  }
+
+  /** Each token is one of those that it allows, and nothing is guessed; null: all may come. */
+  public EdgeTextOptions allow(EdgeText.Allow which) {
+    allow = which;
+    return this;
+  }
+
+  EdgeText.Allow allow() {
+    return allow;
   }
 
   /** As edgec_jni_text.h reads them. */

@@ -94,10 +94,11 @@ final class Native {
 
   /**
    * What is `said`, each in UTF-8: a prompt, or roles and messages by turns. Gives why the answer
-   * ended, tokens of the prompt, how many of them were known, and tokens of the answer.
+   * ended, tokens of the prompt, how many of them were known, and tokens of the answer. `allow` may
+   * be null.
    */
   static native long[] textAnswer(
-      long model, byte[][] said, int[] whole, float[] parts, Piece told);
+      long model, byte[][] said, int[] whole, float[] parts, Piece told, EdgeText.Allow allow);
 
   static native void textInterrupt(long model);
 
