@@ -1,5 +1,6 @@
 """GGUF files: read through transformers, damaged ones refused."""
 
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,20 @@ def test_a_file_that_is_cut_short_is_refused(file: Path, tmp_path: Path, part: f
     cut.write_bytes(data[: int(len(data) * part)])
     with pytest.raises(SourceError, match=r"cut\.gguf .*(damaged or cut short|is cut short)"):
         open_model(str(cut))
+
+
+@pytest.mark.parametrize("kind", [99, 2**31])
+def test_a_quantisation_that_nobody_knows_is_refused_by_its_number(
+    file: Path, tmp_path: Path, kind: int
+) -> None:
+    data, name = bytearray(file.read_bytes()), b"blk.0.ffn_up.weight"
+    at = data.index(name) + len(name)
+    (axes,) = struct.unpack_from("<I", data, at)
+    struct.pack_into("<I", data, at + 4 + 8 * axes, kind)
+    other = tmp_path / "other.gguf"
+    other.write_bytes(data)
+    with pytest.raises(UnsupportedOp, match=f"weights of the kind {kind}, which gguf .* know"):
+        open_model(str(other))
 
 
 def test_files_that_are_none_are_refused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import logging
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ FOLDER = "hf:"
 """What a user writes before a folder of transformers."""
 
 _GGUF = ".gguf"
+_KINDS = "GGMLQuantizationType"
+"""What `gguf` says of the number of a kind that it has not."""
 _WHY = "reading a language model"
 
 
@@ -159,7 +162,7 @@ def _read_once() -> Iterator[None]:
 
 
 def _checked(path: Path) -> Any:
-    """A file's reader; refuses tensors that lie outside of it, and an architecture not known.
+    """A file's reader; refuses tensors that lie outside of it, and what the packages do not know.
 
     `gguf` reads what it is told to, as far as there are bytes.
     """
@@ -171,6 +174,8 @@ def _checked(path: Path) -> Any:
         architecture = str(read_field(reader, "general.architecture")[0])
         end = max((int(t.data_offset) + int(t.n_bytes) for t in reader.tensors), default=0)
     except (ValueError, IndexError, KeyError, TypeError, OverflowError, MemoryError) as error:
+        if _KINDS in str(error):
+            raise _unknown_kind(path, str(error)) from error
         raise SourceError(
             f"{path} cannot be read as a GGUF file: it is damaged or cut short "
             f"({reason_of(error)})",
@@ -186,6 +191,17 @@ def _checked(path: Path) -> Any:
     if architecture.replace("_", "").replace("-", "") not in known:
         raise _unknown(path, architecture)
     return reader
+
+
+def _unknown_kind(path: Path, words: str) -> UnsupportedOp:
+    """A tensor in blocks of a kind that `gguf` has no name for."""
+    from importlib.metadata import version
+
+    number = re.findall(r"\d+", words.split(" is not")[0])[-1]  # it may stand in numpy's words
+    return UnsupportedOp(
+        f"{path} has weights of the kind {number}, which gguf {version('gguf')} does not know",
+        hint="a newer gguf may: pip install --upgrade gguf; or take a file of another quantisation",
+    )
 
 
 def _opened(folder: Path, name: str, where: Mapping[str, Any]) -> Opened:
