@@ -69,3 +69,24 @@ def test_values_are_moved_by_rounding_and_whole_ones_views_and_inputs_are_not(
     assert torch.equal(whole, torch.arange(0.0, 16, 2))
     assert torch.equal(seen, before.T[1:])
     assert torch.equal(inputs[0], before)
+
+
+def test_the_mean_of_a_norm_moves_all_that_it_is_taken_from_the_same_way() -> None:
+    random = np.random.default_rng(0)
+    image = torch.from_numpy(random.normal(1, 0.01, (4, 3, 64, 64)).astype(np.float32))
+    norm = torch.ops.aten._native_batch_norm_legit_functional.default
+    found = []
+    for seed in range(2):
+        with rounding(seed):
+            made = norm(image, None, None, torch.zeros(3), torch.ones(3), True, 0.1, 1e-9)
+        found.append(made[0].double().mean((0, 2, 3)))
+    # A unit of the last place of a mean of 1 is 1e-5 of a deviation of 0.01.
+    assert 1e-6 < float((found[0] - found[1]).abs().max()) < 1e-4
+
+
+def test_a_sum_is_moved_by_the_last_place_of_its_terms_sizes() -> None:
+    terms = torch.tensor([1000.0, -1000.0] * 50)
+    with rounding(0):
+        total, mean = terms.sum(), terms.mean()
+    assert 0 < abs(float(total)) <= 2.0**-23 * 100_000
+    assert 0 < abs(float(mean)) <= 2.0**-23 * 1000
