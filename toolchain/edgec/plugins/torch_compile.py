@@ -57,6 +57,7 @@ def backend(
         UsageError: an option that there is not.
     """
     from torch._dynamo.backends.common import aot_autograd
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     given = dict(options or {})
@@ -73,6 +74,7 @@ def backend(
         fw_compiler=_compiler(how, is_frozen=False),
         bw_compiler=_compiler(how, is_frozen=False),
         inference_compiler=_compiler(how, is_frozen=True),
+        partition_fn=min_cut_rematerialization_partition,
     )
     # Attention as products and a softmax, whose gradients have forms; a kernel's own have none.
     with sdpa_kernel(SDPBackend.MATH):
