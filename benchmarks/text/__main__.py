@@ -202,8 +202,8 @@ has a process of its own, pinned to as many cores as threads; the best prompt, t
 token. OpenVINO keeps a prompt that comes again in one process, so each is the first of its own.
 What memory gives is measured in the same run, in large pages: a token reads the whole file once.
 An engine's files are dropped from the page cache before its first process, so that their pages
-there are as it reads them (of Qwen's four bits and SmolLM2.gguf, measured before that was so, they
-are as they were written). edgec's load does not read the tokenizer, which the first text needs: by
+there are as it reads them (of SmolLM2.gguf, measured before that was so, they are as they were
+written). edgec's load does not read the tokenizer, which the first text needs: by
 the package `tokenizers` another 0.1 s for SmolLM2's words, 0.4 s for Llama's and Qwen's.
 
 The files of Llama's and Qwen's shapes have seeded weights in the blocks of the published ones, and
