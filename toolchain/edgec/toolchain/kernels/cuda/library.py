@@ -103,7 +103,7 @@ class Library(Dispatches):
         precision: str = "tf32x3",
         tiles: Mapping[str, Tile] | None = None,
     ) -> None:
-        super().__init__(module, "ptx", '"cuda", "cuda-nvptx-fb"', replays=False)
+        super().__init__(module, "ptx", '"cuda", "cuda-nvptx-fb"')
         self.gpu = gpu
         self.precision = precision
         self.answers = answers or Answers()

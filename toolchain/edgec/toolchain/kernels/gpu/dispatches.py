@@ -45,20 +45,17 @@ class Dispatches:
         calls: how many dispatches were made.
     """
 
-    def __init__(self, module: Any, suffix: str, target: str, *, replays: bool) -> None:
+    def __init__(self, module: Any, suffix: str, target: str) -> None:
         """Take a module that calls kernels.
 
         Args:
             module: the `ir.Module`.
             suffix: how the files of its kernels end (`ptx`).
             target: the executables that take them, as the compiler names them.
-            replays: whether commands are recorded once, for whatever buffers a call has; else the
-                program records them at each call for those that it has.
         """
         self._module = module
         self._suffix = suffix
         self._target = target
-        self._replays = replays
         self._declared: set[str] = set()
         self.calls = 0
 
@@ -116,11 +113,10 @@ class Dispatches:
                 },
                 regions=1,
             )
-        read, written, flags = "ReadOnly", "", ""
-        if self._replays:
-            read, written, flags = '"ReadOnly|Indirect"', "Indirect", ", flags = Indirect"
-        read = f"#hal.pipeline.binding<storage_buffer, {read}>"
-        written = f"#hal.pipeline.binding<storage_buffer{', ' * self._replays}{written}>"
+        # Commands are recorded once, for whatever buffers a call has. If one kernel among them were
+        # declared otherwise, the program would record them all at each call for those that it has.
+        read = '#hal.pipeline.binding<storage_buffer, "ReadOnly|Indirect">'
+        written = "#hal.pipeline.binding<storage_buffer, Indirect>"
         bindings = ", ".join([read] * reads + [written] * writes)
         with ir.InsertionPoint(source.regions[0].blocks.append()):
             export = ir.Operation.create(
@@ -130,8 +126,8 @@ class Dispatches:
                     "sym_visibility": ir.StringAttr.get("public"),
                     "ordinal": ir.IntegerAttr.get(index, 0),
                     "layout": ir.Attribute.parse(
-                        f"#hal.pipeline.layout<constants = {numbers}, bindings = [{bindings}]"
-                        f"{flags}>"
+                        f"#hal.pipeline.layout<constants = {numbers}, bindings = [{bindings}], "
+                        "flags = Indirect>"
                     ),
                     "workgroup_size": ir.ArrayAttr.get(
                         [ir.IntegerAttr.get(index, n) for n in (binary.threads, *binary.more)]

@@ -101,8 +101,7 @@ class _Placing:
         self._target = target
         self._library = Library(module)
         suffix, executables = _SUFFIXES.get(target.backend, _SPIRV)
-        replays = target.backend is not Backend.CUDA
-        self._dispatches = Dispatches(module, suffix, executables, replays=replays)
+        self._dispatches = Dispatches(module, suffix, executables)
         self._names: dict[tuple[object, ...], str] = {}
         self.count = 0
 

@@ -69,7 +69,7 @@ class Library(Dispatches):
         limits: Limits | None = None,
         spares: bool = False,
     ) -> None:
-        super().__init__(module, "spv", '"vulkan-spirv", "vulkan-spirv-fb"', replays=True)
+        super().__init__(module, "spv", '"vulkan-spirv", "vulkan-spirv-fb"')
         self._binaries = binaries or _binaries()
         few = replace(gpu, registers=gpu.registers or FEWEST_REGISTERS)
         self.gpu = gpu if self._binaries.folds else few
