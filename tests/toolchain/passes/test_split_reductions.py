@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.legalise.split_reductions import SplitReductions
+from edgec.toolchain.passes.legalise.split_reductions import ON_CUDA, SplitReductions
 from tests.toolchain.passes.before_after import rewrite
 from tests.toolchain.passes.on_vulkan import lower
 
@@ -35,6 +35,24 @@ def test_many_elements_are_reduced_in_steps(
     _, after = rewrite(SplitReductions(), lower(lambda x: x.sum(axes), shape))
     assert reductions(after) == expected
     assert after.count("compute_barrier.start") == (len(expected) > 1)
+
+
+@pytest.mark.parametrize(
+    ("axes", "split"),
+    [((1, 2), True), ((1, 2, 3), False), ((3,), False)],
+    ids=["columns", "all", "rows"],
+)
+def test_columns_of_many_elements_are_reduced_in_steps_on_cuda(
+    axes: tuple[int, ...], split: bool
+) -> None:
+    text = lower(lambda x: x.sum(axes), (1, 112, 112, 64))
+    _, after = rewrite(SplitReductions(step=ON_CUDA), text)
+    assert len(reductions(after)) == (2 if split else 1)
+
+
+def test_the_largest_element_s_place_is_looked_for_in_steps_on_cuda() -> None:
+    _, after = rewrite(SplitReductions(step=ON_CUDA), lower(lambda x: x.argmax(0), (49_152,)))
+    assert reductions(after) == ["tensor<384x128xf32>", "tensor<384xf32>"]
 
 
 def test_elements_without_end_are_reduced_in_as_many_steps_as_it_takes() -> None:

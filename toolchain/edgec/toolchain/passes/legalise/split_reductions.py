@@ -4,17 +4,33 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
-__all__ = ["SplitReductions"]
+__all__ = ["ON_CUDA", "SplitReductions"]
 
-_MOST = 8192
-"""Elements that one result may be made of in one step."""
-_CHUNK = 256
-"""Elements a result of the first step, where the sizes do not say something better."""
-_LARGEST_CHUNK = 1024
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """How much is reduced at once.
+
+    Attributes:
+        most: elements that one result may be made of in one step.
+        chunk: elements a result of the first step, where the sizes do not say something better.
+        largest: elements of a chunk at most.
+        apart: only what is reduced along other axes than the last, or together with another value.
+    """
+
+    most: int
+    chunk: int
+    largest: int
+    apart: bool = False
+
+
+ON_SPIRV = Step(most=8192, chunk=256, largest=1024)
+ON_CUDA = Step(most=1024, chunk=64, largest=128, apart=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,26 +43,39 @@ class SplitReductions:
     ones is 65,535. StableHLO allows any order and the initial value any number of times, so
     what does not divide into chunks is filled up with it.
 
+    On CUDA the compiler gives a row to a warp, but a column to one thread, too (the means over an
+    image whose channels lie last), and a row of which it looks for the largest element's place.
+    These are split where they have more than 1024 elements.
+
     Measured on llvmpipe, two cores: 16 sums of 60,000 numbers 0.57 ms, 3.3 without; that of
-    1,048,576 ones is 65,535 without.
+    1,048,576 ones is 65,535 without. On an H200 by CUDA a GC ViT whose
+    gates take means over 112 x 112, 56 x 56 and 28 x 28 pixels 1.62 ms and 1.48 with it; the
+    likeliest of 49,152 tokens takes 1.6 ms without it.
+
+    Attributes:
+        step: how much is reduced at once.
     """
+
+    step: Step = ON_SPIRV
 
     name = "split-reductions"
     purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "SplitReductions | None":
-        """For programs in StableHLO with a reduction that become SPIR-V."""
-        if not situation.target.is_spirv:
+        """For StableHLO with a reduction that becomes SPIR-V, or PTX at -O2 and above."""
+        target = situation.target
+        is_cuda = target.backend is Backend.CUDA and situation.level > 1
+        if not (target.is_spirv or is_cuda) or "stablehlo.reduce" not in situation.operations:
             return None
-        return cls() if "stablehlo.reduce" in situation.operations else None
+        return cls(step=ON_CUDA if is_cuda else ON_SPIRV)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many were split."""
-        return rewrite_each(module, ["stablehlo.reduce"], _split)
+        return rewrite_each(module, ["stablehlo.reduce"], lambda op: _split(op, self.step))
 
 
-def _split(op: Any) -> list[Any] | None:
+def _split(op: Any, step: Step) -> list[Any] | None:
     """The results of two steps, or more."""
     from edgec.toolchain.ir import write as graph
 
@@ -54,29 +83,33 @@ def _split(op: Any) -> list[Any] | None:
     values, firsts = list(op.operands)[:count], list(op.operands)[count:]
     axes = sorted(graph.integers(op, "dimensions"))
     sizes = graph.shape(values[0])
-    if math.prod(sizes[axis] for axis in axes) <= _MOST:
+    if math.prod(sizes[axis] for axis in axes) <= step.most:
+        return None
+    is_row = all(n == 1 for axis, n in enumerate(sizes) if axis > axes[-1])
+    if step.apart and is_row and count == 1:
         return None
     behind = [axis for axis in axes if set(range(axis, axes[-1] + 1)) <= set(axes)]
     if len(behind) == len(axes):
-        values, step, rest = _in_chunks(values, firsts, axes[0], axes[-1])
+        values, first, rest = _in_chunks(values, firsts, (axes[0], axes[-1]), step)
     else:  # the last run of neighbouring axes, and then the others
-        step, rest = behind, axes[: -len(behind)]
-    values = _reduced(op, values, step)
+        first, rest = behind, axes[: -len(behind)]
+    values = _reduced(op, values, first, step)
     # Apart from what uses it: the compiler would give a row of that to one thread, too.
-    return [graph.fence(value) for value in _reduced(op, values, rest)]
+    return [graph.fence(value) for value in _reduced(op, values, rest, step)]
 
 
 def _in_chunks(
-    values: list[Any], firsts: list[Any], begin: int, end: int
+    values: list[Any], firsts: list[Any], axes: tuple[int, int], step: Step
 ) -> tuple[list[Any], list[int], list[int]]:
-    """Axes `begin` to `end` as two: values, the axis within a chunk, and the axis of chunks."""
+    """The first to the last axis as two: values, the axis within a chunk, and that of chunks."""
     from edgec.toolchain.ir import write as graph
 
+    begin, end = axes
     sizes = graph.shape(values[0])
     before, behind = sizes[:begin], sizes[end + 1 :]
     total = math.prod(sizes[begin : end + 1])
-    chunk = max(n for n in range(1, _LARGEST_CHUNK + 1) if total % n == 0)
-    chunk = chunk if chunk >= _CHUNK // 4 else _CHUNK
+    chunk = max(n for n in range(1, step.largest + 1) if total % n == 0)
+    chunk = chunk if chunk >= step.chunk // 4 else step.chunk
     chunks = -(-total // chunk)
     low = [0] * (len(before) + 1 + len(behind))
     high = [*([0] * len(before)), chunks * chunk - total, *([0] * len(behind))]
@@ -88,7 +121,7 @@ def _in_chunks(
     return made, [begin + 1], [begin]
 
 
-def _reduced(op: Any, values: list[Any], axes: list[int]) -> list[Any]:
+def _reduced(op: Any, values: list[Any], axes: list[int], step: Step) -> list[Any]:
     """The same reduction of other values, over some of their axes, split where it must be."""
     from iree.compiler import ir
 
@@ -100,7 +133,7 @@ def _reduced(op: Any, values: list[Any], axes: list[int]) -> list[Any]:
         new.operands[place] = value
         new.results[place].set_type(graph.tensor(sizes, graph.element(value)))
     new.attributes["dimensions"] = ir.DenseI64ArrayAttr.get(axes)
-    made = _split(new)
+    made = _split(new, step)
     if made is None:
         return list(new.results)
     new.erase()
