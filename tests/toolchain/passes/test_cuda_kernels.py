@@ -395,6 +395,18 @@ def test_a_norm_of_what_was_widened_and_moved_reads_it_narrow() -> None:
     assert after.count("stablehlo.transpose") == 1
 
 
+@pytest.mark.parametrize("twice", [False, True], ids=["alone", "used twice"])
+def test_a_residual_that_is_added_to_a_norm_is_added_by_its_kernel(twice) -> None:
+    def function(x, scale, residual):
+        y = x.astype(jnp.float32)
+        y = (y * jax.lax.rsqrt((y * y).mean(-1, keepdims=True) + 1e-5) * scale).astype(x.dtype)
+        return (residual + y, y) if twice else residual + y
+
+    after, (launch,) = place(lower(function, (2, 64, 512), (512,), (2, 64, 512)))
+    assert values(launch, "what") == [1 | 8 | (0 if twice else 16)]
+    assert ("stablehlo.add" in after) is twice
+
+
 def test_a_norm_of_f32_takes_scales_of_f16() -> None:
     def function(x, scale):
         return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-5) * scale

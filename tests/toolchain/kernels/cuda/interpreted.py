@@ -193,6 +193,10 @@ def cases() -> list[Case]:
         y = y * jax.lax.rsqrt((y * y).mean(-1, keepdims=True) + 1e-5)
         return (y * scale + shift).astype(x.dtype)
 
+    def norm_behind(x: Any, scale: Any, residual: Any) -> Any:
+        """As a network adds it whose norms stand behind its layers."""
+        return residual + norm(x, scale, jnp.zeros_like(scale))
+
     def attention(q: Any, k: Any, v: Any) -> Any:
         share = jax.nn.softmax(jnp.einsum("hqd,hkd->hqk", q, k) / 8)
         return jnp.einsum("hqk,hkd->hqd", share, v)
@@ -266,6 +270,7 @@ def cases() -> list[Case]:
             shapes=((1, 9, 7, 35), (3, 3, 5, 42), (42,)),
         ),
         Case(name="norm", function=norm, shapes=((7, 200), (200,), (200,))),
+        Case(name="norm and residual", function=norm_behind, shapes=((7, 200), (200,), (7, 200))),
         Case(name="attention", function=attention, shapes=((2, 50, 64), (2, 77, 64), (2, 77, 64))),
         Case(
             name="bf16: attention",

@@ -10,7 +10,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.read import integers
-from edgec.toolchain.ir.uses import only_user
+from edgec.toolchain.ir.uses import only_use, only_user
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.norms import kind_of, place_norm
@@ -27,7 +27,12 @@ _BLOCKS = (1024, 4096)
 
 def rewrite_norm(op: Any, library: Library) -> None:
     """Replace what ends after `op`, a root, by a kernel, if it is a norm that one takes."""
-    place_norm(op, library.answers, lambda norm: _placed(norm, library))
+    place_norm(op, library.answers, lambda norm: _placed(norm, library), _by_columns)
+
+
+def _by_columns(norm: Norm) -> bool:
+    """Whether it has one scale and one shift a column, if any."""
+    return all(each is None or each.axes == norm.summed for each in (norm.scale, norm.shift))
 
 
 def _placed(norm: Norm, library: Library) -> Kernel | Declined:
@@ -37,12 +42,23 @@ def _placed(norm: Norm, library: Library) -> Kernel | Declined:
         return Declined(reason=reason)
     validate(norm, "norm")
     norm = _narrowed(norm)
-    results = _call(norm, library)
+    plus = _added(norm.value)
+    last = norm.value if plus is None else only_user(norm.value).results[0]
+    results = _call(norm, plus, last, library)
     if isinstance(results, Declined):
         return results
-    with ir.InsertionPoint(norm.value.owner.operation):
-        replace(norm.value, results[0])
+    with ir.InsertionPoint(last.owner.operation):
+        replace(last, results[0])
     return Kernel(name="norm")
+
+
+def _added(value: Any) -> Any | None:
+    """What alone is added to a norm, element by element (a residual); None where nothing is."""
+    use = only_use(value)
+    if use is None or use.owner.operation.name != "stablehlo.add":
+        return None
+    other = use.owner.operation.operands[1 - use.operand_number]
+    return other if other.type == value.type else None
 
 
 def _refused(norm: Norm) -> str | None:
@@ -50,15 +66,14 @@ def _refused(norm: Norm) -> str | None:
     if norm.rows is None:
         return "rows whose elements lie apart"
     width = norm.rows[1]
-    columns = [each for each in (norm.scale, norm.shift) if each is not None]
-    if any(each.axes != norm.summed for each in columns):
+    if not _by_columns(norm):
         return "scales that are not one a column"
     if width % 8 or width > _BLOCKS[-1]:
         return f"rows of {width} elements"
     kind = kind_of(norm.source)
     if kind != kind_of(norm.value) or kind not in _ELEMENTS:
         return f"{kind} to {kind_of(norm.value)}"
-    kinds = {kind_of(each.value) for each in columns}
+    kinds = {kind_of(each.value) for each in (norm.scale, norm.shift) if each is not None}
     return None if kinds <= set(_ELEMENTS) else f"scales of {' and '.join(sorted(kinds))}"
 
 
@@ -94,10 +109,10 @@ def _before_widening(value: Any, kind: Any) -> Any | None:
         return write.reshape(inner, write.shape(value))
 
 
-def _call(norm: Norm, library: Library) -> Any:
-    """The result of the kernel, or why there is none."""
+def _call(norm: Norm, plus: Any | None, last: Any, library: Library) -> Any:
+    """The result of the kernel, which stands for `last`, or why there is none."""
     rows, width = norm.rows or (0, 0)
-    source, last = norm.source, norm.value
+    source = norm.source
     element = source.type.element_type
     columns = [None if c is None else c.value for c in (norm.scale, norm.shift)]
     given = [v for v in columns if v is not None]
@@ -109,6 +124,7 @@ def _call(norm: Norm, library: Library) -> Any:
         what = (scale is not None) | (shift is not None) << 1
         what |= any(v is not None and kind_of(v) == "f32" for v in columns) << 2
         what |= (not norm.mean) << 3
+        what |= (plus is not None) << 4
         return library.call(
             Launch(
                 name=f"norm_{block}_{element}",
@@ -116,7 +132,10 @@ def _call(norm: Norm, library: Library) -> Any:
                 grid=(rows, 1, 1),
                 warps=4 if block == _BLOCKS[0] else 8,
                 stages=1,
-                reads={"x": source, "scale": scale or source, "shift": shift or source},
+                reads={
+                    **{"x": source, "scale": scale or source, "shift": shift or source},
+                    "plus": plus or source,
+                },
                 writes={"y": ir.RankedTensorType.get([rows, width], element)},
                 numbers={"eps_bits": bits(norm.epsilon)},
                 folded={"width": width, "what": what},

@@ -12,13 +12,20 @@ from edgec.toolchain.match.norm import Norm, NotANorm, find_norms, longest
 __all__ = ["kind_of", "place_norm"]
 
 
-def place_norm(op: Any, answers: Answers, take: Callable[[Norm], Kernel | Declined]) -> None:
+def place_norm(
+    op: Any,
+    answers: Answers,
+    take: Callable[[Norm], Kernel | Declined],
+    fits: Callable[[Norm], bool] = lambda _: True,
+) -> None:
     """Let a device take what ends after `op`, a root, if it is a norm; keep its answer.
 
     Args:
         op: a root, or a reciprocal of one.
         answers: where the answer is kept.
         take: puts a kernel in the place of a norm, or says why there is none.
+        fits: whether it can take a norm with such a scale and shift: an end is looked for before
+            what does not (a residual that is added looks like a shift).
     """
     found = find_norms(op)
     if found is None:
@@ -29,7 +36,8 @@ def place_norm(op: Any, answers: Answers, take: Callable[[Norm], Kernel | Declin
     best = longest(found)
     upto = found[: found.index(best) + 1]
     # The longest end that is as wide as the tensor before it was widened.
-    norm = next((n for n in reversed(upto) if kind_of(n.value) == kind_of(n.source)), best)
+    even = [n for n in reversed(upto) if kind_of(n.value) == kind_of(n.source)]
+    norm = next(filter(fits, even), next(iter(even), best))
     origin = Origin(name=op.name, location=op.location)
     # Nothing is left of these after a kernel is placed.
     what, work, operations = str(norm), norm.work, norm.operations

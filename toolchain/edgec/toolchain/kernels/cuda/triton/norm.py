@@ -7,12 +7,13 @@ __all__ = ["norm"]
 
 
 @triton.jit
-def norm(x, scale, shift, y, width, eps_bits, what, BN: tl.constexpr):
-    """y = (x - mean) / sqrt(variance + eps) * scale + shift along rows of `width` elements.
+def norm(x, scale, shift, plus, y, width, eps_bits, what, BN: tl.constexpr):
+    """y = (x - mean) / sqrt(variance + eps) * scale + shift + plus along rows of `width` elements.
 
-    `x` and `y` are [rows, width], `scale` and `shift` [width]; BN is no less than `width`. The
-    bits of `what`: 1 has a scale, 2 has a shift, 4 these two are f32, 8 takes 0 for the mean.
-    `eps_bits` are the bits of the f32. Grid: (rows, 1, 1).
+    `x`, `plus` and `y` are [rows, width], `scale` and `shift` [width]; BN is no less than `width`.
+    The bits of `what`: 1 has a scale, 2 has a shift, 4 these two are f32, 8 takes 0 for the mean,
+    16 has `plus`, which is added to the norm as it is rounded to `y`'s type. `eps_bits` are the
+    bits of the f32. Grid: (rows, 1, 1).
     """
     at = tl.arange(0, BN)
     fits = at < width
@@ -32,4 +33,7 @@ def norm(x, scale, shift, y, width, eps_bits, what, BN: tl.constexpr):
             value *= tl.load(scale + at, mask=fits, other=0.0).to(tl.float32)
         if what & 2:
             value += tl.load(shift + at, mask=fits, other=0.0).to(tl.float32)
+    if what & 16:
+        value = value.to(y.dtype.element_ty).to(tl.float32)
+        value += tl.load(plus + start + at, mask=fits, other=0.0).to(tl.float32)
     tl.store(y + start + at, value.to(y.dtype.element_ty), mask=fits)
