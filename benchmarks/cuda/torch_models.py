@@ -1,12 +1,15 @@
 """Networks of other people as their users export them from PyTorch, in f16 or f32, seeded.
 
-From `transformers` and `timm`; none of them was at hand when edgec's kernels were written.
+From `transformers` and `timm`; none of them was at hand when edgec's kernels were written. Those of
+`drawn_models.py` were drawn by chance, later.
 """
 
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import Any
+
+from drawn_models import DRAWN
 
 __all__ = ["TORCH_MODELS", "build"]
 
@@ -153,6 +156,6 @@ def build(name: str, kind: str) -> tuple[Any, tuple[Any, ...]]:
 
     dtype = {"f16": torch.float16, "f32": torch.float32}[kind]
     torch.manual_seed(0)
-    model, inputs = TORCH_MODELS[name]()
+    model, inputs = {**TORCH_MODELS, **DRAWN}[name]()
     model = model.eval().to(dtype)
     return model, tuple(v.to(dtype) if v.is_floating_point() else v for v in inputs)
