@@ -42,8 +42,7 @@ def _placed(norm: Norm, library: Library) -> Kernel | Declined:
         return Declined(reason=reason)
     validate(norm, "norm")
     norm = _narrowed(norm)
-    plus = _added(norm.value)
-    last = norm.value if plus is None else only_user(norm.value).results[0]
+    plus, last = _added(norm.value)
     results = _call(norm, plus, last, library)
     if isinstance(results, Declined):
         return results
@@ -52,13 +51,17 @@ def _placed(norm: Norm, library: Library) -> Kernel | Declined:
     return Kernel(name="norm")
 
 
-def _added(value: Any) -> Any | None:
-    """What alone is added to a norm, element by element (a residual); None where nothing is."""
+def _added(value: Any) -> tuple[Any | None, Any]:
+    """What alone is added to a norm, element by element (a residual), and the sum of both.
+
+    None and the norm itself where nothing is.
+    """
     use = only_use(value)
     if use is None or use.owner.operation.name != "stablehlo.add":
-        return None
-    other = use.owner.operation.operands[1 - use.operand_number]
-    return other if other.type == value.type else None
+        return None, value
+    sum_ = use.owner.operation
+    other = sum_.operands[1 - use.operand_number]
+    return (other, sum_.results[0]) if other.type == value.type else (None, value)
 
 
 def _refused(norm: Norm) -> str | None:
