@@ -67,6 +67,11 @@ def counted(x):
     )
 
 
+def anew(x):
+    """An array that no turn reads, and each makes anew."""
+    return lax.fori_loop(0, 60, lambda i, c: x * i, jnp.zeros_like(x))
+
+
 def alike(x):
     """Two loops that fill arrays which begin as the same: both ways of a recurrent layer."""
 
@@ -80,7 +85,7 @@ def alike(x):
     return way(1, False), way(-1, True)
 
 
-@pytest.mark.parametrize("function", [scanned, nested, columns, beyond, read, counted, alike])
+@pytest.mark.parametrize("function", [scanned, nested, columns, beyond, read, counted, alike, anew])
 def test_answers_are_the_frameworks(function):
     module = toolchain.compile(export(function, (X,)), "cpu", options=PLAIN)
     with runtime.load(module) as loaded:

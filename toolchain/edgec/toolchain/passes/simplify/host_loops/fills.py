@@ -28,8 +28,10 @@ def is_filled(loop: Any, place: int) -> bool:
     end = last(body).operands[place]
     while value != end:
         uses = list(value.uses)
+        if len(uses) != 1:
+            return False
         op = uses[0].owner.operation
-        if len(uses) != 1 or op.block != body or _ARRAY.get(op.name) != uses[0].operand_number:
+        if op.block != body or _ARRAY.get(op.name) != uses[0].operand_number:
             return False
         value = op.results[0]
     return value != body.arguments[place] and len(list(value.uses)) == 1
