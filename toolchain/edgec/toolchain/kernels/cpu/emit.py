@@ -165,7 +165,7 @@ class _Emission:
         if fast is not None and turned is not None:
             text = winograd_kernel("NAME", conv, fast, self.unit)
             return key.symbol(Form.WINOGRAD), text, turned
-        tiles = tiling(conv, self.unit, wanted)
+        tiles = tiling(conv, self.unit, wanted, self.weights.panels(plan.op))
         text = convolution_kernel("NAME", conv, tiles, self.unit)
         return plain, text, self.weights.pack(plan.op, tiles.starts, tiles.panel)
 

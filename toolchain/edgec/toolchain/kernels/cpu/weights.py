@@ -41,6 +41,7 @@ class PackedWeights:
         self._unit = unit
         self._known = Weights(library.module)
         self._made: dict[tuple[Any, tuple[int, ...], int, bool], Any] = {}
+        self._panels: dict[Any, set[int]] = {}
 
     def pack(self, op: Any, starts: Sequence[int], panel: int) -> Any:
         """The weights of `op`, packed: panels x (window and input channels) x panel, f32.
@@ -52,11 +53,16 @@ class PackedWeights:
             panel: output channels of a panel.
         """
         weights = op.operands[1]
+        self._panels.setdefault(_origin(weights), set()).add(panel)
         key = (weights, tuple(starts), panel, _contracts_last(op))
         if key not in self._made:
             with _behind(weights):
                 self._made[key] = self._by_kernel(op, starts, panel) or _pack(op, starts, panel)
         return self._made[key]
+
+    def panels(self, op: Any) -> set[int]:
+        """How wide the panels are that these weights were packed into so far."""
+        return self._panels.get(_origin(op.operands[1]), set())
 
     def _by_kernel(self, op: Any, starts: Sequence[int], panel: int) -> Any | None:
         """As `pack`, where weights change from call to call; None elsewhere."""
@@ -83,6 +89,16 @@ class PackedWeights:
             with ir.InsertionPoint.after(weights.owner.operation):
                 self._made[key] = _constant(np.ascontiguousarray(packed))
         return self._made[key]
+
+
+def _origin(value: Any) -> Any:
+    """The weights that a program has, of what it moves before it multiplies with them."""
+    while not isinstance(value.owner, ir.Block) and value.owner.name in _MOVES:
+        value = value.owner.operands[0]
+    return value
+
+
+_MOVES = ("stablehlo.transpose", "stablehlo.reshape")
 
 
 def _behind(value: Any) -> Any:

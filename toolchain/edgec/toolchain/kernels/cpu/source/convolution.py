@@ -8,7 +8,7 @@ which lie panel by panel.
 """
 
 import math
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from dataclasses import dataclass, field, replace
 
 from edgec.toolchain.kernels.cpu.source.by_lane import (
@@ -34,6 +34,8 @@ _USUAL_REGISTERS = 16
 _ALIKE = 1.02
 """How much more a panel may cost that is cut as those of processors with 16 registers: variants of
 a package share weights that lie alike."""
+_SHARED = 1.1
+"""How much more panels may cost in which another kernel has the same weights already."""
 _LATENCY = 4
 """Sums that are needed to hide the latency of a multiplication, where one takes a lane."""
 
@@ -148,8 +150,13 @@ class Tiling:
         yield from w.start("%x0", "%tx", self.columns, result.width - self.columns)
 
 
-def tiling(conv: Convolution, unit: VectorUnit, cut: Cut | None = None) -> Tiling:
+def tiling(
+    conv: Convolution, unit: VectorUnit, cut: Cut | None = None, panels: Collection[int] = ()
+) -> Tiling:
     """The cut asked for, if it fits; else the one that costs the fewest cycles by a simple model.
+
+    Weights that another kernel has in panels of some width stay in these where that costs little:
+    a program that computes the same for several sizes then has its weights once.
 
     A step of the inner loop takes as long as its multiplications (two a cycle) or its loads (two a
     cycle, one for each pixel and one for each vector of weights), whichever is longer; eight
@@ -158,7 +165,11 @@ def tiling(conv: Convolution, unit: VectorUnit, cut: Cut | None = None) -> Tilin
     lanes = _lanes(conv, unit)
     if cut is not None and _fits(cut, conv, lanes):
         return _tiling(conv, lanes, (cut.vectors, cut.rows, cut.columns), cut.split)
-    return _tiling(conv, lanes, min(_costs(conv, unit))[1], None)
+    costs = list(_costs(conv, unit))
+    least = min(costs)
+    shared = min((each for each in costs if each[1][0] * lanes in panels), default=least)
+    chosen = shared if shared[0] <= least[0] * _SHARED else least
+    return _tiling(conv, lanes, chosen[1], None)
 
 
 def ranked_tilings(conv: Convolution, unit: VectorUnit) -> Iterator[Tiling]:
