@@ -60,12 +60,12 @@ def _block() -> Callable[[Any], Any]:
     return block
 
 
-def _least(calls: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Milliseconds of each, called in turns."""
+def least(calls: dict[str, Callable[[], object]], seconds: float = SECONDS) -> dict[str, float]:
+    """Milliseconds of each, called in turns for so many seconds each."""
     best = dict.fromkeys(calls, float("inf"))
     for call in calls.values():
         call()
-    end = time.perf_counter() + SECONDS * len(calls)
+    end = time.perf_counter() + seconds * len(calls)
     while time.perf_counter() < end:
         for name, call in calls.items():
             start = time.perf_counter()
@@ -116,7 +116,7 @@ def measure(folder: Path) -> dict[str, float]:
         }
         for name, call in calls.items():
             np.testing.assert_allclose(call(), wanted, rtol=1e-3, atol=1e-3, err_msg=name)
-        return _least(calls)
+        return least(calls)
 
 
 def main(folder: Path) -> None:

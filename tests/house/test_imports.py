@@ -103,6 +103,8 @@ MAY_IMPORT = {
         "edgec.kernels",
         # Whether examples of a batch are computed each by itself, and the loop over them.
         "edgec.toolchain.batches",
+        # Programs of fixed sizes, to which inputs are filled up.
+        "edgec.toolchain.buckets",
         "edgec.toolchain.own_kernels",
         # What lies beside a program: the framework's values on the way to its answers.
         "edgec.toolchain.framework_values",
@@ -136,7 +138,10 @@ HEAVY = (
 # function (`test_packages_import_without_the_compiler_and_frameworks` holds it to that).
 ON_MLIR_THROUGHOUT = (
     "edgec.exporters.from_onnx.loop_code",
-    *(f"edgec.toolchain.{part}." for part in ("batches", "ir", "match", "kernels", "passes")),
+    *(
+        f"edgec.toolchain.{part}."
+        for part in ("batches", "buckets", "ir", "match", "kernels", "passes")
+    ),
     *(
         f"edgec.quantising.{part}"
         for part in ("byte_rewriting", "layers", "rewriting", "rounding_rows", "sites")

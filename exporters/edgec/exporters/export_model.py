@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.assemble import assemble
-from edgec.exporters.batches import by_parts_alone, in_chunks
+from edgec.exporters.batches import by_parts_alone, in_fixed_sizes
 from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.frameworks import FRAMEWORKS, Framework, framework_of, named
@@ -47,6 +47,7 @@ def export(
     licence: str = "",
     values: bool = False,
     chunk: int | None = None,
+    buckets: Sequence[int] | None = None,
     mesh: Mesh | str | None = None,
     shard: Sequence[str] = (),
 ) -> Program:
@@ -70,6 +71,9 @@ def export(
         chunk: how many examples of a dynamic batch are computed at once; 0 for all, whose sizes
             then stay open in all that is computed (with `values`, they always do). None: 8, if
             the dimension is the first of each input that has it.
+        buckets: the sizes that inputs are filled up to along another dynamic dimension, its
+            maximum always among them; `(0,)` for none, and it stays open. None: up to eight, each
+            at most half as large again as the one before, if it has a maximum.
         mesh: several devices (`x=2,y=4`) for which it becomes one program a device; its weights
             then go to `external_weights`.
         shard: how inputs are cut on the mesh where the model does not say so (`images=x,_`).
@@ -102,6 +106,7 @@ def export(
         licence=licence,
         values=values,
         chunk=chunk,
+        buckets=buckets,
         meshed=_meshed(mesh, shard),
     )
 
@@ -121,6 +126,7 @@ def export_source(
     licence: str = "",
     values: bool = False,
     chunk: int | None = None,
+    buckets: Sequence[int] | None = None,
     mesh: Mesh | str | None = None,
     shard: Sequence[str] = (),
 ) -> Program:
@@ -145,6 +151,7 @@ def export_source(
         licence: the model's, as SPDX spells it.
         values: as in `export`.
         chunk: as in `export`.
+        buckets: as in `export`.
         mesh: as in `export`.
         shard: as in `export`.
 
@@ -219,6 +226,7 @@ def export_source(
         licence=licence,
         values=values,
         chunk=chunk,
+        buckets=buckets,
         meshed=meshed,
     )
 
@@ -283,6 +291,7 @@ def _export(
     licence: str,
     values: bool,
     chunk: int | None,
+    buckets: Sequence[int] | None,
     meshed: Meshed | None,
 ) -> Program:
     if meshed is not None:
@@ -312,7 +321,10 @@ def _export(
         functions = (by_parts_alone(bundle, framework, dynamic, chunk, refused),)
     else:
         if not values:
-            functions = tuple(in_chunks(f, bundle, framework, chunk) for f in functions)
+            wanted = None if buckets is None else tuple(n for n in buckets if n)
+            functions = tuple(
+                in_fixed_sizes(f, bundle, framework, chunk, wanted) for f in functions
+            )
     return assemble(
         said_kept(functions),
         provenance=provenance,

@@ -41,6 +41,7 @@ class Exporting:
         licence: `--licence`.
         values: `--values`.
         chunk: `--chunk`; None for the usual number.
+        buckets: `--buckets`; None for the usual ones.
         mesh: `--mesh`.
         shard: `--shard`.
     """
@@ -57,6 +58,7 @@ class Exporting:
     licence: str = ""
     values: bool = False
     chunk: int | None = None
+    buckets: tuple[int, ...] | None = None
     mesh: str | None = None
     shard: tuple[str, ...] = ()
 
@@ -163,6 +165,7 @@ def export_model(
             licence=exporting.licence,
             values=exporting.values,
             chunk=exporting.chunk,
+            buckets=exporting.buckets,
             mesh=exporting.mesh,
             shard=exporting.shard,
         )

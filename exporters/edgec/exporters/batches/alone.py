@@ -35,7 +35,7 @@ def by_parts_alone(
         bundle: what was asked for.
         framework: whose it is.
         dynamic: the dimension that is to be open.
-        chunk: as for `in_chunks`.
+        chunk: as for `in_fixed_sizes`.
         refused: what the framework said to it with the dimension open.
 
     Raises:

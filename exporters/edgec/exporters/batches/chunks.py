@@ -13,62 +13,28 @@ and out). An export has two sizes more to trace. Where the open dimension is not
 input, as the length of a text, it is tried only where that is asked for.
 """
 
-import contextlib
 import io
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from edgec.exporters.batches.given import with_examples
+from edgec.exporters.batches.fixed import Fixed, multiplies, open_dims, roles_of, together
 from edgec.exporters.bundle import Bundle
-from edgec.exporters.dynamic import CHUNK, Dynamic
+from edgec.exporters.dynamic import CHUNK
 from edgec.exporters.frameworks import Framework
 from edgec.exporters.traced import TracedCall, TracedFunction
-from edgec.runtime.errors import EdgecError
 from edgec.runtime.signature import Dim
 from edgec.toolchain.batches.marks import Batch, Mark, NotByExample
-from edgec.toolchain.program import Dialect, Input, Output, Parameter, Role
+from edgec.toolchain.program import Dialect, Input, Role
 
 if TYPE_CHECKING:
     from edgec.toolchain.batches.compare import Compared
     from edgec.toolchain.batches.write import Body
 
-__all__ = ["chunked", "in_chunks"]
+__all__ = ["chunked", "leads"]
 
 _LOG = logging.getLogger("edgec.exporters")
-
-
-def in_chunks(
-    traced: TracedFunction, bundle: Bundle, framework: Framework, chunk: int | None
-) -> TracedFunction:
-    """The function as a loop over `chunk` examples at a time, if it can be one; else as it is.
-
-    What becomes of it is said, but for functions without a dynamic dimension and without products.
-
-    Args:
-        traced: one function of the bundle, with dynamic dimensions or without.
-        bundle: what was traced.
-        framework: whose it is.
-        chunk: how many examples at once, at most the dimension's maximum; 0 for no loop, None for
-            `CHUNK` where the dimension is the first of its inputs.
-    """
-    dims = _open(traced)
-    if not dims or chunk == 0:
-        return traced
-    try:
-        return chunked(traced, bundle, framework, chunk) or traced
-    except NotByExample as found:
-        _LOG.warning(
-            "%s keeps %s open in all it computes, which kernels of edgec's own do not take: %s%s",
-            traced.signature.name,
-            ", ".join(dims),
-            found.why,
-            f", at {found.where}" if found.where else "",
-        )
-        return traced
 
 
 def chunked(
@@ -85,17 +51,17 @@ def chunked(
         traced: a function with dynamic dimensions.
         bundle: what was traced.
         framework: whose it is.
-        chunk: as for `in_chunks`, but not 0.
+        chunk: as for `in_fixed_sizes`, but not 0.
         alone: there is no other form of it, so it becomes one whatever it multiplies.
 
     Raises:
         NotByExample: it cannot be one.
     """
-    dims = _open(traced)
+    dims = open_dims(traced)
     if len(dims) > 1:
         raise NotByExample(f"{' and '.join(dims)} are open at once")
     (dim,) = dims.values()
-    if chunk is None and traced.dialect is Dialect.STABLEHLO and not _leads(traced):
+    if chunk is None and traced.dialect is Dialect.STABLEHLO and not leads(traced):
         raise NotByExample(f"it is no first axis, and only --chunk={CHUNK} tries it then")
     size = CHUNK if chunk is None else chunk
     size = size if dim.maximum is None else min(size, dim.maximum)
@@ -112,29 +78,19 @@ def chunked(
     return made
 
 
-def _open(traced: TracedFunction) -> dict[str, Dim]:
-    """The dimensions of its inputs that are open, by name."""
-    return {d.name: d for spec in traced.signature.inputs for d in spec.shape if isinstance(d, Dim)}
-
-
-def _leads(traced: TracedFunction) -> bool:
+def leads(traced: TracedFunction) -> bool:
     """Whether the open dimension is the first of each input that has it."""
     return not any(
         isinstance(size, Dim) for spec in traced.signature.inputs for size in spec.shape[1:]
     )
 
 
-class _Chunks:
+class _Chunks(Fixed):
     def __init__(
         self, traced: TracedFunction, bundle: Bundle, framework: Framework, *, alone: bool
     ) -> None:
-        self.traced = traced
+        super().__init__(traced, bundle, framework)
         self.alone = alone
-        self.framework = framework
-        self.entry = next(e for e in bundle.entries if e.name == traced.signature.name)
-        roles = (*traced.arguments, *traced.results)
-        if not all(isinstance(role, Input | Output | Parameter) for role in roles):
-            raise NotByExample("it has state")
 
     def made(self, size: int) -> TracedFunction | None:
         """The loop; None for what multiplies nothing."""
@@ -143,12 +99,12 @@ class _Chunks:
         from edgec.toolchain.batches.write import Through, write_main
         from edgec.toolchain.stablehlo import parse_stablehlo
 
-        traces = [self._static(size)]
+        traces = [self.program(size)]
         with ir.Context() as context, ir.Location.unknown():
             modules = [parse_stablehlo(traces[0].module, context)]
-            if not self.alone and not _multiplies(modules[0]):
+            if not self.alone and not multiplies(modules[0]):
                 return None
-            traces.append(self._static(1 if size > 1 else 2))
+            traces.append(self.program(1 if size > 1 else 2))
             modules.append(parse_stablehlo(traces[1].module, context))
             found = self._compared(modules, size)
             marks = self._checked(found, traces[0])
@@ -156,7 +112,7 @@ class _Chunks:
             if len(results) != len(found.results):
                 raise NotByExample("an output is the same for all examples")
             used = list(zip(traces, modules, (size, 1), strict=True))[: 2 if size > 1 else 1]
-            roles = _roles(self.traced, [trace for trace, _, _ in used])
+            roles = roles_of(self.traced, [trace for trace, _, _ in used])
             merged = ir.Module.create()
             bodies = [
                 _moved(merged, module, examples, [roles.index(role) for role in trace.arguments])
@@ -182,8 +138,8 @@ class _Chunks:
             kept="",
             arguments=tuple(roles),
             results=traces[0].results,
-            parameters=_together(trace.parameters for trace, _, _ in used),
-            constants=_together(trace.constants for trace, _, _ in used),
+            parameters=together(trace.parameters for trace, _, _ in used),
+            constants=together(trace.constants for trace, _, _ in used),
         )
 
     def _compared(self, modules: Sequence[Any], size: int) -> "Compared":
@@ -196,7 +152,7 @@ class _Chunks:
         except NotByExample:
             if size == 1:
                 raise
-            third = parse_stablehlo(self._static(size + 1).module, modules[0].context)
+            third = parse_stablehlo(self.program(size + 1).module, modules[0].context)
             return compared(modules[0], third, Batch(one=size, other=size + 1))
 
     def _more_calls(self, size: int) -> tuple[TracedCall, ...]:
@@ -204,38 +160,13 @@ class _Chunks:
 
         Without another form of the function nothing else was run, so the fewest are, too.
         """
-        (axis, dim), *_ = [
-            (axis, each)
-            for axis, each in enumerate(self.traced.signature.inputs[self._first].shape)
-            if isinstance(each, Dim)
-        ]
-        known = [call.inputs[self._first].shape[axis] for call in self.traced.calls]
+        (dim,) = open_dims(self.traced).values()
+        known = self.known()
         wanted = [size + 1 if dim.maximum is None else min(size + 1, dim.maximum)]
         if self.alone:
             wanted.append(max(1, dim.minimum))
         missing = [n for n in wanted if n not in known and (self.alone or n > max(known))]
-        return tuple(call for n in missing for call in self._static(n, settled=True).calls)
-
-    @property
-    def _first(self) -> int:
-        """The first input that counts examples."""
-        inputs = enumerate(self.traced.signature.inputs)
-        return next(i for i, spec in inputs if any(isinstance(s, Dim) for s in spec.shape))
-
-    def _static(self, examples: int, *, settled: bool = False) -> TracedFunction:
-        """What the framework gives for so many examples, in StableHLO."""
-        entry = with_examples(self.entry, self.framework, self.traced, examples)
-        entry = replace(entry, settled=settled)
-        try:
-            with _unsaid():
-                (found,) = self.framework.tracer().trace(Bundle((entry,)), dynamic=Dynamic())
-        except EdgecError as error:
-            raise NotByExample(f"for {examples} at a time, {error.what}", error.where) from error
-        if found.dialect is not Dialect.STABLEHLO:
-            raise NotByExample("it has no form in StableHLO")
-        if len(found.signature.outputs) != len(self.traced.signature.outputs):
-            raise NotByExample("its outputs change with the batch")
-        return found
+        return self.calls(missing)
 
     def _checked(self, found: "Compared", trace: TracedFunction) -> dict[int, Mark]:
         """The mark of each input that counts examples, by its number."""
@@ -271,36 +202,6 @@ class _Chunks:
         )
 
 
-def _roles(traced: TracedFunction, traces: Sequence[TracedFunction]) -> list[Role]:
-    """The arguments of the loop: all inputs, and the weights of all bodies."""
-    roles: list[Role] = [Input(index=number) for number in range(len(traced.signature.inputs))]
-    for trace in traces:
-        roles += [r for r in trace.arguments if isinstance(r, Parameter) and r not in roles]
-    return roles
-
-
-def _together(sets: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Arrays by name, which are one where they have one name.
-
-    Raises:
-        NotByExample: they are not.
-    """
-    found: dict[str, np.ndarray] = {}
-    for arrays in sets:
-        for name, array in arrays.items():
-            known = found.setdefault(name, array)
-            if known is not array and known.tobytes() != array.tobytes():
-                raise NotByExample(f"the weight {name} changes with the batch")
-    return found
-
-
-def _multiplies(module: Any) -> bool:
-    from edgec.toolchain.ir.functions import inside
-
-    products = {"stablehlo.dot_general", "stablehlo.convolution"}
-    return any(op.name in products for op in inside(module.operation))
-
-
 def _moved(merged: Any, module: Any, examples: int, arguments: Sequence[int]) -> "Body":
     """The functions of a module under names of their own in another."""
     from iree.compiler import ir
@@ -317,13 +218,3 @@ def _moved(merged: Any, module: Any, examples: int, arguments: Sequence[int]) ->
         op.operation.clone(ip=ir.InsertionPoint(merged.body))
     name = f"body_of_{examples}"
     return Body(name=name, examples=examples, function=functions(merged)[name], arguments=arguments)
-
-
-@contextlib.contextmanager
-def _unsaid() -> Iterator[None]:
-    """What was said when the function was traced is not said again."""
-    before, _LOG.disabled = _LOG.disabled, True
-    try:
-        yield
-    finally:
-        _LOG.disabled = before

@@ -73,6 +73,17 @@ def export(
             show_default=False,
         ),
     ] = None,
+    buckets: Annotated[
+        str,
+        typer.Option(
+            "--buckets",
+            metavar="N,N",
+            help="Of another dynamic dimension, as the length of a text: the sizes that it is "
+            "compiled for; inputs are filled up to the next (default: up to eight, to its "
+            "maximum; 0: none, code for any size).",
+            show_default=False,
+        ),
+    ] = "",
     context_size: Annotated[
         int | None,
         typer.Option(
@@ -136,12 +147,13 @@ def export(
         inputs=inputs,
         external_weights=external_weights or _weights_of(source, path, mesh),
         context=context_size,
-        prefill=_sizes(prefill),
+        prefill=_sizes(prefill, "--prefill"),
         speculate=speculate,
         floats=floats,
         licence=licence,
         values=values,
         chunk=chunk,
+        buckets=_sizes(buckets, "--buckets") or None,
         mesh=mesh,
         shard=tuple(shard or ()),
     )
@@ -229,11 +241,12 @@ def _weights_of(source: str, path: Path, mesh: str | None) -> Path | None:
     return path.with_suffix(".safetensors") if outside else None
 
 
-def _sizes(text: str | None) -> tuple[int, ...]:
+def _sizes(text: str | None, flag: str) -> tuple[int, ...]:
     """`64,256` → its numbers."""
     try:
-        return tuple(int(part) for part in text.split(",")) if text else ()
+        sizes = tuple(int(part) for part in text.split(",")) if text else ()
     except ValueError:
-        raise UsageError(
-            f"--prefill={text} holds something else than numbers", hint="write --prefill=64,256"
-        ) from None
+        sizes = (-1,)
+    if any(size < 0 for size in sizes):
+        raise UsageError(f"{flag}={text} holds something else than sizes", hint=f"{flag}=64,256")
+    return sizes

@@ -7,6 +7,7 @@ needed; it takes the compiler's bindings.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from edgec.toolchain.batches import moves
 from edgec.toolchain.batches.marked import Marked
@@ -14,18 +15,23 @@ from edgec.toolchain.batches.marks import Mark
 from edgec.toolchain.ir.elementwise import elementwise
 from edgec.toolchain.ir.read import convolution_layout, numbers_of
 
-__all__ = ["follows"]
+__all__ = ["by_element", "follows"]
 
 
 def follows(marked: Marked) -> bool:
     """Whether the operation keeps examples apart."""
     op = marked.op
-    if elementwise(op) or op.name.partition(".")[2] in _ELEMENTWISE:
+    if by_element(op):
         return _each_element(marked)
     if op.name in _WITH_BODIES:
         return op.name == "stablehlo.while" or marked.operands[0] is None
     rule = _RULES.get(op.name)
     return rule is not None and all(marked.results) and rule(marked)
+
+
+def by_element(op: Any) -> bool:
+    """Whether each element of the results comes from those of the operands at its place."""
+    return bool(elementwise(op)) or op.name.partition(".")[2] in _ELEMENTWISE
 
 
 _ELEMENTWISE = frozenset(

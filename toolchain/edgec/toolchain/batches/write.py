@@ -12,7 +12,7 @@ from iree.compiler import ir
 from edgec.toolchain.batches.marks import Mark
 from edgec.toolchain.ir.write import concatenate, create, fill, tensor
 
-__all__ = ["Body", "Through", "write_main"]
+__all__ = ["Body", "Through", "plus", "times", "write_main"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,8 @@ def _count(arguments: Sequence[Any], marks: Sequence[Mark | None]) -> Any:
     )
 
 
-def _times(value: Any, number: int) -> Any:
+def times(value: Any, number: int) -> Any:
+    """A scalar times a number."""
     if number == 1:
         return value
     return create(
@@ -107,7 +108,8 @@ def _times(value: Any, number: int) -> Any:
     )
 
 
-def _plus(value: Any, number: int) -> Any:
+def plus(value: Any, number: int) -> Any:
+    """A scalar and a number."""
     other = fill(number, (), value.type.element_type)
     return create("stablehlo.add", value.type, [value, other]) if number else value
 
@@ -116,7 +118,7 @@ def _empty(kind: Any, old: Any, mark: Mark, count: Any) -> Any:
     """A result before any example is written into it."""
     index = count.type.element_type
     sizes = [
-        create("stablehlo.reshape", tensor((1,), index), [_times(count, mark.each)])
+        create("stablehlo.reshape", tensor((1,), index), [times(count, mark.each)])
         if axis == mark.axis
         else fill(size, (1,), index)
         for axis, size in enumerate(old.shape)
@@ -138,7 +140,7 @@ def _loop(
     kinds = [value.type for value in carried]
     # Worked out here: iree-compile 3.13 refuses a loop whose test adds ("streamable op expected to
     # be in an execution region").
-    end = _plus(count, 1 - body.examples)
+    end = plus(count, 1 - body.examples)
     op = ir.Operation.create("stablehlo.while", results=kinds, operands=list(carried), regions=2)
     test = op.regions[0].blocks.append(*kinds)
     with ir.InsertionPoint(test):
@@ -172,7 +174,7 @@ def _loop(
             )
             for whole, part, mark in zip(results, call.results, through.results, strict=True)
         ]
-        ir.Operation.create("stablehlo.return", operands=[_plus(first, body.examples), *written])
+        ir.Operation.create("stablehlo.return", operands=[plus(first, body.examples), *written])
     return list(op.results)
 
 
@@ -187,6 +189,6 @@ def _part(value: Any, kind: Any, mark: Mark | None, first: Any) -> Any:
 
 def _starts(rank: int, mark: Mark, first: Any) -> list[Any]:
     return [
-        _times(first, mark.each) if axis == mark.axis else fill(0, (), first.type.element_type)
+        times(first, mark.each) if axis == mark.axis else fill(0, (), first.type.element_type)
         for axis in range(rank)
     ]

@@ -1,0 +1,123 @@
+"""What a framework gives for fixed sizes of a function whose inputs have an open dimension."""
+
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from edgec.exporters.batches.given import with_examples
+from edgec.exporters.bundle import Bundle
+from edgec.exporters.dynamic import Dynamic
+from edgec.exporters.frameworks import Framework
+from edgec.exporters.traced import TracedCall, TracedFunction
+from edgec.runtime.errors import EdgecError
+from edgec.runtime.signature import Dim
+from edgec.toolchain.batches.marks import NotByExample
+from edgec.toolchain.program import Dialect, Input, Output, Parameter, Role
+
+__all__ = ["Fixed", "multiplies", "open_dims", "roles_of", "together"]
+
+_LOG = logging.getLogger("edgec.exporters")
+
+
+def open_dims(traced: TracedFunction) -> dict[str, Dim]:
+    """The dimensions of its inputs that are open, by name."""
+    return {d.name: d for spec in traced.signature.inputs for d in spec.shape if isinstance(d, Dim)}
+
+
+class Fixed:
+    """The programs of one function for fixed sizes of its one open dimension.
+
+    Args:
+        traced: the function.
+        bundle: what was traced.
+        framework: whose it is.
+
+    Raises:
+        NotByExample: it has state.
+    """
+
+    def __init__(self, traced: TracedFunction, bundle: Bundle, framework: Framework) -> None:
+        self.traced = traced
+        self.framework = framework
+        self.entry = next(e for e in bundle.entries if e.name == traced.signature.name)
+        roles = (*traced.arguments, *traced.results)
+        if not all(isinstance(role, Input | Output | Parameter) for role in roles):
+            raise NotByExample("it has state")
+
+    def program(self, size: int, *, settled: bool = False) -> TracedFunction:
+        """What the framework gives for a size, in StableHLO.
+
+        Raises:
+            NotByExample: nothing of this kind.
+        """
+        entry = with_examples(self.entry, self.framework, self.traced, size)
+        entry = replace(entry, settled=settled)
+        try:
+            with _unsaid():
+                (found,) = self.framework.tracer().trace(Bundle((entry,)), dynamic=Dynamic())
+        except EdgecError as error:
+            raise NotByExample(f"for {size} at a time, {error.what}", error.where) from error
+        if found.dialect is not Dialect.STABLEHLO:
+            raise NotByExample("it has no form in StableHLO")
+        if len(found.signature.outputs) != len(self.traced.signature.outputs):
+            raise NotByExample("its outputs change with the batch")
+        return found
+
+    def known(self) -> list[int]:
+        """The sizes of the calls that the framework has answered."""
+        (number, axis), *_ = (
+            (number, axis)
+            for number, spec in enumerate(self.traced.signature.inputs)
+            for axis, size in enumerate(spec.shape)
+            if isinstance(size, Dim)
+        )
+        return [call.inputs[number].shape[axis] for call in self.traced.calls]
+
+    def calls(self, sizes: Sequence[int]) -> tuple[TracedCall, ...]:
+        """The framework's answers for some sizes."""
+        return tuple(call for size in sizes for call in self.program(size, settled=True).calls)
+
+
+def multiplies(module: Any) -> bool:
+    """Whether an `ir.Module` has products."""
+    from edgec.toolchain.ir.functions import inside
+
+    products = {"stablehlo.dot_general", "stablehlo.convolution"}
+    return any(op.name in products for op in inside(module.operation))
+
+
+def roles_of(traced: TracedFunction, traces: Sequence[TracedFunction]) -> list[Role]:
+    """The arguments of what is made of several programs: all inputs, and the weights of all."""
+    roles: list[Role] = [Input(index=number) for number in range(len(traced.signature.inputs))]
+    for trace in traces:
+        roles += [r for r in trace.arguments if isinstance(r, Parameter) and r not in roles]
+    return roles
+
+
+def together(sets: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Arrays by name, which are one where they have one name.
+
+    Raises:
+        NotByExample: they are not.
+    """
+    found: dict[str, np.ndarray] = {}
+    for arrays in sets:
+        for name, array in arrays.items():
+            known = found.setdefault(name, array)
+            if known is not array and known.tobytes() != array.tobytes():
+                raise NotByExample(f"the weight {name} changes with the batch")
+    return found
+
+
+@contextlib.contextmanager
+def _unsaid() -> Iterator[None]:
+    """What was said when the function was traced is not said again."""
+    before, _LOG.disabled = _LOG.disabled, True
+    try:
+        yield
+    finally:
+        _LOG.disabled = before

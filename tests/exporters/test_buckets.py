@@ -1,0 +1,105 @@
+"""An open length in buckets: which models go, how they are told of it, and that they are right."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from edgec import exporters, runtime, toolchain
+from edgec.exporters.batches.buckets import usual_buckets
+from edgec.runtime.errors import UsageError
+from edgec.runtime.signature import Dim
+
+_WIDTH, _WORDS = 64, 50
+
+
+class _Sentence(torch.nn.Module):
+    """Words and places, attention, and what they say on average."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.words = torch.nn.Embedding(_WORDS, _WIDTH)
+        self.places = torch.nn.Parameter(torch.randn(24, _WIDTH) / 4)
+        self.layer = torch.nn.TransformerEncoderLayer(
+            _WIDTH, 4, 4 * _WIDTH, batch_first=True, activation="gelu"
+        )
+
+    def forward(self, ids: Any, mask: Any) -> Any:
+        x = self.words(ids) + self.places[: ids.shape[1]]
+        x = self.layer(x, src_key_padding_mask=mask == 0)
+        said = mask.unsqueeze(-1).float()
+        return x, (x * said).sum(1) / said.sum(1), x[:, -1]
+
+
+def _text(length: int) -> tuple[Any, Any]:
+    ids = torch.from_numpy(np.random.default_rng(length).integers(0, _WORDS, (1, length)))
+    mask = torch.ones(1, length, dtype=torch.long)
+    mask[:, length - length // 3 :] = 0
+    return ids, mask
+
+
+def _dynamic(least: int = 1, most: int | str = 24) -> dict[str, Any]:
+    return {name: {1: f"length={least}..{most}"} for name in ("ids", "mask")}
+
+
+def test_each_length_gets_the_frameworks_answers(caplog: pytest.LogCaptureFixture) -> None:
+    model = _Sentence().eval()
+    program = exporters.export(model, _text(10), dynamic=_dynamic(), buckets=(8, 16))
+    assert "is compiled for 8, 16, 24 of length" in caplog.text
+    assert program.golden is not None
+    sizes = [call.inputs[0].shape[1] for call in program.golden.calls]
+    assert any(size < 8 for size in sizes)
+    assert any(8 < size < 16 for size in sizes)
+    assert any(16 < size < 24 for size in sizes)
+    compiled = toolchain.compile_with_report(program, "cpu")
+    weights = sum(p.numel() * 4 for p in model.parameters())
+    assert compiled.module.path.stat().st_size < 1.6 * weights, "weights are there for each size"
+    with runtime.load(compiled.module) as loaded:
+        for length in (1, 2, 7, 8, 9, 16, 17, 23, 24):
+            ids, mask = _text(length)
+            wanted = model(ids, mask)
+            found = loaded.main(ids.numpy(), mask.numpy())
+            for one, other in zip(found, wanted, strict=True):
+                np.testing.assert_allclose(np.asarray(one), other.detach(), atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("dynamic", "buckets", "said"),
+    [
+        (_dynamic(most=""), None, "length has no largest size"),
+        (_dynamic(most=9000), None, "length is up to 9000"),
+        (_dynamic(), (0,), ""),
+    ],
+)
+def test_a_length_that_stays_open(
+    dynamic: Any, buckets: Any, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Product(torch.nn.Module):
+        def forward(self, ids: Any, mask: Any) -> Any:
+            return (ids * mask).float().mT @ torch.ones(1, 4)
+
+    program = exporters.export(Product(), _text(10), dynamic=dynamic, buckets=buckets)
+    assert said in caplog.text
+    assert "is compiled for" not in caplog.text
+    assert program.golden is not None
+
+
+def test_sizes_beyond_the_range_are_refused() -> None:
+    with pytest.raises(UsageError, match="goes beyond"):
+        exporters.export(_Sentence().eval(), _text(10), dynamic=_dynamic(), buckets=(8, 99))
+
+
+def test_usual_sizes() -> None:
+    def sizes(least: int, most: int) -> list[int]:
+        return usual_buckets(Dim(name="n", minimum=least, maximum=most))
+
+    assert sizes(1, 256) == [8, 16, 32, 64, 96, 128, 192, 256]
+    assert sizes(100, 1000) == [128, 256, 512, 768, 1000]
+    assert sizes(1, 5) == [5]
+    for most in range(2, 4000, 37):
+        found = sizes(1, most)
+        assert len(found) <= 8
+        assert found[-1] == most
+        assert found == sorted(set(found))

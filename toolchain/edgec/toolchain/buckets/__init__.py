@@ -1,0 +1,1 @@
+"""Programs of an open size as programs of fixed sizes, to which their inputs are filled up."""
