@@ -32,7 +32,7 @@ __all__ = ["in_buckets", "usual_buckets"]
 
 _LOG = logging.getLogger("edgec.exporters")
 _SMALLEST, _MOST = 8, 8
-_LARGEST = 4096
+_LARGEST = 2048
 """The framework computes its answers for this size, too."""
 
 

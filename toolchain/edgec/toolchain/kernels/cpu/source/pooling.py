@@ -7,6 +7,7 @@ the edge only what is inside is read, so that nothing need be written around it.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from edgec.toolchain.kernels.cpu.source.body import Body
 from edgec.toolchain.kernels.cpu.source.result import Result, Tile
@@ -127,7 +128,8 @@ class _Kernel:
         for start, stop in ((0, first), (first, last), (last, pooling.result.width)):
             if start < stop:
                 whole = (start, stop) == (first, last)
-                b.loop(start, stop, 1, lambda x, w=whole: self.pixel(x, corner, rows[1], w))
+                pixel = partial(self.pixel, corner=corner, rows=rows[1], whole=whole)
+                b.loop(start, stop, 1, pixel)
 
     def inside(self, place: str, axis: int, size: int) -> tuple[str, str]:
         """The first place of a window that is inside of the image along an axis, and how many are.
