@@ -65,6 +65,51 @@ def test_each_length_gets_the_frameworks_answers(caplog: pytest.LogCaptureFixtur
                 np.testing.assert_allclose(np.asarray(one), other.detach(), atol=2e-5)
 
 
+class _Rows(torch.nn.Module):
+    """Attention over each text's own words; texts are looked up by their number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(1)
+        self.words = torch.nn.Embedding(_WORDS, _WIDTH)
+        self.into = torch.nn.Linear(_WIDTH, 3 * _WIDTH)
+
+    def forward(self, ids: Any, mask: Any) -> Any:
+        texts, words = (torch.arange(size) for size in ids.shape)
+        seen = mask.bool()[texts[:, None, None], words[None, None, :]]
+        q, k, v = self.into(self.words(ids)).chunk(3, -1)
+        scores = (q @ k.mT / 8).masked_fill(~seen, -torch.inf)
+        x = scores.softmax(-1) @ v
+        return x, x.mean(1)
+
+
+def test_a_batch_of_texts_of_any_length(caplog: pytest.LogCaptureFixture) -> None:
+    model = _Rows().eval()
+
+    def texts(count: int, length: int) -> tuple[Any, Any]:
+        ids, mask = zip(*(_text(length) for _ in range(count)), strict=True)
+        return torch.cat(ids), torch.cat(mask)
+
+    dynamic = {n: {0: "texts=1..9", 1: "length=2..24"} for n in ("ids", "mask")}
+    program = exporters.export(model, texts(3, 10), dynamic=dynamic)
+    assert "16, 24 of length" in caplog.text
+    assert "one of texts at a time" in caplog.text
+    with runtime.load(toolchain.compile(program, "cpu")) as loaded:
+        for count, length in ((1, 2), (3, 10), (9, 24), (2, 17), (4, 5)):
+            ids, mask = texts(count, length)
+            found = loaded.main(ids.numpy(), mask.numpy())
+            for one, other in zip(found, model(ids, mask), strict=True):
+                np.testing.assert_allclose(np.asarray(one), other.detach(), atol=2e-5)
+
+
+def test_a_batch_whose_examples_are_looked_up_by_number_goes_in_chunks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    text = tuple(torch.cat([each, each]) for each in _text(10))
+    exporters.export(_Rows().eval(), text, dynamic="texts=1..9")
+    assert "computes 8 of texts at a time" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("dynamic", "buckets", "said"),
     [

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from iree.compiler import ir
 
+from edgec.toolchain.buckets.model import Model, main_of
 from edgec.toolchain.buckets.sizes import NotFilled, Size, Two
-from edgec.toolchain.buckets.write import Model, main_of, write_main
+from edgec.toolchain.buckets.write import write_main
 from edgec.toolchain.ir.interpret import Interpreter
 
 _RANDOM = np.random.default_rng(0)
@@ -77,6 +78,11 @@ FINE: dict[str, Callable[[Any], Any]] = {
     "sorted within": lambda x: jnp.sort(x, 1)[:, ::-1],
     "a loop beside it": lambda x: (
         x @ jax.lax.fori_loop(0, 3, lambda i, c: jnp.tanh(c @ _WEIGHTS + i), jnp.asarray(_WEIGHTS))
+    ),
+    "in bf16": lambda x: (
+        (jnp.full(x.shape, 2.0, jnp.bfloat16) * jnp.round(x).astype(jnp.bfloat16))
+        .astype(jnp.float32)
+        .sum(0)
     ),
     "turned round": lambda x: jnp.concatenate([x.T, x.T], 0),
 }

@@ -14,35 +14,41 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from edgec.exporters.batches.chunks import leads
 from edgec.exporters.batches.fixed import Fixed, multiplies, open_dims
+from edgec.exporters.batches.tables import without_tables
 from edgec.exporters.bundle import Bundle
 from edgec.exporters.frameworks import Framework
-from edgec.exporters.traced import TracedFunction
+from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.errors import UsageError
 from edgec.runtime.signature import Dim
-from edgec.toolchain.batches.marks import NotByExample
+from edgec.toolchain.batches.marks import Batch, NotByExample
 from edgec.toolchain.buckets.sizes import NotFilled, Size, Two
 from edgec.toolchain.program import Dialect, Input, Parameter, Role
+
+if TYPE_CHECKING:
+    from edgec.toolchain.buckets.model import Examples
 
 __all__ = ["in_buckets", "usual_buckets"]
 
 _LOG = logging.getLogger("edgec.exporters")
-_SMALLEST, _MOST = 8, 8
+_MOST = 8
+_SMALLEST = 8
+"""Of lengths; examples are counted from one."""
 _LARGEST = 2048
 """The framework computes its answers for this size, too."""
 
 
-def usual_buckets(dim: Dim) -> list[int]:
+def usual_buckets(dim: Dim, smallest: int = _SMALLEST) -> list[int]:
     """Eight sizes at most: the maximum and powers of two, and between the largest half steps.
 
     Args:
         dim: a dimension with a maximum.
+        smallest: the least of them.
     """
-    most, least = dim.maximum or dim.minimum, max(dim.minimum, _SMALLEST)
+    most, least = dim.maximum or dim.minimum, max(dim.minimum, smallest)
     powers = [1 << k for k in range(31) if least <= 1 << k < most]
     sizes = [*powers[-_MOST + 1 :], most]
     halves = [3 * size // 2 for size in powers if 3 * size // 2 < most]
@@ -55,7 +61,8 @@ def in_buckets(
     """The function as programs of fixed sizes, which is said; None for what multiplies nothing.
 
     Args:
-        traced: a function with one dynamic dimension.
+        traced: a function with one dynamic dimension, or a batch and another one; each example
+            of a batch is computed by itself then.
         bundle: what was traced.
         framework: whose it is.
         buckets: the sizes; None for the usual ones.
@@ -64,7 +71,7 @@ def in_buckets(
         NotByExample: it cannot be one.
         UsageError: the sizes do not fit the dimension.
     """
-    (dim,) = open_dims(traced).values()
+    dim, batch = _length_and_batch(traced)
     if dim.maximum is None:
         raise NotByExample(f"{dim.name} has no largest size; {dim.name}=1..512 gives one")
     if dim.maximum < 2:
@@ -79,25 +86,65 @@ def in_buckets(
             f"--buckets={','.join(map(str, buckets))} goes beyond {dim}",
             hint=f"the largest may be {dim.maximum}",
         )
-    sizes = usual_buckets(dim) if buckets is None else sorted({*buckets, dim.maximum})
+    smallest = 1 if batch is None and leads(traced) else _SMALLEST
+    sizes = usual_buckets(dim, smallest) if buckets is None else sorted({*buckets, dim.maximum})
     try:
-        made = _Buckets(traced, bundle, framework).made(dim, sizes)
+        made = _Buckets(traced, bundle, framework, dim, batch).made(sizes)
     except NotFilled as found:
         raise NotByExample(found.why, found.where) from found
     if made is None:
         return None
     _LOG.warning(
-        "%s is compiled for %s of %s, and fills inputs up to the next of them: "
+        "%s is compiled for %s of %s, and fills inputs up to the next of them%s: "
         "--buckets=N,N takes others, --buckets=0 keeps it open",
         traced.signature.name,
         ", ".join(map(str, sizes)),
         dim.name,
+        f", one of {batch.name} at a time" if batch is not None else "",
     )
     return made
 
 
+def _length_and_batch(traced: TracedFunction) -> tuple[Dim, Dim | None]:
+    """The dimension that goes in buckets, and the one that counts examples if there is one.
+
+    Raises:
+        NotByExample: there are others.
+    """
+    dims = open_dims(traced)
+    if len(dims) == 1:
+        return next(iter(dims.values())), None
+    places: dict[str, set[int]] = {name: set() for name in dims}
+    for spec in traced.signature.inputs:
+        for axis, size in enumerate(spec.shape):
+            if isinstance(size, Dim):
+                places[size.name].add(axis)
+    leading = [name for name, axes in places.items() if axes == {0}]
+    if len(dims) != 2 or len(leading) != 1:
+        raise NotByExample(f"{' and '.join(dims)} are open at once")
+    (other,) = dims.keys() - set(leading)
+    return dims[other], dims[leading[0]]
+
+
 class _Buckets(Fixed):
-    def made(self, dim: Dim, sizes: list[int]) -> TracedFunction | None:
+    def __init__(
+        self,
+        traced: TracedFunction,
+        bundle: Bundle,
+        framework: Framework,
+        dim: Dim,
+        batch: Dim | None,
+    ) -> None:
+        super().__init__(traced, bundle, framework)
+        self.dim = dim
+        self.batch = batch
+
+    def _of(self, size: int, examples: int = 1) -> TracedFunction:
+        """The framework's program for a size, and for so many examples where there is a batch."""
+        others = {} if self.batch is None else {self.batch.name: examples}
+        return self.program(size, others=others)
+
+    def made(self, sizes: list[int]) -> TracedFunction | None:
         """The programs for these sizes in one; None for what multiplies nothing.
 
         Raises:
@@ -105,25 +152,25 @@ class _Buckets(Fixed):
         """
         from iree.compiler import ir
 
-        from edgec.toolchain.stablehlo import parse_stablehlo
+        from edgec.toolchain.batches.plain import plain
 
-        traces = [self.program(sizes[-1])]
+        traces = [self._of(sizes[-1])]
         with ir.Context() as context:
-            if not multiplies(parse_stablehlo(traces[0].module, context)):
+            if not multiplies(plain(traces[0].module, context)):
                 return None
-        traces.append(self.program(self._another(dim, sizes)))
-        two = Two(one=sizes[-1], other=self._another(dim, sizes))
+        traces.append(self._of(self._another(sizes)))
+        two = Two(one=sizes[-1], other=self._another(sizes))
         try:
-            module, roles = self._merged(two, traces, dim, sizes)
+            module, roles = self._merged(two, traces, sizes)
         except NotFilled:
             if two.other >= two.one - 1:
                 raise
             # Of the largest size a program may be simpler: all of a table is no part of it.
-            traces[0], two = self.program(two.one - 1), replace(two, one=two.one - 1)
-            module, roles = self._merged(two, traces, dim, sizes)
+            traces[0], two = self._of(two.one - 1), replace(two, one=two.one - 1)
+            module, roles = self._merged(two, traces, sizes)
         return replace(
             self.traced,
-            calls=(*self.traced.calls, *self.calls(self._unproved(dim, sizes))),
+            calls=(*self.traced.calls, *self._more_calls(sizes)),
             module=module,
             dialect=Dialect.STABLEHLO,
             kept="",
@@ -138,21 +185,32 @@ class _Buckets(Fixed):
         )
 
     def _merged(
-        self, two: Two, traces: list[TracedFunction], dim: Dim, sizes: list[int]
+        self, two: Two, traces: list[TracedFunction], sizes: list[int]
     ) -> tuple[bytes, list[Role]]:
         """The module that two programs become, and its arguments."""
         from iree.compiler import ir
 
-        from edgec.toolchain.buckets.write import Model, main_of, write_main
-        from edgec.toolchain.stablehlo import parse_stablehlo
+        from edgec.toolchain.batches.plain import plain
+        from edgec.toolchain.buckets.model import Model, main_of
+        from edgec.toolchain.buckets.write import write_main
 
         if traces[0].results != traces[1].results:
             raise NotFilled("its outputs change with it")
         with ir.Context() as context, ir.Location.unknown():
-            modules = [parse_stablehlo(trace.module, context) for trace in traces]
+            modules = [plain(trace.module, context) for trace in traces]
             function, twin = (main_of(module) for module in modules)
-            roles = _without_tables((function, twin), traces)
-            model = Model(function=function, twin=twin, two=two, least=max(1, dim.minimum))
+            examples = self._examples(two, traces[1], context)
+            roles, places = without_tables((function, twin), traces)
+            if examples is not None:
+                marks = tuple(examples.arguments[place] for place in places)
+                examples = replace(examples, arguments=marks)
+            model = Model(
+                function=function,
+                twin=twin,
+                two=two,
+                least=max(1, self.dim.minimum),
+                examples=examples,
+            )
             self._check(model.arguments, roles)
             merged = ir.Module.create()
             write_main(merged, model, sizes)
@@ -164,9 +222,43 @@ class _Buckets(Fixed):
             merged.operation.write_bytecode(buffer)
             return buffer.getvalue(), roles
 
-    def _another(self, dim: Dim, sizes: list[int]) -> int:
+    def _examples(self, two: Two, trace: TracedFunction, context: Any) -> "Examples | None":
+        """That the function computes each example of a batch by itself; None without a batch.
+
+        Raises:
+            NotByExample: it does not.
+        """
+        if self.batch is None:
+            return None
+        from edgec.toolchain.batches.compare import compared
+        from edgec.toolchain.batches.plain import plain
+        from edgec.toolchain.buckets.model import Examples
+
+        def module(trace: TracedFunction) -> Any:
+            return plain(trace.module, context)
+
+        pair = self._of(two.other, 2)
+        if pair.arguments != trace.arguments:
+            raise NotByExample("its weights change with the batch")
+        try:
+            found = compared(module(trace), module(pair), Batch(one=1, other=2))
+        except NotByExample:  # Of one example a program may be simpler.
+            more = self._of(two.other, 3)
+            found = compared(module(pair), module(more), Batch(one=2, other=3))
+        for role, mark in zip(trace.arguments, found.arguments, strict=True):
+            wanted = isinstance(role, Input) and self.batch in (
+                self.traced.signature.inputs[role.index].shape
+            )
+            if wanted != (mark is not None and mark.axis == 0):
+                raise NotByExample("an input changes with the batch otherwise than asked")
+        results = tuple(mark for mark in found.results if mark is not None)
+        if len(results) != len(found.results):
+            raise NotByExample("an output is the same for all examples")
+        return Examples(arguments=found.arguments, results=results)
+
+    def _another(self, sizes: list[int]) -> int:
         """A second size for the framework: it tells what grows from what happens to be as large."""
-        least = max(1, dim.minimum, min(3, sizes[-1] - 1))
+        least = max(1, self.dim.minimum, min(3, sizes[-1] - 1))
         middle = sizes[-1] - 1 - sizes[-1] // 8
         return max(least, middle) if max(least, middle) < sizes[-1] else sizes[-1] - 1
 
@@ -181,70 +273,26 @@ class _Buckets(Fixed):
             if not isinstance(role, Input):
                 continue
             shape = self.traced.signature.inputs[role.index].shape
-            if axes != [axis for axis, size in enumerate(shape) if isinstance(size, Dim)]:
+            wanted = [axis for axis, size in enumerate(shape) if size == self.dim]
+            if axes != wanted:
                 raise NotFilled("an input does not grow as it is asked to")
             if len(axes) > 1:
                 raise NotFilled("an input has it on several axes")
 
-    def _unproved(self, dim: Dim, sizes: list[int]) -> list[int]:
+    def _more_calls(self, sizes: list[int]) -> tuple[TracedCall, ...]:
+        """A golden call for each bucket, of two examples where there are."""
+        if self.batch is None:
+            return self.calls(self._unproved(sizes))
+        most = 2 if self.batch.maximum is None else self.batch.maximum
+        two = max(self.batch.minimum, min(2, most))
+        return self.calls(self._unproved(sizes), {self.batch.name: two})
+
+    def _unproved(self, sizes: list[int]) -> list[int]:
         """A size for each bucket that no golden call goes through with filling behind it."""
-        known = self.known()
+        known = self.known(self.dim.name)
         missing = []
-        for before, size in pairwise([max(1, dim.minimum) - 1, *sizes]):
+        for before, size in pairwise([max(1, self.dim.minimum) - 1, *sizes]):
             if any(before < n < size for n in known) or (size == before + 1 and size in known):
                 continue
             missing.append(max(before + 1, size - max(1, (size - before) // 3)))
         return missing
-
-
-def _without_tables(functions: tuple[Any, Any], traces: Sequence[TracedFunction]) -> list[Role]:
-    """Weights that differ between two programs become constants of each; the arguments left.
-
-    An importer that works out a table of positions, as ONNX' does, hands it over as a weight.
-
-    Raises:
-        NotFilled: the programs have other arguments.
-    """
-    from iree.compiler import ir
-
-    from edgec.toolchain.ir.functions import entry_block, set_types
-    from edgec.toolchain.ir.write import constant
-
-    if len(traces[0].arguments) != len(traces[1].arguments):
-        raise NotFilled("its weights change with it")
-    kept: list[Role] = []
-    places: list[int] = []
-    for place, roles in enumerate(zip(traces[0].arguments, traces[1].arguments, strict=True)):
-        names = [role.name for role in roles if isinstance(role, Parameter)]
-        if len(names) == 2:
-            arrays = [t.parameters[name] for t, name in zip(traces, names, strict=True)]
-            if not _equal(*arrays):
-                for function, array in zip(functions, arrays, strict=True):
-                    block = entry_block(function)
-                    argument = block.arguments[place]
-                    with ir.InsertionPoint.at_block_begin(block):
-                        value = constant(array, argument.type.element_type)
-                    argument.replace_all_uses_with(value)
-                continue
-        elif roles[0] != roles[1]:
-            raise NotFilled("its inputs change with it")
-        kept.append(roles[0])
-        places.append(place)
-    for function in functions:
-        block = entry_block(function)
-        for place in reversed(range(len(block.arguments))):
-            if place not in places:
-                block.erase_argument(place)
-        results = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results
-        set_types(function, places, range(len(results)))
-    return kept
-
-
-def _equal(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays are the same, bit by bit."""
-    if one is other:
-        return True
-    if one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    here, there = (np.ascontiguousarray(a).reshape(-1).view(np.uint8) for a in (one, other))
-    return bool(np.array_equal(here, there))

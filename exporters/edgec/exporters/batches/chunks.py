@@ -96,16 +96,16 @@ class _Chunks(Fixed):
         """The loop; None for what multiplies nothing."""
         from iree.compiler import ir
 
+        from edgec.toolchain.batches.plain import plain
         from edgec.toolchain.batches.write import Through, write_main
-        from edgec.toolchain.stablehlo import parse_stablehlo
 
         traces = [self.program(size)]
         with ir.Context() as context, ir.Location.unknown():
-            modules = [parse_stablehlo(traces[0].module, context)]
+            modules = [plain(traces[0].module, context)]
             if not self.alone and not multiplies(modules[0]):
                 return None
             traces.append(self.program(1 if size > 1 else 2))
-            modules.append(parse_stablehlo(traces[1].module, context))
+            modules.append(plain(traces[1].module, context))
             found = self._compared(modules, size)
             marks = self._checked(found, traces[0])
             results = [mark for mark in found.results if mark is not None]
@@ -145,14 +145,14 @@ class _Chunks(Fixed):
     def _compared(self, modules: Sequence[Any], size: int) -> "Compared":
         """What counts examples; of one example programs may be simpler, so two more are asked."""
         from edgec.toolchain.batches.compare import compared
-        from edgec.toolchain.stablehlo import parse_stablehlo
+        from edgec.toolchain.batches.plain import plain
 
         try:
             return compared(modules[0], modules[1], Batch(one=size, other=1 if size > 1 else 2))
         except NotByExample:
             if size == 1:
                 raise
-            third = parse_stablehlo(self.program(size + 1).module, modules[0].context)
+            third = plain(self.program(size + 1).module, modules[0].context)
             return compared(modules[0], third, Batch(one=size, other=size + 1))
 
     def _more_calls(self, size: int) -> tuple[TracedCall, ...]:

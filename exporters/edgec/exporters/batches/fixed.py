@@ -29,7 +29,7 @@ def open_dims(traced: TracedFunction) -> dict[str, Dim]:
 
 
 class Fixed:
-    """The programs of one function for fixed sizes of its one open dimension.
+    """The programs of one function for fixed sizes of its open dimensions.
 
     Args:
         traced: the function.
@@ -48,13 +48,21 @@ class Fixed:
         if not all(isinstance(role, Input | Output | Parameter) for role in roles):
             raise NotByExample("it has state")
 
-    def program(self, size: int, *, settled: bool = False) -> TracedFunction:
+    def program(
+        self, size: int, *, settled: bool = False, others: Mapping[str, int] | None = None
+    ) -> TracedFunction:
         """What the framework gives for a size, in StableHLO.
+
+        Args:
+            size: of the dimensions.
+            settled: whether its answers are used.
+            others: sizes of those of them that have another one, by name.
 
         Raises:
             NotByExample: nothing of this kind.
         """
-        entry = with_examples(self.entry, self.framework, self.traced, size)
+        sizes = {**dict.fromkeys(open_dims(self.traced), size), **(others or {})}
+        entry = with_examples(self.entry, self.framework, self.traced, sizes)
         entry = replace(entry, settled=settled)
         try:
             with _unsaid():
@@ -67,19 +75,23 @@ class Fixed:
             raise NotByExample("its outputs change with the batch")
         return found
 
-    def known(self) -> list[int]:
-        """The sizes of the calls that the framework has answered."""
+    def known(self, name: str = "") -> list[int]:
+        """The sizes of the calls that the framework has answered, of a dimension or the first."""
         (number, axis), *_ = (
             (number, axis)
             for number, spec in enumerate(self.traced.signature.inputs)
             for axis, size in enumerate(spec.shape)
-            if isinstance(size, Dim)
+            if isinstance(size, Dim) and name in ("", size.name)
         )
         return [call.inputs[number].shape[axis] for call in self.traced.calls]
 
-    def calls(self, sizes: Sequence[int]) -> tuple[TracedCall, ...]:
-        """The framework's answers for some sizes."""
-        return tuple(call for size in sizes for call in self.program(size, settled=True).calls)
+    def calls(
+        self, sizes: Sequence[int], others: Mapping[str, int] | None = None
+    ) -> tuple[TracedCall, ...]:
+        """The framework's answers for some sizes; `others` as for `program`."""
+        return tuple(
+            call for size in sizes for call in self.program(size, settled=True, others=others).calls
+        )
 
 
 def multiplies(module: Any) -> bool:

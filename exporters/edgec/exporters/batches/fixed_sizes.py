@@ -43,8 +43,6 @@ def in_fixed_sizes(
     refused: NotByExample | None = None
     for way in _ways(traced, chunk, buckets):
         try:
-            if len(dims) > 1:
-                raise NotByExample(f"{' and '.join(dims)} are open at once")
             if way == "chunks":
                 made = chunked(traced, bundle, framework, chunk)
             else:
@@ -69,6 +67,8 @@ def _ways(
     """What is tried, in order."""
     if buckets:
         return ("buckets",)
+    if len(open_dims(traced)) > 1:
+        return ("buckets",) if buckets is None and chunk is None else ("chunks",)
     if chunk is not None or buckets is not None:
         return ("chunks",) if chunk != 0 and (chunk or leads(traced)) else ()
     if leads(traced):

@@ -1,4 +1,4 @@
-"""An entry with example inputs of another number of examples."""
+"""An entry with example inputs of other sizes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,15 +19,15 @@ __all__ = ["with_examples"]
 
 
 def with_examples(
-    entry: Entry, framework: Framework, traced: TracedFunction, examples: int
+    entry: Entry, framework: Framework, traced: TracedFunction, sizes: Mapping[str, int]
 ) -> Entry:
-    """The entry with so many examples in each input that has the dynamic dimension.
+    """The entry with inputs of these sizes along each dynamic dimension, by its name.
 
     Raises:
         NotByExample: its inputs are nested otherwise than in tuples, lists and mappings.
     """
     arrays = [
-        resize(array, [examples if isinstance(size, Dim) else size for size in spec.shape])
+        resize(array, [sizes[size.name] if isinstance(size, Dim) else size for size in spec.shape])
         for spec, array in zip(traced.signature.inputs, traced.calls[0].inputs, strict=True)
     ]
     if not entry.inputs and not entry.kwargs:

@@ -20,6 +20,7 @@ from edgec.toolchain.ir.places import place_of
 __all__ = ["Compared", "compared"]
 
 _CALLEES = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+_CONSTANT = "stablehlo.constant"
 _ENDS = frozenset({"func.return", "stablehlo.return"})
 
 
@@ -71,7 +72,11 @@ class _Pair:
         if len(here.arguments) != len(there.arguments):
             raise NotByExample("the program changes with the batch")
         known = {**known, **dict(zip(here.arguments, there.arguments, strict=True))}
-        ops = ([op.operation for op in block.operations] for block in (here, there))
+        # Of two sizes one may be a number that the program has elsewhere, and share its constant.
+        ops = (
+            [op.operation for op in block.operations if op.operation.name != _CONSTANT]
+            for block in (here, there)
+        )
         end: tuple[Mark | None, ...] = ()
         for op, twin in zip(*ops, strict=False):
             try:
@@ -86,8 +91,12 @@ class _Pair:
         raise NotByExample("the program changes with the batch")
 
     def _operation(self, op: Any, twin: Any, known: dict[Any, Any]) -> tuple[Mark | None, ...]:
-        if op.name != twin.name or [known.get(v) for v in op.operands] != list(twin.operands):
+        if op.name != twin.name or len(op.operands) != len(twin.operands):
             raise NotByExample("the program changes with the batch")
+        for one, other in zip(op.operands, twin.operands, strict=True):
+            alike = one in known and known[one] == other
+            if not alike and not self._same_constant(one, other):
+                raise NotByExample("the program changes with the batch")
         operands = [
             self.batch.mark_of(*both) for both in zip(op.operands, twin.operands, strict=True)
         ]
@@ -106,6 +115,18 @@ class _Pair:
         elif marked and not follows(Marked(op=op, other=twin, operands=operands, results=results)):
             raise NotByExample(f"{op.name.partition('.')[2]} goes across the batch")
         return ()
+
+    def _same_constant(self, one: Any, other: Any) -> bool:
+        """Whether two values are constants, and alike for each example."""
+        owners = [value.owner for value in (one, other)]
+        if any(isinstance(owner, ir.Block) or owner.name != _CONSTANT for owner in owners):
+            return False
+        op, twin = (owner.operation for owner in owners)
+        mark = self.batch.mark_of(one, other)
+        self._attributes(op, twin, marked=mark is not None)
+        if mark is not None and not follows(Marked(op=op, other=twin, operands=[], results=[mark])):
+            raise NotByExample("constant goes across the batch")
+        return True
 
     def _inside(self, op: Any, twin: Any, known: dict[Any, Any]) -> None:
         for region, other in zip(op.regions, twin.regions, strict=True):

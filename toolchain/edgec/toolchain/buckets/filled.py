@@ -73,6 +73,7 @@ class Filling:
     rules: "Callable[[Filling, Step], list[Any]]"
     new: dict[Any, Any] = field(default_factory=dict)
     held: dict[Any, dict[int, float]] = field(default_factory=dict)
+    _constants: dict[tuple[Any, Any], Any] = field(default_factory=dict)
     _twins: dict[Any, Any] = field(default_factory=dict)
     _lives: dict[Size, Any] = field(default_factory=dict)
     _early: dict[Any, set[int]] = field(default_factory=dict)
@@ -98,7 +99,7 @@ class Filling:
         self.new.update(zip(here.arguments, arguments, strict=True))
         pairs = [
             (one.operation, two.operation)
-            for one, two in zip(here.operations, there.operations, strict=False)
+            for one, two in zip(*(_but_constants(block) for block in (here, there)), strict=False)
         ]
         for op, other in pairs:
             if op.name == "stablehlo.reduce":
@@ -124,11 +125,13 @@ class Filling:
         raise NotFilled("the program changes with it")
 
     def _step(self, op: Any, twin: Any) -> Step:
-        known = [self._twins.get(value) for value in op.operands]
-        if op.name != twin.name or known != list(twin.operands):
+        sizes = [len(each) for one in (op, twin) for each in (one.operands, one.results)]
+        if op.name != twin.name or sizes[:2] != sizes[2:]:
             raise NotFilled("the program changes with it")
-        if len(op.results) != len(twin.results):
-            raise NotFilled("the program changes with it")
+        self._take_constants(op, twin)
+        for value, other in zip(op.operands, twin.operands, strict=True):
+            if value not in self._twins or self._twins[value] != other:
+                raise NotFilled("the program changes with it")
         self._twins.update(zip(op.results, twin.results, strict=True))
         pairs = (
             zip(op.operands, twin.operands, strict=True),
@@ -137,6 +140,29 @@ class Filling:
         operands, results = (tuple(self.two.shape_of(*both) for both in each) for each in pairs)
         held = tuple(self.held.get(value, {}) for value in op.operands)
         return Step(op=op, twin=twin, operands=operands, results=results, held=held)
+
+    def _take_constants(self, op: Any, twin: Any) -> None:
+        """The constants that two operations have, where they are used.
+
+        One may stand for two: a size may be a number that the program has elsewhere, too.
+        """
+        for value, other in zip(op.operands, twin.operands, strict=True):
+            if not all(_is_constant(each) for each in (value, other)):
+                continue
+            if (value, other) not in self._constants:
+                self._twins[value] = other
+                step = Step(
+                    op=value.owner.operation,
+                    twin=other.owner.operation,
+                    operands=(),
+                    results=(self.two.shape_of(value, other),),
+                    held=(),
+                )
+                with value.owner.operation.location:
+                    made = self.rules(self, step) if step.changes else self.clone(step)
+                self._constants[value, other] = made[0]
+            self._twins[value] = other
+            self.new[value] = self._constants[value, other]
 
     def _look_ahead(self, op: Any, twin: Any) -> None:
         """Scores become minus infinity where they are made, before the softmax reads them twice."""
@@ -240,6 +266,18 @@ class Filling:
 
     def _sizes(self, value: Any) -> tuple[Size, ...]:
         return self.two.shape_of(value, self._twins[value])
+
+
+_CONSTANT = "stablehlo.constant"
+
+
+def _but_constants(block: Any) -> list[Any]:
+    """The operations of a block; constants are looked at where they are used."""
+    return [op for op in block.operations if op.operation.name != _CONSTANT]
+
+
+def _is_constant(value: Any) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.name == _CONSTANT
 
 
 def _plain(number: Any, kind: Any) -> Any:

@@ -13,6 +13,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.batches.rules import by_element
 from edgec.toolchain.buckets import moves
+from edgec.toolchain.buckets.constants import constant
 from edgec.toolchain.buckets.filled import Filling, Step
 from edgec.toolchain.buckets.holding import held_by
 from edgec.toolchain.buckets.sizes import NotFilled
@@ -199,7 +200,7 @@ _RULES: Mapping[str, Rule] = {
     "stablehlo.broadcast_in_dim": moves.broadcast_in_dim,
     "stablehlo.cholesky": _leading,
     "stablehlo.concatenate": moves.concatenate,
-    "stablehlo.constant": moves.constant,
+    "stablehlo.constant": constant,
     "stablehlo.convolution": _convolution,
     "stablehlo.dot_general": _product,
     "stablehlo.dynamic_broadcast_in_dim": moves.broadcast_in_dim,

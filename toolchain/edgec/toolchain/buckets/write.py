@@ -3,61 +3,32 @@
 A module imported only where it is needed; it takes the compiler's bindings.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 from iree.compiler import ir
 
+from edgec.toolchain.batches.marks import Mark
 from edgec.toolchain.batches.write import plus, times
 from edgec.toolchain.buckets.filled import Filling
+from edgec.toolchain.buckets.model import Model
 from edgec.toolchain.buckets.rules import apply
-from edgec.toolchain.buckets.sizes import Size, Two
-from edgec.toolchain.ir.functions import entry_block, find_function
-from edgec.toolchain.ir.write import concatenate, create, dynamic_update, fill, tensor
-from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
+from edgec.toolchain.buckets.sizes import Size
+from edgec.toolchain.ir.functions import entry_block
+from edgec.toolchain.ir.write import (
+    compare,
+    concatenate,
+    create,
+    dynamic_slice,
+    dynamic_update,
+    fill,
+    tensor,
+)
 
-__all__ = ["Model", "main_of", "write_main"]
+__all__ = ["write_main"]
 
 _INDEX = 32
-
-
-def main_of(module: Any) -> Any:
-    """The function `main` of an `ir.Module`, in which all calls are inlined."""
-    InlineCalls().run(module)
-    return find_function(module, "main")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Model:
-    """A program made for two sizes.
-
-    Attributes:
-        function, twin: its `main` for the two, without calls.
-        two: the sizes, the largest first.
-        least: the least size that it gets.
-    """
-
-    function: Any
-    twin: Any
-    two: Two
-    least: int
-
-    @property
-    def arguments(self) -> list[tuple[Size, ...]]:
-        """How each argument grows."""
-        blocks = [entry_block(each).arguments for each in (self.function, self.twin)]
-        return [self.two.shape_of(*both) for both in zip(*blocks, strict=True)]
-
-    def kinds(self, size: int) -> list[Any]:
-        """The types of its arguments for a size."""
-        return [
-            _kind(value.type, sizes, size)
-            for value, sizes in zip(
-                entry_block(self.function).arguments, self.arguments, strict=True
-            )
-        ]
 
 
 def write_main(module: Any, model: Model, sizes: Sequence[int]) -> None:
@@ -72,15 +43,21 @@ def write_main(module: Any, model: Model, sizes: Sequence[int]) -> None:
         NotFilled: an operation of it does not go.
     """
     bodies = [_body(module, model, size) for size in sizes]
-    results = [_results(*both, model.two) for both in zip(*_returned(model), strict=True)]
-    made = [
-        _open(value.type, sizes_)
-        for value, sizes_ in zip(_returned(model)[0], results, strict=True)
-    ]
-    block = entry_block(model.function)
+    examples = model.examples
+    inputs = entry_block(model.function).arguments
+    outputs = list(entry_block(model.function).operations)[-1].operation.operands
+    none = [None] * len(inputs)
     roles = [
-        _open(value.type, grown)
-        for value, grown in zip(block.arguments, model.arguments, strict=True)
+        _open(value.type, grown, mark)
+        for value, grown, mark in zip(
+            inputs, model.arguments, examples.arguments if examples else none, strict=True
+        )
+    ]
+    none = [None] * len(outputs)
+    grown_results = list(zip(model.results, examples.results if examples else none, strict=True))
+    made = [
+        _open(value.type, grown, mark)
+        for value, (grown, mark) in zip(outputs, grown_results, strict=True)
     ]
     with ir.InsertionPoint(module.body):
         main = ir.Operation.create(
@@ -94,38 +71,26 @@ def write_main(module: Any, model: Model, sizes: Sequence[int]) -> None:
         )
     block = main.regions[0].blocks.append(*roles)
     with ir.InsertionPoint(block):
-        live = _live(block.arguments, model)
-        carried = [fill(0, (), live.type.element_type)]
-        carried += [_empty(kind, grown, live) for kind, grown in zip(made, results, strict=True)]
+        call = _Call(model=model, arguments=list(block.arguments), results=grown_results)
+        carried = [fill(0, (), call.live.type.element_type)]
+        carried += [
+            call.empty(kind, grown, mark)
+            for kind, (grown, mark) in zip(made, grown_results, strict=True)
+        ]
         below = [0, *sizes]
         for (before, size), body in reversed([*zip(pairwise(below), bodies, strict=True)]):
-            once = _Once(
-                model=model, size=size, most=sizes[-1], before=before, body=body, results=results
-            )
-            carried = once.write(list(block.arguments), carried, live)
+            carried = call.at_most_once(body, size, before, sizes[-1], carried)
         ir.Operation.create("func.return", operands=carried[1:])
 
 
-def _returned(model: Model) -> tuple[list[Any], list[Any]]:
-    ends = [
-        list(list(entry_block(each).operations)[-1].operation.operands)
-        for each in (model.function, model.twin)
-    ]
-    return ends[0], ends[1]
-
-
-def _results(here: Any, there: Any, two: Two) -> tuple[Size, ...]:
-    return two.shape_of(here, there)
-
-
-def _kind(kind: Any, sizes: Sequence[Size], size: int) -> Any:
-    return tensor([each.of(size) for each in sizes], kind.element_type)
-
-
-def _open(kind: Any, sizes: Sequence[Size]) -> Any:
-    """A type that is open where it grows."""
+def _open(kind: Any, sizes: Sequence[Size], mark: Mark | None) -> Any:
+    """A type that is open where it grows, and where it counts examples."""
     open_ = ir.ShapedType.get_dynamic_size()
-    return tensor([open_ if size.is_open else size.more for size in sizes], kind.element_type)
+    axes = [
+        open_ if size.is_open or (mark is not None and mark.axis == axis) else size.more
+        for axis, size in enumerate(sizes)
+    ]
+    return tensor(axes, kind.element_type)
 
 
 def _body(module: Any, model: Model, size: int) -> Any:
@@ -153,14 +118,144 @@ def _body(module: Any, model: Model, size: int) -> Any:
     return function
 
 
-def _live(arguments: Sequence[Any], model: Model) -> Any:
-    """The open size of a call, a scalar."""
-    value, axis = next(
-        (value, axis)
-        for value, sizes in zip(arguments, model.arguments, strict=True)
-        for axis, size in enumerate(sizes)
-        if size == Size(each=1, more=0)
-    )
+class _Call:
+    """What `main` does with its arguments."""
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        arguments: Sequence[Any],
+        results: Sequence[tuple[Sequence[Size], Mark | None]],
+    ) -> None:
+        self.model = model
+        self.arguments = arguments
+        self.results = results
+        whole = Size(each=1, more=0)
+        self.live = next(
+            _size(value, axis)
+            for value, sizes in zip(arguments, model.arguments, strict=True)
+            for axis, size in enumerate(sizes)
+            if size == whole
+        )
+        self.index = self.live.type.element_type
+        self.count: Any = None
+        if model.examples is not None:
+            self.count = next(
+                _size(value, mark.axis)
+                for value, mark in zip(arguments, model.examples.arguments, strict=True)
+                if mark is not None
+            )
+
+    def shape(self, sizes: Sequence[Size], mark: Mark | None) -> Any:
+        """The sizes of an array of this call as one tensor."""
+        parts = []
+        for axis, size in enumerate(sizes):
+            if mark is not None and mark.axis == axis:
+                number = times(self.count, mark.each)
+            elif size.is_open:
+                number = plus(times(self.live, size.each), size.more)
+            else:
+                number = fill(size.more, (), self.index)
+            parts.append(create("stablehlo.reshape", tensor((1,), self.index), [number]))
+        return parts[0] if len(parts) == 1 else concatenate(parts, 0)
+
+    def empty(self, kind: Any, sizes: Sequence[Size], mark: Mark | None) -> Any:
+        """An array of zeros."""
+        if kind.has_static_shape:
+            return fill(0, list(kind.shape), kind.element_type)
+        return create(
+            "stablehlo.dynamic_broadcast_in_dim",
+            kind,
+            [fill(0, (), kind.element_type), self.shape(sizes, mark)],
+            {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])},
+        )
+
+    def at_most_once(
+        self, body: Any, size: int, before: int, most: int, carried: Sequence[Any]
+    ) -> list[Any]:
+        """A loop of one turn at most, which runs a body: the host counts it, and decides so."""
+
+        def turn(wholes: Sequence[Any]) -> list[Any]:
+            marks = self._marks()
+            filled = [
+                self._filled_up(value, sizes, mark, size)
+                for value, sizes, mark in zip(
+                    self.arguments, self.model.arguments, marks, strict=True
+                )
+            ]
+            if self.count is None:
+                results = _called(body, [*filled, self.live])
+            else:
+                results = self._by_example(body, filled, size)
+            return [
+                self._cut(value, whole, sizes, mark)
+                for value, whole, (sizes, mark) in zip(results, wholes, self.results, strict=True)
+            ]
+
+        return _while(carried, plus(self.live, -before), most, lambda _, wholes: turn(wholes))
+
+    def _marks(self) -> Sequence[Mark | None]:
+        examples = self.model.examples
+        return [None] * len(self.arguments) if examples is None else examples.arguments
+
+    def _filled_up(self, value: Any, sizes: Sequence[Size], mark: Mark | None, size: int) -> Any:
+        """An input with zeros behind it."""
+        if not any(each.is_open for each in sizes):
+            return value
+        fixed = [Size(each=0, more=each.of(size)) for each in sizes]
+        zeros = self.empty(_open(value.type, fixed, mark), fixed, mark)
+        return dynamic_update(zeros, value, [fill(0, (), self.index) for _ in sizes])
+
+    def _by_example(self, body: Any, filled: Sequence[Any], size: int) -> list[Any]:
+        """A body for one example, for all."""
+        kinds = list(ir.FunctionType(ir.TypeAttr(body.attributes["function_type"]).value).inputs)
+        returned = list(
+            ir.FunctionType(ir.TypeAttr(body.attributes["function_type"]).value).results
+        )
+        wholes = []
+        for kind, (sizes, mark) in zip(returned, self.results, strict=True):
+            fixed = [Size(each=0, more=each.of(size)) for each in sizes]
+            wholes.append(self.empty(_open(kind, fixed, mark), fixed, mark))
+
+        def turn(first: Any, arrays: Sequence[Any]) -> list[Any]:
+            taken = [
+                value
+                if mark is None
+                else dynamic_slice(value, self._starts(kind, mark, first), list(kind.shape))
+                for value, mark, kind in zip(filled, self._marks(), kinds, strict=False)
+            ]
+            parts = _called(body, [*taken, self.live])
+            return [
+                dynamic_update(array, part, self._starts(part.type, mark, first))
+                for array, part, (_, mark) in zip(arrays, parts, self.results, strict=True)
+            ]
+
+        first = fill(0, (), self.index)
+        return _while([first, *wholes], self.count, 1, turn)[1:]
+
+    def _starts(self, kind: Any, mark: Mark | None, first: Any) -> list[Any]:
+        nothing = fill(0, (), self.index)
+        return [
+            times(first, mark.each) if mark is not None and axis == mark.axis else nothing
+            for axis in range(len(kind.shape))
+        ]
+
+    def _cut(self, value: Any, whole: Any, sizes: Sequence[Size], mark: Mark | None) -> Any:
+        """A result without its filling, written into the array for it."""
+        if value.type == whole.type and whole.type.has_static_shape:
+            return value
+        rank = len(sizes)
+        part = value
+        if value.type != whole.type:
+            start, step = (fill(number, (rank,), self.index) for number in (0, 1))
+            bounds = [value, start, self.shape(sizes, mark), step]
+            part = create("stablehlo.real_dynamic_slice", whole.type, bounds)
+        return dynamic_update(whole, part, [fill(0, (), self.index) for _ in sizes])
+
+
+def _size(value: Any, axis: int) -> Any:
+    """How large an argument is along an axis, a scalar."""
     return create(
         "stablehlo.get_dimension_size",
         tensor((), ir.IntegerType.get_signless(_INDEX)),
@@ -169,102 +264,33 @@ def _live(arguments: Sequence[Any], model: Model) -> Any:
     )
 
 
-def _shape(sizes: Sequence[Size], live: Any) -> Any:
-    """The sizes of a call as one tensor."""
-    kind = live.type.element_type
-    parts = [
-        create(
-            "stablehlo.reshape",
-            tensor((1,), kind),
-            [
-                plus(times(live, size.each), size.more)
-                if size.is_open
-                else fill(size.more, (), kind)
-            ],
-        )
-        for size in sizes
-    ]
-    return parts[0] if len(parts) == 1 else concatenate(parts, 0)
+def _called(body: Any, values: Sequence[Any]) -> list[Any]:
+    kind = ir.FunctionType(ir.TypeAttr(body.attributes["function_type"]).value)
+    name = ir.StringAttr(body.attributes["sym_name"]).value
+    call = ir.Operation.create(
+        "func.call",
+        results=list(kind.results),
+        operands=list(values),
+        attributes={"callee": ir.FlatSymbolRefAttr.get(name)},
+    )
+    return list(call.results)
 
 
-def _empty(kind: Any, sizes: Sequence[Size], live: Any) -> Any:
-    """A result before it is written."""
-    nothing = fill(0, (), kind.element_type)
-    attributes = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
-    if kind.has_static_shape:
-        return fill(0, list(kind.shape), kind.element_type)
-    shape = _shape(sizes, live)
-    return create("stablehlo.dynamic_broadcast_in_dim", kind, [nothing, shape], attributes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Once:
-    """A loop of one turn at most, which runs a body: the host counts it, and decides so."""
-
-    model: Model
-    size: int
-    most: int
-    before: int
-    body: Any
-    results: Sequence[tuple[Size, ...]]
-
-    def write(self, arguments: Sequence[Any], carried: Sequence[Any], live: Any) -> list[Any]:
-        kinds = [value.type for value in carried]
-        end = plus(live, -self.before)
-        op = ir.Operation.create(
-            "stablehlo.while", results=kinds, operands=list(carried), regions=2
-        )
-        test = op.regions[0].blocks.append(*kinds)
-        with ir.InsertionPoint(test):
-            direction = ir.Attribute.parse("#stablehlo<comparison_direction LT>")
-            more = create(
-                "stablehlo.compare",
-                tensor((), ir.IntegerType.get_signless(1)),
-                [test.arguments[0], end],
-                {"comparison_direction": direction},
-            )
-            ir.Operation.create("stablehlo.return", operands=[more])
-        block = op.regions[1].blocks.append(*kinds)
-        with ir.InsertionPoint(block):
-            wanted = zip(arguments, self.model.kinds(self.size), strict=True)
-            taken = [*(_filled_up(value, kind) for value, kind in wanted), live]
-            function = ir.TypeAttr(self.body.attributes["function_type"]).value
-            call = ir.Operation.create(
-                "func.call",
-                results=list(ir.FunctionType(function).results),
-                operands=taken,
-                attributes={
-                    "callee": ir.FlatSymbolRefAttr.get(
-                        ir.StringAttr(self.body.attributes["sym_name"]).value
-                    )
-                },
-            )
-            cut = [
-                _cut(value, whole, sizes, live)
-                for value, whole, sizes in zip(
-                    call.results, list(block.arguments)[1:], self.results, strict=True
-                )
-            ]
-            most = self.most
-            ir.Operation.create("stablehlo.return", operands=[plus(block.arguments[0], most), *cut])
-        return list(op.results)
-
-
-def _filled_up(value: Any, kind: Any) -> Any:
-    """An input with zeros behind it."""
-    if value.type == kind:
-        return value
-    starts = [fill(0, (), ir.IntegerType.get_signless(_INDEX)) for _ in kind.shape]
-    return dynamic_update(fill(0, list(kind.shape), kind.element_type), value, starts)
-
-
-def _cut(value: Any, whole: Any, sizes: Sequence[Size], live: Any) -> Any:
-    """A result without its filling, written into the array for it."""
-    if value.type == whole.type:
-        return value
-    index = live.type.element_type
-    rank = len(sizes)
-    shape = _shape(sizes, live)
-    start, step = (fill(number, (rank,), index) for number in (0, 1))
-    part = create("stablehlo.real_dynamic_slice", whole.type, [value, start, shape, step])
-    return dynamic_update(whole, part, [fill(0, (), index) for _ in sizes])
+def _while(
+    carried: Sequence[Any],
+    end: Any,
+    step: int,
+    turn: Callable[[Any, Sequence[Any]], Sequence[Any]],
+) -> list[Any]:
+    """A loop whose first value counts, by `step`, as long as it is less than `end`."""
+    kinds = [value.type for value in carried]
+    op = ir.Operation.create("stablehlo.while", results=kinds, operands=list(carried), regions=2)
+    test = op.regions[0].blocks.append(*kinds)
+    with ir.InsertionPoint(test):
+        ir.Operation.create("stablehlo.return", operands=[compare("LT", test.arguments[0], end)])
+    block = op.regions[1].blocks.append(*kinds)
+    with ir.InsertionPoint(block):
+        first, *values = block.arguments
+        results = turn(first, values)
+        ir.Operation.create("stablehlo.return", operands=[plus(first, step), *results])
+    return list(op.results)

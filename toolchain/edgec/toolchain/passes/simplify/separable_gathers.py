@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from edgec.toolchain.ir.functions import blocks_inside
+from edgec.toolchain.ir.functions import blocks_inside, inside
 from edgec.toolchain.match.separable import Separable
 from edgec.toolchain.match.taps import Pieces, Repeat, Scale, Taps, read_taps
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
-__all__ = ["SeparableGathers"]
+__all__ = ["SeparableGathers", "straightened"]
 
 _HALVES = ("f16", "bf16")
 
@@ -49,18 +49,27 @@ class SeparableGathers:
 
         from edgec.toolchain.ir.erase import erase_unused
         from edgec.toolchain.ir.fold import Constants
-        from edgec.toolchain.ir.functions import inside
         from edgec.toolchain.match.resample import find_resamples
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             known = Constants()
-            count = sum(_straightened(op, known) for op in list(inside(module.operation)))
+            count = straightened(module, known)
             for block in reversed(blocks_inside(module.operation)):
                 for resample in find_resamples(block, known):
                     count += _rewrite(resample)
             if count:
                 erase_unused(module)
             return count
+
+
+def straightened(module: Any, known: Any) -> int:
+    """Write gathers of neighbouring elements as slices in another shape; how many there were.
+
+    Args:
+        module: an `ir.Module` in StableHLO; call it with its context.
+        known: its constants (`edgec.toolchain.ir.fold.Constants`).
+    """
+    return sum(_straightened(op, known) for op in list(inside(module.operation)))
 
 
 def _straightened(op: Any, known: Any) -> int:

@@ -1,0 +1,27 @@
+"""A framework's program in a form in which it shows what its examples are.
+
+A module imported only where it is needed; it takes the compiler's bindings.
+"""
+
+from typing import Any
+
+from iree.compiler import ir
+
+from edgec.toolchain.ir.erase import erase_unused
+from edgec.toolchain.ir.fold import Constants
+from edgec.toolchain.passes.simplify.separable_gathers import straightened
+from edgec.toolchain.stablehlo import parse_stablehlo
+
+__all__ = ["plain"]
+
+
+def plain(module: bytes | str, context: Any) -> Any:
+    """The `ir.Module`, in which gathers of all elements in order are reshapes.
+
+    transformers' masks look each example's row up by its number in the batch.
+    """
+    parsed = parse_stablehlo(module, context)
+    with context, ir.Location.unknown():
+        if straightened(parsed, Constants()):
+            erase_unused(parsed)
+    return parsed
