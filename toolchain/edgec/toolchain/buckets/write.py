@@ -17,6 +17,8 @@ from edgec.toolchain.buckets.rules import apply
 from edgec.toolchain.buckets.sizes import Size
 from edgec.toolchain.ir.functions import entry_block
 from edgec.toolchain.ir.write import (
+    binary,
+    clamp,
     compare,
     concatenate,
     create,
@@ -157,8 +159,8 @@ class _Call:
                 number = plus(times(self.live, size.each), size.more)
             else:
                 number = fill(size.more, (), self.index)
-            parts.append(create("stablehlo.reshape", tensor((1,), self.index), [number]))
-        return parts[0] if len(parts) == 1 else concatenate(parts, 0)
+            parts.append(number)
+        return _vector(parts)
 
     def empty(self, kind: Any, sizes: Sequence[Size], mark: Mark | None) -> Any:
         """An array of zeros."""
@@ -174,84 +176,115 @@ class _Call:
     def at_most_once(
         self, body: Any, size: int, before: int, most: int, carried: Sequence[Any]
     ) -> list[Any]:
-        """A loop of one turn at most, which runs a body: the host counts it, and decides so."""
+        """A loop that runs a body if the size is its own: the host counts it, and decides so.
 
-        def turn(wholes: Sequence[Any]) -> list[Any]:
-            marks = self._marks()
-            filled = [
-                self._filled_up(value, sizes, mark, size)
-                for value, sizes, mark in zip(
-                    self.arguments, self.model.arguments, marks, strict=True
-                )
-            ]
-            if self.count is None:
-                results = _called(body, [*filled, self.live])
-            else:
-                results = self._by_example(body, filled, size)
-            return [
-                self._cut(value, whole, sizes, mark)
-                for value, whole, (sizes, mark) in zip(results, wholes, self.results, strict=True)
-            ]
+        One turn, or one for each example. Loops within loops that fill arrays in place come out
+        wrong in iree-compile 3.13, so there is one for each body.
+        """
+        if self.count is None:
+            return _while(
+                carried,
+                plus(self.live, -before),
+                most,
+                lambda _, wholes: self._turn(body, size, None, wholes),
+            )
+        # 1 where before < live <= size, by numbers that the host works out.
+        above, upto = (
+            clamp(fill(0, (), self.index), value, fill(1, (), self.index))
+            for value in (plus(self.live, -before), plus(_negative(self.live), size + 1))
+        )
+        end = binary("multiply", self.count, binary("multiply", above, upto))
+        first = fill(0, (), self.index)
+        return _while(
+            [first, *carried[1:]],
+            end,
+            1,
+            lambda first, wholes: self._turn(body, size, first, wholes),
+        )
 
-        return _while(carried, plus(self.live, -before), most, lambda _, wholes: turn(wholes))
+    def _turn(self, body: Any, size: int, first: Any | None, wholes: Sequence[Any]) -> list[Any]:
+        """A call of a body, for one example where there are several."""
+        taken = [
+            self._filled_up(self._example(value, sizes, mark, first), sizes, size)
+            for value, sizes, mark in zip(
+                self.arguments, self.model.arguments, self._marks(), strict=True
+            )
+        ]
+        return [
+            self._cut(value, whole, sizes, mark, first)
+            for value, whole, (sizes, mark) in zip(
+                _called(body, [*taken, self.live]), wholes, self.results, strict=True
+            )
+        ]
 
     def _marks(self) -> Sequence[Mark | None]:
         examples = self.model.examples
         return [None] * len(self.arguments) if examples is None else examples.arguments
 
-    def _filled_up(self, value: Any, sizes: Sequence[Size], mark: Mark | None, size: int) -> Any:
+    def _example(
+        self, value: Any, sizes: Sequence[Size], mark: Mark | None, first: Any | None
+    ) -> Any:
+        """The part of an argument that belongs to one example."""
+        if mark is None or first is None:
+            return value
+        fixed = [Size(each=0, more=mark.each) if a == mark.axis else s for a, s in enumerate(sizes)]
+        starts = self._starts(len(sizes), mark, first)
+        if not any(size.is_open for size in fixed):
+            return dynamic_slice(value, starts, [size.more for size in fixed])
+        low = _vector(starts)
+        high = binary("add", low, self.shape(fixed, None))
+        kind = _open(value.type, fixed, None)
+        step = fill(1, (len(sizes),), self.index)
+        return create("stablehlo.real_dynamic_slice", kind, [value, low, high, step])
+
+    def _filled_up(self, value: Any, sizes: Sequence[Size], size: int) -> Any:
         """An input with zeros behind it."""
         if not any(each.is_open for each in sizes):
             return value
-        fixed = [Size(each=0, more=each.of(size)) for each in sizes]
-        zeros = self.empty(_open(value.type, fixed, mark), fixed, mark)
+        shape = [
+            each.of(size) if each.is_open else known
+            for each, known in zip(sizes, value.type.shape, strict=True)
+        ]
+        zeros = fill(0, shape, value.type.element_type)
         return dynamic_update(zeros, value, [fill(0, (), self.index) for _ in sizes])
 
-    def _by_example(self, body: Any, filled: Sequence[Any], size: int) -> list[Any]:
-        """A body for one example, for all."""
-        kinds = list(ir.FunctionType(ir.TypeAttr(body.attributes["function_type"]).value).inputs)
-        returned = list(
-            ir.FunctionType(ir.TypeAttr(body.attributes["function_type"]).value).results
-        )
-        wholes = []
-        for kind, (sizes, mark) in zip(returned, self.results, strict=True):
-            fixed = [Size(each=0, more=each.of(size)) for each in sizes]
-            wholes.append(self.empty(_open(kind, fixed, mark), fixed, mark))
-
-        def turn(first: Any, arrays: Sequence[Any]) -> list[Any]:
-            taken = [
-                value
-                if mark is None
-                else dynamic_slice(value, self._starts(kind, mark, first), list(kind.shape))
-                for value, mark, kind in zip(filled, self._marks(), kinds, strict=False)
-            ]
-            parts = _called(body, [*taken, self.live])
-            return [
-                dynamic_update(array, part, self._starts(part.type, mark, first))
-                for array, part, (_, mark) in zip(arrays, parts, self.results, strict=True)
-            ]
-
-        first = fill(0, (), self.index)
-        return _while([first, *wholes], self.count, 1, turn)[1:]
-
-    def _starts(self, kind: Any, mark: Mark | None, first: Any) -> list[Any]:
+    def _starts(self, rank: int, mark: Mark | None, first: Any | None) -> list[Any]:
+        """Where an example begins."""
         nothing = fill(0, (), self.index)
-        return [
-            times(first, mark.each) if mark is not None and axis == mark.axis else nothing
-            for axis in range(len(kind.shape))
-        ]
+        if mark is None or first is None:
+            return [nothing] * rank
+        return [times(first, mark.each) if a == mark.axis else nothing for a in range(rank)]
 
-    def _cut(self, value: Any, whole: Any, sizes: Sequence[Size], mark: Mark | None) -> Any:
+    def _cut(
+        self,
+        value: Any,
+        whole: Any,
+        sizes: Sequence[Size],
+        mark: Mark | None,
+        first: Any | None,
+    ) -> Any:
         """A result without its filling, written into the array for it."""
-        if value.type == whole.type and whole.type.has_static_shape:
+        if value.type == whole.type and whole.type.has_static_shape and first is None:
             return value
         rank = len(sizes)
         part = value
-        if value.type != whole.type:
+        if any(size.is_open for size in sizes):
             start, step = (fill(number, (rank,), self.index) for number in (0, 1))
-            bounds = [value, start, self.shape(sizes, mark), step]
-            part = create("stablehlo.real_dynamic_slice", whole.type, bounds)
-        return dynamic_update(whole, part, [fill(0, (), self.index) for _ in sizes])
+            bounds = [value, start, self.shape(sizes, None), step]
+            kind = _open(value.type, sizes, None)
+            part = create("stablehlo.real_dynamic_slice", kind, bounds)
+        return dynamic_update(whole, part, self._starts(rank, mark, first))
+
+
+def _vector(scalars: Sequence[Any]) -> Any:
+    """Scalars as one tensor."""
+    kind = scalars[0].type.element_type
+    parts = [create("stablehlo.reshape", tensor((1,), kind), [each]) for each in scalars]
+    return parts[0] if len(parts) == 1 else concatenate(parts, 0)
+
+
+def _negative(value: Any) -> Any:
+    return create("stablehlo.negate", value.type, [value])
 
 
 def _size(value: Any, axis: int) -> Any:
