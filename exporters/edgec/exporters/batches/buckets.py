@@ -68,7 +68,7 @@ def in_buckets(
         buckets: the sizes; None for the usual ones.
 
     Raises:
-        NotByExample: it cannot be one.
+        NotInFixedSizes: it cannot be one.
         UsageError: the sizes do not fit the dimension.
     """
     dim, batch = _length_and_batch(traced)
@@ -88,10 +88,7 @@ def in_buckets(
         )
     smallest = 1 if batch is None and leads(traced) else _SMALLEST
     sizes = usual_buckets(dim, smallest) if buckets is None else sorted({*buckets, dim.maximum})
-    try:
-        made = _Buckets(traced, bundle, framework, dim, batch).made(sizes)
-    except NotFilled as found:
-        raise NotByExample(found.why, found.where) from found
+    made = _Buckets(traced, bundle, framework, dim, batch).made(sizes)
     if made is None:
         return None
     _LOG.warning(
@@ -138,11 +135,14 @@ class _Buckets(Fixed):
         super().__init__(traced, bundle, framework)
         self.dim = dim
         self.batch = batch
+        self._programs: dict[tuple[int, int], TracedFunction] = {}
 
     def _of(self, size: int, examples: int = 1) -> TracedFunction:
         """The framework's program for a size, and for so many examples where there is a batch."""
-        others = {} if self.batch is None else {self.batch.name: examples}
-        return self.program(size, others=others)
+        if (size, examples) not in self._programs:
+            others = {} if self.batch is None else {self.batch.name: examples}
+            self._programs[size, examples] = self.program(size, others=others)
+        return self._programs[size, examples]
 
     def made(self, sizes: list[int]) -> TracedFunction | None:
         """The programs for these sizes in one; None for what multiplies nothing.
@@ -158,8 +158,8 @@ class _Buckets(Fixed):
         with ir.Context() as context:
             if not multiplies(plain(traces[0].module, context)):
                 return None
-        traces.append(self._of(self._another(sizes)))
         two = Two(one=sizes[-1], other=self._another(sizes))
+        traces.append(self._of(two.other))
         try:
             module, roles = self._merged(two, traces, sizes)
         except NotFilled:

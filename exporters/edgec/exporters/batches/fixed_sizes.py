@@ -8,7 +8,7 @@ from edgec.exporters.batches.fixed import open_dims
 from edgec.exporters.bundle import Bundle
 from edgec.exporters.frameworks import Framework
 from edgec.exporters.traced import TracedFunction
-from edgec.toolchain.batches.marks import NotByExample
+from edgec.toolchain.batches.marks import NotInFixedSizes
 from edgec.toolchain.program import Dialect
 
 __all__ = ["in_fixed_sizes"]
@@ -40,7 +40,7 @@ def in_fixed_sizes(
     dims = open_dims(traced)
     if not dims or (chunk == 0 and not buckets):
         return traced
-    refused: NotByExample | None = None
+    refused: NotInFixedSizes | None = None
     for way in _ways(traced, chunk, buckets):
         try:
             if way == "chunks":
@@ -48,7 +48,7 @@ def in_fixed_sizes(
             else:
                 made = in_buckets(traced, bundle, framework, buckets)
             return made or traced
-        except NotByExample as found:
+        except NotInFixedSizes as found:
             refused = refused or found
     if refused is not None:
         _LOG.warning(

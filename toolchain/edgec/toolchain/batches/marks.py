@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Batch", "Mark", "NotByExample"]
+__all__ = ["Batch", "Mark", "NotByExample", "NotInFixedSizes"]
 
 
-class NotByExample(Exception):
-    """The answers for one example depend on others, or nobody knows whether they do.
+class NotInFixedSizes(Exception):
+    """A function with an open dimension cannot be made of programs for fixed sizes.
 
     Attributes:
-        why: what mixes them, as a clause.
+        why: what stands in the way, as a clause.
         where: its place in the user's source, if it has one.
     """
 
@@ -19,6 +19,10 @@ class NotByExample(Exception):
         super().__init__(why)
         self.why = why
         self.where = where
+
+
+class NotByExample(NotInFixedSizes):
+    """The answers for one example depend on others, or nobody knows whether they do."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,18 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.batches.marks import Mark
-from edgec.toolchain.ir.write import concatenate, create, fill, tensor
+from edgec.toolchain.ir.joining import called
+from edgec.toolchain.ir.write import (
+    concatenate,
+    count_up,
+    create,
+    dynamic_slice,
+    dynamic_update,
+    fill,
+    tensor,
+)
 
-__all__ = ["Body", "Through", "plus", "times", "write_main"]
+__all__ = ["Body", "Through", "plus", "size_along", "times", "write_main"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,11 +100,16 @@ def write_main(module: Any, through: Through, bodies: Sequence[Body]) -> None:
 def _count(arguments: Sequence[Any], marks: Sequence[Mark | None]) -> Any:
     """The number of examples, a scalar."""
     value, mark = next((v, m) for v, m in zip(arguments, marks, strict=True) if m is not None)
+    return size_along(value, mark.axis)
+
+
+def size_along(value: Any, axis: int) -> Any:
+    """How large a value is along an axis, a scalar i32."""
     return create(
         "stablehlo.get_dimension_size",
         tensor((), ir.IntegerType.get_signless(32)),
         [value],
-        {"dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), mark.axis)},
+        {"dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)},
     )
 
 
@@ -137,54 +151,27 @@ def _loop(
     body: Body, through: Through, arguments: Sequence[Any], carried: Sequence[Any], count: Any
 ) -> list[Any]:
     """Calls of a body as long as there are as many examples left as it takes."""
-    kinds = [value.type for value in carried]
-    # Worked out here: iree-compile 3.13 refuses a loop whose test adds ("streamable op expected to
-    # be in an execution region").
-    end = plus(count, 1 - body.examples)
-    op = ir.Operation.create("stablehlo.while", results=kinds, operands=list(carried), regions=2)
-    test = op.regions[0].blocks.append(*kinds)
-    with ir.InsertionPoint(test):
-        direction = ir.Attribute.parse("#stablehlo<comparison_direction LT>")
-        more = create(
-            "stablehlo.compare",
-            tensor((), ir.IntegerType.get_signless(1)),
-            [test.arguments[0], end],
-            {"comparison_direction": direction},
-        )
-        ir.Operation.create("stablehlo.return", operands=[more])
-    block = op.regions[1].blocks.append(*kinds)
-    with ir.InsertionPoint(block):
-        first, *results = block.arguments
-        inputs, outputs = body.kinds
+
+    def turn(first: Any, results: Sequence[Any]) -> list[Any]:
         taken = [
             _part(arguments[number], kind, through.marks[number], first)
-            for number, kind in zip(body.arguments, inputs, strict=True)
+            for number, kind in zip(body.arguments, body.kinds[0], strict=True)
         ]
-        call = ir.Operation.create(
-            "func.call",
-            results=outputs,
-            operands=taken,
-            attributes={"callee": ir.FlatSymbolRefAttr.get(body.name)},
-        )
-        written = [
-            create(
-                "stablehlo.dynamic_update_slice",
-                whole.type,
-                [whole, part, *_starts(len(part.type.shape), mark, first)],
+        return [
+            dynamic_update(whole, part, _starts(len(part.type.shape), mark, first))
+            for whole, part, mark in zip(
+                results, called(body.function, taken), through.results, strict=True
             )
-            for whole, part, mark in zip(results, call.results, through.results, strict=True)
         ]
-        ir.Operation.create("stablehlo.return", operands=[plus(first, body.examples), *written])
-    return list(op.results)
+
+    return count_up(carried, plus(count, 1 - body.examples), body.examples, turn)
 
 
 def _part(value: Any, kind: Any, mark: Mark | None, first: Any) -> Any:
     """What a body takes of an argument."""
     if mark is None:
         return value
-    sizes = ir.DenseI64ArrayAttr.get(list(kind.shape))
-    starts = _starts(len(kind.shape), mark, first)
-    return create("stablehlo.dynamic_slice", kind, [value, *starts], {"slice_sizes": sizes})
+    return dynamic_slice(value, _starts(len(kind.shape), mark, first), list(kind.shape))
 
 
 def _starts(rank: int, mark: Mark, first: Any) -> list[Any]:

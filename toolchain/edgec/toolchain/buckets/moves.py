@@ -181,8 +181,13 @@ def gather(filling: Filling, step: Step) -> list[Any]:
     cuts = [filling.two.size(*both) for both in zip(*step.numbers("slice_sizes"), strict=True)]
     along = next(iter(numbers.get("index_vector_dim", [])), 0)
     operands = filling.operands(step)
+    looked_up = numbers.get("start_index_map", [])
+    if along < len(indices) and indices[along].is_open:
+        raise NotFilled("an index has as many parts")
+    if not any(table[axis].is_open for axis in looked_up):
+        return filling.clone(step, operands)
     parts = []
-    for place, axis in enumerate(numbers.get("start_index_map", [])):
+    for place, axis in enumerate(looked_up):
         part = operands[1]
         if along < len(indices):
             starts, limits = [0] * len(indices), [size.of(filling.size) for size in indices]
@@ -191,10 +196,7 @@ def gather(filling: Filling, step: Step) -> list[Any]:
         if table[axis].is_open:
             part = _bounded(filling, part, table[axis], cuts[axis])
         parts.append(part)
-    if any(table[axis].is_open for axis in numbers.get("start_index_map", [])):
-        operands[1] = write.concatenate(parts, along)
-    if along < len(indices) and indices[along].is_open:
-        raise NotFilled("an index has as many parts")
+    operands[1] = write.concatenate(parts, along)
     return filling.clone(step, operands)
 
 

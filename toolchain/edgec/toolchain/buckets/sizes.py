@@ -4,21 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.toolchain.batches.marks import NotInFixedSizes
+
 __all__ = ["NotFilled", "Size", "Two"]
 
 
-class NotFilled(Exception):
-    """A program cannot be made for a fixed size and be filled up to it.
-
-    Attributes:
-        why: what stands in the way, as a clause.
-        where: its place in the user's source, if it has one.
-    """
-
-    def __init__(self, why: str, where: str | None = None) -> None:
-        super().__init__(why)
-        self.why = why
-        self.where = where
+class NotFilled(NotInFixedSizes):
+    """A program cannot be made for a fixed size and be filled up to it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,24 +3,25 @@
 A module imported only where it is needed; it takes the compiler's bindings.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 from iree.compiler import ir
 
 from edgec.toolchain.batches.marks import Mark
-from edgec.toolchain.batches.write import plus, times
+from edgec.toolchain.batches.write import plus, size_along, times
 from edgec.toolchain.buckets.filled import Filling
 from edgec.toolchain.buckets.model import Model
 from edgec.toolchain.buckets.rules import apply
 from edgec.toolchain.buckets.sizes import Size
 from edgec.toolchain.ir.functions import entry_block
+from edgec.toolchain.ir.joining import called
 from edgec.toolchain.ir.write import (
     binary,
     clamp,
-    compare,
     concatenate,
+    count_up,
     create,
     dynamic_slice,
     dynamic_update,
@@ -135,7 +136,7 @@ class _Call:
         self.results = results
         whole = Size(each=1, more=0)
         self.live = next(
-            _size(value, axis)
+            size_along(value, axis)
             for value, sizes in zip(arguments, model.arguments, strict=True)
             for axis, size in enumerate(sizes)
             if size == whole
@@ -144,7 +145,7 @@ class _Call:
         self.count: Any = None
         if model.examples is not None:
             self.count = next(
-                _size(value, mark.axis)
+                size_along(value, mark.axis)
                 for value, mark in zip(arguments, model.examples.arguments, strict=True)
                 if mark is not None
             )
@@ -182,7 +183,7 @@ class _Call:
         wrong in iree-compile 3.13, so there is one for each body.
         """
         if self.count is None:
-            return _while(
+            return count_up(
                 carried,
                 plus(self.live, -before),
                 most,
@@ -195,7 +196,7 @@ class _Call:
         )
         end = binary("multiply", self.count, binary("multiply", above, upto))
         first = fill(0, (), self.index)
-        return _while(
+        return count_up(
             [first, *carried[1:]],
             end,
             1,
@@ -213,7 +214,7 @@ class _Call:
         return [
             self._cut(value, whole, sizes, mark, first)
             for value, whole, (sizes, mark) in zip(
-                _called(body, [*taken, self.live]), wholes, self.results, strict=True
+                called(body, [*taken, self.live]), wholes, self.results, strict=True
             )
         ]
 
@@ -285,45 +286,3 @@ def _vector(scalars: Sequence[Any]) -> Any:
 
 def _negative(value: Any) -> Any:
     return create("stablehlo.negate", value.type, [value])
-
-
-def _size(value: Any, axis: int) -> Any:
-    """How large an argument is along an axis, a scalar."""
-    return create(
-        "stablehlo.get_dimension_size",
-        tensor((), ir.IntegerType.get_signless(_INDEX)),
-        [value],
-        {"dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)},
-    )
-
-
-def _called(body: Any, values: Sequence[Any]) -> list[Any]:
-    kind = ir.FunctionType(ir.TypeAttr(body.attributes["function_type"]).value)
-    name = ir.StringAttr(body.attributes["sym_name"]).value
-    call = ir.Operation.create(
-        "func.call",
-        results=list(kind.results),
-        operands=list(values),
-        attributes={"callee": ir.FlatSymbolRefAttr.get(name)},
-    )
-    return list(call.results)
-
-
-def _while(
-    carried: Sequence[Any],
-    end: Any,
-    step: int,
-    turn: Callable[[Any, Sequence[Any]], Sequence[Any]],
-) -> list[Any]:
-    """A loop whose first value counts, by `step`, as long as it is less than `end`."""
-    kinds = [value.type for value in carried]
-    op = ir.Operation.create("stablehlo.while", results=kinds, operands=list(carried), regions=2)
-    test = op.regions[0].blocks.append(*kinds)
-    with ir.InsertionPoint(test):
-        ir.Operation.create("stablehlo.return", operands=[compare("LT", test.arguments[0], end)])
-    block = op.regions[1].blocks.append(*kinds)
-    with ir.InsertionPoint(block):
-        first, *values = block.arguments
-        results = turn(first, values)
-        ir.Operation.create("stablehlo.return", operands=[plus(first, step), *results])
-    return list(op.results)

@@ -23,6 +23,7 @@ __all__ = [
     "constant",
     "convert",
     "copied",
+    "count_up",
     "create",
     "dynamic_slice",
     "dynamic_update",
@@ -381,22 +382,32 @@ def loop(
     """A loop of `count` turns; the body goes from the turn (a scalar i32) and the carried values
     to new ones."""
     kind = ir.IntegerType.get_signless(32)
-    first = fill(0, (), kind)
-    types = [first.type, *(v.type for v in carried)]
-    op = ir.Operation.create(
-        "stablehlo.while", results=types, operands=[first, *carried], regions=2
-    )
+    return count_up([fill(0, (), kind), *carried], fill(count, (), kind), 1, body)[1:]
+
+
+def count_up(
+    carried: Sequence[Any],
+    end: Any,
+    step: int,
+    body: Callable[[Any, Sequence[Any]], Sequence[Any]],
+) -> list[Any]:
+    """A loop whose first carried value, a scalar, grows by `step` as long as it is below `end`.
+
+    The body goes from it and the other values to new ones of these. `end` is worked out before the
+    loop: iree-compile 3.13 refuses one whose test adds.
+    """
+    types = [value.type for value in carried]
+    op = ir.Operation.create("stablehlo.while", results=types, operands=list(carried), regions=2)
     test = op.regions[0].blocks.append(*types)
     with ir.InsertionPoint(test):
-        go_on = compare("LT", test.arguments[0], fill(count, (), kind))
-        ir.Operation.create("stablehlo.return", operands=[go_on])
+        ir.Operation.create("stablehlo.return", operands=[compare("LT", test.arguments[0], end)])
     block = op.regions[1].blocks.append(*types)
     with ir.InsertionPoint(block):
         turn, *values = block.arguments
         results = body(turn, values)
-        following = binary("add", turn, fill(1, (), kind))
+        following = binary("add", turn, fill(step, (), element(turn)))
         ir.Operation.create("stablehlo.return", operands=[following, *results])
-    return list(op.results)[1:]
+    return list(op.results)
 
 
 _VIEWS = ("stablehlo.reshape", "stablehlo.bitcast_convert", "stablehlo.optimization_barrier")
