@@ -3,14 +3,16 @@
 A module imported only by what rewrites programs; it needs the compiler.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from iree.compiler import ir
 
 from edgec.toolchain.ir.fold import repeated
 from edgec.toolchain.ir.read import element_type, is_float
+from edgec.toolchain.ir.write import create
 
-__all__ = ["filled"]
+__all__ = ["filled", "fresh"]
 
 _LEAST_BITS = 8
 
@@ -28,11 +30,17 @@ def filled(value: Any) -> Any | None:
     whole = isinstance(kind, ir.IntegerType) and kind.is_signless and kind.width >= _LEAST_BITS
     if number is None or not (is_float(kind) or whole):
         return None
-    (constant,) = ir.Operation.create(
-        "arith.constant", results=[kind], attributes={"value": number}
-    ).results
-    (hidden,) = ir.Operation.create(
-        "util.optimization_barrier", results=[kind], operands=[constant]
-    ).results
-    made = ir.Operation.create("flow.tensor.splat", results=[value.type], operands=[hidden])
-    return made.results[0]
+    return fresh(number, value.type)
+
+
+def fresh(number: Any, kind: Any, sizes: Sequence[Any] = ()) -> Any:
+    """Memory of its own, filled with a number; equal ones stay several.
+
+    Args:
+        number: the attribute of the number.
+        kind: a tensor type of the number's type.
+        sizes: its open sizes, as indices.
+    """
+    constant = create("arith.constant", kind.element_type, [], {"value": number})
+    hidden = create("util.optimization_barrier", kind.element_type, [constant])
+    return create("flow.tensor.splat", kind, [hidden, *sizes])

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from iree.compiler import ir
 
+from edgec.toolchain.ir.filling import fresh
 from edgec.toolchain.ir.write import create
 from edgec.toolchain.match.loop import blocks, constant_of, last
 from edgec.toolchain.passes.simplify.host_loops.counters import (
@@ -177,10 +178,8 @@ class _Array:
         if is_taken(before):
             return before
         value = _as_integer(filled_with(before))
-        number = arith("arith.constant", [], value.type, value=value)
-        own = create("util.optimization_barrier", number.type, [number])
-        kind = ir.RankedTensorType.get(self.kind.shape, number.type)
-        made = create("flow.tensor.splat", kind, [own, *self.open_])
+        kind = ir.RankedTensorType.get(self.kind.shape, value.type)
+        made = fresh(value, kind, self.open_)
         if kind == self.kind:
             return made
         parts = ir.DenseI32ArrayAttr.get([1, len(self.open_), len(self.open_)])
