@@ -255,7 +255,7 @@ class _Strided(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         pairs = torch.as_strided(x.contiguous(), (x.shape[0], 4, 3), (12, 3, 1))
-        y = torch.tanh(pairs) + (pairs.mean(0) if self.across else 0.0)
+        y = torch.tanh(pairs) + (pairs.flip(0) if self.across else 0.0)
         return y, y.reshape(-1, 6)
 
 

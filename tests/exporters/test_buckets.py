@@ -108,6 +108,69 @@ def test_a_batch_whose_examples_are_looked_up_by_number_goes_in_chunks(
     assert "computes 8 of texts at a time" in caplog.text
 
 
+class _Views(torch.nn.Module):
+    """Views by strides and a size that is a number, for which PyTorch wants fixed sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.words = torch.nn.Embedding(_WORDS, 16)
+        self.into = torch.nn.Linear(16, 16)
+
+    def forward(self, ids: Any) -> Any:
+        x = self.words(ids)
+        texts, words = x.shape[0], int(x.shape[1])
+        pairs = torch.as_strided(x.contiguous(), (texts, words, 8, 2), (words * 16, 16, 2, 1))
+        y = pairs.sum(-1)
+        seen = torch.softmax(self.into(x) @ x.mT / 4, -1) @ x
+        return seen, torch.cat([y, y[:, :1]], 1), seen.mean(1)
+
+
+@pytest.mark.parametrize("texts", ["", "texts=1..4"])
+def test_what_has_no_form_with_an_open_length_goes_in_buckets_alone(
+    texts: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = _Views().eval()
+    dynamic = {"ids": {**({0: texts} if texts else {}), 1: "length=1..24"}}
+    count = 2 if texts else 1
+    ids = torch.arange(count * 7).reshape(count, 7)
+    program = exporters.export(model, (ids,), dynamic=dynamic, buckets=(8, 16))
+    assert "has no form with all of it open: the model fixes a dimension" in caplog.text
+    assert "--buckets=0" not in caplog.text
+    outputs = [spec.shape for spec in program.info.functions[0].signature.outputs]
+    names = [[size.name for size in s if isinstance(size, Dim)] for s in outputs]
+    many = ["texts"] if texts else []
+    assert names == [[*many, "length"], [*many, "length_plus_1"], many]
+    assert program.golden is not None
+    sizes = {call.inputs[0].shape[1] for call in program.golden.calls}
+    assert {1, 9, 17} < sizes
+    with runtime.load(toolchain.compile(program, "cpu")) as loaded:
+        for number, length in (
+            (1, 1),
+            (count, 7),
+            (1, 8),
+            (count + 1 if texts else 1, 23),
+            (1, 24),
+        ):
+            ids = torch.randint(0, _WORDS, (number, length))
+            for found, wanted in zip(loaded.main(ids.numpy()), model(ids), strict=True):
+                np.testing.assert_allclose(np.asarray(found), wanted.detach(), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"dynamic": _dynamic(), "buckets": (8,), "chunk": 4}, "in chunks or in buckets"),
+        ({"buckets": (8,)}, "no input has a dynamic dimension, and --buckets is for one"),
+        ({"chunk": 4}, "no input has a dynamic dimension, and --chunk is for one"),
+        ({"dynamic": _dynamic(), "buckets": (8,), "values": True}, "takes no --buckets"),
+    ],
+)
+def test_what_would_be_for_nothing_is_refused(asked: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        exporters.export(_Rows().eval(), _text(10), **asked)
+
+
 @pytest.mark.parametrize(
     ("dynamic", "buckets", "said"),
     [

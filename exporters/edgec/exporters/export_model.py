@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.assemble import assemble
-from edgec.exporters.batches import by_parts_alone, in_fixed_sizes
+from edgec.exporters.batches import fixed_sizes_alone, in_fixed_sizes, open_dims
 from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.frameworks import FRAMEWORKS, Framework, framework_of, named
@@ -161,8 +161,10 @@ def export_source(
         And what `export` raises.
     """
     meshed = _meshed(mesh, shard)
+    in_sizes = {"--chunk": chunk, "--buckets": buckets}
     if is_language_model(text):
         given = {
+            **in_sizes,
             "--mesh": mesh,
             "--signature": signatures,
             "--dynamic": dynamic,
@@ -190,7 +192,8 @@ def export_source(
     }
     _refuse(f"{text} is no language model", [flag for flag, value in of_text.items() if value])
     if is_stablehlo(text):
-        _refuse(f"{text} is a program", ["--mesh"] if meshed else [])
+        given = {**in_sizes, "--mesh": mesh}
+        _refuse(f"{text} is a program", [flag for flag, value in given.items() if value])
         if inputs is not None:
             raise UsageError(
                 f"{text} is not run when it is exported, so it takes no inputs",
@@ -294,8 +297,17 @@ def _export(
     buckets: Sequence[int] | None,
     meshed: Meshed | None,
 ) -> Program:
+    wanted = {"--chunk": chunk, "--buckets": buckets and any(buckets)}
+    in_sizes = [flag for flag, value in wanted.items() if value]
+    if len(in_sizes) > 1:
+        raise UsageError(
+            "a dynamic dimension goes in chunks or in buckets, not in both",
+            hint="--chunk is for a batch, --buckets for another one, as the length of a text",
+        )
     if meshed is not None:
-        _refuse("a program for several devices", ["--values"] if values else [])
+        _refuse("a program for several devices", [*in_sizes, *(["--values"] if values else [])])
+    if values:
+        _refuse("with --values sizes stay open", in_sizes)
     if values and not framework.keeps_values:
         keeping = ", ".join(each.name for each in FRAMEWORKS.values() if each.keeps_values)
         _refuse(f"a model of {framework.name} (of {keeping} it could)", ["--values"])
@@ -313,18 +325,21 @@ def _export(
             folder=place,
         )
     asked = {"values": True} if values else {}
+    sizes = None if buckets is None else tuple(n for n in buckets if n)
     try:
         functions = framework.tracer().trace(bundle, dynamic=dynamic, **asked)
     except ExportError as refused:
         if values:
             raise
-        functions = (by_parts_alone(bundle, framework, dynamic, chunk, refused),)
+        functions = (fixed_sizes_alone(bundle, framework, dynamic, chunk, sizes, refused),)
     else:
-        if not values:
-            wanted = None if buckets is None else tuple(n for n in buckets if n)
-            functions = tuple(
-                in_fixed_sizes(f, bundle, framework, chunk, wanted) for f in functions
+        if in_sizes and not any(open_dims(function) for function in functions):
+            raise UsageError(
+                f"no input has a dynamic dimension, and {in_sizes[0]} is for one",
+                hint="make one: --dynamic=batch=1..8",
             )
+        if not values:
+            functions = tuple(in_fixed_sizes(f, bundle, framework, chunk, sizes) for f in functions)
     return assemble(
         said_kept(functions),
         provenance=provenance,

@@ -108,6 +108,32 @@ def test_as_many_turns_as_an_input_says():
             assert (found[count:] == -1).all()
 
 
+def test_loops_that_go_on_filling_arrays_of_open_sizes():
+    def both(x):
+        rows = x.shape[0]
+
+        def filled(first, carried):
+            def turn(i, c):
+                row = lax.dynamic_slice(x, (i, 0), (1, 24))
+                wide, narrow = (
+                    lax.dynamic_update_slice(array, values, (i, 0))
+                    for array, values in zip(c, (row * 2, row[:, :8] + i), strict=False)
+                )
+                return wide, narrow, c[2] + row.sum()
+
+            return lax.fori_loop(first, jnp.minimum(rows, first + 20), turn, carried)
+
+        start = (jnp.zeros((rows, 24)), jnp.zeros((rows, 8)), jnp.zeros(4))
+        return filled(20, filled(0, start))
+
+    program = export(both, (X[:30],), dynamic="x:0=n=1..40", chunk=0)
+    module = toolchain.compile(program, "cpu", options=PLAIN)
+    with runtime.load(module) as loaded:
+        for count in (1, 20, 31, 40):
+            for found, right in zip(loaded.main(X[:count]), both(X[:count]), strict=True):
+                np.testing.assert_allclose(np.asarray(found), right, rtol=1e-4, atol=1e-4)
+
+
 FILLS = """
 func.func @main(%x: tensor<64x8xf32>) -> tensor<64x8xf32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>

@@ -56,7 +56,12 @@ def usual_buckets(dim: Dim, smallest: int = _SMALLEST) -> list[int]:
 
 
 def in_buckets(
-    traced: TracedFunction, bundle: Bundle, framework: Framework, buckets: tuple[int, ...] | None
+    traced: TracedFunction,
+    bundle: Bundle,
+    framework: Framework,
+    buckets: tuple[int, ...] | None,
+    *,
+    alone: bool = False,
 ) -> TracedFunction | None:
     """The function as programs of fixed sizes, which is said; None for what multiplies nothing.
 
@@ -66,6 +71,7 @@ def in_buckets(
         bundle: what was traced.
         framework: whose it is.
         buckets: the sizes; None for the usual ones.
+        alone: there is no other form of it, so it becomes one whatever it multiplies.
 
     Raises:
         NotInFixedSizes: it cannot be one.
@@ -88,16 +94,17 @@ def in_buckets(
         )
     smallest = 1 if batch is None and leads(traced) else _SMALLEST
     sizes = usual_buckets(dim, smallest) if buckets is None else sorted({*buckets, dim.maximum})
-    made = _Buckets(traced, bundle, framework, dim, batch).made(sizes)
+    made = _Buckets(traced, bundle, framework, dim, batch, alone=alone).made(sizes)
     if made is None:
         return None
     _LOG.warning(
         "%s is compiled for %s of %s, and fills inputs up to the next of them%s: "
-        "--buckets=N,N takes others, --buckets=0 keeps it open",
+        "--buckets=N,N takes others%s",
         traced.signature.name,
         ", ".join(map(str, sizes)),
         dim.name,
         f", one of {batch.name} at a time" if batch is not None else "",
+        "" if alone else ", --buckets=0 keeps it open",
     )
     return made
 
@@ -131,10 +138,13 @@ class _Buckets(Fixed):
         framework: Framework,
         dim: Dim,
         batch: Dim | None,
+        *,
+        alone: bool,
     ) -> None:
         super().__init__(traced, bundle, framework)
         self.dim = dim
         self.batch = batch
+        self.alone = alone
         self._programs: dict[tuple[int, int], TracedFunction] = {}
 
     def _of(self, size: int, examples: int = 1) -> TracedFunction:
@@ -156,7 +166,7 @@ class _Buckets(Fixed):
 
         traces = [self._of(sizes[-1])]
         with ir.Context() as context:
-            if not multiplies(plain(traces[0].module, context)):
+            if not self.alone and not multiplies(plain(traces[0].module, context)):
                 return None
         two = Two(one=sizes[-1], other=self._another(sizes))
         traces.append(self._of(two.other))
@@ -285,14 +295,27 @@ class _Buckets(Fixed):
             return self.calls(self._unproved(sizes))
         most = 2 if self.batch.maximum is None else self.batch.maximum
         two = max(self.batch.minimum, min(2, most))
-        return self.calls(self._unproved(sizes), {self.batch.name: two})
+        made = self.calls(self._unproved(sizes), {self.batch.name: two})
+        if self.alone:  # What outputs grow with is read from calls that differ by one size.
+            known = self.known(self.batch.name)[0]
+            other = two if known != two else max(1, self.batch.minimum)
+            made += self.calls(self.known(self.dim.name)[:1], {self.batch.name: other})
+        return made
 
     def _unproved(self, sizes: list[int]) -> list[int]:
-        """A size for each bucket that no golden call goes through with filling behind it."""
+        """A size for each bucket that no golden call goes through with filling behind it.
+
+        Without another form of the function nobody has seen that it does the same for all sizes
+        between those that it was traced for, so each bucket has its least size, too, and of the
+        two one is odd.
+        """
         known = self.known(self.dim.name)
         missing = []
         for before, size in pairwise([max(1, self.dim.minimum) - 1, *sizes]):
-            if any(before < n < size for n in known) or (size == before + 1 and size in known):
-                continue
-            missing.append(max(before + 1, size - max(1, (size - before) // 3)))
+            least, most = before + 1, max(before + 1, size - max(1, (size - before) // 3))
+            if self.alone:
+                even = most > least and (most - least) % 2 == 0
+                missing += [n for n in sorted({least, most - even}) if n not in known]
+            elif not any(before < n < size for n in known) and not (size == least in known):
+                missing.append(most)
         return missing

@@ -11,7 +11,7 @@ from edgec.exporters.traced import TracedFunction
 from edgec.toolchain.batches.marks import NotInFixedSizes
 from edgec.toolchain.program import Dialect
 
-__all__ = ["in_fixed_sizes"]
+__all__ = ["in_fixed_sizes", "ways"]
 
 _LOG = logging.getLogger("edgec.exporters")
 
@@ -41,7 +41,7 @@ def in_fixed_sizes(
     if not dims or (chunk == 0 and not buckets):
         return traced
     refused: NotInFixedSizes | None = None
-    for way in _ways(traced, chunk, buckets):
+    for way in ways(traced, chunk, buckets):
         try:
             if way == "chunks":
                 made = chunked(traced, bundle, framework, chunk)
@@ -61,10 +61,10 @@ def in_fixed_sizes(
     return traced
 
 
-def _ways(
+def ways(
     traced: TracedFunction, chunk: int | None, buckets: tuple[int, ...] | None
 ) -> tuple[str, ...]:
-    """What is tried, in order."""
+    """What is tried, in order: `chunks`, `buckets`; arguments as for `in_fixed_sizes`."""
     if buckets:
         return ("buckets",)
     if len(open_dims(traced)) > 1:

@@ -51,16 +51,18 @@ class HostLoops:
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             loops = [op for op in inside(module.operation) if op.name == "stablehlo.while"]
-            # Inner ones first: what is in a loop moves with it.
-            free = [loop for loop in reversed(loops) if _is_free(loop)]
-            return sum(rewrite(loop, self.fills) for loop in free)
+            free = [(loop, depth) for loop in loops if (depth := _depth(loop)) is not None]
+            # Inner ones first: what is in a loop moves with it. Then as they follow each other:
+            # the array that one has filled is filled on in place by the next.
+            free.sort(key=lambda each: -each[1])
+            return sum(rewrite(loop, self.fills) for loop, _ in free)
 
 
-def _is_free(loop: Any) -> bool:
-    """Whether a loop is in nothing but functions and loops."""
-    parent = loop.parent
+def _depth(loop: Any) -> int | None:
+    """In how many loops one is; None if it is in anything else but functions."""
+    depth, parent = 0, loop.parent
     while parent is not None and parent.name != "func.func":
         if parent.name not in _PARENTS:
-            return False
-        parent = parent.parent
-    return parent is not None
+            return None
+        depth, parent = depth + 1, parent.parent
+    return None if parent is None else depth

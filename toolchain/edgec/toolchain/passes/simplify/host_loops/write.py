@@ -162,21 +162,20 @@ class _Array:
     def __init__(self, before: Any) -> None:
         """Written at the insertion point, in front of the loop; `before` is the array there."""
         self.kind = before.type
+        taken = is_taken(before)
         self.open_ = [
             arith("tensor.dim", [before, whole(axis)], ir.IndexType.get())
             for axis, size in enumerate(self.kind.shape)
             if size == ir.ShapedType.get_dynamic_size()
         ]
-        self.first = self.exported(self._fresh(before))
+        self.first = self.exported(before if taken else self._fresh(before))
 
     def _fresh(self, before: Any) -> Any:
-        """The array in memory that nothing else has.
+        """An array that begins as another in memory that nothing else has.
 
         Two loops may fill arrays that begin alike, which the compiler would make one: each has a
         number of its own.
         """
-        if is_taken(before):
-            return before
         value = _as_integer(filled_with(before))
         kind = ir.RankedTensorType.get(self.kind.shape, value.type)
         made = fresh(value, kind, self.open_)
