@@ -151,7 +151,7 @@ class _Buckets(Fixed):
         """The framework's program for a size, and for so many examples where there is a batch."""
         if (size, examples) not in self._programs:
             others = {} if self.batch is None else {self.batch.name: examples}
-            self._programs[size, examples] = self.program(size, others=others)
+            self._programs[size, examples] = self.program(size, others)
         return self._programs[size, examples]
 
     def made(self, sizes: list[int]) -> TracedFunction | None:

@@ -48,19 +48,25 @@ class Fixed:
         if not all(isinstance(role, Input | Output | Parameter) for role in roles):
             raise NotByExample("it has state")
 
-    def program(
-        self, size: int, *, settled: bool = False, others: Mapping[str, int] | None = None
-    ) -> TracedFunction:
+    def program(self, size: int, others: Mapping[str, int] | None = None) -> TracedFunction:
         """What the framework gives for a size, in StableHLO.
 
         Args:
             size: of the dimensions.
-            settled: whether its answers are used.
             others: sizes of those of them that have another one, by name.
 
         Raises:
             NotByExample: nothing of this kind.
         """
+        found = self._asked(size, others, settled=False)
+        if found.dialect is not Dialect.STABLEHLO:
+            raise NotByExample(f"for {size} at a time it has no form in StableHLO")
+        return found
+
+    def _asked(
+        self, size: int, others: Mapping[str, int] | None, *, settled: bool
+    ) -> TracedFunction:
+        """What the framework gives for a size; `settled` where its answers are used."""
         sizes = {**dict.fromkeys(open_dims(self.traced), size), **(others or {})}
         entry = with_examples(self.entry, self.framework, self.traced, sizes)
         entry = replace(entry, settled=settled)
@@ -69,8 +75,6 @@ class Fixed:
                 (found,) = self.framework.tracer().trace(Bundle((entry,)), dynamic=Dynamic())
         except EdgecError as error:
             raise NotByExample(f"for {size} at a time, {error.what}", error.where) from error
-        if found.dialect is not Dialect.STABLEHLO:
-            raise NotByExample("it has no form in StableHLO")
         if len(found.signature.outputs) != len(self.traced.signature.outputs):
             raise NotByExample("its outputs change with the batch")
         return found
@@ -90,7 +94,7 @@ class Fixed:
     ) -> tuple[TracedCall, ...]:
         """The framework's answers for some sizes; `others` as for `program`."""
         return tuple(
-            call for size in sizes for call in self.program(size, settled=True, others=others).calls
+            call for size in sizes for call in self._asked(size, others, settled=True).calls
         )
 
 

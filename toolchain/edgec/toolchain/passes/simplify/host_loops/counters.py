@@ -141,6 +141,8 @@ class Numbers:
         if isinstance(owner, ir.Block) or not _inside(value, self.body):
             return None
         op = owner.operation
+        if op.name == "tensor.from_elements":
+            return op.operands[0] if len(op.operands) == 1 else None
         if any(n != 1 for operand in op.operands for n in operand.type.shape):
             return None
         if op.name not in {*_BINARY, *_OTHERS}:

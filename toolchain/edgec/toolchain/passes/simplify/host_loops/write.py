@@ -132,6 +132,7 @@ class _Loop:
         for op in list(body.operations):
             if op.operation != end:
                 self.block.append(op)
+        _sink_sizes(self.block)
         for place, argument in enumerate(body.arguments):
             argument.replace_all_uses_with(now[place])
         given = list(end.operands)
@@ -142,6 +143,32 @@ class _Loop:
                 for place in self.carried
             ]
             ir.Operation.create("scf.yield", operands=yielded)
+
+
+def _sink_sizes(block: Any) -> None:
+    """Let a loop's body ask for sizes of arrays itself.
+
+    A size that a body takes from outside is an array of one number for the compiler, which a
+    kernel writes; where several loops read it, iree-compile 3.13 loses that kernel.
+    """
+    known: dict[Any, Any] = {}
+    for op in [each.operation for each in block.operations]:
+        for place, value in enumerate(op.operands):
+            if isinstance(value.owner, ir.Block) or value.owner.operation.block == block:
+                continue
+            made = value.owner.operation
+            if made.name == "stablehlo.get_dimension_size":
+                if value not in known:
+                    with ir.InsertionPoint.at_block_begin(block):
+                        known[value] = _size(made)
+                op.operands[place] = known[value]
+
+
+def _size(asked: Any) -> Any:
+    """What a `stablehlo.get_dimension_size` gives; the compiler leaves it in its loop."""
+    axis = ir.IntegerAttr(asked.attributes["dimension"]).value
+    size = arith("tensor.dim", [asked.operands[0], whole(axis)], ir.IndexType.get())
+    return _tensor(create("util.optimization_barrier", size.type, [size]), asked.results[0].type)
 
 
 def _use_numbers(block: Any, numbers: Numbers) -> None:
