@@ -20,13 +20,13 @@ from edgec.toolchain.ir.rows import is_widening
 from edgec.toolchain.ir.views import Digit, Strided, before, dense, joined
 from edgec.toolchain.ir.write import shape
 
-__all__ = ["Moments", "Polynomial", "Spread", "Term", "Variance", "term", "unmoved"]
+__all__ = ["CLOSE", "Moments", "Polynomial", "Spread", "Term", "Variance", "term", "unmoved"]
 
 X = "x"
 MEAN = "mean"
 SQUARES = "mean of squares"
 FACTOR = "1 / deviation"
-_CLOSE = 1e-5
+CLOSE = 1e-5
 """What rounding 1 / count to f32 may change in a coefficient."""
 _DEEPEST = 100
 """Operations in a row that are read; what comes before them is taken as it is."""
@@ -277,7 +277,7 @@ def _sum(one: Polynomial, other: Polynomial) -> Polynomial:
         before_ = total.pop(each, 0.0)
         together = before_ + number
         # What is left of two that cancel is rounding.
-        if abs(together) > _CLOSE * max(abs(before_), abs(number)):
+        if abs(together) > CLOSE * max(abs(before_), abs(number)):
             total[each] = together
     return total
 
@@ -310,8 +310,8 @@ def _variance(value: Polynomial) -> Variance | None:
     epsilon = rest.pop(_ONE, 0.0)
     squares = rest.pop(term(squares=1), 0.0)
     mean = rest.pop(term(mean=2), 0.0)
-    if rest or epsilon < 0 or not math.isclose(squares, 1.0, rel_tol=_CLOSE):
+    if rest or epsilon < 0 or not math.isclose(squares, 1.0, rel_tol=CLOSE):
         return None
-    if mean and not math.isclose(mean, -1.0, rel_tol=_CLOSE):
+    if mean and not math.isclose(mean, -1.0, rel_tol=CLOSE):
         return None
     return Variance(mean=bool(mean), epsilon=epsilon)

@@ -19,15 +19,13 @@ from edgec.toolchain.ir.views import Digit, dense
 from edgec.toolchain.ir.write import shape
 from edgec.toolchain.kernels.spec import Work
 from edgec.toolchain.match.description import Array, Description
-from edgec.toolchain.match.moments import Moments, Polynomial, Spread, Term, term, unmoved
+from edgec.toolchain.match.moments import CLOSE, Moments, Polynomial, Spread, Term, term, unmoved
 
 __all__ = ["ROOTS", "Column", "Norm", "NotANorm", "find_norms", "longest"]
 
 ROOTS = ("stablehlo.rsqrt", "stablehlo.sqrt", "stablehlo.power")
 _MOVES = ("reshape", "broadcast_in_dim", "convert", "transpose")
 _MOST_STEPS = 64
-_CLOSE = 1e-5
-"""What rounding 1 / count to f32 may change in a coefficient."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,13 +336,13 @@ def _form(value: Polynomial, *, mean: bool) -> tuple[Spread | None, Spread | Non
         if moments:
             scales.add(spreads)
             found[moments] = number
-        elif not spreads or shifts or not math.isclose(number, 1.0, rel_tol=_CLOSE):
+        elif not spreads or shifts or not math.isclose(number, 1.0, rel_tol=CLOSE):
             return None
         else:
             shifts += spreads
     if len(scales) != 1 or set(found) != set(wanted) or len(value) != len(found) + len(shifts):
         return None
-    if not all(math.isclose(found[each], n, rel_tol=_CLOSE) for each, n in wanted.items()):
+    if not all(math.isclose(found[each], n, rel_tol=CLOSE) for each, n in wanted.items()):
         return None
     return next(iter(*scales), None), next(iter(shifts), None)
 

@@ -4,11 +4,13 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from iree.compiler import ir
 
 from edgec.toolchain.ir import write
+from edgec.toolchain.ir.order import put_behind
 from edgec.toolchain.ir.standing import come_from
 from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.source.by_column import ByColumn
@@ -19,6 +21,7 @@ from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.spec import Answers, Declined, Kernel, Work
 from edgec.toolchain.match.description import validate
 from edgec.toolchain.match.norm import Norm, NotANorm, find_norms, longest
+from edgec.toolchain.match.norm_sums import sums_read_within
 
 __all__ = ["place_norm"]
 
@@ -41,19 +44,37 @@ def place_norm(op: Any, library: Library, unit: VectorUnit, answers: Answers) ->
         return
     answers.record(op, str(norm), norm.work, Kernel(name="norm"))
     validate(norm, "norm")
+    sums = _sums(norm, kernel)
+    kernel = replace(kernel, kept=tuple(sums))
     f32 = ir.F32Type.get()
     value = norm.value
-    with ir.InsertionPoint(value.owner.operation), op.location:
+    end = value.owner.operation
+    with ir.InsertionPoint(end), op.location:
         columns = [each for each in (norm.scale, norm.shift) if each is not None]
-        result = library.call(
+        kinds = [value.type.shape, *[kernel.row_sizes] * len(sums)]
+        result, *totals = library.call_all(
             f"edgec_norm_{'x'.join(map(str, norm.sizes))}",
             kernel.text("NAME"),
             [write.convert(each, f32) for each in (norm.source, *(c.value for c in columns))],
-            ir.RankedTensorType.get(value.type.shape, f32),
+            [ir.RankedTensorType.get(sizes, f32) for sizes in kinds],
         )
         come_from(result, value)
         result = write.convert(result, value.type.element_type)
+    for old, total in zip(sums.values(), totals, strict=True):
+        with ir.InsertionPoint(end), op.location:
+            new = write.reshape(total, write.shape(old))
+        put_behind(old, end)
+        old.replace_all_uses_with(new)
     value.replace_all_uses_with(result)
+
+
+def _sums(norm: Norm, kernel: RowsKernel) -> dict[int, Any]:
+    """Sums that the kernel gives, too, since others read them: by their place in its formula."""
+    if isinstance(kernel, ByColumn) and kernel.part > 1:
+        return {}
+    found = sums_read_within(norm)
+    is_f32 = all(str(each.type.element_type) == "f32" for each in found.values())
+    return found if is_f32 else {}
 
 
 def _kernel(norm: Norm, unit: VectorUnit) -> RowsKernel | Declined:

@@ -5,6 +5,7 @@ a pass that runs; it needs the compiler.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from iree.compiler import ir
@@ -12,7 +13,23 @@ from iree.compiler.dialects import arith, scf
 
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
-__all__ = ["build", "index", "indices_of", "loop", "number", "share"]
+__all__ = ["Sums", "build", "index", "indices_of", "loop", "number", "parts", "share"]
+
+_IN_A_ROW = 128
+"""Steps that are added to one sum before it is added to the whole."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sums:
+    """What is carried from step to step, if it may be gathered in parts.
+
+    Attributes:
+        nothing: what a part begins with.
+        join: what two parts make.
+    """
+
+    nothing: Sequence[Any]
+    join: Callable[[Any, Any], Any]
 
 
 def build(
@@ -26,7 +43,7 @@ def build(
     Args:
         name: the symbol.
         workgroups: how many there are in each of three dimensions.
-        shapes: of each binding, in f32; the last is the result.
+        shapes: of each binding, in f32; results come last.
         body: builds the kernel of the bindings' memory and the workgroup's three numbers.
     """
     frame = Writer(name=name, workgroups=workgroups, sizes=[], shapes=tuple(shapes))
@@ -70,6 +87,37 @@ def loop(
     with ir.InsertionPoint(op.body):
         scf.yield_(list(body(op.induction_variable, list(op.inner_iter_args))))
     return list(op.results)
+
+
+def parts(
+    count: int,
+    step: int,
+    carried: Sequence[Any],
+    body: Callable[[Any, list[Any]], Sequence[Any]],
+    sums: Sums | None = None,
+) -> list[Any]:
+    """As `loop` from 0 to a count, where many steps are summed in parts, and these then joined.
+
+    A number that is added to a sum is rounded to the sum's last place. The sum of 12,544 numbers,
+    one added after the other, is off by 70 units of the last place of a number, by 5 if it is that
+    of 98 sums.
+
+    Args:
+        count, step: the end, a multiple of the step.
+        carried: what there is before.
+        body: as of `loop`.
+        sums: what is carried; None where it is no sum.
+    """
+    stride = step * _IN_A_ROW
+    if sums is None or count <= stride:
+        return loop(index(0), index(count), index(step), carried, body)
+
+    def part(start: Any, before: list[Any]) -> list[Any]:
+        end = arith.minui(arith.addi(start, index(stride)), index(count))
+        found = loop(start, end, index(step), sums.nothing, body)
+        return [sums.join(one, other) for one, other in zip(before, found, strict=True)]
+
+    return loop(index(0), index(count), index(stride), carried, part)
 
 
 def share(total: int, parts: int, part: Any) -> tuple[Any, Any]:

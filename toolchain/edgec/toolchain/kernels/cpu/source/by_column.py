@@ -12,7 +12,7 @@ from typing import Any
 from iree.compiler import ir
 from iree.compiler.dialects import arith, memref, vector
 
-from edgec.toolchain.kernels.cpu.source.built import index, indices_of, loop, number
+from edgec.toolchain.kernels.cpu.source.built import Sums, index, indices_of, loop, number, parts
 from edgec.toolchain.kernels.cpu.source.rows import Axes, Gather, RowsKernel, lanes_of
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 
@@ -71,6 +71,11 @@ class ByColumn(RowsKernel):
         return -(-self.sizes[-1] // self.width)
 
     @property
+    def row_sizes(self) -> Axes:
+        """The axes before a row's, and the last; a row has but one of its elements."""
+        return (*self.sizes[: self.outer], self.sizes[-1])
+
+    @property
     def jobs(self) -> int:
         """Pieces of all."""
         return math.prod(self.sizes[: self.outer]) * self.pieces
@@ -82,13 +87,17 @@ class ByColumn(RowsKernel):
             arith.muli(piece, index(self.width)), index(self.sizes[-1] - self.width)
         )
         known: list[list[Any]] = [[] for _ in range(self.vectors)]
-        for gather in self.formula.gathers:
+        for place, gather in enumerate(self.formula.gathers):
             nothing = [self.wide(number(gather.start))] * self.vectors
 
             def add(at: list[Any], i: int, total: Any, gather: Gather = gather) -> Any:
                 return gather.add(vector.load(self.kind, memories[0], at), total, known[i])
 
-            totals = self.walk(first, start, nothing, add)
+            sums = Sums(nothing=nothing, join=gather.join)
+            totals = self.walk(first, start, nothing, add, sums)
+            memory = self.memory_of(place, memories)
+            for i, total in enumerate(totals if memory is not None else []):
+                vector.store(total, memory, [*first, arith.addi(start, index(i * self.lanes))])
             for i, each in enumerate(self.of_rows(totals, gather, scratch)):
                 known[i].append(each)
 
@@ -134,16 +143,17 @@ class ByColumn(RowsKernel):
         start: Any,
         carried: list[Any],
         step: Callable[[list[Any], int, Any], Any],
+        sums: Sums | None = None,
     ) -> list[Any]:
         """Take each vector of the rows; nothing is carried where `carried` is empty."""
         axis = len(at)
         if axis < len(self.sizes) - 1:
-            return loop(
-                index(0),
-                index(self.sizes[axis]),
-                index(1),
+            return parts(
+                self.sizes[axis],
+                1,
                 carried,
-                lambda i, inner: self.walk([*at, i], start, inner, step),
+                lambda i, inner: self.walk([*at, i], start, inner, step, sums),
+                sums,
             )
         results = []
         for i in range(self.vectors):

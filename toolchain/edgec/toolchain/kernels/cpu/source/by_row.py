@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from iree.compiler import ir
-from iree.compiler.dialects import arith, vector
+from iree.compiler.dialects import arith, memref, vector
 
-from edgec.toolchain.kernels.cpu.source.built import index, indices_of, loop, number
-from edgec.toolchain.kernels.cpu.source.rows import Gather, RowsKernel
+from edgec.toolchain.kernels.cpu.source.built import Sums, index, indices_of, number, parts
+from edgec.toolchain.kernels.cpu.source.rows import Axes, Gather, RowsKernel
 
 __all__ = ["ByRow"]
 
@@ -30,6 +30,11 @@ class ByRow(RowsKernel):
         return math.prod(self.sizes[: self.outer])
 
     @property
+    def row_sizes(self) -> Axes:
+        """One axis for all rows."""
+        return (self.jobs,)
+
+    @property
     def sums(self) -> int:
         """Vectors of a turn."""
         whole = self.sizes[-1] // self.lanes
@@ -39,8 +44,12 @@ class ByRow(RowsKernel):
         """Gather a row's numbers, write it."""
         first = indices_of(job, self.sizes[: self.outer])
         known: list[Any] = []
-        for gather in self.formula.gathers:
-            known.append(self.wide(gather.of(self.total(first, memories[0], gather, known))))
+        for place, gather in enumerate(self.formula.gathers):
+            total = self.total(first, memories[0], gather, known)
+            memory = self.memory_of(place, memories)
+            if memory is not None:
+                memref.store(total, memory, [job])
+            known.append(self.wide(gather.of(total)))
 
         def write(at: list[Any], _: bool, carried: list[Any]) -> list[Any]:
             self.finish(memories, at, known)
@@ -62,7 +71,8 @@ class ByRow(RowsKernel):
                 total = arith.select(mask, total, carried[0])
             return [*carried[1:], total]
 
-        total, *others = self.walk(first, [self.wide(number(gather.start))] * self.sums, add)
+        nothing = [self.wide(number(gather.start))] * self.sums
+        total, *others = self.walk(first, nothing, add, Sums(nothing=nothing, join=gather.join))
         for other in others:
             total = gather.join(total, other)
         return vector.reduction(ir.F32Type.get(), gather.kind, total)
@@ -72,6 +82,7 @@ class ByRow(RowsKernel):
         at: list[Any],
         carried: list[Any],
         step: Callable[[list[Any], bool, list[Any]], list[Any]],
+        sums: Sums | None = None,
     ) -> list[Any]:
         """Take each vector of a row; the last one of an axis may have elements of the one before.
 
@@ -79,16 +90,13 @@ class ByRow(RowsKernel):
             at: the indices so far.
             carried: what goes from step to step.
             step: takes the indices, whether elements come again, and what is carried.
+            sums: what is carried, if it is summed.
         """
         axis = len(at)
         size = self.sizes[axis]
         if axis < len(self.sizes) - 1:
-            return loop(
-                index(0),
-                index(size),
-                index(1),
-                carried,
-                lambda i, inner: self.walk([*at, i], inner, step),
+            return parts(
+                size, 1, carried, lambda i, inner: self.walk([*at, i], inner, step, sums), sums
             )
 
         def turn(start: Any, inner: list[Any]) -> list[Any]:
@@ -97,5 +105,5 @@ class ByRow(RowsKernel):
             return inner
 
         whole = size - size % self.lanes
-        carried = loop(index(0), index(whole), index(self.sums * self.lanes), carried, turn)
+        carried = parts(whole, self.sums * self.lanes, carried, turn, sums)
         return step([*at, index(size - self.lanes)], True, carried) if whole < size else carried

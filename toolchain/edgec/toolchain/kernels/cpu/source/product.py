@@ -318,15 +318,6 @@ class _Panel:
         ]
         nothing = number(0.0, kernel._kind)
         sums = [nothing] * (rows * len(self.columns))
-        if kernel._block(len(self.columns)) < kernel.k:
-            is_first = arith.cmpi(arith.CmpIPredicate.eq, start, index(0))
-            sums = [
-                arith.select(
-                    is_first, nothing, vector.load(kernel._kind, self.memories[2], [place])
-                )
-                for line in places
-                for place in line
-            ]
 
         def step(at: Any, sums: list[Any]) -> list[Any]:
             packed = arith.muli(arith.subi(at, start), index(self.width))
@@ -367,7 +358,17 @@ class _Panel:
             rest = arith.addi(start, arith.muli(quads, index(QUAD)))
             sums = loop(start, rest, index(QUAD), sums, quad)
         sums = loop(rest, stop, index(1), sums, step)
-        for value, place in zip(sums, (p for line in places for p in line), strict=True):
+        ends = [place for line in places for place in line]
+        if kernel._block(len(self.columns)) < kernel.k:
+            # A block is summed by itself: added one by one to what there is, all would be rounded
+            # to the last place of a larger number.
+            is_first = arith.cmpi(arith.CmpIPredicate.eq, start, index(0))
+            before = [vector.load(kernel._kind, self.memories[2], [place]) for place in ends]
+            sums = [
+                arith.addf(arith.select(is_first, nothing, old), new)
+                for old, new in zip(before, sums, strict=True)
+            ]
+        for value, place in zip(sums, ends, strict=True):
             vector.store(value, self.memories[2], [place])
 
     def weights(self, packed: Any) -> list[Any]:

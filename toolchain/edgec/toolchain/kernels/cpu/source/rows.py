@@ -73,15 +73,17 @@ class RowsKernel(ABC):
         sizes: the tensor's axes.
         outer: how many axes come before those that a row has elements along.
         lanes: elements of a vector.
+        kept: which of the formula's numbers are further results: as they were gathered, one a row.
     """
 
     formula: Formula
     sizes: Axes
     outer: int
     lanes: int
+    kept: tuple[int, ...] = ()
 
     def text(self, name: str) -> str:
-        """The kernel; its bindings are the tensor, what else is read, and the result."""
+        """The kernel; its bindings are the tensor, what else is read, and the results."""
         shapes = [[self.sizes[axis] for axis in axes] for axes in self.formula.columns]
         groups = max(
             1,
@@ -98,7 +100,13 @@ class RowsKernel(ABC):
 
             loop(low, high, index(1), [], job)
 
-        return build(name, (groups, 1, 1), [self.sizes, *shapes, self.sizes], body)
+        results = [self.sizes, *([self.row_sizes] * len(self.kept))]
+        return build(name, (groups, 1, 1), [self.sizes, *shapes, *results], body)
+
+    @property
+    @abstractmethod
+    def row_sizes(self) -> Axes:
+        """Sizes of the memory that has a number for each row."""
 
     @property
     @abstractmethod
@@ -132,9 +140,16 @@ class RowsKernel(ABC):
     def finish(self, memories: list[Any], at: list[Any], known: Sequence[Any]) -> None:
         """Write a vector's result."""
         value = vector.load(self.kind, memories[0], at)
-        further = zip(memories[1:-1], self.formula.columns, strict=True)
+        count = len(self.formula.columns)
+        further = zip(memories[1 : 1 + count], self.formula.columns, strict=True)
         columns = [self.column(memory, axes, at) for memory, axes in further]
-        vector.store(self.formula.result(value, known, columns), memories[-1], at)
+        vector.store(self.formula.result(value, known, columns), memories[1 + count], at)
+
+    def memory_of(self, gather: int, memories: list[Any]) -> Any | None:
+        """Where one of the formula's numbers goes as a result; None if it is none."""
+        if gather not in self.kept:
+            return None
+        return memories[2 + len(self.formula.columns) + self.kept.index(gather)]
 
 
 def lanes_of(most: int, unit: VectorUnit) -> int | None:

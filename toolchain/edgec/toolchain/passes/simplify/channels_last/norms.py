@@ -11,19 +11,24 @@ from iree.compiler import ir
 from edgec.toolchain.ir import write as graph
 from edgec.toolchain.match.description import validate
 from edgec.toolchain.match.norm import ROOTS, Column, Norm, find_norms, longest
+from edgec.toolchain.match.norm_sums import is_read_within
 
 __all__ = ["image_norms", "turned_norm"]
 
 
 def image_norms(block: Any) -> list[Norm]:
-    """The norms of a block whose results have the shape of what is normalised."""
+    """The norms of a block whose results have the shape of what is normalised.
+
+    Without those of which others read the mean or the deviation: a step of training keeps them.
+    What they are made of is turned itself, so that it is not computed once more for the others.
+    """
     found = []
     for each in block.operations:
         norms = find_norms(each.operation) if each.operation.name in ROOTS else None
         if isinstance(norms, list):
             upto = norms[: norms.index(longest(norms)) + 1]
             fit = [n for n in upto if graph.shape(n.value) == graph.shape(n.source)]
-            found += fit[-1:]
+            found += [norm for norm in fit[-1:] if not is_read_within(norm)]
     return found
 
 
