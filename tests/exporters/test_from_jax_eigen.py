@@ -62,7 +62,10 @@ def test_three_diagonals_and_a_search_that_may_be_approximate(replay) -> None:
     assert replay(export(model, (low, normal(7) + 5, high, normal(7, 2)))) <= 1e-4
 
 
-@pytest.mark.parametrize(("size", "turned"), [(1, 0), (2, 1), (3, 0), (33, 0), (33, 1)])
+@pytest.mark.parametrize(
+    ("size", "turned"),
+    [(1, 0), (2, 1), (3, 0), (33, 0), pytest.param(33, 1, marks=pytest.mark.slow)],
+)
 def test_vectors_are_orthogonal_and_diagonalise(size: int, turned: int) -> None:
     a = normal(size, size) + 1j * normal(size, size) if turned else normal(size, size)
     s = symmetric(a) * np.float32(1e-3)
@@ -73,7 +76,13 @@ def test_vectors_are_orthogonal_and_diagonalise(size: int, turned: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "full"), [((1, 3), True), ((4, 4), True), ((7, 3), False), ((3, 6), True)]
+    ("shape", "full"),
+    [
+        ((1, 3), True),
+        pytest.param((4, 4), True, marks=pytest.mark.slow),
+        ((7, 3), False),
+        ((3, 6), True),
+    ],
 )
 def test_a_matrix_of_lower_rank_has_whole_bases(shape: tuple[int, int], full: bool) -> None:
     a = normal(*shape) * np.float32(1e6)

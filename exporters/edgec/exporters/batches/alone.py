@@ -151,8 +151,8 @@ def _grown(dim: Dim, size: Size) -> Dim:
     """The dimension of an output that follows one of the inputs."""
     if size == Size(each=1, more=0):
         return dim
-    name = dim.name if size.each == 1 else f"{dim.name}_times_{size.each}"
+    name = dim.name if size.each == 1 else f"{size.each}*{dim.name}"
     if size.more:
-        name += f"_{'plus' if size.more > 0 else 'minus'}_{abs(size.more)}"
+        name += f"{size.more:+}"
     most = None if dim.maximum is None else size.of(dim.maximum)
     return Dim(name=name, minimum=max(0, size.of(dim.minimum)), maximum=most)

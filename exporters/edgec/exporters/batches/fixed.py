@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.batches.given import with_examples
-from edgec.exporters.bundle import Bundle
+from edgec.exporters.bundle import Bundle, Entry
 from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.frameworks import Framework
 from edgec.exporters.traced import TracedCall, TracedFunction
@@ -58,25 +58,24 @@ class Fixed:
         Raises:
             NotByExample: nothing of this kind.
         """
-        found = self._asked(size, others, settled=False)
+        entry = self._entry(size, others, settled=False)
+        found = self._asked(entry, size)
         if found.dialect is not Dialect.STABLEHLO:
             raise NotByExample(f"for {size} at a time it has no form in StableHLO")
-        return found
-
-    def _asked(
-        self, size: int, others: Mapping[str, int] | None, *, settled: bool
-    ) -> TracedFunction:
-        """What the framework gives for a size; `settled` where its answers are used."""
-        sizes = {**dict.fromkeys(open_dims(self.traced), size), **(others or {})}
-        entry = with_examples(self.entry, self.framework, self.traced, sizes)
-        entry = replace(entry, settled=settled)
-        try:
-            with _unsaid():
-                (found,) = self.framework.tracer().trace(Bundle((entry,)), dynamic=Dynamic())
-        except EdgecError as error:
-            raise NotByExample(f"for {size} at a time, {error.what}", error.where) from error
         if len(found.signature.outputs) != len(self.traced.signature.outputs):
             raise NotByExample("its outputs change with the batch")
+        return found
+
+    def _entry(self, size: int, others: Mapping[str, int] | None, *, settled: bool) -> Entry:
+        """The function with examples of a size; `settled` where its answers are used."""
+        sizes = {**dict.fromkeys(open_dims(self.traced), size), **(others or {})}
+        entry = with_examples(self.entry, self.framework, self.traced, sizes)
+        return replace(entry, settled=settled)
+
+    def _asked(self, entry: Entry, size: int) -> TracedFunction:
+        """What the framework makes of it."""
+        with _refused(size):
+            (found,) = self.framework.tracer().trace(Bundle((entry,)), dynamic=Dynamic())
         return found
 
     def known(self, name: str = "") -> list[int]:
@@ -93,9 +92,18 @@ class Fixed:
         self, sizes: Sequence[int], others: Mapping[str, int] | None = None
     ) -> tuple[TracedCall, ...]:
         """The framework's answers for some sizes; `others` as for `program`."""
-        return tuple(
-            call for size in sizes for call in self._asked(size, others, settled=True).calls
-        )
+        answers = getattr(self.framework.tracer(), "answers", None)
+        found: list[TracedCall] = []
+        for size in sizes:
+            entry = self._entry(size, others, settled=True)
+            if answers is None:
+                found += self._asked(entry, size).calls
+            else:
+                with _refused(size):
+                    found += answers(entry)
+        if any(len(c.outputs) != len(self.traced.signature.outputs) for c in found):
+            raise NotByExample("its outputs change with the batch")
+        return tuple(found)
 
 
 def multiplies(module: Any) -> bool:
@@ -130,10 +138,16 @@ def together(sets: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
 
 
 @contextlib.contextmanager
-def _unsaid() -> Iterator[None]:
-    """What was said when the function was traced is not said again."""
+def _refused(size: int) -> Iterator[None]:
+    """What the framework refuses is the reason; what was said of the function is not said again.
+
+    Raises:
+        NotByExample: it refuses.
+    """
     before, _LOG.disabled = _LOG.disabled, True
     try:
         yield
+    except EdgecError as error:
+        raise NotByExample(f"for {size} at a time, {error.what}", error.where) from error
     finally:
         _LOG.disabled = before

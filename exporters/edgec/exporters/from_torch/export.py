@@ -43,7 +43,7 @@ from edgec.runtime.tree import Tree, leaf_names
 from edgec.toolchain.framework_values import FrameworkValue
 from edgec.toolchain.program import Dialect, Input, State
 
-__all__ = ["load", "trace"]
+__all__ = ["answers", "load", "trace"]
 
 _ROUNDS_WITH_STATE = 3
 _ROUNDINGS = 3
@@ -93,17 +93,7 @@ def trace(
     first = _state_leaves(state)
     names = tuple(first)
     with contextlib.ExitStack() as stack:
-        works = [_prepare(entry, state, names, dynamic, stack) for entry in bundle.entries]
-        for work in works:
-            _capture(work)
-        changed: dict[Storage, str] = {}
-        for work in works:
-            changed |= mutated(work.program)
-        for work in works:
-            new = names if work.entry.updates_state else ()
-            work.lifted = lift(
-                work.program, work.arguments.roles, changed, new, names_of(work.made.owner)
-            )
+        works = _captured(bundle, state, names, dynamic, stack)
         initial = {name: to_numpy(value, name) for name, value in first.items()}
         for work in works:
             _add_initial(initial, work)
@@ -116,6 +106,18 @@ def trace(
             replace(_traced(work, initial, module, dialect), kept=kept)
             for work, module in zip(works, modules, strict=True)
         )
+
+
+def answers(entry: Entry) -> tuple[TracedCall, ...]:
+    """What eager PyTorch gives for an entry's examples, as `trace` notes it, and no program.
+
+    Raises:
+        As `trace`.
+    """
+    with contextlib.ExitStack() as stack:
+        works = _captured(Bundle((entry,)), None, (), Dynamic(), stack)
+        _run_all(works, None, rounds=1)
+        return tuple(works[0].calls)
 
 
 def load(path: Path, *, signatures: tuple[str, ...] = ()) -> Bundle:
@@ -148,6 +150,28 @@ def load(path: Path, *, signatures: tuple[str, ...] = ()) -> Bundle:
         )
     args, kwargs = program.example_inputs
     return Bundle((Entry(program, tuple(args), kwargs),))
+
+
+def _captured(
+    bundle: Bundle,
+    state: Any,
+    names: tuple[str, ...],
+    dynamic: Dynamic,
+    stack: contextlib.ExitStack,
+) -> list[_Work]:
+    """The graphs of a bundle's entries, with the leaves of its state and their names."""
+    works = [_prepare(entry, state, names, dynamic, stack) for entry in bundle.entries]
+    for work in works:
+        _capture(work)
+    changed: dict[Storage, str] = {}
+    for work in works:
+        changed |= mutated(work.program)
+    for work in works:
+        new = names if work.entry.updates_state else ()
+        work.lifted = lift(
+            work.program, work.arguments.roles, changed, new, names_of(work.made.owner)
+        )
+    return works
 
 
 def _prepare(
