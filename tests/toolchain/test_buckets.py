@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from iree.compiler import ir
 
+from edgec.toolchain.batches.plain import plain
 from edgec.toolchain.buckets.model import Model, main_of
 from edgec.toolchain.buckets.sizes import NotFilled, Size, Two
 from edgec.toolchain.buckets.write import write_main
@@ -40,6 +41,11 @@ def _parted(x: Any) -> Any:
     return (heads * 2).transpose(0, 2, 1, 3).reshape(x.shape)
 
 
+def _sliding(x: Any) -> Any:
+    places = np.arange(x.shape[0])[:, None] + np.arange(5)
+    return (jnp.pad(x, ((2, 2), (0, 0)))[places] * _TABLE[:5]).sum(1)
+
+
 FINE: dict[str, Callable[[Any], Any]] = {
     "products": lambda x: jnp.tanh(x @ _WEIGHTS),
     "attention": _attention,
@@ -58,6 +64,7 @@ FINE: dict[str, Callable[[Any], Any]] = {
     "counted": lambda x: x * jnp.arange(float(x.shape[0]))[:, None],
     "running sums": lambda x: jnp.cumsum(x, 0),
     "windows": _windows,
+    "windows by a table": _sliding,
     "greatest of three": lambda x: jax.lax.reduce_window(
         x, -jnp.inf, jax.lax.max, (3, 1), (1, 1), "SAME"
     ),
@@ -104,7 +111,7 @@ def _made(function: Callable[[Any], Any], size: int) -> Any:
 
     def module(count: int) -> Any:
         lowered = jax.jit(function).lower(jax.ShapeDtypeStruct((count, _WIDTH), jnp.float32))
-        return ir.Module.parse(lowered.as_text())
+        return plain(lowered.as_text(), ir.Context.current)
 
     modules = [module(_LARGEST), module(_OTHER)]
     merged = ir.Module.create()

@@ -10,18 +10,21 @@ from iree.compiler import ir
 from edgec.toolchain.ir.erase import erase_unused
 from edgec.toolchain.ir.fold import Constants
 from edgec.toolchain.passes.simplify.separable_gathers import straightened
+from edgec.toolchain.passes.simplify.sliding_gathers import slid
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 __all__ = ["plain"]
 
 
 def plain(module: bytes | str, context: Any) -> Any:
-    """The `ir.Module`, in which gathers of all elements in order are reshapes.
+    """The `ir.Module`, in which gathers of elements in order are reshapes, of windows slices.
 
-    transformers' masks look each example's row up by its number in the batch.
+    transformers' masks look each example's row up by its number in the batch; windows that slide
+    over an open length are gathered by tables that follow it.
     """
     parsed = parse_stablehlo(module, context)
     with context, ir.Location.unknown():
-        if straightened(parsed, Constants()):
+        known = Constants()
+        if straightened(parsed, known) + slid(parsed, known):
             erase_unused(parsed)
     return parsed

@@ -21,7 +21,7 @@ from edgec.toolchain.ir.read import integers, numbers_of, shape_of
 from edgec.toolchain.match.description import Array, Description
 from edgec.toolchain.match.separable import Separable, identity
 
-__all__ = ["Resample", "find_resamples", "in_order"]
+__all__ = ["Resample", "find_resamples", "in_order", "tables_of"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -156,7 +156,7 @@ class _Reading:
         operand = op.operands[0]
         if self.known.of(operand) is not None:
             return None  # all of it is known
-        tables = _tables(op, self.known)
+        tables = tables_of(op, self.known)
         if tables is None:
             return None
         before = self.found.get(operand) or Resample(
@@ -291,7 +291,7 @@ def _sizes(op: Any) -> list[int]:
     return [size or 0 for size in shape_of(op.results[0])]
 
 
-def _tables(op: Any, known: Constants) -> list[tuple[tuple[int, ...], _Array]] | None:
+def tables_of(op: Any, known: Constants) -> list[tuple[tuple[int, ...], _Array]] | None:
     """For each axis of what is gathered from: the axes of the result along which its index changes,
     in order, and the index over these; None where one axis of the result moves two indices."""
     operand, indices = op.operands

@@ -52,6 +52,7 @@ from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.simplify.canonicalise import Canonicalise
 from edgec.toolchain.passes.simplify.channels_last import ChannelsLast
 from edgec.toolchain.passes.simplify.error_functions import ErrorFunctions
+from edgec.toolchain.passes.simplify.few_products import FewProducts
 from edgec.toolchain.passes.simplify.fold_constants import FoldConstants
 from edgec.toolchain.passes.simplify.fold_scales import FoldScales
 from edgec.toolchain.passes.simplify.half_conversions import HalfConversions
@@ -67,6 +68,7 @@ from edgec.toolchain.passes.simplify.roll_loops import RollLoops
 from edgec.toolchain.passes.simplify.separable_gathers import SeparableGathers
 from edgec.toolchain.passes.simplify.separable_windows import SeparableWindows
 from edgec.toolchain.passes.simplify.shared_matrices import SharedMatrices
+from edgec.toolchain.passes.simplify.sliding_gathers import SlidingGathers
 from edgec.toolchain.passes.simplify.split_phases import SplitPhases
 from edgec.toolchain.passes.simplify.spread_products import SpreadProducts
 from edgec.toolchain.passes.simplify.turn_twice import TurnTwice
@@ -117,6 +119,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     FoldConstants,
     HalfPrecision,
     DynamicShapes,
+    SlidingGathers,
     SeparableGathers,
     UnrollRotations,
     FourierProducts,
@@ -154,6 +157,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     ChannelsLast,
     ResampleSums,
     SpreadProducts,
+    FewProducts,
     SplitPhases,
     SparseProducts,
     QuantisedKernels,
