@@ -105,8 +105,20 @@ def written(kind: str, name: str) -> dict[str, Any]:
         return {"error": "Missing", "what": "there is no ONNX form of it"}
     part = ONNX.with_suffix(".part.onnx")
     built.onnx(str(part))
+    if isinstance(built.model, str) and PROGRAM.exists():
+        _decide(part)
     part.replace(ONNX)
     return {}
+
+
+def _decide(file: Path) -> None:
+    from benchmarks.zoo.decided import without_decided
+    from edgec.runtime import Golden
+    from edgec.toolchain import load_program
+
+    (function,) = load_program(PROGRAM).info.functions
+    call = Golden.load(Golden.path_for(PROGRAM)).calls[0]
+    without_decided(file, [spec.name for spec in function.signature.inputs], call.inputs)
 
 
 def ran(target: str) -> dict[str, Any]:

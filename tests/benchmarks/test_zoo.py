@@ -8,12 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
+import onnxruntime
 import pytest
+from onnx import TensorProto, helper
 
 from benchmarks.coverage.process import in_child
 from benchmarks.zoo import kept
 from benchmarks.zoo.catalogue import KINDS, kind_of
 from benchmarks.zoo.compile_time import spent
+from benchmarks.zoo.decided import without_decided
 from benchmarks.zoo.kinds import onnx_nodes
 from benchmarks.zoo.nursery import Nursery
 from benchmarks.zoo.page import page
@@ -21,6 +26,8 @@ from benchmarks.zoo.plot import draw
 from benchmarks.zoo.row import ARM, LACKS, SLOW, Row, Store
 from benchmarks.zoo.subject import Subject, drawn, sampled
 from benchmarks.zoo.sweep import CodeChanged, Sweep, code_digest
+from edgec.exporters import export_source
+from edgec.runtime import Golden
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -304,3 +311,28 @@ def test_tests_that_two_processes_unpack_at_once_are_there_once(
     monkeypatch.setattr(onnx_nodes, "_unpack", unpack)
     assert onnx_nodes.names() == ["test_mine"]
     assert len(list((tmp_path / "tests").iterdir())) == 1
+
+
+def test_peers_take_no_input_that_the_program_does_not(tmp_path: Path) -> None:
+    file, program = tmp_path / "m.onnx", tmp_path / "m.mlirbc"
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 3])
+    axes = helper.make_tensor_value_info("axes", TensorProto.INT64, [1])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, None])
+    graph = helper.make_graph(
+        [helper.make_node("ReduceMax", ["x", "axes"], ["y"])], "g", [axes, x], [y]
+    )
+    opset = helper.make_opsetid("", 18)
+    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=9), file)
+    made = export_source(str(file), folder=tmp_path)
+    made.save(program)
+    call = Golden.load(Golden.path_for(program)).calls[0]
+    names = [spec.name for spec in made.info.functions[0].signature.inputs]
+    assert without_decided(file, names, call.inputs)
+    session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+    assert [i.name for i in session.get_inputs()] == names == ["x"]
+    (answer,) = session.run(None, {"x": call.inputs[0]})
+    np.testing.assert_array_equal(answer, call.outputs[0])
+    assert not without_decided(file, names, call.inputs)
+    with pytest.raises(ValueError, match="another"):
+        onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=9), file)
+        without_decided(file, names, [call.inputs[0] + 1])
