@@ -42,6 +42,7 @@ from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.place.norm_kernels import NormKernels
 from edgec.toolchain.passes.place.own_kernels import OwnKernels
+from edgec.toolchain.passes.place.pad_kernels import PadKernels
 from edgec.toolchain.passes.place.pooling_kernels import PoolingKernels
 from edgec.toolchain.passes.place.quantised_kernels import QuantisedKernels
 from edgec.toolchain.passes.place.recurrent_loops import RecurrentLoops
@@ -166,6 +167,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     CpuKernels,
     PoolingKernels,
     SoftmaxKernels,
+    PadKernels,
     CudaKernels,
     VulkanKernels,
     TrimUnread,
@@ -196,6 +198,7 @@ PLACING: tuple[type[Pass], ...] = (
     CpuKernels,
     PoolingKernels,
     SoftmaxKernels,
+    PadKernels,
     CudaKernels,
     VulkanKernels,
 )

@@ -17,7 +17,7 @@ from edgec.toolchain.kernels.cpu.library import Library
 from edgec.toolchain.kernels.cpu.source.turn import Turn, turn_kernel, turns
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 
-__all__ = ["place_turns", "turn_padded"]
+__all__ = ["is_given", "is_taken", "place_turns", "turn_padded"]
 
 _LEAST_ELEMENTS = 4096
 _ENDS = ("func.return", "util.return")
@@ -29,10 +29,10 @@ Pad = tuple[tuple[int, int], tuple[int, int]]
 def place_turns(module: Any, library: Library, unit: VectorUnit) -> None:
     """Replace every transpose of which both sides are kernels or ends."""
     for op in list(inside(module.operation)):
-        if op.name != "stablehlo.transpose" or not _is_given(op.operands[0]):
+        if op.name != "stablehlo.transpose" or not is_given(op.operands[0]):
             continue
         turn = _read(op)
-        if turn is None or not turns(turn, unit) or not _is_taken(op.results[0]):
+        if turn is None or not turns(turn, unit) or not is_taken(op.results[0]):
             continue
         with ir.InsertionPoint(op), op.location:
             result = _call(op, turn, library, unit, op.results[0].type)
@@ -50,7 +50,7 @@ def turn_padded(value: Any, pad: Pad, library: Library, unit: VectorUnit) -> Any
     op = value.owner.operation
     sizes = [size or 0 for size in shape_of(value)]
     turn = _read(op)
-    if turn is None or len(sizes) != 4 or not _is_given(op.operands[0]):
+    if turn is None or len(sizes) != 4 or not is_given(op.operands[0]):
         return None
     batch, height, width, rows = sizes
     if (batch, rows, height * width) != (turn.batch, turn.rows, turn.width):
@@ -93,19 +93,19 @@ def _call(op: Any, turn: Turn, library: Library, unit: VectorUnit, kind: Any) ->
     return library.call(name, turn_kernel("NAME", turn, unit), [op.operands[0]], kind)
 
 
-def _is_given(value: Any) -> bool:
+def is_given(value: Any) -> bool:
     """Whether a kernel or the caller gives a value."""
     if isinstance(value.owner, ir.Block):
         return True
     op = value.owner.operation
-    return op.name == _KERNEL or (op.name == "stablehlo.reshape" and _is_given(op.operands[0]))
+    return op.name == _KERNEL or (op.name == "stablehlo.reshape" and is_given(op.operands[0]))
 
 
-def _is_taken(value: Any) -> bool:
+def is_taken(value: Any) -> bool:
     """Whether kernels and the caller alone take a value."""
     users = [use.owner.operation for use in value.uses]
     return bool(users) and all(
         user.name in (_KERNEL, *_ENDS)
-        or (user.name == "stablehlo.reshape" and _is_taken(user.results[0]))
+        or (user.name == "stablehlo.reshape" and is_taken(user.results[0]))
         for user in users
     )
