@@ -17,9 +17,9 @@ from edgec.toolchain.match.description import Array, Description
 from edgec.toolchain.match.indices import Index, fewest, refined
 from edgec.toolchain.match.results import moved_result
 from edgec.toolchain.match.scores import Bias, Mask, Scores, Term, read_scores
-from edgec.toolchain.match.softmax import read_softmax
+from edgec.toolchain.match.softmax import Softmax, read_softmax
 
-__all__ = ["Attention", "Bias", "Mask", "Term", "View", "read_attention"]
+__all__ = ["Attention", "Bias", "Mask", "Term", "View", "read_attention", "read_shares"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,6 +216,14 @@ def read_attention(second: Any, *, narrow: bool = False, windows: bool = False) 
     return _read(second, narrow=False, windows=windows)
 
 
+def read_shares(second: Any, side: int) -> Softmax | None:
+    """The softmax that one side of a product is, along the axis that is summed; None if none."""
+    outer = _Product.of(second)
+    if outer is None or any(not size for v in second.operands for size in shape_of(v)):
+        return None
+    return read_softmax(_operand(second, outer, side), len(shape_of(second.results[0])))
+
+
 def _read(second: Any, *, narrow: bool, windows: bool) -> Attention | None:
     """The same, where the types may differ."""
     values = (*second.operands, *second.results)
@@ -266,7 +274,7 @@ def _read_side(
     weights = _operand(second, outer, side)
     count = len(shape_of(result))
     softmax = read_softmax(weights, count)
-    scores = read_scores(softmax.scores) if softmax else None
+    scores = read_scores(softmax.scores) if softmax and softmax.chosen is None else None
     if softmax is None or scores is None or not _is_whole(scores):
         return None
     columns = [i for i, axis in enumerate(outer.axes(side)) if axis < 0]

@@ -9,6 +9,7 @@ from typing import Any
 
 from iree.compiler import ir
 
+from edgec.toolchain.ir.elementwise import direction
 from edgec.toolchain.ir.fold import splat
 from edgec.toolchain.ir.read import integers, shape_of
 from edgec.toolchain.ir.views import Digit, Strided, before, dense, through
@@ -28,18 +29,21 @@ class Softmax:
         source: the value that powers are taken of, less their largest: the scores before anything
             that moves or converts them is seen through.
         safe: where all scores along the axis are minus infinity the result is 0, not NaN.
+        chosen: the `select` that puts 0 in place of NaN whatever it comes from; None if none does.
     """
 
     scores: Strided
     source: Any
     safe: bool
+    chosen: Any = None
 
 
 def read_softmax(view: Strided, axis: int) -> Softmax | None:
     """What the viewed elements are the softmax of along one of the viewer's axes; None if none."""
     view = plain(view)
     truth = None
-    if select := made_by(view.value, "select"):
+    select = made_by(view.value, "select")
+    if select is not None:
         chosen, empty, shares = select.operands
         if splat(empty) != 0:
             return None
@@ -59,9 +63,11 @@ def read_softmax(view: Strided, axis: int) -> Softmax | None:
         inner, most = (replace(scores, value=value) for value in shifted.operands)
         if _reduced(most, axis, "maximum") == plain(inner):
             scores, source = plain(inner), inner.value
-    if truth is not None and not _is_all_lowest(truth, axis, scores):
+    if truth is None or _is_all_lowest(truth, axis, scores):
+        return Softmax(scores=scores, source=source, safe=truth is not None)
+    if not _is_nan(truth, view):
         return None
-    return Softmax(scores=scores, source=source, safe=truth is not None)
+    return Softmax(scores=scores, source=source, safe=False, chosen=select)
 
 
 def made_by(value: Any, name: str) -> Any | None:
@@ -126,6 +132,15 @@ def _unbounded(view: Strided, body: str) -> Strided:
         if True not in low:
             return view
         view = replace(view, value=op.operands[1 - low.index(True)])
+
+
+def _is_nan(truth: Strided, shares: Strided) -> bool:
+    """Whether a truth value says of each share that it is no number."""
+    truth = plain(truth)
+    compare = made_by(truth.value, "compare")
+    if compare is None or direction(compare) != "NE":
+        return False
+    return all(plain(replace(truth, value=value)) == shares for value in compare.operands)
 
 
 def _is_all_lowest(truth: Strided, axis: int, scores: Strided) -> bool:

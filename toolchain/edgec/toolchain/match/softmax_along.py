@@ -92,7 +92,7 @@ def read_softmax_along(divide: Any) -> SoftmaxAlong | None:
     for value in values:
         for axis in range(len(sizes)):
             found = read_softmax(identity(value), axis) if (sizes[axis] or 0) > 1 else None
-            if found is None or found.source.type != value.type:
+            if found is None or found.chosen is not None or found.source.type != value.type:
                 continue
             if plain(replace(identity(value), value=found.source)) == found.scores:
                 return SoftmaxAlong(source=found.source, axis=axis, safe=found.safe, value=value)

@@ -63,6 +63,7 @@ from edgec.toolchain.passes.simplify.host_loops import HostLoops
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 from edgec.toolchain.passes.simplify.late_joins import LateJoins
 from edgec.toolchain.passes.simplify.look_up_blocks import LookUpBlocks
+from edgec.toolchain.passes.simplify.nan_shares import NanShares
 from edgec.toolchain.passes.simplify.pointwise_products import PointwiseProducts
 from edgec.toolchain.passes.simplify.resample_sums import ResampleSums
 from edgec.toolchain.passes.simplify.roll_loops import RollLoops
@@ -150,6 +151,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     WidenHalves,
     PartFactors,
     ErrorFunctions,
+    NanShares,
     FoldScales,
     RollLoops,
     RecurrentLoops,
