@@ -211,3 +211,17 @@ def test_a_norm_ends_where_two_things_use_it(found: Found) -> None:
     assert isinstance(norm, Norm)
     assert norm.scale is None
     assert norm.shift is None
+
+
+def test_a_norm_ends_before_a_sum_with_what_is_made_of_it(found: Found) -> None:
+    """Else it would be computed twice: once for that, once for the sum."""
+
+    def layer(x, scale, shift):
+        y = by_var(x, scale, shift)
+        return y + jnp.tanh(y @ jnp.ones((24, 24)))
+
+    (norm,) = found(export(layer, TOKENS))
+    assert isinstance(norm, Norm)
+    users = {use.owner.operation.name for use in norm.value.uses}
+    assert len(list(norm.value.uses)) == 2
+    assert "stablehlo.add" in users

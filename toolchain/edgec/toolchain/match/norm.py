@@ -191,11 +191,17 @@ def _is_root(op: Any) -> bool:
 
 
 def longest(norms: Sequence[Norm]) -> Norm:
-    """The last norm before which nothing else uses what is done on the way."""
+    """The last norm before which nothing else uses what is done on the way.
+
+    What is added to a norm may itself be made of it, as in a transformer that norms what goes into
+    a layer and what that is added to: the norm is then used by others, too.
+    """
     (first, *more) = norms
     for norm in reversed(more):
         inside = _between(first.value, norm.value)
-        if all(use.owner.operation in inside for v in _inner(inside, norm) for use in v.uses):
+        if inside <= set(norm.operations) and all(
+            use.owner.operation in inside for v in _inner(inside, norm) for use in v.uses
+        ):
             return norm
     return first
 
