@@ -23,7 +23,7 @@ from edgec.toolchain.kernels.cpu.source.frames import Frames
 from edgec.toolchain.kernels.cpu.source.nest import summed_loops
 from edgec.toolchain.kernels.cpu.source.result import Result, Tile
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
-from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
+from edgec.toolchain.kernels.cpu.source.workgroups import beside, even, workgroups
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
 __all__ = ["Convolution", "Tiling", "convolution_kernel", "ranked_tilings", "tiling"]
@@ -281,7 +281,7 @@ def _split(conv: Convolution, tiles: int, panels: int) -> tuple[int, int]:
         across = even(panels, wanted)
         return even(tiles, -(-wanted // across)), across
     down = even(tiles, -(-wanted // batch))
-    return down, even(panels, -(-wanted // (down * batch)))
+    return down, even(panels, beside(down * batch, wanted))
 
 
 def convolution_kernel(name: str, conv: Convolution, cut: Tiling, unit: VectorUnit) -> str:

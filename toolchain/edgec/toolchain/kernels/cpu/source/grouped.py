@@ -17,7 +17,7 @@ from edgec.toolchain.kernels.cpu.source.cut import Cut
 from edgec.toolchain.kernels.cpu.source.first_pixel import first_pixel
 from edgec.toolchain.kernels.cpu.source.result import Tile
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
-from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
+from edgec.toolchain.kernels.cpu.source.workgroups import beside, even, workgroups
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
 __all__ = ["GroupedTiling", "grouped_kernel", "grouped_tiling"]
@@ -84,7 +84,7 @@ def grouped_tiling(
     blocks = -(-result.channels // (vectors * lanes))
     wanted = workgroups(conv.flops, pace=_PACE)
     down = even(result.height, -(-wanted // result.batch))
-    split = (down, even(blocks, -(-wanted // (down * result.batch))))
+    split = (down, even(blocks, beside(down * result.batch, wanted)))
     if cut is not None and cut.columns <= min(result.width, _MOST_COLUMNS):
         columns = cut.columns
         split = (min(cut.split[0], result.height), min(cut.split[1], blocks))

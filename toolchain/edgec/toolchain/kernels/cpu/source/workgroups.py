@@ -1,12 +1,14 @@
 """How much work a workgroup does: enough to be worth its start, and little enough to be shared."""
 
-__all__ = ["even", "workgroups"]
+__all__ = ["beside", "even", "workgroups"]
 
 _FLOPS = 1e6
 """Some 4 to 5 microseconds at the rate of a core with 512 bits; a start takes 0.05 to 0.2."""
 _BYTES = 160e3
 """As long, where memory is what a kernel waits for."""
 _MOST = 64
+_MANY = 16
+"""Workgroups that threads can share evenly, or nearly so."""
 
 
 def workgroups(flops: float, size: int = 0, *, pace: float = 1.0) -> int:
@@ -27,3 +29,12 @@ def even(things: int, wanted: int) -> int:
     """
     each = max(1, things // wanted)
     return -(-things // each)
+
+
+def beside(groups: int, wanted: int) -> int:
+    """Into how many parts to cut what each of some groups does, for as many workgroups as wanted.
+
+    Where groups are many, nearly as many are enough: the parts of one group read the same, and
+    threads which take a part each of all groups read all of it twice.
+    """
+    return max(1, round(wanted / groups)) if groups >= _MANY else -(-wanted // groups)
