@@ -23,7 +23,7 @@ from edgec.runtime import (
     native_build,
 )
 from edgec.runtime.drivers import find_driver
-from edgec.runtime.edgert import EdgertTensor
+from edgec.runtime.edgert import EdgertTensor, handle
 from edgec.runtime.errors import (
     DeviceError,
     DeviceMissing,
@@ -49,6 +49,23 @@ def test_one_uri_is_one_device() -> None:
     assert two is not device
     assert two.uri == "edgert://cpu?threads=2"
     assert Device.open("edgert?threads=2") is two
+
+
+def test_what_is_left_at_the_end_of_python_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Library:
+        given: list[int]
+
+        def give(self, pointer: int) -> None:
+            self.given = [pointer]
+
+    class Kept(handle.Handle):
+        _release = "give"
+
+    library = Library()
+    kept = Kept(library, 7)
+    monkeypatch.setattr(handle, "os", None)  # as Python leaves modules when it ends
+    kept.close()
+    assert library.given == [7]
 
 
 def test_threads_are_the_callers_and_workers() -> None:

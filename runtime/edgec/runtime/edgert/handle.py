@@ -19,13 +19,15 @@ class Handle:
     def __init__(self, library: Any, pointer: int | None) -> None:
         self.library = library
         self.pointer = pointer
-        self._process = os.getpid()
+        # Kept here, since Python at its end clears what modules know before the last objects go.
+        self._current = os.getpid
+        self._process = self._current()
 
     def close(self) -> None:
         """Give the object back; whatever was made with it keeps what it needs."""
         pointer, self.pointer = self.pointer, None
         # A forked child has none of the threads, and would wait for their end for ever.
-        if pointer and self._process == os.getpid():
+        if pointer and self._process == self._current():
             getattr(self.library, self._release)(pointer)
 
     def __del__(self) -> None:
