@@ -18,6 +18,7 @@ import numpy as np
 import torch
 import triton.language as tl
 import triton.runtime.interpreter as interpreter
+from block_cases import BLOCK_CASES
 from iree.compiler import ir
 
 from edgec.targets import find
@@ -67,6 +68,18 @@ class Case:
     shapes: tuple[tuple[int, ...], ...]
     dtype: str = "float16"
     precision: str = "tf32x3"
+    kinds: tuple[str, ...] = ()
+    """The types of what it takes, where they differ."""
+
+    def draw(self, rng: np.random.Generator) -> list[np.ndarray]:
+        """Numbers for what it takes."""
+        kinds = self.kinds or (self.dtype,) * len(self.shapes)
+        return [
+            rng.integers(-128, 128, shape).astype(np.int8)
+            if kind == "int8"
+            else rng.standard_normal(shape, np.float32).astype(jnp.dtype(kind))
+            for shape, kind in zip(self.shapes, kinds, strict=True)
+        ]
 
 
 class Unbuilt:
@@ -78,8 +91,8 @@ class Unbuilt:
         return Binary(name=variant.symbol, data=b"ptx", threads=32, shared=0)
 
 
-def interpret(launch: Launch, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
-    """What a call writes first, from what it reads by parameter."""
+def interpret(launch: Launch, tensors: dict[str, torch.Tensor], results: int) -> torch.Tensor:
+    """What a call writes first, so many results, from what it reads by parameter."""
     written = {
         name: torch.full(
             (math.prod(kind.shape),), float("nan"), dtype=TYPES[str(kind.element_type)]
@@ -93,15 +106,13 @@ def interpret(launch: Launch, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
     source[launch.grid](**given, **launch.constants)
     if launch.counters:
         assert not given["counters"].any(), "counters are left as they were found"
-    return written[next(iter(launch.writes))]
+    return torch.cat([each.to(torch.float64) for each in list(written.values())[:results]])
 
 
 def run(case: Case, seed: int) -> float:
     """The relative error of one case."""
-    specs = [jax.ShapeDtypeStruct(shape, jnp.dtype(case.dtype)) for shape in case.shapes]
-    lowered = jax.jit(case.function, keep_unused=True).lower(*specs)
-    rng = np.random.default_rng(seed)
-    drawn = [rng.standard_normal(s, np.float32).astype(jnp.dtype(case.dtype)) for s in case.shapes]
+    drawn = case.draw(np.random.default_rng(seed))
+    lowered = jax.jit(case.function, keep_unused=True).lower(*drawn)
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(str(lowered.compiler_ir("stablehlo")))
         InlineCalls().run(module)
@@ -116,10 +127,12 @@ def run(case: Case, seed: int) -> float:
             (array,) = evaluate([value], known)
             kind = TYPES[str(value.type.element_type)]
             tensors[name] = torch.from_numpy(array.astype(np.float32).reshape(-1)).to(kind)
-        given = interpret(launch, tensors).to(torch.float64).numpy()
+        results = jax.tree.leaves(lowered.out_info)
+        given = interpret(launch, tensors, len(results)).numpy()
     with jax.default_matmul_precision("highest"):
-        wide = [jnp.asarray(each.astype(np.float32)) for each in drawn]
-        truth = np.asarray(case.function(*wide), np.float64).reshape(-1)
+        wide = [jnp.asarray(a if a.dtype == np.int8 else a.astype(np.float32)) for a in drawn]
+        answers = jax.tree.leaves(case.function(*wide))
+        truth = np.concatenate([np.asarray(each, np.float64).reshape(-1) for each in answers])
     return float(np.linalg.norm(given - truth) / np.linalg.norm(truth))
 
 
@@ -227,7 +240,12 @@ def cases() -> list[Case]:
         y = jnp.einsum("wqk,wkd->wqd", share, v).reshape(2, 2, 2, 2, 3, 4, 16)
         return y.transpose(0, 3, 1, 4, 2, 5, 6)
 
+    in_blocks = [
+        Case(name=name, function=function, shapes=shapes, kinds=kinds)
+        for name, (function, shapes, kinds) in BLOCK_CASES.items()
+    ]
     return [
+        *in_blocks,
         Case(name="product", function=plain, shapes=((100, 264), (264, 136))),
         Case(name="odd sizes", function=plain, shapes=((99, 251), (251, 133))),
         Case(name="in parts", function=plain, shapes=((40, 4096), (4096, 24))),

@@ -13,6 +13,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.ir.uses import only_user
+from edgec.toolchain.ir.views import Digit
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.attentions import (
     MOST_TERMS,
@@ -32,6 +33,13 @@ __all__ = ["attention_of", "refusal", "rewrite_attention"]
 _ELEMENTS = ("f16", "bf16", "f32")
 _HEADS = ("outer", "middle", "inner")
 _WIDEST = 512
+_LEAST_SPLIT = 128
+"""Keys that one program reads as soon as others would have put theirs together."""
+_LONGEST_MASK = 32768
+_LOW = -1e30
+"""A score that counts for nothing beside any that a network computes."""
+NOT_SPLIT: dict[str, Any] = {"work": None, "counters": None, "slot": 0, "parts": 1}
+"""Constants of a kernel that reads all keys in one part."""
 
 
 def attention_of(op: Any) -> Attention | None:
@@ -54,7 +62,7 @@ def rewrite_attention(op: Any, library: Library) -> None:
     declined = refusal(attention)
     if declined is None:
         validate(attention, "attention")
-        attention = _narrowed(attention)
+        attention = _by_keys(_narrowed(attention))
     answer = declined or _call(attention, library)
     outcome = answer if isinstance(answer, Declined) else Kernel(name=library.launches[-1].name)
     if library.answers.record(op, str(attention), attention.work, outcome):
@@ -101,6 +109,34 @@ def _narrowed(attention: Attention) -> Attention:
     return dataclasses.replace(attention, out=out, q=q, k=k, v=v)
 
 
+def _by_keys(attention: Attention) -> Attention:
+    """Of one query the heads that share keys as queries of one head: keys are read once for all."""
+    shared = (attention.k, attention.v)
+    if attention.queries != 1 or not attention.heads or any(view.heads[-1] for view in shared):
+        return attention
+    count = attention.heads[-1]
+
+    def as_query(view: View) -> View:
+        rows = (Digit(size=count, step=view.heads[-1]),) if count > 1 else ()
+        return dataclasses.replace(view, heads=view.heads[:-1], rows=rows)
+
+    def alone(view: View) -> View:
+        return dataclasses.replace(view, heads=view.heads[:-1])
+
+    return dataclasses.replace(
+        attention,
+        heads=attention.heads[:-1],
+        queries=count,
+        q=as_query(attention.q),
+        k=alone(attention.k),
+        v=alone(attention.v),
+        out=as_query(attention.out),
+        terms=tuple(
+            dataclasses.replace(term, view=as_query(term.view)) for term in attention.terms
+        ),
+    )
+
+
 def _before_widening(view: View, kind: Any) -> View | None:
     """A view of f32 as one of the narrower type that it was widened from."""
     owner = view.value.owner
@@ -118,7 +154,7 @@ def _call(attention: Attention, library: Library) -> Any | Declined:
         reads = {name: getattr(attention, name).value for name in "qkv"}
         reads |= {f"t{n}": _read(term) for n, term in enumerate(attention.terms)}
         for rows, keys in _tiles(attention, library):
-            answer = library.call(_launch(attention, rows, keys, reads, library.precision))
+            answer = library.call(_launch(attention, rows, keys, reads, library))
             if not isinstance(answer, Declined):
                 return answer[0]
     return answer
@@ -136,9 +172,10 @@ def _tiles(attention: Attention, library: Library) -> Iterator[tuple[int, int]]:
 
 
 def _launch(
-    attention: Attention, rows: int, keys: int, reads: dict[str, Any], precision: str
+    attention: Attention, rows: int, keys: int, reads: dict[str, Any], library: Library
 ) -> Launch:
     """The call of the kernel."""
+    parts = _parts_of_keys(attention, rows, keys, library)
     heads = three(attention.heads, 1)
     out = attention.out
     numbers = {"queries": attention.queries, "keys": attention.keys}
@@ -149,7 +186,10 @@ def _launch(
         "E": _power(attention.depth),
         "CAPPED": int(attention.cap != 0),
         "SAFE": int(attention.safe),
-        "PRECISION": precision,
+        "PRECISION": library.precision,
+        "SPLIT": parts > 1,
+        "SEEN": _seen(attention) if parts > 1 else 0,
+        **({} if parts > 1 else NOT_SPLIT),
         "width": attention.width,
         "depth": attention.depth,
     }
@@ -177,18 +217,47 @@ def _launch(
     numbers |= {"scale_bits": bits(attention.scale), "inners": heads[2]}
     numbers["cap_bits"] = bits(attention.cap)
     sizes = f"{attention.width}_{rows}_{attention.q.element}"
+    work = {}
+    if parts > 1:
+        numbers["parts"] = parts
+        room = attention.count * parts * rows * (_power(attention.depth) + 2)
+        work["work"] = ir.RankedTensorType.get([room], ir.F32Type.get())
     return Launch(
         name=f"attention_{sizes}",
         source="attention",
-        grid=(math.ceil(attention.queries / rows), heads[1] * heads[2], heads[0]),
-        warps=4 if rows == 64 else 1,
+        grid=(
+            math.ceil(attention.queries / rows) if parts == 1 else parts,
+            heads[1] * heads[2],
+            heads[0],
+        ),
+        warps=4 if rows == 64 or parts > 1 else 1,
         stages=2,
         reads=reads,
-        writes={"o": ir.RankedTensorType.get([out.size], element_type(out.value))},
+        writes={"o": ir.RankedTensorType.get([out.size], element_type(out.value)), **work},
         numbers={**numbers, **places},
         constants=constants,
         multiples={name: 8 for name, step in places.items() if step % 8 == 0},
+        counters=attention.count if parts > 1 else 0,
     )
+
+
+def _parts_of_keys(attention: Attention, rows: int, keys: int, library: Library) -> int:
+    """Into how many parts keys are split: as many as keep all multiprocessors busy."""
+    if attention.queries > rows or attention.keys < _LEAST_SPLIT:
+        return 1
+    most = math.ceil(attention.keys / keys)
+    return max(1, min(most, library.gpu.multiprocessors // max(1, attention.count)))
+
+
+def _seen(attention: Attention) -> int:
+    """A power of two for the mask by which parts are chosen; 0 where it does not say it alone."""
+    masks = [term for term in attention.terms if isinstance(term, Mask)]
+    if not masks or masks[0] is not attention.terms[0] or attention.keys > _LONGEST_MASK:
+        return 0
+    view = masks[0].view
+    if view.row or any(view.heads) or any(mask.otherwise > _LOW for mask in masks):
+        return 0
+    return _power(attention.keys)
 
 
 def _places(name: str, view: View) -> dict[str, int]:

@@ -6,6 +6,7 @@ A module imported only by a pass that runs; it needs the compiler.
 from typing import Any
 
 from edgec.toolchain.kernels.cuda.attentions import attention_of, refusal, rewrite_attention
+from edgec.toolchain.kernels.cuda.block_products import place_block_products
 from edgec.toolchain.kernels.cuda.convolutions import place_convolution
 from edgec.toolchain.kernels.cuda.library import Library
 from edgec.toolchain.kernels.cuda.norms import rewrite_norm
@@ -20,6 +21,9 @@ __all__ = ["place_kernels"]
 
 def place_kernels(module: Any, library: Library) -> None:
     """Rewrite `module` (an `ir.Module` in StableHLO) in place."""
+    # Products of few rows by blocks before all: they take norms along, and what comes next moves
+    # how weights lie.
+    place_block_products(module, library)
     turn_sides(module)
     move_rows(module, attention_of, lambda attention: refusal(attention) is None)
     # Attention first: its two products are then gone. Norms next: what they read is then what a

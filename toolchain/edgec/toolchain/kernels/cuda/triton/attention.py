@@ -10,7 +10,7 @@ __all__ = ["attention"]
 
 @triton.jit
 def attention(
-    q, k, v, t0, t1, t2, o, queries, keys, width, depth, scale_bits, cap_bits,
+    q, k, v, t0, t1, t2, o, work, counters, queries, keys, width, depth, scale_bits, cap_bits,
     q_at, q_outer, q_middle, q_inner, q_row, q_column,
     k_at, k_outer, k_middle, k_inner, k_row, k_column,
     v_at, v_outer, v_middle, v_inner, v_row, v_column,
@@ -18,12 +18,13 @@ def attention(
     t0_at, t0_outer, t0_middle, t0_inner, t0_row, t0_column, t0_bits,
     t1_at, t1_outer, t1_middle, t1_inner, t1_row, t1_column, t1_bits,
     t2_at, t2_outer, t2_middle, t2_inner, t2_row, t2_column, t2_bits,
-    inners,
+    inners, slot, parts,
     BM: tl.constexpr, BN: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
     T0: tl.constexpr, T1: tl.constexpr, T2: tl.constexpr, CAPPED: tl.constexpr,
     SAFE: tl.constexpr, PRECISION: tl.constexpr,
     Q_PARTS: tl.constexpr, K_PARTS: tl.constexpr, V_PARTS: tl.constexpr, O_PARTS: tl.constexpr,
     Q_ROLLS: tl.constexpr, K_ROLLS: tl.constexpr, V_ROLLS: tl.constexpr, O_ROLLS: tl.constexpr,
+    SPLIT: tl.constexpr, SEEN: tl.constexpr,
 ):  # fmt: skip
     """O = softmax(scale * Q K^T, changed by terms) V for each head of three indices.
 
@@ -37,11 +38,23 @@ def attention(
     whose byte is not; 0 is no term. Factor and number are the bits of an f32, as are scale and cap.
     PRECISION: see `multiply`. With SAFE a row whose scores are all minus infinity gives zeros.
     Grid: (tiles of BM queries, middle and `inners` inner heads, outer heads).
+
+    With SPLIT there is one tile of queries, and the grid's x are `parts` of the keys: each leaves
+    its largest score, sum and weighted values in `work`, and the last one to come (by `counters`
+    from `slot` on, which it sets back to 0) puts them together in order. SEEN, a power of two no
+    less than `keys`, says that t0 is a mask of all queries alike, and that others' scores are too
+    low to count beside any: parts are then of the keys from the first to the last that is seen.
     """
     outer = tl.program_id(2).to(tl.int64)
     middle = tl.program_id(1) // inners
     inner = tl.program_id(1) % inners
-    row = tl.program_id(0) * BM + tl.arange(0, BM)
+    tile = tl.program_id(0)
+    first = 0
+    last = keys
+    if SPLIT:
+        part = tile
+        tile = 0
+    row = tile * BM + tl.arange(0, BM)
     key = tl.arange(0, BN)
     wide = tl.arange(0, D)
     deep = tl.arange(0, E)
@@ -64,11 +77,24 @@ def attention(
         mask=there[:, None] & (wide < width)[None, :],
         other=0.0,
     )
+    if SPLIT:
+        if SEEN > 0:
+            every = tl.arange(0, SEEN)
+            mark = tl.load(t0 + every * t0_column, mask=every < keys, other=0) != 0
+            mark = (mark == (T0 == 2)) & (every < keys)
+            first = tl.min(tl.where(mark, every, keys), 0)
+            last = tl.max(tl.where(mark, every + 1, 0), 0)
+            # Where none is seen, all of them count alike.
+            first = tl.where(last > 0, first, 0)
+            last = tl.where(last > 0, last, keys)
+        step = tl.cdiv(tl.cdiv(last - first, parts), BN) * BN
+        first += part * step
+        last = tl.minimum(first + step, last)
     most = tl.full((BM,), float("-inf"), dtype=tl.float32)
     sums = tl.zeros((BM,), dtype=tl.float32)
     total = tl.zeros((BM, E), dtype=tl.float32)
-    for start in range(0, keys, BN):
-        fits = start + key < keys
+    for start in range(first, last, BN):
+        fits = start + key < last
         place = _placed(start + key, k_head, k_row, K_PARTS, K_ROLLS)
         held = tl.load(
             k + k_head + place[None, :] + wide[:, None] * k_column,
@@ -104,15 +130,61 @@ def attention(
         shares = shares.to(v.dtype.element_ty)
         total = multiply(shares, values, total * fade[:, None], PRECISION)
         most = more
-    total = total / sums[:, None]
-    if SAFE:
-        total = tl.where((sums == 0.0)[:, None], 0.0, total)
-    written = _placed(row, o_head, o_row, O_PARTS, O_ROLLS)
-    tl.store(
-        o + o_head + written[:, None] + deep[None, :],
-        total.to(o.dtype.element_ty),
-        mask=there[:, None] & (deep < depth)[None, :],
-    )
+    done = True
+    if SPLIT:
+        head = tl.program_id(2) * tl.num_programs(1) + tl.program_id(1)
+        total, sums, done = _together(
+            total, most, sums, work, counters + slot, head, part, parts, BM, E
+        )
+    if done:
+        total = total / sums[:, None]
+        if SAFE:
+            total = tl.where((sums == 0.0)[:, None], 0.0, total)
+        written = _placed(row, o_head, o_row, O_PARTS, O_ROLLS)
+        tl.store(
+            o + o_head + written[:, None] + deep[None, :],
+            total.to(o.dtype.element_ty),
+            mask=there[:, None] & (deep < depth)[None, :],
+        )
+
+
+@triton.jit
+def _together(
+    total, most, sums, work, counters, head, part, parts, BM: tl.constexpr, E: tl.constexpr
+):
+    """Weighted values and their sums over all parts, in the program that comes last; and whether.
+
+    `work` holds, for each head and part, BM x E values, then BM largest scores, then BM sums.
+    """
+    line = tl.arange(0, BM)
+    here = line[:, None] * E + tl.arange(0, E)[None, :]
+    size = BM * (E + 2)
+    base = work + head.to(tl.int64) * parts * size
+    mine = base + part * size
+    tl.store(mine + here, total)
+    tl.store(mine + BM * E + line, most)
+    tl.store(mine + BM * (E + 1) + line, sums)
+    tl.debug_barrier()
+    number = tl.atomic_add(counters + head, 1, sem="acq_rel", scope="gpu")
+    is_last = number == parts - 1
+    if is_last:
+        tl.atomic_xchg(counters + head, 0, sem="relaxed", scope="gpu")
+        most = tl.full((BM,), float("-inf"), dtype=tl.float32)
+        sums = tl.zeros((BM,), dtype=tl.float32)
+        total = tl.zeros((BM, E), dtype=tl.float32)
+        for index in range(0, parts):
+            other = base + index * size
+            held = tl.load(other + here, cache_modifier=".cg")
+            level = tl.load(other + BM * E + line, cache_modifier=".cg")
+            count = tl.load(other + BM * (E + 1) + line, cache_modifier=".cg")
+            more = tl.maximum(most, level)
+            against = tl.where(more == float("-inf"), 0.0, more)
+            old = tl.exp2((most - against) * 1.4426950408889634)
+            new = tl.exp2((level - against) * 1.4426950408889634)
+            sums = sums * old + count * new
+            total = total * old[:, None] + held * new[:, None]
+            most = more
+    return total, sums, is_last
 
 
 @triton.jit

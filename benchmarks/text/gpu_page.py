@@ -1,0 +1,91 @@
+"""What gpu.py measured to docs/benchmarks_text_gpu.md.
+
+`python -m benchmarks.text.gpu_page COMMIT=figures.json [--name=MODULE=WORDS]`; the commit is the
+one whose code compiled the modules. No GPU is needed.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.standing import sentence
+
+__all__ = ["DOCS", "page"]
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+_PAGE = DOCS / "benchmarks_text_gpu.md"
+_FIGURES = DOCS / "benchmarks_text_gpu.json"
+_HEAD = """# How fast a language model reads and writes on an NVIDIA GPU
+
+On CUDA, one {gpu}, whose memory gave {memory:.2f} TB/s in the same run (a copy of 2 GB, bytes read and written). Milliseconds as an app sees them, from Python, each token waited for; the median of {count} behind prompts of 64 and 256 tokens. {measured}
+
+| model | weights | prompt of 64, 256 | a token | tokens/s | of memory's speed | kernels a token | their time | of memory's speed in them | same tokens |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+"""  # noqa: E501
+_TAIL = """
+- **of memory's speed**: the file of weights, once a token, beside what the copy gave.
+- **their time** is that of all kernels of a token on the GPU, by CUPTI. What a token takes beyond that is not on the GPU: the host waits for it twice a token, once for where keys and values go and once for the token, at 1 to 1.5 ms each in IREE's CUDA driver, and passes it the kernels one by one.
+- **same tokens**: of those that the CPU wrote greedily with the same weights.
+
+What a token's time on the GPU is made of, in microseconds:
+
+{longest}
+
+<!-- not run: a GPU: and weights of hundreds of megabytes -->
+```console
+$ edgec compile smol.mlirbc --target=cuda:sm_90 -o smol.vmfb                              # here, no GPU
+$ python benchmarks/text/gpu.py smol.vmfb --answers=smol.vmfb=answers.json --json=figures.json  # there
+$ python -m benchmarks.text.gpu_page COMMIT=figures.json                                  # this page
+```
+"""  # noqa: E501
+_SHOWN = 8
+_COUNT = 128
+
+
+def page(figures: dict[str, Any], commit: str, names: dict[str, str]) -> str:
+    """The page of a file of figures."""
+    lines, longest = [], []
+    for row in figures["rows"]:
+        name = names.get(row["name"], row["name"])
+        if "failed" in row:
+            lines.append(f"| {name} | failed: {row['failed'].splitlines()[-1][:200]} |")
+            continue
+        token, busy = row["token_256_s"], row["kernels"]["busy_us"] / 1e6
+        same = ", ".join(f"{a} of {b}" for a, b in row.get("same", {}).values())
+        cells = [
+            *(name, f"{row['bytes'] / 1e6:.0f} MB"),
+            f"{1e3 * row['prompt_64_s']:.1f}, {1e3 * row['prompt_256_s']:.1f} ms",
+            *(f"{1e3 * token:.2f} ms", f"{1 / token:.0f}"),
+            f"{row['bytes'] / token / figures['memory']:.1%}",
+            *(str(row["kernels"]["count"]), f"{1e3 * busy:.2f} ms"),
+            f"{row['bytes'] / busy / figures['memory']:.0%}",
+            same,
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+        parts = row["kernels"]["longest"][:_SHOWN]
+        told = ", ".join(f"`{kernel}` {us:.0f} ({count:.0f})" for kernel, count, us in parts)
+        longest.append(f"- {name}: {told}")
+    head = _HEAD.format(
+        gpu=figures["gpu"],
+        memory=figures["memory"] / 1e12,
+        measured=sentence([commit]),
+        count=_COUNT,
+    )
+    return head + "\n".join(lines) + "\n" + _TAIL.format(longest="\n".join(longest))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("figures", metavar="COMMIT=FILE")
+    parser.add_argument("--name", action="append", default=[], metavar="MODULE=WORDS")
+    options = parser.parse_args()
+    commit, _, path = options.figures.partition("=")
+    figures = json.loads(Path(path).read_text())
+    names = dict(each.split("=", 1) for each in options.name)
+    _FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
+    _PAGE.write_text(page(figures, commit, names), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
