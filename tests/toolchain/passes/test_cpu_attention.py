@@ -213,3 +213,29 @@ def test_a_layer_of_pytorch_becomes_kernels_and_answers_alike(tmp_path):
     with load(module) as loaded, torch.no_grad():
         answer = np.asarray(loaded.main(x.numpy()))
         np.testing.assert_allclose(answer, model(x).numpy(), 1e-4, 1e-5)
+
+
+class BetweenChannels(nn.Module):
+    """As DaViT has it: what is multiplied for a score is a channel of all pixels."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(64, 192)
+
+    def forward(self, x):
+        qkv = self.qkv(x).reshape(1, -1, 3, 2, 32).permute(2, 0, 3, 1, 4)
+        q, k, v = qkv.unbind(0)
+        shares = (k.transpose(-1, -2) @ v / 64).softmax(-1)
+        x = (shares @ q.transpose(-1, -2)).transpose(-1, -2)
+        return x.transpose(1, 2).reshape(1, -1, 64)
+
+
+@pytest.mark.parametrize("pixels", [3136, 9000])
+def test_attention_between_channels_of_many_pixels_fits_the_stack(pixels, tmp_path):
+    torch.manual_seed(0)
+    model, x = BetweenChannels().eval(), torch.randn(1, pixels, 64)
+    options = CompileOptions(cache=False, output=tmp_path / "m.vmfb")
+    module = compile(export(model, (x,)), "cpu", options)
+    with torch.no_grad(), load(module) as loaded:
+        answer = loaded.main(x.numpy())
+        np.testing.assert_allclose(answer, model.double()(x.double()), 1e-4, 1e-4)

@@ -9,6 +9,7 @@ from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
 __all__ = ["QueryTiling", "by_query", "query_tiling"]
 
 _MOST_SUMS = 24
+_NUMBERS = 8  # of each query: its largest score, its sum, what they were before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +44,22 @@ class QueryTiling:
 
 
 def query_tiling(attention: Attention, unit: VectorUnit) -> QueryTiling | None:
-    """The cut; None where there are too few queries, or elements are no neighbours."""
+    """The cut; None where there are too few queries, elements are no neighbours, or rows too long.
+
+    A tile's queries lie on the stack, whole: of a channel's attention that is all pixels.
+    """
     a, lanes = attention, unit.lanes
     if min(a.queries, a.width, a.depth) < lanes or 1 not in (a.q.column, a.q.row):
         return None
     most = 2 if unit.registers == 16 or lanes > 8 else 4
-    vectors = min(
-        (n for n in (1, 2, 4) if n <= most and n * lanes <= a.queries),
-        key=lambda n: -(-a.queries // (n * lanes)) * (2 * n + 1),
-    )
+    able = [
+        n
+        for n in (1, 2, 4)
+        if n <= most and n * lanes <= a.queries and _stack(a, n * lanes, unit) <= unit.stack
+    ]
+    if not able:
+        return None
+    vectors = min(able, key=lambda n: -(-a.queries // (n * lanes)) * (2 * n + 1))
     tile = vectors * lanes
     room = (unit.registers - vectors - 1) // vectors
     if unit.by_lane:  # a register beside the sums for the neighbours of each key
@@ -81,6 +89,12 @@ def query_tiling(attention: Attention, unit: VectorUnit) -> QueryTiling | None:
         tiles=tiles,
         split=even(tiles, -(-workgroups(a.flops) // a.count)),
     )
+
+
+def _stack(a: Attention, tile: int, unit: VectorUnit) -> int:
+    """Bytes of stack for so many queries at most: they, scores, sums, a few numbers, and terms."""
+    bends = unit.registers * sum(map(by_query, a.terms))
+    return a.stack + 4 * tile * (a.width + a.depth + _NUMBERS + bends)
 
 
 def _whole(count: int, lanes: int) -> int:
