@@ -97,6 +97,11 @@ PAGES = (
         measures=(*_COMPILER, *_RUNTIME, "exporters", "benchmarks/text"),
     ),
     Page(
+        name="benchmarks_jax_models.md",
+        command="python -m benchmarks.jax_models --write",
+        measures=(*_COMPILER, *_RUNTIME, "toolchain/edgec/plugins", "benchmarks/jax_models"),
+    ),
+    Page(
         name="benchmarks_torch.md",
         command="python benchmarks/cuda/torch_modules.py FOLDER",
         measures=(*_COMPILER, "exporters", "benchmarks/cuda"),
