@@ -64,12 +64,31 @@ def _convolved(x: Any) -> Any:
     return jax.lax.reduce_window(y, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
 
 
+def _between_words(x: Any) -> Any:
+    """As PyTorch's `nn.MultiheadAttention` does: rows of all examples, word by word."""
+    words, count = x.shape[1], x.shape[0]
+    rows = x.transpose(1, 0, 2).reshape(words * count, 12) @ np.tile(_WEIGHTS, (1, 6)) + 1.0
+    rows = jax.nn.relu(rows + np.arange(36, dtype=np.float32))
+    q, k, v = jnp.split(rows.reshape(words, count, 3, 12), 3, 2)
+    heads = [each.reshape(words, count * 2, 6).transpose(1, 0, 2) for each in (q, k, v)]
+    mixed = jax.nn.softmax(heads[0] @ heads[1].mT) @ heads[2]
+    mixed = mixed.transpose(1, 0, 2).reshape(words * count, 12)
+    return mixed.reshape(words, count, 12).transpose(1, 0, 2)
+
+
+def _called_between_words(x: Any) -> Any:
+    rows = x.transpose(1, 0, 2).reshape(-1, 12)
+    return jax.jit(jnp.tanh)(rows).reshape(5, -1, 12).transpose(1, 2, 0)
+
+
 BY_EXAMPLE = {
     "product": (lambda x: jax.nn.gelu(x @ _WEIGHTS), (12,)),
     "attention": (_attention, (5, 12)),
     "convolution": (_convolved, (8, 8, 4)),
     "norm": (lambda x: (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True), (12,)),
     "rows of several": (lambda x: (x.reshape(-1, 12) @ _WEIGHTS).reshape(x.shape[0], -1), (5, 12)),
+    "between words": (_between_words, (5, 12)),
+    "between words, in a function": (_called_between_words, (5, 12)),
     "turned": (lambda x: (x.transpose(1, 0, 2) + 1).transpose(1, 2, 0), (5, 12)),
     "looked up": (lambda x: jnp.asarray(_TABLE)[x.astype(jnp.int32) % 20], (4,)),
     "sorted": (lambda x: jnp.sort(x, axis=-1)[..., ::-1], (12,)),
@@ -93,6 +112,17 @@ ACROSS = {
     "products of examples": lambda x: x @ x.T,
     "shifted": lambda x: jnp.concatenate([x[1:], x[:1]]),
     "the first for all": lambda x: x + x[:1],
+    "words of one are taken for another's": lambda x: (
+        jnp.repeat(x[None], 2, 0).reshape(-1, 12).reshape(-1, 2, 12).sum(1)
+    ),
+    "a table between words": lambda x: (
+        jnp.repeat(x[None], 2, 0).reshape(-1, 12)
+        * jnp.asarray(np.arange(2.0 * x.shape[0]))[:, None]
+    ).reshape(2, -1, 12),
+    "rows of all in another order": lambda x: (
+        x.reshape(-1, 3, 4).transpose(1, 0, 2).reshape(-1, 12) @ _WEIGHTS
+    ),
+    "words left between": lambda x: jnp.repeat(x[None], 2, 0).reshape(-1, 12) @ _WEIGHTS,
     "turned round": lambda x: x.T.reshape(x.shape),
     "moved in memory": lambda x: jnp.roll(x.reshape(-1), 1).reshape(x.shape),
 }
@@ -147,6 +177,30 @@ def test_a_network_is_right_for_any_number(chunk: int, tmp_path: Any) -> None:
             x = _values(count, 16, 16, 3)
             np.testing.assert_allclose(
                 np.asarray(module["main"](x)), np.asarray(_network(x)), rtol=1e-4, atol=1e-4
+            )
+
+
+def test_pytorch_s_attention_goes_by_examples_between_words(
+    tmp_path: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.attention = torch.nn.MultiheadAttention(16, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.attention(x, x, x, need_weights=False)[0]
+
+    model = Model().eval()
+    program = exporters.export(model, (torch.randn(5, 2, 16),), dynamic="x:1=batch=1..9", chunk=4)
+    assert "computes 4 of batch at a time" in caplog.text
+    options = toolchain.CompileOptions(output=tmp_path / "m.vmfb", cache=False)
+    with runtime.load(toolchain.compile(program, "cpu:host", options)) as module:
+        for count in (1, 6):
+            x = torch.randn(5, count, 16)
+            np.testing.assert_allclose(
+                np.asarray(module["main"](x.numpy())), model(x).detach().numpy(), atol=1e-5
             )
 
 

@@ -61,8 +61,6 @@ def chunked(
     if len(dims) > 1:
         raise NotByExample(f"{' and '.join(dims)} are open at once")
     (dim,) = dims.values()
-    if chunk is None and traced.dialect is Dialect.STABLEHLO and not leads(traced):
-        raise NotByExample(f"it is no first axis, and only --chunk={CHUNK} tries it then")
     size = CHUNK if chunk is None else chunk
     size = size if dim.maximum is None else min(size, dim.maximum)
     made = _Chunks(traced, bundle, framework, alone=alone).made(size)

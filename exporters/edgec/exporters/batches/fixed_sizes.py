@@ -8,7 +8,7 @@ from edgec.exporters.batches.fixed import open_dims
 from edgec.exporters.bundle import Bundle
 from edgec.exporters.frameworks import Framework
 from edgec.exporters.traced import TracedFunction
-from edgec.toolchain.batches.marks import NotInFixedSizes
+from edgec.toolchain.batches.marks import NotByExample, NotInFixedSizes
 from edgec.toolchain.program import Dialect
 
 __all__ = ["in_fixed_sizes", "ways"]
@@ -42,6 +42,10 @@ def in_fixed_sizes(
         return traced
     refused: NotInFixedSizes | None = None
     for way in ways(traced, chunk, buckets):
+        # A length that buckets would take, were it not too large, is not worth 8 at a time.
+        open_form = traced.dialect is Dialect.STABLEHLO
+        if way == "chunks" and open_form and isinstance(refused, NotByExample):
+            break
         try:
             if way == "chunks":
                 made = chunked(traced, bundle, framework, chunk)
@@ -73,4 +77,4 @@ def ways(
         return ("chunks",) if chunk != 0 and (chunk or leads(traced)) else ()
     if leads(traced):
         return ("chunks", "buckets")
-    return ("buckets", "chunks") if traced.dialect is not Dialect.STABLEHLO else ("buckets",)
+    return ("buckets", "chunks")

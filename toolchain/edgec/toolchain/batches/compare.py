@@ -6,14 +6,16 @@ operation on such an axis must keep examples apart (`rules`). A module imported 
 needed; it takes the compiler's bindings.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from iree.compiler import ir
 
 from edgec.toolchain.batches.marked import SIZES, Marked
 from edgec.toolchain.batches.marks import Batch, Mark, NotByExample
+from edgec.toolchain.batches.passing_on import given, levelled
 from edgec.toolchain.batches.rules import follows
+from edgec.toolchain.ir.fold import repeated
 from edgec.toolchain.ir.functions import find_function
 from edgec.toolchain.ir.places import place_of
 
@@ -22,6 +24,9 @@ __all__ = ["Compared", "compared"]
 _CALLEES = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 _CONSTANT = "stablehlo.constant"
 _ENDS = frozenset({"func.return", "stablehlo.return"})
+
+
+Marks = tuple[Mark | None, ...] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +48,10 @@ def compared(one: Any, other: Any, batch: Batch) -> Compared:
     Raises:
         NotByExample: an example's results depend on others, or the two are different programs.
     """
-    return _Pair(one=one, other=other, batch=batch).function("main", "main")
+    found = _Pair(one=one, other=other, batch=batch).function("main", "main", None)
+    if any(mark is not None and mark.before > 1 for mark in found.results):
+        raise NotByExample("the examples of an output lie between other parts of it")
+    return found
 
 
 @dataclass(kw_only=True)
@@ -51,21 +59,25 @@ class _Pair:
     one: Any
     other: Any
     batch: Batch
-    done: dict[tuple[str, str], Compared] = field(default_factory=dict)
+    done: dict[tuple[str, str, Marks], Compared] = field(default_factory=dict)
+    marks: dict[Any, Mark | None] = field(default_factory=dict)
 
-    def function(self, here: str, there: str) -> Compared:
-        if (here, there) not in self.done:
+    def function(self, here: str, there: str, asked: Marks) -> Compared:
+        """The marks of a function's arguments, if they are `asked`, and results."""
+        if (here, there, asked) not in self.done:
             pair = (find_function(self.one, here), find_function(self.other, there))
             blocks = tuple(list(function.regions[0].blocks) for function in pair)
             if any(len(each) != 1 for each in blocks):
                 raise NotByExample("it has branches between blocks")
-            end = self._block(blocks[0][0], blocks[1][0], {})
-            arguments = tuple(
+            inputs = blocks[0][0].arguments
+            arguments = asked or tuple(
                 self.batch.mark_of(*both)
-                for both in zip(blocks[0][0].arguments, blocks[1][0].arguments, strict=True)
+                for both in zip(inputs, blocks[1][0].arguments, strict=True)
             )
-            self.done[here, there] = Compared(arguments=arguments, results=end)
-        return self.done[here, there]
+            self.marks.update(zip(inputs, arguments, strict=True))
+            end = self._block(blocks[0][0], blocks[1][0], {})
+            self.done[here, there, asked] = Compared(arguments=arguments, results=end)
+        return self.done[here, there, asked]
 
     def _block(self, here: Any, there: Any, known: dict[Any, Any]) -> tuple[Mark | None, ...]:
         """Go through two blocks side by side; the marks of what they end with."""
@@ -97,24 +109,36 @@ class _Pair:
             alike = one in known and known[one] == other
             if not alike and not self._same_constant(one, other):
                 raise NotByExample("the program changes with the batch")
-        operands = [
-            self.batch.mark_of(*both) for both in zip(op.operands, twin.operands, strict=True)
-        ]
-        results = [self.batch.mark_of(*both) for both in zip(op.results, twin.results, strict=True)]
+        operands = levelled(
+            [self._mark(*both) for both in zip(op.operands, twin.operands, strict=True)]
+        )
+        sizes = [self.batch.mark_of(*both) for both in zip(op.results, twin.results, strict=True)]
         self._inside(op, twin, known)
         if op.name in _ENDS:
             return tuple(operands)
-        marked = any(operands) or any(results)
+        marked = any(operands) or any(sizes)
         self._attributes(op, twin, marked=marked)
         if op.name in _CALLEES:
-            names = (
+            here, there = (
                 ir.FlatSymbolRefAttr(each.attributes[_CALLEES[op.name]]).value
                 for each in (op, twin)
             )
-            self.function(*names)
-        elif marked and not follows(Marked(op=op, other=twin, operands=operands, results=results)):
-            raise NotByExample(f"{op.name.partition('.')[2]} goes across the batch")
+            results = list(self.function(here, there, tuple(operands)).results)
+        else:
+            results = given(op, operands, sizes)
+            if marked and not follows(
+                Marked(op=op, other=twin, operands=operands, results=results)
+            ):
+                raise NotByExample(f"{op.name.partition('.')[2]} goes across the batch")
+        self.marks.update(zip(op.results, results, strict=True))
         return ()
+
+    def _mark(self, value: Any, other: Any) -> Mark | None:
+        """How a value counts examples; of a constant, for which nothing is kept, by its sizes."""
+        if value in self.marks:
+            return self.marks[value]
+        mark = self.batch.mark_of(value, other)
+        return mark and replace(mark, uniform=repeated(value) is not None)
 
     def _same_constant(self, one: Any, other: Any) -> bool:
         """Whether two values are constants, and alike for each example."""

@@ -1,7 +1,7 @@
 """Which axis of a value counts examples, read from the same program for two sizes of a batch."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 __all__ = ["Batch", "Mark", "NotByExample", "NotInFixedSizes"]
@@ -32,10 +32,31 @@ class Mark:
     Attributes:
         axis: which one.
         each: how many of its elements, one after the other, belong to one example.
+        before: how often it goes through all examples so: 5 where rows of 5 words of each example
+            are one axis, and the first words of all come first.
+        uniform: whether all elements along it are the same, so that any `before` is true.
     """
 
     axis: int
     each: int
+    before: int = 1
+    uniform: bool = field(default=False, compare=False)
+
+    @property
+    def total(self) -> int:
+        """How many elements along it belong to one example."""
+        return self.each * self.before
+
+    def going_through(self, before: int) -> "Mark":
+        """The same elements along it, with another `before`.
+
+        Raises:
+            NotByExample: there are not as many.
+        """
+        each, rest = divmod(self.total, before)
+        if rest:
+            raise NotByExample("examples lie otherwise than before")
+        return replace(self, each=each, before=before)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,8 @@ A module imported only where it is needed; it takes the compiler's bindings.
 """
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,7 @@ __all__ = [
     "iota",
     "pad",
     "reshape",
+    "reshaped",
     "slice_",
     "transpose",
 ]
@@ -59,18 +62,34 @@ def broadcast(marked: Marked) -> bool:
     if result is None:
         return False
     if operand is not None:
-        return axes[operand.axis] == result.axis and operand.each == result.each
+        return replace(operand, axis=axes[operand.axis]) == result
     return result.axis not in axes or marked.shape(0)[axes.index(result.axis)] == 1
 
 
 def reshape(marked: Marked) -> bool:
     """What lies before an example in memory stays before it."""
     (result,), (operand,) = marked.results, marked.operands
-    if result is None or operand is None:
-        return False
-    before = marked.shape(0)[: operand.axis]
-    after: list[int] = list(marked.op.results[0].type.shape)[: result.axis]
-    return math.prod(before) == math.prod(after)
+    return (
+        result is not None
+        and operand is not None
+        and result == reshaped(marked.op, operand, result)
+    )
+
+
+def reshaped(op: Any, operand: Mark, result: Mark) -> Mark | None:
+    """How a reshape's result counts examples: the same in memory; None where no axis does.
+
+    Args:
+        op: the operation.
+        operand: how what it reads counts them.
+        result: the axis of the result that grows with them.
+    """
+    shapes = [list(value.type.shape) for value in (op.operands[0], op.results[0])]
+    outer, now = (
+        math.prod(shape[: mark.axis]) for shape, mark in zip(shapes, (operand, result), strict=True)
+    )
+    before, rest = divmod(outer * operand.before, now)
+    return None if rest or not before or result.total % before else result.going_through(before)
 
 
 def transpose(marked: Marked) -> bool:
@@ -79,7 +98,7 @@ def transpose(marked: Marked) -> bool:
     if result is None or operand is None:
         return False
     source = marked.numbers("permutation")[result.axis]
-    return source == operand.axis and operand.each == result.each
+    return source == operand.axis and replace(operand, axis=result.axis) == result
 
 
 def slice_(marked: Marked) -> bool:
@@ -119,7 +138,7 @@ def gather(marked: Marked) -> bool:
         return (
             indices is not None
             and indices.axis in by_index
-            and result == Mark(axis=own[by_index.index(indices.axis)], each=indices.each)
+            and result == replace(indices, axis=own[by_index.index(indices.axis)])
         )
     if indices is None:
         gone = {*numbers.get("collapsed_slice_dims", []), *tables}
@@ -127,13 +146,13 @@ def gather(marked: Marked) -> bool:
         return (
             table.axis in kept
             and sizes[table.axis] == marked.shape(0)[table.axis]
-            and result == Mark(axis=offsets[kept.index(table.axis)], each=table.each)
+            and result == replace(table, axis=offsets[kept.index(table.axis)])
         )
     paired = (table.axis, indices.axis) in zip(tables, places, strict=True)
     return (
         paired
-        and table.each == indices.each
-        and result == Mark(axis=own[by_index.index(indices.axis)], each=indices.each)
+        and replace(table, axis=indices.axis) == indices
+        and result == replace(indices, axis=own[by_index.index(indices.axis)])
     )
 
 

@@ -7,11 +7,11 @@ needed; it takes the compiler's bindings.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from edgec.toolchain.batches import moves
 from edgec.toolchain.batches.marked import Marked
-from edgec.toolchain.batches.marks import Mark
 from edgec.toolchain.ir.elementwise import elementwise
 from edgec.toolchain.ir.read import convolution_layout, numbers_of
 
@@ -24,6 +24,8 @@ def follows(marked: Marked) -> bool:
     if by_element(op):
         return _each_element(marked)
     if op.name in _WITH_BODIES:
+        if any(mark and mark.before > 1 for mark in (*marked.operands, *marked.results)):
+            return False
         return op.name == "stablehlo.while" or marked.operands[0] is None
     rule = _RULES.get(op.name)
     return rule is not None and all(marked.results) and rule(marked)
@@ -103,10 +105,9 @@ def _product(marked: Marked) -> bool:
     if result is None:
         return False
     if left is not None and right is not None:
-        if (left.axis, right.axis) not in pairs or left.each != right.each:
+        if (left.axis, right.axis) not in pairs or replace(left, axis=right.axis) != right:
             return False
-        place = pairs.index((left.axis, right.axis))
-        return result == Mark(axis=place, each=left.each)
+        return result == replace(left, axis=pairs.index((left.axis, right.axis)))
     side, mark = ("lhs", left) if left is not None else ("rhs", right)
     used = [
         *numbers.get(f"{side}_batching_dimensions", []),
@@ -119,7 +120,7 @@ def _product(marked: Marked) -> bool:
         left_used = len(pairs) + len(numbers.get("lhs_contracting_dimensions", []))
         first += len(marked.shape(0)) - left_used
     free = [axis for axis in range(len(marked.shape(side == "rhs"))) if axis not in used]
-    return result == Mark(axis=first + free.index(mark.axis), each=mark.each)
+    return result == replace(mark, axis=first + free.index(mark.axis))
 
 
 def _convolution(marked: Marked) -> bool:
@@ -128,7 +129,7 @@ def _convolution(marked: Marked) -> bool:
     if image is None or window is not None or marked.numbers("batch_group_count") not in ([], [1]):
         return False
     at_batch = before.index("b") == image.axis
-    return at_batch and result == Mark(axis=after.index("b"), each=image.each)
+    return at_batch and result == replace(image, axis=after.index("b"))
 
 
 def _reduce(marked: Marked) -> bool:
@@ -137,7 +138,7 @@ def _reduce(marked: Marked) -> bool:
     mark, axes = values[0], marked.numbers("dimensions")
     if mark is None or any(firsts) or any(value != mark for value in values) or mark.axis in axes:
         return False
-    left = Mark(axis=mark.axis - sum(axis < mark.axis for axis in axes), each=mark.each)
+    left = replace(mark, axis=mark.axis - sum(axis < mark.axis for axis in axes))
     return all(result == left for result in marked.results)
 
 
