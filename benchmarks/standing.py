@@ -102,6 +102,11 @@ PAGES = (
         measures=(*_COMPILER, *_RUNTIME, "toolchain/edgec/plugins", "benchmarks/jax_models"),
     ),
     Page(
+        name="benchmarks_text_gpu.md",
+        command="python -m benchmarks.text.gpu_page COMMIT=figures.json",
+        measures=(*_COMPILER, *_RUNTIME, "exporters", "benchmarks/text"),
+    ),
+    Page(
         name="benchmarks_torch.md",
         command="python benchmarks/cuda/torch_modules.py FOLDER",
         measures=(*_COMPILER, "exporters", "benchmarks/cuda"),
