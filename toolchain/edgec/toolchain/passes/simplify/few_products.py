@@ -23,7 +23,8 @@ class FewProducts:
     a window's weights for each word and head), nothing of it is used twice: the windows are
     multiplied where they lie, and are never put side by side.
 
-    Measured on two cores, the same as of `sliding-gathers`: 0.43 ms without it, 0.30 with it.
+    Measured on two cores with little beside it, the same as of `sliding-gathers`: 0.65 ms without
+    it, 0.30 to 0.37 with it.
     """
 
     name = "few-products"
