@@ -40,6 +40,7 @@ from edgec.toolchain.passes.locate import Locate
 from edgec.toolchain.passes.place.block_kernels import BlockKernels
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
+from edgec.toolchain.passes.place.integer_products import IntegerProducts
 from edgec.toolchain.passes.place.norm_kernels import NormKernels
 from edgec.toolchain.passes.place.own_kernels import OwnKernels
 from edgec.toolchain.passes.place.pad_kernels import PadKernels
@@ -155,6 +156,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     FoldScales,
     RollLoops,
     RecurrentLoops,
+    IntegerProducts,
     UnrollLoops,
     WholeImages,
     ChannelsLast,
@@ -193,6 +195,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
 
 PLACING: tuple[type[Pass], ...] = (
     RecurrentLoops,
+    IntegerProducts,
     SparseProducts,
     QuantisedKernels,
     BlockKernels,

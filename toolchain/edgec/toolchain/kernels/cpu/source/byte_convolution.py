@@ -32,6 +32,7 @@ class ByteConvolution:
             of four.
         result: what is written; its batch is the input's, too.
         window, stride, dilation: rows and columns of each.
+        moving: whether sums begin with multiples of a zero point that only a call knows.
     """
 
     height: int = 1
@@ -41,6 +42,7 @@ class ByteConvolution:
     window: tuple[int, int] = (1, 1)
     stride: tuple[int, int] = (1, 1)
     dilation: tuple[int, int] = (1, 1)
+    moving: bool = False
 
     @property
     def steps(self) -> Convolution:
@@ -61,7 +63,8 @@ def byte_convolution_kernel(name: str, conv: ByteConvolution, cut: Tiling, unit:
 
     `cut` is the tiling of `conv.steps`. The bindings are the input, the packed weights (panels x
     rows x columns x fourths of the channels x panel width x 4, all i8), what each output channel's
-    sum begins with (i32), the epilogue's channel tensors (f32), its other tensors, and the result.
+    sum begins with (i32), the zero point that this is to be multiplied with if it is `moving`
+    (i32), the epilogue's channel tensors (f32), its other tensors, and the result.
     """
     result = conv.result
     writer = Writer(
@@ -71,10 +74,11 @@ def byte_convolution_kernel(name: str, conv: ByteConvolution, cut: Tiling, unit:
             result.batch * conv.height * conv.width * conv.channels,
             cut.panels * math.prod(conv.window) * conv.channels * cut.panel,
             result.channels,
+            *[1] * conv.moving,
             *result.extra_sizes,
             result.size,
         ],
-        kinds=("i8", "i8", "i32", *result.extra_kinds, result.kind),
+        kinds=("i8", "i8", "i32", *["i32"] * conv.moving, *result.extra_kinds, result.kind),
     )
     return writer.text(_Body(conv=conv, cut=cut, unit=unit, w=writer).lines())
 
@@ -93,6 +97,11 @@ class _Body:
     @property
     def floats(self) -> str:
         return f"vector<{self.cut.lanes}xf32>"
+
+    @property
+    def first(self) -> int:
+        """The epilogue's first binding."""
+        return 3 + self.conv.moving
 
     @property
     def many(self) -> str:
@@ -114,14 +123,25 @@ class _Body:
         yield from w.start("%n0", "%panel", cut.panel, result.channels - cut.panel)
         elements = math.prod(conv.window) * conv.channels * cut.panel
         yield f"%weights = arith.muli %panel, {w.index(elements)} : index"
-        for v in range(cut.vectors):
-            yield f"%at{v} = arith.addi %n0, {w.index(v * cut.lanes)} : index"
-            yield f"%begin{v} = vector.load %m2[%at{v}] : {w.memory(2)}, {self.sums}"
-        yield from result.channel_values(w, self.pixels, 3)
+        yield from self.begins()
+        yield from result.channel_values(w, self.pixels, self.first)
         yield f"scf.for %tile = %tile_from to %tile_to step {one} {{"
         yield from self.tile()
         yield "}"
         yield "}"
+
+    def begins(self) -> Iterator[str]:
+        """`%begin…`: what the sums of a panel begin with, a vector each."""
+        cut, w = self.cut, self.w
+        name = "share" if self.conv.moving else "begin"
+        if self.conv.moving:
+            yield f"%zero_point = memref.load %m3[{w.index(0)}] : {w.memory(3)}"
+            yield f"%zero_points = vector.broadcast %zero_point : i32 to {self.sums}"
+        for v in range(cut.vectors):
+            yield f"%at{v} = arith.addi %n0, {w.index(v * cut.lanes)} : index"
+            yield f"%{name}{v} = vector.load %m2[%at{v}] : {w.memory(2)}, {self.sums}"
+            if self.conv.moving:
+                yield f"%begin{v} = arith.muli %share{v}, %zero_points : {self.sums}"
 
     def tile(self) -> Iterator[str]:
         conv, cut, w = self.conv, self.cut, self.w
@@ -131,10 +151,12 @@ class _Body:
         yield from first_pixel(w, "%wz", (conv.height, conv.width), conv.stride)
         yield f"%input = arith.muli %i5, {w.index(conv.channels)} : index"
         yield from self.walk()
-        totals = [w.fresh() for _ in range(cut.rows * cut.columns * cut.vectors)]
-        for i, total in enumerate(totals):
-            yield f"{total} = arith.sitofp %sum#{i} : {self.sums} to {self.floats}"
-        yield from result.finish(w, totals, self.pixels, 3)
+        totals = [f"%sum#{i}" for i in range(cut.rows * cut.columns * cut.vectors)]
+        if not result.words:
+            sums, totals = totals, [w.fresh() for _ in totals]
+            for total, whole in zip(totals, sums, strict=True):
+                yield f"{total} = arith.sitofp {whole} : {self.sums} to {self.floats}"
+        yield from result.finish(w, totals, self.pixels, self.first)
 
     def walk(self) -> Iterator[str]:
         """Go over window rows, window columns and channels; the sums become `%sum#…`."""

@@ -23,6 +23,7 @@ class ByteResult(Result):
     Attributes:
         read: the element type of each of the epilogue's other tensors, i8 or f32.
         bytes: whether bytes are written; otherwise f32.
+        words: whether the sums themselves are written, in i32, without an epilogue.
         signed: whether bytes are read as -128 to 127.
         surround: what is written around the result.
         shift: what is added to bytes after rounding.
@@ -30,6 +31,7 @@ class ByteResult(Result):
 
     read: tuple[str, ...] = ()
     bytes: bool = True
+    words: bool = False
     signed: bool = False
     surround: int = 0
     shift: int = 0
@@ -42,11 +44,14 @@ class ByteResult(Result):
     @property
     def kind(self) -> str:
         """The element type of what is written."""
+        if self.words:
+            return "i32"
         return "i8" if self.bytes else "f32"
 
     def opening(self, lanes: int) -> Iterator[str]:
         """`%zero`: what is written around the result."""
         value = str(self.surround - 256 * (self.surround > 127)) if self.bytes else "0.0"
+        value = "0" if self.words else value
         yield f"%zero = arith.constant dense<{value}> : vector<{lanes}x{self.kind}>"
 
     def other(
@@ -66,6 +71,8 @@ class ByteResult(Result):
     def rounded(self, w: Writer, value: str, tile: Tile) -> Generator[str, None, tuple[str, str]]:
         """A vector as it is written, with its type."""
         floats, words, few = _kinds(tile)
+        if self.words:
+            return value, words
         if not self.bytes:
             return value, floats
         large, near, bits, narrow = (w.fresh() for _ in range(4))
