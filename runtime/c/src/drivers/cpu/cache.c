@@ -83,22 +83,40 @@ edgert_status edgert_cache_take(edgert_cache *self, const edgert_allocator *allo
   return status;
 }
 
+/* Which entry makes room: the oldest for bytes; for its place the smallest, which costs least to
+ * make anew: the system clears new pages one fault at a time, and a step of training has hundreds
+ * of results, most of them small. */
+static size_t cache_victim(const edgert_cache *self) {
+  size_t smallest = 0;
+  if (self->count < EDGERT_CACHE_ENTRIES) return 0;
+  for (size_t i = 1; i < self->count; ++i)
+    if (self->entries[i].size < self->entries[smallest].size) smallest = i;
+  return smallest;
+}
+
+/* Memory on its way back to the system, written where it begins. */
+typedef struct cache_old {
+  struct cache_old *next;
+  size_t size;
+} cache_old;
+
+static void cache_drop(cache_old **list, void *memory, size_t size) {
+  cache_old *old = memory;
+  *old = (cache_old){*list, size};
+  *list = old;
+}
+
 void edgert_cache_give(edgert_cache *self, const edgert_allocator *allocator, void *memory,
                        uint64_t owner, uint64_t size) {
   size_t rounded = cache_round(size);
-  struct {
-    void *memory;
-    size_t size;
-  } old[EDGERT_CACHE_ENTRIES];
-  size_t old_count = 0;
+  cache_old *list = NULL;
   edgert_mutex_lock(&self->lock);
   if (rounded > self->limit) {
-    old[0].memory = memory;
-    old[old_count++].size = rounded;
+    cache_drop(&list, memory, rounded);
   } else {
     while (self->count == EDGERT_CACHE_ENTRIES || self->held + rounded > self->limit) {
-      old[old_count].size = self->entries[0].size;
-      old[old_count++].memory = cache_remove(self, 0);
+      size_t index = cache_victim(self), gone = self->entries[index].size;
+      cache_drop(&list, cache_remove(self, index), gone);
     }
     self->entries[self->count].memory = memory;
     self->entries[self->count].size = rounded;
@@ -107,6 +125,9 @@ void edgert_cache_give(edgert_cache *self, const edgert_allocator *allocator, vo
     self->held += rounded;
   }
   edgert_mutex_unlock(&self->lock);
-  for (size_t i = 0; i < old_count; ++i)
-    cache_release(allocator, old[i].memory, old[i].size);
+  while (list) {
+    cache_old *old = list;
+    list = old->next;
+    cache_release(allocator, old, old->size);
+  }
 }

@@ -157,7 +157,8 @@ int edgert_cpu_feature(const edgert_cpu_features *features, edgert_text name, in
 
 /* --- memory that is used again ---------------------------------------------------------------- */
 
-#define EDGERT_CACHE_ENTRIES 64
+/* A step of training gives back hundreds of results of the pass before it. */
+#define EDGERT_CACHE_ENTRIES 512
 
 typedef struct edgert_cache {
   edgert_mutex lock;

@@ -1,7 +1,7 @@
 """Scatters of any dimension form become scatters of rows, with indices kept in bounds."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,9 @@ from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["FlattenScatters"]
+
+_CHANGES_NOTHING = {"add": -0.0, "subtract": 0.0, "multiply": 1.0}
+"""Which number leaves the other as it is, to the sign of a zero, by the computation's name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,9 +25,13 @@ class FlattenScatters:
     other memory (`x.at[i + 3].min(...)` with an index past the end ends the process).
 
     Here operand dimensions that are indexed, batched or not wholly written are flattened into rows,
-    indices become row numbers, and every update out of bounds goes to one row more, which is
-    cut off again. A single window becomes a dynamic slice that is updated. Operands that the
-    compiler's scatter does not take (several at once) are updated in a loop.
+    indices become row numbers, and every update out of bounds becomes what changes nothing (zeros
+    of a sum) or, where there is no such number, goes to one row more, which is cut off again. A
+    single window becomes a dynamic slice that is updated. Operands that the compiler's scatter does
+    not take (several at once) are updated in a loop.
+
+    The row more is two copies of the operand. Without it the gradients of a BERT of four layers,
+    with 30,522 embeddings of 256 numbers, take 39.0 ms of a core, and 44.0 with it.
 
     Measured with `benchmarks.operators.passes` on the CPU: it changes 395 of 2,448 operator cases;
     of 6 tried, 6 are right with it and 4 without.
@@ -230,8 +237,12 @@ class _Scatter:
                 row = self._plus(row, offset, stride)
             if starts[d] is not None:
                 row = self._plus(row, graph.broadcast(starts[d], [turns, *windows], [0]), stride)
+        nothing = None if inside is None else self._nothing()
+        if nothing is not None:
+            among = graph.broadcast(inside, graph.shape(update), [0])
+            update = graph.select(among, update, nothing(graph.shape(update)))
         spare = 0
-        if inside is not None:
+        if inside is not None and nothing is None:
             spare = 1
             outside = graph.fill(rows, [turns, *windows], self.index_type)
             row = graph.select(graph.broadcast(inside, [turns, *windows], [0]), row, outside)
@@ -248,6 +259,23 @@ class _Scatter:
         )
         result = graph.reshape(graph.slice_(result, [0, 0], [rows, width]), [own[d] for d in order])
         return graph.transpose(result, [order.index(d) for d in range(len(own))])
+
+    def _nothing(self) -> Callable[[Sequence[int]], Any] | None:
+        """What makes updates of a shape that change nothing, if there are such.
+
+        Indices that are said to be unique are so only while those out of bounds are apart.
+        """
+        from iree.compiler import ir
+
+        from edgec.toolchain.ir import write as graph
+
+        kind = graph.element(self.operands[0])
+        number = _CHANGES_NOTHING.get(self._name() or "")
+        if number is None or self.unique or isinstance(kind, ir.ComplexType):
+            return None
+        if isinstance(kind, ir.IntegerType):
+            number = int(number)
+        return lambda sizes: graph.fill(number, sizes, kind)
 
     def _plus(self, row: Any, value: Any, stride: int) -> Any:
         from edgec.toolchain.ir import write as graph
@@ -267,14 +295,18 @@ class _Scatter:
 
     def _linear(self) -> str | None:
         """The computation if it works on real and imaginary parts alike: its name, or `set`."""
+        name = self._name()
+        return name if name in ("set", "add", "subtract") else None
+
+    def _name(self) -> str | None:
+        """The one operation that the computation is, on the old and the new number; or `set`."""
         (*computed, end) = (each.operation for each in self.op.regions[0].blocks[0].operations)
         arguments = list(self.op.regions[0].blocks[0].arguments)
         if not computed:
             return "set" if list(end.operands) == arguments[1:] else None
         if len(computed) > 1 or list(computed[0].operands) != arguments:
             return None
-        name = computed[0].name.removeprefix("stablehlo.")
-        return name if name in ("add", "subtract") else None
+        return str(computed[0].name.removeprefix("stablehlo."))
 
     def _scatter(self, matrix: Any, rows: Any, update: Any) -> Any:
         """The scatter itself, on real numbers or signless integers, with the same computation."""
