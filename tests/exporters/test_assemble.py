@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from iree.compiler import ir
@@ -131,6 +133,15 @@ def test_a_private_function_may_have_the_signature_s_name() -> None:
     program = assemble([scale("helper", np.ones(4, np.float32))], provenance=PROVENANCE)
     assert "func.func public @helper" in text_of(program.bytecode)
     assert "call @helper__helper(" in text_of(program.bytecode)
+
+
+def test_code_whose_results_have_other_sizes_than_the_framework_s_is_refused() -> None:
+    traced = replace(
+        scale("main", np.ones(4, np.float32)),
+        signature=Signature.flat("main", [spec("x")], [spec("y", (2, 2))]),
+    )
+    with pytest.raises(ExportError, match=r"y of main has the shape \(2, 2\).*and \(4,\)"):
+        assemble([traced], provenance=PROVENANCE)
 
 
 def test_a_shared_weight_is_in_the_file_once() -> None:

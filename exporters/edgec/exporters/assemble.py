@@ -28,6 +28,7 @@ from edgec.toolchain.program import (
     STATE_FUNCTION,
     Dialect,
     Function,
+    Output,
     Parameter,
     Program,
     ProgramInfo,
@@ -215,11 +216,36 @@ def _main_of(module: Any, traced: TracedFunction) -> Any:
                 f"of {len(traced.arguments)} and {len(traced.results)}",
                 hint="this is an error in the exporter: please report it",
             )
+        _agree(kind.results, traced)
         return main
     raise ExportError(
         f"the exported module of {name} has no function main",
         hint="this is an error in the exporter: please report it",
     )
+
+
+def _agree(results: Sequence[Any], traced: TracedFunction) -> None:
+    """Refuse code whose results have other sizes than the framework's answers.
+
+    Raises:
+        ExportError: an importer took an operation for another.
+    """
+    from iree.compiler import ir
+
+    for kind, role in zip(results, traced.results, strict=True):
+        if not isinstance(role, Output) or not isinstance(kind, ir.RankedTensorType):
+            continue
+        spec = traced.signature.outputs[role.index]
+        sizes = [None if kind.is_dynamic_dim(i) else kind.shape[i] for i in range(kind.rank)]
+        said = [size if isinstance(size, int) else None for size in spec.shape]
+        if len(sizes) != len(said) or any(
+            None not in pair and pair[0] != pair[1] for pair in zip(sizes, said, strict=True)
+        ):
+            raise ExportError(
+                f"{spec.name} of {traced.signature.name} has the shape "
+                f"{tuple(spec.shape)} in its framework, and {tuple(sizes)} in the imported code",
+                hint="an operation before it is imported wrongly: export the model with others",
+            )
 
 
 def _bind_parameters(
