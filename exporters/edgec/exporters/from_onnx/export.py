@@ -222,8 +222,11 @@ def _within(answers: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> tupl
             found.append(0.0)
             continue
         wide, apart = answer.astype(np.float64), other.astype(np.float64)
-        most = float(np.abs(wide - apart).max()) if wide.shape == apart.shape else 0.0
-        found.append(max(4 * most, 0.02 * float(np.abs(wide).max())))
+        if wide.shape != apart.shape:
+            apart = wide
+        finite = np.isfinite(wide) & np.isfinite(apart)  # what is not must be met
+        most = np.abs(wide[finite] - apart[finite]).max(initial=0)
+        found.append(float(max(4 * most, 0.02 * np.abs(wide[finite]).max(initial=0))))
     return tuple(found)
 
 
