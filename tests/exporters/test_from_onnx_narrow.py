@@ -62,6 +62,45 @@ def test_casts_to_narrow_types_and_from_them(replay: Replay) -> None:
     assert replay(program) == 0
 
 
+def test_numbers_become_powers_of_two_as_onnx_has_them() -> None:
+    from edgec.exporters.from_onnx.narrow_codes import codes_of
+
+    random = np.random.default_rng(2)
+    powers = np.exp2(np.arange(-126, 128)).astype(np.float32)
+    anywhere = random.standard_normal(500) * np.exp2(random.integers(-126, 127, 500))
+    ends = np.array([0, -0.0, 1e-39, 2**-127, 3.4e38, np.inf, -np.inf, -2, -1.1], np.float32)
+    numbers = np.concatenate([powers, 1.5 * powers[:-1], anywhere.astype(np.float32), ends])
+    sizes = np.abs(numbers)[:, None]
+    for saturate in (False, True):
+        for rounding in ("up", "down", "nearest"):
+            codes = codes_of(
+                np.dtype(ml_dtypes.float8_e8m0fnu), saturate=saturate, rounding=rounding
+            )
+            assert codes is not None
+            passed = (sizes > codes.above).sum(1) + (sizes >= codes.from_there).sum(1)
+            expected = onnx.numpy_helper.to_float8e8m0(numbers, saturate, rounding)
+            np.testing.assert_array_equal(codes.positive[passed], expected.view(np.uint8))
+
+
+def test_a_zero_point_makes_a_zero_of_four_bits_positive(replay: Replay) -> None:
+    kind = TensorProto.FLOAT4E2M1
+    graph = helper.make_graph(
+        [helper.make_node("QuantizeLinear", ["x", "step", "zero"], ["y"])],
+        "four",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+        [helper.make_tensor_value_info("y", kind, [4])],
+        [
+            helper.make_tensor("step", TensorProto.FLOAT, [], [2.0]),
+            helper.make_tensor("zero", kind, [], [0.0]),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+    program = export(model, (np.array([-0.0, 1, -5, 30], np.float32),))
+    assert program.golden is not None
+    assert program.golden.calls[0].outputs[0].tolist() == [0, 1, 12, 7]
+    assert replay(program) == 0
+
+
 def _low(dtype: type) -> float:
     return float(ml_dtypes.finfo(dtype).min)
 

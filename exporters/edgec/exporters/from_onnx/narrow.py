@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from edgec.exporters.from_onnx.narrow_codes import bits, codes_of, values_of
 from edgec.exporters.from_onnx.rewriting import Rewriting
 
 __all__ = ["carried", "restored", "widened"]
@@ -102,7 +103,14 @@ def _cast(work: Rewriting, node: Any, narrow: Narrow, kinds: Kinds) -> bool:
             return False
         work.node("Cast", source, output=result, to=kind)
         return True
-    return _encode(work, source, wanted, result, saturate=bool(attributes.get("saturate", 1)))
+    return _encode(
+        work,
+        source,
+        wanted,
+        result,
+        saturate=bool(attributes.get("saturate", 1)),
+        rounding=attributes.get("round_mode", "up"),
+    )
 
 
 def _quantize(work: Rewriting, node: Any, narrow: Narrow, kinds: Kinds) -> bool:
@@ -114,7 +122,16 @@ def _quantize(work: Rewriting, node: Any, narrow: Narrow, kinds: Kinds) -> bool:
         return False
     scaled = work.node("Div", _float(work, value), _float(work, spread))
     if _is_float(wanted):
-        return _encode(work, scaled, wanted, result, saturate=bool(attributes.get("saturate", 1)))
+        saturate, told = bool(attributes.get("saturate", 1)), True
+        if len(node.input) > 2 and node.input[2] and bits(wanted) < 8:  # of 8 ONNX adds none
+            number = _decoded(work, node.input[2], narrow)
+            shift = _spread(work, node.input[2], value, attributes, of=number)
+            if shift is None:
+                return False
+            scaled = work.node("Add", scaled, _float(work, shift))
+            known = work.known(node, 2)
+            told = known is None or bool(np.signbit(known.astype(np.float32)).any())
+        return _encode(work, scaled, wanted, result, saturate=saturate, negative_zero=told)
     rounded = work.node("Round", scaled)
     if len(node.input) > 2 and node.input[2]:
         zero = _spread(work, node.input[2], value, attributes)
@@ -177,11 +194,23 @@ def _decoded(work: Rewriting, name: str, narrow: Narrow) -> str:
     if dtype is None or not _is_float(dtype):
         return name
     place = work.node("Cast", name, to=_number(np.dtype(np.int64)))
-    return work.node("Gather", work.constant(_values(dtype)), place, axis=0)
+    return work.node("Gather", work.constant(values_of(dtype)), place, axis=0)
 
 
-def _encode(work: Rewriting, value: str, dtype: np.dtype, result: str, *, saturate: bool) -> bool:
-    """The bytes for numbers, rounded to the nearest that the type has."""
+def _encode(
+    work: Rewriting,
+    value: str,
+    dtype: np.dtype,
+    result: str,
+    *,
+    saturate: bool,
+    rounding: str = "nearest",
+    negative_zero: bool = True,
+) -> bool:
+    """The bytes for numbers, rounded to the nearest that the type has.
+
+    Where there is no negative zero, one counts as positive: optimisers add no constant zero to it.
+    """
     if not _is_float(dtype):
         low, high = _range(dtype)
         count = work.constant(np.array(high - low + 1, np.int32))
@@ -191,65 +220,32 @@ def _encode(work: Rewriting, value: str, dtype: np.dtype, result: str, *, satura
         held = work.node("Add", wrapped, first)
         work.node("Cast", held, output=result, to=_number(_carrier(dtype)))
         return True
-    codes = _codes(dtype, saturate=saturate)
+    codes = codes_of(dtype, saturate=saturate, rounding=rounding)
     if codes is None:
         return False
-    middles, positive, negative, none = codes
     number = _float(work, value)
     size = work.node("Abs", number)
     apart = work.node("Unsqueeze", size, work.numbers(-1))
     place = ""
-    # Of two that are as near, the one whose last bit is 0.
-    for test, found in (("Greater", middles[0::2]), ("GreaterOrEqual", middles[1::2])):
+    for test, found in (("Greater", codes.above), ("GreaterOrEqual", codes.from_there)):
         if found.size:
             above = work.node(test, apart, work.constant(found.astype(np.float32)))
             ones = work.node("Cast", above, to=_number(np.dtype(np.int64)))
             count = work.node("ReduceSum", ones, work.numbers(-1), keepdims=0)
             place = work.node("Add", place, count) if place else count
-    codes_of = [
+    either = [
         work.node("Gather", work.constant(table.astype(np.int32)), place, axis=0)
-        for table in (negative, positive)
+        for table in (codes.negative, codes.positive)
     ]
-    turned = work.node("Reciprocal", number)  # tells the zeros apart
-    below = work.node("Or", *(work.node("Less", each, work.number(0)) for each in (number, turned)))
-    code = work.node("Where", below, *codes_of)
+    below = work.node("Less", number, work.number(0))
+    if negative_zero:
+        turned = work.node("Reciprocal", number)  # tells the zeros apart
+        below = work.node("Or", below, work.node("Less", turned, work.number(0)))
+    code = work.node("Where", below, *either)
     no_number = work.node("IsNaN", number)
-    code = work.node("Where", no_number, work.constant(np.array(none, np.int32)), code)
+    code = work.node("Where", no_number, work.constant(np.array(codes.none, np.int32)), code)
     work.node("Cast", code, output=result, to=_number(np.dtype(np.uint8)))
     return True
-
-
-def _codes(
-    dtype: np.dtype, *, saturate: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, int] | None:
-    """Bounds between the sizes of a type, the codes of each size with either sign, and NaN's."""
-    values = _values(dtype)
-    usual = np.flatnonzero(np.isfinite(values) & ~np.signbit(values))
-    sizes = values[usual]
-    if sizes.size < 2 or sizes[0] != 0 or (np.diff(sizes) <= 0).any():
-        return None  # powers of two alone round in ways of their own
-    below = np.flatnonzero(np.signbit(values) & np.isfinite(values))
-    by_size = {float(-values[code]): int(code) for code in below}
-    negative = np.array([by_size.get(float(size), 0) for size in sizes])
-    nans, infinite = np.flatnonzero(np.isnan(values)), np.flatnonzero(np.isinf(values))
-    with np.errstate(invalid="ignore"):
-        none = int(np.array(np.nan, np.float32).astype(dtype).view(np.uint8))
-    middles = (sizes[:-1] + sizes[1:]) / 2
-    if not saturate:
-        beyond = int(infinite[0]) if infinite.size else none
-        lower = int(infinite[-1]) if infinite.size else int(nans[-1]) if nans.size else 0
-        middles = np.append(middles, sizes[-1] + (sizes[-1] - sizes[-2]) / 2)
-        usual, negative = np.append(usual, beyond), np.append(negative, lower)
-    return middles, usual, negative, none
-
-
-def _values(dtype: np.dtype) -> np.ndarray:
-    """What each code of a small float stands for."""
-    import ml_dtypes
-
-    count = 1 << ml_dtypes.finfo(dtype).bits
-    with np.errstate(invalid="ignore"):
-        return np.arange(count, dtype=np.uint8).view(dtype).astype(np.float32)
 
 
 def _dtype(elem_type: int) -> np.dtype | None:
