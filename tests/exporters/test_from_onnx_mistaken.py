@@ -56,3 +56,47 @@ def test_forms_that_the_importer_gets_wrong(replay: Callable[[Program], float]) 
     opsets = [helper.make_opsetid("", 20)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
     assert replay(export(model, tuple(given.values()))) < 1e-5
+
+
+def test_forms_that_the_importer_has_no_end_or_pattern_for(
+    replay: Callable[[Program], float],
+) -> None:
+    node = helper.make_node
+    crop = {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize"}
+    nodes = [
+        node("Pad", ["table", "around"], ["wrapped"], mode="wrap"),
+        node("QuantizeLinear", ["table", "step", "middle"], ["short"]),
+        node("Resize", ["image", "region", "", "sizes"], ["cut"], **crop, extrapolation_value=7.0),
+        node("ReduceMax", ["nothing", "axis"], ["least"]),
+    ]
+    constants = {
+        "around": np.array([1, 2, 3, 0], np.int64),
+        "step": np.float32(1e-4),
+        "middle": np.array(-7, np.int16),
+        "region": np.array([0, 0, 0.4, 0.6, 1, 1, 1.2, 1.7], np.float32),
+        "sizes": np.array([1, 1, 3, 3], np.int64),
+    }
+    given = {
+        "table": normal(3, 4),
+        "image": normal(1, 1, 4, 4),
+        "nothing": np.zeros((2, 0, 4), np.int32),
+        "axis": np.array([1], np.int64),
+    }
+    kinds = {"short": TensorProto.INT16, "least": TensorProto.INT32}
+    graph = helper.make_graph(
+        nodes,
+        "test",
+        [
+            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+            for n, v in given.items()
+        ],
+        [
+            helper.make_tensor_value_info(name, kinds.get(name, TensorProto.FLOAT), None)
+            for each in nodes
+            for name in each.output
+        ],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )
+    opsets = [helper.make_opsetid("", 21)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    assert replay(export(model, tuple(given.values()))) < 1e-5

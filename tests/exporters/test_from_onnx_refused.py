@@ -321,3 +321,12 @@ def test_what_gives_a_branch_its_open_size_is_found() -> None:
     assert found is not None
     assert found.name == "chosen"
     assert sized_by_data(model, "ReduceSum") is None
+
+
+def test_dropping_at_random_is_refused_with_its_node() -> None:
+    node = helper.make_node("Dropout", ["x", "ratio", "training"], ["y"], seed=0)
+    constants = {"ratio": np.array(0.5, np.float32), "training": np.array(True)}
+    model = model_of([node], {"x": normal(4)}, ["y"], constants)
+    with pytest.raises(UnsupportedOp, match="Dropout in training mode") as refusal:
+        export(model, (normal(4),))
+    assert refusal.value.where == "node y"

@@ -12,13 +12,13 @@ from edgec.exporters.from_onnx.determinants import det
 from edgec.exporters.from_onnx.linear import col2im, dft, resize, stft
 from edgec.exporters.from_onnx.mistaken import (
     extreme,
-    max_pool,
     mean_variance,
     modulo,
     reverse_sequence,
     space_to_depth,
 )
 from edgec.exporters.from_onnx.places import deform_conv, grid_sample, roi_align
+from edgec.exporters.from_onnx.pools import average_pool, lp_pool, max_pool
 from edgec.exporters.from_onnx.recurrent import forward_only
 from edgec.exporters.from_onnx.rewriting import Rewriting, Rule, rewritten
 
@@ -34,18 +34,6 @@ def decomposed(model: Any, kinds: Collection[str]) -> bool:
     """
     rules = {kind: rule for kind, rule in _RULES.items() if not kinds or kind in kinds}
     return rewritten(model, rules)
-
-
-def _lp_pool(work: Rewriting, node: Any) -> bool:
-    """The root of the sum of powers: a mean over the window times its size."""
-    attributes = work.attributes(node)
-    power = float(attributes.pop("p", 2))
-    count = float(np.prod(attributes["kernel_shape"]))
-    raised = work.node("Pow", work.node("Abs", node.input[0]), work.number(power))
-    mean = work.node("AveragePool", raised, count_include_pad=1, **attributes)
-    total = work.node("Mul", mean, work.number(count))
-    work.node("Pow", total, work.number(1 / power), output=node.output[0])
-    return True
 
 
 def _cum_prod(work: Rewriting, node: Any) -> bool:
@@ -226,6 +214,7 @@ _I64 = 7
 """ONNX' number of int64."""
 
 _RULES: Mapping[str, Rule] = {
+    "AveragePool": average_pool,
     "BitCast": _bit_cast,
     "Col2Im": col2im,
     "ConvTranspose": _conv_transpose,
@@ -237,7 +226,7 @@ _RULES: Mapping[str, Rule] = {
     "GridSample": grid_sample,
     "LSTM": forward_only,
     "LpNormalization": _lp_normalization,
-    "LpPool": _lp_pool,
+    "LpPool": lp_pool,
     "MaxUnpool": _max_unpool,
     "MaxPool": max_pool,
     "MeanVarianceNormalization": mean_variance,

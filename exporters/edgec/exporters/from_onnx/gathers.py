@@ -27,12 +27,14 @@ def _gather(graph: Any, node: Any, indices: Mapping[int, np.ndarray]) -> list[An
 
 
 def gather_reflections(graph: Any, node: Any, facts: Facts) -> list[Any] | None:
-    """A reflecting or edge `Pad` of known size is a gather; importers take constant pads only.
+    """A `Pad` of known size with values of its own is a gather; importers take constant pads only.
+
+    Of one that wraps around torch-mlir's passes never end.
 
     What is less than none is cropped, and that first, as onnxruntime has it.
     """
     mode = facts.attributes(node).get("mode", "constant")
-    if node.op_type != "Pad" or mode not in ("reflect", "edge"):
+    if node.op_type != "Pad" or mode not in ("reflect", "edge", "wrap"):
         return None
     pads = facts.constants.get(node.input[1])
     shape = facts.shapes.get(node.input[0])

@@ -84,8 +84,8 @@ def _resized(
     scales, roi = work.known(node, 2), work.known(node, 1)
     if attributes.pop("keep_aspect_ratio_policy", "stretch") != "stretch":
         scales = None
-    if attributes.get("extrapolation_value"):
-        return False
+    beside = float(attributes.pop("extrapolation_value", 0))
+    outside = np.zeros([1] * rank, np.bool_)
     value = node.input[0]
     for number, axis in enumerate(axes):
         place = named.index(axis)
@@ -96,8 +96,18 @@ def _resized(
         matrix = _row(work, attributes, shape[axis], after[axis], scale, region)
         if matrix is None:
             return False
-        last = number == len(axes) - 1
+        if beside:
+            probed = {**attributes, "extrapolation_value": 1.0}
+            shown = _row(work, probed, shape[axis], after[axis], scale, region)
+            if shown is None:
+                return False
+            spread = [-1 if other == axis else 1 for other in range(rank)]
+            outside = outside | (shown[0] != matrix[0]).reshape(spread)
+        last = number == len(axes) - 1 and not outside.any()
         value = _along(work, value, matrix, axis, rank, node.output[0] if last else "")
+    if outside.any():  # whatever the other axes say
+        filling = work.constant(np.array(beside, work.kinds[node.input[0]]))
+        work.node("Where", work.constant(outside), filling, value, output=node.output[0])
     return True
 
 

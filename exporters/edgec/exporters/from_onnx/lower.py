@@ -139,7 +139,7 @@ def _lowered(package: str, model: Any, pipelines: Sequence[str]) -> bytes | list
         handler = context.attach_diagnostic_handler(keep)
         try:
             importer.NodeImporter.define_function(info.main_graph, module.operation).import_all()
-            _reinterpret(module, ir)
+            _convert(module, ir)
             for pipeline in pipelines:
                 passes.PassManager.parse(pipeline).run(module.operation)
         except importer.OnnxImportError as error:
@@ -164,27 +164,38 @@ _SCALARS = {
 """PyTorch's numbers of element types."""
 
 
-def _reinterpret(module: Any, ir: Any) -> None:
-    """Bit casts, for which the importer has no pattern, as PyTorch's views of another type."""
+_SHORT = "si16"
+
+
+def _convert(module: Any, ir: Any) -> None:
+    """Casts to i16 and bit casts, which the importer has no pattern for, as PyTorch's.
+
+    A bit cast is a view of another type.
+    """
     for operation in _operations(module, ir, "torch.operator"):
+        name = ir.StringAttr(operation.attributes["name"]).value
         result = operation.results[0] if len(operation.results) == 1 else None
-        if ir.StringAttr(operation.attributes["name"]).value != "onnx.BitCast" or result is None:
+        if name not in ("onnx.BitCast", "onnx.Cast") or result is None:
             continue
-        kind = _SCALARS.get(str(result.type).rpartition(",")[2].rstrip(">"))
-        if kind is None:
+        kind = str(result.type).rpartition(",")[2].rstrip(">")
+        if kind not in _SCALARS or (name == "onnx.Cast" and kind != _SHORT):
             continue
         with ir.InsertionPoint(operation), operation.location:
             number = ir.Operation.create(
                 "torch.constant.int",
                 results=[ir.Type.parse("!torch.int")],
-                attributes={"value": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), kind)},
+                attributes={
+                    "value": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _SCALARS[kind])
+                },
             )
-            view = ir.Operation.create(
-                "torch.aten.view.dtype",
+            made = ir.Operation.create(
+                "torch.aten.view.dtype"
+                if name == "onnx.BitCast"
+                else "torch.prims.convert_element_type",
                 results=[result.type],
                 operands=[operation.operands[0], number.result],
             )
-        result.replace_all_uses_with(view.result)
+        result.replace_all_uses_with(made.result)
         operation.erase()
 
 

@@ -96,6 +96,7 @@ class _Work:
                 roles, weights = _lift(prepared, positions, self.own)
             try:
                 self.refuse_sequences(prepared)
+                self.refuse_open_axes(prepared)
                 code = self.code(located(prepared, self.numbers))
             except RefusedOperations as refused:
                 kinds = refused.operations - tried
@@ -127,6 +128,27 @@ class _Work:
         )
         kinds = {each.op_type for each in model.graph.node}
         raise RefusedOperations(error, frozenset({node.op_type, *(kinds & {"Loop"})}))
+
+    def refuse_open_axes(self, model: Any) -> None:
+        """Refuse reductions along axes that an input says; of nothing they come out wrong.
+
+        Raises:
+            RefusedOperations: there is one.
+        """
+        known = initializers(model).keys() | {
+            node.output[0] for node in model.graph.node if node.op_type == "Constant"
+        }
+        for node in model.graph.node:
+            axes = node.input[1] if len(node.input) > 1 else ""
+            if not node.op_type.startswith("Reduce") or not axes or axes in known:
+                continue
+            error = UnsupportedOp(
+                f"{self.name} uses ONNX' {node.op_type} along axes that are not known before it "
+                "runs",
+                where=f"node {node.name or node.output[0]}",
+                hint="export the model again with constant axes",
+            )
+            raise RefusedOperations(error, frozenset({node.op_type}))
 
     def code(self, model: Any) -> bytes:
         """The code of a prepared model, its loops and branches written as such."""

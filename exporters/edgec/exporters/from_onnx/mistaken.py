@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from edgec.exporters.from_onnx.pools import least_of
 from edgec.exporters.from_onnx.rewriting import Rewriting
 
 __all__ = [
     "extreme",
-    "max_pool",
     "mean_variance",
     "modulo",
     "reverse_sequence",
@@ -55,7 +55,7 @@ def extreme(work: Rewriting, node: Any) -> bool:
     if kind is None:
         return False
     if shape is not None and 0 in shape and after is not None and 0 not in after:
-        value = _end(kind, least=node.op_type == "ReduceMax")
+        value = least_of(kind, negated=node.op_type == "ReduceMin")
         work.node("Identity", work.constant(np.full(after, value, kind)), output=node.output[0])
         return True
     if kind != np.bool_:
@@ -63,47 +63,6 @@ def extreme(work: Rewriting, node: Any) -> bool:
     number = work.node("Cast", node.input[0], to=_I32)
     found = work.node(node.op_type, number, *node.input[1:], **work.attributes(node))
     work.node("Cast", found, output=node.output[0], to=_BOOL)
-    return True
-
-
-def _end(kind: Any, *, least: bool) -> Any:
-    """The least or the greatest value of a type."""
-    dtype = np.dtype(kind)
-    if dtype.kind == "b":
-        return not least
-    if dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        return limits.min if least else limits.max
-    return -np.inf if least else np.inf
-
-
-def max_pool(work: Rewriting, node: Any) -> bool:
-    """Of `ceil_mode`: the last window reaches beyond the end, over values never greatest."""
-    given = work.attributes(node)
-    shape, kind = work.shapes.get(node.input[0]), work.kinds.get(node.input[0])
-    if not given.pop("ceil_mode", 0) or shape is None or kind is None or len(node.output) > 1:
-        return False
-    if given.pop("auto_pad", "NOTSET") != "NOTSET":
-        return False
-    rank = len(shape) - 2
-    steps, dilations = (given.get(name, [1] * rank) for name in ("strides", "dilations"))
-    pads = given.pop("pads", [0] * 2 * rank)
-    behind = []
-    for axis, size in enumerate(shape[2:]):
-        window = (given["kernel_shape"][axis] - 1) * dilations[axis] + 1
-        before, step = pads[axis], steps[axis]
-        whole = size + before + pads[rank + axis]
-        count = -(-(whole - window) // step) + 1
-        if (count - 1) * step >= size + before:  # none begins behind the values
-            count -= 1
-        behind.append(pads[rank + axis] + max(0, (count - 1) * step + window - whole))
-    if behind == list(pads[rank:]) == list(pads[:rank]):  # the windows fit
-        work.node("MaxPool", node.input[0], output=node.output[0], pads=pads, **given)
-        return True
-    least = work.constant(np.array(_end(kind, least=True), kind))
-    ends = work.numbers(0, 0, *pads[:rank], 0, 0, *behind)
-    padded = work.node("Pad", node.input[0], ends, least)
-    work.node("MaxPool", padded, output=node.output[0], **given)
     return True
 
 

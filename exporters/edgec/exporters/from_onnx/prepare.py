@@ -38,9 +38,9 @@ _PLAIN_SCANS = 9
 """The version since which a `Scan` has no axis of batches."""
 
 _WRITTEN = frozenset({
-    "BitCast", "DFT", "DeformConv", "Det", "GridSample", "LpNormalization", "LpPool", "MaxPool",
-    "MaxUnpool", "MeanVarianceNormalization", "Mod", "ReduceMax", "ReduceMin", "ReverseSequence",
-    "RoiAlign", "STFT", "SpaceToDepth",
+    "AveragePool", "BitCast", "DFT", "DeformConv", "Det", "GridSample", "LpNormalization",
+    "LpPool", "MaxPool", "MaxUnpool", "MeanVarianceNormalization", "Mod", "ReduceMax", "ReduceMin",
+    "ReverseSequence", "RoiAlign", "STFT", "SpaceToDepth",
 })  # fmt: skip
 """Operations that are written in others, for what the importer makes of them is wrong or refused.
 
@@ -87,6 +87,7 @@ def prepare(model: Any, shapes: Mapping[str, Sequence[int | str]]) -> Any:
     while quantised_scanned(copy):  # one layer's result says the sizes of the next one's input
         copy = settled(copy)
     _only_onnx(copy)
+    _refuse_dropping(copy)
     copy = inferred(plain_quantised(inferred(copy)))
     decomposed(copy, _WRITTEN)
     for rewrite in (
@@ -261,6 +262,25 @@ def _only_onnx(model: Any, besides: Collection[str] = ()) -> None:
                     node.domain,
                     f"leave out what writes operations of {node.domain} when the model is exported",
                 ),
+            )
+
+
+def _refuse_dropping(model: Any) -> None:
+    """Refuse `Dropout` in training: ONNX says of no generator what it draws, nor does a seed.
+
+    Raises:
+        UnsupportedOp: there is one that drops anything.
+    """
+    constants = Facts(model).constants
+    for node in model.graph.node:
+        if node.op_type != "Dropout" or len(node.input) < 3:
+            continue
+        ratio, training = (constants.get(name) for name in node.input[1:])
+        if training is not None and training.any() and (ratio is None or ratio.any()):
+            raise UnsupportedOp(
+                "the model has a Dropout in training mode, which drops other values each time",
+                where=f"node {node.name or node.output[0]}",
+                hint="export the model for evaluation: with training_mode False, or without it",
             )
 
 

@@ -32,8 +32,9 @@ class Rewriting:
         self.kinds: dict[str, Any] = {}
         for value in (*self.graph.value_info, *self.graph.input, *self.graph.output):
             self.kinds[value.name] = _kind(value.type.tensor_type.elem_type)
+            known = value.type.tensor_type.HasField("shape")  # else there is no telling the rank
             dims = value.type.tensor_type.shape.dim
-            if all(d.HasField("dim_value") for d in dims):
+            if known and all(d.HasField("dim_value") for d in dims):
                 self.shapes[value.name] = tuple(d.dim_value for d in dims)
         self.shapes.update({name: array.shape for name, array in self.constants.items()})
         self.kinds.update({name: array.dtype for name, array in self.constants.items()})
