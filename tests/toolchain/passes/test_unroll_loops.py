@@ -54,6 +54,13 @@ def test_a_turn_takes_many_steps_and_what_is_left_over_stands_after_the_loop(tri
         assert f"dense<{trips - left}>" in after
 
 
+def test_many_loops_take_fewer_steps_a_turn_each():
+    loop = LOOP.replace("TRIPS", "50")
+    after, count = unrolled("".join(loop.replace("@main", f"@f{i}") for i in range(100)))
+    assert count == 100
+    assert after.count("stablehlo.multiply") == 500  # of three operations a step, 1500 in all
+
+
 @pytest.mark.parametrize("trips", [1, 6, 29])
 def test_a_loop_of_one_turn_is_a_straight_line(trips):
     after, count = unrolled(LOOP.replace("TRIPS", str(trips)))

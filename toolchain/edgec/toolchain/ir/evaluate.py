@@ -131,6 +131,14 @@ def _converted(op: Any, value: _Array) -> _Array:
     return np.asarray((np.trunc(value) if whole else value).astype(wanted))
 
 
+def _bitcast(op: Any, value: _Array) -> _Array:
+    """Integers of as many bits under another type; floats are f64 here and have other bits."""
+    wanted = np.dtype(dtype_of(op.results[0]))
+    if {wanted.kind, value.dtype.kind} - {"i", "u"} or wanted.itemsize != value.dtype.itemsize:
+        raise NotEvaluated("the bits of floats, or of fewer or more elements")
+    return np.asarray(value.view(wanted))
+
+
 def _constant(op: Any) -> _Array:
     (result,) = op.results
     wanted = dtype_of(result)
@@ -303,6 +311,7 @@ def _shift_left(_: Any, value: _Array, by: _Array) -> _Array:
 
 
 _OTHERS: Mapping[str, Callable[..., Any]] = {
+    "stablehlo.bitcast_convert": _bitcast,
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.concatenate": _concatenate,
     "stablehlo.constant": _constant,

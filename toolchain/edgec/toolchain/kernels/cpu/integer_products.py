@@ -10,7 +10,7 @@ import numpy as np
 from iree.compiler import ir
 
 from edgec.toolchain.ir import write as graph
-from edgec.toolchain.ir.fold import Constants
+from edgec.toolchain.ir.fold import Constants, splat
 from edgec.toolchain.ir.read import element_type, shape_of
 from edgec.toolchain.ir.standing import stand_for
 from edgec.toolchain.kernels.cpu.library import Library
@@ -183,9 +183,9 @@ def _rows(found: IntegerProduct, times: int, unit: DotUnit) -> Any:
     byte = ir.IntegerType.get_signless(8)
     value = found.bytes
     if not found.is_signed:
-        value = graph.bitcast(value, byte)
+        value = _called_signless(value, byte)
     if found.is_signed != unit.signed:
-        value = graph.binary("xor", value, graph.fill(-_HALF, graph.shape(value), byte))
+        value = _changed("xor", value, -_HALF, byte)
     value = graph.reshape(value, [math.prod(graph.shape(value)) // inner, inner])
     if times > 1:
         value = graph.concatenate([value] * times, 1)
@@ -199,5 +199,24 @@ def _zero(found: IntegerProduct, unit: DotUnit) -> Any:
     shift = _HALF * (found.is_signed - unit.signed)
     if found.zero is None:
         return graph.fill(shift, [1], words)
-    zero = graph.reshape(found.zero, [1])
-    return graph.binary("add", zero, graph.fill(shift, [1], words)) if shift else zero
+    zero = _changed("add", found.zero, shift, words) if shift else found.zero
+    return graph.reshape(zero, [1])
+
+
+def _called_signless(value: Any, byte: Any) -> Any:
+    """Unsigned bytes under the type that kernels take."""
+    op = getattr(value.owner, "operation", None)
+    if op is not None and op.name == "stablehlo.bitcast_convert":
+        inner = op.operands[0]
+        return inner if graph.element(inner) == byte else _called_signless(inner, byte)
+    return graph.bitcast(value, byte)
+
+
+def _changed(name: str, value: Any, number: int, kind: Any) -> Any:
+    """A value with a number added or its bits turned; the value before the same was undone."""
+    op = getattr(value.owner, "operation", None)
+    if op is not None and op.name == f"stablehlo.{name}":
+        undone = number if name == "xor" else -number
+        if splat(op.operands[1]) == undone:
+            return op.operands[0]
+    return graph.binary(name, value, graph.fill(number, graph.shape(value), kind))
