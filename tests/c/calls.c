@@ -1,4 +1,5 @@
-/* Calls in the background: their order, failures, cancelling, callbacks that do what they may.
+/* Calls in the background: their order, failures, cancelling, callbacks that do what they may; and
+ * calls on memory of the caller's own.
  *
  *     calls MODULE THREADS    0: edgert was built without threads
  *
@@ -275,6 +276,43 @@ static void check_without_threads(void) {
   edgert_session_release(session);
 }
 
+/* Calls on the caller's own memory, at whatever address, and what is left as tensors. */
+static void check_places(void) {
+  edgert_session *session = new_session();
+  edgert_error error;
+  const int64_t shape[] = {4}, other[] = {5};
+  char memory[1 + 4 * sizeof(float)], back[3 + 4 * sizeof(float)];
+  float one[4] = {1, 2, 3, 4};
+  memcpy(memory + 1, one, sizeof one);
+  const edgert_place given = {NULL, memory + 1, sizeof one, EDGERT_F32, 1, shape};
+  const edgert_place wanted = {NULL, back + 3, sizeof one, EDGERT_F32, 1, shape};
+  edgert_place argument = given, result = wanted;
+  EXPECT(!edgert_session_call_places(session, 0, &argument, 1, &result, 1, &error));
+  memcpy(one, back + 3, sizeof one);
+  EXPECT(!result.tensor && result.data == back + 3 && one[0] == 1 && one[3] == 1);
+  result.shape = other; /* not what comes */
+  argument.tensor = input.as.tensor;
+  EXPECT(!edgert_session_call_places(session, 0, &argument, 1, &result, 1, &error));
+  EXPECT(result.tensor && result.rank == 1 && result.shape[0] == 4 && result.size == sizeof one);
+  EXPECT(result.data == edgert_tensor_data(result.tensor) && *(float *)result.data == 2);
+  edgert_tensor_release(result.tensor);
+  argument = (edgert_place){NULL, NULL, 0, EDGERT_F32, 1, shape};
+  EXPECT(edgert_session_call_places(session, 0, &argument, 1, &result, 1, &error) ==
+         EDGERT_INVALID_ARGUMENT);
+  EXPECT(!result.tensor);
+  argument = given;
+  argument.size -= 1;
+  EXPECT(edgert_session_call_places(session, 0, &argument, 1, &result, 1, &error));
+  argument = given;
+  EXPECT(edgert_session_call_places(session, 0, &argument, 1, &result, 0, &error));
+  EXPECT(edgert_session_call_places(session, 9, &argument, 1, &result, 1, &error) ==
+         EDGERT_NOT_FOUND);
+  result = wanted;
+  result.size -= 1;
+  EXPECT(edgert_session_call_places(session, 0, &argument, 1, &result, 1, &error));
+  edgert_session_release(session);
+}
+
 int main(int count, char **arguments) {
   edgert_error error = {EDGERT_OK, "give a module and whether there are threads"};
   edgert_device_options options = {.size = sizeof options, .threads = 2, .allocator = allocator};
@@ -288,6 +326,7 @@ int main(int count, char **arguments) {
     fprintf(stderr, "%s\n", error.message);
     return 1;
   }
+  check_places();
   check_order();
   check_release();
   check_failure();

@@ -16,7 +16,7 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.module import Module
 from edgec.runtime.parameters import WeightsFile
 
-__all__ = ["Backend", "Program", "Speaking"]
+__all__ = ["Backend", "Copying", "Program", "Speaking"]
 
 
 class Program(Protocol):
@@ -60,6 +60,37 @@ class Speaking(Program, Protocol):
 
         Raises:
             DeviceError: they do not.
+        """
+        ...
+
+
+@runtime_checkable
+class Copying(Program, Protocol):
+    """A program that takes and gives small tensors as arrays, by copies of its own.
+
+    Attributes:
+        small: bytes that such an array has at most.
+        small_in_all: bytes that all of a call's inputs have at most.
+    """
+
+    small: int
+    small_in_all: int
+
+    def call_on_host(
+        self, function: str, values: Sequence[Any], dtypes: Sequence[DType]
+    ) -> list[Any]:
+        """Call a function on tensors and on small arrays that are not empty.
+
+        Args:
+            function: its name.
+            values: its arguments.
+            dtypes: of the results, as the caller takes them.
+
+        Returns:
+            Its results: tensors, and arrays of those types that are the caller's own.
+
+        Raises:
+            DeviceError: it failed.
         """
         ...
 

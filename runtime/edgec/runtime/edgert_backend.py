@@ -16,6 +16,7 @@ from edgec.runtime.edgert import (
     EdgertTensor,
     EdgertWeights,
 )
+from edgec.runtime.edgert.prepared import SMALL, SMALL_IN_ALL, PreparedCall
 from edgec.runtime.errors import EdgecError, ModuleError, ModuleMismatch
 from edgec.runtime.module import Module
 from edgec.runtime.parameters import WeightsFile
@@ -23,6 +24,8 @@ from edgec.runtime.parameters import WeightsFile
 __all__ = ["EdgertBackend"]
 
 _WEIGHTS = (".safetensors", ".irpa")
+_MOST_PREPARED = 8
+"""Calls that are kept ready; a function has one for each choice of shapes."""
 
 
 class EdgertBackend:
@@ -65,7 +68,10 @@ class EdgertBackend:
 
 
 class _EdgertProgram:
-    """A module's session, and what a new one is made of."""
+    """A module's session, and what a new one is made of; for one caller at a time."""
+
+    small = SMALL
+    small_in_all = SMALL_IN_ALL
 
     def __init__(self, backend: EdgertBackend, module: Module, weights: WeightsFile | None) -> None:
         self._backend = backend
@@ -96,12 +102,35 @@ class _EdgertProgram:
 
     def call(self, function: str, tensors: Sequence[EdgertTensor]) -> list[Any]:
         """Call a function on tensors."""
+        return self._run(function, tensors, (), to_host=False)
+
+    def call_on_host(
+        self, function: str, values: Sequence[np.ndarray | EdgertTensor], dtypes: Sequence[DType]
+    ) -> list[Any]:
+        """Call a function on tensors and small arrays."""
+        return self._run(function, values, dtypes, to_host=True)
+
+    def _run(
+        self,
+        function: str,
+        values: Sequence[np.ndarray | EdgertTensor],
+        dtypes: Sequence[DType],
+        *,
+        to_host: bool,
+    ) -> list[Any]:
+        key = function, to_host, *[v.shape if type(v) is np.ndarray else None for v in values]
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            if len(self._prepared) >= _MOST_PREPARED:
+                del self._prepared[next(iter(self._prepared))]
+            prepared = PreparedCall(self._session, function, values, dtypes, to_host=to_host)
+            self._prepared[key] = prepared
         try:  # not `_about`, which takes a microsecond where nothing fails
-            results = self._session.run(function, tensors)
+            results = prepared.run(values)
         except EdgecError as error:
             raise _told(error, f"{function}() failed on {self._backend.uri}") from error
         for result in results:
-            if not isinstance(result, EdgertTensor):
+            if result is None:
                 raise ModuleError(
                     f"{function}() of {self._path} gives a number that is no tensor",
                     hint="compile the program again",
@@ -110,6 +139,7 @@ class _EdgertProgram:
 
     def reset(self) -> None:
         """A new session: the state at its first values."""
+        self._prepared: dict[Any, PreparedCall] = {}
         with _about(f"cannot load {self._path}", "compile it again"):
             self._session = EdgertSession(self._module, self._backend.device, weights=self._weights)
 

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from edgec.runtime.arguments import check_input
-from edgec.runtime.array import DeviceArray, copy_in, dtype_of_hal, share_in
-from edgec.runtime.backend import Program, Speaking
+from edgec.runtime.backend import Copying, Program, Speaking
 from edgec.runtime.closing import Closing
 from edgec.runtime.declaration import parse_declaration
 from edgec.runtime.device import Device, device_choices
@@ -25,6 +23,7 @@ from edgec.runtime.errors import (
     WrongAnswer,
 )
 from edgec.runtime.fitness import check_fits, default_device
+from edgec.runtime.function import Function
 from edgec.runtime.module import GET_STATE, SET_STATE, Module
 from edgec.runtime.parameters import WeightsFile, weights_path
 from edgec.runtime.proving import Proof
@@ -162,77 +161,6 @@ def _is_package(path: Path | str) -> bool:
     return path.is_dir() or path.suffix == ".json"
 
 
-class Function:
-    """One function of a loaded module."""
-
-    def __init__(self, *, owner: "LoadedModule", signature: Signature) -> None:
-        self._owner = owner
-        self.signature = signature
-
-    @property
-    def name(self) -> str:
-        """Its name in the module."""
-        return self.signature.name
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it; arguments by position or name, results nested as the model returned them.
-
-        Results are NumPy arrays that belong to the caller.
-
-        Raises:
-            InputError: an argument has the wrong name, shape or type.
-            DeviceError: the device failed, or the module is closed.
-        """
-        arrays = self._check(self.signature.bind(args, kwargs))
-        # A call without results does not wait for the device, which may still be reading.
-        share = bool(self.signature.outputs)
-        results = [result.numpy() for result in self._run(arrays, share=share)]
-        return self.signature.unflatten(_owned(results, arrays))
-
-    def on_device(self, *args: Any, **kwargs: Any) -> Any:
-        """Call it, and leave the results on the device as `DeviceArray`s.
-
-        Raises:
-            InputError: an argument has the wrong name, shape or type.
-            DeviceError: the device failed, or the module is closed.
-        """
-        return self.signature.call(self.call_flat, args, kwargs)
-
-    def call_flat(self, leaves: Sequence[Any]) -> tuple[DeviceArray, ...]:
-        """Call it with flat inputs in the signature's order; flat outputs, on the device.
-
-        Raises:
-            InputError: wrong count, or an argument has the wrong shape or type.
-            DeviceError: the device failed, or the module is closed.
-        """
-        return self._run(self._check(leaves), share=False)
-
-    def _check(self, leaves: Sequence[Any]) -> list[np.ndarray | DeviceArray]:
-        specs = self.signature.inputs
-        self.signature.refuse_other_count(len(leaves))
-        sizes: dict[str, int] = {}
-        device = self._owner.device
-        return [
-            check_input(spec, leaf, device, sizes) for spec, leaf in zip(specs, leaves, strict=True)
-        ]
-
-    def _run(
-        self, arrays: Sequence[np.ndarray | DeviceArray], *, share: bool
-    ) -> tuple[DeviceArray, ...]:
-        device, outputs = self._owner.device, self.signature.outputs
-        inputs = [_on_device(device, array, share=share) for array in arrays]
-        results = self._owner._call(self.name, [array.view for array in inputs])
-        if len(results) != len(outputs):
-            raise ModuleError(
-                f"{self.name}() gave {len(results)} results for {self.signature}",
-                hint="compile the program again",
-            )
-        return tuple([_result(device, *each) for each in zip(outputs, results, strict=True)])
-
-    def __repr__(self) -> str:
-        return f"<Function {self.signature}>"
-
-
 class LoadedModule(Closing):
     """A module on a device. Calls from several threads are safe and take turns.
 
@@ -244,6 +172,7 @@ class LoadedModule(Closing):
         device: where it runs.
         signatures: its functions' signatures by name.
         note: why it does not run on the runtime that `cpu` stands for; empty where it does.
+        copied_bytes: of an array that `call` takes instead of a tensor, and of all of a call's.
     """
 
     def __init__(
@@ -257,6 +186,9 @@ class LoadedModule(Closing):
         self._weights = weights
         program = device.backend.load(module, weights)
         self._program: Program | None = program
+        self._copying = program if isinstance(program, Copying) else None
+        small = self._copying
+        self.copied_bytes = (0, 0) if small is None else (small.small, small.small_in_all)
         for name in module.signatures:
             if not program.has(name):
                 raise ModuleError(f"{module.path} has no function {name}")
@@ -288,9 +220,22 @@ class LoadedModule(Closing):
             raise DeviceError(f"{self.module.path} is closed", hint="load it again")
         return self._program
 
-    def _call(self, name: str, views: Sequence[Any]) -> list[Any]:
+    def call(
+        self, name: str, values: Sequence[Any], dtypes: Sequence[DType] | None = None
+    ) -> list[Any]:
+        """Call a function on the runtime's own tensors, and arrays of at most `copied_bytes`.
+
+        Its results are the runtime's; where types are given for them, some may be arrays of those
+        that are the caller's own. Nothing is checked: this is what a `Function` calls.
+
+        Raises:
+            DeviceError: it failed, or the module is closed.
+        """
         with self._lock:
-            return self._open_program().call(name, views)
+            program = self._open_program()
+            if self._copying is not None and dtypes is not None:
+                return self._copying.call_on_host(name, values, dtypes)
+            return program.call(name, values)
 
     def __getitem__(self, name: str) -> Function:
         """The function of this name.
@@ -353,9 +298,8 @@ class LoadedModule(Closing):
         if self._states is None:
             return {}
         getter = self._states[0]
-        values = _owned([array.numpy() for array in getter.call_flat([])], [])
         names = [spec.name for spec in getter.signature.outputs]
-        return dict(zip(names, values, strict=True))
+        return dict(zip(names, getter.on_host([]), strict=True))
 
     def set_state(self, values: Mapping[str, Any]) -> None:
         """Set states by name; those that are not named keep their values.
@@ -398,55 +342,9 @@ class LoadedModule(Closing):
     def close(self) -> None:
         """Let go of the module; arrays it gave stay valid, calls raise. Closing twice is fine."""
         with self._lock:
-            self._program = None
+            self._program = self._copying = None
             self._weights = None
 
     def __repr__(self) -> str:
         functions = ", ".join(self._functions)
         return f"<LoadedModule {self.module.path} on {self.device.uri}: {functions}>"
-
-
-def _on_device(device: Device, array: np.ndarray | DeviceArray, *, share: bool) -> DeviceArray:
-    if isinstance(array, DeviceArray):
-        return array
-    dtype = DType.of(array.dtype)
-    shared = share_in(device, array, dtype) if share else None
-    return copy_in(device, array, dtype) if shared is None else shared
-
-
-def _result(device: Device, spec: TensorSpec, view: Any) -> DeviceArray:
-    """An output in the signature's type, which the module's own must fit bit for bit."""
-    given = dtype_of_hal(int(view.element_type))
-    dtype = spec.dtype
-    if given is not dtype:
-        same_kind = given.is_float == dtype.is_float and given not in (DType.C64, DType.C128)
-        if given.bits != dtype.bits or not same_kind:
-            raise ModuleError(
-                f"{spec.name} is {dtype.value} by the signature and came as {given.value}",
-                hint="compile the program again",
-            )
-    return DeviceArray(device=device, view=view, dtype=dtype)
-
-
-def _owned(
-    results: Sequence[np.ndarray], inputs: Sequence[np.ndarray | DeviceArray]
-) -> list[np.ndarray]:
-    """Results that share no memory with an input or with each other, and can be written to.
-
-    A function that returns an argument, or one value twice, returns the same buffer.
-    """
-    taken = [_first_byte(i.numpy() if isinstance(i, DeviceArray) else i) for i in inputs]
-    owned = []
-    for result in results:
-        first = _first_byte(result)
-        if result.size and first in taken:
-            result = result.copy()
-        elif not result.flags.writeable:
-            result.setflags(write=True)
-        taken.append(first)
-        owned.append(result)
-    return owned
-
-
-def _first_byte(array: np.ndarray) -> int:
-    return int(array.ctypes.data)

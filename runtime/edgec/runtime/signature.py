@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from edgec.runtime import tree
@@ -207,6 +208,11 @@ class Signature:
         Raises:
             InputError: too many, missing, unknown or doubly given arguments, or another nesting.
         """
+        names = self._plain_names
+        if names is not None and len(args) + len(kwargs) == len(names):
+            plain = _bind_plain(names, args, kwargs)
+            if plain is not None:
+                return plain
         positional = [a for a in self.arguments if not a.keyword_only]
         if len(args) > len(positional):
             raise InputError(
@@ -228,6 +234,14 @@ class Signature:
         for argument in self.arguments:
             leaves |= tree.match(argument.tree, given.get(argument.name), argument.name)
         return [leaves[i] for i in range(len(self.inputs))]
+
+    @cached_property
+    def _plain_names(self) -> tuple[str, ...] | None:
+        """The names of the arguments where each is one input, by position or name, in order."""
+        trees = [a.tree for a in self.arguments]
+        if trees != list(range(len(self.inputs))) or any(a.keyword_only for a in self.arguments):
+            return None
+        return tuple(a.name for a in self.arguments)
 
     def refuse_other_count(self, given: int) -> None:
         """Refuse a flat call with another number of inputs than it takes.
@@ -304,3 +318,21 @@ class Signature:
             raise ProgramError(f"damaged signature: {error!r}") from error
         except UsageError as error:
             raise ProgramError(f"damaged signature: {error.what}") from error
+
+
+def _bind_plain(
+    names: tuple[str, ...], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> list[Any] | None:
+    """The values of all these arguments, each one array; None where something is not as it should.
+
+    What that is, the long way says: this one is for calls that take hardly longer than it.
+    """
+    leaves = [*args]
+    for name in names[len(args) :]:
+        if name not in kwargs:
+            return None
+        leaves.append(kwargs[name])
+    for leaf in leaves:
+        if leaf is None or isinstance(leaf, dict):
+            return None
+    return leaves

@@ -479,6 +479,28 @@ EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_call(
     edgert_session *session, size_t function, const edgert_value *arguments, size_t argument_count,
     edgert_value *results, size_t result_count, edgert_error *error);
 
+/* A tensor that goes into a call or comes out of one: `tensor`, or where that is NULL the caller's own
+ * memory at `data`, of any alignment, with the shape and type it is of. */
+typedef struct edgert_place {
+  edgert_tensor *tensor;
+  void *data;
+  size_t size; /* bytes */
+  uint32_t type;
+  uint32_t rank;
+  const int64_t *shape;
+} edgert_place;
+
+/* `edgert_session_call` for functions of tensors alone, with what is done before and after it, for
+ * bindings to whose languages a call costs as much as a small function. Memory of `arguments` is
+ * copied to the device first. A result of the shape and type that its place says is copied into the
+ * place's memory, and `tensor` is NULL. Any other, and one whose place has no memory, is left as
+ * `tensor`, which belongs to the caller, and the place's other fields are the tensor's own (`data` as
+ * by `edgert_tensor_data`, but NULL where seeing it takes asking the device); all are NULL or zero
+ * for a result that is a number. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_call_places(
+    edgert_session *session, size_t function, const edgert_place *arguments, size_t argument_count,
+    edgert_place *results, size_t result_count, edgert_error *error);
+
 /* Go on with a call that ended with EDGERT_PENDING, as it does in the middle of a program that reads
  * what a page's GPU has not computed yet; `results` are as many as it was begun with. May be pending
  * again. A call that waits is given up by the session's next one. */

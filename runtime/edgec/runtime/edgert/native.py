@@ -36,6 +36,7 @@ __all__ = [
     "ModuleOptions",
     "NativeArgument",
     "NativeValue",
+    "Place",
     "Reader",
     "Scope",
     "SessionOptions",
@@ -201,14 +202,27 @@ class TensorFacts(ctypes.Structure):
     ]
 
 
+class Place(ctypes.Structure):
+    """A tensor of a call: one of edgert's, or the caller's own memory."""
+
+    _fields_ = [
+        ("tensor", ctypes.c_void_p),
+        ("data", ctypes.c_void_p),
+        ("size", ctypes.c_size_t),
+        ("type", ctypes.c_uint32),
+        ("rank", ctypes.c_uint32),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+    ]
+
+
 _SIZE, _POINTER, _STATUS = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int
 _OUT = ctypes.POINTER(ctypes.c_void_p)
 _ERROR = ctypes.POINTER(Error)
 _SHAPE = ctypes.POINTER(ctypes.c_int64)
 DONE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 """What is told of a call that has ended: the number it was begun with, and the call."""
-# Each function's result and arguments.
-_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+# Each function's result and arguments; None where callers give those as ctypes' own values.
+_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
     "abi": (ctypes.c_uint32, ()),
     "status_name": (ctypes.c_char_p, (_STATUS,)),
     "device_create": (_STATUS, (ctypes.c_char_p, _POINTER, _OUT, _ERROR)),
@@ -265,6 +279,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
             *(ctypes.POINTER(NativeValue), _SIZE, _ERROR),
         ),
     ),
+    "session_call_places": (_STATUS, None),
     "call_begin": (
         _STATUS,
         (

@@ -10,11 +10,20 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.edgert.device import EdgertDevice
 from edgec.runtime.edgert.element_types import hal_type
 from edgec.runtime.edgert.handle import LET_GO, Handle, hold
-from edgec.runtime.edgert.native import F32, I32, I64, TENSOR, Error, NativeValue, TensorFacts
+from edgec.runtime.edgert.native import (
+    F32,
+    I32,
+    I64,
+    TENSOR,
+    Error,
+    NativeValue,
+    Place,
+    TensorFacts,
+)
 from edgec.runtime.errors import DeviceError, InputError
 from edgec.runtime.host_memory import aligned_empty, array_at
 
-__all__ = ["EdgertTensor", "Result", "Value", "taken", "values"]
+__all__ = ["EdgertTensor", "Result", "Value", "shape_of", "taken", "values"]
 
 Value: TypeAlias = np.ndarray | int | float
 Result: TypeAlias = "EdgertTensor | int | float"
@@ -26,6 +35,7 @@ class EdgertTensor(Handle):
     Attributes:
         shape: its dimensions.
         element_type: as the HAL numbers it.
+        size: in bytes.
     """
 
     _release = "tensor_release"
@@ -37,7 +47,19 @@ class EdgertTensor(Handle):
         library.tensor_describe(pointer, facts)
         self.shape = tuple(facts.shape[: facts.rank])
         self.element_type: int = facts.type
-        self._size: int = facts.size
+        self.size: int = facts.size
+        self._address: int | None = None
+
+    @classmethod
+    def at(cls, library: Any, place: Place) -> "EdgertTensor":
+        """Take over the native tensor at a place, which says all there is to know of it."""
+        self = cls.__new__(cls)
+        Handle.__init__(self, library, place.tensor)
+        self.shape = tuple(place.shape[: place.rank])
+        self.element_type = place.type
+        self.size = place.size
+        self._address = place.data
+        return self
 
     @classmethod
     def copy(cls, device: EdgertDevice, array: np.ndarray, dtype: DType) -> "EdgertTensor":
@@ -50,7 +72,7 @@ class EdgertTensor(Handle):
         flat = np.ascontiguousarray(array)
         out, error = ctypes.c_void_p(), Error()
         status = library.tensor_create(
-            *(device.pointer, hal_type(dtype), array.ndim, _shape(array)),
+            *(device.pointer, hal_type(dtype), array.ndim, shape_of(array)),
             *(ctypes.byref(out), ctypes.byref(error)),
         )
         library.check(status, error, DeviceError)
@@ -76,7 +98,7 @@ class EdgertTensor(Handle):
         library = device.library
         out, error = ctypes.c_void_p(), Error()
         status = library.tensor_wrap(
-            *(device.pointer, hal_type(dtype), array.ndim, _shape(array)),
+            *(device.pointer, hal_type(dtype), array.ndim, shape_of(array)),
             *(array.ctypes.data, array.nbytes, LET_GO, hold((array, owner))),
             *(ctypes.byref(out), ctypes.byref(error)),
         )
@@ -102,10 +124,10 @@ class EdgertTensor(Handle):
 
         Only on devices that compute in the host's memory; use `read` for the others.
         """
-        address = self.library.tensor_data(self.pointer)
-        if not self._size or not address:
+        address = self._address or self.library.tensor_data(self.pointer)
+        if not self.size or not address:
             return np.zeros(self.shape, dtype.numpy)
-        return array_at(address, self._size, self, self.shape, dtype.numpy)
+        return array_at(address, self.size, self, self.shape, dtype.numpy)
 
 
 def values(tensors: Sequence[EdgertTensor]) -> Any:
@@ -129,5 +151,6 @@ def taken(library: Any, slot: NativeValue) -> Result:
     return float(slot.f32 if kind == F32 else slot.f64)
 
 
-def _shape(array: np.ndarray) -> Any:
+def shape_of(array: np.ndarray) -> Any:
+    """An array's shape for C; one of no dimensions has no elements there."""
     return (ctypes.c_int64 * max(1, array.ndim))(*array.shape)

@@ -101,17 +101,20 @@ static edgert_status pool_failed(const edgert_watch *watch, edgert_error *error)
   return EDGERT_FAIL(error, EDGERT_DEVICE_FAILED, "a kernel reported failure");
 }
 
-/* All on the caller's thread, each dispatch's cost noted. */
-static edgert_status pool_run_alone(const edgert_work *works, size_t count,
+/* All on the caller's thread, each dispatch's cost noted where others may share it another time. */
+static edgert_status pool_run_alone(const edgert_pool *self, const edgert_work *works, size_t count,
                                     edgert_scratch *scratch, const edgert_watch *watch,
                                     edgert_error *error) {
+  int is_noted = EDGERT_THREADS && self->threads > 1;
+  uint64_t begin = is_noted ? edgert_nanoseconds() : 0;
   for (size_t i = 0; i < count; ++i) {
-    uint64_t begin = edgert_nanoseconds();
     if (!pool_run_work(&works[i], 0, works[i].count, 0, scratch, watch))
       return pool_failed(watch, error);
-    uint64_t each = (edgert_nanoseconds() - begin) / works[i].count;
+    if (!is_noted) continue;
+    uint64_t end = edgert_nanoseconds(), each = (end - begin) / works[i].count;
     atomic_store_explicit(works[i].cost, each < UINT32_MAX ? (unsigned)each + 1 : UINT32_MAX,
                           memory_order_relaxed);
+    begin = end;
   }
   return EDGERT_OK;
 }
@@ -329,7 +332,7 @@ edgert_status edgert_pool_run(edgert_pool *self, const edgert_work *works, size_
 #endif
   edgert_status status =
       edgert_scratch_reserve(scratch, &self->allocator, pool_scratch_size(works, count), error);
-  return status == EDGERT_OK ? pool_run_alone(works, count, scratch, watch, error) : status;
+  return status == EDGERT_OK ? pool_run_alone(self, works, count, scratch, watch, error) : status;
 }
 
 edgert_status edgert_pool_create(const edgert_allocator *allocator, unsigned threads,
