@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.zoo.row import LACKS, OUT
+from benchmarks.zoo.row import LACKS, OUT, UNSETTLED
+from benchmarks.zoo.settled import unsettled
 from benchmarks.zoo.subject import Left
 from edgec.runtime.errors import CompileError, EdgecError
 
@@ -50,7 +51,13 @@ def exported(kind: str, name: str) -> dict[str, Any]:
     BUILT.touch()
     begin = time.monotonic()
     if isinstance(built.model, str):
-        program = export_source(built.model, folder=Path.cwd())
+        try:
+            program = export_source(built.model, folder=Path.cwd())
+        except EdgecError as error:
+            why = "" if built.proof is None else unsettled(built.model, *built.proof)
+            if not why:
+                raise
+            return {"error": UNSETTLED, "what": f"{why}; refused: {error.what}"}
     else:
         program = export(built.model, built.inputs, example_kwargs=built.kwargs, folder=Path.cwd())
     program.save(PROGRAM)

@@ -8,7 +8,17 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ARM", "LACKS", "OUT", "SLOW", "Row", "Store", "compiling", "without_folders"]
+__all__ = [
+    "ARM",
+    "LACKS",
+    "OUT",
+    "SLOW",
+    "UNSETTLED",
+    "Row",
+    "Store",
+    "compiling",
+    "without_folders",
+]
 
 OUT = "out"
 """The state of a model that is no subject: its library cannot build it, or it is too large."""
@@ -21,6 +31,9 @@ LACKS = "not for this device"
 
 SLOW = "too slow here"
 """Of a model that compiled, whose calls take the device that stands in too long to be compared."""
+
+UNSETTLED = "answers not settled"
+"""Of a test that edgec refuses, whose answers nobody can meet: see `settled`."""
 
 _FOLDERS = re.compile(r"(?<![\w.])/(?:[\w.+-]+/)+(?=[\w.+-])")
 """Of a file in an error's text its name is kept: folders are this machine's."""

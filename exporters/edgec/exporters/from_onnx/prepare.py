@@ -278,7 +278,7 @@ def _refuse_dropping(model: Any) -> None:
         ratio, training = (constants.get(name) for name in node.input[1:])
         if training is not None and training.any() and (ratio is None or ratio.any()):
             raise UnsupportedOp(
-                "the model has a Dropout in training mode, which drops other values each time",
+                "the model has a Dropout in training mode, and ONNX leaves open what is dropped",
                 where=f"node {node.name or node.output[0]}",
                 hint="export the model for evaluation: with training_mode False, or without it",
             )
