@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from edgec import exporters
+from edgec.plugins import orders
 from edgec.plugins.torch_compile import backend
 from edgec.runtime.errors import UnsupportedOp, UsageError
 
@@ -179,13 +180,26 @@ class Pixels(nn.Module):
 
 def test_a_step_of_a_convolutional_network_is_that_of_eager_pytorch() -> None:
     torch.manual_seed(1)
-    net, x = Pixels(), torch.randn(3, 3, 18, 19)
+    net, x = Pixels(), torch.randn(3, 3, 18, 19).to(memory_format=torch.channels_last)
     other = copy.deepcopy(net)
     compiled = torch.compile(net, backend=backend)
+    kept: list[torch.Tensor] = []
+
+    def keep(value: torch.Tensor) -> torch.Tensor:
+        kept.append(value)
+        return value
+
     for _ in range(2):
         for step, model in ((compiled, net), (other, other)):
             model.zero_grad()
-            step(x).square().mean().backward()
+            kept.clear()
+            with torch.autograd.graph.saved_tensors_hooks(keep, lambda value: value):
+                loss = step(x).square().mean()
+            loss.backward()
+            if model is net:  # for the backward pass as the kernels have them
+                images = [value for value in kept if value.shape[:2] == (3, 16)]
+                assert images
+                assert all(orders.has_channels_last(value) for value in images)
     for found, expected in zip(net.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(found.grad, expected.grad, rtol=1e-3, atol=1e-5)
     for found, expected in zip(net.buffers(), other.buffers(), strict=True):

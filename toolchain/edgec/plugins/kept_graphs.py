@@ -23,6 +23,7 @@ def module_of(
     still: Sequence[int],
     target: Target,
     make: Callable[[], Module],
+    last: Sequence[int] = (),
 ) -> Module:
     """A graph's module, from the cache where the very same was made before.
 
@@ -32,8 +33,9 @@ def module_of(
         still: which of them are constants of the module, by whose values it is known, too.
         target: what the module is for.
         make: export, compile and prove it.
+        last: results that the module gives with their channels last.
     """
-    key = _key(graph, inputs, still, target)
+    key = _key(graph, inputs, still, target, last)
     cache = Cache.default()
     found = None if key is None else cache.get(key)
     if found is not None:
@@ -44,7 +46,9 @@ def module_of(
     return made
 
 
-def _key(graph: Any, inputs: Sequence[Any], still: Sequence[int], target: Target) -> str | None:
+def _key(
+    graph: Any, inputs: Sequence[Any], still: Sequence[int], target: Target, last: Sequence[int]
+) -> str | None:
     """All that a module depends on, or None where a graph holds more than its code says."""
     import torch
 
@@ -65,7 +69,7 @@ def _key(graph: Any, inputs: Sequence[Any], still: Sequence[int], target: Target
     return key_of(
         "torch graph",
         graph.code,
-        json.dumps([kinds, list(still)]),
+        json.dumps([kinds, list(still), list(last)]),
         json.dumps(target.to_json(), sort_keys=True),
         json.dumps([versions(), torch.__version__, _exporters()], sort_keys=True),
         *(_digest(value) for value in values),

@@ -18,6 +18,14 @@ from edgec import exporters, runtime, toolchain
 from edgec.exporters.from_torch.values import to_numpy
 from edgec.plugins.draws import Draws
 from edgec.plugins.kept_graphs import module_of
+from edgec.plugins.orders import (
+    has_channels_last,
+    images,
+    take_any_strides,
+    turned,
+    turned_back,
+    with_strides,
+)
 from edgec.runtime.errors import EdgecError, UsageError
 from edgec.targets import find
 
@@ -71,7 +79,7 @@ def backend(
         raise UsageError(f"refused={how.refused}", hint="it is error or eager")
     find(how.target)
     settled = aot_autograd(
-        fw_compiler=_compiler(how, is_frozen=False),
+        fw_compiler=_compiler(how, is_frozen=False, keeps=True),
         bw_compiler=_compiler(how, is_frozen=False),
         inference_compiler=_compiler(how, is_frozen=True),
         partition_fn=min_cut_rematerialization_partition,
@@ -82,8 +90,10 @@ def backend(
     return made
 
 
-def _compiler(how: _How, *, is_frozen: bool) -> Callable[[Any, Sequence[Any]], Any]:
-    """A compiler of AOTAutograd's."""
+def _compiler(
+    how: _How, *, is_frozen: bool, keeps: bool = False
+) -> Callable[[Any, Sequence[Any]], Any]:
+    """A compiler of AOTAutograd's; of graphs with `keeps` what comes last is for another graph."""
 
     def compiler(graph: Any, _: Sequence[Any]) -> Any:
         import torch
@@ -92,42 +102,36 @@ def _compiler(how: _How, *, is_frozen: bool) -> Callable[[Any, Sequence[Any]], A
         context = torch._guards.TracingContext.try_get()
         about = None if context is None else context.fw_metadata
         still = about.static_input_indices if is_frozen and about is not None else ()
-        _take_any_steps(graph)
-        return make_boxed_func(_Graph(graph, how, still))
+        take_any_strides(graph)
+        kept = about.num_forward if keeps and about is not None else None
+        return make_boxed_func(_Graph(graph, how, still, kept))
 
     return compiler
-
-
-def _take_any_steps(graph: Any) -> None:
-    """Let a graph's views take inputs whose memory lies in another order than when it was traced.
-
-    What a module gives is dense; in PyTorch the same value may have its channels last.
-    """
-    import torch
-
-    view, reshape = torch.ops.aten.view.default, torch.ops.aten.reshape.default
-    for node in graph.graph.find_nodes(op="call_function", target=view):
-        node.target = reshape
-    graph.recompile()
 
 
 class _Graph:
     """A graph, and a module for each list of sizes that it was called with."""
 
-    def __init__(self, graph: Any, how: _How, still: Sequence[int]) -> None:
+    def __init__(
+        self, graph: Any, how: _How, still: Sequence[int], kept: int | None = None
+    ) -> None:
         """Take a graph.
 
         Args:
             graph: a function of tensors and sizes, without side effects.
             how: what the user asked for.
             still: which inputs are weights, to become constants while they stay as they are.
+            kept: the first result that only the backward graph gets; None if there are none.
         """
+        found = set() if kept is None else images(graph)
+        self._last = frozenset(place for place in found if place >= (kept or 0))
         self._graph = graph
         self._how = how
         self._still = tuple(still)
         self._compiled: dict[Any, _Compiled | None] = {}
 
-    def __call__(self, *inputs: Any) -> Sequence[Any]:
+    def __call__(self, *given: Any) -> Sequence[Any]:
+        inputs = with_strides(self._graph, given)
         key = tuple(map(_kind, inputs))
         weights = [inputs[index] for index in self._still]
         compiled = self._compiled.get(key)
@@ -139,14 +143,14 @@ class _Graph:
             self._compiled[key] = self._compile(inputs)
         compiled = self._compiled[key]
         if compiled is None:
-            given: Sequence[Any] = self._graph(*inputs)
-            return given
+            found: Sequence[Any] = self._graph(*inputs)
+            return found
         return compiled(inputs)
 
     def _compile(self, inputs: Sequence[Any]) -> "_Compiled | None":
         # In a thread of its own: PyTorch calls this below its dispatcher, where nothing is traced.
         with ThreadPoolExecutor(1) as pool:
-            made = pool.submit(_Compiled, self._graph, inputs, self._still, self._how)
+            made = pool.submit(_Compiled, self._graph, inputs, self._still, self._how, self._last)
         try:
             return made.result()
         except EdgecError as error:
@@ -159,7 +163,14 @@ class _Graph:
 class _Compiled:
     """A graph's module for inputs of these sizes."""
 
-    def __init__(self, graph: Any, inputs: Sequence[Any], still: Sequence[int], how: _How) -> None:
+    def __init__(
+        self,
+        graph: Any,
+        inputs: Sequence[Any],
+        still: Sequence[int],
+        how: _How,
+        last: frozenset[int],
+    ) -> None:
         import torch
 
         moving = [
@@ -168,6 +179,8 @@ class _Compiled:
             if isinstance(value, torch.Tensor) and index not in still
         ]
         self._moving = moving
+        self._last = last
+        self._turned = {index for index in moving if has_channels_last(inputs[index])}
         self._draws = Draws(graph)
         seed = torch.get_rng_state()
         with torch.no_grad():
@@ -189,16 +202,16 @@ class _Compiled:
         self._weights: list[tuple[Any, int]] = []
         if not self._places:
             return
-        given = (*(inputs[index].detach() for index in moving), *drawn)
+        given = (*self._given(inputs), *drawn)
         with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
 
             def make() -> runtime.Module:
-                part = _part(self._draws, inputs, moving, self._places)
+                part = self._part(inputs)
                 program = exporters.export(part, given, framework="torch")
                 options = toolchain.CompileOptions(output=Path(folder) / "graph.vmfb")
                 return toolchain.compile(program, how.target, options)
 
-            module = module_of(graph, inputs, still, find(how.target), make)
+            module = module_of(graph, inputs, still, find(how.target), make, sorted(last))
             self._loaded = runtime.load(module, device=how.device)
         # Export puts weights back as they were, which counts as a change.
         self._weights = [(inputs[index], _version(inputs[index])) for index in still]
@@ -215,7 +228,7 @@ class _Compiled:
         for place, index in self._passed.items():
             results[place] = inputs[index]
         if self._places:
-            given = [*(inputs[index] for index in self._moving), *self._draws.again()]
+            given = [*self._given(inputs), *self._draws.again()]
             device = self._loaded.device
             arrays = [
                 device.put(to_numpy(value, f"input {index}"), copy=None)
@@ -224,42 +237,55 @@ class _Compiled:
             taken = {value.data_ptr() for value in given}
             for place, value in zip(self._places, self._loaded.main.call_flat(arrays), strict=True):
                 tensor = _tensor(value)
+                if place in self._last:
+                    tensor = turned_back(tensor)
                 # A module may give back an argument's own memory, and one value twice.
                 results[place] = tensor.clone() if tensor.data_ptr() in taken else tensor
                 taken.add(tensor.data_ptr())
         return results
 
+    def _given(self, inputs: Sequence[Any]) -> list[Any]:
+        """Inputs that move, dense as they lie."""
+        return [
+            turned(inputs[index]) if index in self._turned else inputs[index].detach()
+            for index in self._moving
+        ]
 
-def _part(draws: Draws, inputs: Sequence[Any], moving: Sequence[int], places: Sequence[int]) -> Any:
-    """The graph as a module: of the inputs that move and of what is drawn, the others bound.
+    def _part(self, inputs: Sequence[Any]) -> Any:
+        """The graph as a module: of the inputs that move and of what is drawn, the others bound.
 
-    Tensors alone come out.
-    """
-    import torch
+        Tensors alone come out.
+        """
+        import torch
 
-    class Part(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self._bound: dict[int, str] = {}
-            for index, value in enumerate(inputs):
-                if index not in moving and isinstance(value, torch.Tensor):
-                    self._bound[index] = f"weight{index}"
-                    self.register_buffer(f"weight{index}", value.detach())
+        moving, is_turned, places, last = self._moving, self._turned, self._places, self._last
+        draws = self._draws
 
-        def forward(self, *given: Any) -> tuple[Any, ...]:
-            values = list(inputs)
-            for index, value in zip(moving, given, strict=False):
-                values[index] = value
-            for index, name in self._bound.items():
-                values[index] = getattr(self, name)
-            results = draws.put(given[len(moving) :], values)
-            return tuple(results[place] for place in places)
+        class Part(torch.nn.Module):  # type: ignore[misc]
+            def __init__(self) -> None:
+                super().__init__()
+                self._bound: dict[int, str] = {}
+                for index, value in enumerate(inputs):
+                    if index not in moving and isinstance(value, torch.Tensor):
+                        self._bound[index] = f"weight{index}"
+                        self.register_buffer(f"weight{index}", value.detach())
 
-    return Part().eval()
+            def forward(self, *given: Any) -> tuple[Any, ...]:
+                values = list(inputs)
+                for index, value in zip(moving, given, strict=False):
+                    values[index] = turned_back(value) if index in is_turned else value
+                for index, name in self._bound.items():
+                    values[index] = getattr(self, name)
+                results = draws.put(given[len(moving) :], values)
+                return tuple(
+                    turned(results[place]) if place in last else results[place] for place in places
+                )
+
+        return Part().eval()
 
 
 def _kind(value: Any) -> Any:
-    """What a module is compiled for: a tensor's sizes and type, or a size itself.
+    """What a module is compiled for: a tensor's sizes, type and order, or a size itself.
 
     Raises:
         UsageError: the tensor is not in the host's memory.
@@ -273,7 +299,7 @@ def _kind(value: Any) -> Any:
             f"the backend edgec got a tensor on {value.device}",
             hint="keep model and inputs on the CPU: edgec moves them to its device",
         )
-    return (tuple(value.shape), value.dtype)
+    return (tuple(value.shape), value.dtype, has_channels_last(value))
 
 
 def _version(tensor: Any) -> int:
