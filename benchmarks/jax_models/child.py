@@ -7,7 +7,9 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,7 @@ def main() -> int:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(count)])
-    os.environ["JAX_PLATFORMS"] = platform
+    os.environ["JAX_PLATFORMS"] = platform if platform == "cpu" else f"{platform},cpu"
     try:
         from benchmarks.jax_models.models import call
 
@@ -40,6 +42,7 @@ def main() -> int:
                 each.block_until_ready()
 
         begin = time.perf_counter()
+        _check(run(), platform)
         found = [np.asarray(each) for each in run()]
         first = time.perf_counter() - begin
         if platform == PLATFORMS[0]:
@@ -52,6 +55,13 @@ def main() -> int:
     except Exception as error:  # noqa: BLE001 - every failure is a row with its reason
         say(answers, {"refused": reason(error)})
     return 0
+
+
+def _check(results: Sequence[Any], platform: str) -> None:
+    """See that the platform gave them: XLA's CPU is beside it, for weights."""
+    ran = {device.platform for each in results for device in each.devices()}
+    if ran != {platform}:
+        raise RuntimeError(f"{', '.join(sorted(ran))} computed, not {platform}")
 
 
 if __name__ == "__main__":

@@ -12,9 +12,11 @@ from typing import Any
 __all__ = ["NAMES", "call"]
 
 _NETWORKS = (
-    *("flax/ResNet18", "flax/ResNet50"),
-    *("equimo/mobilenet-mobilenetv3", "equimo/convnext-convnext", "equimo/vit-vit"),
-    "equimo/iformer-iformer",
+    *("flax/ResNet18", "flax/ResNet34", "flax/ResNet50"),
+    *("equimo/attnet-attnet", "equimo/convnext-convnext", "equimo/convnext-eupe"),
+    *("equimo/iformer-iformer", "equimo/mobilenet-mobilenetv3"),
+    *("equimo/reduceformer-reduceformer", "equimo/vit-dinov2", "equimo/vit-dinov3"),
+    *("equimo/vit-eupe", "equimo/vit-tips", "equimo/vit-vit", "equimo/vit-vit5"),
 )
 _DIGITS = Path(__file__).resolve().parents[2] / "samples" / "digits"
 
@@ -29,8 +31,10 @@ def _network(kind: str, name: str) -> Callable[[], list[Any]]:
 
     from benchmarks.zoo.kinds import equimo_models, flax_models
 
+    # Weights are made by XLA: each of hundreds of initialisers would be a module.
+    with jax.default_device(jax.devices("cpu")[0]):
+        built = {"flax": flax_models, "equimo": equimo_models}[kind].build(name)
     if kind == "flax":
-        built = flax_models.build(name)
         module, variables = built.model
 
         def apply(image: Any) -> Any:
@@ -38,7 +42,6 @@ def _network(kind: str, name: str) -> Callable[[], list[Any]]:
     else:
         import equinox
 
-        built = equimo_models.build(name)
         apply = equinox.nn.inference_mode(built.model)
     run = jax.jit(lambda *given: apply(*given))  # a module of Equinox has no hash
     given = [jax.device_put(each) for each in built.inputs]
