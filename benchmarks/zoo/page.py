@@ -6,12 +6,16 @@ from statistics import median
 
 from benchmarks.standing import sentence
 from benchmarks.zoo.catalogue import KINDS
-from benchmarks.zoo.row import LACKS, OUT, SLOW, Row
+from benchmarks.zoo.row import LACKS, OUT, SLOW, UNSETTLED, Row
 from benchmarks.zoo.subject import KNOWN
 
 __all__ = ["page"]
 
 _TARGETS = ("cpu", "vulkan")
+_APART = (SLOW, LACKS, UNSETTLED)
+"""States that are counted apart from those that are right or not."""
+_ALL = 0.995
+"""What is no less would be told as all of them."""
 _OPERATORS = ("onnx-files", "onnx-nodes")
 """Kinds that test operators more than whole networks."""
 _MOST_NAMES = 150
@@ -59,7 +63,7 @@ def page(rows: Sequence[Row], *, picture: str | None, commits: Iterable[str]) ->
 
 _HEAD = f"""# The zoo
 
-Models of libraries that nobody tuned edgec for, written by `python -m benchmarks.zoo --write`. Each has seeded weights, is exported, compiled, and proved by its framework's own answers, each step in a process of its own with limits of time and memory. Which models of a list are taken is drawn by a hash of their names; a fifth, by another hash, is **held out**: nobody looks at those while they work on edgec. Counted apart are models that are {SLOW} (they compiled, and software stands in for the GPU), and those {LACKS} (they take or give 64-bit floats, which the GPU has not). {{commits}}
+Models of libraries that nobody tuned edgec for, written by `python -m benchmarks.zoo --write`. Each has seeded weights, is exported, compiled, and proved by its framework's own answers, each step in a process of its own with limits of time and memory. Which models of a list are taken is drawn by a hash of their names; a fifth, by another hash, is **held out**: nobody looks at those while they work on edgec. Counted apart are models that are {SLOW} (they compiled, and software stands in for the GPU), and those {LACKS} (they take or give 64-bit floats, which the GPU has not), and tests with {UNSETTLED} (edgec refuses them; ONNX Runtime or onnx.reference gives others than the file, or others at each call). {{commits}}
 """  # noqa: E501
 
 
@@ -124,12 +128,14 @@ def _devices(rows: Sequence[Row]) -> list[str]:
 def _share(rows: Sequence[Row], target: str) -> str:
     asked = [row for row in rows if target in row.results or target == _TARGETS[0]]
     states = Counter(row.state(target) for row in asked)
-    apart = [f"{count} {state}" for state in (SLOW, LACKS) if (count := states[state])]
-    known = sum(count for state, count in states.items() if state not in ("", OUT, SLOW, LACKS))
+    apart = [f"{count} {state}" for state in _APART if (count := states[state])]
+    known = sum(count for state, count in states.items() if state not in ("", OUT, *_APART))
     if not known and not apart:
         return ""  # nothing was asked of this target
     wrong = f", {states['wrong']} wrong" if states["wrong"] else ""
-    share = f" ({states['right'] / known:.0%}{wrong})" if known else ""
+    part = states["right"] / known if known else 1
+    told = f"{part:.0%}" if part == 1 or part < _ALL else f"{int(1000 * part) / 10}%"
+    share = f" ({told}{wrong})" if known else ""
     return "; ".join([f"{states['right']} of {known}{share}", *apart])
 
 

@@ -24,6 +24,7 @@ from benchmarks.zoo.nursery import Nursery
 from benchmarks.zoo.page import page
 from benchmarks.zoo.plot import draw
 from benchmarks.zoo.row import ARM, LACKS, SLOW, Row, Store
+from benchmarks.zoo.settled import unsettled
 from benchmarks.zoo.subject import Subject, drawn, sampled
 from benchmarks.zoo.sweep import CodeChanged, Sweep, code_digest
 from edgec.exporters import export_source
@@ -336,3 +337,26 @@ def test_peers_take_no_input_that_the_program_does_not(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="another"):
         onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=9), file)
         without_decided(file, names, [call.inputs[0] + 1])
+
+
+def test_answers_that_a_generator_draws_are_not_settled(tmp_path: Path) -> None:
+    x = np.arange(1, 41, dtype=np.float32)
+    kind = TensorProto.FLOAT
+    constants = [
+        helper.make_tensor("ratio", kind, [], [0.5]),
+        helper.make_tensor("training", TensorProto.BOOL, [], [True]),
+    ]
+    found = []
+    for name, inputs in (("Dropout", ["x", "ratio", "training"]), ("Neg", ["x"])):
+        graph = helper.make_graph(
+            [helper.make_node(name, inputs, ["y"])],
+            "test",
+            [helper.make_tensor_value_info("x", kind, [40])],
+            [helper.make_tensor_value_info("y", kind, [40])],
+            constants,
+        )
+        opsets = [helper.make_opsetid("", 17)]
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "m.onnx")
+        found.append(unsettled(str(tmp_path / "m.onnx"), [x], [-x]))
+    assert "other answers" in found[0]
+    assert found[1] == ""
