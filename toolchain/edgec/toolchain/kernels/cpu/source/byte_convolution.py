@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from edgec.toolchain.kernels.cpu.source.by_lane import QUAD
 from edgec.toolchain.kernels.cpu.source.byte_result import ByteResult
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution, Tiling, window_place
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
@@ -104,6 +105,12 @@ class _Body:
         return 3 + self.conv.moving
 
     @property
+    def steps(self) -> int:
+        """Steps of the channels that are done at once: Arm's instruction takes a pixel's four bytes
+        out of any lane, so that a load serves four of them."""
+        return QUAD if self.unit.signed and self.conv.channels % (QUAD * DEPTH) == 0 else 1
+
+    @property
     def many(self) -> str:
         return f"vector<{4 * self.cut.lanes}xi8>"
 
@@ -164,7 +171,7 @@ class _Body:
         window = (("kh", conv.window[0]), ("kw", conv.window[1]))
         loops = [
             *((name, size) for name, size in window if size > 1),
-            ("k", conv.channels // DEPTH),
+            ("k", conv.channels // (DEPTH * self.steps)),
         ]
         begin = [f"%begin{v}" for v in range(cut.vectors)] * (cut.rows * cut.columns)
         yield from summed_loops(w, loops, begin, self.sums, self.addresses, self.multiply)
@@ -174,29 +181,47 @@ class _Body:
         return window_place(self.w, self.conv.steps, channels, channels * self.cut.panel)
 
     def multiply(self, sums: list[str]) -> Iterator[str]:
-        """One step: every pixel's four bytes at `%k` times the panel's weights at `%k`."""
+        """Every pixel's bytes at `%k`, four by four, times the panel's weights there."""
         conv, cut, w = self.conv, self.cut, self.w
-        few = f"vector<{DEPTH}xi8>"
-        yield f"%k4 = arith.muli %k, {w.index(DEPTH)} : index"
+        yield f"%k4 = arith.muli %k, {w.index(DEPTH * self.steps)} : index"
         yield "%a = arith.addi %in, %k4 : index"
-        yield f"%q0 = arith.muli %k, {w.index(DEPTH * cut.panel)} : index"
+        yield f"%q0 = arith.muli %k, {w.index(DEPTH * self.steps * cut.panel)} : index"
         yield "%q = arith.addi %wt, %q0 : index"
-        for v in range(cut.vectors):
-            yield f"%o{v} = arith.addi %q, {w.index(v * DEPTH * cut.lanes)} : index"
-            yield f"%p{v} = vector.load %m1[%o{v}] : {w.memory(1)}, {self.many}"
-        done = []
         for pixel in range(cut.rows * cut.columns):
             row, column = divmod(pixel, cut.columns)
             offset = row * conv.stride[0] * conv.width + column * conv.stride[1]
             yield f"%place{pixel} = arith.addi %a, {w.index(offset * conv.channels)} : index"
-            yield f"%four{pixel} = vector.load %m0[%place{pixel}] : {w.memory(0)}, {few}"
-            yield f"%word{pixel} = vector.bitcast %four{pixel} : {few} to vector<1xi32>"
-            yield f"%lone{pixel} = vector.extract %word{pixel}[0] : i32 from vector<1xi32>"
-            yield f"%spread{pixel} = vector.broadcast %lone{pixel} : i32 to {self.sums}"
-            yield f"%values{pixel} = vector.bitcast %spread{pixel} : {self.sums} to {self.many}"
-            for v in range(cut.vectors):
-                made = w.fresh()
-                total = sums[pixel * cut.vectors + v]
-                yield self.unit.multiply(made, total, f"%values{pixel}", f"%p{v}", cut.lanes)
-                done.append(made)
-        yield f"scf.yield {', '.join(done)} : {', '.join([self.sums] * len(done))}"
+            yield from self.words(pixel)
+        for step in range(self.steps):
+            weights = [f"%p{step}_{v}" for v in range(cut.vectors)]
+            for v, name in enumerate(weights):
+                at = w.fresh()
+                offset = (step * cut.vectors + v) * DEPTH * cut.lanes
+                yield f"{at} = arith.addi %q, {w.index(offset)} : index"
+                yield f"{name} = vector.load %m1[{at}] : {w.memory(1)}, {self.many}"
+            done = []
+            for pixel in range(cut.rows * cut.columns):
+                values = f"%values{pixel}_{step}"
+                yield from self.spread(values, pixel, step)
+                for v, name in enumerate(weights):
+                    made = w.fresh()
+                    total = sums[pixel * cut.vectors + v]
+                    yield self.unit.multiply(made, total, values, name, cut.lanes)
+                    done.append(made)
+            sums = done
+        yield f"scf.yield {', '.join(sums)} : {', '.join([self.sums] * len(sums))}"
+
+    def words(self, pixel: int) -> Iterator[str]:
+        """`%words…`: a pixel's bytes, each four of them as one number."""
+        few = f"vector<{DEPTH * self.steps}xi8>"
+        kind = f"vector<{self.steps}xi32>"
+        yield f"%few{pixel} = vector.load %m0[%place{pixel}] : {self.w.memory(0)}, {few}"
+        yield f"%words{pixel} = vector.bitcast %few{pixel} : {few} to {kind}"
+
+    def spread(self, name: str, pixel: int, step: int) -> Iterator[str]:
+        """`name`: four of a pixel's bytes, as often as a vector holds them."""
+        kind = f"vector<{self.steps}xi32>"
+        lone, spread = self.w.fresh(), self.w.fresh()
+        yield f"{lone} = vector.extract %words{pixel}[{step}] : i32 from {kind}"
+        yield f"{spread} = vector.broadcast {lone} : i32 to {self.sums}"
+        yield f"{name} = vector.bitcast {spread} : {self.sums} to {self.many}"

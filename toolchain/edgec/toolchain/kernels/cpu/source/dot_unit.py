@@ -41,8 +41,9 @@ class DotUnit:
         """
         sums, many = f"vector<{lanes}xi32>", f"vector<{4 * lanes}xi8>"
         name = f"llvm.x86.avx512.vpdpbusd.{_X86[lanes]}"
-        if self.signed:
+        if self.signed:  # the last operand may be a lane, and is a pixel's
             name = "llvm.aarch64.neon.sdot.v4i32.v16i8"
+            values, weights = weights, values
         return (
             f'{result} = llvm.call_intrinsic "{name}"({total}, {values}, {weights}) '
             f": ({sums}, {many}, {many}) -> {sums}"
