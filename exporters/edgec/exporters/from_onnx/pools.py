@@ -236,16 +236,21 @@ def _shares(windows: _Windows, *, padding_counts: bool) -> np.ndarray:
 def lp_pool(work: Rewriting, node: Any) -> bool:
     """The root of the sum of powers: a mean over the window times its size."""
     windows, kind = _windows(work, node), work.kinds.get(node.input[0])
-    if windows is None or kind is None:
+    given = work.attributes(node)
+    beyond = given.get("ceil_mode", 0) or max(given.get("dilations", [1])) > 1
+    if kind is None or (windows is None and beyond):
         return False
-    power = float(work.attributes(node).get("p", 2))
+    power, area = float(given.pop("p", 2)), np.prod(given["kernel_shape"])
     one, whole, root = (
-        work.constant(np.array(number, kind)) for number in (power, windows.area, 1 / power)
+        work.constant(np.array(number, kind)) for number in (power, area, 1 / power)
     )
     raised = work.node("Pow", work.node("Abs", node.input[0]), one)
-    work.shapes[raised] = work.shapes[node.input[0]]
-    total = work.node("Mul", _means(work, raised, windows, kind), whole)
-    work.node("Pow", total, root, output=node.output[0])
+    if windows is None:  # sizes are open
+        mean = work.node("AveragePool", raised, count_include_pad=1, **given)
+    else:
+        work.shapes[raised] = work.shapes[node.input[0]]
+        mean = _means(work, raised, windows, kind)
+    work.node("Pow", work.node("Mul", mean, whole), root, output=node.output[0])
     return True
 
 
