@@ -100,6 +100,38 @@ def test_a_batch_of_texts_of_any_length(caplog: pytest.LogCaptureFixture) -> Non
             np.testing.assert_allclose(found, model(ids, mask).detach(), atol=2e-5)
 
 
+class _Sound(torch.nn.Module):
+    """Every fourth frame of a sound, what it says of itself, and as many frames as there were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = torch.nn.Conv1d(4, 8, 3, 2, 1)
+        self.second = torch.nn.Conv1d(8, 8, 4, 2, 1)
+        self.keys = torch.nn.Linear(8, 8)
+        self.whole = torch.nn.ConvTranspose1d(8, 2, 4, 4)
+
+    def forward(self, x: Any) -> Any:
+        y = torch.relu(self.second(torch.nn.functional.max_pool1d(self.first(x), 3, 1, 1)))
+        shares = torch.softmax(self.keys(y.mT) @ y / 3, -1)
+        return self.whole((shares @ y.mT).mT), y.mean(-1)
+
+
+def test_what_goes_in_steps_along_a_length() -> None:
+    model = _Sound().eval()
+    x = torch.randn(1, 4, 50, generator=torch.Generator().manual_seed(1))
+    program = exporters.export(
+        model, (x[:, :, :30],), dynamic={"x": {2: "frames=3..50"}}, buckets=(20,)
+    )
+    (function,) = program.info.functions
+    assert [str(size) for size in function.signature.outputs[0].shape][2].startswith("4*")
+    with runtime.load(toolchain.compile(program, "cpu")) as loaded:
+        for frames in (3, 4, 5, 19, 20, 21, 48, 49, 50):
+            wanted = model(x[:, :, :frames])
+            for found, right in zip(loaded.main(x[:, :, :frames].numpy()), wanted, strict=True):
+                np.testing.assert_allclose(np.asarray(found), right.detach(), atol=1e-5)
+
+
 def test_a_batch_whose_examples_are_looked_up_by_number_goes_in_chunks(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

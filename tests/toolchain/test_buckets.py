@@ -16,7 +16,7 @@ from edgec.toolchain.buckets.write import write_main
 from edgec.toolchain.ir.interpret import Interpreter
 
 _RANDOM = np.random.default_rng(0)
-_LARGEST, _OTHER, _FILLED = 13, 7, 11
+_LARGEST, _OTHER, _FILLED = 31, 18, 29
 _WIDTH = 6
 _WEIGHTS = _RANDOM.standard_normal((_WIDTH, _WIDTH)).astype(np.float32)
 _TABLE = _RANDOM.standard_normal((_LARGEST, _WIDTH)).astype(np.float32)
@@ -33,6 +33,15 @@ def _windows(x: Any) -> Any:
     kernel = jnp.asarray(_TABLE[:3, None, :] * np.ones((3, _WIDTH, _WIDTH), np.float32))
     return jax.lax.conv_general_dilated(
         x[None], kernel, (1,), "SAME", dimension_numbers=("NHC", "HIO", "NHC")
+    )[0]
+
+
+def _stepped(x: Any, step: int, pads: tuple[int, int], between: int = 1) -> Any:
+    kernel = jnp.asarray(_TABLE[:3, None, :] * np.ones((3, _WIDTH, _WIDTH), np.float32))
+    return jax.lax.conv_general_dilated(
+        *(x[None], kernel, (step,), (pads,)),
+        lhs_dilation=(between,),
+        dimension_numbers=("NHC", "HIO", "NHC"),
     )[0]
 
 
@@ -74,7 +83,7 @@ FINE: dict[str, Callable[[Any], Any]] = {
     "one behind it": lambda x: jnp.concatenate([x, _TABLE[:2]]).sum(0),
     "between two of it": lambda x: jnp.concatenate([x, _TABLE[:1], x, x]),
     "padded": lambda x: jnp.pad(x, ((1, 2), (0, 0)), constant_values=3.0).sum(0),
-    "padded to a size": lambda x: jnp.pad(x, ((0, 20 - x.shape[0]), (0, 0))) * 2,
+    "padded to a size": lambda x: jnp.pad(x, ((0, 40 - x.shape[0]), (0, 0))) * 2,
     "shifted": lambda x: jnp.concatenate([x[1:], x[:1]]),
     "looked up in it": lambda x: x[jnp.asarray([0, 2, 1])],
     "looked up beyond it": lambda x: jnp.take(x, jnp.asarray([1, 99]), axis=0, mode="clip"),
@@ -92,16 +101,36 @@ FINE: dict[str, Callable[[Any], Any]] = {
         .sum(0)
     ),
     "turned round": lambda x: jnp.concatenate([x.T, x.T], 0),
+    "every second": lambda x: x[::2] @ _WEIGHTS,
+    "every second, after one": lambda x: x[1::2].mean(0),
+    "every third of every second": lambda x: x[:, ::2][::2][::3] * 2,
+    "windows in steps": lambda x: _stepped(x, 2, (1, 1)),
+    "windows in steps of steps": lambda x: _stepped(_stepped(x, 2, (1, 1)), 2, (0, 2)).sum(0),
+    "windows between elements": lambda x: _stepped(x, 1, (1, 2), between=3),
+    "windows in steps between elements": lambda x: _stepped(x, 2, (2, 2), between=4),
+    "the greatest in steps": lambda x: jax.lax.reduce_window(
+        x, -jnp.inf, jax.lax.max, (3, 1), (2, 1), ((1, 1), (0, 0))
+    ),
+    "words of windows in steps": lambda x: _attention(_stepped(x, 2, (1, 1))),
+    "counted in steps": lambda x: x[::2] * jnp.arange(float(x[::2].shape[0]))[:, None],
+    "parted in steps": lambda x: (x[::2].reshape(-1, 3) * 2).reshape(-1, 2, 3).sum((0, 2)),
+    "even and odd": lambda x: jnp.concatenate([x[1::2], x[::2]]) - x[::2].sum(0),
+    "by its steps": lambda x: x[::2].sum(0) / x[::2].shape[0],
 }
 REFUSED: dict[str, Callable[[Any], Any]] = {
     "reverse goes along it": lambda x: x[::-1],
     "sort goes along it": lambda x: jnp.sort(x, 0),
     "it is counted together": lambda x: x.T.reshape(-1),
-    "a size grows otherwise": lambda x: x[1::2],
+    "the padding of windows follows it": lambda x: jax.lax.reduce_window(
+        x, -jnp.inf, jax.lax.max, (3, 1), (2, 1), "SAME"
+    ),
+    "no window is full": lambda x: _stepped(x, 2, (0, -2)),
+    "it goes in steps too large": lambda x: x[::13],
+    "steps of 2 go along 3 times it": lambda x: jnp.repeat(x, 3, 0)[::2],
     "nothing is known of while": lambda x: jax.lax.scan(lambda c, row: (c + row, c), x[0], x)[1],
     "a number in it follows the size": lambda x: x * float(x.shape[0] ** 0.5),
     "a table of numbers follows it": lambda x: x * np.hanning(x.shape[0] + 2)[1:-1, None],
-    "the program changes with it": lambda x: x + 1 if x.shape[0] > 9 else jnp.tanh(x),
+    "the program changes with it": lambda x: x + 1 if x.shape[0] > 19 else jnp.tanh(x),
     "nothing is known of fft": lambda x: jnp.abs(jnp.fft.fft(x[:, 0])),
 }
 
@@ -131,7 +160,7 @@ def test_filling_changes_nothing(name: str) -> None:
     x = _RANDOM.standard_normal((_FILLED, _WIDTH)).astype(np.float32)
     with ir.Context(), ir.Location.unknown():
         interpreter = Interpreter(_made(FINE[name], _FILLED))
-        for live in (_FILLED, 8, 3):
+        for live in (_FILLED, 8, 7, 3):
             filled = np.where(np.arange(_FILLED)[:, None] < live, x, np.nan)
             (got,) = interpreter.call(f"up_to_{_FILLED}", [filled, np.int32(live)])
             wanted = np.asarray(FINE[name](jnp.asarray(x[:live])))

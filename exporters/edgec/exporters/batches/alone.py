@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from edgec.exporters.batches.buckets import in_buckets
 from edgec.exporters.batches.chunks import chunked
-from edgec.exporters.batches.fixed import open_dims
+from edgec.exporters.batches.fixed import following, open_dims
 from edgec.exporters.batches.fixed_sizes import ways
 from edgec.exporters.bundle import Bundle
 from edgec.exporters.dynamic import Dynamic
@@ -19,7 +19,7 @@ from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.errors import EdgecError, ExportError, UsageError
 from edgec.runtime.signature import Dim, TensorSpec
 from edgec.toolchain.batches.marks import NotByExample, NotInFixedSizes
-from edgec.toolchain.buckets.sizes import Size, Two
+from edgec.toolchain.buckets.sizes import Two
 
 __all__ = ["fixed_sizes_alone"]
 
@@ -61,11 +61,11 @@ def fixed_sizes_alone(
         try:
             if way == "chunks":
                 made = chunked(traced, bundle, framework, chunk, alone=True)
+                made = made and _with_open_outputs(made)
             else:
                 made = in_buckets(traced, bundle, framework, buckets, alone=True)
             if made is None or len(made.calls) < 2:
                 break
-            made = _with_open_outputs(made)
         except NotInFixedSizes as found:
             reason = reason or found
         except UsageError:
@@ -113,7 +113,7 @@ def _with_open_outputs(made: TracedFunction) -> TracedFunction:
                 if size.is_open and isinstance(shape[axis], Dim):
                     raise NotByExample("an axis of an output grows with two dimensions")
                 if size.is_open:
-                    shape[axis] = _grown(dim, size)
+                    shape[axis] = following(dim, size)
     outputs = zip(made.signature.outputs, shapes, strict=True)
     specs = tuple(replace(spec, shape=tuple(shape)) for spec, shape in outputs)
     return replace(made, signature=replace(made.signature, outputs=specs))
@@ -145,14 +145,3 @@ def _least_and_most(made: TracedFunction, dim: Dim) -> tuple[TracedCall, TracedC
         if _size_of(calls[0], made, dim) < _size_of(calls[-1], made, dim):
             return calls[0], calls[-1]
     raise NotByExample(f"nothing shows how outputs grow with {dim.name}")
-
-
-def _grown(dim: Dim, size: Size) -> Dim:
-    """The dimension of an output that follows one of the inputs."""
-    if size == Size(each=1, more=0):
-        return dim
-    name = dim.name if size.each == 1 else f"{size.each}*{dim.name}"
-    if size.more:
-        name += f"{size.more:+}"
-    most = None if dim.maximum is None else size.of(dim.maximum)
-    return Dim(name=name, minimum=max(0, size.of(dim.minimum)), maximum=most)

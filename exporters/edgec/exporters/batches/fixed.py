@@ -16,9 +16,10 @@ from edgec.exporters.traced import TracedCall, TracedFunction
 from edgec.runtime.errors import EdgecError
 from edgec.runtime.signature import Dim
 from edgec.toolchain.batches.marks import NotByExample
+from edgec.toolchain.buckets.sizes import Size
 from edgec.toolchain.program import Dialect, Input, Output, Parameter, Role
 
-__all__ = ["Fixed", "multiplies", "open_dims", "roles_of", "together"]
+__all__ = ["Fixed", "following", "multiplies", "open_dims", "roles_of", "together"]
 
 _LOG = logging.getLogger("edgec.exporters")
 
@@ -104,6 +105,19 @@ class Fixed:
         if any(len(c.outputs) != len(self.traced.signature.outputs) for c in found):
             raise NotByExample("its outputs change with the batch")
         return tuple(found)
+
+
+def following(dim: Dim, size: Size) -> Dim:
+    """The dimension of an output that follows one of the inputs: `length`, `2*length`."""
+    if size == Size(each=1, more=0):
+        return dim
+    shifted = f"({dim.name}+{size.shift})" if size.shift else dim.name
+    name = shifted if size.over == 1 else f"{shifted}//{size.over}"
+    name = name if size.each == 1 else f"{size.each}*{f'({name})' if size.over != 1 else name}"
+    if size.more:
+        name += f"{size.more:+}"
+    most = None if dim.maximum is None else size.of(dim.maximum)
+    return Dim(name=name, minimum=max(0, size.of(dim.minimum)), maximum=most)
 
 
 def multiplies(module: Any) -> bool:

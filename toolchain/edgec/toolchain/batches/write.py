@@ -21,7 +21,7 @@ from edgec.toolchain.ir.write import (
     tensor,
 )
 
-__all__ = ["Body", "Through", "plus", "size_along", "times", "write_main"]
+__all__ = ["Body", "Through", "over", "plus", "size_along", "times", "write_main"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,6 +120,12 @@ def times(value: Any, number: int) -> Any:
     return create(
         "stablehlo.multiply", value.type, [value, fill(number, (), value.type.element_type)]
     )
+
+
+def over(value: Any, number: int) -> Any:
+    """A scalar that is not negative divided by a number, without the rest."""
+    other = fill(number, (), value.type.element_type)
+    return create("stablehlo.divide", value.type, [value, other]) if number != 1 else value
 
 
 def plus(value: Any, number: int) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from iree.compiler import ir
 
 from edgec.toolchain.buckets.filled import Filling, Step
-from edgec.toolchain.buckets.sizes import NotFilled, Size
+from edgec.toolchain.buckets.sizes import NotFilled
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.fold import least, repeated
 from edgec.toolchain.ir.literal import literal
@@ -47,11 +47,9 @@ def constant(filling: Filling, step: Step) -> list[Any]:
     apart = np.unique(here[start] - there) if here.dtype.kind in "iu" else np.zeros(0)
     if apart.size != 1:
         raise NotFilled("a table of numbers follows it")
-    each, rest = divmod(int(apart[0]), filling.two.one - filling.two.other)
-    if rest:
-        raise NotFilled("a table of numbers follows it")
-    grown = write.convert(filling.alive(Size(each=each, more=0)), kind)
-    fixed = write.constant((live - each * filling.two.one).astype(here.dtype), kind)
+    size = filling.two.growth(int(apart[0]))
+    grown = write.convert(filling.alive(size), kind)
+    fixed = write.constant((live - size.of(filling.two.one)).astype(here.dtype), kind)
     return [write.binary("add", fixed, write.broadcast(grown, shape))]
 
 

@@ -16,6 +16,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.buckets.holding import Held
 from edgec.toolchain.buckets.sizes import NotFilled, Size, Two
+from edgec.toolchain.buckets.steps import counted, learn_all
 from edgec.toolchain.ir.fold import splat
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.places import place_of
@@ -101,6 +102,7 @@ class Filling:
             (one.operation, two.operation)
             for one, two in zip(*(_but_constants(block) for block in (here, there)), strict=False)
         ]
+        learn_all(pairs, self.two, self.least)
         for op, other in pairs:
             if op.name == "stablehlo.reduce":
                 self._look_ahead(op, other)
@@ -137,7 +139,11 @@ class Filling:
             zip(op.operands, twin.operands, strict=True),
             zip(op.results, twin.results, strict=True),
         )
-        operands, results = (tuple(self.two.shape_of(*both) for both in each) for each in pairs)
+        operands = tuple(self.two.shape_of(*both) for both in pairs[0])
+        counts = counted(op, operands, self.two, self.least)
+        results = tuple(self.two.shape_of(*both) for both in pairs[1])
+        if any(results[0][axis] != size for axis, size in counts.items()):
+            raise NotFilled("a size grows otherwise than with it")
         held = tuple(self.held.get(value, {}) for value in op.operands)
         return Step(op=op, twin=twin, operands=operands, results=results, held=held)
 
@@ -230,6 +236,10 @@ class Filling:
             if not size.is_open:
                 return fill(size.more, (), kind)
             value = self.live
+            if size.shift:
+                value = binary("add", value, fill(size.shift, (), kind))
+            if size.over != 1:
+                value = binary("divide", value, fill(size.over, (), kind))
             if size.each != 1:
                 value = binary("multiply", value, fill(size.each, (), kind))
             if size.more:

@@ -115,7 +115,7 @@ def slice_(filling: Filling, step: Step) -> list[Any]:
         begin = filling.two.size(starts[0][axis], starts[1][axis])
         end = filling.two.size(limits[0][axis], limits[1][axis])
         follows = size.is_open or begin.is_open or end.is_open
-        if follows and strides[0][axis] != 1:
+        if follows and strides[0][axis] != 1 and (begin.is_open or not end.is_open):
             raise NotFilled("steps go along it")
         if begin.is_open and result[axis].is_open:
             raise NotFilled("what is cut out of it begins where it says")
@@ -141,11 +141,12 @@ def concatenate(filling: Filling, step: Step) -> list[Any]:
     whole, *_ = filling.clone(step)
     rank, at = len(step.results[0]), Size(each=0, more=0)
     nothing = filling.alive(Size(each=0, more=0))
-    for value, size in zip(filling.operands(step), sizes, strict=True):
+    for place, value in enumerate(filling.operands(step)):
+        if place:
+            at = at.plus(sizes[place - 1])
         if at.is_open:  # over the filling of what lies before it
             places = [filling.alive(at) if i == axis else nothing for i in range(rank)]
             whole = write.dynamic_update(whole, value, places)
-        at = Size(each=at.each + size.each, more=at.more + size.more)
     return [whole]
 
 
@@ -169,7 +170,7 @@ def pad(filling: Filling, step: Step) -> list[Any]:
 def _bounded(filling: Filling, start: Any, size: Size, cut: Size) -> Any:
     """A start of a slice, where the smaller array would hold it; of any shape."""
     kind = start.type.element_type
-    last = filling.alive(Size(each=size.each - cut.each, more=size.more - cut.more))
+    last = filling.alive(size.plus(cut, -1))
     bound = write.broadcast(write.convert(last, kind), write.shape(start))
     return write.binary("minimum", start, bound)
 

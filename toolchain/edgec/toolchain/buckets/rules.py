@@ -120,8 +120,10 @@ def _reduce_window(filling: Filling, step: Step) -> list[Any]:
     pads, twins = step.numbers("padding", [0] * 2 * rank)
     axes = []
     for axis in step.open_axes():
-        if strides[axis] != 1 or base[axis] != 1:
-            raise NotFilled("windows in steps go along it")
+        if base[axis] != 1:
+            raise NotFilled("windows go between the elements along it")
+        if strides[axis] != 1 and pads[2 * axis : 2 * axis + 2] != twins[2 * axis : 2 * axis + 2]:
+            raise NotFilled("the padding of windows follows it")
         if pads[2 * axis + 1] > 0 or twins[2 * axis + 1] > 0:
             axes.append(axis)
     operands = filling.operands(step)
@@ -146,7 +148,6 @@ def _convolution(filling: Filling, step: Step) -> list[Any]:
     if step.open_axes(1) or step.numbers("batch_group_count", [1])[0] not in ([], [1]):
         raise NotFilled("a convolution's window follows it")
     rank = len(before) - 2
-    strides, _ = step.numbers("window_strides", [1] * rank)
     base, _ = step.numbers("lhs_dilation", [1] * rank)
     pads, twins = step.numbers("padding", [0] * 2 * rank)
     axes = []
@@ -157,9 +158,8 @@ def _convolution(filling: Filling, step: Step) -> list[Any]:
         if name == "b":
             continue
         place = int(name)
-        if (strides or [1] * rank)[place] != 1 or (base or [1] * rank)[place] != 1:
-            raise NotFilled("a convolution in steps goes along it")
-        if (pads or [0] * 2 * rank)[2 * place + 1] > 0:
+        behind = (pads or [0] * 2 * rank)[2 * place + 1]
+        if behind > 0 or (base or [1] * rank)[place] != 1:
             axes.append(axis)
     if pads != twins:
         raise NotFilled("a convolution's padding follows it")

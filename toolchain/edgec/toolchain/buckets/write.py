@@ -10,7 +10,7 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.batches.marks import Mark
-from edgec.toolchain.batches.write import plus, size_along, times
+from edgec.toolchain.batches.write import over, plus, size_along, times
 from edgec.toolchain.buckets.filled import Filling
 from edgec.toolchain.buckets.model import Model
 from edgec.toolchain.buckets.rules import apply
@@ -157,7 +157,8 @@ class _Call:
             if mark is not None and mark.axis == axis:
                 number = times(self.count, mark.each)
             elif size.is_open:
-                number = plus(times(self.live, size.each), size.more)
+                whole = over(plus(self.live, size.shift), size.over)
+                number = plus(times(whole, size.each), size.more)
             else:
                 number = fill(size.more, (), self.index)
             parts.append(number)

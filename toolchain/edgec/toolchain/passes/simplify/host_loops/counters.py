@@ -9,7 +9,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir.write import create
 from edgec.toolchain.match.loop import blocks, constant_of, last
 
-__all__ = ["Counter", "Numbers", "arith", "counters", "limit", "whole"]
+__all__ = ["OF_NUMBERS", "Counter", "Numbers", "arith", "counters", "limit", "whole"]
 
 _BINARY = {
     "stablehlo.add": "arith.addi",
@@ -145,7 +145,7 @@ class Numbers:
             return op.operands[0] if len(op.operands) == 1 else None
         if any(n != 1 for operand in op.operands for n in operand.type.shape):
             return None
-        if op.name not in {*_BINARY, *_OTHERS}:
+        if op.name not in OF_NUMBERS:
             return None
         operands = [self.of(operand) for operand in op.operands]
         if any(operand is None for operand in operands):
@@ -179,10 +179,19 @@ def _clamped(op: Any, operands: list[Any], kind: Any) -> Any:
     return arith("arith.minsi", [arith("arith.maxsi", [value, low]), high])
 
 
+def _divided(op: Any, operands: list[Any], kind: Any) -> Any | None:
+    number = constant_of(op.operands[1])
+    return arith("arith.divsi", operands) if number is not None and number > 0 else None
+
+
 _OTHERS: dict[str, Callable[[Any, list[Any], Any], Any]] = {
     "stablehlo.clamp": _clamped,
     "stablehlo.compare": _compared,
     "stablehlo.convert": _converted,
+    "stablehlo.divide": _divided,
     "stablehlo.reshape": lambda op, operands, kind: operands[0],
     "stablehlo.select": lambda op, operands, kind: arith("arith.select", operands, kind),
 }
+
+OF_NUMBERS = frozenset({*_BINARY, *_OTHERS})
+"""The operations that make numbers of numbers."""

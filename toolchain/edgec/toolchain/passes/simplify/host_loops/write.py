@@ -10,6 +10,7 @@ from edgec.toolchain.ir.filling import fresh
 from edgec.toolchain.ir.write import create
 from edgec.toolchain.match.loop import blocks, constant_of, last
 from edgec.toolchain.passes.simplify.host_loops.counters import (
+    OF_NUMBERS,
     Counter,
     Numbers,
     arith,
@@ -146,22 +147,49 @@ class _Loop:
 
 
 def _sink_sizes(block: Any) -> None:
-    """Let a loop's body ask for sizes of arrays itself.
+    """Let a loop's body ask for sizes of arrays itself, and work out what follows from them.
 
     A size that a body takes from outside is an array of one number for the compiler, which a
     kernel writes; where several loops read it, iree-compile 3.13 loses that kernel.
     """
+    operations = [each.operation for each in block.operations]
+    mark = operations[0]
     known: dict[Any, Any] = {}
-    for op in [each.operation for each in block.operations]:
+    for op in operations:
         for place, value in enumerate(op.operands):
-            if isinstance(value.owner, ir.Block) or value.owner.operation.block == block:
-                continue
-            made = value.owner.operation
-            if made.name == "stablehlo.get_dimension_size":
-                if value not in known:
-                    with ir.InsertionPoint.at_block_begin(block):
-                        known[value] = _size(made)
-                op.operands[place] = known[value]
+            if not isinstance(value.owner, ir.Block) and value.owner.operation.block != block:
+                with ir.InsertionPoint(mark):
+                    size = _sunk(value, known)
+                if size is not None:
+                    op.operands[place] = size
+
+
+def _sunk(value: Any, known: dict[Any, Any]) -> Any | None:
+    """The same number at the insertion point; None for what does not follow from sizes alone."""
+    if value not in known:
+        known[value] = _sunk_anew(value, known)
+    return known[value]
+
+
+def _sunk_anew(value: Any, known: dict[Any, Any]) -> Any | None:
+    if isinstance(value.owner, ir.Block):
+        return None
+    made = value.owner.operation
+    if made.name == "stablehlo.get_dimension_size":
+        return _size(made)
+    if made.name not in OF_NUMBERS or made.results[0].type.shape:
+        return None
+    operands = [_sunk(each, known) for each in made.operands]
+    pairs = list(zip(made.operands, operands, strict=True))
+    if all(size is None for size in operands):
+        return None
+    if any(size is None and constant_of(each) is None for each, size in pairs):
+        return None
+    copy = made.clone()
+    for place, size in enumerate(operands):
+        if size is not None:
+            copy.operands[place] = size
+    return copy.results[0]
 
 
 def _size(asked: Any) -> Any:
