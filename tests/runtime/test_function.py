@@ -79,6 +79,23 @@ def test_arrays_stand_beside_tensors_by_position_and_by_name(module: LoadedModul
         np.testing.assert_array_equal(double.call_flat([x, np.int64(1)])[0].numpy(), result[0])
 
 
+def test_small_results_on_the_device_are_as_any_other(module: LoadedModule) -> None:
+    for _ in range(3):
+        first, second = module.twice.on_device(X)
+        for _ in range(3):  # through calls, by the array and by the runtime's tensor of it
+            np.testing.assert_array_equal(module.twice(first)[1], X)
+            np.testing.assert_array_equal(np.from_dlpack(first), X)
+            first, _ = module.twice.call_flat([first])
+            assert first.view.shape == X.shape
+        assert not first.numpy().flags.writeable
+        assert not np.shares_memory(first.numpy(), second.numpy())
+        kept = second.numpy()
+        second.close()
+        np.testing.assert_array_equal(kept, X)
+        with pytest.raises(DeviceError, match="is closed"):
+            module.twice(second)
+
+
 @pytest.mark.parametrize(
     ("args", "kwargs", "message"),
     [

@@ -2,6 +2,8 @@
 #include "session.h"
 #include "tensor.h"
 
+#if EDGERT_WITH_PLACES
+
 /* The tensor of an argument: a new reference, to a copy of the caller's memory where it has none. */
 static edgert_status place_take(const edgert_place *self, edgert_device *device, size_t index,
                                edgert_value *out, edgert_error *error) {
@@ -72,3 +74,5 @@ edgert_status edgert_session_call_places(edgert_session *session, size_t functio
   edgert_deallocate(allocator, memory);
   return status;
 }
+
+#endif

@@ -17,6 +17,11 @@
 #endif
 #endif
 
+/* Whether calls take memory of the caller's own: 1 KB for bindings, which apps in C do without. */
+#ifndef EDGERT_WITH_PLACES
+#define EDGERT_WITH_PLACES 1
+#endif
+
 /* Whether modules can be asked for a signature: some 12 KB of code. */
 #ifndef EDGERT_WITH_SIGNATURES
 #define EDGERT_WITH_SIGNATURES 0

@@ -47,7 +47,8 @@ def _as_array(spec: TensorSpec, value: Any, device: Device) -> np.ndarray | Devi
                 f"{spec.name} is on {value.device.uri} and the module is on {device.uri}",
                 hint="pass x.numpy(), or put it on the module's device",
             )
-        _ = value.view
+        if value.host is None:
+            _ = value.view
         return value
     if isinstance(value, np.ndarray | np.generic):
         return np.asarray(value)

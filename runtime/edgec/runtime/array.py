@@ -33,9 +33,30 @@ class DeviceArray:
     def __init__(self, *, device: "Device", view: Any, dtype: DType) -> None:
         self._device = device
         self._view = view
+        self._host: np.ndarray | None = None
         self._dtype = dtype
         shape = view.shape
         self._shape = shape if type(shape) is tuple else tuple(map(int, shape))
+
+    @classmethod
+    def of_copy(cls, device: "Device", host: np.ndarray, dtype: DType) -> "DeviceArray":
+        """A small result that came as an array, which is nobody else's and is not written to.
+
+        The runtime has a tensor of it when `view` is asked for. Only for devices that map memory.
+        """
+        self = cls.__new__(cls)
+        self._device = device
+        self._view = None
+        self._host = host
+        self._dtype = dtype
+        self._shape = host.shape
+        host.setflags(write=False)
+        return self
+
+    @property
+    def host(self) -> np.ndarray | None:
+        """Its values where they lie on the host and not in a tensor of the runtime's."""
+        return self._host
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,6 +85,8 @@ class DeviceArray:
         Raises:
             DeviceError: the array is closed.
         """
+        if self._view is None and self._host is not None:
+            self._view = self._device.backend.copy_in(self._host, self._dtype)
         if self._view is None:
             raise DeviceError(
                 f"this {self._describe()} is closed", hint="use an array before its close()"
@@ -76,6 +99,8 @@ class DeviceArray:
         Raises:
             DeviceError: the array is closed, or the device failed.
         """
+        if self._host is not None:
+            return self._host
         view = self.view
         if 0 in self._shape:
             return np.zeros(self._shape, self._dtype.numpy)
@@ -87,7 +112,7 @@ class DeviceArray:
 
     def close(self) -> None:
         """Let go of the memory; views that `numpy()` gave stay valid."""
-        self._view = None
+        self._view = self._host = None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """NumPy's protocol: `np.asarray(x)`."""

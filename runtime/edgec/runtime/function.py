@@ -60,8 +60,9 @@ class Function:
             InputError: wrong count, or an argument has the wrong shape or type.
             DeviceError: the device failed, or the module is closed.
         """
-        results = self._run(self._check(leaves), share=False)
         device, specs = self._owner.device, self.signature.outputs
+        dtypes = self._dtypes if device.maps_memory else None
+        results = self._run(self._check(leaves), share=False, dtypes=dtypes)
         return tuple([_result(device, *each) for each in zip(specs, results, strict=True)])
 
     def on_host(self, arrays: Sequence[np.ndarray | DeviceArray]) -> list[np.ndarray]:
@@ -101,6 +102,8 @@ class Function:
         most, left = owner.copied_bytes
         values: list[Any] = []
         for array in arrays:
+            if type(array) is DeviceArray and array.host is not None:
+                array = array.host
             size = array.nbytes if type(array) is np.ndarray else 0
             if 0 < size <= most and size <= left:
                 left -= size
@@ -150,6 +153,8 @@ def _placed(device: Device, array: np.ndarray | DeviceArray, *, share: bool) -> 
 
 def _result(device: Device, spec: TensorSpec, view: Any) -> DeviceArray:
     """An output in the signature's type, which the module's own must fit bit for bit."""
+    if type(view) is np.ndarray:
+        return DeviceArray.of_copy(device, view, spec.dtype)
     given = dtype_of_hal(int(view.element_type))
     dtype = spec.dtype
     if given is not dtype:
