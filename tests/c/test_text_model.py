@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgec.exporters.from_transformers.export import export_opened
 from edgec.runtime.text import Sampling, TextModel, WhenFull
 from edgec.runtime.text.lookup import Lookup
 from edgec.runtime.text.sliding import window
-from edgec.toolchain import CompileOptions, compile
 from tests.c import text_library
 from tests.c.conftest import SOURCE, run
-from tests.exporters import language_models as tiny
+from tests.exporters import one_language_model
 
 HERE = Path(__file__).parent
 SAMPLE = SOURCE.parents[1] / "samples" / "chat" / "c" / "chat.c"
@@ -25,13 +23,8 @@ QUESTION = "Zoë → 🙂? What is the capital of France?"
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("text") / "model.vmfb"
-    program = export_opened(
-        tiny.model("llama"), tiny.tokenizer(), context=120, prefill=(8,), speculate=4
-    )
-    compile(program, "cpu", CompileOptions(output=path, level=1, check=False))
-    return path
+def module() -> Path:
+    return one_language_model.module("cpu")
 
 
 @pytest.fixture(scope="module")

@@ -407,6 +407,7 @@ def test_two_dynamic_dimensions_in_a_transformer(replay) -> None:
         Encoder().eval(),
         encoder_inputs(),
         dynamic=["batch=1..4", "ids:1=length=1..16", "mask:1=length"],
+        buckets=(8,),
     )
     (output,) = only(program).signature.outputs
     assert output.shape == (

@@ -6,12 +6,10 @@ from typing import cast
 import numpy as np
 import pytest
 
-from edgec.exporters.from_transformers.export import export_opened
 from edgec.packaging.edgert_sources import write_edgert
 from edgec.runtime.text import Answer, Constraint, Sampling, TextModel, WhenFull
 from edgec.runtime.text.facts import TextFacts
-from edgec.toolchain import CompileOptions, compile
-from tests.exporters import language_models as tiny
+from tests.exporters import one_language_model
 from tests.packaging.conftest import need, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,11 +18,8 @@ QUESTION = "Zoë → 🙂? What is the capital of France?"
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("text") / "model.vmfb"
-    program = export_opened(tiny.model("llama"), tiny.tokenizer(), context=120, prefill=(8,))
-    compile(program, "cpu", CompileOptions(output=path, level=1, check=False))
-    return path
+def module() -> Path:
+    return one_language_model.module("cpu")
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from edgec.exporters import export
-from edgec.exporters.from_transformers.export import export_opened
 from edgec.runtime.errors import InputError, ModuleError, UsageError
 from edgec.runtime.text import Constraint, Finish, Sampling, TextFacts, TextModel, WhenFull
 from edgec.runtime.text.facts import packed
@@ -17,10 +16,10 @@ from edgec.runtime.text.lookup import Lookup
 from edgec.runtime.text.sliding import window
 from edgec.runtime.text.template import render
 from edgec.runtime.text.tokenizer import Tokenizer
-from edgec.toolchain import CompileOptions, Program, compile
+from edgec.toolchain import CompileOptions, compile
 from tests.exporters import language_models as tiny
-
-CONTEXT = 120
+from tests.exporters import one_language_model
+from tests.exporters.one_language_model import CONTEXT
 
 
 @pytest.fixture(scope="module")
@@ -29,15 +28,8 @@ def network() -> Any:
 
 
 @pytest.fixture(scope="module")
-def program(network: Any) -> Program:
-    return export_opened(network, tiny.tokenizer(), context=CONTEXT, prefill=(8,), speculate=4)
-
-
-@pytest.fixture(scope="module")
-def path(program: Program, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("text") / "model.vmfb"
-    compile(program, "cpu", CompileOptions(output=path, level=1, check=False))
-    return path
+def path() -> Path:
+    return one_language_model.module("cpu")
 
 
 @pytest.fixture
@@ -70,11 +62,8 @@ def test_prompts_of_any_length_are_answered_as_transformers_does(
 
 @pytest.mark.slow
 @pytest.mark.vulkan
-def test_a_gpu_writes_what_the_processor_writes(
-    model: TextModel, program: Program, tmp_path: Path
-) -> None:
-    path = tmp_path / "vulkan.vmfb"
-    compile(program, "vulkan", CompileOptions(output=path, level=1, check=False))
+def test_a_gpu_writes_what_the_processor_writes(model: TextModel) -> None:
+    path = one_language_model.module("vulkan")
     sampling = Sampling(temperature=1.5, top_k=40, seed=3)
     with TextModel(path) as other:
         for prompt, chosen in (("Zoë → 🙂?", Sampling()), ("Once upon", sampling)):

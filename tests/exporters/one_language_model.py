@@ -1,0 +1,58 @@
+"""The tiny language model that several files of tests run: the first of them makes it for all.
+
+Exporting and compiling it takes ten seconds each. It is kept in build/tests by a digest of all that
+makes it, so it is never older than the code.
+"""
+
+import fcntl
+from pathlib import Path
+
+from iree.compiler import version
+
+from edgec.exporters.from_transformers.export import export_opened
+from edgec.toolchain import CompileOptions, compile
+from edgec.toolchain.fingerprint import digest
+from tests.exporters import language_models
+
+__all__ = ["CONTEXT", "module"]
+
+CONTEXT = 120
+_ROOT = Path(__file__).resolve().parents[2]
+_KEPT = _ROOT / "build" / "tests" / "language_model"
+
+
+def module(target: str) -> Path:
+    """A Llama that reads 8 tokens at once and checks 4 guesses, for a target; not to be changed."""
+    return _made(f"{target}.vmfb")
+
+
+def _made(name: str) -> Path:
+    folder = _KEPT / _digest()
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.exists():
+            pass
+        elif path.suffix == ".mlirbc":
+            model = language_models.model("llama")
+            made = export_opened(
+                model, language_models.tokenizer(), context=CONTEXT, prefill=(8,), speculate=4
+            )
+            made.save(path)
+        else:
+            options = CompileOptions(output=path, level=1, check=False)
+            compile(_made("model.mlirbc"), path.stem, options)
+    return path
+
+
+def _digest() -> str:
+    """Of the sources of edgec and of its tests' models, and the compiler's version."""
+    places = ("exporters", "runtime/edgec", "targets", "toolchain/edgec", "tests/exporters")
+    files = (
+        path
+        for place in places
+        for path in (_ROOT / place).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+    return f"{digest(files, _ROOT)[:16]}-{version.VERSION}"
