@@ -22,7 +22,7 @@ PLATFORM_VARIABLE = "EDGERT_PLATFORM"
 _FLAGS = (
     *("-std=c11", "-O2", "-DNDEBUG", "-DEDGERT_BUILDING"),
     *("-fPIC", "-shared", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"),
-    *("-DEDGERT_WITH_VULKAN=1", "-DEDGERT_WITH_SIGNATURES=1"),
+    *("-DEDGERT_WITH_VULKAN=1", "-DEDGERT_WITH_SIGNATURES=1", "-DEDGERT_WITH_PLACES=1"),
 )
 _ELF = ("-s", "-Wl,--gc-sections", "-lm", "-lpthread", "-ldl")
 _INSTALLED = "@LIBRARY@"

@@ -59,7 +59,8 @@ def test_without_threads_a_call_has_run_when_it_is_begun(
     compile_text: Callable[..., Path], tmp_path: Path
 ) -> None:
     run(
-        *("cc", *FLAGS, "-O0", "-DEDGERT_THREADS=0", f"-I{SOURCE / 'include'}"),
+        *("cc", *FLAGS, "-O0", "-DEDGERT_THREADS=0", "-DEDGERT_WITH_PLACES=1"),
+        f"-I{SOURCE / 'include'}",
         *(HERE / "calls.c", *SOURCE.glob("src/**/*.c"), "-lm", "-lpthread"),
         *("-o", tmp_path / "calls"),
     )

@@ -80,20 +80,26 @@ edgert_status edgert_buffer_lend(edgert_device *device, const void *data, uint64
   return status;
 }
 
+edgert_status edgert_range_check(uint64_t whole, uint64_t offset, uint64_t size,
+                                 edgert_error *error) {
+  if (edgert_in_range(offset, size, whole)) return EDGERT_OK;
+  return EDGERT_FAIL(error, EDGERT_OUT_OF_RANGE,
+                     "%llu bytes at %llu are beyond the %llu that are there",
+                     (unsigned long long)size, (unsigned long long)offset,
+                     (unsigned long long)whole);
+}
+
 edgert_status edgert_buffer_part(edgert_buffer *buffer, uint64_t offset, uint64_t length,
                                  edgert_buffer **out, edgert_error *error) {
   *out = NULL;
   if (length == EDGERT_WHOLE && offset <= buffer->size) length = buffer->size - offset;
-  if (!edgert_in_range(offset, length, buffer->size))
-    return EDGERT_FAIL(error, EDGERT_OUT_OF_RANGE,
-                       "bytes %llu to %llu are not inside a buffer of %llu",
-                       (unsigned long long)offset, (unsigned long long)(offset + length),
-                       (unsigned long long)buffer->size);
+  edgert_status status = edgert_range_check(buffer->size, offset, length, error);
+  if (status != EDGERT_OK) return status;
   if (offset == 0 && length == buffer->size) {
     *out = edgert_retain(buffer);
     return EDGERT_OK;
   }
-  edgert_status status = buffer_begin(buffer->device, length, out, error);
+  status = buffer_begin(buffer->device, length, out, error);
   if (status != EDGERT_OK) return status;
   edgert_buffer *self = *out;
   self->whole = edgert_retain(buffer->whole ? buffer->whole : buffer);
@@ -115,15 +121,6 @@ edgert_status edgert_buffer_trust(const edgert_buffer *buffer, uint64_t offset, 
 }
 #endif
 
-static edgert_status buffer_check(const edgert_buffer *self, uint64_t offset, uint64_t size,
-                                  edgert_error *error) {
-  if (edgert_in_range(offset, size, self->size)) return EDGERT_OK;
-  return EDGERT_FAIL(error, EDGERT_OUT_OF_RANGE,
-                     "%llu bytes at %llu are not inside a buffer of %llu",
-                     (unsigned long long)size, (unsigned long long)offset,
-                     (unsigned long long)self->size);
-}
-
 edgert_status edgert_buffer_map(edgert_buffer *buffer, uint64_t offset, uint64_t size, int for_write,
                                 edgert_error *error) {
   const edgert_driver *driver = buffer->device->driver;
@@ -134,7 +131,7 @@ edgert_status edgert_buffer_map(edgert_buffer *buffer, uint64_t offset, uint64_t
 
 edgert_status edgert_buffer_read(edgert_buffer *buffer, uint64_t offset, void *data, uint64_t size,
                                  edgert_error *error) {
-  edgert_status status = buffer_check(buffer, offset, size, error);
+  edgert_status status = edgert_range_check(buffer->size, offset, size, error);
   if (status != EDGERT_OK || size == 0) return status;
   status = edgert_buffer_trust(buffer, offset, size, error);
   if (status != EDGERT_OK) return status;
@@ -150,7 +147,7 @@ edgert_status edgert_buffer_read(edgert_buffer *buffer, uint64_t offset, void *d
 edgert_status edgert_buffer_write(edgert_buffer *buffer, uint64_t offset, const void *data,
                                   uint64_t size, edgert_error *error) {
   const edgert_driver *driver = buffer->device->driver;
-  edgert_status status = buffer_check(buffer, offset, size, error);
+  edgert_status status = edgert_range_check(buffer->size, offset, size, error);
   if (status != EDGERT_OK || size == 0) return status;
   if (buffer->read_only)
     return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "constants cannot be written");
@@ -178,11 +175,8 @@ edgert_status edgert_range_resolve(edgert_range range, const edgert_range *slots
     size = slots[range.slot].length;
   }
   if (range.length == EDGERT_WHOLE && range.offset <= size) range.length = size - range.offset;
-  if (!edgert_in_range(range.offset, range.length, size))
-    return EDGERT_FAIL(error, EDGERT_OUT_OF_RANGE,
-                       "%llu bytes at %llu are not inside a binding of %llu",
-                       (unsigned long long)range.length, (unsigned long long)range.offset,
-                       (unsigned long long)size);
+  edgert_status status = edgert_range_check(size, range.offset, range.length, error);
+  if (status != EDGERT_OK) return status;
   range.offset += base;
   *out = range;
   return edgert_buffer_trust(range.buffer, range.offset, range.length, error);

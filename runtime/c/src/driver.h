@@ -221,6 +221,10 @@ static inline edgert_status edgert_buffer_trust(const edgert_buffer *buffer, uin
 }
 #endif
 
+/* That `size` bytes at `offset` lie inside of `whole` bytes; says so where they do not. */
+edgert_status edgert_range_check(uint64_t whole, uint64_t offset, uint64_t size,
+                                 edgert_error *error);
+
 /* A range with its slot replaced by the buffer bound there, its length known, all of it inside, and
  * what it holds to be used. */
 edgert_status edgert_range_resolve(edgert_range range, const edgert_range *slots,

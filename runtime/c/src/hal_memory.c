@@ -306,7 +306,7 @@ static edgert_status hal_memory_view_dim(edgert_session *session, const edgert_c
 static edgert_status hal_memory_view_trace(edgert_session *session, const edgert_cell *in,
                                            edgert_cell *out, edgert_error *error) {
   (void)in, (void)out, (void)error;
-  edgert_device_remark(session->device, "the program traces a tensor, which nobody looks at");
+  edgert_device_remark(session->device, "the program traces a tensor for nobody");
   return EDGERT_OK;
 }
 

@@ -255,9 +255,8 @@ static edgert_status hal_queue_update(edgert_session *session, const edgert_cell
 /* Where a stretch of a file lies. */
 static edgert_status hal_queue_file(const edgert_file *file, int64_t offset, int64_t length,
                                     uint8_t **out, edgert_error *error) {
-  if (!edgert_in_range((uint64_t)offset, (uint64_t)length, file->size))
-    return EDGERT_FAIL(error, EDGERT_OUT_OF_RANGE, "%lld bytes at %lld are not inside a file",
-                       (long long)length, (long long)offset);
+  edgert_status status = edgert_range_check(file->size, (uint64_t)offset, (uint64_t)length, error);
+  if (status != EDGERT_OK) return status;
   *out = file->bytes->data + file->offset + offset;
   return EDGERT_OK;
 }

@@ -137,7 +137,7 @@ static edgert_status module_read_rodata(edgert_module *self, edgert_table root, 
     } else if (length == 0) {
       self->rodata[i].data = buffer->data;
     } else if (base > size || !edgert_in_range(offset, length, size - base)) {
-      return module_damaged(error, "it is cut short (a constant lies outside)");
+      return module_damaged(error, "a constant lies outside");
     } else {
       self->rodata[i].data = data + base + offset;
       self->rodata[i].size = (size_t)length;
@@ -296,7 +296,7 @@ static edgert_status module_check_version(uint64_t version, edgert_error *error)
     return EDGERT_OK;
   return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
                      "the module was compiled for byte code %u.%u, and this runtime runs %d.%d: "
-                     "compile the program again with this version of edgec",
+                     "compile it again with this edgec",
                      (unsigned)(version >> 16), (unsigned)(version & 0xFFFF), MODULE_BYTECODE_MAJOR,
                      MODULE_BYTECODE_MINOR);
 }

@@ -19,7 +19,7 @@
 
 /* Whether calls take memory of the caller's own: 1 KB for bindings, which apps in C do without. */
 #ifndef EDGERT_WITH_PLACES
-#define EDGERT_WITH_PLACES 1
+#define EDGERT_WITH_PLACES 0
 #endif
 
 /* Whether modules can be asked for a signature: some 12 KB of code. */

@@ -496,7 +496,7 @@ typedef struct edgert_place {
  * place's memory, and `tensor` is NULL. Any other, and one whose place has no memory, is left as
  * `tensor`, which belongs to the caller, and the place's other fields are the tensor's own (`data` as
  * by `edgert_tensor_data`, but NULL where seeing it takes asking the device); all are NULL or zero
- * for a result that is a number. Builds with EDGERT_WITH_PLACES=0 have none of it. */
+ * for a result that is a number. Only builds with EDGERT_WITH_PLACES=1 have it. */
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_session_call_places(
     edgert_session *session, size_t function, const edgert_place *arguments, size_t argument_count,
     edgert_place *results, size_t result_count, edgert_error *error);

@@ -83,17 +83,6 @@ edgert_status edgert_cache_take(edgert_cache *self, const edgert_allocator *allo
   return status;
 }
 
-/* Which entry makes room: the oldest for bytes; for its place the smallest, which costs least to
- * make anew: the system clears new pages one fault at a time, and a step of training has hundreds
- * of results, most of them small. */
-static size_t cache_victim(const edgert_cache *self) {
-  size_t smallest = 0;
-  if (self->count < EDGERT_CACHE_ENTRIES) return 0;
-  for (size_t i = 1; i < self->count; ++i)
-    if (self->entries[i].size < self->entries[smallest].size) smallest = i;
-  return smallest;
-}
-
 /* Memory on its way back to the system, written where it begins. */
 typedef struct cache_old {
   struct cache_old *next;
@@ -115,8 +104,8 @@ void edgert_cache_give(edgert_cache *self, const edgert_allocator *allocator, vo
     cache_drop(&list, memory, rounded);
   } else {
     while (self->count == EDGERT_CACHE_ENTRIES || self->held + rounded > self->limit) {
-      size_t index = cache_victim(self), gone = self->entries[index].size;
-      cache_drop(&list, cache_remove(self, index), gone);
+      size_t gone = self->entries[0].size;
+      cache_drop(&list, cache_remove(self, 0), gone);
     }
     self->entries[self->count].memory = memory;
     self->entries[self->count].size = rounded;
