@@ -26,7 +26,10 @@ def _compiled(kind: str, folder: Path) -> Path:
     return module.path
 
 
-@pytest.fixture(scope="module", params=["t5", pytest.param("whisper", marks=pytest.mark.slow)])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(kind, marks=pytest.mark.slow) for kind in ("t5", "whisper")],
+)
 def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     kind = str(request.param)
     return kind, tiny.with_encoder(kind), _compiled(kind, tmp_path_factory.mktemp(kind))

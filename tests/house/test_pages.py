@@ -32,8 +32,8 @@ NOT_RUN = {
 """How many blocks do not run, by what they would need; whoever adds one counts it here."""
 
 SLOW = (
-    *("coming-from.md", "mesh.md", "package.md", "plan.md", "recipes.md", "split.md", "tune.md"),
-    *("verify.md", "view.md"),
+    *("coming-from", "mesh", "package", "plan", "quantise", "recipes", "split", "torch-compile"),
+    *("tune", "verify", "view"),
 )
 """Pages that only `make test-all` reads: folders of tests do what they say, and those of the
 exporters export what the recipes do."""
@@ -45,7 +45,7 @@ def _runs(page: Path) -> list[Block]:
 
 def _marks(page: Path) -> list[pytest.MarkDecorator]:
     marks = [pytest.mark.vulkan] if any("vulkan" in block.text for block in _runs(page)) else []
-    return marks + [pytest.mark.slow] * (page.name in SLOW)
+    return marks + [pytest.mark.slow] * (page.stem in SLOW)
 
 
 READ = [

@@ -131,7 +131,7 @@ def compiled(folder: Path, target: str):
     params=[
         "cpu",
         pytest.param("cpu:x86-64-v3", marks=pytest.mark.slow),
-        "cpu:x86-64",
+        pytest.param("cpu:x86-64", marks=pytest.mark.slow),
         pytest.param(BY_LANE, marks=pytest.mark.slow),
     ],
 )
