@@ -46,7 +46,8 @@ def far_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(sys.executable, SOURCE / "amalgamate.py", folder)
     run(
         *("cc", "-O1", *STRICT, "-shared", "-fPIC", "-DEDGERT_BUILDING", "-DEDGERT_SHARED"),
-        *("-DEDGERT_WITH_VULKAN=1", "-DVULKAN_MAY_SHARE=0", folder / "edgert.c"),
+        *("-DEDGERT_WITH_VULKAN=1", "-DEDGERT_WITH_PLACES=1"),
+        *("-DVULKAN_MAY_SHARE=0", folder / "edgert.c"),
         *("-lm", "-lpthread", "-ldl", "-o", folder / "libedgert.so"),
     )
     return folder / "libedgert.so"

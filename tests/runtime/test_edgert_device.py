@@ -1,5 +1,6 @@
 """edgert as a device: its URI, where its library comes from, and what is said where it is not."""
 
+import ctypes
 import errno
 import json
 import os
@@ -23,7 +24,7 @@ from edgec.runtime import (
     native_build,
 )
 from edgec.runtime.drivers import find_driver
-from edgec.runtime.edgert import EdgertTensor, handle
+from edgec.runtime.edgert import EdgertTensor, handle, native
 from edgec.runtime.errors import (
     DeviceError,
     DeviceMissing,
@@ -188,6 +189,16 @@ def find(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], Path]:
     monkeypatch.setenv("EDGEC_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("CC", raising=False)
     return edgert_library.find_library.__wrapped__
+
+
+@needs_compiler
+def test_a_library_that_lacks_what_python_calls_is_refused(tmp_path: Path) -> None:
+    known = ctypes.CDLL(str(edgert_library.find_library()))
+    source, library = tmp_path / "old.c", tmp_path / "libedgert.so"
+    source.write_text(f"unsigned edgert_abi(void) {{ return {known.edgert_abi()}; }}")
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+    with pytest.raises(DeviceMissing, match="was built without edgert_"):
+        native.open_library(library)
 
 
 def test_the_variable_names_a_library(

@@ -314,7 +314,12 @@ class Library:
                 hint=f"build it again, or unset ${EDGERT_VARIABLE}",
             )
         for name, (result, arguments) in _FUNCTIONS.items():
-            function = getattr(native, f"edgert_{name}")
+            function = getattr(native, f"edgert_{name}", None)
+            if function is None:
+                raise DeviceMissing(
+                    f"{path} was built without edgert_{name}",
+                    hint="build it as Python needs it: cmake --preset shared in runtime/c",
+                )
             function.restype = result
             function.argtypes = arguments
             setattr(self, name, function)
