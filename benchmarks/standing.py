@@ -162,6 +162,11 @@ PAGES = (
         measures=(*_COMPILER, *_RUNTIME),
     ),
     Page(
+        name="zoo_processors.md",
+        command="python -m benchmarks.zoo.processors STORE",
+        measures=(*_COMPILER, *_RUNTIME, "exporters", "benchmarks/zoo"),
+    ),
+    Page(
         name="zoo.md",
         command="make zoo",
         measures=("exporters", *_COMPILER, *_RUNTIME, "benchmarks/zoo"),
