@@ -17,9 +17,26 @@ __all__ = [
     "is_dynamic",
     "is_float",
     "is_unsigned",
+    "made_by",
     "numbers_of",
     "shape_of",
+    "unshaped",
 ]
+
+
+def made_by(value: Any, name: str) -> Any | None:
+    """The operation that gives a value, if it is StableHLO's of this name."""
+    if isinstance(value.owner, ir.Block):
+        return None
+    op = value.owner.operation
+    return op if op.name == f"stablehlo.{name}" else None
+
+
+def unshaped(value: Any) -> Any:
+    """A value before reshapes, which leave its elements in order."""
+    while (op := made_by(value, "reshape")) is not None:
+        value = op.operands[0]
+    return value
 
 
 def shape_of(value: Any) -> tuple[int | None, ...]:

@@ -15,7 +15,7 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir.elementwise import direction
 from edgec.toolchain.ir.fold import splat
-from edgec.toolchain.ir.read import element_type, shape_of
+from edgec.toolchain.ir.read import element_type, made_by, shape_of
 from edgec.toolchain.kernels.spec import Work
 from edgec.toolchain.match.description import Array, Description
 
@@ -78,19 +78,19 @@ class ByteRounding(Description):
 def read_byte_rounding(op: Any) -> ByteRounding | None:
     """The rounding that a `stablehlo.convert` to ui8 ends; None of any other."""
     (bytes_,) = op.results
-    held = _made_by(op.operands[0], "clamp")
+    held = made_by(op.operands[0], "clamp")
     if held is None or str(element_type(bytes_)) != "ui8" or not _is_held(held):
         return None
     if len(list(held.results[0].uses)) != 1 or None in shape_of(bytes_):
         return None
-    total = _made_by(held.operands[1], "add")
-    rounded = None if total is None else _made_by(total.operands[0], "round_nearest_even")
-    steps = None if rounded is None else _made_by(rounded.operands[0], "divide")
+    total = made_by(held.operands[1], "add")
+    rounded = None if total is None else made_by(total.operands[0], "round_nearest_even")
+    steps = None if rounded is None else made_by(rounded.operands[0], "divide")
     if total is None or steps is None:
         return None
     value = steps.operands[0]
     scale, shift = _spread(steps.operands[1]), _spread(total.operands[1])
-    widened = None if shift is None else _made_by(shift, "convert")
+    widened = None if shift is None else made_by(shift, "convert")
     if scale is None or widened is None or not isinstance(element_type(value), ir.F32Type):
         return None
     zero = _as_it_is(widened.operands[0])
@@ -102,13 +102,13 @@ def read_byte_rounding(op: Any) -> ByteRounding | None:
 
 def _low_of(scale: Any, value: Any) -> Any:
     """The least number of a value, if the scale is what its range is through 255; else None."""
-    chosen = _made_by(scale, "select")
+    chosen = made_by(scale, "select")
     if chosen is None or splat(chosen.operands[1]) != 1.0:
         return None
-    step, test = _made_by(chosen.operands[2], "divide"), _made_by(chosen.operands[0], "compare")
+    step, test = made_by(chosen.operands[2], "divide"), made_by(chosen.operands[0], "compare")
     if step is None or test is None or splat(step.operands[1]) != LARGEST:
         return None
-    span = _made_by(step.operands[0], "subtract")
+    span = made_by(step.operands[0], "subtract")
     alike = direction(test) == "EQ" and test.operands[0] == step.operands[0]
     if span is None or not alike or splat(test.operands[1]) != 0.0:
         return None
@@ -119,12 +119,12 @@ def _low_of(scale: Any, value: Any) -> Any:
 
 def _is_end(end: Any, value: Any, name: str) -> bool:
     """Whether a number is the largest or least of a value and zero."""
-    op = _made_by(end, name)
+    op = made_by(end, name)
     if op is None or splat(op.operands[1]) != 0.0:
         return False
     found = op.operands[0]
     while found != value:
-        reduced = _made_by(found, "reduce")
+        reduced = made_by(found, "reduce")
         if reduced is None or len(reduced.results) != 1:
             return False
         first = splat(reduced.operands[1])
@@ -138,13 +138,13 @@ def _is_end(end: Any, value: Any, name: str) -> bool:
 
 def _is_zero_point(zero: Any, low: Any, scale: Any) -> bool:
     """Whether a byte is what the least number is below zero, in steps."""
-    narrow = _made_by(zero, "convert")
-    rounded = None if narrow is None else _made_by(narrow.operands[0], "round_nearest_even")
-    held = None if rounded is None else _made_by(rounded.operands[0], "clamp")
+    narrow = made_by(zero, "convert")
+    rounded = None if narrow is None else made_by(narrow.operands[0], "round_nearest_even")
+    held = None if rounded is None else made_by(rounded.operands[0], "clamp")
     if str(element_type(zero)) != "ui8" or held is None or not _is_held(held):
         return False
-    turned = _made_by(held.operands[1], "negate")
-    below = None if turned is None else _made_by(turned.operands[0], "divide")
+    turned = made_by(held.operands[1], "negate")
+    below = None if turned is None else made_by(turned.operands[0], "divide")
     return below is not None and list(below.operands) == [low, scale]
 
 
@@ -155,7 +155,7 @@ def _is_held(clamp: Any) -> bool:
 
 def _spread(value: Any) -> Any:
     """The number without axes that a value repeats; None of any other."""
-    op = _made_by(value, "broadcast_in_dim")
+    op = made_by(value, "broadcast_in_dim")
     if op is None:
         return None if shape_of(value) else value
     return None if shape_of(op.operands[0]) else op.operands[0]
@@ -163,12 +163,6 @@ def _spread(value: Any) -> Any:
 
 def _as_it_is(value: Any) -> Any:
     """A value before it was called signless, and unsigned again."""
-    while (op := _made_by(value, "bitcast_convert")) is not None:
+    while (op := made_by(value, "bitcast_convert")) is not None:
         value = op.operands[0]
     return value
-
-
-def _made_by(value: Any, name: str) -> Any:
-    """The operation of a name that makes a value, or None."""
-    op = getattr(value.owner, "operation", None)
-    return op if op is not None and op.name == f"stablehlo.{name}" else None

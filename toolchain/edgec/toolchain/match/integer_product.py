@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from edgec.toolchain.ir.fold import Constants
-from edgec.toolchain.ir.read import element_type, numbers_of, shape_of
+from edgec.toolchain.ir.read import element_type, made_by, numbers_of, shape_of, unshaped
 from edgec.toolchain.kernels.spec import Work
 from edgec.toolchain.match.description import Array, Description
 
@@ -116,29 +116,16 @@ def read_integer_product(op: Any, known: Constants) -> IntegerProduct | None:
 def _bytes_and_zero(value: Any) -> tuple[Any, Any]:
     """The bytes that a value is, and what is taken from each; (None, None) where it is none."""
     zero = None
-    value = _unshaped(value)
-    difference = _made_by(value, "subtract")
+    value = unshaped(value)
+    difference = made_by(value, "subtract")
     if difference is not None:
-        value, spread = _unshaped(difference.operands[0]), difference.operands[1]
-        wide = _made_by(spread, "broadcast_in_dim")
+        value, spread = unshaped(difference.operands[0]), difference.operands[1]
+        wide = made_by(spread, "broadcast_in_dim")
         if wide is None or shape_of(wide.operands[0]):
             return None, None
         zero = wide.operands[0]
-    widened = _made_by(value, "convert")
+    widened = made_by(value, "convert")
     bytes_ = value if widened is None else widened.operands[0]
     if str(element_type(bytes_)) not in _RANGES:
         return None, None
     return bytes_, zero
-
-
-def _unshaped(value: Any) -> Any:
-    """A value before reshapes, which leave its elements in order."""
-    while (op := _made_by(value, "reshape")) is not None:
-        value = op.operands[0]
-    return value
-
-
-def _made_by(value: Any, name: str) -> Any:
-    """The operation of a name that makes a value, or None."""
-    op = getattr(value.owner, "operation", None)
-    return op if op is not None and op.name == f"stablehlo.{name}" else None

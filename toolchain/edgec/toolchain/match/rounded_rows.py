@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from iree.compiler import ir
 
 from edgec.toolchain.ir.fold import splat
-from edgec.toolchain.ir.read import integers, shape_of
+from edgec.toolchain.ir.read import integers, made_by, shape_of, unshaped
 from edgec.toolchain.match.expression import Array
 
 __all__ = ["LARGEST", "SMALLEST", "RoundedRows", "read_rounded_rows"]
@@ -49,12 +48,12 @@ class RoundedRows:
 
 def read_rounded_rows(value: Any) -> RoundedRows | None:
     """What a value is the rounded numbers of; None where it is something else."""
-    product = _made_by(_plain(value), "multiply")
+    product = made_by(unshaped(value), "multiply")
     if product is None:
         return None
     steps, spread = product.operands
-    rounded = _made_by(steps, "round_nearest_even")
-    parts = None if rounded is None else _made_by(rounded.operands[0], "divide")
+    rounded = made_by(steps, "round_nearest_even")
+    parts = None if rounded is None else made_by(rounded.operands[0], "divide")
     if parts is None or parts.operands[1] != spread:
         return None
     grouped = parts.operands[0]
@@ -66,40 +65,25 @@ def read_rounded_rows(value: Any) -> RoundedRows | None:
 
 def _is_scale(spread: Any, grouped: Any, last: int) -> bool:
     """Whether a value is each group's largest size through 127, for all of the group."""
-    wide = _made_by(spread, "broadcast_in_dim")
+    wide = made_by(spread, "broadcast_in_dim")
     if wide is None or integers(wide, "broadcast_dimensions") != list(range(last)):
         return False
-    scale = _made_by(_plain(wide.operands[0]), "multiply")
+    scale = made_by(unshaped(wide.operands[0]), "multiply")
     if scale is None or not _is_about(splat(scale.operands[1]), 1 / LARGEST):
         return False
-    most = _made_by(scale.operands[0], "maximum")
+    most = made_by(scale.operands[0], "maximum")
     if most is None or not _is_about(splat(most.operands[1]), SMALLEST):
         return False
-    reduced = _made_by(_plain(most.operands[0]), "reduce")
+    reduced = made_by(unshaped(most.operands[0]), "reduce")
     if reduced is None or integers(reduced, "dimensions") != [last]:
         return False
     first = splat(reduced.operands[1])
     inner = [op.operation.name for op in reduced.regions[0].blocks[0].operations]
     if first is None or first > 0 or inner != ["stablehlo.maximum", "stablehlo.return"]:
         return False
-    sizes = _made_by(reduced.operands[0], "abs")
+    sizes = made_by(reduced.operands[0], "abs")
     return sizes is not None and sizes.operands[0] == grouped
 
 
 def _is_about(number: float | None, wanted: float) -> bool:
     return number is not None and abs(number - wanted) <= _CLOSE * wanted
-
-
-def _plain(value: Any) -> Any:
-    """A value before reshapes."""
-    while (op := _made_by(value, "reshape")) is not None:
-        value = op.operands[0]
-    return value
-
-
-def _made_by(value: Any, name: str) -> Any:
-    """The operation of a name that makes a value, or None."""
-    if isinstance(value.owner, ir.Block):
-        return None
-    op = value.owner.operation
-    return op if op.name == f"stablehlo.{name}" else None

@@ -13,10 +13,10 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir.evaluate import NotEvaluated, NotNamed, evaluate
 from edgec.toolchain.ir.fold import splat
-from edgec.toolchain.ir.read import shape_of
+from edgec.toolchain.ir.read import made_by, shape_of
 from edgec.toolchain.ir.views import Strided
 from edgec.toolchain.match.description import Array
-from edgec.toolchain.match.softmax import made_by, plain
+from edgec.toolchain.match.softmax import plain
 
 __all__ = ["Bias", "Mask", "Scores", "Term", "read_scores"]
 

@@ -7,14 +7,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from iree.compiler import ir
-
 from edgec.toolchain.ir.elementwise import direction
 from edgec.toolchain.ir.fold import splat
-from edgec.toolchain.ir.read import integers, shape_of
+from edgec.toolchain.ir.read import integers, made_by, shape_of
 from edgec.toolchain.ir.views import Digit, Strided, before, dense, through
 
-__all__ = ["Softmax", "made_by", "plain", "read_softmax"]
+__all__ = ["Softmax", "plain", "read_softmax"]
 
 _LOWEST = -1e4
 """No softmax of use begins its search for the largest score above this."""
@@ -68,14 +66,6 @@ def read_softmax(view: Strided, axis: int) -> Softmax | None:
     if not _is_nan(truth, view):
         return None
     return Softmax(scores=scores, source=source, safe=False, chosen=select)
-
-
-def made_by(value: Any, name: str) -> Any | None:
-    """The operation that gives a value, if it has this name."""
-    if isinstance(value.owner, ir.Block):
-        return None
-    op = value.owner.operation
-    return op if op.name == f"stablehlo.{name}" else None
 
 
 def plain(view: Strided) -> Strided:

@@ -77,8 +77,9 @@ def _empty_rows(select: Any, source: Any) -> Any | None:
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
+    from edgec.toolchain.ir.read import made_by
     from edgec.toolchain.ir.views import identity
-    from edgec.toolchain.match.softmax import made_by, plain
+    from edgec.toolchain.match.softmax import plain
 
     sizes = graph.shape(source)
     divide = made_by(plain(identity(select.operands[2])).value, "divide")
