@@ -10,7 +10,9 @@ which lie panel by panel.
 import math
 from collections.abc import Collection, Generator, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from edgec.toolchain.kernels.cpu.source.ahead import Ahead, ahead
 from edgec.toolchain.kernels.cpu.source.by_lane import (
     QUAD,
     Factors,
@@ -367,9 +369,23 @@ class _Body:
         yield f"%weights = arith.muli %panel, {w.index(elements)} : index"
         yield from result.channel_values(w, self.pixels, 2)
         yield f"scf.for %tile = %tile_from to %tile_to step {one} {{"
+        if self.ahead:
+            yield from self.ahead.tile(w, "%tile_from", "%weights", elements)
         yield from self.tile()
         yield "}"
         yield "}"
+
+    @cached_property
+    def ahead(self) -> Ahead | None:
+        conv, cut = self.conv, self.cut
+        return ahead(
+            self.unit,
+            panels=cut.panels,
+            panel=cut.panel,
+            steps=conv.taps * conv.inputs,
+            pixels=cut.rows * cut.columns,
+            tiles=math.prod(cut.tiles) // cut.split[0],
+        )
 
     def channels(self) -> Iterator[str]:
         """`%n0` and `%first_in`: the panel's first output channel, its group's first input."""
@@ -460,6 +476,10 @@ class _Body:
         yield "%a = arith.addi %in, %k : index"
         yield f"%q0 = arith.muli %k, {w.index(cut.panel)} : index"
         yield "%q = arith.addi %wt, %q0 : index"
+        if self.ahead:
+            yield f"%tap_k = arith.muli %l1, {w.index(conv.inputs)} : index"
+            yield "%step = arith.addi %tap_k, %k : index"
+            yield from self.ahead.step(w, "%step")
         for v in range(cut.vectors):
             yield f"%o{v} = arith.addi %q, {w.index(v * cut.lanes)} : index"
             yield f"%p{v} = vector.load %m1[%o{v}] : {w.memory(1)}, {self.vector}"

@@ -9,7 +9,9 @@ workgroup turns a few tiles of input onto its stack, multiplies them with the we
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
+from edgec.toolchain.kernels.cpu.source.ahead import Ahead, ahead
 from edgec.toolchain.kernels.cpu.source.by_lane import Factors, multiplied, summed_by_quads
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution
 from edgec.toolchain.kernels.cpu.source.cut import Cut, Form
@@ -369,6 +371,9 @@ class _Body:
         )
         yield f"%q0 = arith.muli %k, {w.index(cut.panel)} : index"
         yield "%q = arith.addi %p2, %q0 : index"
+        if self.ahead:
+            yield f"%next = arith.addi %q, {w.index(16 * conv.channels * cut.panel)} : index"
+            yield from self.ahead.lines(w, "%next")
         for v in range(cut.vectors):
             yield f"%o{v} = arith.addi %q, {w.index(v * cut.lanes)} : index"
             yield f"%g{v} = vector.load %m1[%o{v}] : {w.memory(1)}, {self.vector}"
@@ -386,6 +391,19 @@ class _Body:
                 )
         yield f"scf.yield {', '.join(done)} : {kinds}"
         yield "}"
+
+    @cached_property
+    def ahead(self) -> Ahead | None:
+        """A panel serves a group, and is asked for by the panel before it."""
+        cut, steps = self.cut, 16 * self.conv.channels
+        return ahead(
+            self.unit,
+            panels=cut.panels,
+            panel=cut.panel,
+            steps=steps,
+            pixels=cut.tiles,
+            tiles=1,
+        )
 
     def back(self, v: int) -> Iterator[str]:
         """The tile's sums of one vector of channels, turned back, finished and stored."""
