@@ -22,7 +22,8 @@ PLATFORM_VARIABLE = "EDGERT_PLATFORM"
 _FLAGS = (
     *("-std=c11", "-O2", "-DNDEBUG", "-DEDGERT_BUILDING"),
     *("-fPIC", "-shared", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"),
-    *("-DEDGERT_WITH_VULKAN=1", "-DEDGERT_WITH_SIGNATURES=1", "-DEDGERT_WITH_PLACES=1"),
+    *("-DEDGERT_WITH_VULKAN=1", "-DEDGERT_WITH_CUDA=1"),
+    *("-DEDGERT_WITH_SIGNATURES=1", "-DEDGERT_WITH_PLACES=1"),
 )
 _ELF = ("-s", "-Wl,--gc-sections", "-lm", "-lpthread", "-ldl")
 _INSTALLED = "@LIBRARY@"
@@ -31,7 +32,7 @@ _WINDOWS = ("-s",)
 # What a manylinux library may ask of the system it is loaded on (PEP 600), as far as edgert does.
 _SYSTEM_LIBRARIES = {"libc.so", "libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0"}
 # What edgert opens where it is there (`dlopen`), and does without where it is not.
-_OPENED = {"libvulkan.so", "libvulkan.so.1"}
+_OPENED = {"libcuda.so.1", "libvulkan.so", "libvulkan.so.1"}
 
 
 @dataclass(frozen=True, kw_only=True)

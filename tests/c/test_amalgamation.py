@@ -50,7 +50,8 @@ def test_no_choice_of_options_is_warned_of(
     """Half of all choices: among them each three options have every value beside each other."""
     for some in itertools.product((0, 1), repeat=len(OPTIONS) - 1):
         values = (*some, sum(some) % 2)
-        check(folder, [f"-DEDGERT_{o}={v}" for o, v in zip(OPTIONS, values, strict=True)])
+        chosen = [f"-DEDGERT_{o}={v}" for o, v in zip(OPTIONS, values, strict=True)]
+        check(folder, [*chosen, f"-DEDGERT_WITH_CUDA={sum(some[:3]) % 2}"])
 
 
 @pytest.mark.parametrize("check", [_gcc, _clang])

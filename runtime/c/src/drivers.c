@@ -6,6 +6,9 @@ static const edgert_driver *const drivers_here[] = {
 #if EDGERT_WITH_VULKAN
     &edgert_vulkan_driver,
 #endif
+#if EDGERT_WITH_CUDA
+    &edgert_cuda_driver,
+#endif
 #if EDGERT_WITH_WEBGPU
     &edgert_webgpu_driver,
 #endif

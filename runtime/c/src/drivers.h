@@ -13,8 +13,12 @@
 #ifndef EDGERT_WITH_VULKAN
 #define EDGERT_WITH_VULKAN 0
 #endif
+#ifndef EDGERT_WITH_CUDA
+#define EDGERT_WITH_CUDA 0
+#endif
 
 extern const edgert_driver edgert_cpu_driver;
+extern const edgert_driver edgert_cuda_driver;
 extern const edgert_driver edgert_null_driver;
 extern const edgert_driver edgert_vulkan_driver;
 extern const edgert_driver edgert_webgpu_driver;

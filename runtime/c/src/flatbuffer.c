@@ -52,6 +52,14 @@ uint64_t edgert_table_number(edgert_flatbuffer *self, edgert_table table, uint32
   return value;
 }
 
+#if EDGERT_WITH_CUDA
+const uint8_t *edgert_table_bytes(edgert_flatbuffer *self, edgert_table table, uint32_t field,
+                                  uint32_t width) {
+  uint32_t at = flatbuffer_field(self, table, field, width);
+  return at == 0 ? NULL : self->data + at;
+}
+#endif
+
 /* What a field that holds an offset points at; 0: absent. */
 static uint64_t flatbuffer_target(edgert_flatbuffer *self, edgert_table table, uint32_t field) {
   uint32_t at = flatbuffer_field(self, table, field, 4);

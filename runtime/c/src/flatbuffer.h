@@ -35,6 +35,10 @@ edgert_table edgert_table_table(edgert_flatbuffer *self, edgert_table table, uin
 edgert_vector edgert_table_vector(edgert_flatbuffer *self, edgert_table table, uint32_t field,
                                   uint32_t width);
 
+/* A structure that lies in the table, of `width` bytes; absent: NULL. For the driver `cuda`. */
+const uint8_t *edgert_table_bytes(edgert_flatbuffer *self, edgert_table table, uint32_t field,
+                                  uint32_t width);
+
 /* A string, which is followed by a zero byte; absent: `data` is NULL. */
 edgert_text edgert_table_text(edgert_flatbuffer *self, edgert_table table, uint32_t field);
 

@@ -26,7 +26,8 @@ class Device:
     Attributes:
         uri: how it was asked for, in full.
         driver: `edgert`, `local-task`, `local-sync`, `vulkan`, `cuda`, `hip` or `metal`.
-        runs: whose modules it runs: `vulkan` for `edgert://vulkan`, else the driver.
+        runs: whose modules it runs: `vulkan` for `edgert://vulkan`, `cuda` for `edgert://cuda`,
+            else the driver.
         name: what the driver calls it.
         runtime: the runtime behind it and its version, such as `edgert 0.1.0`.
         identity: of device and driver version, where the runtime tells.

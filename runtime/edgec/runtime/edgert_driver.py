@@ -1,4 +1,4 @@
-"""edgert's driver: finds or builds its library, and opens the CPU, or a GPU by Vulkan, by it."""
+"""edgert's driver: finds or builds its library, and opens by it the CPU, or a GPU."""
 
 from edgec.runtime.cache_folder import kernel_file
 from edgec.runtime.driver import DeviceStatus, Opened
@@ -8,7 +8,7 @@ from edgec.runtime.foreign_code import probe_in_child, refuse_clash
 __all__ = ["EdgertDriver"]
 
 _CPU = "edgert://cpu"
-_GPU = "edgert://vulkan"
+_GPUS = ("vulkan", "cuda")
 _NAME = "this machine's CPU, on "
 _RUNTIME = "edgert"
 _UNWRITTEN = "unwritten"
@@ -18,7 +18,7 @@ class EdgertDriver:
     """Devices by edgert, the runtime in C that phones and boards have."""
 
     def probe(self) -> tuple[DeviceStatus, ...]:
-        """The CPU, or why edgert's library is not here; and what Vulkan finds."""
+        """The CPU, or why edgert's library is not here; and what Vulkan and CUDA find."""
         reason = hint = ""
         try:
             self.open(_CPU, "cpu", None)
@@ -39,7 +39,7 @@ class EdgertDriver:
         found, _ = probe_in_child("edgert")
         return tuple(
             DeviceStatus(
-                uri=f"{_GPU}/{finding['index']}" if finding["index"] else _GPU,
+                uri=f"edgert://{finding['path']}",
                 driver="edgert",
                 name=str(finding["name"]),
                 usable=bool(finding["usable"]),
@@ -69,21 +69,24 @@ class EdgertDriver:
                 runtime=_RUNTIME,
                 identity=f"{cpu.identity:016x}",
             )
-        if kind != "vulkan" or not (number or "0").isdecimal():
-            raise DeviceMissing(f"{uri} is not here", hint=f"use {_CPU} or {_GPU}")
+        if kind not in _GPUS or not (number or "0").isdecimal():
+            known = ", ".join(f"edgert://{name}" for name in _GPUS)
+            raise DeviceMissing(f"{uri} is not here", hint=f"use {_CPU}, {known}")
         if threads is not None:
             raise UsageError(f"the device {uri} has no threads to choose")
         index = int(number or "0")
-        names = device_names("vulkan")
-        for name in names[index : index + 1]:
-            refuse_clash(name)
-        kept = kernel_file(names[index]) if index < len(names) else None
-        gpu = EdgertDevice("vulkan", index=index, cache_file=kept)
+        kept = None
+        if kind == "vulkan":  # CUDA keeps kernels itself
+            names = device_names("vulkan")
+            for name in names[index : index + 1]:
+                refuse_clash(name)
+            kept = kernel_file(names[index]) if index < len(names) else None
+        gpu = EdgertDevice(kind, index=index, cache_file=kept)
         return Opened(
             backend=EdgertBackend(device=gpu, uri=uri),
             name=gpu.name,
             runtime=_RUNTIME,
-            runs="vulkan",
+            runs=kind,
             identity=f"{gpu.identity:016x}",
         )
 

@@ -92,18 +92,20 @@ def _hip() -> Iterator[Finding]:
 
 
 def _edgert() -> Iterator[Finding]:
-    """edgert's own Vulkan devices; none is no finding, since the driver `vulkan` says why."""
+    """edgert's own GPUs; none is no finding, since the drivers `vulkan` and `cuda` say why."""
     from edgec.runtime.edgert import EdgertDevice, device_names
     from edgec.runtime.errors import EdgecError
 
-    for index, name in enumerate(device_names("vulkan")):
-        finding: Finding = {"index": index, "name": name}
-        try:
-            EdgertDevice("vulkan", index=index).close()
-        except EdgecError as error:
-            yield finding | _absent(name, error.what, "update the GPU's driver")
-        else:
-            yield finding | {"usable": True, "reason": "", "hint": ""}
+    for driver in ("vulkan", "cuda"):
+        for index, name in enumerate(device_names(driver)):
+            path = f"{driver}/{index}" if index else driver
+            finding: Finding = {"index": index, "name": name, "path": path}
+            try:
+                EdgertDevice(driver, index=index).close()
+            except EdgecError as error:
+                yield finding | _absent(name, error.what, "update the GPU's driver")
+            else:
+                yield finding | {"usable": True, "reason": "", "hint": ""}
 
 
 def _metal() -> Iterator[Finding]:

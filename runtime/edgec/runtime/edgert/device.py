@@ -32,7 +32,7 @@ class Ran:
 
 
 class EdgertDevice(Handle):
-    """A device of edgert: `cpu`, `vulkan`, or `null`, which computes nothing.
+    """A device of edgert: `cpu`, `vulkan`, `cuda`, or `null`, which computes nothing.
 
     Attributes:
         driver: its driver's name.
@@ -96,7 +96,7 @@ class EdgertDevice(Handle):
     @property
     def maps_memory(self) -> bool:
         """Whether it computes in the host's memory."""
-        return self.driver != "vulkan"
+        return self.driver not in ("vulkan", "cuda")
 
 
 def device_names(driver: str, *, library: Any = None) -> tuple[str, ...]:

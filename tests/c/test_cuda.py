@@ -1,0 +1,292 @@
+"""edgert's CUDA driver without a GPU: transfers, refusals and failures of every kind.
+
+A library in place of NVIDIA's (`fake_cuda.c`) does the transfers and writes down the kernels.
+"""
+
+import ctypes
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgec.runtime.dtypes import DType
+from edgec.runtime.edgert import (
+    EdgertDevice,
+    EdgertModule,
+    EdgertSession,
+    EdgertTensor,
+    Ran,
+    device_names,
+)
+from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, ModuleError, ModuleMismatch
+from tests.c.conftest import run
+from tests.c.transfers import HOST_VISIBLE, TRANSFERS, all_transfers, leaves_and_finds
+
+HERE = Path(__file__).parent
+PLAIN = """
+func.func @main(%x: tensor<64x128xf32>, %y: tensor<128x32xf32>) -> tensor<64x32xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+    : (tensor<64x128xf32>, tensor<128x32xf32>) -> tensor<64x32xf32>
+  %1 = stablehlo.exponential %0 : tensor<64x32xf32>
+  return %1 : tensor<64x32xf32>
+}
+"""
+X, Y = np.ones((64, 128), np.float32), np.ones((128, 32), np.float32)
+
+
+@pytest.fixture(scope="module")
+def fake(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """The library, loaded, so that edgert finds it by its name."""
+    path = tmp_path_factory.mktemp("fake") / "libcuda.so.1"
+    run(
+        *("cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"),
+        *("-Wl,-soname,libcuda.so.1", HERE / "fake_cuda.c", "-o", path),
+    )
+    return ctypes.CDLL(str(path))
+
+
+@pytest.fixture
+def say(fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """`say(fail=…)`: what the library is to do from now on; nothing is left in it at the end."""
+
+    def tell(**settings: object) -> None:
+        for name in ("FAIL", "AFTER", "RESULT", "BUSY", "DEVICES", "LAUNCHES"):
+            monkeypatch.delenv(f"FAKE_{name}", raising=False)
+        for name, value in settings.items():
+            monkeypatch.setenv(f"FAKE_{name.upper()}", str(value))
+        fake.fake_begin()
+
+    tell()
+    yield tell
+    tell()
+    assert fake.fake_live() == 0
+
+
+@pytest.fixture
+def gpu(say: Callable[..., None], library: object) -> Iterator[EdgertDevice]:
+    device = EdgertDevice("cuda", library=library)
+    yield device
+    device.close()
+
+
+@pytest.fixture(scope="module")
+def plain(compile_text: Callable[..., Path]) -> Path:
+    return compile_text(PLAIN, "cuda")
+
+
+def _open(device: EdgertDevice, source: Path | bytes, **limits: int) -> EdgertSession:
+    return EdgertSession(EdgertModule(source, library=device.library), device, **limits)
+
+
+def _bare(path: Path) -> bytes:
+    """A module without the archive around it, whose checksum it would have to fit."""
+    data = path.read_bytes()
+    name, extra = int.from_bytes(data[26:28], "little"), int.from_bytes(data[28:30], "little")
+    return data[30 + name + extra :]
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("types", [0, HOST_VISIBLE])
+def test_transfers_reach_every_byte_and_no_other(types: int, gpu: EdgertDevice) -> None:
+    with closing(_open(gpu, all_transfers(types))) as session:
+        for index, case in enumerate(TRANSFERS):
+            assert session.call(f"f{index}") == case.expected(), case
+
+
+@pytest.mark.parametrize("types", [0, HOST_VISIBLE])
+def test_memory_that_another_session_left_holds_zeros(types: int, gpu: EdgertDevice) -> None:
+    module = leaves_and_finds(types)
+    with closing(_open(gpu, module)) as one, closing(_open(gpu, module)) as other:
+        for _ in range(3):
+            one.call("leave")
+            assert other.call("find") == [0]
+
+
+def test_large_arrays_go_in_pieces(gpu: EdgertDevice, say: Callable[..., None]) -> None:
+    """More than what is carried through the host's memory at once, in and out."""
+    x = np.arange(5000001, dtype=np.int32)
+    say(busy=2)
+    with closing(EdgertTensor.copy(gpu, x, DType.of(x.dtype))) as tensor:
+        np.testing.assert_array_equal(tensor.read(DType.of(x.dtype)), x)
+
+
+# --- kernels --------------------------------------------------------------------------------------
+
+
+def test_kernels_get_their_bindings_and_then_their_constants(
+    gpu: EdgertDevice, say: Callable[..., None], plain: Path, tmp_path: Path
+) -> None:
+    """What the file says of each kernel, beside what its own code declares."""
+    say(launches=tmp_path / "launches")
+    with closing(_open(gpu, plain)) as session:
+        _call(session)
+    text = plain.read_bytes().decode("latin1")
+    lines = [line.split() for line in (tmp_path / "launches").read_text().splitlines()]
+    assert len(lines) >= 2
+    constants = []
+    for name, grid, block, _, *parameters in lines:
+        entry = text[text.index(f".entry {name}(") :]
+        declared = re.findall(r"\.param \.\w(\d+)", entry[: entry.index(")")])
+        assert ["p" if bits == "64" else "u" for bits in declared] == [
+            "p" if each == "p" else "u" for each in parameters
+        ]
+        limits = re.search(r"\.(?:req|max)ntid (\d+)(?:, (\d+))?(?:, (\d+))?", entry)
+        assert limits
+        assert [int(size) for size in block.split(",")] == [int(n or 1) for n in limits.groups()]
+        assert all(int(count) > 0 for count in grid.split(","))
+        constants += [int(each) for each in parameters if each != "p"]
+    assert {64, 128, 32} <= set(constants)
+
+
+def test_the_app_is_told_what_each_kernel_takes(
+    say: Callable[..., None], library: object, plain: Path, tmp_path: Path
+) -> None:
+    say(launches=tmp_path / "launches")
+    ran: list[Ran] = []
+    device = EdgertDevice("cuda", library=library, timed=ran.append)
+    with closing(device), closing(_open(device, plain)) as session:
+        _call(session)
+    names = [line.split()[0] for line in (tmp_path / "launches").read_text().splitlines()]
+    assert [each.kernel for each in ran if each.kernel not in ("copy", "fill", "update")] == names
+    assert all(each.seconds == pytest.approx(1e-6) for each in ran)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error", "reason"),
+    [
+        (rb"CDA1\0\0\0\0", b"CDA1\1\0\0\0", ModuleMismatch, "another version"),
+        (rb"\.version", b"\x7fversion", ModuleError, "holds no PTX"),
+        (rb"\.version", b".verison", ModuleMismatch, "error 218: ptxas fatal: no .version"),
+        (rb"\.entry ", b".enter ", ModuleError, "failed with an unknown error"),
+    ],
+)
+def test_kernels_that_the_device_cannot_run_are_refused(
+    old: bytes,
+    new: bytes,
+    error: type[Exception],
+    reason: str,
+    gpu: EdgertDevice,
+    plain: Path,
+) -> None:
+    data = _bare(plain)
+    changed = re.sub(old, lambda _: new, data)
+    assert changed != data
+    assert len(changed) == len(data)
+    _open(gpu, data).close()
+    with pytest.raises(error, match=reason):
+        _open(gpu, changed)
+
+
+def test_a_damaged_executable_is_a_status(gpu: EdgertDevice, plain: Path) -> None:
+    """Its tables: the PTX in them is code, which is trusted as machine code is."""
+    data = _bare(plain)
+    start = data.rindex(b"CDA1\0\0\0\0") + 64
+    end = start + int.from_bytes(data[start - 56 : start - 48], "little")
+    code = re.compile(rb"[\t\n\r -~]{400,}").search(data, start, end)
+    assert code
+    refused, places = 0, [*range(start, code.start()), *range(code.end(), end)]
+    for at in places:
+        for value in (0xFF, data[at] ^ 0x40):
+            changed = bytes(data[:at]) + bytes([value]) + bytes(data[at + 1 :])
+            try:
+                _open(gpu, changed).close()
+            except (ModuleError, ModuleMismatch, DeviceError):
+                refused += 1
+    assert refused > len(places) / 4
+
+
+# --- devices --------------------------------------------------------------------------------------
+
+
+def test_devices_are_listed(gpu: EdgertDevice, say: Callable[..., None]) -> None:
+    assert device_names("cuda", library=gpu.library) == ("Paper 0", "Paper 1")
+    other = EdgertDevice("cuda", index=1, library=gpu.library)
+    assert (gpu.name, other.name) == ("Paper 0", "Paper 1")
+    assert gpu.identity != other.identity
+    assert not gpu.maps_memory
+    other.close()
+    with pytest.raises(DeviceMissing, match="has 2 devices here"):
+        EdgertDevice("cuda", index=2, library=gpu.library)
+    say(devices=0)
+    with pytest.raises(DeviceMissing, match="finds no GPU"):
+        EdgertDevice("cuda", library=gpu.library)
+    assert device_names("cuda", library=gpu.library) == ()
+
+
+def test_a_call_that_takes_too_long_ends(
+    gpu: EdgertDevice, say: Callable[..., None], plain: Path
+) -> None:
+    with closing(_open(gpu, plain, max_milliseconds=20)) as session:
+        say(busy=1_000_000_000)
+        with pytest.raises(EdgecError, match="took longer than it may"):
+            _call(session)
+        say()
+        _call(session)
+
+
+def _call(session: EdgertSession) -> object:
+    return session.call("main", [X, Y])
+
+
+@pytest.mark.parametrize(
+    ("function", "result", "said"),
+    [
+        ("cuLaunchKernel", 700, r"was lost with CUDA_ERROR_ILLEGAL_ADDRESS \(700\): \w+"),
+        ("cuEventQuery", 719, "was lost"),
+        ("cuEventRecord", 214, "was lost"),
+        ("cuCtxPushCurrent_v2", 201, "was lost"),
+        ("cuMemcpyAsync", 1, "failed with an unknown error"),
+        ("cuMemAlloc_v2", 2, "has no memory for 32768 bytes"),
+        ("cuMemHostAlloc", 2, "has no memory for 65536 bytes of the host's"),
+        ("cuMemHostGetDevicePointer_v2", 2, "of the host's"),
+        ("cuModuleLoadDataEx", 2, "no memory: compiling kernels"),
+        ("cuModuleGetFunction", 2, "no memory"),
+        ("cuFuncSetAttribute", 2, "no memory"),
+        ("cuStreamCreate", 2, "no memory: making a stream"),
+        ("cuEventCreate", 2, "no memory: submitting"),
+        ("cuDevicePrimaryCtxRetain", 2, "no memory: opening it"),
+        ("cuDeviceTotalMem_v2", 999, "does not tell of device 0"),
+    ],
+)
+def test_a_failure_of_cudas_is_a_status_after_which_another_device_works(
+    function: str,
+    result: int,
+    said: str,
+    say: Callable[..., None],
+    library: object,
+    plain: Path,
+) -> None:
+    say(fail=function, result=result)
+    with ExitStack() as held, pytest.raises(EdgecError, match=said):
+        device = held.enter_context(closing(EdgertDevice("cuda", library=library)))
+        _call(held.enter_context(closing(_open(device, plain))))
+    say()
+    with (
+        closing(EdgertDevice("cuda", library=library)) as device,
+        closing(_open(device, plain)) as session,
+    ):
+        _call(session)
+
+
+def test_a_device_that_failed_once_goes_on_and_one_that_was_lost_does_not(
+    gpu: EdgertDevice, say: Callable[..., None], plain: Path
+) -> None:
+    with closing(_open(gpu, plain)) as session:
+        _call(session)
+        say(fail="cuMemHostAlloc", result=2)  # what it keeps is given back, and it asks again
+        large = np.ones(1 << 18, np.float32)
+        EdgertTensor.copy(gpu, large, DType.of(large.dtype)).close()
+        say(fail="cuMemcpyAsync", result=1)
+        with pytest.raises(DeviceError, match="failed with an unknown error"):
+            _call(session)
+        _call(session)
+        say(fail="cuLaunchKernel", result=719)
+        for _ in range(3):
+            with pytest.raises(DeviceError, match="was lost"):
+                _call(session)
+            say()
