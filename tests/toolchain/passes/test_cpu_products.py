@@ -13,6 +13,8 @@ from edgec.runtime import load
 from edgec.targets import Target
 from edgec.toolchain import CompileOptions, Program, compile, run_passes
 from edgec.toolchain.kernels.cpu.source import VectorUnit
+from edgec.toolchain.kernels.cpu.source.product import Matrices, ProductKernel
+from edgec.toolchain.match.indices import Index
 from edgec.toolchain.match.validation import validating
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.simplify.canonicalise import Canonicalise
@@ -82,6 +84,24 @@ def test_each_is_one_kernel_and_nothing_is_moved(program: Program) -> None:
     main = text[text.index("func.func public @main") :]
     assert main.count("flow.dispatch @edgec_matrices") == count
     assert "stablehlo.transpose" not in main
+
+
+@pytest.mark.parametrize(("own", "inner", "asks"), [(1, 300, True), (40, 1, False)])
+def test_rows_that_are_neighbours_are_asked_for_ahead(own: int, inner: int, asks: bool) -> None:
+    """Rows that run along what is summed are pieces of memory: a processor guesses those."""
+    kernel = ProductKernel(
+        batch=(),
+        m=300,
+        n=64,
+        inner=(Index(size=40, steps=(inner, 64)),),
+        left=Matrices(size=12000, start=0, batch=(), own=own),
+        right=Matrices(size=2560, start=0, batch=(), own=1),
+        out=Matrices(size=19200, start=0, batch=(), own=64),
+        lanes=16,
+        unit=AVX512,
+    )
+    with ir.Context():
+        assert ("memref.prefetch" in kernel.text("NAME")) is asks
 
 
 class Gated(torch.nn.Module):

@@ -21,7 +21,7 @@ from edgec.toolchain.kernels.cpu.source.built import build, index, indices_of, l
 from edgec.toolchain.kernels.cpu.source.by_lane import QUAD
 from edgec.toolchain.kernels.cpu.source.turned import turned_by
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
-from edgec.toolchain.kernels.cpu.source.workgroups import workgroups
+from edgec.toolchain.kernels.cpu.source.workgroups import MANY, workgroups
 from edgec.toolchain.match.indices import Index
 
 __all__ = ["Matrices", "ProductKernel"]
@@ -29,10 +29,16 @@ __all__ = ["Matrices", "ProductKernel"]
 _PANEL_BYTES = 49152
 """A packed block: with the rows that meet it, it stays in the caches of a core."""
 _SHARE_OF_STACK = 4
+_WIDE_PANEL_BYTES = 147456
+"""The same where an instruction multiplies by what it reads: then the second cache gives a packed
+row in time, and a longer block means that sums go to memory and back less often."""
+_WIDE_SHARE_OF_STACK = 1.6
+_STEPS_AHEAD = 16
 _MOST_ROWS = 12
 _PACE_ACROSS = 0.25  # a load for each multiplication
-_LEAST_TILES = 4
-"""Tiles of rows that a packed panel serves, at least, where rows are divided among workgroups."""
+_LEAST_TILES = 12
+"""Tiles of rows that a packed panel serves, at least, where rows are divided among workgroups: each
+packs it anew, which for columns that are pieces of memory takes as long as 8 rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +127,10 @@ class ProductKernel:
 
     @cached_property
     def cuts(self) -> int:
-        """Pieces that the rows are cut into, for as many workgroups as the work is worth."""
+        """Pieces that the rows are cut into, for as many workgroups as can be shared evenly."""
         pieces = math.prod(self.batch) * sum(count for _, count, _ in self.panels)
         most = max(1, self.m // (_LEAST_TILES * self._rows(max(v for *_, v in self.panels))))
-        return min(most, -(-self.groups // pieces))
+        return min(most, -(-min(self.groups, MANY) // pieces))
 
     def _rows(self, vectors: int) -> int:
         """Rows of a tile: as many sums as registers hold beside a vector of each operand."""
@@ -145,9 +151,27 @@ class ProductKernel:
 
     def _block(self, vectors: int) -> int:
         """How much of what is summed is packed at a time."""
-        room = min(_PANEL_BYTES, self.unit.stack // _SHARE_OF_STACK) // (4 * vectors * self.lanes)
+        size = min(_PANEL_BYTES, self.unit.stack // _SHARE_OF_STACK)
+        if self.unit.broadcasts:
+            size = min(_WIDE_PANEL_BYTES, int(self.unit.stack / _WIDE_SHARE_OF_STACK))
+        room = size // (4 * vectors * self.lanes)
         blocks = -(-self.k // room)
         return -(-self.k // blocks)
+
+    @property
+    def asks_ahead(self) -> bool:
+        """Whether the left side is asked for some steps before it is read.
+
+        Where neighbours are rows, each step reads another line, or two: of steps of a power of two
+        the first cache holds few, and a processor guesses within a page only.
+        """
+        step = _step(self.runs(0))
+        return (
+            self.unit.broadcasts
+            and not self.across
+            and self.left.own == 1
+            and step not in (None, 1)
+        )
 
     @property
     def _kind(self) -> Any:
@@ -328,6 +352,8 @@ class _Panel:
                 noted = memref.load(self.table, [arith.subi(at, start)])
                 behind = arith.index_cast(ir.IndexType.get(), noted)
             place = arith.addi(near, behind)
+            if kernel.asks_ahead:
+                self.ask(place, rows)
             at_rows = [arith.addi(place, index(i * left.own)) for i in range(rows)]
             if kernel.across:
                 each = [self.read(0, at_row) for at_row in at_rows]
@@ -370,6 +396,15 @@ class _Panel:
             ]
         for value, place in zip(sums, ends, strict=True):
             vector.store(value, self.memories[2], [place])
+
+    def ask(self, place: Any, rows: int) -> None:
+        """Ask for the lines of so many rows, neighbours, that are read some steps later."""
+        kernel = self.kernel
+        ahead = _STEPS_AHEAD * (_step(kernel.runs(0)) or 0)
+        for row in sorted({0, rows - 1}):
+            later = arith.addi(place, index(ahead + row))
+            later = arith.minui(later, index(kernel.left.size - 1))
+            memref.prefetch(self.memories[0], [later], False, 3, True)
 
     def weights(self, packed: Any) -> list[Any]:
         """A packed row of the panel."""

@@ -1,13 +1,13 @@
 """How much work a workgroup does: enough to be worth its start, and little enough to be shared."""
 
-__all__ = ["beside", "even", "workgroups"]
+__all__ = ["MANY", "beside", "even", "workgroups"]
 
 _FLOPS = 1e6
 """Some 4 to 5 microseconds at the rate of a core with 512 bits; a start takes 0.05 to 0.2."""
 _BYTES = 160e3
 """As long, where memory is what a kernel waits for."""
 _MOST = 64
-_MANY = 16
+MANY = 16
 """Workgroups that threads can share evenly, or nearly so."""
 
 
@@ -37,4 +37,4 @@ def beside(groups: int, wanted: int) -> int:
     Where groups are many, nearly as many are enough: the parts of one group read the same, and
     threads which take a part each of all groups read all of it twice.
     """
-    return max(1, round(wanted / groups)) if groups >= _MANY else -(-wanted // groups)
+    return max(1, round(wanted / groups)) if groups >= MANY else -(-wanted // groups)
