@@ -4,17 +4,20 @@ python -m benchmarks.jax_models --make --caches build/jax    # compile; later, o
 python -m benchmarks.jax_models --caches build/jax --write   # the page
 python -m benchmarks.jax_models --name flax --threads 1      # a part of the table
 
+Rows are kept beside the caches, each with its commit, so that a table can be timed in parts.
+
 Each platform is a process pinned to as many cores as threads; then they take turns. Needs what the
 zoo's models are made of: `pip install flaxmodels equimo`.
 """
 
 import argparse
+import json
 import os
 import statistics
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.jax_models.child import PLATFORMS
@@ -42,7 +45,23 @@ class Figures:
     best: float = float("inf")
 
 
-Rows = dict[tuple[str, int], tuple[Figures, Figures]]
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Both platforms with one model and so many threads.
+
+    Attributes:
+        xla, edgec: the figures.
+        commit: whose code was measured.
+        busy: cores that other programs kept busy; None where that is not known.
+    """
+
+    xla: Figures
+    edgec: Figures
+    commit: str
+    busy: float | None
+
+
+Rows = dict[tuple[str, int], Row]
 
 
 def main() -> int:
@@ -56,7 +75,6 @@ def main() -> int:
     parser.add_argument("--caches", type=Path, help="kept there (default: thrown away)")
     chosen = parser.parse_args()
     names = [name for name in NAMES if not chosen.name or name.startswith(tuple(chosen.name))]
-    company = Company()
     rows: Rows = {}
     with tempfile.TemporaryDirectory(prefix="edgec-jax-") as scratch:
         caches = (chosen.caches or Path(scratch)).absolute()
@@ -64,13 +82,33 @@ def main() -> int:
         os.environ["EDGEC_CACHE_DIR"] = str(caches)
         for name in names:
             for threads in chosen.threads or (1, 2):
-                rows[name, threads] = _measured(name, threads, caches, chosen)
-                print(name, threads, rows[name, threads], file=sys.stderr, flush=True)
+                company = Company()
+                xla, edgec = _measured(name, threads, caches, chosen)
+                row = Row(xla=xla, edgec=edgec, commit=measured_at(), busy=company.cores())
+                print(name, threads, row, file=sys.stderr, flush=True)
+                rows[name, threads] = row
+                if not chosen.make:
+                    rows = _kept(rows, caches / "rows.json")
     lines = list(_lines(rows))
     print("\n".join(lines))
     if chosen.write:
-        _write(lines, rows, company.cores())
+        _write(lines, rows)
     return 0
+
+
+def _kept(rows: Rows, file: Path) -> Rows:
+    """These rows and those of earlier runs with the same caches, which are kept there."""
+    found: Rows = {}
+    if file.exists():
+        for name, threads, xla, edgec, *rest in json.loads(file.read_text(encoding="utf-8")):
+            commit, busy = rest
+            row = Row(xla=Figures(**xla), edgec=Figures(**edgec), commit=commit, busy=busy)
+            found[name, threads] = row
+    found |= rows
+    found = {key: found[key] for key in sorted(found, key=lambda key: (NAMES.index(key[0]), key))}
+    lines = [[*key, asdict(r.xla), asdict(r.edgec), r.commit, r.busy] for key, r in found.items()]
+    file.write_text(json.dumps(lines), encoding="utf-8")
+    return found
 
 
 def _measured(
@@ -101,7 +139,8 @@ def _lines(rows: Rows) -> Iterator[str]:
     """Markdown."""
     yield "| model | threads | XLA's CPU, ms | edgec, ms | XLA / edgec | edgec's error |"
     yield "|---|--:|--:|--:|--:|--:|"
-    for (name, threads), (xla, edgec) in rows.items():
+    for (name, threads), row in rows.items():
+        xla, edgec = row.xla, row.edgec
         refused = xla.refused or edgec.refused
         if refused:
             yield f"| {name} | {threads} | {refused} | | | |"
@@ -114,11 +153,16 @@ def _lines(rows: Rows) -> Iterator[str]:
         )
 
 
-def _write(lines: list[str], rows: Rows, busy: float | None) -> None:
+def _write(lines: list[str], rows: Rows) -> None:
     import jax
 
-    timed = [(xla.best / edgec.best) for xla, edgec in rows.values() if not edgec.refused]
-    said = "" if busy is None else f" Other programs kept {busy:.1f} cores busy meanwhile."
+    timed = [
+        row.xla.best / row.edgec.best
+        for row in rows.values()
+        if not (row.xla.refused or row.edgec.refused)
+    ]
+    busy = [row.busy for row in rows.values() if row.busy is not None]
+    said = f" Other programs kept at most {max(busy):.1f} cores busy meanwhile." if busy else ""
     text = f"""# JAX's networks and steps of training on edgec's platform, beside XLA's CPU
 
 `JAX_PLATFORMS=edgec` beside `JAX_PLATFORMS=cpu`, JAX {jax.__version__}, on this machine: the same
@@ -126,7 +170,7 @@ jitted function, called with arrays of the device until its results are ready; t
 each. Networks of `flaxmodels` and `equimo` (the smallest of a family), one picture, weights
 constants of the program; steps of training get their weights. Times above 1 in bold: edgec is
 faster; the median is {statistics.median(timed):.2f}. The error is relative to each result's largest
-value on XLA's CPU.{said} {sentence([measured_at()])}
+value on XLA's CPU.{said} {sentence(sorted({row.commit for row in rows.values()}))}
 
 <!-- not run: a quiet machine: minutes of timing -->
 ```console
