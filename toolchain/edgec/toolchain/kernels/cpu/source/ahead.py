@@ -14,8 +14,8 @@ from edgec.toolchain.kernels.cpu.source.writer import Writer
 
 __all__ = ["Ahead", "ahead"]
 
-_LINE = 16
-"""Elements of f32 that come from memory together."""
+_LINE = 64
+"""Bytes that come from memory together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,10 +27,12 @@ class Ahead:
     Attributes:
         steps: of a tile.
         each: elements of the next panel for each step.
+        line: elements that come from memory together.
     """
 
     steps: int
     each: int
+    line: int
 
     def tile(self, w: Writer, first: str, weights: str, size: int) -> Iterator[str]:
         """`%next`: where the part begins for which tile `%tile` asks.
@@ -54,14 +56,21 @@ class Ahead:
 
     def lines(self, w: Writer, place: str) -> Iterator[str]:
         """Ask for a step's part, which begins at `place`."""
-        for at in range(0, self.each, _LINE):
+        for at in range(0, self.each, self.line):
             line = w.fresh()
             yield f"{line} = arith.addi {place}, {w.index(at)} : index"
             yield f"memref.prefetch %m1[{line}], read, locality<2>, data : {w.memory(1)}"
 
 
 def ahead(
-    unit: VectorUnit, *, panels: int, panel: int, steps: int, pixels: int, tiles: int
+    unit: VectorUnit,
+    *,
+    panels: int,
+    panel: int,
+    steps: int,
+    pixels: int,
+    tiles: int,
+    size: int = 4,
 ) -> Ahead | None:
     """What to ask for; None where nothing is.
 
@@ -76,9 +85,10 @@ def ahead(
         steps: of a tile.
         pixels: of a tile.
         tiles: that a workgroup multiplies by each panel, at least.
+        size: bytes of a weight.
     """
-    each = -(-panel // tiles)
-    fits = 4 * panels * steps * panel <= unit.cache.size
-    if unit.by_lane or pixels == 1 or (fits and each > _LINE):
+    each, line = -(-panel // tiles), _LINE // size
+    fits = size * panels * steps * panel <= unit.cache.size
+    if unit.by_lane or pixels == 1 or (fits and each > line):
         return None
-    return Ahead(steps=steps, each=each)
+    return Ahead(steps=steps, each=each, line=line)

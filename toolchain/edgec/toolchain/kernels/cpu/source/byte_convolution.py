@@ -8,7 +8,9 @@ channel, and the four products are added to a sum in i32, all by one instruction
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
+from edgec.toolchain.kernels.cpu.source.ahead import Ahead, ahead
 from edgec.toolchain.kernels.cpu.source.by_lane import QUAD
 from edgec.toolchain.kernels.cpu.source.byte_result import ByteResult
 from edgec.toolchain.kernels.cpu.source.convolution import Convolution, Tiling, window_place
@@ -133,9 +135,24 @@ class _Body:
         yield from self.begins()
         yield from result.channel_values(w, self.pixels, self.first)
         yield f"scf.for %tile = %tile_from to %tile_to step {one} {{"
+        if self.ahead:
+            yield from self.ahead.tile(w, "%tile_from", "%weights", elements)
         yield from self.tile()
         yield "}"
         yield "}"
+
+    @cached_property
+    def ahead(self) -> Ahead | None:
+        conv, cut = self.conv, self.cut
+        return ahead(
+            self.unit.vectors,
+            panels=cut.panels,
+            panel=DEPTH * cut.panel,
+            steps=math.prod(conv.window) * conv.channels // DEPTH,
+            pixels=cut.rows * cut.columns,
+            tiles=math.prod(cut.tiles) // cut.split[0],
+            size=1,
+        )
 
     def begins(self) -> Iterator[str]:
         """`%begin…`: what the sums of a panel begin with, a vector each."""
@@ -187,6 +204,10 @@ class _Body:
         yield "%a = arith.addi %in, %k4 : index"
         yield f"%q0 = arith.muli %k, {w.index(DEPTH * self.steps * cut.panel)} : index"
         yield "%q = arith.addi %wt, %q0 : index"
+        if self.ahead:
+            yield f"%tap_k = arith.muli %l1, {w.index(conv.channels // DEPTH)} : index"
+            yield "%step = arith.addi %tap_k, %k : index"
+            yield from self.ahead.step(w, "%step")
         for pixel in range(cut.rows * cut.columns):
             row, column = divmod(pixel, cut.columns)
             offset = row * conv.stride[0] * conv.width + column * conv.stride[1]
