@@ -82,6 +82,11 @@ PAGES = (
         measures=(*_COMPILER, "benchmarks/cuda"),
     ),
     Page(
+        name="benchmarks_cuda_calls.md",
+        command="python benchmarks/cuda/calls.py MODULE.vmfb",
+        measures=("runtime/c/src/drivers/cuda", "runtime/edgec", "benchmarks/cuda/calls.py"),
+    ),
+    Page(
         name="benchmarks_vulkan.md",
         command="python benchmarks/vulkan/modules.py FOLDER",
         measures=(*_COMPILER, "benchmarks/vulkan"),

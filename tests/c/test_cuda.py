@@ -4,7 +4,9 @@ A library in place of NVIDIA's (`fake_cuda.c`) does the transfers and writes dow
 """
 
 import ctypes
+import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -216,6 +218,27 @@ def test_devices_are_listed(gpu: EdgertDevice, say: Callable[..., None]) -> None
     with pytest.raises(DeviceMissing, match="finds no GPU"):
         EdgertDevice("cuda", library=gpu.library)
     assert device_names("cuda", library=gpu.library) == ()
+
+
+def test_modules_run_on_edgert_where_no_device_is_named(fake: ctypes.CDLL, plain: Path) -> None:
+    """`cuda://0` is IREE's driver, which looks for CUDA under another name and finds none here."""
+    told = run(
+        *(sys.executable, "-c", LOADS, plain),
+        env=os.environ | {"LD_LIBRARY_PATH": str(Path(fake._name).parent)},
+    )
+    assert told.splitlines() == ["edgert://cuda", "edgert://cuda", "edgert://cuda/1", "cuda://0 no"]
+
+
+LOADS = """
+import sys
+from edgec import runtime
+from edgec.runtime.errors import DeviceMissing
+for device in (None, "cuda", "edgert://cuda/1", "cuda://0"):
+    try:
+        print(runtime.load(sys.argv[1], device=device).device.uri)
+    except DeviceMissing:
+        print(device, "no")
+"""
 
 
 def test_a_call_that_takes_too_long_ends(

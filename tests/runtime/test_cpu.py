@@ -142,5 +142,7 @@ def test_there_is_one_cpu() -> None:
     assert device_choices("vulkan://1") == ("vulkan://1",)
     assert device_choices("gpu") == ("edgert://vulkan/0", "vulkan://0")
     assert device_choices("gpu://1") == ("edgert://vulkan/1", "vulkan://1")
+    assert device_choices("cuda") == ("edgert://cuda", "cuda://0")
+    assert device_choices("cuda://0") == ("cuda://0",)
     with pytest.raises(DeviceMissing, match="there is one cpu"):
         Device.open("cpu://1")

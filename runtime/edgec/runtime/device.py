@@ -17,7 +17,6 @@ from edgec.runtime.errors import DeviceMissing, InputError, UsageError
 __all__ = ["Device", "device_choices", "devices", "parse_uri"]
 
 _THREADED = ("cpu", "edgert", "local-task")
-_CHOICES = ("cpu", "gpu")
 
 
 class Device:
@@ -57,7 +56,8 @@ class Device:
         """The device of a URI: `DRIVER`, `DRIVER://INDEX` or `DRIVER://ID`.
 
         `cpu` is `edgert://cpu`, or IREE's `local-task` where edgert's library is not here; `gpu`
-        (`gpu://1`) is `edgert://vulkan`, or IREE's `vulkan`.
+        (`gpu://1`) is `edgert://vulkan`, or IREE's `vulkan`; `cuda` is `edgert://cuda`, or IREE's
+        `cuda://0`.
         `cpu?threads=N` computes on N threads, the caller's included; without it on as many as
         there are processors. `local-task?threads=N` has N worker threads; without it a thread a
         physical core.
@@ -69,16 +69,16 @@ class Device:
         """
         if isinstance(uri, Device):
             return uri
-        driver, path, threads = parse_uri(uri)
-        if driver in _CHOICES:
-            edgert, iree = device_choices(uri)
+        edgert, *iree = device_choices(uri)
+        if iree:
             try:
                 return cls.open(edgert)
             except DeviceMissing as missing:
                 try:
-                    return cls.open(iree)
+                    return cls.open(iree[0])
                 except DeviceMissing:
                     raise missing from None
+        driver, path, threads = parse_uri(uri)
         key = _spell(driver, path, threads)
         with cls._lock:
             if key not in cls._open:
@@ -168,15 +168,17 @@ def parse_uri(uri: str) -> tuple[str, str, int | None]:
 
 
 def device_choices(uri: str) -> tuple[str, ...]:
-    """What a URI stands for, the first choice first: `cpu` and `gpu` are edgert, then IREE's.
+    """What a URI stands for, the first choice first: edgert for `cpu`, `gpu` and `cuda`, then IREE.
 
-    Any other URI stands for itself.
+    Any other URI stands for itself, `cuda://0` too.
 
     Raises:
         UsageError: it has an option that makes no sense.
         DeviceMissing: there is no such cpu.
     """
     driver, path, threads = parse_uri(uri)
+    if uri == "cuda":
+        return ("edgert://cuda", "cuda://0")
     if driver == "gpu":
         return (f"edgert://vulkan/{path or 0}", f"vulkan://{path or 0}")
     if driver != "cpu":

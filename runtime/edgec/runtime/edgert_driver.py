@@ -81,7 +81,12 @@ class EdgertDriver:
             for name in names[index : index + 1]:
                 refuse_clash(name)
             kept = kernel_file(names[index]) if index < len(names) else None
-        gpu = EdgertDevice(kind, index=index, cache_file=kept)
+        try:
+            gpu = EdgertDevice(kind, index=index, cache_file=kept)
+        except DeviceMissing as missing:
+            raise DeviceMissing(
+                f"{uri} is not here: {missing.what}", hint=missing.hint or "see `edgec devices`"
+            ) from missing
         return Opened(
             backend=EdgertBackend(device=gpu, uri=uri),
             name=gpu.name,

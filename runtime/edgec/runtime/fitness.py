@@ -46,7 +46,7 @@ def driver_uri(driver: str) -> str:
     """The URI of the device for modules that name a driver, as targets and modules do.
 
     Modules for CPUs and for Vulkan name IREE's driver, and run on `cpu` and `gpu`: on edgert where
-    it takes them.
+    it takes them, as those for CUDA on `cuda`.
     """
     if driver in _LOCAL:
         return "cpu"

@@ -47,9 +47,9 @@ def load(
 ) -> "LoadedModule":
     """Load a module onto a device.
 
-    The devices `cpu` and `gpu`, on which modules for CPUs and for Vulkan run where none is named,
-    are edgert; a module that edgert does not take runs on IREE's runtime, and its `note` and the
-    log (`edgec.runtime`) say why.
+    The devices `cpu`, `gpu` and `cuda`, on which modules for CPUs, Vulkan and CUDA run where none
+    is named, are edgert; a module that edgert does not take runs on IREE's runtime, and its `note`
+    and the log (`edgec.runtime`) say why.
 
     Args:
         path: a `.vmfb` file, a module that was read, or a package (its folder or `manifest.json`),

@@ -18,6 +18,7 @@ from edgec.runtime.array import DeviceArray
 from edgec.runtime.closing import Closing
 from edgec.runtime.device import Device
 from edgec.runtime.errors import DeviceError, InputError, UsageError
+from edgec.runtime.fitness import default_device
 from edgec.runtime.loaded import LoadedModule, load
 from edgec.runtime.mesh.channel import Channel, HostChannel, Silenced, Value, host_array
 from edgec.runtime.mesh.folder import MeshFolder
@@ -30,6 +31,7 @@ from edgec.runtime.mesh.processes import ProcessChannel
 from edgec.runtime.mesh.shards import cut
 from edgec.runtime.mesh.speaking import channel_for
 from edgec.runtime.mesh.walking import Walk, in_turns, last_uses, walk, with_channel
+from edgec.runtime.module import Module
 
 __all__ = ["LoadedMesh", "load_mesh"]
 
@@ -61,7 +63,7 @@ def load_mesh(
     """
     folder = MeshFolder(Path(path))
     count = folder.plan.mesh.devices
-    chosen: list[str | None] = [*devices] or [None]
+    chosen = [_that_speaks(each, folder.module) for each in devices or (None,)]
     if len(chosen) == 1 and (simulate or not devices):
         chosen *= count
     if len(chosen) != count:
@@ -94,6 +96,11 @@ def load_mesh(
         nccl=None if note else nccl,
         note=note,
     )
+
+
+def _that_speaks(device: str | None, module: Module) -> str | None:
+    """The device, or of those that `cuda` stands for the one whose memory NCCL reaches: IREE's."""
+    return "cuda://0" if (device or default_device(module)) == "cuda" else device
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,73 @@
+"""What calls.py measured to docs/benchmarks_cuda_calls.md.
+
+`python -m benchmarks.cuda.calls_page COMMIT=calls.json`; the commit is the one whose code compiled
+and ran the modules. No GPU is needed.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.standing import sentence
+
+__all__ = ["DOCS", "page"]
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+_PAGE = DOCS / "benchmarks_cuda_calls.md"
+_FIGURES = DOCS / "benchmarks_cuda_calls.json"
+_WHAT = {
+    "elementwise": "`tanh` of 1024 numbers",
+    "product": "a product of 256 x 256 by 256 x 256",
+    "loop": "a loop on the host, whose condition lies on the GPU",
+    "resnetlike": "nine convolutions, 64 channels, of an image of 224 x 224",
+    "thin": "a token of a language model of 30 layers of width 256, seeded weights in Q4_0",
+}
+_HEAD = """# What a call costs on CUDA, by edgert's driver and by IREE's
+
+On one {gpu}, from Python, the same modules by both drivers: `edgert://cuda`, and `cuda://0`, which is IREE's. Milliseconds, medians of 300 calls behind 60; each module on each driver in a process of its own. {measured}
+
+| module | arrays | edgert | IREE | times as fast | same bits |
+|---|---|--:|--:|--:|---|
+"""  # noqa: E501
+_TAIL = """
+- **arrays** that stay there lie on the GPU before and behind a call; from and to the host they are NumPy's, copied within the call. A call whose arrays stay may return before the GPU is done.
+- A token is waited for. The language models of [benchmarks_text_gpu.md](benchmarks_text_gpu.md) were measured by IREE's driver.
+
+<!-- not run: a GPU: and modules for it -->
+```console
+$ python benchmarks/cuda/calls_modules.py FOLDER                          # here, no GPU
+$ python benchmarks/cuda/calls.py FOLDER/*.vmfb --json=calls.json         # where the GPU is
+$ python -m benchmarks.cuda.calls_page COMMIT=calls.json                  # this page
+```
+"""  # noqa: E501
+_ARRAYS = {"stay": "stay there", "host": "from and to the host", "token": "tokens"}
+
+
+def page(figures: dict[str, Any], commit: str) -> str:
+    """The page of a file of figures."""
+    lines = []
+    for name, row in figures["rows"].items():
+        iree, edgert = row["cuda://0"], row["edgert://cuda"]
+        for key, arrays in _ARRAYS.items():
+            if key not in edgert:
+                continue
+            there, here = 1e3 * iree[key], 1e3 * edgert[key]
+            cells = [_WHAT.get(name, name), arrays, f"{here:.3f}", f"{there:.3f}"]
+            cells += [f"{there / here:.1f}", "yes" if row["same"] else "no"]
+            lines.append(f"| {' | '.join(cells)} |")
+    head = _HEAD.format(gpu=figures["gpu"], measured=sentence([commit]))
+    return head + "\n".join(lines) + "\n" + _TAIL
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("figures", metavar="COMMIT=FILE")
+    commit, _, file = parser.parse_args().figures.partition("=")
+    figures = json.loads(Path(file).read_text())
+    _FIGURES.write_text(json.dumps({"commit": commit, **figures}, indent=1) + "\n")
+    _PAGE.write_text(page(figures, commit))
+
+
+if __name__ == "__main__":
+    main()
