@@ -17,6 +17,7 @@ FORMATS = {
     "cuda": "cuda-nvptx-",
     "hip": "rocm-hsaco-",
     "metal": "metal-msl-",
+    "webgpu": "webgpu-wgsl",
 }
 SOFTMAX = """
 func.func @main(%x: tensor<4x16xf32>, %w: tensor<16x7xf32>) -> tensor<4x7xf32> {
@@ -46,6 +47,10 @@ def check(target: Target, folder: Path) -> None:
 @pytest.mark.parametrize("name", FAST)
 def test_the_compiler_has_code_for_a_target_of_each_kind(name: str, tmp_path: Path):
     check(find(name), tmp_path)
+
+
+def test_the_formats_of_all_drivers_are_known():
+    assert FORMATS.keys() == {target.driver for target in catalogue()}
 
 
 @pytest.mark.slow
