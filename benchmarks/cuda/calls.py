@@ -93,7 +93,7 @@ def main() -> None:
     for path in options.modules:
         rows = {device: _apart(path, device) for device in DRIVERS}
         answers = [row.pop("answer", None) for row in rows.values()]
-        found["rows"][path.stem] = rows | {"same": answers[0] == answers[1]}
+        found["rows"][path.stem] = rows | {"same": None not in answers and answers[0] == answers[1]}
         print(path.stem, json.dumps(found["rows"][path.stem]), flush=True)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1) + "\n")

@@ -52,6 +52,11 @@ def page(figures: dict[str, Any], commit: str) -> str:
     lines = []
     for name, row in figures["rows"].items():
         iree, edgert = row["cuda://0"], row["edgert://cuda"]
+        failed = [device for device in ("edgert://cuda", "cuda://0") if "failed" in row[device]]
+        if failed:
+            why = row[failed[0]]["failed"].splitlines()[-1:] or ["no word"]
+            lines.append(f"| {_WHAT.get(name, name)} | failed on {failed[0]}: {why[0][:200]} |")
+            continue
         for key, arrays in _ARRAYS.items():
             if key not in edgert:
                 continue
