@@ -35,7 +35,7 @@ def test_a_step_asks_for_as_many_lines_as_its_part_has() -> None:
     found = ahead(UNIT, panels=10_000, panel=64, steps=96, pixels=4, tiles=2)
     assert found is not None
     writer = Writer(name="k", workgroups=(1, 1, 1), sizes=[64, 64])
-    text = "\n".join(found.step(writer, "%k"))
+    text = "\n".join(found.step(writer, 96))
     assert len(re.findall(r"memref\.prefetch %m1", text)) == found.each / LINE == 2
 
 

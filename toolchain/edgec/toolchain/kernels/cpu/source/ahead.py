@@ -48,9 +48,11 @@ class Ahead:
         yield f"%next2 = arith.muli %next1, {w.index(self.steps * self.each)} : index"
         yield "%next = arith.addi %next0, %next2 : index"
 
-    def step(self, w: Writer, number: str) -> Iterator[str]:
-        """Ask for the part of a step, by its number within the tile."""
-        yield f"%next3 = arith.muli {number}, {w.index(self.each)} : index"
+    def step(self, w: Writer, inner: int) -> Iterator[str]:
+        """Ask for the part of step `%k` of the `inner` steps of the window's place `%l1`."""
+        yield f"%tap_k = arith.muli %l1, {w.index(inner)} : index"
+        yield "%step = arith.addi %tap_k, %k : index"
+        yield f"%next3 = arith.muli %step, {w.index(self.each)} : index"
         yield "%next4 = arith.addi %next, %next3 : index"
         yield from self.lines(w, "%next4")
 

@@ -205,9 +205,7 @@ class _Body:
         yield f"%q0 = arith.muli %k, {w.index(DEPTH * self.steps * cut.panel)} : index"
         yield "%q = arith.addi %wt, %q0 : index"
         if self.ahead:
-            yield f"%tap_k = arith.muli %l1, {w.index(conv.channels // DEPTH)} : index"
-            yield "%step = arith.addi %tap_k, %k : index"
-            yield from self.ahead.step(w, "%step")
+            yield from self.ahead.step(w, conv.channels // DEPTH)
         for pixel in range(cut.rows * cut.columns):
             row, column = divmod(pixel, cut.columns)
             offset = row * conv.stride[0] * conv.width + column * conv.stride[1]

@@ -477,9 +477,7 @@ class _Body:
         yield f"%q0 = arith.muli %k, {w.index(cut.panel)} : index"
         yield "%q = arith.addi %wt, %q0 : index"
         if self.ahead:
-            yield f"%tap_k = arith.muli %l1, {w.index(conv.inputs)} : index"
-            yield "%step = arith.addi %tap_k, %k : index"
-            yield from self.ahead.step(w, "%step")
+            yield from self.ahead.step(w, conv.inputs)
         for v in range(cut.vectors):
             yield f"%o{v} = arith.addi %q, {w.index(v * cut.lanes)} : index"
             yield f"%p{v} = vector.load %m1[%o{v}] : {w.memory(1)}, {self.vector}"
