@@ -17,7 +17,6 @@ import pytest
 from edgec.runtime.dtypes import DType
 from edgec.runtime.edgert import (
     EdgertDevice,
-    EdgertModule,
     EdgertSession,
     EdgertTensor,
     Ran,
@@ -25,6 +24,7 @@ from edgec.runtime.edgert import (
 )
 from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, ModuleError, ModuleMismatch
 from tests.c.conftest import run
+from tests.c.on_device import bare, opened, refusals
 from tests.c.transfers import HOST_VISIBLE, TRANSFERS, all_transfers, leaves_and_finds
 
 HERE = Path(__file__).parent
@@ -79,23 +79,12 @@ def plain(compile_text: Callable[..., Path]) -> Path:
     return compile_text(PLAIN, "cuda")
 
 
-def _open(device: EdgertDevice, source: Path | bytes, **limits: int) -> EdgertSession:
-    return EdgertSession(EdgertModule(source, library=device.library), device, **limits)
-
-
-def _bare(path: Path) -> bytes:
-    """A module without the archive around it, whose checksum it would have to fit."""
-    data = path.read_bytes()
-    name, extra = int.from_bytes(data[26:28], "little"), int.from_bytes(data[28:30], "little")
-    return data[30 + name + extra :]
-
-
 # --- memory ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("types", [0, HOST_VISIBLE])
 def test_transfers_reach_every_byte_and_no_other(types: int, gpu: EdgertDevice) -> None:
-    with closing(_open(gpu, all_transfers(types))) as session:
+    with closing(opened(gpu, all_transfers(types))) as session:
         for index, case in enumerate(TRANSFERS):
             assert session.call(f"f{index}") == case.expected(), case
 
@@ -103,7 +92,7 @@ def test_transfers_reach_every_byte_and_no_other(types: int, gpu: EdgertDevice) 
 @pytest.mark.parametrize("types", [0, HOST_VISIBLE])
 def test_memory_that_another_session_left_holds_zeros(types: int, gpu: EdgertDevice) -> None:
     module = leaves_and_finds(types)
-    with closing(_open(gpu, module)) as one, closing(_open(gpu, module)) as other:
+    with closing(opened(gpu, module)) as one, closing(opened(gpu, module)) as other:
         for _ in range(3):
             one.call("leave")
             assert other.call("find") == [0]
@@ -125,7 +114,7 @@ def test_kernels_get_their_bindings_and_then_their_constants(
 ) -> None:
     """What the file says of each kernel, beside what its own code declares."""
     say(launches=tmp_path / "launches")
-    with closing(_open(gpu, plain)) as session:
+    with closing(opened(gpu, plain)) as session:
         _call(session)
     text = plain.read_bytes().decode("latin1")
     lines = [line.split() for line in (tmp_path / "launches").read_text().splitlines()]
@@ -151,7 +140,7 @@ def test_the_app_is_told_what_each_kernel_takes(
     say(launches=tmp_path / "launches")
     ran: list[Ran] = []
     device = EdgertDevice("cuda", library=library, timed=ran.append)
-    with closing(device), closing(_open(device, plain)) as session:
+    with closing(device), closing(opened(device, plain)) as session:
         _call(session)
     names = [line.split()[0] for line in (tmp_path / "launches").read_text().splitlines()]
     assert [each.kernel for each in ran if each.kernel not in ("copy", "fill", "update")] == names
@@ -175,31 +164,24 @@ def test_kernels_that_the_device_cannot_run_are_refused(
     gpu: EdgertDevice,
     plain: Path,
 ) -> None:
-    data = _bare(plain)
+    data = bare(plain)
     changed = re.sub(old, lambda _: new, data)
     assert changed != data
     assert len(changed) == len(data)
-    _open(gpu, data).close()
+    opened(gpu, data).close()
     with pytest.raises(error, match=reason):
-        _open(gpu, changed)
+        opened(gpu, changed)
 
 
 def test_a_damaged_executable_is_a_status(gpu: EdgertDevice, plain: Path) -> None:
     """Its tables: the PTX in them is code, which is trusted as machine code is."""
-    data = _bare(plain)
+    data = bare(plain)
     start = data.rindex(b"CDA1\0\0\0\0") + 64
     end = start + int.from_bytes(data[start - 56 : start - 48], "little")
     code = re.compile(rb"[\t\n\r -~]{400,}").search(data, start, end)
     assert code
-    refused, places = 0, [*range(start, code.start()), *range(code.end(), end)]
-    for at in places:
-        for value in (0xFF, data[at] ^ 0x40):
-            changed = bytes(data[:at]) + bytes([value]) + bytes(data[at + 1 :])
-            try:
-                _open(gpu, changed).close()
-            except (ModuleError, ModuleMismatch, DeviceError):
-                refused += 1
-    assert refused > len(places) / 4
+    places = [*range(start, code.start()), *range(code.end(), end)]
+    assert refusals(gpu, data, places) > len(places) / 4
 
 
 # --- devices --------------------------------------------------------------------------------------
@@ -244,7 +226,7 @@ for device in (None, "cuda", "edgert://cuda/1", "cuda://0"):
 def test_a_call_that_takes_too_long_ends(
     gpu: EdgertDevice, say: Callable[..., None], plain: Path
 ) -> None:
-    with closing(_open(gpu, plain, max_milliseconds=20)) as session:
+    with closing(opened(gpu, plain, max_milliseconds=20)) as session:
         say(busy=1_000_000_000)
         with pytest.raises(EdgecError, match="took longer than it may"):
             _call(session)
@@ -287,11 +269,11 @@ def test_a_failure_of_cudas_is_a_status_after_which_another_device_works(
     say(fail=function, result=result)
     with ExitStack() as held, pytest.raises(EdgecError, match=said):
         device = held.enter_context(closing(EdgertDevice("cuda", library=library)))
-        _call(held.enter_context(closing(_open(device, plain))))
+        _call(held.enter_context(closing(opened(device, plain))))
     say()
     with (
         closing(EdgertDevice("cuda", library=library)) as device,
-        closing(_open(device, plain)) as session,
+        closing(opened(device, plain)) as session,
     ):
         _call(session)
 
@@ -299,7 +281,7 @@ def test_a_failure_of_cudas_is_a_status_after_which_another_device_works(
 def test_a_device_that_failed_once_goes_on_and_one_that_was_lost_does_not(
     gpu: EdgertDevice, say: Callable[..., None], plain: Path
 ) -> None:
-    with closing(_open(gpu, plain)) as session:
+    with closing(opened(gpu, plain)) as session:
         _call(session)
         say(fail="cuMemHostAlloc", result=2)  # what it keeps is given back, and it asks again
         large = np.ones(1 << 18, np.float32)

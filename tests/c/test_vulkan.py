@@ -18,14 +18,13 @@ import pytest
 from edgec import runtime
 from edgec.runtime.edgert import (
     EdgertDevice,
-    EdgertModule,
-    EdgertSession,
     Ran,
     device_names,
     open_library,
 )
-from edgec.runtime.errors import DeviceError, DeviceMissing, ModuleError, ModuleMismatch
+from edgec.runtime.errors import DeviceMissing, ModuleError, ModuleMismatch
 from tests.c.conftest import SOURCE, run
+from tests.c.on_device import bare, opened, refusals
 from tests.c.programs import PROGRAMS, Program
 from tests.c.transfers import TRANSFERS, all_transfers, leaves_and_finds
 
@@ -67,10 +66,6 @@ def gpu(request: pytest.FixtureRequest, library: object, far_library: object) ->
         pytest.skip(error.what)
 
 
-def _open(device: EdgertDevice, source: Path | bytes) -> EdgertSession:
-    return EdgertSession(EdgertModule(source, library=device.library), device)
-
-
 # --- answers --------------------------------------------------------------------------------------
 
 # Programs that IREE's driver runs, too: it refuses kernels on empty tensors.
@@ -85,7 +80,7 @@ def test_the_bits_are_those_of_the_reference(
     same_bits: Callable[[np.ndarray, np.ndarray], bool],
 ) -> None:
     path = compile_text(program.text, "vulkan")
-    session = _open(gpu, path)
+    session = opened(gpu, path)
     with runtime.load(path, device="vulkan") as loaded:
         for call in program.calls:
             outputs = loaded[call.function].call_flat(call.arguments)
@@ -102,8 +97,8 @@ def test_control_flow_and_empty_tensors_are_as_on_the_cpu(
     gpu: EdgertDevice, library: object, compile_text: Callable[..., Path]
 ) -> None:
     program = next(program for program in PROGRAMS if program.name == "control")
-    there = _open(gpu, compile_text(program.text, "vulkan"))
-    here = _open(EdgertDevice(library=library), compile_text(program.text))
+    there = opened(gpu, compile_text(program.text, "vulkan"))
+    here = opened(EdgertDevice(library=library), compile_text(program.text))
     for call in program.calls:
         found = there.call(call.function, call.arguments)
         expected = here.call(call.function, call.arguments)
@@ -120,7 +115,7 @@ def test_transfers_reach_every_byte_and_no_other(
 ) -> None:
     module = all_transfers()
     device = gpu if driver == "gpu" else EdgertDevice("null", library=library)
-    session = _open(device, module)
+    session = opened(device, module)
     for index, case in enumerate(TRANSFERS):
         assert session.call(f"f{index}") == case.expected(), case
 
@@ -135,13 +130,13 @@ def test_large_arrays_go_in_pieces(gpu: EdgertDevice, compile_text: Callable[...
     }
     """
     x = np.arange(5000001, dtype=np.int32)
-    session = _open(gpu, compile_text(text, "vulkan"))
+    session = opened(gpu, compile_text(text, "vulkan"))
     np.testing.assert_array_equal(session.call("main", [x])[0], x + 1)
 
 
 def test_memory_that_another_session_left_holds_zeros(gpu: EdgertDevice) -> None:
     module = leaves_and_finds()
-    one, other = _open(gpu, module), _open(gpu, module)
+    one, other = opened(gpu, module), opened(gpu, module)
     for _ in range(3):
         one.call("leave")
         assert other.call("find") == [0]
@@ -164,14 +159,6 @@ def plain(compile_text: Callable[..., Path]) -> Path:
     return compile_text(PLAIN, "vulkan")
 
 
-def _bare(path: Path) -> bytes:
-    """A module without the archive around it, whose checksum it would have to fit."""
-    data = path.read_bytes()
-    name, extra = int.from_bytes(data[26:28], "little"), int.from_bytes(data[28:30], "little")
-    assert (30 + name + extra) % 64 == 0
-    return data[30 + name + extra :]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "error", "reason"),
     [
@@ -190,37 +177,29 @@ def _bare(path: Path) -> bytes:
 def test_kernels_that_the_device_cannot_run_are_refused(
     old: bytes, new: bytes, error: type[Exception], reason: str, gpu: EdgertDevice, plain: Path
 ) -> None:
-    data = _bare(plain)
+    data = bare(plain)
     assert data.count(old) == 1
-    _open(gpu, data)
+    opened(gpu, data)
     with pytest.raises(error, match=reason):
-        _open(gpu, data.replace(old, new))
+        opened(gpu, data.replace(old, new))
 
 
 def test_a_damaged_executable_is_a_status(gpu: EdgertDevice, plain: Path) -> None:
     """Its tables: the SPIR-V in them is code, which is trusted as machine code is."""
-    data = bytearray(_bare(plain))
+    data = bare(plain)
     start = data.index(b"VKE1") + 64
     spirv = data.index(MAGIC)
     length = int.from_bytes(data[spirv - 4 : spirv], "little") * 4
     end = start - 64 + 64 + int.from_bytes(data[start - 56 : start - 48], "little")
     places = [*range(start, spirv - 4), *range(spirv + length, end)]
-    refused = 0
-    for at in places:
-        for value in (0xFF, data[at] ^ 0x40):
-            changed = bytes(data[:at]) + bytes([value]) + bytes(data[at + 1 :])
-            try:
-                _open(gpu, changed).close()
-            except (ModuleError, ModuleMismatch, DeviceError):
-                refused += 1
-    assert refused > len(places) / 4
+    assert refusals(gpu, data, places) > len(places) / 4
 
 
 def test_a_cpu_module_is_refused_by_what_it_holds(
     gpu: EdgertDevice, compile_text: Callable[..., Path]
 ) -> None:
     with pytest.raises(ModuleMismatch, match=r"kernels for .* runs 'vulkan-spirv-fb'"):
-        _open(gpu, compile_text(PLAIN))
+        opened(gpu, compile_text(PLAIN))
 
 
 def test_devices_are_listed(gpu: EdgertDevice) -> None:
@@ -239,7 +218,7 @@ def test_compiled_kernels_are_kept_in_a_file(
         if kept.is_file():
             kept.write_bytes(damage(kept.read_bytes()))
         device = EdgertDevice("vulkan", cache_file=kept, library=gpu.library)
-        session = _open(device, plain)
+        session = opened(device, plain)
         np.testing.assert_allclose(session.call("main", [x])[0], np.tanh(x), rtol=1e-5)
         session.close()
         device.close()
@@ -253,9 +232,9 @@ def test_the_app_is_told_what_each_kernel_takes(
     program = next(program for program in PROGRAMS if program.name == "layers")
     path = compile_text(program.text, "vulkan")
     (call,) = program.calls[:1]
-    plain = _open(gpu, path).call(call.function, call.arguments)
+    plain = opened(gpu, path).call(call.function, call.arguments)
     ran: list[Ran] = []
-    session = _open(EdgertDevice("vulkan", library=gpu.library, timed=ran.append), path)
+    session = opened(EdgertDevice("vulkan", library=gpu.library, timed=ran.append), path)
     counts = []
     for _ in range(3):
         ran.clear()
