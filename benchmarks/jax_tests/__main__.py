@@ -1,38 +1,37 @@
 """JAX's own test files on XLA's CPU and on edgec: how many cases pass there, and what is missing.
 
 python -m benchmarks.jax_tests TESTS [--sample=60] [--seed=0] [--files=lax_test,nn_test]
+    [--held-out] [--again]
 
 TESTS is the folder `tests` of JAX's sources at the version that is installed
 (`git clone -b jax-vVERSION`, outside of this repository). Each file's cases are drawn by the seed
-and run on both platforms; what was run is kept in build/jax_tests, and the page is written anew
-from all that is there.
+and run on both platforms. What was run is kept in build/jax_tests, and the page is written anew
+from all that is there: what another seed draws comes to what was drawn before. With `--held-out`
+cases are drawn among those that were never run, and counted apart: nothing was mended for them.
 """
 
 import argparse
 import json
 import os
 import random
-import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from benchmarks.standing import measured_at, sentence
+from benchmarks.jax_tests.report import FILES, page
+from benchmarks.standing import measured_at
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "benchmarks_jax.md"
 KEPT = ROOT / "build" / "jax_tests"
-FILES = (
-    *("lax_test", "lax_numpy_test", "nn_test", "random_test", "api_test", "lax_scipy_test"),
-    "lax_control_flow_test",
-)
+HELD_OUT = KEPT / "held_out"
 _SECONDS = 300
+_TOGETHER = 20
+"""Cases that share a process, after which what came of them is kept."""
 _DIED = "the process died"
-Outcomes = Mapping[str, Mapping[str, str]]
-"""What came of each case, by its name."""
 
 
 def listed(file: Path) -> list[str]:
@@ -85,69 +84,34 @@ def _child(
     )
 
 
-def cause(said: str) -> str:
-    """What a failure says, in the words that others of its kind have, too."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    told = [line for line in lines if "edgec: " in line or "edgert: " in line]
-    named = [line for line in lines if re.match(r"[\w.]*(Error|Exception|TooLong|Warning)\b", line)]
-    line = (told or named or lines or [""])[-1]
-    line = re.sub(r"^.*(?=edgec: |edgert: )", "", line)
-    line = re.sub(r"/\S*/", "", line)
-    line = re.sub(r"0x[0-9a-f]+|(?<!\w)\d+(\.\d+)?(e[-+]?\d+)?", "N", line)
-    return line[:160]
+def _kept(folder: Path) -> dict[str, dict[str, dict[str, dict[str, str]]]]:
+    return {file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
 
 
-def page(results: Mapping[str, Mapping[str, Outcomes]], jax: str, measured: Sequence[str]) -> str:
-    """The table of files, and that of what is missing."""
-    rows, causes, passed, of = [], Counter[str](), 0, 0
-    for name in [each for each in FILES if each in results]:
-        cpu, edgec = results[name]["cpu"], results[name]["edgec"]
-        ran = [case for case in edgec if cpu.get(case, {}).get("outcome") == "passed"]
-        counted = [case for case in ran if edgec[case]["outcome"] != "skipped"]
-        good = [case for case in counted if edgec[case]["outcome"] == "passed"]
-        causes.update(cause(edgec[case].get("said", "")) for case in set(counted) - set(good))
-        share = f"{len(good) / len(counted):.1%}" if counted else ""
-        skipped = len(ran) - len(counted)
-        rows.append(
-            f"| `{name}.py` | {len(edgec)} | {len(ran)} | {len(good)} | {skipped} | {share} |"
-        )
-        passed, of = passed + len(good), of + len(counted)
-    lines = [
-        "# JAX's own tests on edgec",
-        "",
-        f"Cases of JAX {jax}'s own test files, drawn by a seed, on XLA's CPU and on edgec's "
-        "([JAX on edgec's devices](pjrt.md)). Written by `python -m benchmarks.jax_tests TESTS`, "
-        f"which takes the folder of these files. {sentence(measured)}",
-        "",
-        f"**{passed} of {of} pass ({passed / max(of, 1):.1%}) of those that pass on XLA's CPU**, "
-        "without what JAX skips on a platform that it does not know.",
-        "",
-        "| file | cases | right on XLA's CPU | right on edgec | skipped there | |",
-        "|---|---|---|---|---|---|",
-        *rows,
-        "",
-        "## What is missing",
-        "",
-        "| cases | what the first of them says |",
-        "|---|---|",
-        *(
-            f"| {count} | `{what.replace('|', '/').replace('`', chr(39))}` |"
-            for what, count in causes.most_common()
-        ),
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _kept() -> dict[str, dict[str, dict[str, dict[str, str]]]]:
-    return {file.stem: json.loads(file.read_text()) for file in sorted(KEPT.glob("*.json"))}
-
-
-def _write(results: Mapping[str, Mapping[str, Outcomes]]) -> None:
+def _write() -> None:
     """The page, with the commit of every case on edgec."""
-    cases = [each for found in results.values() for each in found["edgec"].values()]
+    results, held_out = _kept(KEPT), _kept(HELD_OUT)
+    cases = [
+        case
+        for part in (results, held_out)
+        for found in part.values()
+        for case in found["edgec"].values()
+    ]
     measured = list(dict.fromkeys(each["commit"] for each in cases))
-    PAGE.write_text(page(results, metadata.version("jax"), measured))
+    PAGE.write_text(page(results, held_out, metadata.version("jax"), measured))
+
+
+def _run(
+    file: Path, kept: Path, runs: Mapping[str, Sequence[str]], found: dict[str, dict[str, Any]]
+) -> None:
+    """Run cases on each platform; what came of them is kept after every few."""
+    for platform, cases in runs.items():
+        for start in range(0, len(cases), _TOGETHER):
+            part = cases[start : start + _TOGETHER]
+            for case, outcome in tried(file, platform, part):
+                found[platform][case] = {**outcome, "commit": measured_at()}
+                print(file.stem, platform, case, outcome["outcome"], flush=True)
+            (kept / f"{file.stem}.json").write_text(json.dumps(found))
 
 
 def main() -> int:
@@ -158,26 +122,27 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--files", default=",".join(FILES))
     parser.add_argument("--again", action="store_true", help="what failed on edgec, alone")
+    parser.add_argument("--held-out", action="store_true", help="of cases that were never run")
     asked = parser.parse_args()
-    KEPT.mkdir(parents=True, exist_ok=True)
+    kept = HELD_OUT if asked.held_out else KEPT
+    kept.mkdir(parents=True, exist_ok=True)
     for name in filter(None, asked.files.split(",")):
         file = asked.tests / f"{name}.py"
-        found: dict[str, dict[str, dict[str, str]]] = {"cpu": {}, "edgec": {}}
+        found: dict[str, dict[str, Any]] = _kept(kept).get(name, {"cpu": {}, "edgec": {}})
         if asked.again:
-            found = _kept().get(name, found)
             failed = [case for case, each in found["edgec"].items() if each["outcome"] == "failed"]
-            runs = {"edgec": failed}
-        else:
-            names = listed(file)
-            if asked.sample:
-                names = random.Random(asked.seed).sample(names, min(asked.sample, len(names)))
-            runs = dict.fromkeys(found, names)
-        for platform, cases in runs.items():
-            for case, outcome in tried(file, platform, cases):
-                found[platform][case] = {**outcome, "commit": measured_at()}
-                print(name, platform, case, outcome["outcome"], flush=True)
-        (KEPT / f"{name}.json").write_text(json.dumps(found))
-    _write(_kept())
+            _run(file, kept, {"edgec": failed}, found)
+            continue
+        names = listed(file)
+        if asked.held_out:
+            seen = _kept(KEPT).get(name, {"cpu": {}})["cpu"].keys()
+            names = [case for case in names if case not in seen]
+        if asked.sample:
+            names = random.Random(asked.seed).sample(names, min(asked.sample, len(names)))
+        _run(
+            file, kept, {each: [c for c in names if c not in found[each]] for each in found}, found
+        )
+    _write()
     return 0
 
 

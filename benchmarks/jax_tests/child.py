@@ -61,7 +61,7 @@ def _cases(file: Path) -> Iterator[unittest.TestCase]:
 
 
 def _outcome(case: unittest.TestCase, seconds: int) -> dict[str, str]:
-    """What came of a case: `passed`, `skipped`, or `failed` and with what words."""
+    """What came of a case: `passed`, `skipped` or `failed`, and with what words."""
 
     def end(*_: object) -> None:
         raise _TooLong(f"took more than {seconds} s")
@@ -74,7 +74,7 @@ def _outcome(case: unittest.TestCase, seconds: int) -> dict[str, str]:
     finally:
         signal.alarm(0)
     if result.skipped:
-        return {"outcome": "skipped"}
+        return {"outcome": "skipped", "said": result.skipped[0][1]}
     wrong = [*result.errors, *result.failures]
     if not wrong:
         return {"outcome": "passed"}

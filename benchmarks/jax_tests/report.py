@@ -1,0 +1,122 @@
+"""Outcomes of cases of JAX's test files on two platforms to a page: shares, and what is missing."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.standing import sentence
+
+__all__ = ["FILES", "Outcomes", "Table", "cause", "page"]
+
+FILES = (
+    *("lax_test", "lax_numpy_test", "nn_test", "random_test", "api_test", "lax_scipy_test"),
+    "lax_control_flow_test",
+)
+Outcomes = Mapping[str, Mapping[str, str]]
+"""What came of each case, by its name."""
+
+
+def cause(said: str) -> str:
+    """What a failure says, in the words that others of its kind have, too."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    told = [line for line in lines if "edgec: " in line or "edgert: " in line]
+    named = [line for line in lines if re.match(r"[\w.]*(Error|Exception|TooLong|Warning)\b", line)]
+    line = (told or named or lines or [""])[-1]
+    line = re.sub(r"^.*(?=edgec: |edgert: )", "", line)
+    line = re.sub(r"/\S*/", "", line)
+    line = re.sub(r"0x[0-9a-f]+|(?<!\w)\d+(\.\d+)?(e[-+]?\d+)?", "N", line)
+    return line[:160]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Cases of several files.
+
+    Attributes:
+        rows: a line of the table a file.
+        causes: what failures say, and how many say so.
+        passed: cases that are right on edgec,
+        of: of so many that are right on XLA's CPU and not skipped on edgec.
+    """
+
+    rows: tuple[str, ...]
+    causes: Counter[str]
+    passed: int
+    of: int
+
+    @classmethod
+    def made(cls, results: Mapping[str, Mapping[str, Outcomes]]) -> "Table":
+        """Count what came of the cases."""
+        rows, causes, passed, of = [], Counter[str](), 0, 0
+        for name in [each for each in FILES if each in results]:
+            cpu, edgec = results[name]["cpu"], results[name]["edgec"]
+            ran = [case for case in edgec if cpu.get(case, {}).get("outcome") == "passed"]
+            counted = [case for case in ran if edgec[case]["outcome"] != "skipped"]
+            good = [case for case in counted if edgec[case]["outcome"] == "passed"]
+            causes.update(cause(edgec[case].get("said", "")) for case in set(counted) - set(good))
+            share = f"{len(good) / len(counted):.1%}" if counted else ""
+            skipped = len(ran) - len(counted)
+            rows.append(
+                f"| `{name}.py` | {len(edgec)} | {len(ran)} | {len(good)} | {skipped} | {share} |"
+            )
+            passed, of = passed + len(good), of + len(counted)
+        return cls(rows=tuple(rows), causes=causes, passed=passed, of=of)
+
+    def lines(self) -> list[str]:
+        """The table of files."""
+        return [
+            "| file | cases | right on XLA's CPU | right on edgec | skipped there | |",
+            "|---|---|---|---|---|---|",
+            *self.rows,
+        ]
+
+    @property
+    def share(self) -> str:
+        """How many are right, in words."""
+        return f"{self.passed} of {self.of} pass ({self.passed / max(self.of, 1):.1%})"
+
+
+def page(
+    results: Mapping[str, Mapping[str, Outcomes]],
+    held_out: Mapping[str, Mapping[str, Outcomes]],
+    jax: str,
+    measured: Sequence[str],
+) -> str:
+    """The tables of files, and that of what is missing."""
+    table, apart = Table.made(results), Table.made(held_out)
+    lines = [
+        "# JAX's own tests on edgec",
+        "",
+        f"Cases of JAX {jax}'s own test files, drawn by a seed, on XLA's CPU and on edgec's "
+        "([JAX on edgec's devices](pjrt.md)). Written by `python -m benchmarks.jax_tests TESTS`, "
+        f"which takes the folder of these files. {sentence(measured)}",
+        "",
+        f"**{table.share} of those that pass on XLA's CPU**, "
+        "without what JAX skips on a platform that it does not know.",
+        "",
+        *table.lines(),
+        "",
+    ]
+    if held_out:
+        lines += [
+            "## Held out",
+            "",
+            "Cases that nobody had run before, and for which nothing was mended "
+            f"(`--held-out`): **{apart.share}**.",
+            "",
+            *apart.lines(),
+            "",
+        ]
+    lines += [
+        "## What is missing",
+        "",
+        "| cases | what the first of them says |",
+        "|---|---|",
+        *(
+            f"| {count} | `{what.replace('|', '/').replace('`', chr(39))}` |"
+            for what, count in (table.causes + apart.causes).most_common()
+        ),
+        "",
+    ]
+    return "\n".join(lines)
