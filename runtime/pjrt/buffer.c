@@ -1,19 +1,19 @@
-/* Buffers: tensors of edgert's, with the shape and type that PJRT's caller knows them by. */
+/* Buffers: values on a device, with the shape and type that PJRT's caller knows them by. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "plugin.h"
 
-pjrt_buffer *pjrt_buffer_make(pjrt_device *device, edgert_tensor *tensor, pjrt_type type,
-                              size_t rank, const int64_t *shape) {
-  pjrt_buffer *buffer = calloc(1, sizeof *buffer);
+pjrt_buffer *pjrt_buffer_make(pjrt_device *device, pjrt_value *value, pjrt_type type, size_t rank,
+                              const int64_t *shape) {
+  pjrt_buffer *buffer = value ? calloc(1, sizeof *buffer) : NULL;
   if (!buffer) {
-    edgert_tensor_release(tensor);
+    pjrt_value_release(value);
     return NULL;
   }
   pthread_mutex_init(&buffer->lock, NULL);
   buffer->device = device;
-  buffer->tensor = tensor;
+  buffer->value = value;
   buffer->type = type;
   buffer->bytes = pjrt_type_bytes(type);
   buffer->rank = rank;
@@ -25,11 +25,11 @@ pjrt_buffer *pjrt_buffer_make(pjrt_device *device, edgert_tensor *tensor, pjrt_t
   return buffer;
 }
 
-edgert_tensor *pjrt_buffer_hold(pjrt_buffer *buffer) {
+pjrt_value *pjrt_buffer_hold(pjrt_buffer *buffer) {
   pthread_mutex_lock(&buffer->lock);
-  edgert_tensor *tensor = buffer->tensor ? edgert_tensor_retain(buffer->tensor) : NULL;
+  pjrt_value *value = buffer->value ? pjrt_value_retain(buffer->value) : NULL;
   pthread_mutex_unlock(&buffer->lock);
-  return tensor;
+  return value;
 }
 
 static pjrt_error *buffer_deleted(void) {
@@ -97,24 +97,26 @@ pjrt_error *pjrt_buffer_is_on_cpu(buffer_is_on_cpu_args *args) {
 }
 
 pjrt_error *pjrt_buffer_ready_event(buffer_ready_event_args *args) {
-  args->event = pjrt_event_ready();
-  return args->event ? NULL : pjrt_out_of_memory();
+  pjrt_value *value = pjrt_buffer_hold(args->buffer);
+  args->event = value ? pjrt_event_retain(pjrt_value_made(value)) : pjrt_event_ready();
+  pjrt_value_release(value);
+  return NULL;
 }
 
 /* --- its life --------------------------------------------------------------------------------- */
 
 pjrt_error *pjrt_buffer_delete(buffer_delete_args *args) {
   pthread_mutex_lock(&args->buffer->lock);
-  edgert_tensor *tensor = args->buffer->tensor;
-  args->buffer->tensor = NULL;
+  pjrt_value *value = args->buffer->value;
+  args->buffer->value = NULL;
   pthread_mutex_unlock(&args->buffer->lock);
-  edgert_tensor_release(tensor);
+  pjrt_value_release(value);
   return NULL;
 }
 
 pjrt_error *pjrt_buffer_is_deleted(buffer_is_deleted_args *args) {
   pthread_mutex_lock(&args->buffer->lock);
-  args->is_deleted = !args->buffer->tensor;
+  args->is_deleted = !args->buffer->value;
   pthread_mutex_unlock(&args->buffer->lock);
   return NULL;
 }
@@ -122,8 +124,8 @@ pjrt_error *pjrt_buffer_is_deleted(buffer_is_deleted_args *args) {
 pjrt_error *pjrt_buffer_destroy(buffer_destroy_args *args) {
   pjrt_buffer *buffer = args->buffer;
   if (!buffer) return NULL;
-  edgert_tensor_release(buffer->tensor);
-  edgert_tensor_release(buffer->lent);
+  pjrt_value_release(buffer->value);
+  pjrt_value_release(buffer->lent);
   pthread_mutex_destroy(&buffer->lock);
   free(buffer);
   return NULL;
@@ -133,8 +135,8 @@ pjrt_error *pjrt_buffer_destroy(buffer_destroy_args *args) {
 pjrt_error *pjrt_buffer_lend(buffer_lend_args *args) {
   pjrt_buffer *buffer = args->buffer;
   pthread_mutex_lock(&buffer->lock);
-  bool is_there = buffer->tensor || buffer->lent_count;
-  if (is_there && !buffer->lent_count++) buffer->lent = edgert_tensor_retain(buffer->tensor);
+  bool is_there = buffer->value || buffer->lent_count;
+  if (is_there && !buffer->lent_count++) buffer->lent = pjrt_value_retain(buffer->value);
   pthread_mutex_unlock(&buffer->lock);
   return is_there ? NULL : buffer_deleted();
 }
@@ -142,14 +144,14 @@ pjrt_error *pjrt_buffer_lend(buffer_lend_args *args) {
 pjrt_error *pjrt_buffer_take_back(buffer_take_back_args *args) {
   pjrt_buffer *buffer = args->buffer;
   pthread_mutex_lock(&buffer->lock);
-  edgert_tensor *last = NULL;
+  pjrt_value *last = NULL;
   bool is_lent = buffer->lent_count > 0;
   if (is_lent && !--buffer->lent_count) {
     last = buffer->lent;
     buffer->lent = NULL;
   }
   pthread_mutex_unlock(&buffer->lock);
-  edgert_tensor_release(last);
+  pjrt_value_release(last);
   return is_lent ? NULL : pjrt_fail(PJRT_FAILED_PRECONDITION, "the buffer is not lent");
 }
 
@@ -158,11 +160,13 @@ static pjrt_error *buffer_address(pjrt_buffer *buffer, void **out) {
   if (!buffer_is_shared(buffer))
     return pjrt_fail(PJRT_UNIMPLEMENTED, "memory of %s has no address on the host",
                      buffer->device->text);
-  edgert_tensor *tensor = pjrt_buffer_hold(buffer);
-  if (!tensor) return buffer_deleted();
-  *out = (void *)(uintptr_t)edgert_tensor_data(tensor);
-  edgert_tensor_release(tensor);
-  return NULL;
+  pjrt_value *value = pjrt_buffer_hold(buffer);
+  if (!value) return buffer_deleted();
+  edgert_tensor *tensor;
+  pjrt_error *failed = pjrt_value_wait(value, &tensor);
+  if (!failed) *out = (void *)(uintptr_t)edgert_tensor_data(tensor);
+  pjrt_value_release(value);
+  return failed;
 }
 
 pjrt_error *pjrt_buffer_unsafe_pointer(buffer_unsafe_pointer_args *args) {

@@ -41,6 +41,7 @@ static pjrt_error *client_open_device(pjrt_client *client, const char *driver) {
   if (strlen(driver) >= sizeof device->driver)
     return pjrt_fail(PJRT_INVALID_ARGUMENT, "there is no device %s", driver);
   if (edgert_device_create(driver, NULL, &device->device, &error)) return pjrt_fail_edgert(&error);
+  pjrt_queue_start(&device->queue);
   device->client = client;
   device->id = id;
   device->memory.device = device;
@@ -57,9 +58,11 @@ static pjrt_error *client_open_device(pjrt_client *client, const char *driver) {
 }
 
 static void client_free(pjrt_client *client) {
-  pjrt_compiler_stop(&client->compiler);
-  for (size_t i = 0; i < client->device_count; ++i)
+  for (size_t i = 0; i < client->device_count; ++i) {
+    pjrt_queue_stop(&client->devices[i].queue);
     edgert_device_release(client->devices[i].device);
+  }
+  pjrt_compiler_stop(&client->compiler); /* which calls may have needed */
   pthread_mutex_destroy(&client->compiler.lock);
   free(client->compiler.command);
   free(client->refused);

@@ -226,6 +226,7 @@ pjrt_error *pjrt_client_compile(client_compile_args *args) {
   pjrt_executable *executable = calloc(1, sizeof *executable);
   if (executable) {
     atomic_init(&executable->references, 1);
+    atomic_init(&executable->nanoseconds, UINT64_MAX);
     executable->client = args->client;
     executable->device = executable->devices[0] = device;
     failed = load(executable, &answer);

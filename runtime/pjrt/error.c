@@ -31,6 +31,11 @@ pjrt_error *pjrt_fail_text(pjrt_code code, const char *text, size_t size) {
   return error;
 }
 
+pjrt_error *pjrt_error_copy(const pjrt_error *error) {
+  if (!error || error == pjrt_nothing) return (pjrt_error *)(uintptr_t)error;
+  return pjrt_fail_text(error->code, error->text, error->size);
+}
+
 pjrt_error *pjrt_fail(pjrt_code code, const char *format, ...) {
   char text[1024];
   va_list values;

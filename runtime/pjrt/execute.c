@@ -1,11 +1,29 @@
-/* A call: buffers in, buffers out. */
+/* A call: buffers in, buffers out, now or in the background.
+ *
+ * A call that was short the last time, and whose arguments are there, is made where it is asked for:
+ * to hand it to another thread would cost more. Any other goes behind those that its device has yet
+ * to do, and its results come later.
+ */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "plugin.h"
 
 /* Arguments and results of a call; the first few without memory of their own. */
 #define EXECUTE_FEW 16
+
+/* Calls that take no longer are made at once. Waking a thread, and being woken, costs some 10 to 50. */
+#define EXECUTE_SHORT_NANOSECONDS 100000
+
+/* What is held of a call until it has ended. */
+typedef struct execute_call {
+  pjrt_job job;
+  pjrt_executable *executable;
+  pjrt_event *ended;   /* NULL: the caller waits */
+  pjrt_value **values; /* arguments, and, where the caller does not wait, results */
+  edgert_value *cells; /* the same as edgert has them */
+} execute_call;
 
 static bool is_kept(const pjrt_execute_options *options, size_t index) {
   if (!options) return false;
@@ -14,74 +32,187 @@ static bool is_kept(const pjrt_execute_options *options, size_t index) {
   return false;
 }
 
-/* Take the arguments' tensors, each held once. */
+static uint64_t now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* --- a call, by whom it is made ---------------------------------------------------------------- */
+
+/* Compute the results' tensors, all or none, from arguments that are waited for. */
+static pjrt_error *compute(execute_call *call) {
+  pjrt_executable *self = call->executable;
+  edgert_value *inputs = call->cells, *results = inputs + self->input_count;
+  edgert_error error;
+  for (size_t i = 0; i < self->input_count; ++i) {
+    edgert_tensor *tensor;
+    pjrt_error *failed = pjrt_value_wait(call->values[i], &tensor);
+    if (failed) return failed;
+    inputs[i] = (edgert_value){.kind = EDGERT_TENSOR, .as = {.tensor = tensor}};
+  }
+  if (self->elsewhere) return pjrt_elsewhere_call(self, inputs, results);
+  uint64_t start = now();
+  if (edgert_session_call(self->session, self->function, inputs, self->input_count, results,
+                          self->output_count, &error))
+    return pjrt_fail_edgert(&error);
+  atomic_store(&self->nanoseconds, now() - start);
+  return NULL;
+}
+
+/* Take the arguments' values, each held once. */
 static pjrt_error *take_arguments(pjrt_executable *self, pjrt_buffer *const *buffers,
-                                  edgert_value *values, size_t *out_count) {
+                                  pjrt_value **values, size_t *out_count, bool *out_are_there) {
   *out_count = 0;
+  *out_are_there = true;
   for (size_t i = 0; i < self->input_count; ++i) {
     if (buffers[i]->device != self->device)
       return pjrt_fail(PJRT_INVALID_ARGUMENT, "argument %zu of %s is on %s, and the program on %s",
                        i, self->name, buffers[i]->device->text, self->device->text);
-    edgert_tensor *tensor = pjrt_buffer_hold(buffers[i]);
-    if (!tensor)
+    values[i] = pjrt_buffer_hold(buffers[i]);
+    if (!values[i])
       return pjrt_fail(PJRT_INVALID_ARGUMENT, "argument %zu of %s has been deleted or donated", i,
                        self->name);
-    values[i] = (edgert_value){.kind = EDGERT_TENSOR, .as = {.tensor = tensor}};
     *out_count = i + 1;
+    *out_are_there = *out_are_there && pjrt_value_is_there(values[i]);
   }
   return NULL;
 }
 
-static void release_values(edgert_value *values, size_t count) {
-  for (size_t i = 0; i < count; ++i)
-    if (values[i].kind == EDGERT_TENSOR) edgert_tensor_release(values[i].as.tensor);
+static void release_values(pjrt_value **values, size_t count) {
+  for (size_t i = 0; i < count; ++i) pjrt_value_release(values[i]);
 }
 
-/* Results to buffers; all or none. */
-static pjrt_error *give_results(pjrt_executable *self, edgert_value *values,
-                                pjrt_buffer **buffers) {
+/* A buffer for each result; all or none. Takes the values. */
+static pjrt_error *show_results(pjrt_executable *self, pjrt_value **values, pjrt_buffer **buffers) {
+  bool is_whole = true;
   for (size_t i = 0; i < self->output_count; ++i) {
     const pjrt_output *output = &self->outputs[i];
-    pjrt_buffer *made = NULL;
-    if (values[i].kind == EDGERT_TENSOR) {
-      made = pjrt_buffer_make(self->device, values[i].as.tensor, output->type, output->rank,
-                              output->shape);
-      values[i].kind = EDGERT_NONE;
-    }
-    buffers[i] = made;
-    if (made) continue;
-    for (size_t j = 0; j < i; ++j) {
-      pjrt_buffer_destroy(&(buffer_destroy_args){.buffer = buffers[j]});
-      buffers[j] = NULL;
-    }
+    buffers[i] =
+        pjrt_buffer_make(self->device, values[i], output->type, output->rank, output->shape);
+    is_whole = is_whole && buffers[i];
+  }
+  if (is_whole) return NULL;
+  for (size_t i = 0; i < self->output_count; ++i) {
+    pjrt_buffer_destroy(&(buffer_destroy_args){.buffer = buffers[i]});
+    buffers[i] = NULL;
+  }
+  return pjrt_out_of_memory();
+}
+
+/* --- now -------------------------------------------------------------------------------------- */
+
+static pjrt_error *call_now(execute_call *call, pjrt_buffer **buffers) {
+  pjrt_executable *self = call->executable;
+  pjrt_error *failed = compute(call);
+  if (failed) return failed;
+  pjrt_value **results = call->values + self->input_count;
+  for (size_t i = 0; i < self->output_count; ++i)
+    results[i] = pjrt_value_make(call->cells[self->input_count + i].as.tensor, NULL);
+  return show_results(self, results, buffers);
+}
+
+/* --- later ------------------------------------------------------------------------------------ */
+
+static void call_free(execute_call *call) {
+  pjrt_executable *executable = call->executable;
+  release_values(call->values, executable->input_count + executable->output_count);
+  free(call->values);
+  free(call->cells);
+  free(call);
+  pjrt_executable_release(executable);
+}
+
+static void call_run(pjrt_job *job) {
+  execute_call *call = (execute_call *)job;
+  pjrt_executable *self = call->executable;
+  pjrt_event *ended = call->ended;
+  pjrt_error *failed = compute(call);
+  for (size_t i = 0; i < self->output_count && !failed; ++i)
+    pjrt_value_fill(call->values[self->input_count + i],
+                    call->cells[self->input_count + i].as.tensor);
+  call_free(call); /* memory that was lent to the call is given back before its end is told */
+  pjrt_event_set(ended, failed);
+}
+
+/* Have the call made in the background; its buffers are given at once. */
+static pjrt_error *call_later(const execute_call *what, pjrt_buffer **buffers,
+                              pjrt_event **out_ended) {
+  pjrt_executable *self = what->executable;
+  size_t inputs = self->input_count, outputs = self->output_count;
+  execute_call *call = calloc(1, sizeof *call);
+  pjrt_event *ended = pjrt_event_make();
+  pjrt_value **shown = calloc(outputs + 1, sizeof *shown);
+  bool is_whole = call && ended && shown;
+  if (call) {
+    call->job.run = call_run;
+    call->executable = self;
+    call->ended = ended;
+    call->values = calloc(inputs + outputs + 1, sizeof *call->values);
+    call->cells = calloc(inputs + outputs + 1, sizeof *call->cells);
+    is_whole = is_whole && call->values && call->cells;
+  }
+  for (size_t i = 0; i < outputs && is_whole; ++i) {
+    shown[i] = pjrt_value_make(NULL, ended);
+    is_whole = shown[i] != NULL;
+    if (is_whole) call->values[inputs + i] = pjrt_value_retain(shown[i]);
+  }
+  if (!is_whole) {
+    if (shown) release_values(shown, outputs);
+    free(shown);
+    if (call && call->values) release_values(call->values, inputs + outputs);
+    if (call) free(call->values);
+    if (call) free(call->cells);
+    free(call);
+    pjrt_event_release(ended);
+    pjrt_event_release(ended);
     return pjrt_out_of_memory();
   }
+  for (size_t i = 0; i < inputs; ++i) call->values[i] = pjrt_value_retain(what->values[i]);
+  atomic_fetch_add(&self->references, 1);
+  pjrt_error *failed = show_results(self, shown, buffers);
+  free(shown);
+  if (failed) {
+    call_free(call);
+    pjrt_event_release(ended);
+    pjrt_event_release(ended);
+    return failed;
+  }
+  if (!pjrt_queue_add(&self->device->queue, &call->job)) call_run(&call->job);
+  *out_ended = ended;
   return NULL;
 }
 
-static pjrt_error *call(pjrt_executable *self, pjrt_buffer *const *arguments,
-                        edgert_value *inputs, edgert_value *results, pjrt_buffer **outputs) {
-  size_t taken;
-  edgert_error error;
-  pjrt_error *failed = take_arguments(self, arguments, inputs, &taken);
-  if (!failed && self->elsewhere)
-    failed = pjrt_elsewhere_call(self, inputs, results);
-  else if (!failed && edgert_session_call(self->session, self->function, inputs, self->input_count,
-                                     results, self->output_count, &error))
-    failed = pjrt_fail_edgert(&error);
-  release_values(inputs, taken);
-  if (failed) return failed;
-  failed = give_results(self, results, outputs);
-  release_values(results, self->output_count);
-  return failed;
-}
+/* --- PJRT's functions ------------------------------------------------------------------------- */
 
-/* The memory of donated arguments is given back: nothing may read them after the call. */
+/* The memory of donated arguments is the call's alone: nothing may read them after it. */
 static void donate(pjrt_executable *self, const pjrt_execute_options *options,
                    pjrt_buffer *const *arguments) {
   for (size_t i = 0; i < self->input_count; ++i)
     if (self->donated[i] && !is_kept(options, i))
       pjrt_buffer_delete(&(buffer_delete_args){.buffer = arguments[i]});
+}
+
+static pjrt_error *execute(execute_call *call, loaded_execute_args *args) {
+  pjrt_executable *self = call->executable;
+  size_t taken;
+  bool are_there;
+  pjrt_event *ended = NULL;
+  pjrt_error *failed =
+      take_arguments(self, args->argument_lists[0], call->values, &taken, &are_there);
+  if (!failed) {
+    donate(self, args->options, args->argument_lists[0]);
+    bool is_short = atomic_load(&self->nanoseconds) <= EXECUTE_SHORT_NANOSECONDS;
+    failed = is_short && are_there ? call_now(call, args->output_lists[0])
+                                   : call_later(call, args->output_lists[0], &ended);
+  }
+  release_values(call->values, taken);
+  if (failed) return failed;
+  if (args->complete_events)
+    args->complete_events[0] = ended ? ended : pjrt_event_ready();
+  else
+    pjrt_event_release(ended);
+  return NULL;
 }
 
 pjrt_error *pjrt_loaded_execute(loaded_execute_args *args) {
@@ -94,16 +225,20 @@ pjrt_error *pjrt_loaded_execute(loaded_execute_args *args) {
   if (atomic_load(&self->is_deleted))
     return pjrt_fail(PJRT_FAILED_PRECONDITION, "%s has been deleted", self->name);
   size_t count = self->input_count + self->output_count;
-  edgert_value few[EXECUTE_FEW] = {{0}}, *values = few;
-  if (count > EXECUTE_FEW) values = calloc(count, sizeof *values);
-  if (!values) return pjrt_out_of_memory();
-  pjrt_error *failed = call(self, args->argument_lists[0], values, values + self->input_count,
-                            args->output_lists[0]);
-  if (values != few) free(values);
-  if (failed) return failed;
-  donate(self, args->options, args->argument_lists[0]);
-  if (args->complete_events) args->complete_events[0] = pjrt_event_ready();
-  return NULL;
+  edgert_value few_cells[EXECUTE_FEW] = {{0}};
+  pjrt_value *few_values[EXECUTE_FEW] = {0};
+  execute_call call = {.executable = self, .cells = few_cells, .values = few_values};
+  if (count > EXECUTE_FEW) {
+    call.cells = calloc(count, sizeof *call.cells);
+    call.values = calloc(count, sizeof *call.values);
+  }
+  pjrt_error *failed =
+      call.cells && call.values ? execute(&call, args) : pjrt_out_of_memory();
+  if (count > EXECUTE_FEW) {
+    free(call.cells);
+    free(call.values);
+  }
+  return failed;
 }
 
 pjrt_error *pjrt_executable_memory_stats(executable_memory_stats_args *args) {

@@ -1,7 +1,8 @@
 /* What the plugin's files share: errors, events, and the objects behind PJRT's handles.
  *
- * What PJRT's functions do is done when they return, and what failed is their own error: the events
- * that they give are ready, but for those that tell when memory of the caller's is needed no more.
+ * A call may return before it ends: then its buffers hold values that come later, and what fails is
+ * told by the events of the call and of its buffers, and by what is asked of them. All else is done
+ * when a function returns, and what failed is its own error.
  */
 #ifndef EDGEC_PJRT_PLUGIN_H
 #define EDGEC_PJRT_PLUGIN_H
@@ -26,13 +27,50 @@ pjrt_error *pjrt_fail_text(pjrt_code code, const char *text, size_t size);
 
 pjrt_error *pjrt_out_of_memory(void);
 
-/* An event that is not yet ready, with one reference for PJRT's caller and one for who makes it
- * ready, once; NULL without memory. */
-pjrt_event *pjrt_event_make(void);
-void pjrt_event_set(pjrt_event *event);
+pjrt_error *pjrt_error_copy(const pjrt_error *error);
 
-/* An event that is ready from the start. */
+/* An event that is not yet over, with one reference for PJRT's caller and one for who sets it, once;
+ * NULL without memory. `error` is what failed, or NULL, and the event takes it. */
+pjrt_event *pjrt_event_make(void);
+void pjrt_event_set(pjrt_event *event, pjrt_error *error);
+
+/* An event that is over from the start. */
 pjrt_event *pjrt_event_ready(void);
+
+pjrt_event *pjrt_event_retain(pjrt_event *event);
+void pjrt_event_release(pjrt_event *event);
+bool pjrt_event_is_over(pjrt_event *event);
+
+/* Wait; what failed, as an error of the caller's own. */
+pjrt_error *pjrt_event_wait(pjrt_event *event);
+
+/* Have `callback` told once it is over, by who sets it, or here. */
+pjrt_error *pjrt_event_tell(pjrt_event *event, pjrt_on_ready callback, void *user);
+
+/* --- work in the background ------------------------------------------------------------------- */
+
+typedef struct pjrt_job {
+  struct pjrt_job *next;
+  void (*run)(struct pjrt_job *job); /* and free it */
+} pjrt_job;
+
+typedef struct pjrt_queue {
+  pthread_mutex_t lock; /* for what follows */
+  pthread_cond_t changed;
+  pjrt_job *first, **last;
+  size_t count; /* with the one that runs */
+  bool has_thread, is_ending;
+  pthread_t thread; /* from the first job on */
+} pjrt_queue;
+
+void pjrt_queue_start(pjrt_queue *queue);
+
+/* Have a job run behind those that are there; waits where they are many. False: there is no thread
+ * for it. */
+bool pjrt_queue_add(pjrt_queue *queue, pjrt_job *job);
+
+/* Wait for all jobs, and end the thread. */
+void pjrt_queue_stop(pjrt_queue *queue);
 
 /* --- types ------------------------------------------------------------------------------------ */
 
@@ -55,6 +93,7 @@ struct pjrt_device {
   char kind[128];  /* what it calls itself */
   char text[160];  /* "edgec:0 (cpu)" */
   edgert_device *device;
+  pjrt_queue queue;
   pjrt_memory memory;
   pjrt_memory *memories[1];
 };
@@ -106,11 +145,28 @@ struct pjrt_client {
 
 /* --- buffers ---------------------------------------------------------------------------------- */
 
+/* What a buffer holds, also after the buffer has been deleted. */
+typedef struct pjrt_value pjrt_value;
+
+/* A value that takes the tensor over, also where there is no memory for it: then NULL. With `made` it
+ * is filled before that event is set, if it is set without an error. */
+pjrt_value *pjrt_value_make(edgert_tensor *tensor, pjrt_event *made);
+void pjrt_value_fill(pjrt_value *value, edgert_tensor *tensor);
+pjrt_value *pjrt_value_retain(pjrt_value *value);
+void pjrt_value_release(pjrt_value *value);
+bool pjrt_value_is_there(const pjrt_value *value);
+
+/* The event after which it is there, the value's own. */
+pjrt_event *pjrt_value_made(pjrt_value *value);
+
+/* Wait for its tensor, which stays the value's; or what failed. */
+pjrt_error *pjrt_value_wait(pjrt_value *value, edgert_tensor **out_tensor);
+
 struct pjrt_buffer {
   pjrt_device *device;
-  pthread_mutex_t lock;  /* for what follows */
-  edgert_tensor *tensor; /* NULL: deleted */
-  edgert_tensor *lent;   /* the same while somebody else holds its memory */
+  pthread_mutex_t lock; /* for what follows */
+  pjrt_value *value;    /* NULL: deleted */
+  pjrt_value *lent;     /* the same while somebody else holds its memory */
   size_t lent_count;
   pjrt_type type;
   size_t bytes;
@@ -119,12 +175,13 @@ struct pjrt_buffer {
   int64_t minor_to_major[EDGERT_MAX_RANK];
 };
 
-/* A buffer that takes the tensor over, also where there is no memory for it: then NULL. */
-pjrt_buffer *pjrt_buffer_make(pjrt_device *device, edgert_tensor *tensor, pjrt_type type,
-                              size_t rank, const int64_t *shape);
+/* A buffer that takes the value over, also where there is no memory for it: then NULL. So where the
+ * value is NULL. */
+pjrt_buffer *pjrt_buffer_make(pjrt_device *device, pjrt_value *value, pjrt_type type, size_t rank,
+                              const int64_t *shape);
 
-/* Its tensor, held for the caller; NULL: deleted. */
-edgert_tensor *pjrt_buffer_hold(pjrt_buffer *buffer);
+/* Its value, held for the caller; NULL: deleted. */
+pjrt_value *pjrt_buffer_hold(pjrt_buffer *buffer);
 
 /* --- executables ------------------------------------------------------------------------------ */
 
@@ -143,6 +200,7 @@ struct pjrt_executable {
   edgert_module *module;
   edgert_session *session;
   size_t function;
+  atomic_uint_least64_t nanoseconds; /* that the last call took; at first more than any */
   char *elsewhere; /* what the compiler's process calls a program that XLA runs there, else NULL */
   atomic_bool is_deleted;
   char *name;

@@ -63,7 +63,7 @@ static pjrt_error *layout_strides(const pjrt_layout *layout, size_t rank, const 
 
 /* --- from the host ---------------------------------------------------------------------------- */
 
-static void let_go(void *event) { pjrt_event_set(event); }
+static void let_go(void *event) { pjrt_event_set(event, NULL); }
 
 /* A tensor on the caller's own memory, where the device computes in it and it is aligned; else NULL. */
 static edgert_tensor *shared(const client_buffer_from_host_buffer_args *args, pjrt_device *device,
@@ -142,7 +142,8 @@ pjrt_error *pjrt_client_buffer_from_host_buffer(client_buffer_from_host_buffer_a
     if (failed) return failed;
     done = pjrt_event_ready();
   }
-  args->buffer = pjrt_buffer_make(device, tensor, args->type, args->num_dims, args->dims);
+  args->buffer = pjrt_buffer_make(device, pjrt_value_make(tensor, NULL), args->type,
+                                  args->num_dims, args->dims);
   args->done = done;
   if (args->buffer && done) return NULL;
   pjrt_buffer_destroy(&(buffer_destroy_args){.buffer = args->buffer});
@@ -195,33 +196,85 @@ pjrt_error *pjrt_client_create_view_of_device_buffer(
   if (edgert_tensor_wrap(device->device, type, args->num_dims, args->dims, args->data, bytes,
                          view_let_go, owner, &tensor, &error))
     return pjrt_fail_edgert(&error);
-  args->buffer = pjrt_buffer_make(device, tensor, args->type, args->num_dims, args->dims);
+  args->buffer = pjrt_buffer_make(device, pjrt_value_make(tensor, NULL), args->type,
+                                  args->num_dims, args->dims);
   return args->buffer ? NULL : pjrt_out_of_memory();
 }
 
 /* --- to the host ------------------------------------------------------------------------------ */
 
-static pjrt_error *held(pjrt_buffer *buffer, edgert_tensor **out) {
+static pjrt_error *held(pjrt_buffer *buffer, pjrt_value **out) {
   *out = pjrt_buffer_hold(buffer);
   if (*out) return NULL;
   return pjrt_fail(PJRT_INVALID_ARGUMENT, "the buffer has been deleted or donated");
 }
 
-/* Read all of a buffer in another order of its elements. */
-static edgert_status read_strided(const pjrt_buffer *buffer, edgert_tensor *tensor, char *data,
-                                  const int64_t *strides, const int64_t *dense,
-                                  edgert_error *error) {
-  char *rows = malloc(buffer->bytes);
-  if (!rows) {
-    *error = (edgert_error){EDGERT_OUT_OF_MEMORY, "no memory for a copy"};
-    return EDGERT_OUT_OF_MEMORY;
+/* What is read of a value once it is there, and where to. */
+typedef struct reading {
+  pjrt_value *value;
+  pjrt_event *done;
+  void *data;
+  size_t offset, size;  /* bytes of the value that are read */
+  size_t bytes;         /* of all of it */
+  size_t rank, element; /* elements go where `strides` say; rank 0: they lie as on the device */
+  int64_t shape[EDGERT_MAX_RANK], strides[EDGERT_MAX_RANK];
+} reading;
+
+static pjrt_error *reading_do(const reading *self) {
+  edgert_tensor *tensor;
+  edgert_error error;
+  pjrt_error *failed = pjrt_value_wait(self->value, &tensor);
+  if (failed || !self->size) return failed;
+  bool is_whole = !self->rank && self->size == self->bytes;
+  char *all = is_whole ? self->data : malloc(self->bytes);
+  if (!all) return pjrt_out_of_memory();
+  if (edgert_tensor_read(tensor, all, self->bytes, &error)) {
+    failed = pjrt_fail_edgert(&error);
+  } else if (self->rank) {
+    int64_t dense[EDGERT_MAX_RANK];
+    dense_strides(self->rank, self->shape, self->element, dense);
+    copy_strided(self->rank, self->shape, self->element, self->data, self->strides, all, dense);
+  } else if (!is_whole) {
+    memcpy(self->data, all + self->offset, self->size);
   }
-  edgert_status status = edgert_tensor_read(tensor, rows, buffer->bytes, error);
-  if (!status)
-    copy_strided(buffer->rank, buffer->shape, pjrt_type_bytes(buffer->type), data, strides, rows,
-                 dense);
-  free(rows);
-  return status;
+  if (!is_whole) free(all);
+  return failed;
+}
+
+static void reading_end(pjrt_error *error, void *user) {
+  reading *self = user;
+  pjrt_event_set(self->done, error ? error : reading_do(self));
+  pjrt_value_release(self->value);
+  free(self);
+}
+
+/* Read now, or once the value is there; takes its reference to the value. */
+static pjrt_error *reading_begin(const reading *what, pjrt_event **out_event) {
+  *out_event = NULL;
+  if (pjrt_value_is_there(what->value)) {
+    pjrt_error *failed = reading_do(what);
+    pjrt_value_release(what->value);
+    if (!failed) *out_event = pjrt_event_ready();
+    return failed;
+  }
+  reading *later = malloc(sizeof *later);
+  pjrt_event *done = later ? pjrt_event_make() : NULL;
+  pjrt_error *failed = pjrt_out_of_memory();
+  if (done) {
+    *later = *what;
+    later->done = done;
+    failed = pjrt_event_tell(pjrt_value_made(what->value), reading_end, later);
+  }
+  if (!failed) {
+    *out_event = done;
+    return NULL;
+  }
+  if (done) pjrt_event_set(pjrt_event_retain(done), NULL);
+  pjrt_event_release(done);
+  pjrt_event_release(done);
+  free(later);
+  pjrt_value_release(what->value);
+  return failed;
 }
 
 pjrt_error *pjrt_buffer_to_host(buffer_to_host_args *args) {
@@ -235,24 +288,19 @@ pjrt_error *pjrt_buffer_to_host(buffer_to_host_args *args) {
     return pjrt_fail(PJRT_INVALID_ARGUMENT, "%zu bytes do not fit into %zu", buffer->bytes,
                      args->data_size);
   size_t element = pjrt_type_bytes(buffer->type);
-  int64_t dense[EDGERT_MAX_RANK], strides[EDGERT_MAX_RANK];
+  int64_t dense[EDGERT_MAX_RANK];
+  reading what = {
+      .data = args->data, .size = buffer->bytes, .bytes = buffer->bytes, .element = element};
   dense_strides(buffer->rank, buffer->shape, element, dense);
   pjrt_error *failed =
-      layout_strides(args->host_layout, buffer->rank, buffer->shape, element, strides);
+      layout_strides(args->host_layout, buffer->rank, buffer->shape, element, what.strides);
+  if (!failed) failed = held(buffer, &what.value);
   if (failed) return failed;
-  edgert_tensor *tensor;
-  failed = held(buffer, &tensor);
-  if (failed) return failed;
-  edgert_error error;
-  edgert_status status = EDGERT_OK;
-  if (buffer->bytes && is_same(buffer->rank, buffer->shape, strides, dense))
-    status = edgert_tensor_read(tensor, args->data, buffer->bytes, &error);
-  else if (buffer->bytes)
-    status = read_strided(buffer, tensor, args->data, strides, dense, &error);
-  edgert_tensor_release(tensor);
-  if (status) return pjrt_fail_edgert(&error);
-  args->event = pjrt_event_ready();
-  return args->event ? NULL : pjrt_out_of_memory();
+  if (!is_same(buffer->rank, buffer->shape, what.strides, dense)) {
+    what.rank = buffer->rank;
+    memcpy(what.shape, buffer->shape, sizeof what.shape);
+  }
+  return reading_begin(&what, &args->event);
 }
 
 pjrt_error *pjrt_buffer_copy_raw_to_host(buffer_copy_raw_to_host_args *args) {
@@ -262,28 +310,28 @@ pjrt_error *pjrt_buffer_copy_raw_to_host(buffer_copy_raw_to_host_args *args) {
       (uint64_t)args->count > buffer->bytes - (uint64_t)args->offset)
     return pjrt_fail(PJRT_INVALID_ARGUMENT, "%lld bytes from %lld on do not lie in %zu",
                      (long long)args->count, (long long)args->offset, buffer->bytes);
-  edgert_tensor *tensor;
-  pjrt_error *failed = held(buffer, &tensor);
-  if (failed) return failed;
-  char *all = malloc(buffer->bytes + 1);
-  edgert_error error = {EDGERT_OUT_OF_MEMORY, "no memory for a copy"};
-  edgert_status status = EDGERT_OUT_OF_MEMORY;
-  if (all) status = buffer->bytes ? edgert_tensor_read(tensor, all, buffer->bytes, &error) : EDGERT_OK;
-  if (!status) memcpy(args->data, all + args->offset, (size_t)args->count);
-  free(all);
-  edgert_tensor_release(tensor);
-  if (status) return pjrt_fail_edgert(&error);
-  args->event = pjrt_event_ready();
-  return args->event ? NULL : pjrt_out_of_memory();
+  reading what = {.data = args->data,
+                  .offset = (size_t)args->offset,
+                  .size = (size_t)args->count,
+                  .bytes = buffer->bytes};
+  pjrt_error *failed = held(buffer, &what.value);
+  return failed ? failed : reading_begin(&what, &args->event);
 }
 
 /* --- between devices -------------------------------------------------------------------------- */
 
+/* A copy on another device, once the value is there: the caller waits. */
 static pjrt_error *copy_to(pjrt_buffer *buffer, pjrt_device *device, pjrt_buffer **out) {
   *out = NULL;
+  pjrt_value *value;
   edgert_tensor *tensor, *copy = NULL;
-  pjrt_error *failed = held(buffer, &tensor);
+  pjrt_error *failed = held(buffer, &value);
   if (failed) return failed;
+  failed = pjrt_value_wait(value, &tensor);
+  if (failed) {
+    pjrt_value_release(value);
+    return failed;
+  }
   char *data = malloc(buffer->bytes + 1);
   edgert_error error = {EDGERT_OUT_OF_MEMORY, "no memory for a copy"};
   edgert_status status = data ? EDGERT_OK : EDGERT_OUT_OF_MEMORY;
@@ -293,12 +341,13 @@ static pjrt_error *copy_to(pjrt_buffer *buffer, pjrt_device *device, pjrt_buffer
                                   buffer->shape, &copy, &error);
   if (!status && buffer->bytes) status = edgert_tensor_write(copy, data, buffer->bytes, &error);
   free(data);
-  edgert_tensor_release(tensor);
+  pjrt_value_release(value);
   if (status) {
     edgert_tensor_release(copy);
     return pjrt_fail_edgert(&error);
   }
-  *out = pjrt_buffer_make(device, copy, buffer->type, buffer->rank, buffer->shape);
+  *out = pjrt_buffer_make(device, pjrt_value_make(copy, NULL), buffer->type, buffer->rank,
+                          buffer->shape);
   return *out ? NULL : pjrt_out_of_memory();
 }
 

@@ -45,6 +45,17 @@ def test_no_cholesky_factor_of_a_matrix_that_is_not_positive(replay) -> None:
     assert replay(program) == 0
 
 
+def test_what_a_user_has_refused_in_their_own_functions_is_not_refused_here(replay) -> None:
+    def model(a):
+        q, r = jnp.linalg.qr(a)
+        u, values, v = jnp.linalg.svd(a)
+        return q @ r, u @ jnp.diag(values) @ v, jnp.linalg.eigvalsh(a @ a.T)
+
+    with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
+        program = export(model, (normal(3, 3),))
+    assert replay(program) <= 1e-4
+
+
 @pytest.mark.slow
 def test_rectangles(replay) -> None:
     def model(tall, wide):

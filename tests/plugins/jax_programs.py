@@ -95,6 +95,46 @@ def donated_arrays() -> None:
     assert "deleted" in _refused(lambda: x + 1)
 
 
+def calls_that_go_on() -> None:
+    """A call returns before it ends; what needs its results comes after it, in order."""
+
+    @jax.jit
+    def slow(x: jax.Array) -> jax.Array:
+        return jax.lax.fori_loop(0, 3000, lambda _, x: jnp.tanh(x @ x), x)
+
+    x = np.eye(64, dtype=np.float32) / 2
+    want = x.diagonal().copy()
+    for _ in range(3000):
+        want = np.tanh(want * want)
+    add = jax.jit(lambda x, y: x + y, donate_argnums=0)
+    add(jnp.asarray(x), slow(x)).block_until_ready()  # both are compiled
+    given = jnp.asarray(x)
+    y = slow(given)
+    z = add(given, y)
+    assert not z.is_ready()
+    assert given.is_deleted()
+    moved = np.empty_like(x)
+    z.copy_to_host_async()
+    moved[...] = z
+    assert z.is_ready()
+    assert y.is_ready()
+    np.testing.assert_allclose(moved.diagonal(), want + 0.5, rtol=1e-5)
+    for _ in range(100):
+        y = slow(y)
+    del x, y, z  # more than the device may be behind, and nobody waits for them
+
+
+def failure_of_a_call_that_goes_on() -> None:
+    """What fails in the background is told to whoever waits for it, and for what needs it."""
+    huge = jax.jit(lambda x: x + jnp.ones((1 << 44, 8), np.float32))
+    y = huge(np.float32(1))
+    z = jax.jit(lambda y: y[:3] * 2)(y)
+    for each in (y, z):
+        assert "memory" in _refused(lambda each=each: each.block_until_ready())
+    assert "memory" in _refused(lambda: np.asarray(z))
+    assert jnp.float32(1) + 1 == 2
+
+
 def nothing_at_all() -> None:
     assert jax.jit(lambda x: ())(np.float32(1)) == ()
 
@@ -209,6 +249,7 @@ PROGRAMS: dict[str, Callable[[], None]] = {
     for each in (
         *(losses_and_gradients, random_numbers_in_a_loop, buffers_of_every_type),
         *(memory_shared_with_numpy, donated_arrays, nothing_at_all, module_that_ran),
+        *(calls_that_go_on, failure_of_a_call_that_goes_on),
         *(
             refusal_with_its_line,
             options_of_a_compile,

@@ -19,7 +19,7 @@ def lowering_rules() -> tuple[tuple[Any, Any], ...]:
     from edgec.exporters.from_jax.shards import shard_rules
 
     def rule(function: Callable[..., Any], several: bool) -> Any:
-        return mlir.lower_fun(function, multiple_results=several)
+        return mlir.lower_fun(_as_usual(function), multiple_results=several)
 
     return (
         (linalg.cholesky_p, rule(our_linalg.cholesky, False)),
@@ -35,6 +35,17 @@ def lowering_rules() -> tuple[tuple[Any, Any], ...]:
         *shard_rules(),
         *_sparse_rules(),
     )
+
+
+def _as_usual(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same, whatever the user has JAX refuse in functions of their own."""
+    import jax
+
+    def called(*arrays: Any, **params: Any) -> Any:
+        with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+            return function(*arrays, **params)
+
+    return called
 
 
 def _sparse_rules() -> tuple[tuple[Any, Any], ...]:
