@@ -54,7 +54,8 @@ def cut(program, tmp_path_factory):
 
 def test_modules_on_two_devices_give_what_numpy_gives(cut):
     with load_split(cut.folder) as loaded:
-        assert [step.device for step in loaded.steps] == ["local-sync", "cpu"]
+        places = [step.places[0].device for step in loaded.folder.steps]
+        assert [loaded.folder.devices[place] for place in places] == ["local-sync", "cpu"]
         found = loaded(X)
     for one, other in zip(found, wanted(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
@@ -76,7 +77,7 @@ def test_the_least_sum_is_chosen_and_what_is_not_is_gone(program, tmp_path):
     assert made.seconds <= min(made.alone("cpu"), made.alone("local-sync"))
     modules = {file.name for file in made.folder.glob("*.vmfb")}
     manifest = json.loads((made.folder / "split.json").read_text())
-    assert modules == {step["module"] for step in manifest["steps"]}
+    assert modules == {step["places"][0]["module"] for step in manifest["steps"]}
 
 
 def test_another_module_in_its_place_is_refused(cut, tmp_path):

@@ -1,167 +1,79 @@
 """A folder of modules for several devices of one machine to one function over all of them.
 
-The modules are called one after the other, each on its device; what one gives and another takes
-is handed over in the host's memory.
+A call goes through the modules one after the other, each on its device; what one gives and another
+takes is handed over in the host's memory. Of a stream of calls several are under way at once.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from edgec.runtime.closing import Closing
-from edgec.runtime.comparison import CallResult, GoldenResult, compare_call
-from edgec.runtime.errors import ModuleError
-from edgec.runtime.files import read_bytes
+from edgec.runtime.comparison import CallResult, Comparison, GoldenResult, compare_call
+from edgec.runtime.errors import UsageError
 from edgec.runtime.golden import Golden
 from edgec.runtime.loaded import LoadedModule, load
-from edgec.runtime.module import Module
 from edgec.runtime.signature import Signature
+from edgec.runtime.split_folder import SPLIT, SplitFolder, is_split
+from edgec.runtime.stream import Stage, called, streamed
 from edgec.runtime.tolerance import Tolerance
 
-__all__ = ["SPLIT", "LoadedSplit", "SplitStep", "is_split", "load_split", "write_split"]
-
-SPLIT = "split.json"
-"""What makes a folder a program that is split: which module is called where, with what."""
-
-_SCHEMA = 1
-
-
-@dataclass(frozen=True, kw_only=True)
-class SplitStep:
-    """One module's call.
-
-    Attributes:
-        module: the file in the folder.
-        digest: the module's, so that no other one takes its place.
-        device: where it runs.
-        inputs: the numbers of the values it takes; the whole function's inputs come first.
-        outputs: the numbers of those it gives.
-    """
-
-    module: str
-    digest: str
-    device: str
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-
-
-def write_split(
-    folder: Path, signature: Signature, steps: Sequence[SplitStep], outputs: Sequence[int]
-) -> None:
-    """Write the manifest of a split program into its folder.
-
-    Raises:
-        FileError: it cannot be written.
-    """
-    from edgec.runtime.files import write_atomically
-
-    value = {
-        "schema": _SCHEMA,
-        "signature": signature.to_json(),
-        "outputs": list(outputs),
-        "steps": [
-            {
-                "module": step.module,
-                "digest": step.digest,
-                "device": step.device,
-                "inputs": list(step.inputs),
-                "outputs": list(step.outputs),
-            }
-            for step in steps
-        ],
-    }
-    with write_atomically(folder / SPLIT) as stream:
-        stream.write(json.dumps(value, indent=1).encode())
-
-
-def is_split(path: Path) -> bool:
-    """Whether a folder is a program that is split."""
-    return (path / SPLIT).is_file()
+__all__ = ["SPLIT", "LoadedSplit", "is_split", "load_split"]
 
 
 def load_split(path: Path | str) -> "LoadedSplit":
-    """Load each module onto its device.
+    """Load each module onto its devices.
 
     Raises:
         ModuleError: the manifest is damaged, or a module is another one.
         And what `edgec.runtime.load` raises.
     """
-    folder = Path(path)
-    try:
-        value = json.loads(read_bytes(folder / SPLIT))
-        if value["schema"] != _SCHEMA:
-            raise ModuleError(
-                f"{folder / SPLIT} has schema {value['schema']}, this edgec reads {_SCHEMA}",
-                hint="split the program again",
-            )
-        signature = Signature.from_json(value["signature"])
-        outputs = tuple(map(int, value["outputs"]))
-        steps = tuple(_step(step) for step in value["steps"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModuleError(
-            f"{folder / SPLIT} is damaged: {error!r}", hint="split the program again"
-        ) from error
-    known = set(range(len(signature.inputs)))
-    for step in steps:
-        if not set(step.inputs) <= known:
-            raise ModuleError(f"{folder / SPLIT} is damaged: {step.module} comes too early")
-        known |= set(step.outputs)
-    if not set(outputs) <= known:
-        raise ModuleError(f"{folder / SPLIT} is damaged: nobody makes what it gives")
+    folder = SplitFolder.read(path)
     with ExitStack() as stack:
-        modules = []
-        for step in steps:
-            module = Module.read(folder / step.module)
-            if module.digest != step.digest:
-                raise ModuleError(
-                    f"{module.path} is not the module that {folder / SPLIT} speaks of",
-                    hint="split the program again, and copy the folder as a whole",
+        modules = [
+            {
+                place.device: stack.enter_context(
+                    load(folder.module(place), device=folder.devices[place.device])
                 )
-            modules.append(stack.enter_context(load(module, device=step.device)))
+                for place in step.places
+            }
+            for step in folder.steps
+        ]
         stack.pop_all()
-    return LoadedSplit(
-        path=folder, signature=signature, steps=steps, outputs=outputs, modules=modules
-    )
-
-
-def _step(value: Mapping[str, Any]) -> SplitStep:
-    return SplitStep(
-        module=str(value["module"]),
-        digest=str(value["digest"]),
-        device=str(value["device"]),
-        inputs=tuple(map(int, value["inputs"])),
-        outputs=tuple(map(int, value["outputs"])),
-    )
+    return LoadedSplit(folder=folder, modules=modules)
 
 
 class LoadedSplit(Closing):
     """A split program on its devices: a function from arrays in the host's memory to such.
 
     Attributes:
-        path: the folder.
+        folder: where it came from.
         signature: of the whole.
-        steps: in the order in which they are made.
     """
 
     def __init__(
-        self,
-        *,
-        path: Path,
-        signature: Signature,
-        steps: Sequence[SplitStep],
-        outputs: Sequence[int],
-        modules: Sequence[LoadedModule],
+        self, *, folder: SplitFolder, modules: Sequence[Mapping[int, LoadedModule]]
     ) -> None:
-        self.path = path
-        self.signature = signature
-        self.steps = tuple(steps)
-        self._outputs = tuple(outputs)
-        self._modules = tuple(modules)
+        self.folder = folder
+        self.signature: Signature = folder.signature
+        self._modules = [module for each in modules for module in each.values()]
+        self._stages = [
+            Stage(
+                works={device: _work(module) for device, module in each.items()},
+                inputs=step.inputs,
+                outputs=step.outputs,
+            )
+            for step, each in zip(folder.steps, modules, strict=True)
+        ]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why something does not run as the devices' names say, each once."""
+        return tuple(dict.fromkeys(module.note for module in self._modules if module.note))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call it; results nested as the model returned them.
@@ -179,32 +91,68 @@ class LoadedSplit(Closing):
             InputError: wrong count, or an argument has the wrong shape or type.
             DeviceError: a device failed, or the program is closed.
         """
-        self.signature.refuse_other_count(len(leaves))
-        values: dict[int, Any] = dict(enumerate(leaves))
-        for step, module in zip(self.steps, self._modules, strict=True):
-            (name,) = module.signatures
-            made = module[name].call_flat([values[number] for number in step.inputs])
-            for number, array in zip(step.outputs, made, strict=True):
-                values[number] = array.numpy()
-        return [np.array(values[number]) for number in self._outputs]
+        return self._called(leaves, 0)
+
+    def stream(
+        self, calls: Iterable[Sequence[Any]], *, in_flight: int | None = None
+    ) -> Generator[list[np.ndarray], None, None]:
+        """The flat outputs of many calls in their order, with several of them under way at once.
+
+        Inputs are taken from `calls` as there is room for them. Threads live until the iterator
+        ends or is closed.
+
+        Args:
+            calls: flat inputs of each call, in the signature's order.
+            in_flight: how many calls are under way; None for what the folder says.
+
+        Raises:
+            UsageError: fewer than one.
+            InputError: wrong count, or an argument has the wrong shape or type.
+            DeviceError: a device failed, or the program is closed.
+        """
+        count = self.folder.in_flight if in_flight is None else in_flight
+        if count < 1:
+            raise UsageError(f"{count} calls under way give no answers", hint="let it be 1 or more")
+        return streamed(
+            self._stages, self.folder.outputs, map(self._counted, calls), in_flight=count
+        )
 
     def check(self, golden: Golden, tolerance: Tolerance | None = None) -> GoldenResult:
         """Make golden calls of the whole, and compare every answer.
+
+        Each module is called once at least, and where the folder is for streams the calls go
+        through as one, too. Of all answers of a call, the one that is furthest off is given.
 
         Raises:
             DeviceError: a device failed.
         """
         names = tuple(spec.name for spec in self.signature.outputs)
+        widest = max(len(stage.works) for stage in self._stages)
+        answers = [
+            [self._called(call.inputs, turn) for turn in range(widest)] for call in golden.calls
+        ]
+        if self.folder.in_flight > 1:
+            many = max(1, 2 * self.folder.in_flight // max(1, len(golden.calls)))
+            stream = self.stream(call.inputs for _ in range(many) for call in golden.calls)
+            for place, answer in zip(itertools.cycle(answers), stream, strict=False):
+                place.append(answer)
         return GoldenResult(
             calls=tuple(
                 CallResult(
                     signature=call.signature,
                     names=names,
-                    outputs=compare_call(call, self.call_flat(call.inputs), tolerance),
+                    outputs=_furthest([compare_call(call, each, tolerance) for each in found]),
                 )
-                for call in golden.calls
+                for call, found in zip(golden.calls, answers, strict=True)
             )
         )
+
+    def _counted(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        self.signature.refuse_other_count(len(leaves))
+        return leaves
+
+    def _called(self, leaves: Sequence[Any], turn: int) -> list[np.ndarray]:
+        return called(self._stages, self.folder.outputs, self._counted(leaves), turn=turn)
 
     def close(self) -> None:
         """Let go of the modules. Closing twice is fine."""
@@ -212,5 +160,19 @@ class LoadedSplit(Closing):
             module.close()
 
     def __repr__(self) -> str:
-        places = ", ".join(step.device for step in self.steps)
-        return f"<LoadedSplit {self.path}: {self.signature} on {places}>"
+        places = ", ".join(self.folder.devices)
+        return f"<LoadedSplit {self.folder.path}: {self.signature} on {places}>"
+
+
+def _work(module: LoadedModule) -> Callable[[Sequence[Any]], list[np.ndarray]]:
+    (name,) = module.signatures
+    function = module[name]
+    return lambda given: [array.numpy() for array in function.call_flat(given)]
+
+
+def _furthest(found: Sequence[Sequence[Comparison]]) -> tuple[Comparison, ...]:
+    """For each output the comparison of all that is worst."""
+    return tuple(
+        max(of_one, key=lambda each: (not each.ok, each.max_abs))
+        for of_one in zip(*found, strict=True)
+    )

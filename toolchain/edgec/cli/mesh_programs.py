@@ -3,30 +3,25 @@
 import contextlib
 import shlex
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from edgec.cli.folder_reports import called_report, proved_report
 from edgec.cli.given import Exporting
-from edgec.cli.report import Block, Grid, Report
+from edgec.cli.report import Report
 from edgec.cli.session import Session
-from edgec.runtime.errors import InputError, UsageError, WrongAnswer
+from edgec.runtime.errors import UsageError
 
 if TYPE_CHECKING:
-    from edgec.runtime import Golden, GoldenResult
-    from edgec.runtime.mesh.function import MeshFunction
     from edgec.runtime.mesh.plan import Route
     from edgec.runtime.mesh.running import LoadedMesh
     from edgec.runtime.signature import Signature
-    from edgec.runtime.split import LoadedSplit
     from edgec.targets import Target
     from edgec.toolchain import CompileOptions, Program
 
-__all__ = ["compile_for_mesh", "run_on_devices", "run_split", "weights_for_mesh"]
+__all__ = ["compile_for_mesh", "run_on_devices", "weights_for_mesh"]
 
 
 @contextlib.contextmanager
@@ -129,6 +124,7 @@ def run_on_devices(
     function: str | None,
     inputs: Sequence[str],
     expected: Sequence[str],
+    each: bool,
     output: Path | None,
 ) -> Report:
     """Run a program for several devices; without inputs, its golden calls, as a proof.
@@ -143,6 +139,7 @@ def run_on_devices(
         function: which one, if there are several.
         inputs: `--input`.
         expected: `--expected`.
+        each: `--each`, a call for each row of the inputs.
         output: where the outputs go.
 
     Raises:
@@ -173,28 +170,31 @@ def run_on_devices(
             hint=f"--simulate={count}, or export it again with another --mesh",
         )
     chosen = named if simulate is None else ([device] if device is not None else [])
-    proves = not inputs and not expected and output is None
+    proves = not (inputs or expected or each or output)
     with load_mesh(path, chosen, simulate=simulate is not None, processes=processes) as loaded:
         first = 0 in loaded.numbers
         for note in loaded.notes:
             session.note(note)
         if proves:
-            report = _proved(
+            report = proved_report(
                 path,
                 lambda golden: check_mesh_golden(loaded, golden),
                 _where(loaded),
                 _data(loaded),
             )
         else:
-            report = _called(
+            asked = loaded[_chosen(loaded, function).name]
+            report = called_report(
                 session,
                 path,
-                loaded[_chosen(loaded, function).name],
-                inputs,
-                expected,
-                output if first else None,
-                _where(loaded),
-                _data(loaded),
+                asked.signature,
+                lambda calls: [asked.call_flat(each) for each in calls],
+                inputs=inputs,
+                expected=expected,
+                each=each,
+                output=output if first else None,
+                where=_where(loaded),
+                about=_data(loaded),
             )
     return report if first else replace(report, blocks=())
 
@@ -208,71 +208,6 @@ def _chosen(loaded: "LoadedMesh", function: str | None) -> "Signature":
             hint=f"name one: --function={next(iter(loaded.signatures))}",
         )
     return next(iter(loaded.signatures.values()))
-
-
-def run_split(
-    session: Session,
-    path: Path,
-    inputs: Sequence[str],
-    expected: Sequence[str],
-    output: Path | None,
-) -> Report:
-    """Run a program that `edgec split` has cut; without inputs, its golden calls, as a proof.
-
-    Raises:
-        As `edgec.runtime.split.load_split` and a call.
-    """
-    from edgec.runtime.split import load_split
-
-    with load_split(path) as loaded:
-        devices = [step.device for step in loaded.steps]
-        data: dict[str, object] = {"folder": path, "devices": devices}
-        where = f"{path}: {len(devices)} modules on {', '.join(devices)}"
-        if not inputs and not expected and output is None:
-            return _proved(path, loaded.check, where, data)
-        return _called(session, path, loaded, inputs, expected, output, where, data)
-
-
-def _proved(
-    path: Path,
-    check: Callable[["Golden"], "GoldenResult"],
-    where: str,
-    about: Mapping[str, object],
-) -> Report:
-    """The golden calls of the whole program, and how the devices' answers compare."""
-    from edgec.meshing.making import golden_of
-
-    golden = golden_of(path)
-    if golden is None:
-        raise InputError(
-            f"{path} needs inputs: it has no golden answers to prove it by",
-            hint="give --input for each of its inputs",
-        )
-    start = time.perf_counter()
-    result = check(golden)
-    seconds = time.perf_counter() - start
-    rows = tuple(
-        (call.signature, name, "ok" if o.ok else "WRONG", f"{o.max_abs:.1e}", f"{o.max_rel:.1e}")
-        for call in result.calls
-        for name, o in zip(call.names, call.outputs, strict=True)
-    )
-    blocks: tuple[Block, ...] = (
-        where,
-        Grid(
-            columns=("function", "output", "", "max abs err", "max rel err"),
-            rows=rows,
-            right=frozenset({3, 4}),
-        ),
-    )
-    error = None
-    if not result.ok and result.worst is not None:
-        name, spec, comparison = result.worst
-        error = WrongAnswer(
-            f"{path}: {spec} of {name}: {comparison.problem}",
-            hint="`edgec compile` for one device says whether the modules together are at fault",
-        )
-    data = {**about, "seconds": seconds, "golden": result.to_json()}
-    return Report(data=data, blocks=blocks, error=error)
 
 
 def _where(loaded: "LoadedMesh") -> str:
@@ -293,58 +228,3 @@ def _data(loaded: "LoadedMesh") -> dict[str, object]:
         "in_turns": loaded.in_turns,
         "spoken": loaded.spoken,
     }
-
-
-def _called(
-    session: Session,
-    path: Path,
-    function: "MeshFunction | LoadedSplit",
-    inputs: Sequence[str],
-    expected: Sequence[str],
-    output: Path | None,
-    where: str,
-    about: Mapping[str, object],
-) -> Report:
-    """One call with the user's inputs."""
-    from edgec.cli.bind_inputs import bind
-    from edgec.cli.calls import input_slots, output_slots, split
-    from edgec.cli.expected import check_outputs, failure, grid
-    from edgec.cli.input_spec import parse_input
-    from edgec.cli.results import check_results_path, result_json, result_text, save_results
-
-    signature = function.signature
-    if output is not None:
-        check_results_path(output, len(signature.outputs))
-    given = bind([parse_input(text) for text in inputs], input_slots(signature, each=False))
-    calls = split(session, signature, given, each=False)
-    slots = output_slots(signature, rows=None)
-    wanted = bind([parse_input(text) for text in expected], slots)
-    start = time.perf_counter()
-    outputs: list[np.ndarray] = function.call_flat(calls.inputs[0])
-    seconds = time.perf_counter() - start
-    if output is not None:
-        save_results(output, signature.outputs, outputs)
-        session.say(f"wrote {output}")
-    checked = check_outputs(
-        session,
-        signature.outputs,
-        outputs,
-        wanted,
-        absolute=None,
-        relative=None,
-        share=1.0,
-        golden=None,
-    )
-    specs = signature.outputs
-    blocks: list[Block] = [where]
-    blocks += [result_text(spec, array) for spec, array in zip(specs, outputs, strict=True)]
-    if checked:
-        blocks.append(grid(checked))
-    data = {
-        **about,
-        "function": signature.name,
-        "seconds": seconds,
-        "outputs": [result_json(spec, array) for spec, array in zip(specs, outputs, strict=True)],
-        "comparisons": [c.to_json() for c in checked],
-    }
-    return Report(data=data, blocks=tuple(blocks), error=failure(checked, str(path)))

@@ -4,31 +4,20 @@ A run's time is from arrays in the host's memory to arrays there, so what a cut 
 is in it, and the sum over the runs of a way through the program is what a call takes.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from edgec.packaging.folder import new_folder, refuse_occupied
-from edgec.runtime import Module, load
-from edgec.runtime.errors import EdgecError, UsageError, WrongAnswer
-from edgec.runtime.golden import Golden
-from edgec.runtime.split import SPLIT, SplitStep, load_split, write_split
+from edgec.runtime.errors import UsageError
+from edgec.runtime.split import SPLIT
 from edgec.splitting.choosing import Run, fastest
-from edgec.splitting.pieces import Line, Piece
-from edgec.targets import Target, find
-from edgec.toolchain import CompileOptions, compile_with_report
+from edgec.splitting.measuring import Measuring, StageOn, least, target_of
+from edgec.splitting.pieces import Line
+from edgec.toolchain import CompileOptions
 from edgec.toolchain.program import Program
 
-__all__ = ["GOLDEN", "Split", "split"]
-
-GOLDEN = "golden.npz"
-"""The golden calls of the whole program, in the folder."""
-_SECONDS = 0.25
-"""How long a run of pieces is timed on a device."""
-_CALLS = 3
+__all__ = ["Split", "split"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,12 +89,14 @@ def split(
             f"there is nothing to split: {len(set(devices))} devices, {pieces} pieces",
             hint="name two devices and cut into two pieces at least: --devices=cpu,gpu",
         )
-    targets = {uri: _target_of(uri) for uri in devices}
+    targets = {uri: target_of(uri) for uri in devices}
     refuse_occupied(destination, replace=True, marker=SPLIT)
     line = Line(program, pieces)
     count = len(line.cuts) - 1
     with new_folder(destination, replace=True, marker=SPLIT) as folder:
-        work = _Measuring(program, line, targets, folder, options or CompileOptions(), tell)
+        work = Measuring(
+            program, line, targets.__getitem__, folder, options or CompileOptions(), tell
+        )
         work.measure(
             chosen
             or [
@@ -116,7 +107,15 @@ def split(
             ]
         )
         way = tuple(chosen) if chosen else _fastest(work, count, list(targets))
-        error, took = work.finish(way)
+        uris = list(targets)
+        stages = [
+            StageOn(start=run.start, end=run.end, devices=(uris.index(run.device),)) for run in way
+        ]
+        work.written(uris, stages)
+        work.keep(uris, stages)
+        with work.open() as loaded:
+            error = work.proved(loaded)
+            took = least(lambda: loaded.call_flat(work.inputs))
     return Split(
         folder=destination,
         chosen=way,
@@ -130,18 +129,7 @@ def split(
     )
 
 
-def _target_of(uri: str) -> Target:
-    """What is compiled for a device: `cpu`, `vulkan://0` → `vulkan`, `gpu` → `vulkan`.
-
-    Raises:
-        TargetError: there is no such target.
-    """
-    head = uri.removeprefix("edgert://").partition("?")[0].partition(":")[0]
-    by_driver = {"gpu": "vulkan", "local-task": "cpu", "local-sync": "cpu", "edgert": "cpu"}
-    return find(by_driver.get(head, head))
-
-
-def _fastest(work: "_Measuring", count: int, devices: Sequence[str]) -> tuple[Run, ...]:
+def _fastest(work: Measuring, count: int, devices: Sequence[str]) -> tuple[Run, ...]:
     try:
         return fastest(work.times, count, devices)
     except ValueError:
@@ -150,119 +138,3 @@ def _fastest(work: "_Measuring", count: int, devices: Sequence[str]) -> tuple[Ru
             f"no device takes every piece of {work.program.name}: {why}",
             hint="compile it for each device alone to see what is refused",
         ) from None
-
-
-class _Measuring:
-    """Compiles and times runs of pieces, with the values that a golden call has between them."""
-
-    def __init__(
-        self,
-        program: Program,
-        line: Line,
-        targets: Mapping[str, Target],
-        folder: Path,
-        options: CompileOptions,
-        tell: Callable[[str], object],
-    ) -> None:
-        self.program = program
-        self.times: dict[Run, float] = {}
-        self.refused: dict[Run, str] = {}
-        self._line = line
-        self._targets = targets
-        self._folder = folder
-        self._options = options
-        self._tell = tell
-        self._pieces: dict[tuple[int, int], Piece] = {}
-        self._modules: dict[Run, Module] = {}
-        golden = program.golden
-        self._calls = () if golden is None else golden.calls
-        self._values: dict[int, np.ndarray] = dict(enumerate(self._calls[0].inputs))
-
-    def measure(self, runs: Sequence[Run]) -> None:
-        """Time runs; those that begin first go first, for what they give the others take."""
-        for run in sorted(runs, key=lambda run: (run.start, run.end - run.start)):
-            try:
-                self.times[run] = self._timed(run)
-            except EdgecError as error:
-                self.refused[run] = error.what
-                self._tell(f"pieces {run.start + 1} to {run.end} on {run.device}: {error.what}")
-                continue
-            self._tell(
-                f"pieces {run.start + 1} to {run.end} on {run.device}: "
-                f"{self.times[run] * 1e3:.3f} ms"
-            )
-
-    def _piece(self, run: Run) -> Piece:
-        key = (run.start, run.end)
-        if key not in self._pieces:
-            self._pieces[key] = self._line.run(*key)
-        return self._pieces[key]
-
-    def _timed(self, run: Run) -> float:
-        piece = self._piece(run)
-        missing = [number for number in piece.inputs if number not in self._values]
-        if missing:
-            raise UsageError("no device gave what this run takes")
-        target = self._targets[run.device]
-        file = f"pieces{run.start + 1}to{run.end}.{target.file_name}.vmfb"
-        made = compile_with_report(
-            piece.program,
-            target,
-            replace(self._options, output=self._folder / file, check=False),
-        )
-        self._modules[run] = made.module
-        given = [self._values[number] for number in piece.inputs]
-        with load(made.module, device=run.device) as loaded:
-            (name,) = loaded.signatures
-
-            def call() -> list[np.ndarray]:
-                return [array.numpy() for array in loaded[name].call_flat(given)]
-
-            for number, answer in zip(piece.outputs, call(), strict=True):
-                self._values.setdefault(number, np.array(answer))
-            return _least(call)
-
-    def finish(self, way: Sequence[Run]) -> tuple[float, float]:
-        """Write the manifest, take out what is not needed, prove the whole, and time it.
-
-        Raises:
-            WrongAnswer: it does not give the golden answers.
-        """
-        steps = [
-            SplitStep(
-                module=self._modules[run].path.name,
-                digest=self._modules[run].digest,
-                device=run.device,
-                inputs=self._piece(run).inputs,
-                outputs=self._piece(run).outputs,
-            )
-            for run in way
-        ]
-        kept = {step.module for step in steps}
-        for module in {module.path for module in self._modules.values()}:
-            if module.name not in kept:
-                module.unlink(missing_ok=True)
-        write_split(self._folder, self._line.signature, steps, self._line.outputs)
-        golden = Golden(calls=tuple(self._calls))
-        golden.save(self._folder / GOLDEN)
-        with load_split(self._folder) as loaded:
-            result = loaded.check(golden, self._options.tolerance)
-            took = _least(lambda: loaded.call_flat(self._calls[0].inputs))
-        if not result.ok and result.worst is not None:
-            name, output, comparison = result.worst
-            raise WrongAnswer(
-                f"the split program computes wrong answers: {output} of {name}: "
-                f"{comparison.problem}",
-                hint="compile the program for each device alone to see which is at fault",
-            )
-        return result.max_abs, took
-
-
-def _least(call: Callable[[], object]) -> float:
-    """The least seconds of some calls."""
-    taken: list[float] = []
-    while sum(taken) < _SECONDS or len(taken) <= _CALLS:
-        start = time.perf_counter()
-        call()
-        taken.append(time.perf_counter() - start)
-    return min(taken)

@@ -66,16 +66,81 @@ def bench(
     weights: WeightsOption = None,
     key: KeyOption = None,
     on: OnOption = None,
+    devices: Annotated[
+        str | None,
+        typer.Option(
+            "--devices",
+            metavar="URI,URI…",
+            help="Of a folder that `compile --mesh` made: a device for each of the mesh.",
+            show_default=False,
+            rich_help_panel="Several devices",
+        ),
+    ] = None,
+    in_flight: Annotated[
+        int | None,
+        typer.Option(
+            "--in-flight",
+            metavar="N",
+            help="Of a folder that `split` made: calls of a stream that are under way at once "
+            "(default: what it was made for).",
+            min=1,
+            show_default=False,
+            rich_help_panel="Several devices",
+        ),
+    ] = None,
 ) -> Report:
     """Measure a function: load, first call, then P50, P90, P99, throughput and memory."""
     from edgec.cli.bench_elsewhere import report_there
+    from edgec.cli.bench_folders import bench_mesh, bench_split, signature_of
     from edgec.cli.elsewhere import deployed
     from edgec.cli.signatures import choose
     from edgec.cli.signed import read_signed
     from edgec.cli.waiting import waiting
     from edgec.runtime import bench as measure
     from edgec.runtime import profile as measure_dispatches
+    from edgec.runtime.mesh.folder import is_mesh
+    from edgec.runtime.split_folder import is_split
 
+    if is_mesh(module) or is_split(module):
+        _refuse_flags(
+            "a program for several devices is measured",
+            device=device is not None,
+            threads=threads != 1,
+            profile=profile,
+            weights=weights is not None,
+            key=key is not None,
+            on=on is not None,
+            devices=devices is not None and is_split(module),
+            in_flight=in_flight is not None and is_mesh(module),
+        )
+        asked = signature_of(module, function)
+        is_random = not input and bool(asked.inputs)
+        given = _inputs(session, asked, input or (), size or (), seed)
+        if is_split(module):
+            return bench_split(
+                session,
+                module,
+                given,
+                in_flight=in_flight,
+                seconds=seconds,
+                iterations=iterations,
+                is_random=is_random,
+            )
+        return bench_mesh(
+            session,
+            module,
+            asked,
+            given,
+            devices=devices,
+            seconds=seconds,
+            iterations=iterations,
+            is_random=is_random,
+        )
+    _refuse_flags(
+        "a module of one device is measured",
+        devices=devices is not None,
+        in_flight=in_flight is not None,
+    )
     read = read_signed(module, key, weights, leaves=on is not None)
     signature = choose(read, function)
     is_random = not input and bool(signature.inputs)
@@ -116,6 +181,17 @@ def bench(
             "code"
         )
     return _report(result, dispatches, random=is_random)
+
+
+def _refuse_flags(what: str, **given: bool) -> None:
+    """Refuse options that mean nothing for what is measured.
+
+    Raises:
+        UsageError: there are some.
+    """
+    flags = [f"--{name.replace('_', '-')}" for name, there in given.items() if there]
+    if flags:
+        raise UsageError(f"{what} without {', '.join(flags)}", hint="leave it out")
 
 
 def _inputs(

@@ -137,11 +137,12 @@ def run(
     from edgec.cli.expected import check_outputs
     from edgec.cli.folders import make_place
     from edgec.cli.input_spec import parse_input
-    from edgec.cli.mesh_programs import run_on_devices, run_split
+    from edgec.cli.mesh_programs import run_on_devices
     from edgec.cli.proved import prove_here, refuse_others
     from edgec.cli.results import check_results_path, save_results
     from edgec.cli.signatures import choose, example_command
     from edgec.cli.signed import read_signed
+    from edgec.cli.split_programs import run_split
     from edgec.runtime.mesh.folder import is_mesh
     from edgec.runtime.split import is_split
 
@@ -149,7 +150,6 @@ def run(
         _refuse_on_several(
             on=on is not None,
             weights=weights is not None,
-            each=each,
             prove=prove,
             atol=atol is not None,
             rtol=rtol is not None,
@@ -164,7 +164,14 @@ def run(
                 device=device is not None,
                 function=function is not None,
             )
-            return run_split(session, module, input or (), expected or (), output)
+            return run_split(
+                session,
+                module,
+                inputs=input or (),
+                expected=expected or (),
+                each=each,
+                output=output,
+            )
         return run_on_devices(
             session,
             module,
@@ -175,6 +182,7 @@ def run(
             function=function,
             inputs=input or (),
             expected=expected or (),
+            each=each,
             output=output,
         )
     if devices is not None or simulate is not None or processes:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from edgec.cli.aims import Aim, AimOption, aim_of
 from edgec.cli.given import Exporting, open_given, place_of
 from edgec.cli.options import ExampleInputsOption, SignatureOption, SourceArgument
 from edgec.cli.report import Grid, Report
@@ -14,7 +15,7 @@ from edgec.cli.session import Session
 from edgec.runtime.errors import UsageError
 
 if TYPE_CHECKING:
-    from edgec.splitting import Split
+    from edgec.splitting import Split, Streamed
 
 __all__ = ["split"]
 
@@ -27,7 +28,8 @@ def split(
         typer.Option(
             "--devices",
             metavar="URI,URI…",
-            help="Devices of this machine (cpu,vulkan); of those that are as fast, the first.",
+            help="Devices of this machine (cpu,vulkan); of those that are as fast, the first. "
+            "With --for=throughput one may be named several times.",
         ),
     ],
     output: Annotated[
@@ -39,6 +41,7 @@ def split(
             help="The folder (default: NAME.split).",
         ),
     ] = None,
+    aim: AimOption = "latency",
     pieces: Annotated[
         int,
         typer.Option(
@@ -57,7 +60,10 @@ def split(
 ) -> Report:
     """Cut a program between devices where the measured time of a call is least."""
     from edgec.splitting import split as split_program
+    from edgec.splitting import split_for_stream
     from edgec.toolchain import CompileOptions
+
+    wanted = aim_of(aim)
 
     exporting = Exporting(signatures=tuple(signature or ()), inputs=inputs)
     uris = [uri.strip() for uri in devices.split(",") if uri.strip()]
@@ -68,6 +74,16 @@ def split(
             "TensorFlow and a GPU's driver cannot be in one process",
             hint=f"export it first: edgec export {source}",
         )
+    if wanted is Aim.THROUGHPUT:
+        streamed = split_for_stream(
+            program,
+            uris,
+            destination,
+            pieces=pieces,
+            options=CompileOptions(cache=cache),
+            tell=session.detail,
+        )
+        return _stream_report(session, streamed)
     made = split_program(
         program,
         uris,
@@ -107,6 +123,26 @@ def split(
             ),
             *_why(made, uris),
             f"next: {command}",
+        ),
+    )
+
+
+def _stream_report(session: Session, made: "Streamed") -> Report:
+    """The ways that were timed as streams, and the times they were chosen by."""
+    from edgec.cli.stream_report import pieces_grid, stream_data, way_text, ways_grid, why_lines
+
+    for run, why in made.refused.items():
+        session.note(f"pieces {run.start + 1} to {run.end} not on {run.device}: {why}")
+    commands = [shlex.join(["edgec", verb, str(made.folder)]) for verb in ("run", "bench")]
+    return Report(
+        data={"folder": made.folder, **stream_data(made), "next": commands},
+        blocks=(
+            f"{made.folder}: {way_text(made.tried[0])}, max abs err {made.error:.1e}",
+            pieces_grid(made),
+            "",
+            ways_grid(made),
+            *why_lines(made),
+            f"next: {commands[0]}, {commands[1]}",
         ),
     )
 
