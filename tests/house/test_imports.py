@@ -31,6 +31,9 @@ MAY_IMPORT = {
     "edgec.planning": (
         "edgec.planning",
         "edgec.meshing",
+        "edgec.splitting",
+        # How a folder takes another's place.
+        "edgec.packaging.folder",
         # A model that is traced once and cut in many ways.
         "edgec.exporters.mesh.partition",
         "edgec.exporters.mesh.uncut",

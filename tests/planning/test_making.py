@@ -16,6 +16,7 @@ from edgec.meshing import compile_mesh
 from edgec.planning import plan
 from edgec.runtime.errors import UsageError
 from edgec.runtime.mesh.running import load_mesh
+from edgec.runtime.split import load_split
 from edgec.toolchain import CompileOptions
 
 NET = """
@@ -83,6 +84,39 @@ def test_a_plan_runs_and_the_same_can_be_asked_for_by_hand(folder: Path) -> None
     compile_mesh(program.save(folder / "w.mlirbc"), "cpu", folder / "w.mesh", CompileOptions())
     with load_mesh(folder / "w.mesh", ["cpu", "cpu"]) as loaded:
         np.testing.assert_allclose(loaded["main"](x), y, rtol=1e-4, atol=1e-5)
+
+
+def test_most_calls_a_second_are_planned_with_several_calls_under_way(folder: Path) -> None:
+    asked = ["--mesh=x=2", "--devices=cpu,cpu", "--tries=1", "--pieces=2", "--for=throughput"]
+    done = subprocess.run(
+        [sys.executable, "-m", "edgec.cli", "--json", "plan", "net.py:model", *asked, "-o", "many"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    ways = said["stream"]["tried"]
+    assert {len(way["stages"]) for way in ways} == {1, 2}
+    least = min(way["seconds"] for way in ways)
+    assert ways[0]["seconds"] == least
+    assert said["streams"] == (least < said["tried"][0]["seconds"])
+    x = np.random.default_rng(1).standard_normal((3, 64)).astype(np.float32)
+    if said["streams"]:
+        with load_split(folder / "many") as stream:
+            answers = [y for (y,) in stream.stream([(x,), (2 * x,)])]
+    else:
+        with load_mesh(folder / "many", ["cpu", "cpu"]) as mesh:
+            answers = [mesh["main"](x), mesh["main"](2 * x)]
+    np.testing.assert_allclose(answers[0], _answers(x), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(answers[1], _answers(2 * x), rtol=1e-4, atol=1e-5)
+
+    # The other kind of plan takes its place.
+    uncut = uncut_source(f"{folder / 'net.py'}:model", "x=2")
+    plan(uncut, "cpu", folder / "many", devices=["cpu", "cpu"], tries=1)
+    assert (folder / "many/mesh.json").is_file()
+    assert not (folder / "many/split.json").exists()
 
 
 def test_weights_are_cut_by_name_and_by_pattern(folder: Path) -> None:

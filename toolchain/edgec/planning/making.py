@@ -3,6 +3,7 @@
 What a way takes of each device, work and words, comes from the partitioned program; seconds for
 both from measuring: the program that is cut nowhere, and sums between the devices. By these
 estimates a few ways are chosen, compiled, proved by the golden answers, and timed on the devices.
+Where most calls a second are wanted, ways that keep several calls under way are timed beside them.
 """
 
 import tempfile
@@ -13,11 +14,14 @@ from pathlib import Path
 
 from edgec.exporters.mesh.uncut import Shardings, Uncut
 from edgec.meshing import CompiledMesh, compile_mesh
+from edgec.packaging.folder import refuse_occupied
 from edgec.planning.choosing import Candidate, search, texts
 from edgec.planning.costs import Spent, all_spent
 from edgec.planning.links import Links, measure_links
+from edgec.planning.streams import marker_of, measure_stream, put_in_place
 from edgec.planning.timing import seconds_alone, seconds_of
 from edgec.runtime.errors import EdgecError, UsageError
+from edgec.splitting import Streamed
 from edgec.targets import Target, find
 from edgec.toolchain import CompileOptions, Program
 
@@ -48,13 +52,16 @@ class Planned:
     """What was measured, and what came of it.
 
     Attributes:
-        made: the folder of the fastest way.
+        made: the fastest way that cuts each call.
         tried: the ways that were compiled, the fastest first.
         flags: how each is given to `--shard`, in the same order.
         looked_at: how many ways were estimated.
         refused: the ways that the partitioner does not take, and why.
         links: what it takes the devices to speak.
         alone: seconds of one device by itself; None where the model itself cuts the program.
+        streamed: ways that keep several calls under way, where such were asked for.
+        why_not: why there are none, where they were asked for.
+        folder: where the fastest way is.
     """
 
     made: CompiledMesh
@@ -64,6 +71,16 @@ class Planned:
     refused: Mapping[str, str]
     links: Links
     alone: float | None
+    folder: Path
+    streamed: Streamed | None = None
+    why_not: str = ""
+
+    @property
+    def streams(self) -> bool:
+        """Whether the folder is one through which several calls go at once."""
+        best = self.tried[0].seconds
+        stream = self.streamed.tried[0].seconds if self.streamed is not None else None
+        return stream is not None and (best is None or stream < best)
 
 
 def plan(
@@ -73,6 +90,8 @@ def plan(
     *,
     devices: Sequence[str] = (),
     tries: int = 4,
+    whole: Callable[[], Program] | None = None,
+    pieces: int = 4,
     options: CompileOptions | None = None,
     tell: Callable[[str], object] = lambda text: None,
 ) -> Planned:
@@ -84,6 +103,9 @@ def plan(
         destination: the folder; one that holds such a program already is replaced.
         devices: a URI for each device of the mesh, in its order; none for what the target names.
         tries: how many ways are compiled and timed, besides the one that cuts nothing.
+        whole: makes the program for one device, where most calls a second are wanted and not the
+            quickest call; None where one call goes through at a time.
+        pieces: in how many it is cut for stages.
         options: how to compile; `output` is not looked at.
         tell: is told what is done.
 
@@ -97,6 +119,7 @@ def plan(
             f"the mesh {mesh} has {mesh.devices} devices, and {len(devices)} are named",
             hint="name as many as the mesh has, and two at least: --mesh=x=2 --devices=cpu,cpu",
         )
+    refuse_occupied(destination, replace=True, marker=marker_of(destination))
     chosen, how = find(target) if isinstance(target, str) else target, options or CompileOptions()
     with tempfile.TemporaryDirectory(prefix="edgec-") as name:
         work = _Measuring(uncut, chosen, devices, Path(name), how)
@@ -134,17 +157,30 @@ def plan(
             took = last.refused or f"{(last.seconds or 0.0) * 1e3:.3f} ms"
             tell(f"{' '.join(texts(candidate.shardings))}: {took}")
         tried.sort(key=lambda each: each.seconds if each.seconds is not None else float("inf"))
-        made = compile_mesh(work.program(tried[0].shardings), chosen, destination, how)
-    leaves = [leaf.name for leaf in uncut.leaves]
-    return Planned(
-        made=made,
-        tried=tuple(tried),
-        flags=tuple(tuple(texts(each.shardings, leaves)) for each in tried),
-        looked_at=len(found) + len(refused),
-        refused=refused,
-        links=links,
-        alone=alone,
-    )
+        streamed, why_not = None, ""
+        if whole is not None:
+            uris = devices or (chosen.name.partition(":")[0],) * mesh.devices
+            streamed, why_not = measure_stream(
+                whole, chosen, uris, work.folder / "stream", pieces=pieces, options=how, tell=tell
+            )
+        made = compile_mesh(
+            work.program(tried[0].shardings), chosen, work.folder / "best.mesh", how
+        )
+        leaves = [leaf.name for leaf in uncut.leaves]
+        planned = Planned(
+            made=made,
+            tried=tuple(tried),
+            flags=tuple(tuple(texts(each.shardings, leaves)) for each in tried),
+            looked_at=len(found) + len(refused),
+            refused=refused,
+            links=links,
+            alone=alone,
+            folder=destination,
+            streamed=streamed,
+            why_not=why_not,
+        )
+        put_in_place(work.folder / ("stream" if planned.streams else "best.mesh"), destination)
+    return planned
 
 
 class _Measuring:

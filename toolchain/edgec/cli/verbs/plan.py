@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from edgec.cli.aims import Aim, AimOption, aim_of
 from edgec.cli.amounts import bytes_text
 from edgec.cli.given import Exporting, arrays_of, is_program, place_of
 from edgec.cli.options import ExampleInputsOption, SignatureOption
 from edgec.cli.report import Block, Grid, Report
 from edgec.cli.session import Session
+from edgec.cli.stream_report import stream_data, way_text, ways_grid, why_lines
 from edgec.runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,6 +43,17 @@ def plan(
         int,
         typer.Option("--tries", metavar="N", help="Ways to compile and time.", min=1, max=64),
     ] = 4,
+    aim: AimOption = "latency",
+    pieces: Annotated[
+        int,
+        typer.Option(
+            "--pieces",
+            metavar="N",
+            help="With --for=throughput: pieces that stages are made of.",
+            min=2,
+            max=12,
+        ),
+    ] = 4,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="The folder (default: NAME.mesh)."),
@@ -52,10 +65,11 @@ def plan(
     inputs: ExampleInputsOption = None,
 ) -> Report:
     """Choose how inputs and weights are cut for several devices, by measured times."""
-    from edgec.exporters.export_model import uncut_source
+    from edgec.exporters.export_model import export_source, uncut_source
     from edgec.planning import plan as planned
     from edgec.toolchain import CompileOptions
 
+    wanted = aim_of(aim)
     if is_program(source):
         raise UsageError(
             f"{source} is a finished program, and a plan is made of a model",
@@ -64,29 +78,45 @@ def plan(
     uris = [uri.strip() for uri in (devices or "").split(",") if uri.strip()]
     destination = output or place_of(source, Exporting()).with_suffix(".mesh")
     session.say(f"exporting {source}")
-    uncut = uncut_source(
-        source,
-        mesh,
-        signatures=tuple(signature or ()),
-        inputs=None if inputs is None else arrays_of("--inputs", inputs),
-    )
+    names = tuple(signature or ())
+    arrays = None if inputs is None else arrays_of("--inputs", inputs)
+    uncut = uncut_source(source, mesh, signatures=names, inputs=arrays)
     made = planned(
         uncut,
         target,
         destination,
         devices=uris,
         tries=tries,
+        whole=(lambda: export_source(source, signatures=names, inputs=arrays))
+        if wanted is Aim.THROUGHPUT
+        else None,
+        pieces=pieces,
         options=CompileOptions(cache=cache),
         tell=session.say,
     )
     for way, why in made.refused.items():
         session.detail(f"not {way}: {why}")
-    run = shlex.join(["edgec", "run", str(destination), f"--devices={','.join(_uris(made, uris))}"])
+    streams = made.streamed
+    folder = f"--devices={','.join(_uris(made, uris))}"
+    run = shlex.join(["edgec", "run", str(destination), *([] if made.streams else [folder])])
     flags = [f"--shard={flag}" for flag in made.flags[0]]
     again = shlex.join(["edgec", "compile", source, f"--mesh={mesh}", f"--target={target}", *flags])
+    blocks: list[Block] = [
+        f"{destination}: {_said(made, target, mesh)}",
+        Grid(
+            columns=("cut", "work", "collectives", "bytes", "estimated", "measured"),
+            rows=tuple(_row(*each, made) for each in zip(made.tried, made.flags, strict=True)),
+            right=frozenset(range(1, 6)),
+        ),
+        *_why(made),
+        *_streams(made),
+    ]
+    if not made.streams:
+        blocks.append(f"the same by hand: {again}")
     return Report(
         data={
             "folder": destination,
+            "for": wanted.value,
             "mesh": dict(uncut.mesh.axes),
             "target": target,
             "links": {
@@ -108,22 +138,33 @@ def plan(
                 }
                 for way, flags in zip(made.tried, made.flags, strict=True)
             ],
+            "stream": None if streams is None else stream_data(streams),
+            "streams": made.streams,
             "check": made.made.check,
-            "again": again,
+            "again": None if made.streams else again,
             "next": run,
         },
-        blocks=(
-            f"{destination}: {target} on {uncut.mesh.devices} devices ({mesh}), {made.made.check}",
-            Grid(
-                columns=("cut", "work", "collectives", "bytes", "estimated", "measured"),
-                rows=tuple(_row(*each, made) for each in zip(made.tried, made.flags, strict=True)),
-                right=frozenset(range(1, 6)),
-            ),
-            *_why(made),
-            f"the same by hand: {again}",
-            f"next: {run}",
-        ),
+        blocks=(*blocks, f"next: {run}"),
     )
+
+
+def _said(made: "Planned", target: str, mesh: str) -> str:
+    """The way that is in the folder, and its proof."""
+    if made.streams and made.streamed is not None:
+        return f"{way_text(made.streamed.tried[0])}, max abs err {made.streamed.error:.1e}"
+    return f"{target} on {made.links.mesh.devices} devices ({mesh}), {made.made.check}"
+
+
+def _streams(made: "Planned") -> list[Block]:
+    """Ways that keep several calls under way, or why there are none."""
+    if made.streamed is None:
+        return [f"no stages: {made.why_not}"] if made.why_not else []
+    best, cut = made.streamed.tried[0].seconds, made.tried[0].seconds
+    lines: list[Block] = ["several calls under way:", ways_grid(made.streamed)]
+    lines += why_lines(made.streamed)
+    if best is not None and cut is not None:
+        lines.append(f"{cut / best:.2f} times the calls a second of the fastest cut above")
+    return lines
 
 
 def _uris(made: "Planned", uris: list[str]) -> list[str]:
@@ -139,7 +180,7 @@ def _row(way: "Tried", flags: tuple[str, ...], made: "Planned") -> tuple[str, ..
         str(len(way.spent.said)),
         bytes_text(sum(said.bytes for said in way.spent.said)),
         f"{way.estimate * 1e3:.3f} ms",
-        f"{took} *" if way is made.tried[0] else took,
+        f"{took} *" if way is made.tried[0] and not made.streams else took,
     )
 
 
