@@ -232,6 +232,12 @@ PJRT_ARGS(executable_memory_stats, pjrt_executable *executable; int64_t code; in
           int64_t host_arguments; int64_t host_outputs; int64_t host_aliases;
           int64_t host_temporary; int64_t peak; int64_t total;);
 
+PJRT_ARGS(executable_serialize, pjrt_executable *executable; const char *bytes; size_t bytes_size;
+          void *serialized; void (*deleter)(void *serialized););
+PJRT_ARGS(executable_deserialize_and_load, pjrt_client *client; const char *bytes;
+          size_t bytes_size; pjrt_executable *executable; const char *options;
+          size_t options_size;);
+
 PJRT_ARGS(loaded_destroy, pjrt_executable *executable;);
 PJRT_ARGS(loaded_get_executable, pjrt_executable *loaded; pjrt_executable *executable;);
 PJRT_ARGS(loaded_addressable_devices, pjrt_executable *executable; pjrt_device *const *devices;
@@ -333,14 +339,14 @@ PJRT_ARGS(context_destroy, pjrt_context *context;);
   LACKS(executable_cost_analysis)             \
   HAS(executable_output_memory_kinds)         \
   LACKS(executable_optimized_program)         \
-  LACKS(executable_serialize)                 \
+  HAS(executable_serialize)                   \
   HAS(loaded_destroy)                         \
   HAS(loaded_get_executable)                  \
   HAS(loaded_addressable_devices)             \
   HAS(loaded_delete)                          \
   HAS(loaded_is_deleted)                      \
   HAS(loaded_execute)                         \
-  LACKS(executable_deserialize_and_load)      \
+  HAS(executable_deserialize_and_load)        \
   HAS(loaded_fingerprint)                     \
   HAS(buffer_destroy)                         \
   HAS(buffer_element_type)                    \

@@ -1,6 +1,6 @@
 /* The client: which devices there are, and the compiler that serves them.
  *
- * Its options are `devices` (drivers of edgert's, with commas between: "cpu,vulkan"; without it
+ * Its options are `devices` (drivers of edgert's, with commas between: "cpu,cuda,cuda"; without it
  * `$EDGEC_JAX_DEVICES`, or "cpu"), and `compiler` (the command of the process that compiles, a word a
  * line; without it `python3 -m edgec.plugins.pjrt.server`, of the `python3` that the system finds),
  * and `refused` ("xla": what edgec refuses, XLA's CPU runs in that process).
@@ -40,13 +40,26 @@ static pjrt_error *client_open_device(pjrt_client *client, const char *driver) {
   edgert_error error;
   if (strlen(driver) >= sizeof device->driver)
     return pjrt_fail(PJRT_INVALID_ARGUMENT, "there is no device %s", driver);
-  if (edgert_device_create(driver, NULL, &device->device, &error)) return pjrt_fail_edgert(&error);
+  /* A driver that is named again opens its next device; CPUs are all the same one. */
+  edgert_device_options options = {.size = sizeof options};
+  for (int i = 0; i < id && strcmp(driver, "cpu"); ++i)
+    options.index += !strcmp(client->devices[i].driver, driver);
+  if (edgert_device_create(driver, &options, &device->device, &error))
+    return pjrt_fail(PJRT_UNAVAILABLE,
+                     "the device %s cannot be opened: edgert: %s; name devices of this machine in "
+                     "EDGEC_JAX_DEVICES",
+                     driver, error.message);
   pjrt_queue_start(&device->queue);
   device->client = client;
   device->id = id;
   device->memory.device = device;
   device->memories[0] = &device->memory;
   snprintf(device->driver, sizeof device->driver, "%s", driver);
+  int64_t capability;
+  if (edgert_device_query(device->device, "hal.cuda", "compute_capability", &capability))
+    snprintf(device->what, sizeof device->what, "%s:%d", driver, (int)capability);
+  else
+    snprintf(device->what, sizeof device->what, "%s", driver);
   snprintf(device->kind, sizeof device->kind, "%s", edgert_device_name(device->device));
   snprintf(device->text, sizeof device->text, PJRT_NAME "(id=%d, %s)", id, driver);
   snprintf(device->memory.text, sizeof device->memory.text, PJRT_NAME "(id=%d, %s).memory", id,

@@ -92,6 +92,7 @@ struct pjrt_device {
   char driver[16]; /* "cpu" */
   char kind[128];  /* what it calls itself */
   char text[160];  /* "edgec:0 (cpu)" */
+  char what[32];   /* what is compiled for: the driver, and a GPU's capability: "cuda:90" */
   edgert_device *device;
   pjrt_queue queue;
   pjrt_memory memory;
@@ -198,8 +199,11 @@ struct pjrt_executable {
   pjrt_device *device;
   pjrt_device *devices[1];
   edgert_module *module;
+  char *path;      /* the module's file, or NULL */
+  pjrt_part bytes; /* where it has none, its bytes, which are the module's */
   edgert_session *session;
   size_t function;
+  char *function_name;
   atomic_uint_least64_t nanoseconds; /* that the last call took; at first more than any */
   char *elsewhere; /* what the compiler's process calls a program that XLA runs there, else NULL */
   atomic_bool is_deleted;
@@ -224,6 +228,24 @@ pjrt_error *pjrt_elsewhere_call(pjrt_executable *self, const edgert_value *input
 
 /* The error of a refusal; NULL: the answer is none. */
 pjrt_error *pjrt_answer_refusal(const pjrt_answer *answer);
+
+/* What an executable is loaded from; memory stays the caller's. */
+typedef struct pjrt_made {
+  const char *name, *fingerprint;
+  const char *function;
+  const char *path;  /* the module's file, or */
+  pjrt_part bytes;   /* its bytes; */
+  const char *elsewhere; /* or what the compiler's process calls a program of XLA's, */
+  pjrt_part outputs; /* which gives these: types, ranks and sizes */
+  pjrt_part donated;
+} pjrt_made;
+
+pjrt_error *pjrt_executable_load(pjrt_device *device, const pjrt_made *made,
+                                 pjrt_executable **out);
+
+/* The device that serialised options name; the first where they name none. */
+pjrt_error *pjrt_client_place(pjrt_client *client, const char *options, size_t size,
+                              pjrt_device **out);
 
 void pjrt_executable_release(pjrt_executable *executable);
 

@@ -5,12 +5,14 @@ python jax_programs.py [NAME ...]     # prints a line of JSON each: its name, an
 
 import json
 import os
+import pickle
 import signal
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -224,6 +226,79 @@ def gpu_beside_the_cpu() -> None:
     np.testing.assert_array_equal(moved, x)
 
 
+def gpu_that_only_writes_down() -> None:
+    """CUDA's driver without a GPU (`fake_cuda.c`): arrays come and go, and kernels are begun."""
+    cpu, *gpus = jax.devices()
+    assert [each.device_kind for each in gpus] == ["Paper 0", "Paper 1"]
+    x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+    for gpu in gpus:
+        moved = jax.device_put(x, gpu)
+        y = jax.jit(lambda x: jnp.tanh(x @ x.T))(moved)
+        assert y.devices() == {gpu}
+        assert y.shape == (3, 3)
+        y.block_until_ready()
+        np.testing.assert_array_equal(jax.device_put(moved, cpu), x)
+    launches = Path(os.environ["FAKE_LAUNCHES"]).read_text().splitlines()
+    assert launches
+
+
+def executable_to_bytes() -> None:
+    from jax.experimental.serialize_executable import serialize
+
+    compiled = jax.jit(_tanh_product, donate_argnums=1).lower(_FEW, _FEW).compile()
+    Path(os.environ["EXECUTABLE"]).write_bytes(pickle.dumps(serialize(compiled)))
+
+
+def executable_from_bytes() -> None:
+    from jax.experimental.serialize_executable import deserialize_and_load, serialize
+
+    compiled = deserialize_and_load(*pickle.loads(Path(os.environ["EXECUTABLE"]).read_bytes()))
+    x, y = jnp.asarray(_FEW), jnp.asarray(_FEW) + 0
+    product, twice = compiled(x, y)
+    np.testing.assert_allclose(product, np.tanh(_FEW) @ _FEW.T, rtol=1e-5)
+    np.testing.assert_array_equal(twice, 2 * _FEW)
+    assert y.is_deleted()
+    assert not x.is_deleted()
+    loaded, *_ = serialize(compiled)  # what was read can be written again
+    assert loaded
+    client = jax.devices()[0].client
+    whole = client.serialize_executable(compiled.runtime_executable())
+    for size in (len(whole) // 2, len(whole) - 1):
+        assert _refused(lambda size=size: _deserialize(client, whole[:size]))
+
+
+def _deserialize(client: Any, data: bytes) -> object:
+    from jaxlib import xla_client
+
+    options = xla_client.CompileOptions()
+    return client.deserialize_executable(data, xla_client.DeviceList((jax.devices()[0],)), options)
+
+
+_FEW = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def _tanh_product(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return jnp.tanh(x) @ y.T, y * 2
+
+
+def checkpoints_of_orbax() -> None:
+    import orbax.checkpoint as ocp
+
+    state = {
+        "weights": jnp.arange(12, dtype=jnp.float32).reshape(3, 4) / 7,
+        "half": jnp.ones(4, jnp.bfloat16) * 3,
+        "step": jnp.int32(3),
+        "key": jax.random.key_data(jax.random.key(1)),
+    }
+    with tempfile.TemporaryDirectory() as folder, ocp.StandardCheckpointer() as keeper:
+        keeper.save(Path(folder, "state"), state)
+        keeper.wait_until_finished()
+        back = keeper.restore(Path(folder, "state"), jax.tree.map(jnp.zeros_like, state))
+    jax.tree.map(np.testing.assert_array_equal, back, state)
+    assert back["weights"].devices() == {jax.devices()[0]}
+    assert back["half"].dtype == jnp.bfloat16
+
+
 def _refused(work: Callable[[], object]) -> str:
     """What is said of work that must fail."""
     try:
@@ -256,6 +331,10 @@ PROGRAMS: dict[str, Callable[[], None]] = {
             mesh_of_one,
             integers_of_four_bits,
             gpu_beside_the_cpu,
+            gpu_that_only_writes_down,
+            executable_to_bytes,
+            executable_from_bytes,
+            checkpoints_of_orbax,
             compiler_that_dies,
         ),
     )

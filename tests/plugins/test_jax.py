@@ -105,11 +105,51 @@ def test_xla_runs_what_is_refused_where_that_is_asked(run: Run) -> None:
     assert "XLA's CPU runs jit_rounded, since the compiler refused the program" in done.stderr
 
 
+def test_an_executable_goes_to_another_process_as_bytes(run: Run, tmp_path: Path) -> None:
+    file = str(tmp_path / "executable")
+    for program, cache in (("executable_to_bytes", "here"), ("executable_from_bytes", "there")):
+        done = run(PROGRAMS, program, EXECUTABLE=file, EDGEC_CACHE_DIR=str(tmp_path / cache))
+        wrong = _outcomes(done)[program]
+        assert not wrong, wrong
+
+
+def test_checkpoints_of_orbax_are_kept_and_read(run: Run) -> None:
+    pytest.importorskip("orbax.checkpoint")
+    done = run(PROGRAMS, "checkpoints_of_orbax")
+    wrong = _outcomes(done)["checkpoints_of_orbax"]
+    assert not wrong, wrong
+
+
 @pytest.mark.vulkan
 def test_a_gpu_is_a_device_beside_the_cpu(run: Run) -> None:
     done = run(PROGRAMS, "gpu_beside_the_cpu", EDGEC_JAX_DEVICES="cpu,vulkan")
     wrong = _outcomes(done)["gpu_beside_the_cpu"]
     assert not wrong, wrong
+
+
+def test_nvidias_gpus_are_devices_by_edgerts_own_driver(run: Run, tmp_path: Path) -> None:
+    """With a library in place of NVIDIA's, which does transfers and writes down kernels."""
+    source = ROOT / "tests" / "c" / "fake_cuda.c"
+    library = tmp_path / "libcuda.so.1"
+    build = ["cc", "-std=gnu11", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", source]
+    subprocess.run([*build, "-o", library], check=True)
+    done = run(
+        PROGRAMS,
+        "gpu_that_only_writes_down",
+        EDGEC_JAX_DEVICES="cpu,cuda,cuda",
+        LD_LIBRARY_PATH=str(tmp_path),
+        FAKE_LAUNCHES=str(tmp_path / "launches"),
+    )
+    wrong = _outcomes(done)["gpu_that_only_writes_down"]
+    assert not wrong, wrong
+
+
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="a GPU is here")
+def test_what_is_missing_for_a_gpu_is_said(run: Run) -> None:
+    done = run(PROGRAMS, EDGEC_JAX_DEVICES="cpu,cuda")
+    assert done.returncode != 0
+    assert "the device cuda cannot be opened: edgert: this system has no CUDA" in done.stderr
+    assert "name devices of this machine in EDGEC_JAX_DEVICES" in done.stderr
 
 
 @pytest.mark.slow

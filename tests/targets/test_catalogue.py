@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edgec.runtime.errors import TargetError
-from edgec.targets import PRESETS, Backend, Target, catalogue, expand, find
+from edgec.targets import PRESETS, Backend, Target, catalogue, expand, find, for_capability
 
 PROMISED = [
     "cpu",
@@ -117,6 +117,23 @@ def test_expand_keeps_the_order_and_names_each_target_once():
 def test_a_preset_is_no_single_target():
     with pytest.raises(TargetError, match="several targets"):
         find("android")
+
+
+@pytest.mark.parametrize(
+    ("capability", "name"),
+    [
+        *((60, "cuda:sm_60"), (62, "cuda:sm_60"), (80, "cuda"), (86, "cuda:sm_86")),
+        *((90, "cuda:sm_90"), (121, "cuda:sm_120")),
+        (91, "cuda:sm_89"),  # kernels for Hopper's own units run on Hopper alone
+    ],
+)
+def test_a_gpu_gets_the_newest_target_whose_code_it_runs(capability, name):
+    assert for_capability(capability).name == name
+
+
+def test_a_gpu_can_be_too_old():
+    with pytest.raises(TargetError, match=r"compute capability 5\.2"):
+        for_capability(52)
 
 
 def test_the_documentation_names_every_target():

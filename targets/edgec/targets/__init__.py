@@ -1,6 +1,6 @@
 """What a device is: names to facts, one TOML file a target."""
 
-from edgec.targets.catalogue import PRESETS, catalogue, expand, find
+from edgec.targets.catalogue import PRESETS, catalogue, expand, find, for_capability
 from edgec.targets.target import (
     Backend,
     ByteProducts,
@@ -27,4 +27,5 @@ __all__ = [
     "catalogue",
     "expand",
     "find",
+    "for_capability",
 ]

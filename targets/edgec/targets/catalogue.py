@@ -11,7 +11,7 @@ from edgec.runtime.cpu import host_features
 from edgec.runtime.errors import TargetError
 from edgec.targets.target import Target
 
-__all__ = ["PRESETS", "catalogue", "expand", "find"]
+__all__ = ["PRESETS", "catalogue", "expand", "find", "for_capability"]
 
 PRESETS: Mapping[str, tuple[str, ...]] = {
     "android": ("cpu:arm64", "cpu:arm64-v8.2", "vulkan:android"),
@@ -58,6 +58,31 @@ def find(name: str) -> Target:
             hint="name one of them here",
         )
     raise TargetError(f"there is no target {name!r}", hint=_near(wanted))
+
+
+def for_capability(capability: int) -> Target:
+    """The target for an NVIDIA GPU of a compute capability (90 for 9.0).
+
+    That is the one of the highest capability that the GPU runs code of: kernels for one capability
+    alone (`sm_90a`) are for GPUs of just that.
+
+    Raises:
+        TargetError: edgec has none for GPUs as old as that.
+    """
+    fitting = [
+        (target.gpu.capability, target)
+        for target in catalogue()
+        if target.driver == "cuda"
+        and target.gpu is not None
+        and target.gpu.capability <= capability
+        and not (target.gpu.kernels.endswith("a") and target.gpu.capability != capability)
+    ]
+    if not fitting:
+        raise TargetError(
+            f"there is no target for GPUs of compute capability {capability / 10}",
+            hint="`edgec targets` lists what there is",
+        )
+    return max(fitting, key=lambda each: each[0])[1]
 
 
 def expand(names: Sequence[str]) -> tuple[Target, ...]:

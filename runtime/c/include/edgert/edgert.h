@@ -191,9 +191,9 @@ EDGERT_API const char *edgert_device_name(const edgert_device *device);
 EDGERT_API uint64_t edgert_device_identity(const edgert_device *device);
 
 /* What a device answers to programs: "hal.cpu" and a feature of the processor as LLVM names it (1:
- * it has it), "hal.executable.format" and a format ("embedded-elf-arm_64", 1: it runs), or
- * "hal.dispatch" and "concurrency" (the threads that compute). Gives 1 and the value in
- * `*out_value`, or 0 for what it does not know. */
+ * it has it), "hal.executable.format" and a format ("embedded-elf-arm_64", 1: it runs),
+ * "hal.dispatch" and "concurrency" (the threads that compute), or "hal.cuda" and "compute_capability"
+ * (90 for 9.0). Gives 1 and the value in `*out_value`, or 0 for what it does not know. */
 EDGERT_API int edgert_device_query(edgert_device *device, const char *category, const char *key,
                                    int64_t *out_value);
 

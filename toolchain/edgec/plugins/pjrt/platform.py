@@ -18,7 +18,7 @@ __all__ = ["DEVICES_VARIABLE", "REFUSED_VARIABLE", "register"]
 
 DEVICES_VARIABLE = "EDGEC_JAX_DEVICES"
 """Drivers of edgert's with commas between, in the order in which JAX counts its devices."""
-_DRIVERS = ("cpu", "vulkan")
+_DRIVERS = ("cpu", "vulkan", "cuda")
 REFUSED_VARIABLE = "EDGEC_JAX_REFUSED"
 """What becomes of a program that edgec refuses: `error`, or `xla`, whose CPU then runs it."""
 _REFUSED = ("error", "xla")

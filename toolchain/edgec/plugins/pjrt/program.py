@@ -7,6 +7,7 @@ from typing import Any
 
 from edgec import toolchain
 from edgec.plugins.pjrt import FUNCTION
+from edgec.targets import for_capability
 from edgec.toolchain.describe import describe
 from edgec.toolchain.ir.functions import entry_block, find_function, functions
 from edgec.toolchain.program import Program
@@ -57,8 +58,13 @@ def read(data: bytes) -> Read:
         return Read(program=program, plain=_bytecode(module), name=name, donated=donated)
 
 
-def compile_for(driver: str, found: Read, output: Path) -> None:
-    """Compile a program for devices of a driver into a file.
+def compile_for(what: str, found: Read, output: Path) -> None:
+    """Compile a program into a file.
+
+    Args:
+        what: for devices of this driver, or for a GPU of a compute capability (`cuda:90`).
+        found: the program.
+        output: the module's file.
 
     Raises:
         EdgecError: as `toolchain.compile`.
@@ -66,7 +72,9 @@ def compile_for(driver: str, found: Read, output: Path) -> None:
     options = toolchain.CompileOptions(
         output=output, check=False, cache=False, iree_args=("--iree-opt-const-eval=false",)
     )
-    toolchain.compile(found.program, driver, options)
+    driver, _, capability = what.partition(":")
+    target = for_capability(int(capability)).name if capability else driver
+    toolchain.compile(found.program, target, options)
 
 
 def _take_advice(module: Any) -> tuple[int, ...]:

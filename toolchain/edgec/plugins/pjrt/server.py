@@ -45,9 +45,9 @@ class _Server:
         what, *rest = job
         if what == b"run":
             return self._run(*rest)
-        driver, program, how, refused = rest
+        device, program, how, refused = rest
         try:
-            return _module(self._store.find(driver.decode(), program, apart=how == b"apart"))
+            return _module(self._store.find(device.decode(), program, apart=how == b"apart"))
         except EdgecError as error:
             return (refused == b"xla" and self._take(program, error)) or _refusal(error)
 

@@ -42,19 +42,19 @@ class Store:
         self._cache = Cache.default()
         self._folder = tempfile.TemporaryDirectory(prefix="edgec-pjrt-")
 
-    def find(self, driver: str, program: bytes, *, apart: bool) -> Made:
-        """The module for a program on a device of that driver.
+    def find(self, what: str, program: bytes, *, apart: bool) -> Made:
+        """The module for a program on a device.
 
         Args:
-            driver: edgert's.
+            what: it is compiled for: a driver of edgert's, and a GPU's capability (`cuda:90`).
             program: a portable artifact.
             apart: whether what may die has processes of its own.
 
         Raises:
             EdgecError: it cannot be compiled.
         """
-        key = key_of("pjrt", driver, program, fingerprint())
-        return self._kept(key) or self._new(driver, program, key, apart=apart)
+        key = key_of("pjrt", what, program, fingerprint())
+        return self._kept(key) or self._new(what, program, key, apart=apart)
 
     def kept(self, key: str) -> Made:
         """The module of that key.
@@ -70,16 +70,16 @@ class Store:
             )
         return made
 
-    def _new(self, driver: str, program: bytes, key: str, *, apart: bool) -> Made:
+    def _new(self, what: str, program: bytes, key: str, *, apart: bool) -> Made:
         from edgec.plugins.pjrt.program import compile_for, read
 
         found = read(program)
-        plain = key_of("pjrt", driver, found.plain, fingerprint())
+        plain = key_of("pjrt", what, found.plain, fingerprint())
         made = self._kept(plain)
         if made is None:
             path = Path(self._folder.name) / f"{plain}.vmfb"
             with contextlib.nullcontext() if apart else working_here(answered):
-                compile_for(driver, found, path)
+                compile_for(what, found, path)
             made = Made(path=path, key=plain, name=found.name, donated=found.donated)
             self._cache.put(plain, path.read_bytes(), {"name": made.name, "donated": made.donated})
         self._cache.put(key, b"", {"same": plain})

@@ -89,6 +89,14 @@ static const char *cuda_format(const edgert_device *device, uint32_t index) {
   return index ? NULL : CUDA_FORMAT;
 }
 
+static int cuda_query(edgert_device *device, edgert_text category, edgert_text key, int64_t *out) {
+  const cuda_facts *facts = &((const cuda_device *)device)->facts;
+  if (!edgert_text_equal(category, "hal.cuda") || !edgert_text_equal(key, "compute_capability"))
+    return 0;
+  *out = facts->major * 10 + facts->minor;
+  return 1;
+}
+
 const edgert_driver edgert_cuda_driver = {
     .name = "cuda",
     .id = "cuda",
@@ -96,6 +104,7 @@ const edgert_driver edgert_cuda_driver = {
     .destroy = cuda_destroy,
     .list = cuda_list,
     .format = cuda_format,
+    .query = cuda_query,
     .allocate = cuda_allocate,
     .deallocate = cuda_deallocate,
     .map = cuda_map,

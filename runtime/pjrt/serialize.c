@@ -1,0 +1,129 @@
+/* Executables as bytes, for another process: the module, and what is told of it.
+ *
+ * A mark, and then parts as `compiler.c` sends them: a size (8 bytes) and the bytes. A module is
+ * machine code: take bytes from whom you would run programs of.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin.h"
+
+#define SERIAL_MARK "edgec's executable 1\n"
+#define SERIAL_MARK_SIZE (sizeof SERIAL_MARK - 1)
+
+enum {
+  SERIAL_WHAT, /* what it was compiled for */
+  SERIAL_NAME,
+  SERIAL_FINGERPRINT,
+  SERIAL_FUNCTION,
+  SERIAL_DONATED,
+  SERIAL_MODULE,
+  SERIAL_COUNT
+};
+
+/* --- to bytes --------------------------------------------------------------------------------- */
+
+/* All of a file, in memory of its own. */
+static pjrt_error *read_file(const char *path, pjrt_part *out) {
+  *out = (pjrt_part){0};
+  FILE *file = fopen(path, "rb");
+  long size = -1;
+  if (file && !fseek(file, 0, SEEK_END)) size = ftell(file);
+  char *data = size >= 0 ? malloc((size_t)size + 1) : NULL;
+  bool is_read = data && !fseek(file, 0, SEEK_SET) && fread(data, 1, (size_t)size, file) == (size_t)size;
+  if (file) fclose(file);
+  if (is_read) {
+    *out = (pjrt_part){data, (size_t)size};
+    return NULL;
+  }
+  free(data);
+  return pjrt_fail(PJRT_NOT_FOUND, "edgec's cache has no module of this program any more: %s",
+                   path);
+}
+
+static pjrt_part text(const char *value) {
+  return (pjrt_part){value, strlen(value) + 1}; /* with its end, so that it can be read in place */
+}
+
+pjrt_error *pjrt_executable_serialize(executable_serialize_args *args) {
+  pjrt_executable *self = args->executable;
+  args->bytes = NULL;
+  args->serialized = NULL;
+  if (self->elsewhere)
+    return pjrt_fail(PJRT_UNIMPLEMENTED,
+                     "%s was refused by edgec and runs on XLA's CPU in the process that compiles: "
+                     "it has no module to keep",
+                     self->name);
+  pjrt_part module = self->bytes, file = {0};
+  pjrt_error *failed = self->path ? read_file(self->path, &file) : NULL;
+  if (failed) return failed;
+  if (self->path) module = file;
+  const pjrt_part parts[SERIAL_COUNT] = {
+      [SERIAL_WHAT] = text(self->device->what), [SERIAL_NAME] = text(self->name),
+      [SERIAL_FINGERPRINT] = text(self->fingerprint),
+      [SERIAL_FUNCTION] = text(self->function_name),
+      [SERIAL_DONATED] = {self->donated, self->input_count}, [SERIAL_MODULE] = module};
+  size_t size = SERIAL_MARK_SIZE;
+  for (int i = 0; i < SERIAL_COUNT; ++i) size += sizeof(uint64_t) + parts[i].size;
+  char *bytes = malloc(size), *at = bytes;
+  if (bytes) {
+    memcpy(at, SERIAL_MARK, SERIAL_MARK_SIZE);
+    at += SERIAL_MARK_SIZE;
+    for (int i = 0; i < SERIAL_COUNT; ++i) {
+      uint64_t count = parts[i].size;
+      memcpy(at, &count, sizeof count);
+      memcpy(at + sizeof count, parts[i].data, parts[i].size);
+      at += sizeof count + parts[i].size;
+    }
+  }
+  free((void *)(uintptr_t)file.data);
+  if (!bytes) return pjrt_out_of_memory();
+  args->bytes = args->serialized = bytes;
+  args->bytes_size = size;
+  args->deleter = free;
+  return NULL;
+}
+
+/* --- from bytes ------------------------------------------------------------------------------- */
+
+/* The parts, in place; false: the bytes are no executable of this plugin's. */
+static bool read_parts(const char *bytes, size_t size, pjrt_part *parts) {
+  if (size < SERIAL_MARK_SIZE || memcmp(bytes, SERIAL_MARK, SERIAL_MARK_SIZE)) return false;
+  size_t at = SERIAL_MARK_SIZE;
+  for (int i = 0; i < SERIAL_COUNT; ++i) {
+    uint64_t count;
+    if (size - at < sizeof count) return false;
+    memcpy(&count, bytes + at, sizeof count);
+    at += sizeof count;
+    if (count > size - at) return false;
+    parts[i] = (pjrt_part){bytes + at, (size_t)count};
+    bool is_text = i <= SERIAL_FUNCTION;
+    if (is_text && (!count || bytes[at + count - 1])) return false;
+    at += (size_t)count;
+  }
+  return at == size;
+}
+
+pjrt_error *pjrt_executable_deserialize_and_load(executable_deserialize_and_load_args *args) {
+  pjrt_part parts[SERIAL_COUNT];
+  pjrt_device *device = args->client->device_list[0];
+  args->executable = NULL;
+  if (!read_parts(args->bytes, args->bytes_size, parts))
+    return pjrt_fail(PJRT_INVALID_ARGUMENT,
+                     "these bytes are no executable of this version of edgec's: compile it anew");
+  pjrt_error *failed = NULL;
+  if (args->options_size)
+    failed = pjrt_client_place(args->client, args->options, args->options_size, &device);
+  if (failed) return failed;
+  const char *what = parts[SERIAL_WHAT].data;
+  if (strcmp(what, device->what))
+    return pjrt_fail(PJRT_INVALID_ARGUMENT, "the executable was compiled for %s, and %s is %s",
+                     what, device->text, device->what);
+  const pjrt_made made = {.name = parts[SERIAL_NAME].data,
+                          .fingerprint = parts[SERIAL_FINGERPRINT].data,
+                          .function = parts[SERIAL_FUNCTION].data,
+                          .bytes = parts[SERIAL_MODULE],
+                          .donated = parts[SERIAL_DONATED]};
+  return pjrt_executable_load(device, &made, &args->executable);
+}
