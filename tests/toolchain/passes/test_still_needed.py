@@ -407,6 +407,18 @@ FAULTS = (
         target="vulkan",
         inputs=(np.ones((1, 64), np.float32), np.zeros((64, 540672), np.float32)),
     ),
+    Fault(
+        name="chosen-truths",
+        text=_function(
+            "%x: tensor<3xf32>, %m: tensor<3x3xi1>",
+            "tensor<3xf32>",
+            """  %0 = stablehlo.convert %m : (tensor<3x3xi1>) -> tensor<3x3xf32>
+  %1 = stablehlo.dot_general %x, %0, contracting_dims = [0] x [0]
+    : (tensor<3xf32>, tensor<3x3xf32>) -> tensor<3xf32>
+  return %1 : tensor<3xf32>""",
+        ),
+        says="'linalg.vecmat' op expected type of bb argument",
+    ),
     Fault(name="trim-unread", text=THREE_OF_FOUR, says="to be 4, but found 3"),
     Fault(
         name="wide-sums",

@@ -8,6 +8,7 @@ from edgec.toolchain.passes.annotate import Annotate
 from edgec.toolchain.passes.bind_globals import BindGlobals
 from edgec.toolchain.passes.legalise.bound_gathers import BoundGathers
 from edgec.toolchain.passes.legalise.brain_conversions import BrainConversions
+from edgec.toolchain.passes.legalise.chosen_truths import ChosenTruths
 from edgec.toolchain.passes.legalise.complex_products import ComplexProducts
 from edgec.toolchain.passes.legalise.count_zeros import CountZeros
 from edgec.toolchain.passes.legalise.double_functions import DoubleFunctions
@@ -135,6 +136,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     FreeBitcasts,
     GuardProducts,
     PlainProducts,
+    ChosenTruths,
     ReverseFirst,
     WriteWindows,
     FlattenScatters,
