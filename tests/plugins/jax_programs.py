@@ -137,6 +137,18 @@ def failure_of_a_call_that_goes_on() -> None:
     assert jnp.float32(1) + 1 == 2
 
 
+def arrays_that_are_not_donated() -> None:
+    """What is updated is a new array; the old one stays."""
+    x = jnp.arange(64 * 8, dtype=jnp.float32).reshape(64, 8)
+    for update in (
+        lambda x: x.reshape(-1).at[7].set(3),
+        lambda x: (x, x.at[3].set(0)),
+        lambda x: jax.lax.fori_loop(0, 40, lambda i, x: x.at[i].set(0), x),
+    ):
+        jax.block_until_ready(jax.jit(update)(x))
+        np.testing.assert_array_equal(x, np.arange(64 * 8).reshape(64, 8))
+
+
 def nothing_at_all() -> None:
     assert jax.jit(lambda x: ())(np.float32(1)) == ()
 
@@ -324,7 +336,7 @@ PROGRAMS: dict[str, Callable[[], None]] = {
     for each in (
         *(losses_and_gradients, random_numbers_in_a_loop, buffers_of_every_type),
         *(memory_shared_with_numpy, donated_arrays, nothing_at_all, module_that_ran),
-        *(calls_that_go_on, failure_of_a_call_that_goes_on),
+        *(arrays_that_are_not_donated, calls_that_go_on, failure_of_a_call_that_goes_on),
         *(
             refusal_with_its_line,
             options_of_a_compile,

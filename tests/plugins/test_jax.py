@@ -23,7 +23,7 @@ TOGETHER = (
     *("losses_and_gradients", "random_numbers_in_a_loop", "buffers_of_every_type"),
     *("memory_shared_with_numpy", "donated_arrays", "nothing_at_all", "module_that_ran"),
     *("refusal_with_its_line", "options_of_a_compile", "mesh_of_one", "integers_of_four_bits"),
-    *("calls_that_go_on", "failure_of_a_call_that_goes_on"),
+    *("arrays_that_are_not_donated", "calls_that_go_on", "failure_of_a_call_that_goes_on"),
     "compiler_that_dies",
 )
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -396,6 +396,20 @@ FAULTS = (
         right=np.cumsum,
     ),
     Fault(
+        name="own-updates",
+        text=_function(
+            "%x: tensor<64x8xf32>",
+            "(tensor<64x8xf32>, tensor<64x8xf32>)",
+            """  %row = stablehlo.constant dense<-1.0> : tensor<1x8xf32>
+  %i = stablehlo.constant dense<5> : tensor<i32>
+  %0 = stablehlo.dynamic_update_slice %x, %row, %i, %i
+    : (tensor<64x8xf32>, tensor<1x8xf32>, tensor<i32>, tensor<i32>) -> tensor<64x8xf32>
+  return %x, %0 : tensor<64x8xf32>, tensor<64x8xf32>""",
+        ),
+        inputs=(np.ones((64, 8), np.float32),),
+        right=lambda x: np.stack([x, np.where(np.arange(64)[:, None] == 5, -1, x)]),
+    ),
+    Fault(
         name="part-factors",
         text=_function(
             "%x: tensor<1x64xf32>, %w: tensor<64x540672xf32>",  # 132 MiB

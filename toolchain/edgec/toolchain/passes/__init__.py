@@ -18,6 +18,7 @@ from edgec.toolchain.passes.legalise.fourier_products import FourierProducts
 from edgec.toolchain.passes.legalise.free_bitcasts import FreeBitcasts
 from edgec.toolchain.passes.legalise.guard_products import GuardProducts
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
+from edgec.toolchain.passes.legalise.own_updates import OwnUpdates
 from edgec.toolchain.passes.legalise.part_factors import PartFactors
 from edgec.toolchain.passes.legalise.plain_depthwise import PlainDepthwise
 from edgec.toolchain.passes.legalise.plain_products import PlainProducts
@@ -177,6 +178,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     CudaKernels,
     VulkanKernels,
     TrimUnread,
+    OwnUpdates,
     SeparableWindows,
     WideSums,
     SeparateGroups,

@@ -1,0 +1,95 @@
+"""Arguments stay as they are where a program updates them, beside JAX."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from iree.compiler import ir
+from jax import lax
+
+from edgec import runtime, toolchain
+from edgec.toolchain.passes.legalise.own_updates import OwnUpdates
+from edgec.toolchain.stablehlo import parse_stablehlo
+
+
+def row(x: Any, i: Any) -> Any:
+    return lax.dynamic_update_slice(x, jnp.full((1, 8), -1, x.dtype), (i, 0))
+
+
+def flat(x: Any, i: Any) -> Any:
+    return lax.dynamic_update_slice(x.reshape(-1), jnp.zeros(1, x.dtype), (i,))
+
+
+def half(x: Any, i: Any) -> Any:
+    return lax.dynamic_update_slice(x[:32], jnp.zeros((1, 8), x.dtype), (i, 0))
+
+
+def beside(x: Any, i: Any) -> Any:
+    """The argument is a result, too."""
+    return x, row(x, i)
+
+
+def looped(x: Any, i: Any) -> Any:
+    return lax.fori_loop(0, 40 + i, lambda j, x: row(x, j), x)
+
+
+def nested(x: Any, i: Any) -> Any:
+    def turn(j: Any, x: Any) -> Any:
+        return lax.fori_loop(j, j + i, lambda k, x: row(x, k), x)
+
+    return lax.fori_loop(0, 30 + i, turn, x)
+
+
+def after_a_choice(x: Any, i: Any) -> Any:
+    return row(lax.cond(i > 2, lambda x: x, lambda x: x + 1, x), i)
+
+
+def after_a_loop(x: Any, i: Any) -> Any:
+    """Through which the argument comes as it is."""
+    kept, total = lax.fori_loop(0, 40 + i, lambda j, c: (c[0], c[1] + c[0][0]), (x, x[1]))
+    return row(kept, i) + total
+
+
+def twice(x: Any, i: Any) -> Any:
+    return row(row(x, i), i + 1)
+
+
+def of_its_own(x: Any, i: Any) -> Any:
+    return row(x * 2, i)
+
+
+PROGRAMS = [
+    *((row, 1), (flat, 1), (half, 1), (beside, 1), (looped, 1), (nested, 1)),
+    *((after_a_choice, 1), (after_a_loop, 1), (twice, 1), (of_its_own, 0)),
+]
+
+
+@pytest.mark.parametrize(("function", "copies"), PROGRAMS)
+def test_arguments_are_only_read(
+    function: Callable[[Any, Any], Any], copies: int, tmp_path: Path
+) -> None:
+    held = np.zeros(64 * 8 + 16, np.float32)
+    x = held[-held.ctypes.data % 64 // 4 :][: 64 * 8].reshape(64, 8)  # shared with the device
+    x[...] = np.arange(64 * 8).reshape(64, 8)
+    before, i = x.copy(), np.int32(5)
+    want = jax.tree.leaves(function(jnp.array(x), i))
+    lowered = jax.jit(function).lower(x, i)
+    text = str(lowered.compiler_ir("stablehlo"))
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        from iree.compiler import passmanager
+
+        passmanager.PassManager.parse("builtin.module(inline)").run(module.operation)
+        assert OwnUpdates().run(module) == copies
+        assert module.operation.verify()
+        assert OwnUpdates().run(module) == 0
+    (tmp_path / "case.mlir").write_text(text)
+    with runtime.load(toolchain.compile(tmp_path / "case.mlir", "cpu")) as loaded:
+        found = jax.tree.leaves(loaded.main(x, i))
+        for one, other in zip(found, want, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+    np.testing.assert_array_equal(x, before)
