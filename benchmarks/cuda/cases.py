@@ -124,7 +124,7 @@ def _heads(q: Any, k: Any) -> Any:
 def _convolutions() -> Iterator[Case]:
     import jax
 
-    def function(stride: int, pad: int) -> Callable[..., Any]:
+    def function(stride: int, pad: int, gaps: tuple[int, int]) -> Callable[..., Any]:
         def convolution(x: Any, w: Any, bias: Any) -> Any:
             scale = (w.shape[0] * w.shape[1] * w.shape[2]) ** -0.5
             y = jax.lax.conv_general_dilated(
@@ -132,6 +132,7 @@ def _convolutions() -> Iterator[Case]:
                 w * scale,
                 (stride, stride),
                 [(pad, pad), (pad, pad)],
+                rhs_dilation=gaps,
                 dimension_numbers=("NHWC", "HWIO", "NHWC"),
             )
             return jax.nn.relu(y + bias)
@@ -139,14 +140,18 @@ def _convolutions() -> Iterator[Case]:
         return convolution
 
     for dtype in ("float16", "float32"):
-        for images, size, inputs, outputs, taps, stride, pad in (
+        for images, size, inputs, outputs, taps, stride, pad, *gaps in (
             *((1, 56, 64, 64, 3, 1, 1), (1, 7, 512, 512, 3, 1, 1), (2, 30, 72, 40, 3, 2, 1)),
             *((1, 28, 256, 512, 1, 2, 0), (1, 64, 3, 64, 7, 2, 3), (1, 33, 12, 24, 5, 1, 0)),
             *((4, 56, 128, 128, 3, 1, 1), (1, 14, 1024, 256, 1, 1, 0)),
+            *((1, 33, 256, 256, 3, 1, 6, 6, 6), (2, 30, 72, 40, 3, 2, 3, 2, 3)),
+            (1, 33, 12, 24, 5, 1, 0, 3, 2),
         ):
+            far, near = gaps or (1, 1)
+            apart = f"_{far}x{near}" if gaps else ""
             yield Case(
-                name=f"conv_{images}_{size}_{inputs}_{outputs}_{taps}_{stride}_{dtype}",
-                function=function(stride, pad),
+                name=f"conv_{images}_{size}_{inputs}_{outputs}_{taps}_{stride}{apart}_{dtype}",
+                function=function(stride, pad, (far, near)),
                 shapes=((images, size, size, inputs), (taps, taps, inputs, outputs), (outputs,)),
                 dtype=dtype,
             )

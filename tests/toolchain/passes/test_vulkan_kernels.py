@@ -44,9 +44,10 @@ def called(after: str) -> list[str]:
     return re.findall(r"flow\.dispatch @edgec_(\w+)_[0-9a-f]{8}::", after)
 
 
-def convolution(x, w, stride=1, pad=0):
+def convolution(x, w, stride=1, pad=0, gaps=(1, 1)):
+    layout = ("NHWC", "HWIO", "NHWC")
     return jax.lax.conv_general_dilated(
-        x, w, (stride, stride), [(pad, pad)] * 2, dimension_numbers=("NHWC", "HWIO", "NHWC")
+        x, w, (stride, stride), [(pad, pad)] * 2, rhs_dilation=gaps, dimension_numbers=layout
     )
 
 
@@ -213,6 +214,14 @@ CASES = {
         lambda x, w, b: jax.nn.gelu(convolution(x, w, 1, 2) + b),
         [(1, 20, 22, 3), (5, 5, 3, 36), (36,)],
     ),
+    "a window with gaps": (
+        lambda x, w, b: jax.nn.relu(convolution(x, w, 2, 3, (2, 3)) + b),
+        [(2, 15, 17, 24), (3, 3, 24, 36), (36,)],
+    ),
+    "a window with gaps, three channels": (
+        lambda x, w: jax.nn.relu(convolution(x, w, 1, 2, (2, 3))),
+        [(1, 20, 22, 3), (5, 3, 3, 100)],
+    ),
 }
 
 
@@ -232,6 +241,7 @@ CASES = {
             ["tanh, a residual, bounds", "hard swish, then a bound", "a scale and a residual"],
         ),
         ("middle", 3, ["turned, an activation, a residual", "a long inside", "three channels"]),
+        ("middle", 3, ["a window with gaps", "a window with gaps, three channels"]),
     ],
 )
 def test_the_kernels_are_right(form, parts, names, tmp_path: Path, monkeypatch) -> None:

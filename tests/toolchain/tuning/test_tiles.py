@@ -37,6 +37,19 @@ KEYS = [
         pads=(1, 2),
         element="f32",
     ),
+    ConvolutionKey(
+        images=1,
+        high=15,
+        wide=17,
+        channels=64,
+        window=(3, 5),
+        outputs=40,
+        out=(7, 3),
+        strides=(2, 3),
+        dilations=(1, 4),
+        pads=(0, 4),
+        element="f16",
+    ),
 ]
 
 

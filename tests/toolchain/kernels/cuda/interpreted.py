@@ -174,6 +174,13 @@ def cases() -> list[Case]:
         y = jax.lax.conv_general_dilated(x, w, (2, 2), [(1, 1)] * 2, dimension_numbers=layout)
         return jax.nn.relu(y + bias)
 
+    def dilated(x: Any, w: Any, bias: Any) -> Any:
+        layout = ("NHWC", "HWIO", "NHWC")
+        y = jax.lax.conv_general_dilated(
+            x, w, (2, 1), [(2, 3), (3, 3)], rhs_dilation=(2, 3), dimension_numbers=layout
+        )
+        return jax.nn.relu(y + bias)
+
     def groups(
         count: int, stride: tuple[int, int], dilation: tuple[int, int], pad: int
     ) -> Callable[..., Any]:
@@ -275,6 +282,18 @@ def cases() -> list[Case]:
             name="convolution",
             function=convolution,
             shapes=((2, 17, 17, 24), (3, 3, 24, 40), (40,)),
+        ),
+        Case(
+            name="f32: a window with gaps",
+            function=dilated,
+            shapes=((2, 17, 15, 24), (3, 3, 24, 40), (40,)),
+            dtype="float32",
+        ),
+        Case(
+            name="f32: a window with gaps over three channels",
+            function=dilated,
+            shapes=((2, 17, 15, 3), (3, 3, 3, 40), (40,)),
+            dtype="float32",
         ),
         grouped("f32: by channels", 1, 24, (3, 3), 24, (1, 1), (1, 1), 1),
         grouped("f32: two windows a channel", 1, 48, (5, 3), 24, (2, 1), (1, 2), 2),

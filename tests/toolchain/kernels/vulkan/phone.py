@@ -12,12 +12,13 @@ __all__ = ["CASES", "arguments", "every"]
 _Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def _windows(x, w, stride=1, pad=1, groups=1):
+def _windows(x, w, stride=1, pad=1, groups=1, gaps=(1, 1)):
     return jax.lax.conv_general_dilated(
         x,
         w,
         (stride, stride),
         [(pad, pad)] * 2,
+        rhs_dilation=gaps,
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
         feature_group_count=groups,
     )
@@ -52,6 +53,16 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]], str]] = {
     "three channels": (
         lambda x, w: jax.nn.silu(_windows(x, w, 1, 2)),
         [(1, 24, 22, 3), (5, 5, 3, 36)],
+        "convolution_each",
+    ),
+    "windows with gaps": (
+        lambda x, w, b: jax.nn.relu(_windows(x, w, 1, 3, gaps=(2, 3)) + b),
+        [(1, 27, 30, 128), (3, 3, 128, 128), (128,)],
+        "convolution_each",
+    ),
+    "windows with gaps, three channels": (
+        lambda x, w: jax.nn.silu(_windows(x, w, 1, 2, gaps=(2, 3))),
+        [(1, 24, 22, 3), (5, 3, 3, 100)],
         "convolution_each",
     ),
     "many windows of 3 x 3": (

@@ -27,7 +27,7 @@ def test_the_archive_is_of_the_sources_beside_it() -> None:
     about, files = prebuilt.read(ARCHIVE)
     again = "run `python -m edgec.toolchain.kernels.vulkan.usual`"
     assert about["sources"] == sources_digest(), again
-    assert set(files) == {variant.key for variant in usual()}, again
+    assert set(files) == {variant.symbol for variant in usual()}, again
     assert ARCHIVE.stat().st_size < 100_000
 
 
@@ -63,7 +63,7 @@ def test_what_is_compiled_now_is_what_the_archive_holds() -> None:
         pytest.skip("the archive was made by another glslang")
     for shader in (join("f16"), grouped("f32")):
         variant = shader.variant({}, folds=False)
-        assert compile_variant(variant, tools()) == unpacked(files[variant.key])
+        assert compile_variant(variant, tools()) == unpacked(files[variant.symbol])
 
 
 @needs_glslang

@@ -14,7 +14,14 @@ from edgec.toolchain.ir.read import (
 )
 from edgec.toolchain.ir.write import fill, pad, shape
 
-__all__ = ["LEAST_WORK", "gather_rows", "is_plain", "operations_named", "product_sizes"]
+__all__ = [
+    "LEAST_WORK",
+    "fill_channels",
+    "gather_rows",
+    "is_plain",
+    "operations_named",
+    "product_sizes",
+]
 
 LEAST_WORK = 1 << 20
 """Multiplications below which a kernel of edgec's own does not pay."""
@@ -47,29 +54,36 @@ def product_sizes(op: Any) -> tuple[int, int, int, int, bool] | None:
     return None if last and first else (batch, m, n, k, last)
 
 
+def fill_channels(image: Any, weight: Any, multiple: int) -> tuple[Any, Any]:
+    """The image with channels of zeros up to a multiple, the weight with these, too."""
+    more = -shape(image)[3] % multiple
+    zero = fill(0.0, (), image.type.element_type)
+    image, weight = (
+        pad(value, zero, [0, 0, 0, 0], [more if axis == place else 0 for axis in range(4)])
+        for value, place in ((image, 3), (weight, 2))
+    )
+    return image, weight
+
+
 def gather_rows(image: Any, weight: Any, pads: list[int], multiple: int) -> tuple[Any, Any]:
     """The image with zeros around and channels up to a multiple, the weight with these, too.
 
     A row of the window then lies in one piece, as one tap of many channels: an image of 3 channels
     takes one step a row of the window instead of one a pixel, and every window is inside.
     """
-    more = -shape(image)[3] % multiple
-    element = image.type.element_type
-    zero = fill(0.0, (), element)
-    image = pad(image, zero, [0, pads[0], pads[2], 0], [0, pads[1], pads[3], more])
-    weight = pad(weight, zero, [0, 0, 0, 0], [0, 0, more, 0])
-    return image, weight
+    image, weight = fill_channels(image, weight, multiple)
+    zero = fill(0.0, (), image.type.element_type)
+    return pad(image, zero, [0, pads[0], pads[2], 0], [0, pads[1], pads[3], 0]), weight
 
 
 def is_plain(op: Any) -> bool:
-    """Two spatial axes, NHWC by HWIO, one group, no dilation, nothing reversed."""
+    """Two spatial axes, NHWC by HWIO, one group, no zeros between pixels, nothing reversed."""
     reverse = op.attributes.get("window_reversal", ())
     return (
         tuple(convolution_layout(op)) == _LAYOUT
         and integers(op, "feature_group_count", (1,)) == [1]
         and integers(op, "batch_group_count", (1,)) == [1]
         and set(integers(op, "lhs_dilation", (1,))) == {1}
-        and set(integers(op, "rhs_dilation", (1,))) == {1}
         and not any(bool(flag) for flag in reverse)
     )
 

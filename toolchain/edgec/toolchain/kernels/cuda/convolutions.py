@@ -74,6 +74,7 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
                     **tail.folded,
                     **{"taps": c.taps, "taps_wide": c.taps_wide},
                     **{"stride_high": c.strides[0], "stride_wide": c.strides[1]},
+                    **{"dilation_high": c.dilations[0], "dilation_wide": c.dilations[1]},
                     **{"pad_high": c.pads[0], "pad_wide": c.pads[2]},
                 },
                 constants={

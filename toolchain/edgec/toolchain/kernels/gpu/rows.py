@@ -11,7 +11,7 @@ from edgec.toolchain.ir.write import shape
 from edgec.toolchain.kernels.gpu.tiles import ConvolutionKey
 from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.match.convolution import Convolution
-from edgec.toolchain.match.product import gather_rows, is_plain
+from edgec.toolchain.match.product import fill_channels, gather_rows, is_plain
 
 __all__ = ["Rows", "read_rows", "window_key"]
 
@@ -29,6 +29,7 @@ class Rows:
         out_high, out_wide, outputs: of the result.
         taps, taps_wide: of the window, in all and in a row of it.
         strides: along the two axes.
+        dilations: from one place of the window to the next, likewise.
         pads: before and after, for each axis.
     """
 
@@ -46,6 +47,7 @@ class Rows:
     taps: int
     taps_wide: int
     strides: list[int]
+    dilations: list[int]
     pads: list[int]
 
     @property
@@ -62,6 +64,11 @@ class Rows:
         """With `inputs` a multiple, for which rows of the window may be put into one tap."""
         if self.inputs % multiple == 0:
             return self
+        if self.dilations[1] > 1:
+            # Pixels of a row of the window do not lie side by side.
+            image, weight = fill_channels(self.image, self.weight, multiple)
+            more = shape(image)[3]
+            return replace(self, image=image, weight=weight, inputs=more, pixel=more)
         image, weight = gather_rows(self.image, self.weight, self.pads, multiple)
         _, high, wide, pixel = shape(image)
         return replace(
@@ -111,6 +118,7 @@ def read_rows(
         taps=conv.taps,
         taps_wide=across.window,
         strides=[down.stride, across.stride],
+        dilations=[down.dilation, across.dilation],
         pads=[down.low, down.high, across.low, across.high],
     )
     if found.outputs % multiple:
@@ -134,6 +142,7 @@ def window_key(conv: Convolution) -> ConvolutionKey:
         outputs=conv.outputs,
         out=(down.out, across.out),
         strides=(down.stride, across.stride),
+        dilations=(down.dilation, across.dilation),
         pads=(down.low, across.low),
         element=conv.elements[0],
     )

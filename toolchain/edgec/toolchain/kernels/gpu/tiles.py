@@ -13,7 +13,7 @@ __all__ = ["ConvolutionKey", "ProductKey", "Tile", "parse_key"]
 _PRODUCT = re.compile(r"product_(\d+)x(\d+)x(\d+)x(\d+)_([nt]{2})_(f16|bf16|f32)")
 _CONVOLUTION = re.compile(
     r"convolution_(\d+)x(\d+)x(\d+)x(\d+)_by_(\d+)x(\d+)x(\d+)_to_(\d+)x(\d+)"
-    r"_s(\d+)x(\d+)_p(\d+)x(\d+)_(f16|bf16|f32)"
+    r"_s(\d+)x(\d+)(?:_d(\d+)x(\d+))?_p(\d+)x(\d+)_(f16|bf16|f32)"
 )
 
 
@@ -98,7 +98,7 @@ class ConvolutionKey:
 
     Attributes:
         images, high, wide, channels: of the image.
-        window, strides: down and across.
+        window, strides, dilations: down and across.
         outputs: channels of the result.
         out: its rows and columns.
         pads: above and to the left of the image.
@@ -115,6 +115,7 @@ class ConvolutionKey:
     strides: tuple[int, int]
     pads: tuple[int, int]
     element: str
+    dilations: tuple[int, int] = (1, 1)
 
     batch = 1
 
@@ -126,7 +127,9 @@ class ConvolutionKey:
             self.out,
         )
         image, weight, out = ("x".join(map(str, group)) for group in groups)
-        steps = f"s{self.strides[0]}x{self.strides[1]}_p{self.pads[0]}x{self.pads[1]}"
+        far, near = self.dilations
+        dilated = f"_d{far}x{near}" if (far, near) != (1, 1) else ""
+        steps = f"s{self.strides[0]}x{self.strides[1]}{dilated}_p{self.pads[0]}x{self.pads[1]}"
         return f"convolution_{image}_by_{weight}_to_{out}_{steps}_{self.element}"
 
     @property
@@ -143,12 +146,13 @@ class ConvolutionKey:
     def program(self) -> str:
         """It alone, in StableHLO."""
         pads = [
-            (low, (out - 1) * stride + taps - size - low)
-            for low, out, stride, taps, size in zip(
+            (low, (out - 1) * stride + (taps - 1) * dilation + 1 - size - low)
+            for low, out, stride, taps, dilation, size in zip(
                 self.pads,
                 self.out,
                 self.strides,
                 self.window,
+                self.dilations,
                 (self.high, self.wide),
                 strict=True,
             )
@@ -165,7 +169,8 @@ class ConvolutionKey:
         return _function(
             *(x, w, y),
             "stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
-            f"window = {{stride = [{self.strides[0]}, {self.strides[1]}], pad = [{padding}]}} "
+            f"window = {{stride = {list(self.strides)}, pad = [{padding}], "
+            f"rhs_dilate = {list(self.dilations)}}} "
             "{batch_group_count = 1 : i64, feature_group_count = 1 : i64}",
         )
 
@@ -179,7 +184,7 @@ def parse_key(text: str) -> ProductKey | ConvolutionKey | None:
     found = _CONVOLUTION.fullmatch(text)
     if found is None:
         return None
-    of = [int(each) for each in found.groups()[:13]]
+    of = [int(each or 1) for each in found.groups()[:15]]
     return ConvolutionKey(
         images=of[0],
         high=of[1],
@@ -189,8 +194,9 @@ def parse_key(text: str) -> ProductKey | ConvolutionKey | None:
         outputs=of[6],
         out=(of[7], of[8]),
         strides=(of[9], of[10]),
-        pads=(of[11], of[12]),
-        element=found[14],
+        dilations=(of[11], of[12]),
+        pads=(of[13], of[14]),
+        element=found[16],
     )
 
 

@@ -41,11 +41,11 @@ class Prebuilt:
     def find(self, variant: Variant) -> Binary | Declined:
         """The kernel, if it is in the archive."""
         index, files = read(self._archive)
-        if index.get("sources") != sources_digest() or variant.key not in files:
+        if index.get("sources") != sources_digest() or variant.symbol not in files:
             return Declined(reason="a kernel that needs edgec[vulkan] to be compiled")
         return Binary(
             name=variant.symbol,
-            data=unpacked(files[variant.key]),
+            data=unpacked(files[variant.symbol]),
             threads=variant.threads,
             shared=variant.shared,
         )
@@ -60,7 +60,7 @@ _WORDS = {
 
 @functools.cache
 def read(archive: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What an archive says of itself, and its kernels by key; nothing where there is none."""
+    """What an archive says of itself, and its kernels by symbol; nothing where there is none."""
     if not archive.is_file():
         return {}, {}
     with tarfile.open(archive, "r:xz") as stream:
@@ -71,17 +71,17 @@ def read(archive: Path) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 def write(archive: Path, variants: Iterable[Variant], found: Tools) -> int:
     """Compile kernels into an archive, with the digest of their sources; how many."""
-    names = {}
+    count = 0
     with (
         lzma.open(archive, "wb", filters=[_WORDS]) as compressed,
         tarfile.open(fileobj=compressed, mode="w") as stream,
     ):
         for variant in sorted(variants, key=lambda each: each.name):
-            names[variant.key] = variant.name
-            _add(stream, variant.key, packed(compile_variant(variant, found)))
-        about = {"sources": sources_digest(), "compiler": found.version, "kernels": names}
+            _add(stream, variant.symbol, packed(compile_variant(variant, found)))
+            count += 1
+        about = {"sources": sources_digest(), "compiler": found.version}
         _add(stream, _INDEX, json.dumps(about, indent=1).encode())
-    return len(names)
+    return count
 
 
 def _add(stream: tarfile.TarFile, name: str, data: bytes) -> None:

@@ -42,7 +42,7 @@ _TAIL = ("what", "clip_slope", "clip_low", "clip_high")
 _SUM = ("m", "n", "k", "k_part", *_TAIL)
 _WINDOW = (
     *("high", "wide", "inputs", "out_high", "out_wide", "pixel", "taps_wide"),
-    *("stride_high", "stride_wide", "pad_high", "pad_wide"),
+    *("stride_high", "stride_wide", "dilation_high", "dilation_wide", "pad_high", "pad_wide"),
 )
 _GROUPS = (
     *("inputs", "each", "taps_high", "taps_wide", "stride_high", "stride_wide"),

@@ -90,7 +90,8 @@ class Winograd:
 
 def plan_winograd(rows: Rows, library: Library, plain: Choice) -> Winograd | None:
     """The cut, if it should be faster than a `plain` kernel on this GPU and fits it."""
-    square = rows.taps == 9 and rows.taps_wide == 3 and rows.strides == [1, 1]
+    square = rows.taps == 9 and rows.taps_wide == 3
+    square = square and rows.strides == rows.dilations == [1, 1]
     fours = rows.inputs % _FOUR == 0 and rows.outputs % _FOUR == 0
     able = not library.shares and not library.spares
     if not (able and square and fours and str(write.element(rows.image)) == "f32"):

@@ -12,8 +12,8 @@ __all__ = ["convolution"]
 def convolution(
     x, w, bias, scale, other, c, work, counters,
     images, high, wide, inputs, out_high, out_wide, outputs, pixel,
-    taps_wide, taps, stride_high, stride_wide, pad_high, pad_wide, steps_part, slot, what,
-    clip_slope, clip_low, clip_high,
+    taps_wide, taps, stride_high, stride_wide, dilation_high, dilation_wide, pad_high, pad_wide,
+    steps_part, slot, what, clip_slope, clip_low, clip_high,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     SPLIT: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -46,8 +46,8 @@ def convolution(
     for step in range(first, last):
         tap = step // blocks
         channel = (step % blocks) * BK + inner
-        down = tap // taps_wide
-        along = tap % taps_wide
+        down = (tap // taps_wide) * dilation_high
+        along = (tap % taps_wide) * dilation_wide
         inside = (
             (top + down >= 0) & (top + down < high) & (left + along >= 0) & (left + along < wide)
         )

@@ -83,8 +83,9 @@ void main() {
     int fours = inputs / 4;
     int tap = at / fours;
     int channel = at - tap * fours;
-    int down = tap / taps_wide;
-    int along = tap - down * taps_wide;
+    int line = tap / taps_wide;
+    int along = (tap - line * taps_wide) * dilation_wide;
+    int down = line * dilation_high;
     int upto = min(last, at + fours - channel);
     int offset = (down * wide + along) * (pixel / 4) + channel;
     bool there[TM];

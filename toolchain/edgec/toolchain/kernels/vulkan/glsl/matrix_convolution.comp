@@ -29,8 +29,9 @@ void main() {
   }
   int tap = (first + a_inner) / inputs;
   int channel = first + a_inner - tap * inputs;
-  int down = tap / taps_wide;
-  int along = tap - down * taps_wide;
+  int down = tap / taps_wide * dilation_high;
+  int along = tap % taps_wide * dilation_wide;
+  int beyond = taps_wide * dilation_wide;
   const int b_base = 0;
 
   uvec4 a_next[A_LOADS];
@@ -57,10 +58,10 @@ void main() {
       channel += BK;
       while (channel >= inputs) {
         channel -= inputs;
-        along += 1;
-        if (along == taps_wide) {
+        along += dilation_wide;
+        if (along == beyond) {
           along = 0;
-          down += 1;
+          down += dilation_high;
         }
       }
       [[unroll]] for (int i = 0; i < B_LOADS; i++) {

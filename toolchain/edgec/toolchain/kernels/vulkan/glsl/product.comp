@@ -69,8 +69,9 @@ void main() {
 #ifdef CONVOLUTION
   int tap = (first + a_inner) / inputs;
   int channel = first + a_inner - tap * inputs;
-  int down = tap / taps_wide;
-  int along = tap - down * taps_wide;
+  int down = tap / taps_wide * dilation_high;
+  int along = tap % taps_wide * dilation_wide;
+  int beyond = taps_wide * dilation_wide;
 #endif
 #ifdef TURNED
   // Neighbouring threads take neighbouring columns, whose elements lie side by side in the tile.
@@ -114,10 +115,10 @@ void main() {
       channel += BK;
       while (channel >= inputs) {
         channel -= inputs;
-        along += 1;
-        if (along == taps_wide) {
+        along += dilation_wide;
+        if (along == beyond) {
           along = 0;
-          down += 1;
+          down += dilation_high;
         }
       }
 #endif
