@@ -67,6 +67,7 @@ from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 from edgec.toolchain.passes.simplify.late_joins import LateJoins
 from edgec.toolchain.passes.simplify.look_up_blocks import LookUpBlocks
 from edgec.toolchain.passes.simplify.nan_shares import NanShares
+from edgec.toolchain.passes.simplify.plane_windows import PlaneWindows
 from edgec.toolchain.passes.simplify.pointwise_products import PointwiseProducts
 from edgec.toolchain.passes.simplify.resample_sums import ResampleSums
 from edgec.toolchain.passes.simplify.roll_loops import RollLoops
@@ -167,6 +168,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SpreadProducts,
     FewProducts,
     SplitPhases,
+    PlaneWindows,
     SparseProducts,
     QuantisedKernels,
     BlockKernels,
