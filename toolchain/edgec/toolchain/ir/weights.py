@@ -9,6 +9,7 @@ from iree.compiler import ir
 
 __all__ = ["Weights", "fixed_globals", "is_constant"]
 
+_DISPATCH = "flow.dispatch"
 _LOAD = "util.global.load"
 _PURE = ("stablehlo.", "chlo.")
 
@@ -36,7 +37,7 @@ def is_constant(value: Any) -> bool:
         if isinstance(each.owner, ir.Block):
             return False
         op = each.owner.operation
-        if op.name == _LOAD and not _lies_in_module(op):
+        if op.name == _DISPATCH or (op.name == _LOAD and not _lies_in_module(op)):
             return False
         waiting += op.operands
     return True

@@ -119,6 +119,9 @@ class Library(Dispatches):
 
     def call(self, launch: Launch) -> list[Any] | Declined:
         """Dispatch a kernel at the current insertion point; nothing happens if it is declined."""
+        refusal = self.refusal(list(launch.reads.values()))
+        if refusal is not None:
+            return refusal
         variant = variant_of(launch, self.gpu.kernels, folds=self._binaries.folds)
         binary = self._binaries.find(variant)
         if isinstance(binary, Declined):

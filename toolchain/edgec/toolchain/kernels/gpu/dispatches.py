@@ -12,7 +12,9 @@ import numpy as np
 from iree.compiler import ir
 
 from edgec.toolchain.ir.standing import come_from
+from edgec.toolchain.ir.weights import is_constant
 from edgec.toolchain.ir.write import reshape, shape
+from edgec.toolchain.kernels.spec import Declined
 
 __all__ = ["Binary", "Dispatches", "erase_unused", "replace"]
 
@@ -58,6 +60,15 @@ class Dispatches:
         self._target = target
         self._declared: set[str] = set()
         self.calls = 0
+
+    def refusal(self, tensors: Sequence[Any]) -> Declined | None:
+        """Why no kernel is called on such tensors: the compiler works out what is constant.
+
+        It does so on the machine that compiles, where a GPU's kernel would be the end of it.
+        """
+        if all(is_constant(tensor) for tensor in tensors):
+            return Declined(reason="all of it is constant: worked out when the module is made")
+        return None
 
     def dispatch(
         self,

@@ -156,6 +156,9 @@ class Library(Dispatches):
             table: the array of integers that it takes, if it does.
             into: see `Dispatches.dispatch`.
         """
+        refusal = self.refusal(reads)
+        if refusal is not None:
+            return refusal
         folds = self._binaries.folds
         variant = shader.variant(values, table, folds=folds)
         binary = self._binaries.find(variant)
