@@ -119,3 +119,17 @@ def test_how_many_pixels_a_mean_is_over_is_written_down() -> None:
     columns = np.array([2, 3])  # of a border on the left and five
     numbers = [float(n) for n in re.findall(r"(\d\.\d+e[+-]\d+)", after)]
     assert numbers == list(np.outer(rows, columns).ravel())
+
+
+def test_a_root_that_an_image_is_multiplied_with_is_one_number() -> None:
+    """PyTorch writes GELU's as `rsqrt` of 2; turned with the image, no kernel saw what it is."""
+    after, count = folded("""func.func @main(%x: tensor<1x4x5x6xf32>) -> tensor<1x4x5x6xf32> {
+      %two = stablehlo.constant dense<2.0> : tensor<1x4x5x6xf32>
+      %root = stablehlo.rsqrt %two : tensor<1x4x5x6xf32>
+      %0 = stablehlo.multiply %x, %root : tensor<1x4x5x6xf32>
+      return %0 : tensor<1x4x5x6xf32>
+    }""")
+    assert count == 1
+    assert "rsqrt" not in after
+    (number,) = re.findall(r"dense<(\S+)>", after)
+    assert np.float32(number) == np.float32(np.sqrt(0.5))

@@ -130,6 +130,7 @@ _EACH: dict[str, Callable[..., _Array | None]] = {
     "stablehlo.floor": np.floor,
     "stablehlo.ceil": np.ceil,
     "stablehlo.sqrt": np.sqrt,
+    "stablehlo.rsqrt": lambda x: np.asarray(1 / np.sqrt(x.astype(np.float64))),
     "stablehlo.and": np.bitwise_and,
     "stablehlo.or": np.bitwise_or,
     "stablehlo.xor": np.bitwise_xor,
