@@ -154,3 +154,9 @@ def test_what_is_joined_has_code_for_both_and_one_reference():
     assert described["codes"][1]["grid"] == [96, 1, 1]
     with pytest.raises(UsageError, match="both have a reference"):
         mixed() | mixed()
+
+
+def test_a_language_that_is_not_here_says_what_there_is_instead():
+    with pytest.raises(AttributeError, match=r"has no hip: .* kernels\.glsl through Vulkan"):
+        kernels.hip  # noqa: B018 - looking it up is what fails
+    assert not hasattr(kernels, "fortran")

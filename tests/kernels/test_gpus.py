@@ -16,12 +16,14 @@ from edgec.targets import find
 from edgec.toolchain import CompileOptions, compile_with_report, run_passes
 from edgec.toolchain.kernels.cuda.triton_compiler import has_triton
 from edgec.toolchain.kernels.own import cuda_compiler, glsl_compiler
+from edgec.toolchain.kernels.own.nvrtc import Nvrtc
 from edgec.toolchain.kernels.vulkan.glsl_compiler import tools
 from edgec.toolchain.own_kernels import Code, Language
 
 needs_glslang = pytest.mark.skipif(tools() is None, reason="glslang is not here (edgec[vulkan])")
 needs_triton = pytest.mark.skipif(not has_triton(), reason="Triton is not here (edgec[cuda])")
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on the path")
+needs_nvrtc = pytest.mark.skipif(Nvrtc.find() is None, reason="no NVRTC (nvidia-cuda-nvrtc)")
 
 SHADER = """
 #version 450
@@ -115,16 +117,23 @@ def test_spirv_keeps_its_code_and_gets_the_modules_name():
     assert size == (8, 4, 1)
 
 
-@needs_nvcc
-def test_cuda_is_compiled_for_the_targets_gpu():
+@pytest.mark.parametrize(
+    "compiler",
+    [pytest.param("nvcc", marks=needs_nvcc), pytest.param("NVRTC", marks=needs_nvrtc)],
+)
+def test_cuda_is_compiled_for_the_targets_gpu(compiler, monkeypatch):
+    if compiler == "NVRTC":
+        monkeypatch.setattr(cuda_compiler.shutil, "which", lambda name: None)
     kernel = kernels.cuda(CUDA, grid=lambda x, w: -(-x.size // 64), block=64, reference=reference)
     (code,) = kernel.described((X, W), (X,)).codes
     made = cuda_compiler.ptx_of("scaled", code, {"IN0_SIZE": "120", "IN0_DIM1": "20"}, "own", SM_90)
     assert b".visible .entry own(" in made
     assert b".target sm_90" in made
-    wrong = Code(language=Language.CUDA, text="__global__ void f() { g(); }", entry="f")
-    with pytest.raises(CompileError, match=r'nvcc refuses the kernel f: identifier "g"'):
-        cuda_compiler.ptx_of("f", wrong, {}, "own", SM_90)
+    code = Code(language=Language.CUDA, text="__global__ void f() { g(); }", entry="f")
+    said = rf'{compiler} refuses the kernel f: identifier "g"'
+    with pytest.raises(CompileError, match=said) as refused:
+        cuda_compiler.ptx_of("f", code, {}, "own", SM_90)
+    assert refused.value.where == "f.cu:1"
 
 
 def test_ptx_says_what_gpus_it_is_for():
@@ -140,6 +149,7 @@ def test_ptx_says_what_gpus_it_is_for():
 
 def test_a_missing_compiler_is_named(monkeypatch):
     monkeypatch.setattr(cuda_compiler.shutil, "which", lambda name: None)
+    monkeypatch.setattr(cuda_compiler.Nvrtc, "find", lambda: None)
     code = Code(language=Language.CUDA, text=CUDA, entry="scaled")
     with pytest.raises(MissingExtra, match="kernel scaled is in CUDA C"):
         cuda_compiler.ptx_of("scaled", code, {}, "own", SM_90)

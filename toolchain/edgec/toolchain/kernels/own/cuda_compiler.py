@@ -1,4 +1,4 @@
-"""A kernel for NVIDIA's GPUs to PTX: CUDA C++ by nvcc, PTX as it is."""
+"""A kernel for NVIDIA's GPUs to PTX: CUDA C++ by nvcc or NVRTC, PTX as it is."""
 
 import re
 import shutil
@@ -10,6 +10,7 @@ from pathlib import Path
 from edgec.runtime.errors import CompileError, MissingExtra
 from edgec.targets import Target
 from edgec.toolchain.cache import Cache, key_of
+from edgec.toolchain.kernels.own.nvrtc import Nvrtc, NvrtcRefused
 from edgec.toolchain.own_kernels import Code, Language
 
 __all__ = ["ptx_of"]
@@ -47,33 +48,44 @@ def ptx_of(name: str, code: Code, defines: Mapping[str, str], entry: str, target
 
 def _compiled(name: str, code: Code, defines: Mapping[str, str], target: Target) -> str:
     nvcc = shutil.which("nvcc")
-    if nvcc is None:
+    library = Nvrtc.find() if nvcc is None else None
+    if nvcc is None and library is None:
         raise MissingExtra(
-            f"the kernel {name} is in CUDA C++, which NVIDIA's nvcc compiles, and there is none on "
-            "the path",
-            hint="install the CUDA toolkit where the program is compiled, or give the kernel as "
-            "PTX (edgec.kernels.ptx) or in Triton",
+            f"the kernel {name} is in CUDA C++, which NVIDIA's nvcc or NVRTC compiles, and neither "
+            "is here",
+            hint="where the program is compiled, `pip install nvidia-cuda-nvrtc` or install the "
+            "CUDA toolkit; or give the kernel as PTX (edgec.kernels.ptx) or in Triton",
         )
-    capability = target.gpu.capability if target.gpu else 0
-    flags = ["--ptx", f"-arch=sm_{capability or _OLDEST}", "-O3", "--std=c++17"]
-    flags += [f"-D{key}={value}" for key, value in defines.items()]
+    capability = (target.gpu.capability if target.gpu else 0) or _OLDEST
+    flags = ["--std=c++17", *(f"-D{key}={value}" for key, value in defines.items())]
     # Its entry point keeps its name only where C++ does not encode the types in it.
     declared = re.sub(r"(?<!extern \"C\" )__global__", 'extern "C" __global__', code.text)
     text = f'#line 1 "{name}.cu"\n{declared}\n'
-    key = key_of("own-cuda", _version(nvcc), *flags, text)
+    version = _version(nvcc) if nvcc is not None else f"NVRTC {library and library.version}"
+    key = key_of("own-cuda", version, str(capability), *flags, text)
     cache = Cache.default()
     kept = cache.get(key)
     if kept is not None:
         return kept.payload.read_text()
+    if library is not None:
+        try:
+            made = library.ptx(text, f"{name}.cu", [f"-arch=compute_{capability}", *flags])
+        except NvrtcRefused as refused:
+            raise _refused("NVRTC", name, str(refused)) from refused
+    else:
+        made = _by_nvcc(str(nvcc), name, [f"-arch=sm_{capability}", *flags], text)
+    cache.put(key, made.encode(), {})
+    return made
+
+
+def _by_nvcc(nvcc: str, name: str, flags: list[str], text: str) -> str:
     with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
         source, made = Path(folder, "kernel.cu"), Path(folder, "kernel.ptx")
         source.write_text(text, encoding="utf-8")
-        said = _run([nvcc, *flags, str(source), "-o", str(made)], name)
+        said = _run([nvcc, "--ptx", "-O3", *flags, str(source), "-o", str(made)], name)
         if not made.exists():
-            raise _refused(name, said)
-        ptx = made.read_text()
-    cache.put(key, ptx.encode(), {})
-    return ptx
+            raise _refused("nvcc", name, said)
+        return made.read_text()
 
 
 def _run(command: list[str], name: str) -> str:
@@ -93,12 +105,12 @@ def _version(nvcc: str) -> str:
     return _run([nvcc, "--version"], "nvcc")
 
 
-def _refused(name: str, said: str) -> CompileError:
+def _refused(compiler: str, name: str, said: str) -> CompileError:
     lines = said.strip().splitlines() or ["no word"]
     first = next((line for line in lines if "error" in line), lines[-1])
     found = re.match(r"(.*?)\((\d+)\): error: (.*)", first)
     return CompileError(
-        f"nvcc refuses the kernel {name}: {found[3] if found else first}",
+        f"{compiler} refuses the kernel {name}: {found[3] if found else first}",
         where=f"{found[1]}:{found[2]}" if found else None,
         hint="mend its source, and export the model again",
     )
