@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ from edgec.runtime.mesh.plan import Plan, Route
 from edgec.runtime.mesh.processes import ProcessChannel
 from edgec.runtime.mesh.shards import cut
 from edgec.runtime.mesh.speaking import channel_for
+from edgec.runtime.mesh.together import Together
 from edgec.runtime.mesh.walking import Walk, in_turns, last_uses, walk, with_channel
 from edgec.runtime.module import Module
 
@@ -154,6 +156,7 @@ class LoadedMesh(Closing):
         self._channel: Channel = HostChannel(len(modules)) if apart is None else apart
         self._note = f"parts are called one by one: {note}" if note else ""
         self._joined: dict[str, _Joined] = {}
+        self._crew: Together | None = None
         self._spoken = ""
         if apart is None and at_once and self._modules[1:]:
             self._workers = ThreadPoolExecutor(len(modules))
@@ -163,6 +166,7 @@ class LoadedMesh(Closing):
             else:
                 self._spoken = f"NCCL {nccl.version} on the devices' own streams"
                 self._joined = _joined(folder.plan, self._modules[0])
+                self._crew = Together(len(modules))
         self._functions = {
             name: MeshFunction(route=route, owner=self)
             for name, route in folder.plan.routes.items()
@@ -244,8 +248,8 @@ class LoadedMesh(Closing):
         joined = self._joined.get(route.signature.name)
         last = last_uses(route)
         with self._lock:
-            if joined is not None and self._workers is not None:
-                return self._gone(joined, shards, self._workers)
+            if joined is not None and self._crew is not None:
+                return self._gone(joined, shards, self._crew)
             self._channel.prepare(route)
             walks = [
                 walk(route, module, rank, self._there(module, own), last)
@@ -266,22 +270,18 @@ class LoadedMesh(Closing):
         raise next((each for each in errors if not isinstance(each, Silenced)), errors[0])
 
     def _gone(
-        self, joined: "_Joined", shards: Sequence[Sequence[Value]], workers: ThreadPoolExecutor
+        self, joined: "_Joined", shards: Sequence[Sequence[Value]], crew: Together
     ) -> list[list[Value]]:
         """Let every device go its whole way by itself."""
-        given = [
-            [*(own[place] for place in joined.places), *([rank] if joined.numbered else [])]
-            for rank, own in zip(self._ranks, shards, strict=True)
-        ]
-        first, *others = (module[joined.name].call_flat for module in self._modules)
-        futures = list(map(workers.submit, others, given[1:]))
-        try:
-            made = first(given[0])
-        finally:
-            wait(futures)
-        answers: list[list[Value]] = [list(made)]
-        answers += [list(each.result()) for each in futures]
-        return answers
+
+        def way(rank: DeviceArray, module: LoadedModule, own: Sequence[Value]) -> list[Value]:
+            given = [own[place] for place in joined.places]
+            return list(
+                module[joined.name].call_flat([*given, *([rank] if joined.numbered else [])])
+            )
+
+        devices = zip(self._ranks, self._modules, shards, strict=True)
+        return crew([partial(way, *each) for each in devices])
 
     def everywhere(self, values: Sequence[Value]) -> list[np.ndarray]:
         """Every device's array, of those of this process.
@@ -311,6 +311,12 @@ class LoadedMesh(Closing):
         if self._workers is not None:
             self._workers.shutdown()
         self._channel.close()
+        if self._crew is not None:
+            self._crew.close()
+        if self._crew is not None and self._crew.stranded:
+            # A device that waits for ever lets go of nothing: what it holds goes with the process.
+            self._modules = ()
+            return
         if self._joined and self._modules:
             with ThreadPoolExecutor(len(self._modules)) as pool:
                 list(pool.map(LoadedModule.leave, self._modules))
