@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from edgec.runtime.errors import EdgecError
+from edgec.runtime.iree_drivers import keep_memory
 from edgec.runtime.loaded import LoadedModule
 from edgec.runtime.mesh.joined import group_of, joined_name
 from edgec.runtime.mesh.nccl import Nccl
@@ -43,6 +44,7 @@ def introduce(module: Module, plan: Plan, devices: Sequence[str]) -> tuple[Nccl 
         nccl = Nccl()
         os.environ.setdefault(_DIRECT, "1")
         offer(nccl.path)
+        keep_memory("cuda")
     except EdgecError as error:
         return None, error.what
     return nccl, ""
