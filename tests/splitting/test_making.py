@@ -103,5 +103,6 @@ def test_what_is_not_cut_is_refused_by_name(program, tmp_path):
     with pytest.raises(UsageError, match="keeps state between calls"):
         split(stateful, ["cpu", "local-sync"], tmp_path / "net.split")
     open_sizes = export(jnp.tanh, (X,), dynamic="batch")
-    with pytest.raises(UsageError, match="takes arrays of any size"):
+    with pytest.raises(UsageError, match=r"takes arrays of any size \(batch\)") as refused:
         split(open_sizes, ["cpu", "local-sync"], tmp_path / "net.split")
+    assert "without --dynamic" in refused.value.hint

@@ -54,26 +54,35 @@ def refuse_unsplittable(program: Program) -> None:
     Raises:
         UsageError: it is not.
     """
-    info, why = program.info, ""
+    info, why, hint = program.info, "", "export one function of fixed sizes without state"
     if info.mesh is not None:
         why = "is for a mesh of devices already"
+        hint = "export it without --mesh"
     elif info.dialect is not Dialect.STABLEHLO:
         why = f"comes in the {info.dialect.value} dialect, and StableHLO is cut"
+        hint = "export it from JAX, PyTorch, TensorFlow or ONNX"
     elif len(info.functions) != 1:
-        why = f"has {len(info.functions)} functions, and one is cut"
+        names = [function.signature.name for function in info.functions]
+        why = f"has {len(names)} functions, and one is cut"
+        hint = f"split the model, and name one of them: --signature={names[0] if names else 'main'}"
     elif info.states:
         why = "keeps state between calls"
-    elif not all(
-        spec.is_static
-        for spec in (*info.functions[0].signature.inputs, *info.functions[0].signature.outputs)
-    ):
-        why = "takes arrays of any size"
+        hint = "let the function take its state and return it"
+    elif open_ := _open_sizes(info.functions[0].signature):
+        why = f"takes arrays of any size ({', '.join(open_)})"
+        hint = "pieces are timed for one size: export it without --dynamic, once for each size"
     elif program.golden is None or not program.golden.calls:
         why = "has no golden answers, with whose inputs its pieces are timed"
+        hint = "export it with example inputs, and keep NAME.golden.npz beside it"
     if why:
-        raise UsageError(
-            f"{program.name} {why}", hint="export one function of fixed sizes without state"
-        )
+        raise UsageError(f"{program.name} {why}", hint=hint)
+
+
+def _open_sizes(signature: Signature) -> list[str]:
+    """The names of sizes that a call chooses."""
+    specs = (*signature.inputs, *signature.outputs)
+    named = [dim.name for spec in specs for dim in spec.shape if not isinstance(dim, int)]
+    return list(dict.fromkeys(named))
 
 
 class Line:
