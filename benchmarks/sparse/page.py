@@ -12,6 +12,13 @@ __all__ = ["Row", "write_page"]
 _DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
+_ON_GPUS = (
+    "On GPUs there is no kernel for zeros: JAX's sparse arrays and PyTorch's sparse weights "
+    "([export.md](export.md)) compile for CUDA and Vulkan from the same program, and are gathered "
+    "and added, or multiplied with their zeros."
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One product.
@@ -45,6 +52,8 @@ def write_page(rows: Sequence[Row], size: int) -> None:
     text = f"""# Products by weights with zeros
 
 {_said(size)}
+
+{_ON_GPUS}
 
 | rows | weights | not zero | µs | dense, µs | times as fast |
 |---|---|---|---|---|---|

@@ -9,7 +9,7 @@ from jax.experimental import sparse
 from edgec.exporters import Bundle, Entry, export
 from edgec.runtime import load
 from edgec.runtime.errors import UnsupportedOp
-from edgec.toolchain import compile_with_report
+from edgec.toolchain import CompileOptions, compile_with_report
 
 RANDOM = np.random.default_rng(0)
 DENSE = (RANDOM.standard_normal((24, 16)) * (RANDOM.random((24, 16)) < 0.2)).astype(np.float32)
@@ -39,6 +39,15 @@ def bundle():
         entries.append(Entry(lambda x, m=matrix: product(m, x), (X,), name=f"{name}_weight"))
     entries.append(Entry(lambda m: m.todense(), (MATRICES["bcsr"],), name="dense"))
     return Bundle(tuple(entries))
+
+
+def test_the_same_program_compiles_for_cuda(tmp_path):
+    options = CompileOptions(output=tmp_path / "sparse.vmfb", check=False)
+    made = compile_with_report(
+        export(lambda x: product(MATRICES["bcoo"], x), (X,)), "cuda:sm_90", options
+    )
+    assert str(made.module.signatures["main"].inputs[0]).startswith("x: f32[")
+    assert made.module.facts.target == "cuda:sm_90"
 
 
 @pytest.mark.parametrize(
