@@ -22,6 +22,7 @@ PROMISED = [
     "vulkan:android",
     "vulkan:nvidia-ada",
     "vulkan:nvidia-ampere",
+    "vulkan:nvidia-hopper",
     "vulkan:amd-rdna3",
     "cuda",
     "cuda:sm_80",
