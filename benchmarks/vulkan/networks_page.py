@@ -18,20 +18,24 @@ _PAGE = DOCS / "benchmarks_vulkan_networks.md"
 _FIGURES = DOCS / "benchmarks_vulkan_networks.json"
 _BEFORE = {"convnext-t-f32": 12.336, "resnet50-f32": 3.642, "vit-b16-f32": 7.434}
 """Milliseconds of IREE's driver at commit 3f63f20ea1."""
-_ENGINES = ("edgert", "iree", "cuda", "ncnn")
+_ENGINES = ("edgert", "iree", "plain", "cuda", "ncnn")
+_FIRST = ("edgert", "iree", "cuda")
+_WORDS = 9
+"""Of an error, in a cell; the whole stands below the table."""
 _HEAD = """# Networks through Vulkan on an NVIDIA GPU, by driver
 
-Milliseconds a call, batch 1, one {device}. Networks of `transformers` and `timm` as their users export them from PyTorch, and a U-Net of 31 million weights on 256 x 256 pixels, with seeded weights. The same module runs on edgert's Vulkan driver and on IREE's; beside it the network compiled for CUDA, and ncnn with its Vulkan on weights of zeros, its inputs and results on the host. All are called and waited for in turns in one process, from Python, after half a second of calls of each; the median of 30 calls, the best of 5 turns. {measured}
+Milliseconds a call, batch 1, one {device}. Networks of `transformers` and `timm` as their users export them from PyTorch, and a U-Net of 31 million weights on 256 x 256 pixels, with seeded weights. The same module, with edgec's kernels, runs on edgert's Vulkan driver and on IREE's. *Plain IREE* is the same program by `iree-compile` alone (`--iree-vulkan-target=ada`, at O3, or at O2 where O3 is refused; none of edgec's passes or kernels) on IREE's driver. *CUDA* is the network compiled by edgec for CUDA, on edgert's CUDA driver, which is the default for such modules; ncnn uses its Vulkan on weights of zeros, its inputs and results on the host. All are called and waited for in turns in one process, from Python, after half a second of calls of each; the median of 30 calls, the best of 5 turns. {measured}
 
-| network | edgert | IREE's driver | edgec on CUDA | ncnn | Vulkan / CUDA | before | dispatches | their time | between them | first answer: edgert, IREE, CUDA | kernels compiled before | error |
-|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|--:|--:|
+| network | edgert | IREE's driver | plain IREE | edgec on CUDA | ncnn | Vulkan / CUDA | plain IREE / edgert | before | dispatches | their time | between them | first answer: edgert, IREE, CUDA | kernels compiled before | error |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|--:|--:|
 """  # noqa: E501
 _TAIL = """
 *Before* is IREE's driver at commit 3f63f20ea1, when norms were left to the compiler. *Their time* is that of all dispatches of a call on the GPU, by edgert's time stamps (`edgec bench --profile`); *between them* is what lies between the first and the last on the GPU; kernels that stamps keep apart take longer than the call's do by themselves. What lies outside the GPU is on [benchmarks_vulkan_calls.md](benchmarks_vulkan_calls.md). *Kernels compiled before* is edgert's first answer in a second process. Errors are |difference| / |answer| of edgert against the network in f64. The numbers are in [benchmarks_vulkan_networks.json](benchmarks_vulkan_networks.json).
 
 <!-- not run: a GPU: and weights of hundreds of megabytes -->
 ```console
-$ python benchmarks/cuda/torch_modules.py FOLDER --target vulkan:nvidia-ada        # here, no GPU; --type f32, --target cuda:sm_90
+$ python benchmarks/cuda/torch_modules.py FOLDER --target vulkan:nvidia-hopper     # here, no GPU; --type f32, --target cuda:sm_90
+$ python benchmarks/vulkan/plain_networks.py FOLDER                                 # here, too; --type f32
 $ python benchmarks/vulkan/ncnn_networks.py FOLDER                                  # here, too
 $ python benchmarks/vulkan/networks.py FOLDER --profile --json figures.json              # where the GPU is
 $ python -m benchmarks.vulkan.networks_page COMMIT=figures.json                              # this page
@@ -46,14 +50,16 @@ def page(figures: dict[str, Any]) -> str:
         ms = row["ms"]
         if "edgert" not in ms and not row["failed"]:  # made for CUDA alone
             continue
-        cells = [f"{ms[engine]:.2f}" if engine in ms else "-" for engine in _ENGINES]
+        cells = [_cell(row, engine) for engine in _ENGINES]
         both = {"edgert", "cuda"} <= ms.keys()
         before = _BEFORE.get(row["name"])
         stamps = row.get("dispatches")
-        first = [f"{row['first_s'][e]} s" for e in _ENGINES[:3] if e in row["first_s"]]
+        first = [f"{row['first_s'][e]} s" for e in _FIRST if e in row["first_s"]]
         against = f"{ms['edgert'] / ms['cuda']:.2f}" if both else "-"
+        alone = f"{ms['plain'] / ms['edgert']:.1f}" if {"edgert", "plain"} <= ms.keys() else "-"
         cells += [
             against,
+            alone,
             "" if before is None else f"{before:.2f}",
             "" if stamps is None else str(round(stamps["count"])),
             "" if stamps is None else f"{stamps['busy_us'] / 1000:.2f}",
@@ -73,6 +79,17 @@ def page(figures: dict[str, Any]) -> str:
         found += "\nWhat was refused:\n\n" + "\n".join(refused) + "\n"
     head = _HEAD.format(measured=sentence(figures["commits"]), device=figures["device"])
     return head + found + _TAIL
+
+
+def _cell(row: dict[str, Any], engine: str) -> str:
+    """Milliseconds of an engine, or the first words of why there are none."""
+    if engine in row["ms"]:
+        return f"{row['ms'][engine]:.2f}"
+    said = row["failed"].get(engine)
+    if said is None:
+        return "-"
+    words = said.replace("|", "/").split()
+    return " ".join(words[:_WORDS]) + (" …" if len(words) > _WORDS else "")
 
 
 def main() -> None:

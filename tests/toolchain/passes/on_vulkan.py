@@ -24,6 +24,8 @@ __all__ = ["answers", "glslang", "lower", "place"]
 
 GPU = replace(find("vulkan:nvidia-ada").gpu, kernels="desktop")
 """One whose kernels run on any device."""
+REMARKS: list[str] = []
+"""What whoever asked for a module should know of its kernels."""
 
 
 def lower(function, *shapes, dtype="float32") -> str:
@@ -39,7 +41,7 @@ def place(text: str, what: str) -> tuple[str, list[Kernel | Declined]]:
         Canonicalise().run(module)
         said = Answers()
         with validating():
-            VulkanKernels(gpu=GPU, answers=said).run(module)
+            VulkanKernels(gpu=GPU, answers=said, remarks=REMARKS).run(module)
         assert module.operation.verify()
         outcomes = [each.outcome for each in said if each.what.startswith(what)]
         return str(module), outcomes

@@ -7,10 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from edgec.targets import find
 from edgec.toolchain.kernels.spec import Declined, Kernel
 from edgec.toolchain.kernels.vulkan import library
 from edgec.toolchain.kernels.vulkan.forms import ATTENTION_FORMS
 from edgec.toolchain.kernels.vulkan.prebuilt import Prebuilt
+from tests.toolchain.passes import on_vulkan
 from tests.toolchain.passes.on_vulkan import answers, glslang, lower, place
 
 
@@ -72,6 +74,34 @@ def test_halves_are_read_and_written_as_they_are() -> None:
     after, outcomes = place(text, "attention")
     assert outcomes == [Kernel(name="attention_64_f16")]
     assert "stablehlo.dot_general" not in after
+
+
+@pytest.mark.parametrize(
+    ("queries", "width", "tile"),
+    [(40, 64, "64x16"), (1000, 48, "64x32"), (77, 32, "32x32"), (77, 100, "128x16")],
+)
+def test_matrix_units_have_tiles_by_width_and_queries(monkeypatch, queries, width, tile) -> None:
+    glslang()
+    monkeypatch.setattr(on_vulkan, "GPU", find("vulkan:nvidia-hopper").gpu)
+    shapes = [(3, queries, width), (3, 77, width), (3, 77, width)]
+    _, outcomes = place(lower(plain, *shapes, dtype="float16"), "attention")
+    assert outcomes == [Kernel(name=f"attention_matrix_{tile}_f16")]
+    _, outcomes = place(lower(plain, *shapes), "attention")  # They multiply no f32.
+    (outcome,) = outcomes
+    assert isinstance(outcome, Kernel)
+    assert "matrix" not in outcome.name
+
+
+def test_without_a_compiler_of_kernels_attention_shares_memory_and_says_so(monkeypatch) -> None:
+    monkeypatch.setattr(library, "_binaries", Prebuilt)
+    monkeypatch.setattr(on_vulkan, "GPU", find("vulkan:nvidia-hopper").gpu)
+    remarks: list[str] = []
+    monkeypatch.setattr(on_vulkan, "REMARKS", remarks)
+    text = lower(plain, (3, 40, 64), (3, 77, 64), (3, 77, 64), dtype="float16")
+    _, outcomes = place(text, "attention")
+    assert outcomes == [Kernel(name="attention_64_f16")]
+    (remark,) = remarks
+    assert "edgec[vulkan]" in remark
 
 
 def test_what_is_too_wide_is_declined_with_its_reason() -> None:

@@ -1,7 +1,7 @@
 """Products and convolutions become dispatches of SPIR-V kernels, which compute what they should.
 
 The kernels run on any Vulkan device here; those for matrix units are checked on an NVIDIA GPU:
-`benchmarks/vulkan/run.py`.
+`benchmarks/vulkan/check.py`.
 """
 
 import re
@@ -16,7 +16,7 @@ from iree.compiler import ir, tools
 
 from edgec import runtime, toolchain
 from edgec.targets import Backend, Gpu, catalogue, find
-from edgec.toolchain.kernels.vulkan import choice, forms
+from edgec.toolchain.kernels.vulkan import choice, forms, glsl_compiler
 from edgec.toolchain.passes.place.vulkan_kernels import VulkanKernels
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 
@@ -141,10 +141,61 @@ def test_every_target_with_kernels_says_how_fast_it_is() -> None:
     assert all(gpu.vector and gpu.bandwidth for gpu in gpus)
     with_units = [gpu for gpu in gpus if gpu.kernels == "nvidia"]
     assert all(gpu.tensor for gpu in with_units)
-    for form in {**forms.SUM_FORMS, **forms.MATRIX_FORMS}.values():
+    every = [*forms.SUM_FORMS.values(), *forms.MATRIX_FORMS.values(), *forms.WINDOW_FORMS.values()]
+    for form in [*every, *forms.MATRIX_ATTENTION_FORMS]:
         assert form.shared <= min(gpu.shared_memory for gpu in with_units)
     for form in forms.DIRECT_FORMS.values():
         assert form.shared == 0
+
+
+@pytest.mark.parametrize(
+    "form", [*forms.MATRIX_FORMS.values(), *forms.WINDOW_FORMS.values()], ids=str
+)
+def test_threads_share_a_tile_of_matrix_units_evenly(form) -> None:
+    pieces = (form.rows * form.inner, form.columns * form.inner)
+    assert all(size % (8 * form.threads) == 0 for size in pieces)
+    assert form.rows % form.high == form.columns % form.wide == form.high % 16 == 0
+    assert 128 % form.wide == 0  # A subgroup finishes whole rows at a time.
+    # In the end a subgroup's patch of 16 rows in f32 takes the place of tiles.
+    patches = form.threads // forms.SUBGROUP * 16 * (form.wide + 4) * 4
+    assert patches <= form.shared
+
+
+@pytest.mark.parametrize("form", forms.MATRIX_ATTENTION_FORMS, ids=lambda form: form.word)
+def test_threads_share_a_tile_of_attention_evenly(form) -> None:
+    groups = form.threads // forms.SUBGROUP
+    a_row = form.threads // form.queries
+    assert form.width % (16 * groups) == form.keys % (16 * groups) == form.queries % 16 == 0
+    assert form.keys % (8 * a_row) == form.keys * form.width % (8 * form.threads) == 0
+    # A row's threads are of one subgroup, and exchange what they found by halves.
+    assert a_row in (1, 2, 4, 8, 16, 32)
+
+
+def test_what_is_compiled_beforehand_is_chosen_where_nothing_else_is() -> None:
+    hopper = find("vulkan:hopper").gpu
+    for size in ((4096, 4096, 4096), (197, 768, 768)):
+        every = choice.choose(hopper, size, matrix=True)
+        usual = choice.choose(hopper, size, matrix=True, usual=True)
+        assert every.word not in forms.USUAL
+        assert usual.word in forms.USUAL
+        assert usual.time >= every.time
+
+
+def test_a_row_that_a_subgroup_does_is_told_so_on_matrix_units_alone() -> None:
+    def norm(x):
+        x = x.astype(jnp.float32)
+        y = x - x.mean(-1, keepdims=True)
+        return (y * jax.lax.rsqrt((y * y).mean(-1, keepdims=True) + 1e-5)).astype(jnp.float16)
+
+    if glsl_compiler.tools() is None:
+        pytest.skip("glslang is not here (edgec[vulkan])")
+    text = lower(norm, (128, 768), dtype="float16")
+    kernels = [
+        re.findall(r"flow\.dispatch @edgec_(norm_row_f16_[0-9a-f]{8})::", rewrite(text, gpu))
+        for gpu in (ADA, WITHOUT_MATRIX_UNITS)
+    ]
+    assert [len(each) for each in kernels] == [1, 1]
+    assert kernels[0] != kernels[1]
 
 
 def test_matrix_units_are_for_the_targets_that_they_were_measured_on() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from iree.compiler import ir
 
+from edgec.targets import Gpu
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.kernels.gpu.attentions import (
@@ -24,6 +25,7 @@ from edgec.toolchain.kernels.vulkan import shaders
 from edgec.toolchain.kernels.vulkan.forms import (
     ATTENTION_FORMS,
     DIRECT_ATTENTION_FORMS,
+    MATRIX_ATTENTION_FORMS,
     AttentionForm,
 )
 from edgec.toolchain.kernels.vulkan.library import Library
@@ -35,6 +37,8 @@ __all__ = ["place_attention"]
 _ELEMENTS = ("f16", "f32")
 _MOST_SCORES = 1 << 18
 """That are written and read again without leaving a phone's caches: 1 MiB of them."""
+_BLOCK = 4096
+"""Scores that take as long as a block of keys does without any."""
 _MOST_GROUPS = 65535
 """Workgroups along one axis that every device takes."""
 
@@ -44,9 +48,7 @@ def place_attention(op: Any, library: Library) -> None:
     attention = read_attention(op, narrow=True)
     if attention is None:
         return
-    widest = max(attention.width, attention.depth)
-    forms = DIRECT_ATTENTION_FORMS if library.gpu.kernels == "direct" else ATTENTION_FORMS
-    form = next((form for form in forms if form.width >= widest), None)
+    form = _form(attention, library)
     origin = Origin(name=op.name, location=op.location)
     what, work = str(attention), attention.work  # Nothing is left of them after a kernel is placed.
     outcome = (
@@ -56,6 +58,27 @@ def place_attention(op: Any, library: Library) -> None:
         or _placed(attention, form, library)
     )
     library.answers.record(origin, what, work, outcome)
+
+
+def _form(attention: Attention, library: Library) -> AttentionForm | None:
+    """The tile that should be quickest; None for heads that are too wide."""
+    widest = max(attention.width, attention.depth)
+    units = [form for form in MATRIX_ATTENTION_FORMS if form.width >= widest]
+    if units and library.multiplies(attention.q.element):
+        if library.compiles:
+            same = [form for form in units if form.width == units[0].width]
+            return min(same, key=lambda form: _time(form, attention, library.gpu))
+        library.unmatched += 1
+    forms = DIRECT_ATTENTION_FORMS if library.gpu.kernels == "direct" else ATTENTION_FORMS
+    return next((form for form in forms if form.width >= widest), None)
+
+
+def _time(form: AttentionForm, attention: Attention, gpu: Gpu) -> float:
+    """How long a tile of matrix units takes, by no unit: its blocks, one after the other."""
+    groups = math.ceil(attention.queries / form.queries) * math.prod(attention.heads)
+    blocks = math.ceil(attention.keys / form.keys)
+    block = _BLOCK + form.queries * form.keys
+    return max(1.0, groups / gpu.multiprocessors) * blocks * block
 
 
 def _placed(

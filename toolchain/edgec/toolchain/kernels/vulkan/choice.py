@@ -10,6 +10,7 @@ from edgec.toolchain.kernels.vulkan.forms import (
     DIRECT_FORMS,
     MATRIX_FORMS,
     SUM_FORMS,
+    USUAL,
     WINDOW_FORMS,
     ProductForm,
 )
@@ -64,15 +65,16 @@ def choose(
     batch: int = 1,
     matrix: bool = False,
     window: bool = False,
+    usual: bool = False,
     wanted: Tile | None = None,
 ) -> Choice:
     """The choice for a product: what was measured to be best, if there is such a one.
 
     Args:
         wanted: the tile that was measured to be best.
-        gpu, sizes, batch, matrix, window: see `ranked`.
+        gpu, sizes, batch, matrix, window, usual: see `ranked`.
     """
-    found = ranked(gpu, sizes, batch=batch, matrix=matrix, window=window)
+    found = ranked(gpu, sizes, batch=batch, matrix=matrix, window=window, usual=usual)
     return next((choice for choice in found if choice.tile == wanted), found[0])
 
 
@@ -83,6 +85,7 @@ def ranked(
     batch: int = 1,
     matrix: bool = False,
     window: bool = False,
+    usual: bool = False,
 ) -> list[Choice]:
     """All choices for `batch` products of [m, k] and [k, n], those expected to be quick first.
 
@@ -92,6 +95,7 @@ def ranked(
         batch: how many such products.
         matrix: whether to use matrix units; n and k are multiples of 8 then.
         window: whether it is a convolution, whose rows are windows.
+        usual: whether to keep to forms of matrix units that are compiled beforehand.
     """
     plain: Mapping[str, ProductForm] = DIRECT_FORMS if gpu.kernels == "direct" else SUM_FORMS
     units = WINDOW_FORMS if window else MATRIX_FORMS
@@ -99,7 +103,7 @@ def ranked(
     found = [
         choice
         for word, form in forms.items()
-        if _fits(gpu, form)
+        if _fits(gpu, form) and not (usual and matrix and word not in USUAL)
         for choice in _choices(gpu, word, form, sizes, batch)
     ]
     return sorted(found, key=lambda choice: choice.time)
@@ -132,7 +136,7 @@ def _choices(
         if math.ceil(steps / each) != parts:
             continue
         load = max(1.0, tiles * parts * batch / gpu.multiprocessors * form.load)
-        time = form.start + each * pace * load
+        time = form.start + (each * pace + form.ends * slower) * load
         if parts > 1:
             time += _JOIN + parts * m * n * 4 / _JOIN_BYTES * _BANDWIDTH / gpu.bandwidth
         found.append(

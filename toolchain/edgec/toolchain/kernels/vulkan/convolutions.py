@@ -67,7 +67,12 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
     key = str(window_key(conv))
     wanted = library.tiles.get(key)
     choice = choose(
-        library.gpu, sizes, matrix=library.multiplies(element), window=True, wanted=wanted
+        library.gpu,
+        sizes,
+        matrix=library.multiplies(element),
+        window=True,
+        usual=not library.compiles,
+        wanted=wanted,
     )
     if choice.tiles > MOST_TILES:
         return Declined(reason=f"{choice.tiles} tiles")

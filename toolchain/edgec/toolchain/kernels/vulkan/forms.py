@@ -9,9 +9,12 @@ __all__ = [
     "DIRECT_ATTENTION_FORMS",
     "DIRECT_FORMS",
     "FEWEST_REGISTERS",
+    "MATRIX_ATTENTION_FORMS",
     "MATRIX_FORMS",
     "NORM_FORMS",
+    "SUBGROUP",
     "SUM_FORMS",
+    "USUAL",
     "WINDOW_FORMS",
     "AttentionForm",
     "ColumnsForm",
@@ -19,10 +22,9 @@ __all__ = [
     "ProductForm",
 ]
 
-_SUBGROUP = 32
+SUBGROUP = 32
+"""Threads, on the GPUs whose matrix units are used."""
 _FOURS = 4
-_PATCH = 1024
-"""Bytes that a subgroup turns results of the matrix units around in."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +36,10 @@ class ProductForm:
         high, wide: of a thread's share of it; of a subgroup's, for matrix units.
         source: the kernel that has such tiles: `product` shares them, `direct` shares nothing, and
             `matrix_product` and `matrix_convolution` give them to matrix units, in f16.
-        ahead: steps for which a thread of `matrix_product` holds what it has asked for.
+        ahead: steps for which a thread holds what it has asked for, for matrix units.
         start: microseconds of a launch without steps.
         step: of one step along the inner dimension, with one workgroup on each multiprocessor.
+        ends: of what comes before and after the steps of a tile.
         load: how the time grows with workgroups per multiprocessor.
         rate: the most of a GPU's arithmetic rate that it reaches. Forms that share nothing are by
             what a thread multiplies for each number that it loads; on Mesa's llvmpipe `broad` was
@@ -52,6 +55,7 @@ class ProductForm:
     ahead: int = 1
     start: float
     step: float
+    ends: float = 0.0
     load: float
     rate: float = 0.85
 
@@ -69,7 +73,7 @@ class ProductForm:
     def threads(self) -> int:
         """Of a workgroup."""
         shares = self.rows * self.columns // (self.high * self.wide)
-        return shares * _SUBGROUP if self.matrix else shares
+        return shares * SUBGROUP if self.matrix else shares
 
     @property
     def shared(self) -> int:
@@ -78,15 +82,14 @@ class ProductForm:
             return 0
         if not self.matrix:
             return 2 * 4 * (self.rows * (self.inner + 4) + self.inner * self.columns)
-        tiles = 2 * 2 * (self.rows * (self.inner + 8) + self.inner * (self.columns + 8))
-        return tiles + self.threads // _SUBGROUP * _PATCH
+        return 2 * 2 * (self.rows * (self.inner + 8) + self.inner * (self.columns + 8))
 
     @property
     def sizes(self) -> dict[str, int]:
         """What the source calls them."""
         high, wide = ("WM", "WN") if self.matrix else ("TM", "TN")
         sizes = {"BM": self.rows, "BN": self.columns, "BK": self.inner}
-        ahead = {"AHEAD": self.ahead} if self.source == "matrix_product" else {}
+        ahead = {"AHEAD": self.ahead} if self.matrix else {}
         return {**sizes, high: self.high, wide: self.wide, **ahead}
 
 
@@ -112,22 +115,56 @@ DIRECT_FORMS: dict[str, ProductForm] = {
 FEWEST_REGISTERS = 64
 """For a thread, on any GPU that is known: what is compiled beforehand keeps to them."""
 
-_matrix = partial(ProductForm, source="matrix_product", ahead=2, start=12.0, step=0.65, load=1.2)
+
+def _units(
+    tile: tuple[int, int, int],
+    share: tuple[int, int],
+    *,
+    start: float,
+    step: float,
+    load: float = 1.0,
+    ends: float = 0.0,
+    ahead: int = 2,
+    source: str = "matrix_product",
+) -> ProductForm:
+    """A form of matrix units: its rows, columns and inner, and a subgroup's share of them."""
+    rows, columns, inner = tile
+    high, wide = share
+    return ProductForm(
+        rows=rows,
+        columns=columns,
+        inner=inner,
+        high=high,
+        wide=wide,
+        source=source,
+        ahead=ahead,
+        start=start,
+        step=step,
+        ends=ends,
+        load=load,
+    )
+
 
 MATRIX_FORMS: dict[str, ProductForm] = {
-    "thin": _matrix(rows=32, columns=32, inner=128, high=16, wide=16),
-    "deep": _matrix(rows=64, columns=64, inner=64, high=16, wide=32),
+    "thin": _units((32, 32, 128), (16, 16), start=9.8, step=0.55, load=1.35),
+    "quick": _units((32, 32, 64), (16, 16), ahead=3, start=9.8, step=0.37, load=0.75),
+    "deep": _units((64, 64, 64), (16, 32), start=12.3, step=0.52, load=1.45),
+    "square": _units((128, 128, 32), (64, 32), start=26.0, step=0.63),
 }
 """Those of products that use a GPU's matrix units, for f16; times are with weights out of the cache
 (`benchmarks/vulkan/tiles.py`)."""
 
-_window = partial(ProductForm, inner=64, wide=32, source="matrix_convolution", start=3.0, load=0.5)
+_window = partial(_units, source="matrix_convolution")
 
 WINDOW_FORMS: dict[str, ProductForm] = {
-    "thin": _window(rows=32, columns=32, high=16, step=0.3),
-    "deep": _window(rows=64, columns=64, high=32, step=0.4),
+    "thin": _window((32, 32, 128), (16, 16), start=12.4, step=0.86, ends=1.5),
+    "deep": _window((64, 64, 64), (16, 32), start=14.0, step=0.68, ends=1.3),
+    "square": _window((128, 128, 32), (64, 32), start=27.0, step=0.63, ends=5.5),
 }
-"""Those of convolutions that use them; times are with weights in the cache."""
+"""Those of convolutions that use them; times are out of the cache, too (`--windows`)."""
+
+USUAL = ("thin", "deep")
+"""Those of matrix units that are compiled beforehand."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,26 +174,45 @@ class AttentionForm:
     Attributes:
         width: of the widest head that fits.
         queries, keys: of the tile.
-        each: keys whose scores one thread finds.
+        each: keys whose scores one thread finds; 0 for matrix units, which find them in f16.
         threads: of a workgroup.
     """
 
     width: int
     queries: int
     keys: int
-    each: int
+    each: int = 0
     threads: int = 128
+
+    @property
+    def matrix(self) -> bool:
+        """Whether matrix units multiply it."""
+        return self.each == 0
+
+    @property
+    def word(self) -> str:
+        """What names it in the kernel's name."""
+        return f"matrix_{self.width}x{self.queries}" if self.matrix else str(self.width)
+
+    @property
+    def source(self) -> str:
+        """The kernel that has such tiles."""
+        return "matrix_attention" if self.matrix else "attention"
 
     @property
     def shared(self) -> int:
         """Bytes that a workgroup shares."""
+        if self.matrix:
+            halves = (self.queries + self.keys) * (self.width + 8) + self.queries * (self.keys + 8)
+            return 2 * halves + 4 * self.queries * (max(self.keys, self.width) + 8 + 16)
         tiles = (self.queries + self.keys) * (self.width + 4) + self.queries * (self.keys + 4)
         return 4 * (tiles + self.threads + self.queries)
 
     @property
     def sizes(self) -> dict[str, int]:
         """What the source calls them."""
-        return {"D": self.width, "BM": self.queries, "BN": self.keys, "SN": self.each}
+        sizes = {"D": self.width, "BM": self.queries, "BN": self.keys}
+        return sizes if self.matrix else {**sizes, "SN": self.each}
 
 
 ATTENTION_FORMS = (
@@ -173,6 +229,14 @@ DIRECT_ATTENTION_FORMS = (
     AttentionForm(width=128, queries=16, keys=8, each=2, threads=64),
 )
 """Those of 16 KiB, where what a thread loads takes as long whether it is shared or not."""
+
+MATRIX_ATTENTION_FORMS = (
+    AttentionForm(width=32, queries=32, keys=64, threads=64),
+    AttentionForm(width=64, queries=16, keys=64),
+    AttentionForm(width=64, queries=32, keys=64),
+    AttentionForm(width=128, queries=16, keys=64),
+)
+"""Those of matrix units by width (`benchmarks/vulkan/attention_tiles.py`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

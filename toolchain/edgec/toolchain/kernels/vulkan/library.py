@@ -19,7 +19,7 @@ from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers, Declined
 from edgec.toolchain.kernels.vulkan import shaders
 from edgec.toolchain.kernels.vulkan.choice import Choice, multiplies
-from edgec.toolchain.kernels.vulkan.forms import FEWEST_REGISTERS
+from edgec.toolchain.kernels.vulkan.forms import FEWEST_REGISTERS, SUBGROUP
 from edgec.toolchain.kernels.vulkan.glsl_compiler import GlslCompiler, tools
 from edgec.toolchain.kernels.vulkan.prebuilt import Prebuilt
 from edgec.toolchain.kernels.vulkan.shaders import Shader
@@ -57,6 +57,7 @@ class Library(Dispatches):
         spares: whether to do without kernels that take more memory than plain ones.
         turned: bytes of weights that were turned for Winograd's convolution.
         missed: convolutions that would be Winograd's, if kernels could be compiled.
+        unmatched: attentions that matrix units would do, likewise.
     """
 
     def __init__(
@@ -79,6 +80,7 @@ class Library(Dispatches):
         self.spares = spares
         self.turned = 0
         self.missed = 0
+        self.unmatched = 0
 
     def multiplies(self, element: Any) -> bool:
         """Whether matrix units multiply elements of a type."""
@@ -110,6 +112,11 @@ class Library(Dispatches):
                 f"{self.missed} {few} of 3 x 3 would be quicker by Winograd, whose kernels "
                 "edgec[vulkan] compiles"
             )
+        if self.unmatched:
+            found.append(
+                f"attention in f16 ({self.unmatched} times) would be quicker on matrix units, by a "
+                "kernel that edgec[vulkan] compiles"
+            )
         return found
 
     @property
@@ -121,6 +128,10 @@ class Library(Dispatches):
     def shares(self) -> bool:
         """Whether workgroups of this GPU gain by memory that they share."""
         return self.gpu.kernels != "direct"
+
+    def together(self, threads: int) -> bool:
+        """Whether so many threads side by side are a subgroup, and a kernel may be made for it."""
+        return self.gpu.kernels == "nvidia" and threads == SUBGROUP and self.compiles
 
     def leaves_even(self, *sizes: int) -> bool:
         """Whether a product of such sizes is left to the compiler, which cuts it evenly.

@@ -67,7 +67,13 @@ def _placed(norm: Norm, library: Library) -> Kernel | Declined:
             fits = library.fits(threads=form.threads, shared=form.shared)
             if not fits or not form.fits(rooms, beside=call.beside) or groups > MOST_TILES:
                 continue
-            shader = shaders.norm(word, form, kind_of(norm.source), single=call.single)
+            shader = shaders.norm(
+                word,
+                form,
+                kind_of(norm.source),
+                single=call.single,
+                subgroups=library.together(form.lanes) and form.keep > 0 and not form.beside,
+            )
             reads = [norm.source, *columns]
             result = library.call(shader, (groups, 1, 1), call.values, reads, last)
             if not isinstance(result, Declined):

@@ -53,7 +53,7 @@ class Prebuilt:
 
 _WORDS = {
     **{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME},
-    **{"lc": 2, "lp": 2, "pb": 2, "nice_len": 273, "depth": 1000},
+    **{"lc": 0, "lp": 2, "pb": 2, "nice_len": 273, "depth": 1000},
 }
 """SPIR-V is words of four bytes."""
 

@@ -68,6 +68,7 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
         (m, n + more, k),
         batch=batch,
         matrix=matrix,
+        usual=not library.compiles,
         wanted=library.tiles.get(key),
     )
     if choice.tiles > MOST_TILES:

@@ -12,6 +12,7 @@ from edgec.toolchain.kernels.vulkan.forms import (
     MATRIX_FORMS,
     NORM_FORMS,
     SUM_FORMS,
+    USUAL,
     WINDOW_FORMS,
     AttentionForm,
     ColumnsForm,
@@ -125,8 +126,10 @@ def summing(kind: str, word: str, form: ProductForm, element: str) -> Shader:
         threads=form.threads,
         shared=form.shared,
         numbers=(*_SUM, *steps),
-        # What follows is as many instructions for each four of a thread's results.
-        folds=_TAIL if form.source == "direct" else (),
+        # What follows is as many instructions for each four of a thread's results, most of which no
+        # tail needs; on a GPU that reads a kernel's code anew for each call they cost more than the
+        # products of a small one.
+        folds=_TAIL if form.matrix or form.source == "direct" else (),
     )
 
 
@@ -221,8 +224,8 @@ def winograd_output() -> Shader:
 def attention(form: AttentionForm, element: str) -> Shader:
     """Attention whose widest head fits a form."""
     return Shader(
-        name=f"attention_{form.width}_{element}",
-        source="attention",
+        name=f"attention_{form.word}_{element}",
+        source=form.source,
         element=element,
         sizes=form.sizes,
         threads=form.threads,
@@ -231,9 +234,18 @@ def attention(form: AttentionForm, element: str) -> Shader:
     )
 
 
-def norm(word: str, form: NormForm, element: str, *, single: bool) -> Shader:
-    """A norm of a form by its word; `single` where elements do not lie in fours."""
-    words = (*(("BESIDE",) if form.beside else ()), *(("SINGLE",) if single else ()))
+def norm(
+    word: str, form: NormForm, element: str, *, single: bool, subgroups: bool = False
+) -> Shader:
+    """A norm of a form by its word.
+
+    Args:
+        word, form, element: of the kernel.
+        single: elements do not lie in fours.
+        subgroups: the threads of a row are a subgroup.
+    """
+    said = {"BESIDE": form.beside, "SINGLE": single, "SUBGROUPS": subgroups}
+    words = tuple(each for each, holds in said.items() if holds)
     return Shader(
         name=f"norm_{word}{'_single' if single else ''}_{element}",
         source="norm",
@@ -285,7 +297,7 @@ def shaders() -> Iterator[Shader]:
         units = WINDOW_FORMS if kind == "convolution" else MATRIX_FORMS
         for element, forms in (("f32", SUM_FORMS), ("f16", units), ("f32", small)):
             for word, form in forms.items():
-                if (kind, word) not in _WITHOUT:
+                if (kind, word) not in _WITHOUT and (not form.matrix or word in USUAL):
                     yield summing(kind, word, form, element)
     for element in _ELEMENTS:
         yield join(element)

@@ -24,10 +24,11 @@ class VulkanKernels:
     split the inside where there are few tiles, gather a convolution's rows from the image, sum in
     f32 and take along the bias, the activation and the residual that follow element by element.
     Attention keeps its scores in shared memory, a block of keys after the other, with all masks
-    and biases; the compiler's code for it does not load on NVIDIA's driver at the sizes of a
-    ViT-B/16. A norm over any axes is one kernel, which holds its rows in registers. Sums of columns
-    (the mean of an image's pixels) and products of one row are shared by a workgroup's threads,
-    where the compiler gives each column to one of them. Of two tensors beside each other it copies
+    and biases, and in f16 multiplies on matrix units; the compiler's code for it does not load on
+    NVIDIA's driver at the sizes of a ViT-B/16. A norm over any axes is one kernel, which holds its
+    rows in registers. Sums of columns (the mean of an image's pixels) and products of one row are
+    shared by a workgroup's threads, where the compiler gives each column to one of them. Of two
+    tensors beside each other it copies
     what kernels have made a few elements a workgroup; a kernel does it at once. On GPUs without
     matrix units (phones, and any GPU that a page finds) products and convolutions share no memory:
     a thread reads what it multiplies, in f32 and f16; windows of 3 x 3 over many pixels in f32 are

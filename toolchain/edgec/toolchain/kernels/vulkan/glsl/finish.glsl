@@ -37,16 +37,21 @@ vec4 clipped(vec4 x) {
   return min(max(x, vec4(intBitsToFloat(clip_low))), vec4(intBitsToFloat(clip_high)));
 }
 
-// `at` counts fours in [m, n]; `column` fours in a row.
-void finish(vec4 total, int at, int column, int what) {
-  if ((what & 1) != 0) total += WIDE(bias[column]);
+// With what is added, multiplied by and added after it; each is read by those alone that have it.
+vec4 finished(vec4 total, vec4 added, vec4 factor, vec4 more, int what) {
+  if ((what & 1) != 0) total += added;
   int kind = (what >> 8) & 15;
   if (kind != 0) total = gate(total, kind);
-  if ((what & 64) != 0) total *= WIDE(scale[column]);
+  if ((what & 64) != 0) total *= factor;
   if ((what & 48) == 48) total = clipped(total);
-  if ((what & 2) != 0) total += WIDE(other[at]);
+  if ((what & 2) != 0) total += more;
   if ((what & 8) != 0) total = max(total, vec4(0.0));
   if ((what & 48) == 16) total = clipped(total);
+  return total;
+}
+
+// `at` counts fours in [m, n].
+void keep(vec4 total, int at, int what) {
 #ifdef HALF
   if ((what & 4) == 0) {
     c[at] = f16vec4(total);
@@ -54,4 +59,12 @@ void finish(vec4 total, int at, int column, int what) {
   }
 #endif
   c_wide[at] = total;
+}
+
+// `column` counts fours in a row.
+void finish(vec4 total, int at, int column, int what) {
+  vec4 added = (what & 1) != 0 ? WIDE(bias[column]) : vec4(0.0);
+  vec4 factor = (what & 64) != 0 ? WIDE(scale[column]) : vec4(1.0);
+  vec4 more = (what & 2) != 0 ? WIDE(other[at]) : vec4(0.0);
+  keep(finished(total, added, factor, more, what), at, what);
 }

@@ -34,8 +34,8 @@ void main() {
   int beyond = taps_wide * dilation_wide;
   const int b_base = 0;
 
-  uvec4 a_next[A_LOADS];
-  uvec4 b_next[B_LOADS];
+  uvec4 a_next[AHEAD * A_LOADS];
+  uvec4 b_next[AHEAD * B_LOADS];
   coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator> total[FM * FN];
   [[unroll]] for (int i = 0; i < FM * FN; i++) {
     total[i] = coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0.0);
@@ -43,61 +43,44 @@ void main() {
   int group = thread / 32;
   int m0 = group / ACROSS * WM;
   int n0 = group % ACROSS * WN;
-  int now = 0;
+  int steps = (last - first + BK - 1) / BK;
+  int asked = first;
 
-  for (int start = first - BK; start < last; start += BK) {
-    // Ask for the next step's elements, sum those of this one, and put the next into the tiles.
-    int next = start + BK;
-    if (next < last) {
-      bool fits = next + a_inner < last;
-      int offset = (down * wide + along) * pixel + channel;
-      [[unroll]] for (int i = 0; i < A_LOADS; i++) {
-        bool there = fits && uint(top[i] + down) < uint(high) && uint(left[i] + along) < uint(wide);
-        a_next[i] = there ? a[(a_at[i] + offset) / 8] : uvec4(0);
+  // Rounds as in `matrix_product`.
+  for (int round = -AHEAD; round < steps; round += AHEAD) {
+    [[unroll]] for (int turn = 0; turn < AHEAD; turn++) {
+      int now = (round + turn) & 1;
+      bool sums = round >= 0 && round + turn < steps;
+      if (sums) {
+#include "matrix_put.glsl"
+        barrier();
       }
-      channel += BK;
-      while (channel >= inputs) {
-        channel -= inputs;
-        along += dilation_wide;
-        if (along == beyond) {
-          along = 0;
-          down += dilation_high;
+      if (asked < last) {
+        bool fits = asked + a_inner < last;
+        int offset = (down * wide + along) * pixel + channel;
+        [[unroll]] for (int i = 0; i < A_LOADS; i++) {
+          bool there = fits && uint(top[i] + down) < uint(high) && uint(left[i] + along) < uint(wide);
+          a_next[turn * A_LOADS + i] = there ? a[(a_at[i] + offset) >> 3] : uvec4(0);
         }
-      }
-      [[unroll]] for (int i = 0; i < B_LOADS; i++) {
-        int line = thread / QB + i * (THREADS / QB);
-        int column = min(column0 + thread % QB * 8, n - 8);
-        b_next[i] = next + line < last ? b[(b_base + (next + line) * n + column) / 8] : uvec4(0);
-      }
-    }
-    if (start >= first) {
-      [[unroll]] for (int step = 0; step < BK / 16; step++) {
-        coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> rows[FM];
-        [[unroll]] for (int i = 0; i < FM; i++) {
-          int at = now * A_SIZE + (m0 + i * 16) * A_ROW + step * 2;
-          coopMatLoad(rows[i], a_tile, at, A_ROW, gl_CooperativeMatrixLayoutRowMajor);
-        }
-        [[unroll]] for (int j = 0; j < FN; j++) {
-          coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> columns;
-          int at = now * B_SIZE + step * 16 * B_ROW + (n0 + j * 16) / 8;
-          coopMatLoad(columns, b_tile, at, B_ROW, gl_CooperativeMatrixLayoutRowMajor);
-          [[unroll]] for (int i = 0; i < FM; i++) {
-            total[i * FN + j] = coopMatMulAdd(rows[i], columns, total[i * FN + j]);
+        channel += BK;
+        while (channel >= inputs) {
+          channel -= inputs;
+          along += dilation_wide;
+          if (along == beyond) {
+            along = 0;
+            down += dilation_high;
           }
         }
+        [[unroll]] for (int i = 0; i < B_LOADS; i++) {
+          int line = asked + thread / QB + i * (THREADS / QB);
+          int column = min(column0 + thread % QB * 8, n - 8);
+          b_next[turn * B_LOADS + i] = line < last ? b[(b_base + line * n + column) >> 3] : uvec4(0);
+        }
+        asked += BK;
       }
-    }
-    if (next < last) {
-      now = 1 - now;
-      [[unroll]] for (int i = 0; i < A_LOADS; i++) {
-        int row = thread / QK + i * (THREADS / QK);
-        a_tile[now * A_SIZE + row * A_ROW + thread % QK] = a_next[i];
+      if (sums) {
+#include "matrix_sums.glsl"
       }
-      [[unroll]] for (int i = 0; i < B_LOADS; i++) {
-        int line = thread / QB + i * (THREADS / QB);
-        b_tile[now * B_SIZE + line * B_ROW + thread % QB] = b_next[i];
-      }
-      barrier();
     }
   }
 

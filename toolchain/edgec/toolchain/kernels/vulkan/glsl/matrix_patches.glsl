@@ -1,18 +1,32 @@
-  // A subgroup puts one sum of 16 x 16 at a time into its patch, where each thread finishes two
-  // fours of it.
+  // A subgroup puts 16 rows of its sums at a time where the tiles were, and each thread finishes
+  // fours of them. A thread's column stays the same, so that what goes with it is read once, and
+  // what is added row by row is asked for before the sums are turned around.
   int base = (batch * int(gl_NumWorkGroups.y) + part) * m;
   int lane = thread % 32;
+  int column = (column0 + n0) / 4 + lane % FOURS;
+  bool beside = column < n / 4;
+  vec4 added = beside && (what & 1) != 0 ? WIDE(bias[column]) : vec4(0.0);
+  vec4 factor = beside && (what & 64) != 0 ? WIDE(scale[column]) : vec4(1.0);
+  barrier();
   [[unroll]] for (int i = 0; i < FM; i++) {
-    [[unroll]] for (int j = 0; j < FN; j++) {
-      coopMatStore(total[i * FN + j], patches, group * 64, 4, gl_CooperativeMatrixLayoutRowMajor);
-      subgroupBarrier();
-      [[unroll]] for (int e = 0; e < 2; e++) {
-        int row = row0 + m0 + i * 16 + lane / 4 + e * 8;
-        int column = (column0 + n0 + j * 16) / 4 + lane % 4;
-        if (row < m && column < n / 4) {
-          finish(patches[group * 64 + lane + e * 32], (base + row) * (n / 4) + column, column, what);
-        }
-      }
-      subgroupBarrier();
+    int row = row0 + m0 + i * 16 + lane / FOURS;
+    int at = (base + row) * (n / 4) + column;
+    vec4 more[EACH];
+    [[unroll]] for (int e = 0; e < EACH; e++) {
+      more[e] = vec4(0.0);
+      bool there = beside && row + e * DOWN < m && (what & 2) != 0;
+      if (there) more[e] = WIDE(other[at + e * DOWN * (n / 4)]);
     }
+    [[unroll]] for (int j = 0; j < FN; j++) {
+      coopMatStore(total[i * FN + j], tiles, group * PATCH + j * 4, P_ROW, gl_CooperativeMatrixLayoutRowMajor);
+    }
+    subgroupBarrier();
+    [[unroll]] for (int e = 0; e < EACH; e++) {
+      if (beside && row + e * DOWN < m) {
+        int place = group * PATCH + (lane / FOURS + e * DOWN) * P_ROW + lane % FOURS;
+        vec4 sum = uintBitsToFloat(tiles[place]);
+        keep(finished(sum, added, factor, more[e], what), at + e * DOWN * (n / 4), what);
+      }
+    }
+    subgroupBarrier();
   }

@@ -42,44 +42,23 @@ void main() {
       int now = (round + turn) & 1;
       bool sums = round >= 0 && round + turn < steps;
       if (sums) {
-        [[unroll]] for (int i = 0; i < A_LOADS; i++) {
-          int row = thread / QK + i * (THREADS / QK);
-          a_tile[now * A_SIZE + row * A_ROW + thread % QK] = a_next[turn * A_LOADS + i];
-        }
-        [[unroll]] for (int i = 0; i < B_LOADS; i++) {
-          int line = thread / QB + i * (THREADS / QB);
-          b_tile[now * B_SIZE + line * B_ROW + thread % QB] = b_next[turn * B_LOADS + i];
-        }
+#include "matrix_put.glsl"
         barrier();
       }
       if (asked < last) {
         bool fits = asked + a_inner < last;
         [[unroll]] for (int i = 0; i < A_LOADS; i++) {
-          a_next[turn * A_LOADS + i] = fits ? a[(a_at[i] + asked + a_inner) / 8] : uvec4(0);
+          a_next[turn * A_LOADS + i] = fits ? a[(a_at[i] + asked + a_inner) >> 3] : uvec4(0);
         }
         [[unroll]] for (int i = 0; i < B_LOADS; i++) {
           int line = asked + thread / QB + i * (THREADS / QB);
           int column = min(column0 + thread % QB * 8, n - 8);
-          b_next[turn * B_LOADS + i] = line < last ? b[(b_base + line * n + column) / 8] : uvec4(0);
+          b_next[turn * B_LOADS + i] = line < last ? b[(b_base + line * n + column) >> 3] : uvec4(0);
         }
         asked += BK;
       }
       if (sums) {
-        [[unroll]] for (int step = 0; step < BK / 16; step++) {
-          coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> rows[FM];
-          [[unroll]] for (int i = 0; i < FM; i++) {
-            int at = now * A_SIZE + (m0 + i * 16) * A_ROW + step * 2;
-            coopMatLoad(rows[i], a_tile, at, A_ROW, gl_CooperativeMatrixLayoutRowMajor);
-          }
-          [[unroll]] for (int j = 0; j < FN; j++) {
-            coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> columns;
-            int at = now * B_SIZE + step * 16 * B_ROW + (n0 + j * 16) / 8;
-            coopMatLoad(columns, b_tile, at, B_ROW, gl_CooperativeMatrixLayoutRowMajor);
-            [[unroll]] for (int i = 0; i < FM; i++) {
-              total[i * FN + j] = coopMatMulAdd(rows[i], columns, total[i * FN + j]);
-            }
-          }
-        }
+#include "matrix_sums.glsl"
       }
     }
   }

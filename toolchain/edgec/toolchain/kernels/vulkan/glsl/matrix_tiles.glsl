@@ -34,6 +34,13 @@ const int ACROSS = BN / WN;
 const int FM = WM / 16;
 const int FN = WN / 16;
 
-shared uvec4 a_tile[2 * A_SIZE];
-shared uvec4 b_tile[2 * B_SIZE];
-shared vec4 patches[THREADS / 32 * 64];
+const int B_TILES = 2 * A_SIZE;  // Where those of the right side begin.
+
+// In the end a subgroup has a patch of them for its sums, of P_ROW fours of f32 a row.
+const int FOURS = WN / 4;
+const int P_ROW = FOURS + 1;
+const int PATCH = 16 * P_ROW;
+const int DOWN = 32 / FOURS;   // Rows that its threads finish at a time,
+const int EACH = 16 / DOWN;    // and how often.
+
+shared uvec4 tiles[2 * (A_SIZE + B_SIZE)];

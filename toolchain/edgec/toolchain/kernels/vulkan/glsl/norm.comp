@@ -8,12 +8,16 @@
 //
 // and what a row is multiplied with (a_) and shifted by (b_) in the same way, by steps of its own;
 // the elements of a room are a_each and b_each apart there. A thread keeps KEEP rooms in registers;
-// with KEEP = 0 it reads them three times. By the bits of `what`: 1 has a scale, 2 has a shift, 4
+// with KEEP = 0 it reads them three times. With SUBGROUPS the LANES threads of a row are a subgroup,
+// and what a row is multiplied with and shifted by is asked for together with the row. By the bits of `what`: 1 has a scale, 2 has a shift, 4
 // stores f32, 8 takes 0 for the mean. Workgroups: (rows by THREADS / LANES, 1, 1).
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
 #include "storage.glsl"
+#ifdef SUBGROUPS
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#endif
 
 #ifdef SINGLE
 #define HELD ELEMENT
@@ -61,6 +65,9 @@ const int NEXT = 1;
 #define ROW(thread) ((thread) / LANES)
 #endif
 
+#ifdef SUBGROUPS
+TOTAL joined(TOTAL part, int thread) { return subgroupAdd(part); }
+#else
 shared TOTAL parts[THREADS];
 
 // The sum over the lanes of a row.
@@ -75,9 +82,12 @@ TOTAL joined(TOTAL part, int thread) {
   barrier();
   return total;
 }
+#endif
 
 #define AT(room) ((room) / run * room_far + (room) % run * room_near)
 #define READ(room) WIDENED(x[start + AT(room)])
+#define FACTOR(room) COLUMN(a, a_start + (room) / run * a_room_far + (room) % run * a_room_near, a_each)
+#define SHIFT(room) COLUMN(b, b_start + (room) / run * b_room_far + (room) % run * b_room_near, b_each)
 
 #if KEEP > 0
 #define EACH(body) \
@@ -88,6 +98,14 @@ TOTAL joined(TOTAL part, int thread) {
 #else
 #define EACH(body) \
   for (int room = lane; room < n; room += LANES) { WIDENED value = READ(room); body }
+#endif
+
+#ifdef SUBGROUPS
+#define FINISH(value, room) value = value * factors[i] + shifts[i];
+#else
+#define FINISH(value, room) \
+  if ((what & 1) != 0) value *= FACTOR(room); \
+  if ((what & 2) != 0) value += SHIFT(room);
 #endif
 
 void store(int at, WIDENED value) {
@@ -108,12 +126,25 @@ void main() {
   int far = row / beside;
   int near = row % beside;
   int start = far * row_far + near * row_near;
+  int a_start = far * a_row_far + near * a_row_near;
+  int b_start = far * b_row_far + near * b_row_near;
 #if KEEP > 0
   WIDENED held[KEEP];
   [[unroll]] for (int i = 0; i < KEEP; i++) {
     int room = lane + i * LANES;
     held[i] = WIDENED(0.0);
     if (room < n) held[i] = READ(room);
+  }
+#endif
+#ifdef SUBGROUPS
+  WIDENED factors[KEEP];
+  WIDENED shifts[KEEP];
+  [[unroll]] for (int i = 0; i < KEEP; i++) {
+    int room = lane + i * LANES;
+    factors[i] = WIDENED(1.0);
+    shifts[i] = WIDENED(0.0);
+    if (room < n && (what & 1) != 0) factors[i] = FACTOR(room);
+    if (room < n && (what & 2) != 0) shifts[i] = SHIFT(room);
   }
 #endif
   float share = intBitsToFloat(share_bits);  // One element's of the sum.
@@ -127,18 +158,9 @@ void main() {
   EACH(value -= mean; squares += SUMMED(value * value);)
   TOTAL factor = inversesqrt(joined(squares, thread) * share + intBitsToFloat(epsilon_bits));
   if (number >= m) return;
-  int a_start = far * a_row_far + near * a_row_near;
-  int b_start = far * b_row_far + near * b_row_near;
   EACH(
     value = (value - mean) * factor;
-    if ((what & 1) != 0) {
-      int at = a_start + room / run * a_room_far + room % run * a_room_near;
-      value *= COLUMN(a, at, a_each);
-    }
-    if ((what & 2) != 0) {
-      int at = b_start + room / run * b_room_far + room % run * b_room_near;
-      value += COLUMN(b, at, b_each);
-    }
+    FINISH(value, room)
     store(start + AT(room), value);
   )
 }
