@@ -1,7 +1,8 @@
-"""Modules of PyTorch's networks and a GPU to figures: edgert, IREE's driver, CUDA and ncnn.
+"""Modules of PyTorch's networks and a GPU to figures: edgert, IREE, plain IREE, CUDA and ncnn.
 
 Run on the machine with the GPU: `python benchmarks/vulkan/networks.py FOLDER [STEMS] --json FILE`.
-The folder holds what `benchmarks/cuda/torch_modules.py` and `ncnn_networks.py` made. Needs
+The folder holds what `benchmarks/cuda/torch_modules.py`, `plain_networks.py` and `ncnn_networks.py`
+made. CUDA is edgec's modules on edgert's driver for it. Needs
 `edgec-runtime` with edgert's Vulkan, `iree-base-runtime`, PyTorch, `transformers` and `timm`.
 """
 
@@ -22,6 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "cuda"))
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from loaded import Loaded
 from turns import CALLS, seconds
 
 from benchmarks.zoo.kinds.torch_models import declare_torchvision
@@ -30,12 +32,16 @@ ROUNDS = 5
 ENGINES = {
     "edgert": ("edgert://vulkan", "vulkan-spirv"),
     "iree": ("vulkan://0", "vulkan-spirv"),
-    "cuda": ("cuda://0", "cuda"),
+    "cuda": ("edgert://cuda", "cuda"),
 }
 """Each engine's device, and whose modules it runs."""
+EVERY = (*ENGINES, "plain", "ncnn")
 PROFILED = 20
 """Calls."""
 _LONGEST = 40
+_SLOW = 0.05
+"""Seconds of a call from which on one engine has fewer calls than others."""
+_FEW = 5
 _WARM = 0.5
 """Seconds of calls before those that are timed: a GPU that was idle begins at a slow clock."""
 
@@ -117,7 +123,7 @@ def measure(
     profiled: bool,
     rounds: int = ROUNDS,
     count: int = CALLS,
-    engines: Collection[str] = (*ENGINES, "ncnn"),
+    engines: Collection[str] = EVERY,
 ) -> dict[str, Any]:
     """One network in one type: milliseconds, seconds to the first answer and errors by engine."""
     import torch
@@ -155,6 +161,8 @@ def measure(
             size = np.linalg.norm(truth)
             off = np.linalg.norm(module.answer.reshape(truth.shape) - truth) / size
             row["error"][engine] = float(f"{off:.2g}")
+        if "plain" in engines:
+            _add_plain(stem, folder, model, given, truth, row, calls)
         layers = folder / f"{name}.ncnn.param"
         if "ncnn" in engines and layers.exists():
             try:
@@ -163,11 +171,52 @@ def measure(
             except (RuntimeError, ImportError) as error:
                 row["failed"]["ncnn"] = str(error)[:300]
         _warm(calls)
-        row["ms"] = {e: round(1e3 * s, 4) for e, s in seconds(calls, rounds, count).items()}
+        slow = {e: calls.pop(e) for e, call in [*calls.items()] if _once(call) > _SLOW}
+        found = {**seconds(calls, rounds, count), **seconds(slow, 1, _FEW)}
+        row["ms"] = {e: round(1e3 * s, 4) for e, s in found.items()}
         path = folder / f"{stem}.vulkan-spirv.edgec.vmfb"
         if profiled and "edgert" in calls:
             row["dispatches"] = _dispatches(path, Path(scratch, "vulkan-spirv.safetensors"), given)
     return row
+
+
+def _add_plain(
+    stem: str,
+    folder: Path,
+    model: Any,
+    given: Sequence[np.ndarray],
+    truth: np.ndarray,
+    row: dict[str, Any],
+    calls: dict[str, Callable[[], Any]],
+) -> None:
+    """What plain `iree-compile` made of the network on IREE's driver, or what it said."""
+    from torch_run import weights_of
+
+    path = folder / f"{stem}.vulkan-spirv.plain.vmfb"
+    said = path.with_suffix(".json")
+    if not said.exists():
+        return
+    refused = json.loads(said.read_text()).get("refused")
+    if refused is not None:
+        row["failed"]["plain"] = f"iree-compile: {refused}"
+        return
+    try:
+        weights = weights_of(model, folder / f"{stem}.vulkan-spirv.npz")
+        calls["plain"] = module = Loaded(path, "vulkan", weights, given)
+        answer = module.answer({"f16": np.float16, "f32": np.float32}[stem.rpartition("-")[2]])
+    except (RuntimeError, ValueError) as error:
+        calls.pop("plain", None)
+        row["failed"]["plain"] = f"IREE's driver: {str(error).strip().splitlines()[0][:200]}"
+        return
+    row["first_s"]["plain"] = round(module.first, 2)
+    off = np.linalg.norm(answer.reshape(truth.shape) - truth) / np.linalg.norm(truth)
+    row["error"]["plain"] = float(f"{off:.2g}")
+
+
+def _once(call: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
 
 
 def _warm(calls: dict[str, Callable[[], Any]]) -> None:
@@ -265,7 +314,7 @@ def main() -> None:
     parser.add_argument("--first", action="store_true", help="print seconds to the first answer")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--calls", type=int, default=CALLS, help="of each engine in a round")
-    parser.add_argument("--engines", nargs="+", default=[*ENGINES, "ncnn"])
+    parser.add_argument("--engines", nargs="+", default=EVERY)
     parser.add_argument("--limit", type=int, default=120, help="seconds for one network")
     options = parser.parse_args()
     _prepare()
