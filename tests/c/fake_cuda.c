@@ -6,6 +6,9 @@
  *     FAKE_DEVICES=0    so many GPUs instead of two
  *     FAKE_LAUNCHES=F   each kernel's line in the file F: its name, grid, block, shared bytes, and
  *                       its parameters by the types that its PTX declares
+ *     FAKE_GRAPHS=F     a line in the file F for each graph that is made, changed and launched
+ *
+ * A stream that is captured does nothing; its graph does all that again when it is launched.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -33,6 +36,27 @@ struct CUevent_st {
   int asked;
 };
 
+/* What a stream was asked for: a transfer, or a kernel with its parameters' values. */
+typedef struct work {
+  enum { COPY, FILL, LAUNCH } kind;
+  CUdeviceptr to, from;
+  size_t size, width, pitch; /* `size` bytes, or rows of `width` bytes, `pitch` apart */
+  uint32_t value;
+  CUfunction function;
+  unsigned numbers[7];
+  uint64_t parameters[64];
+} work;
+struct CUgraph_st {
+  work *works;
+  size_t count;
+};
+struct CUgraphExec_st {
+  struct CUgraph_st graph;
+};
+struct CUstream_st {
+  CUgraph captured; /* or NULL */
+};
+
 static const char *setting(const char *name, const char *otherwise) {
   const char *found = getenv(name);
   return found ? found : otherwise;
@@ -41,7 +65,8 @@ static const char *setting(const char *name, const char *otherwise) {
 /* What goes on failing once the device is lost. */
 static int is_work(const char *name) {
   return strcmp(name, "cuEventQuery") == 0 || strcmp(name, "cuEventRecord") == 0 ||
-         strcmp(name, "cuMemcpyAsync") == 0 || strcmp(name, "cuLaunchKernel") == 0;
+         strcmp(name, "cuMemcpyAsync") == 0 || strcmp(name, "cuLaunchKernel") == 0 ||
+         strcmp(name, "cuGraphLaunch") == 0;
 }
 
 /* Whether this call is the one that fails, or comes after one that lost the device, and how. */
@@ -138,12 +163,13 @@ END
 
 CALL(cuStreamCreate, CUstream *out, unsigned flags)
   INSIDE
-  *out = (CUstream)(uintptr_t)(flags + 64);
+  (void)flags;
+  *out = calloc(1, sizeof **out);
   ++live;
 END
 
 CALL(cuStreamDestroy_v2, CUstream stream)
-  (void)stream;
+  free(stream);
   --live;
 END
 
@@ -212,39 +238,66 @@ CALL(cuMemHostGetDevicePointer_v2, CUdeviceptr *out, void *at, unsigned flags)
   *out = (CUdeviceptr)(uintptr_t)at;
 END
 
-CALL(cuMemcpyAsync, CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
-  INSIDE (void)stream;
-  memmove((void *)(uintptr_t)to, (void *)(uintptr_t)from, size);
-END
+/* --- what streams do -------------------------------------------------------------------------- */
 
-/* `count` rows of `pitch` bytes, of each the first `width`. */
-static void fill(CUdeviceptr to, size_t pitch, uint32_t value, size_t width, size_t count) {
-  for (size_t i = 0; i < count; ++i) memcpy((uint8_t *)(uintptr_t)to + i * pitch, &value, width);
+static void launched(const work *work);
+
+/* `size` rows of `pitch` bytes, of each the first `width`. */
+static void fill(const work *work) {
+  for (size_t i = 0; i < work->size; ++i)
+    memcpy((uint8_t *)(uintptr_t)work->to + i * work->pitch, &work->value, work->width);
+}
+
+static void perform(const work *work) {
+  if (work->kind == COPY)
+    memmove((void *)(uintptr_t)work->to, (void *)(uintptr_t)work->from, work->size);
+  if (work->kind == FILL) fill(work);
+  if (work->kind == LAUNCH) launched(work);
+}
+
+static CUresult enqueue(CUstream stream, const work *asked) {
+  CUgraph graph = stream->captured;
+  if (!graph) {
+    perform(asked);
+    return CUDA_SUCCESS;
+  }
+  graph->works = realloc(graph->works, (graph->count + 1) * sizeof *graph->works);
+  graph->works[graph->count++] = *asked;
+  return CUDA_SUCCESS;
+}
+
+CALL(cuMemcpyAsync, CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+  INSIDE
+  return enqueue(stream, &(work){.kind = COPY, .to = to, .from = from, .size = size});
+}
+
+static CUresult filled(CUstream stream, CUdeviceptr to, size_t pitch, uint32_t value, size_t width,
+                       size_t count) {
+  return enqueue(stream, &(work){.kind = FILL, .to = to, .pitch = pitch, .value = value,
+                                 .width = width, .size = count});
 }
 
 CALL(cuMemsetD8Async, CUdeviceptr to, unsigned char value, size_t count, CUstream stream)
-  INSIDE (void)stream;
-  memset((void *)(uintptr_t)to, value, count);
-END
+  INSIDE
+  return filled(stream, to, 1, value, 1, count);
+}
 
 CALL(cuMemsetD16Async, CUdeviceptr to, unsigned short value, size_t count, CUstream stream)
-  INSIDE (void)stream;
-  if (to % 2) return FAKE_INVALID;
-  fill(to, 2, value, 2, count);
-END
+  INSIDE
+  return to % 2 ? FAKE_INVALID : filled(stream, to, 2, value, 2, count);
+}
 
 CALL(cuMemsetD32Async, CUdeviceptr to, unsigned value, size_t count, CUstream stream)
-  INSIDE (void)stream;
-  if (to % 4) return FAKE_INVALID;
-  fill(to, 4, value, 4, count);
-END
+  INSIDE
+  return to % 4 ? FAKE_INVALID : filled(stream, to, 4, value, 4, count);
+}
 
 CALL(cuMemsetD2D32Async, CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height,
      CUstream stream)
-  INSIDE (void)stream;
+  INSIDE
   if (to % 4 || pitch % 4 || width != 1) return FAKE_INVALID;
-  fill(to, pitch, value, 4, height);
-END
+  return filled(stream, to, pitch, value, 4, height);
+}
 
 /* --- kernels ---------------------------------------------------------------------------------- */
 
@@ -292,27 +345,113 @@ CALL(cuFuncSetAttribute, CUfunction function, int attribute, int value)
   function->shared = value;
 END
 
-CALL(cuLaunchKernel, CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-     unsigned by, unsigned bz, unsigned shared, CUstream stream, void **parameters, void **extra)
-  INSIDE (void)stream;
-  if (extra || !bx || !gx || (int)shared > function->shared) return FAKE_INVALID;
+/* A line for a kernel. */
+static void launched(const work *work) {
   const char *path = getenv("FAKE_LAUNCHES");
   FILE *file = path ? fopen(path, "a") : NULL;
-  if (!file) return CUDA_SUCCESS;
-  fprintf(file, "%s %u,%u,%u %u,%u,%u %u", function->name, gx, gy, gz, bx, by, bz, shared);
-  const char *end = strchr(function->parameters, ')'), *at = function->parameters;
-  for (; (at = strstr(at, ".param .")) != NULL && at < end; at += 8, ++parameters) {
-    uint64_t wide;
-    uint32_t narrow;
+  const unsigned *n = work->numbers;
+  const uint64_t *parameter = work->parameters;
+  if (!file) return;
+  fprintf(file, "%s %u,%u,%u %u,%u,%u %u", work->function->name, n[0], n[1], n[2], n[3], n[4],
+          n[5], n[6]);
+  const char *end = strchr(work->function->parameters, ')'), *at = work->function->parameters;
+  for (; (at = strstr(at, ".param .")) != NULL && at < end; at += 8, ++parameter) {
     if (strncmp(at + 9, "64", 2) == 0) { /* a binding: what is there must be read */
-      memcpy(&wide, *parameters, sizeof wide);
-      (void)*(volatile uint8_t *)(uintptr_t)wide;
+      (void)*(volatile uint8_t *)(uintptr_t)*parameter;
       fprintf(file, " p");
     } else {
-      memcpy(&narrow, *parameters, sizeof narrow);
-      fprintf(file, " %u", narrow);
+      fprintf(file, " %u", (unsigned)*parameter);
     }
   }
   fprintf(file, "\n");
   fclose(file);
+}
+
+CALL(cuLaunchKernel, CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+     unsigned by, unsigned bz, unsigned shared, CUstream stream, void **parameters, void **extra)
+  INSIDE
+  if (extra || !bx || !gx || (int)shared > function->shared) return FAKE_INVALID;
+  work asked = {.kind = LAUNCH, .function = function, .numbers = {gx, gy, gz, bx, by, bz, shared}};
+  const char *end = strchr(function->parameters, ')'), *at = function->parameters;
+  for (size_t i = 0; (at = strstr(at, ".param .")) != NULL && at < end && i < 64; at += 8, ++i)
+    memcpy(&asked.parameters[i], parameters[i], strncmp(at + 9, "64", 2) == 0 ? 8 : 4);
+  return enqueue(stream, &asked);
+}
+
+#ifndef FAKE_OLD
+/* --- graphs ----------------------------------------------------------------------------------- */
+
+static void tell(const char *what) {
+  const char *path = getenv("FAKE_GRAPHS");
+  FILE *file = path ? fopen(path, "a") : NULL;
+  if (!file) return;
+  fprintf(file, "%s\n", what);
+  fclose(file);
+}
+
+static void copy_graph(CUgraph to, CUgraph from) {
+  free(to->works);
+  to->count = from->count;
+  to->works = malloc((from->count + 1) * sizeof *to->works);
+  memcpy(to->works, from->works, from->count * sizeof *to->works);
+}
+
+CALL(cuStreamBeginCapture_v2, CUstream stream, int mode)
+  INSIDE
+  if (stream->captured || mode != CU_STREAM_CAPTURE_MODE_RELAXED) return FAKE_INVALID;
+  stream->captured = calloc(1, sizeof *stream->captured);
+  ++live;
 END
+
+CUresult cuGraphDestroy(CUgraph graph) {
+  if (!current) return CUDA_ERROR_INVALID_CONTEXT;
+  free(graph->works);
+  free(graph);
+  --live;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *out) {
+  CUresult result = fails("cuStreamEndCapture");
+  if (!stream->captured) return FAKE_INVALID;
+  *out = stream->captured;
+  stream->captured = NULL;
+  if (result == CUDA_SUCCESS) return result;
+  (void)cuGraphDestroy(*out);
+  *out = NULL;
+  return result;
+}
+
+CALL(cuGraphInstantiateWithFlags, CUgraphExec *out, CUgraph graph, unsigned long long flags)
+  INSIDE (void)flags;
+  *out = calloc(1, sizeof **out);
+  copy_graph(&(*out)->graph, graph);
+  ++live;
+  tell("made");
+END
+
+/* As CUDA does, it takes no graph of another form. */
+CALL(cuGraphExecUpdate, CUgraphExec exec, CUgraph graph, CUgraphNode *node, int *why)
+  INSIDE (void)node, (void)why;
+  if (exec->graph.count != graph->count) return FAKE_INVALID;
+  for (size_t i = 0; i < graph->count; ++i)
+    if (exec->graph.works[i].kind != graph->works[i].kind) return FAKE_INVALID;
+  copy_graph(&exec->graph, graph);
+  tell("changed");
+END
+
+CALL(cuGraphLaunch, CUgraphExec exec, CUstream stream)
+  INSIDE
+  if (stream->captured) return FAKE_INVALID;
+  for (size_t i = 0; i < exec->graph.count; ++i) perform(&exec->graph.works[i]);
+  tell("launched");
+END
+
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+  if (!current) return CUDA_ERROR_INVALID_CONTEXT;
+  free(exec->graph.works);
+  free(exec);
+  --live;
+  return CUDA_SUCCESS;
+}
+#endif

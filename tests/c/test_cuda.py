@@ -36,6 +36,19 @@ func.func @main(%x: tensor<64x128xf32>, %y: tensor<128x32xf32>) -> tensor<64x32x
   return %1 : tensor<64x32xf32>
 }
 """
+LONG = """
+func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
+    : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = stablehlo.dot_general %0, %x, contracting_dims = [1] x [0]
+    : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = stablehlo.dot_general %1, %0, contracting_dims = [1] x [0]
+    : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %3 = stablehlo.dot_general %2, %x, contracting_dims = [1] x [0]
+    : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %3 : tensor<64x64xf32>
+}
+"""
 X, Y = np.ones((64, 128), np.float32), np.ones((128, 32), np.float32)
 
 
@@ -55,7 +68,7 @@ def say(fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     """`say(fail=…)`: what the library is to do from now on; nothing is left in it at the end."""
 
     def tell(**settings: object) -> None:
-        for name in ("FAIL", "AFTER", "RESULT", "BUSY", "DEVICES", "LAUNCHES"):
+        for name in ("FAIL", "AFTER", "RESULT", "BUSY", "DEVICES", "LAUNCHES", "GRAPHS"):
             monkeypatch.delenv(f"FAKE_{name}", raising=False)
         for name, value in settings.items():
             monkeypatch.setenv(f"FAKE_{name.upper()}", str(value))
@@ -77,6 +90,12 @@ def gpu(say: Callable[..., None], library: object) -> Iterator[EdgertDevice]:
 @pytest.fixture(scope="module")
 def plain(compile_text: Callable[..., Path]) -> Path:
     return compile_text(PLAIN, "cuda")
+
+
+@pytest.fixture(scope="module")
+def long(compile_text: Callable[..., Path]) -> Path:
+    """A module of enough commands for a graph."""
+    return compile_text(LONG, "cuda")
 
 
 # --- memory ---------------------------------------------------------------------------------------
@@ -295,3 +314,141 @@ def test_a_device_that_failed_once_goes_on_and_one_that_was_lost_does_not(
             with pytest.raises(DeviceError, match="was lost"):
                 _call(session)
             say()
+
+
+# --- graphs ---------------------------------------------------------------------------------------
+
+
+class Watched:
+    """What calls of a session launched, and what became of graphs meanwhile."""
+
+    def __init__(self, session: EdgertSession, folder: Path) -> None:
+        self._session, self._folder = session, folder
+        self.files = {name: folder / name for name in ("launches", "graphs")}
+
+    def call(self) -> tuple[list[str], list[str]]:
+        """Of one call: kernels' lines, in order, and graphs made, changed and launched."""
+        for file in self.files.values():
+            file.write_text("")
+        self._session.call("main", [np.ones((64, 64), np.float32)])
+        launches, graphs = (file.read_text().splitlines() for file in self.files.values())
+        return launches, graphs
+
+
+@pytest.fixture
+def watched(gpu: EdgertDevice, long: Path, tmp_path: Path) -> Iterator[Watched]:
+    with closing(opened(gpu, long)) as session:
+        yield Watched(session, tmp_path)
+
+
+def test_commands_that_run_again_are_replayed(watched: Watched, say: Callable[..., None]) -> None:
+    say(**watched.files)
+    first, graphs = watched.call()
+    assert len(first) == 4
+    assert graphs == []
+    calls = [watched.call() for _ in range(8)]
+    assert [launches for launches, _ in calls] == [first] * 8
+    assert calls[0][1] == ["made", "launched"]
+    assert calls[-1][1] == ["launched"]
+
+
+def test_results_that_are_held_have_graphs_of_their_own_and_then_share(
+    gpu: EdgertDevice, long: Path, say: Callable[..., None], tmp_path: Path
+) -> None:
+    """Each result has another place, so that a graph is for that; the seventh takes one over."""
+    say(graphs=tmp_path / "graphs", launches=tmp_path / "launches")
+    x = np.ones((64, 64), np.float32)
+    with ExitStack() as held, closing(opened(gpu, long)) as session:
+        tensor = held.enter_context(closing(EdgertTensor.copy(gpu, x, DType.of(x.dtype))))
+        for _ in range(9):
+            (made,) = session.run("main", [tensor])
+            held.enter_context(closing(made))
+    told = (tmp_path / "graphs").read_text().split()
+    assert told.count("made") == 6
+    assert told.count("changed") == 2
+    assert told.count("launched") == 8
+    lines = (tmp_path / "launches").read_text().splitlines()
+    assert lines == lines[:4] * 9
+
+
+@pytest.mark.parametrize(
+    ("function", "after"),
+    [
+        ("cuStreamCreate", 0),
+        ("cuStreamBeginCapture_v2", 0),
+        ("cuStreamEndCapture", 0),
+        ("cuGraphInstantiateWithFlags", 0),
+        *(("cuLaunchKernel", n) for n in range(4)),
+    ],
+)
+@pytest.mark.parametrize("result", [1, 2])
+def test_commands_that_no_graph_is_made_of_are_launched(
+    function: str, after: int, result: int, watched: Watched, say: Callable[..., None]
+) -> None:
+    say(**watched.files)
+    first, _ = watched.call()
+    say(**watched.files, fail=function, after=after, result=result)
+    for _ in range(3):
+        launches, graphs = watched.call()
+        assert (launches, graphs) == (first, [])
+
+
+def test_a_graph_that_cannot_be_changed_is_made_anew(
+    gpu: EdgertDevice, long: Path, say: Callable[..., None], tmp_path: Path
+) -> None:
+    say(graphs=tmp_path / "graphs", fail="cuGraphExecUpdate", result=1)
+    x = np.ones((64, 64), np.float32)
+    with ExitStack() as held, closing(opened(gpu, long)) as session:
+        tensor = held.enter_context(closing(EdgertTensor.copy(gpu, x, DType.of(x.dtype))))
+        for _ in range(8):
+            (made,) = session.run("main", [tensor])
+            held.enter_context(closing(made))
+    assert (tmp_path / "graphs").read_text().split().count("made") == 7
+
+
+@pytest.mark.parametrize(
+    ("result", "said"), [(1, "failed with an unknown error.*replaying"), (719, "was lost")]
+)
+def test_a_graph_that_is_not_launched_is_a_failure(
+    result: int, said: str, watched: Watched, say: Callable[..., None]
+) -> None:
+    say(**watched.files)
+    watched.call()
+    say(**watched.files, fail="cuGraphLaunch", result=result)
+    with pytest.raises(DeviceError, match=said):
+        watched.call()
+    say(**watched.files)
+    if result == 719:
+        with pytest.raises(DeviceError, match=said):
+            watched.call()
+    else:
+        assert watched.call()[1] == ["launched"]
+
+
+def test_a_driver_without_graphs_launches(tmp_path: Path, long: Path, library: object) -> None:
+    """In a process of its own: two libraries of one name are one."""
+    folder = tmp_path / "old"
+    folder.mkdir()
+    run(
+        *("cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-DFAKE_OLD"),
+        *("-Wl,-soname,libcuda.so.1", HERE / "fake_cuda.c", "-o", folder / "libcuda.so.1"),
+    )
+    told = run(
+        *(sys.executable, "-c", CALLS, long),
+        env=os.environ
+        | {"LD_LIBRARY_PATH": str(folder), "FAKE_LAUNCHES": str(tmp_path / "launches")},
+    )
+    assert told.split() == ["edgert://cuda"]
+    lines = (tmp_path / "launches").read_text().splitlines()
+    assert lines == lines[:4] * 3
+
+
+CALLS = """
+import sys
+import numpy as np
+from edgec import runtime
+with runtime.load(sys.argv[1], device="edgert://cuda") as module:
+    print(module.device.uri)
+    for _ in range(3):
+        module["main"](np.ones((64, 64), np.float32))
+"""

@@ -19,6 +19,9 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
 typedef uint64_t CUdeviceptr;
 
 typedef int32_t CUresult;
@@ -65,6 +68,7 @@ enum {
   CU_STREAM_NON_BLOCKING = 1,
   CU_EVENT_DEFAULT = 0,
   CU_EVENT_DISABLE_TIMING = 2,
+  CU_STREAM_CAPTURE_MODE_RELAXED = 2,
   CU_MEMHOSTALLOC_PORTABLE = 1,
   CU_MEMHOSTALLOC_DEVICEMAP = 2
 };
@@ -109,5 +113,15 @@ enum {
   X(LaunchKernel, "",                                                                           \
     (CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, \
      void **, void **))
+
+/* The same of graphs, which may be missing: they are of CUDA 10 to 11.4. */
+#define CUDA_GRAPH_FUNCTIONS(X)                                                    \
+  X(StreamBeginCapture, "_v2", (CUstream, int))                                    \
+  X(StreamEndCapture, "", (CUstream, CUgraph *))                                   \
+  X(GraphInstantiateWithFlags, "", (CUgraphExec *, CUgraph, unsigned long long))   \
+  X(GraphExecUpdate, "", (CUgraphExec, CUgraph, CUgraphNode *, int *))             \
+  X(GraphLaunch, "", (CUgraphExec, CUstream))                                      \
+  X(GraphExecDestroy, "", (CUgraphExec))                                           \
+  X(GraphDestroy, "", (CUgraph))
 
 #endif

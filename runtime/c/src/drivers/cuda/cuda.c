@@ -14,12 +14,14 @@ static void cuda_destroy(edgert_device *device) {
     cuda_stamps_close(self);
     for (size_t i = 0; i < CUDA_EVENTS; ++i)
       if (self->events[i]) (void)self->cuda.EventDestroy(self->events[i]);
+    if (self->recorder) (void)self->cuda.StreamDestroy(self->recorder);
     if (self->stream) (void)self->cuda.StreamDestroy(self->stream);
     cuda_leave(self);
   }
   if (self->context) (void)self->cuda.DevicePrimaryCtxRelease(self->number);
   edgert_condition_destroy(&self->nap);
   edgert_mutex_destroy(&self->timing);
+  edgert_mutex_destroy(&self->recording);
   edgert_mutex_destroy(&self->lock);
 }
 
@@ -62,6 +64,7 @@ static edgert_status cuda_create(const edgert_device_options *options, edgert_de
   cuda_device *self = made;
   edgert_device_begin(&self->device, &edgert_cuda_driver, options);
   edgert_mutex_create(&self->lock);
+  edgert_mutex_create(&self->recording);
   edgert_mutex_create(&self->timing);
   edgert_condition_create(&self->nap);
   status = cuda_open(self, options, error);
@@ -115,6 +118,7 @@ const edgert_driver edgert_cuda_driver = {
     .find = cuda_find,
     .check = cuda_check,
     .execute = cuda_execute,
+    .forget = cuda_forget,
     .wait = cuda_wait,
     .is_timed = 1,
 };

@@ -6,6 +6,7 @@
  *     transfer.c  what the host reads and writes of it
  *     ptx.c       executables to kernels
  *     execute.c   commands to the stream
+ *     graph.c     commands that run again, as graphs
  *     stamps.c    what kernels take
  *     cuda.c      the driver
  *
@@ -28,8 +29,9 @@
 typedef union cuda_library {
   struct {
     CUDA_FUNCTIONS(CUDA_POINTER)
+    CUDA_GRAPH_FUNCTIONS(CUDA_POINTER) /* all of them, or all NULL */
   };
-  void (*in_order[0 CUDA_FUNCTIONS(CUDA_COUNT)])(void);
+  void (*in_order[0 CUDA_FUNCTIONS(CUDA_COUNT) CUDA_GRAPH_FUNCTIONS(CUDA_COUNT)])(void);
 } cuda_library;
 
 typedef struct cuda_facts {
@@ -80,6 +82,9 @@ typedef struct cuda_device {
   size_t kept_count;
   uint64_t kept_bytes, kept_limit;
 
+  edgert_mutex recording; /* for the stream that nothing runs in, and held while graphs are made */
+  CUstream recorder;
+
   edgert_mutex timing; /* for the stamps, and held while what is timed runs */
   CUevent *stamps;     /* of a device that tells what takes how long */
   size_t stamp_count, stamp_capacity;
@@ -123,6 +128,13 @@ void cuda_pool_close(cuda_device *self);
 edgert_status cuda_allocate(edgert_device *device, edgert_buffer *buffer, edgert_error *error);
 void cuda_deallocate(edgert_device *device, edgert_buffer *buffer);
 
+/* Where a range of a buffer lies; of one that was resolved. */
+static inline CUdeviceptr cuda_address(const edgert_range *range) {
+  const edgert_buffer *buffer = range->buffer;
+  const cuda_chunk *chunk = (buffer->whole ? buffer->whole : buffer)->memory;
+  return chunk->address + buffer->offset + range->offset;
+}
+
 /* --- transfer.c ------------------------------------------------------------------------------- */
 
 edgert_status cuda_map(edgert_device *device, edgert_buffer *buffer, uint64_t offset, uint64_t size,
@@ -164,9 +176,24 @@ edgert_status cuda_check(edgert_executable *executable, uint32_t kernel, size_t 
 
 /* --- execute.c -------------------------------------------------------------------------------- */
 
+/* All commands to a stream. `*bytes` is what updates copy from: if it is NULL and needed it is taken,
+ * for the caller to give back. In the context. */
+edgert_status cuda_encode(cuda_device *self, const edgert_commands *commands,
+                          const edgert_range *slots, size_t slot_count, CUstream stream,
+                          cuda_chunk **bytes, edgert_error *error);
+
 edgert_status cuda_execute(edgert_device *device, edgert_commands *commands,
                            const edgert_range *slots, size_t slot_count, const edgert_watch *watch,
                            uint64_t *out_point, edgert_error *error);
+
+/* --- graph.c ---------------------------------------------------------------------------------- */
+
+/* The graph of commands that are run again, for these slots; NULL where they are to be launched one
+ * by one. It is the commands', and used by the next submission. In the context. */
+edgert_status cuda_graph_find(cuda_device *self, edgert_commands *commands,
+                              const edgert_range *slots, size_t slot_count, CUgraphExec *out,
+                              edgert_error *error);
+void cuda_forget(edgert_device *device, edgert_commands *commands);
 
 /* --- stamps.c --------------------------------------------------------------------------------- */
 

@@ -26,6 +26,7 @@ static void *cuda_open_file(void) { return dlopen(cuda_file, RTLD_NOW | RTLD_LOC
 static void *cuda_symbol(void *library, const char *name) { return dlsym(library, name); }
 #endif
 
+enum { CUDA_NEEDED = 0 CUDA_FUNCTIONS(CUDA_COUNT) };
 #define CUDA_SYMBOL(name, version, arguments) "cu" #name version "\0"
 
 /* The library stays for good: it has threads of its own. */
@@ -35,9 +36,13 @@ edgert_status cuda_library_open(cuda_library *self, edgert_error *error) {
   if (!library)
     return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "this system has no CUDA: there is no %s",
                        cuda_file);
-  const char *name = CUDA_FUNCTIONS(CUDA_SYMBOL);
+  const char *name = CUDA_FUNCTIONS(CUDA_SYMBOL) CUDA_GRAPH_FUNCTIONS(CUDA_SYMBOL);
   for (size_t i = 0; *name; ++i, name += strlen(name) + 1) {
     void *symbol = cuda_symbol(library, name);
+    if (!symbol && i >= CUDA_NEEDED) { /* without graphs */
+      memset(&self->in_order[CUDA_NEEDED], 0, sizeof *self - sizeof *self->in_order * CUDA_NEEDED);
+      break;
+    }
     if (!symbol)
       return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "this system's %s is too old: it has no %s",
                          cuda_file, name);
