@@ -23,11 +23,13 @@ static int calls, live, retained;
 static CUresult lost;
 static __thread CUcontext current;
 
-/* A module is its text, a function the place of its parameters there. */
+/* A module is its text and its functions, a function the place of its parameters there. */
 struct CUmod_st {
   char *text;
+  struct CUfunc_st *functions;
 };
 struct CUfunc_st {
+  struct CUfunc_st *next;
   char name[256];
   const char *parameters;
   int shared;
@@ -310,13 +312,18 @@ CALL(cuModuleLoadDataEx, CUmodule *out, const void *image, unsigned count, int *
     return CUDA_ERROR_INVALID_PTX;
   }
   *out = malloc(sizeof **out);
+  (*out)->functions = NULL;
   (*out)->text = malloc(strlen(image) + 1);
   strcpy((*out)->text, image);
   ++live;
 END
 
 CALL(cuModuleUnload, CUmodule module)
-  INSIDE /* its functions are left to the end of the process */
+  INSIDE
+  for (struct CUfunc_st *each = module->functions, *next; each; each = next) {
+    next = each->next;
+    free(each);
+  }
   free(module->text);
   free(module);
   --live;
@@ -337,6 +344,8 @@ CALL(cuModuleGetFunction, CUfunction *out, CUmodule module, const char *name)
   *out = calloc(1, sizeof **out);
   snprintf((*out)->name, sizeof(*out)->name, "%s", name);
   (*out)->parameters = parameters;
+  (*out)->next = module->functions;
+  module->functions = *out;
 END
 
 CALL(cuFuncSetAttribute, CUfunction function, int attribute, int value)

@@ -1,12 +1,17 @@
-/* For libFuzzer: any bytes as a module, a file of weights, an executable for Vulkan or the form of a
- * language model's text, told apart by their first bytes. Of a module all functions are called twice, and its golden calls made, on the
- * CPU with kernels that are linked in or on the device that computes nothing; code that a module
- * brings is never run. Some devices answer every other read later, so that programs stop in their
- * middle and go on. With -DFUZZ_JNI=1 some are opened as apps in Java do (`fuzz_jni.c`).
+/* For libFuzzer: any bytes as a module, a file of weights, an executable for Vulkan or for CUDA or
+ * the form of a language model's text, told apart by their first bytes. Of a module all functions are
+ * called twice, and its golden calls made, on the CPU with kernels that are linked in, on the device
+ * that computes nothing, or, where it is for CUDA, on the driver for that with a library in place of
+ * NVIDIA's (`fake_cuda.c`); code that a module brings is never run. Some devices answer every other
+ * read later, so that programs stop in their middle and go on. With -DFUZZ_JNI=1 some are opened as
+ * apps in Java do (`fuzz_jni.c`).
  *
+ *     clang -std=gnu11 -shared -fPIC -Wl,-soname,libcuda.so.1 tests/c/fake_cuda.c -o libcuda.so.1
  *     clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -Iruntime/c/include \
- *         -DEDGERT_WITH_ELF=0 -DEDGERT_WITH_VULKAN=1 tests/c/fuzz.c tests/c/fuzz_kernels.c \
- *         tests/c/fuzz_text.c tests/c/fuzz_vulkan.c $(find runtime/c/src runtime/c/text -name '*.c') -lm -lpthread -ldl -o fuzz
+ *         -DEDGERT_WITH_ELF=0 -DEDGERT_WITH_VULKAN=1 -DEDGERT_WITH_CUDA=1 \
+ *         tests/c/fuzz.c tests/c/fuzz_kernels.c tests/c/fuzz_text.c tests/c/fuzz_vulkan.c \
+ *         tests/c/fuzz_cuda.c $(find runtime/c/src runtime/c/text -name '*.c') \
+ *         -Wl,--no-as-needed libcuda.so.1 -Wl,-rpath,. -lm -lpthread -ldl -o fuzz
  *     ./fuzz -malloc_limit_mb=256 CORPUS
  */
 #include "fuzz.h"
@@ -111,6 +116,15 @@ static void fuzz_weights(const uint8_t *data, size_t size) {
   edgert_weights_release(weights);
 }
 
+/* Whether a module asks for a device that takes executables for CUDA. */
+static int is_for_cuda(const uint8_t *data, size_t size) {
+  static const char format[] = "cuda-nvptx-fb";
+  const size_t length = sizeof format - 1;
+  for (size_t at = 0; at + length <= size; ++at)
+    if (data[at] == 'c' && memcmp(data + at, format, length) == 0) return 1;
+  return 0;
+}
+
 static void fuzz_module(const uint8_t *data, size_t size) {
   const edgert_library_query libraries[] = {fuzz_library};
   edgert_device_options device_options = {.size = sizeof device_options,
@@ -125,7 +139,7 @@ static void fuzz_module(const uint8_t *data, size_t size) {
                                             .max_steps = 10000,
                                             .max_memory = 64 << 20,
                                             .max_milliseconds = 1000};
-  const char *driver = data[size - 1] % 4 ? "cpu" : "null";
+  const char *driver = is_for_cuda(data, size) ? "cuda" : data[size - 1] % 4 ? "cpu" : "null";
   edgert_device *device = NULL;
   edgert_module *module = NULL;
   edgert_session *session = NULL;
@@ -153,6 +167,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (size < 16) return 0;
   if (memcmp(data, "VKE1", 4) == 0)
     fuzz_vulkan(data, size);
+  else if (memcmp(data, "CDA1", 4) == 0)
+    fuzz_cuda(data, size);
   else if (memcmp(data, "edgectx", 7) == 0)
     fuzz_text(data, size);
 #if FUZZ_JNI

@@ -13,6 +13,9 @@ const void *fuzz_library(uint32_t max_version, const void *environment);
 /* Any bytes as an executable for Vulkan, on a device that makes nothing of what it is given. */
 void fuzz_vulkan(const uint8_t *data, size_t size);
 
+/* Any bytes as an executable for CUDA, on a GPU that a library in place of NVIDIA's has. */
+void fuzz_cuda(const uint8_t *data, size_t size);
+
 /* Any bytes as the form of a language model's text, with which a few texts are read and written. */
 void fuzz_text(const uint8_t *data, size_t size);
 

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import flatbuffers
 import numpy as np
 import safetensors.numpy
 from iree.runtime import ParameterIndex
@@ -38,8 +39,8 @@ _FIXED = 0xFFFF
 
 
 def inputs() -> Iterator[tuple[str, bytes]]:
-    """A name and the bytes of each; two programs and one kernel are compiled."""
-    yield "dispatching", dispatching()
+    """A name and the bytes of each; three programs and one kernel are compiled."""
+    yield "dispatching", dispatching(b"static", b"fuzz\0")
     for name, data in (("hand", HAND_MADE), ("pure", tuple(pure_cases()))):
         yield name, Program(functions=[case.function for case in data]).build()
     yield "waiting", waiting()
@@ -52,6 +53,9 @@ def inputs() -> Iterator[tuple[str, bytes]]:
             yield program.name, _compiled(program.text, "cpu")
     yield from _texts()
     yield "vulkan", _executable(_compiled(PROGRAMS[0].text, "vulkan:android"))
+    yield "cuda", _compiled(PROGRAMS[0].text, "cuda")
+    yield "cuda-kernel", cuda_executable()
+    yield "cuda-dispatching", dispatching(b"cuda-nvptx-fb", cuda_executable())
 
 
 def _texts() -> Iterator[tuple[str, bytes]]:
@@ -65,8 +69,50 @@ def _texts() -> Iterator[tuple[str, bytes]]:
         yield f"text-{kind}", base64.b64decode(form)
 
 
-def dispatching() -> bytes:
-    """A module that runs a kernel linked in (`fuzz_kernels.c`) and keeps its commands."""
+def cuda_executable() -> bytes:
+    """An executable for CUDA of two kernels, whose text only says that they are there."""
+    entries = "".join(f".visible .entry {name}(.param .u64 a) {{ ret; }}\n" for name in ("a", "b"))
+    builder = flatbuffers.Builder(1024)
+    text = builder.CreateString(f".version 7.6\n.target sm_80\n.address_size 64\n{entries}")
+    builder.StartObject(1)
+    builder.PrependUOffsetTRelativeSlot(0, text, 0)
+    modules = _offsets(builder, [builder.EndObject()])
+    exports = []
+    for constants, name in ((1, "a"), (0, "b")):
+        spelled = builder.CreateString(name)
+        builder.StartVector(8, 1, 8)
+        builder.PrependUint64(0)
+        bindings = builder.EndVector()
+        builder.StartObject(6)
+        builder.PrependUOffsetTRelativeSlot(1, spelled, 0)
+        builder.Prep(4, 12)
+        for size in (1, 2, 32):
+            builder.PrependUint32(size)
+        builder.PrependStructSlot(2, builder.Offset(), 0)
+        builder.PrependUint32Slot(3, 64 * constants, 0)
+        builder.PrependUint32Slot(4, constants, 0)
+        builder.PrependUOffsetTRelativeSlot(5, bindings, 0)
+        exports.append(builder.EndObject())
+    kernels = _offsets(builder, exports)
+    builder.StartObject(2)
+    builder.PrependUOffsetTRelativeSlot(0, kernels, 0)
+    builder.PrependUOffsetTRelativeSlot(1, modules, 0)
+    builder.Finish(builder.EndObject())
+    content = bytes(builder.Output())
+    return struct.pack("<4sIQ48x", b"CDA1", 0, len(content)) + content
+
+
+def _offsets(builder: flatbuffers.Builder, tables: list[int]) -> int:
+    """A vector of tables."""
+    builder.StartVector(4, len(tables), 4)
+    for table in reversed(tables):
+        builder.PrependUOffsetTRelative(table)
+    return int(builder.EndVector())
+
+
+def dispatching(form: bytes, executable: bytes) -> bytes:
+    """A module that runs a kernel and keeps its commands: one linked in (`fuzz_kernels.c`), or
+    one of those of a GPU."""
     ask = (
         ("const.i32.zero", 0),
         ("const.i32", 1, 1),
@@ -79,8 +125,8 @@ def dispatching() -> bytes:
         *ask,
         ("call", ALLOCATOR, [ref(0)], [ref(1)]),
         ("call", ALLOCATE, [ref(1), 2, 0, 0, 4], [ref(2)]),
-        ("const.ref.rodata", b"static", ref(3)),
-        ("const.ref.rodata", b"fuzz\0", ref(4)),
+        ("const.ref.rodata", form, ref(3)),
+        ("const.ref.rodata", executable, ref(4)),
         ("call", CREATE, [ref(0), 2, ref(3), ref(4), ref(7)], [ref(5)]),
         ("call", RECORD, [ref(0), 0, 0, 2, 0], [ref(6)]),
         (

@@ -4,14 +4,14 @@
     python -m tests.c.fuzzing --executions 10000000 --keep   # and keep what it found in corpus.zip
 
 Starts from the inputs in `corpus.zip`: modules of one function for each instruction, and what
-earlier runs made of them; and from what `fuzz_inputs.py` makes: whole modules, one that dispatches
-kernels, ones with golden calls, weights files, an executable for Vulkan, forms of language models'
-texts. Modules are called on the
-CPU with kernels linked in and on the device that computes nothing; no code of theirs runs; what is
-for Vulkan is read for a device that makes nothing of it. A quarter of all is opened as apps in
-Java do, where Java's header is (a JDK). The run is made of rounds, each of which
-starts from what the last one kept. What crashes, leaks or hangs ends the run and is left in the
-file `fuzz-found`.
+earlier runs made of them; and from what `fuzz_inputs.py` makes: whole modules, ones that dispatch
+kernels, ones with golden calls, weights files, an executable for Vulkan and one for CUDA, forms of
+language models' texts. Modules are called on the CPU with kernels linked in, on the device that
+computes nothing, and on CUDA's driver with a library in place of NVIDIA's (`fake_cuda.c`); no code
+of theirs runs; what is for Vulkan is read for a device that makes nothing of it. A quarter of all
+is opened as apps in Java do, where Java's header is (a JDK). The run is made of rounds, each of
+which starts from what the last one kept. What crashes, leaks or hangs ends the run and is left in
+the file `fuzz-found`.
 """
 
 import argparse
@@ -45,6 +45,7 @@ def build(folder: Path) -> Path:
         *("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"),
         *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
         *(f"-I{SOURCE / 'include'}", "-DEDGERT_WITH_ELF=0", "-DEDGERT_WITH_VULKAN=1"),
+        "-DEDGERT_WITH_CUDA=1",
     )
     java = _java()
     flags += (*java, f"-I{SOURCE / 'include' / 'edgert'}", "-DFUZZ_JNI=1") if java else ()
@@ -55,13 +56,21 @@ def build(folder: Path) -> Path:
         "fuzz_kernels.c",
         "fuzz_text.c",
         "fuzz_vulkan.c",
+        "fuzz_cuda.c",
         *(["fuzz_jni.c"] if java else []),
     ]
     parts = [HERE / name for name in names]
+    nvidias = folder / "libcuda.so.1"
     for words in (
+        (
+            *("-std=gnu11", "-g", "-O1", "-shared", "-fPIC", f"-Wl,-soname,{nvidias.name}"),
+            *(str(HERE / "fake_cuda.c"), "-o", str(nvidias)),
+        ),
         (*flags, "-c", str(HERE / "fuzz_main.c"), "-o", str(main)),
         (
             *(*flags, "-fsanitize-coverage=trace-pc", *map(str, parts), *sources, str(main)),
+            # Linked in, so that it is there under its name before edgert looks for it.
+            *("-Wl,--no-as-needed", str(nvidias), f"-Wl,-rpath,{folder}"),
             *("-lm", "-lpthread", "-ldl", "-o", str(program)),
         ),
     ):
@@ -87,7 +96,7 @@ def unpack(folder: Path) -> Path:
 
 
 def add_inputs(folder: Path) -> None:
-    """Modules, weights, an executable for Vulkan and forms of texts, as files in a folder."""
+    """Modules, weights, executables for GPUs and forms of texts, as files in a folder."""
     for name, data in inputs():
         (folder / name).write_bytes(data)
 
