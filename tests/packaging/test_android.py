@@ -1,5 +1,6 @@
 """The Android package's Java and C, compiled and run on this machine's JVM."""
 
+import os
 import re
 import shutil
 from dataclasses import replace
@@ -106,6 +107,23 @@ def test_typed_java_answers_as_the_reference_runtime(
 @pytest.mark.parametrize("check", ["odd", "buffers", "sizes"])
 def test_java(java: tuple[str, ...], odd: Path, check: str) -> None:
     assert run(*java, check, odd / "src/main/assets/odd").endswith("done\n")
+
+
+def test_hardware_buffers_fill_tensors(java: tuple[str, ...], odd: Path, tmp_path: Path) -> None:
+    """On a library in place of Android's; where there is none, they are refused."""
+    folder = odd / "src/main/assets/odd"
+    assert run(*java, "without", folder).endswith("done\n")
+    compiler = shutil.which("javac")
+    headers = Path(compiler or "").resolve().parents[1] / "include"
+    system = next(each.parent for each in headers.glob("*/jni_md.h"))
+    for name in ("libandroid.so", "libnativewindow.so"):
+        run(
+            *("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"),
+            *(f"-I{headers}", f"-I{system}", HERE.with_name("fake_android.c")),
+            *("-o", tmp_path / name),
+        )
+    there = os.environ | {"LD_LIBRARY_PATH": str(tmp_path)}
+    assert run(*java, "hardware", folder, env=there).endswith("done\n")
 
 
 def test_failures_are_exceptions(java: tuple[str, ...], odd: Path, package: Path) -> None:

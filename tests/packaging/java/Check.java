@@ -1,4 +1,5 @@
 import android.content.res.AssetManager;
+import android.hardware.HardwareBuffer;
 import dev.edgec.EdgeException;
 import dev.edgec.EdgeManifest;
 import dev.edgec.EdgeModule;
@@ -33,6 +34,12 @@ public final class Check {
         break;
       case "buffers":
         buffers(words[1]);
+        break;
+      case "hardware":
+        hardware(words[1]);
+        break;
+      case "without":
+        without(words[1]);
         break;
       case "refusals":
         refusals(words[1], words[2]);
@@ -161,6 +168,70 @@ public final class Check {
       ByteBuffer big = ByteBuffer.allocateDirect(8).order(ByteOrder.BIG_ENDIAN);
       refused(
           EdgeException.INVALID_ARGUMENT, "byte order", () -> model.wrap(big, EdgeType.I64));
+    }
+  }
+
+  /** Images and blobs of Android's go into tensors, or are refused with what they are. */
+  private static void hardware(String folder) {
+    try (EdgeModule model = EdgeModule.load(folder);
+        EdgeTensor last = model.tensor(EdgeType.U8, 2, 3, 4);
+        EdgeTensor three = model.tensor(EdgeType.F32, 1, 2, 3, 3);
+        EdgeTensor first = model.tensor(EdgeType.F32, 1, 3, 2, 3);
+        EdgeTensor blob = model.tensor(EdgeType.F32, 6)) {
+      for (int format : new int[] {1, 2, 3}) {
+        int step = format == 3 ? 3 : 4;
+        HardwareBuffer image = new HardwareBuffer(format, 3, 2, 1, 5, 3, 2 * 5 * step);
+        for (int i = 0; i < 2 * 5 * step; ++i) {
+          image.memory.put(HardwareBuffer.HEAD + i, (byte) (7 * i));
+        }
+        three.setHardwareBuffer(image, 0.5f, -3);
+        first.setHardwareBuffer(image, 0.5f, -3);
+        if (format == 1) last.setHardwareBuffer(image, 1, 0);
+        if (format != 1) unfit(last, "2x3x3", image);
+        for (int i = 0; i < 6 * step; ++i) {
+          int y = i / step / 3;
+          int x = i / step % 3;
+          int c = i % step;
+          int is = 7 * ((y * 5 + x) * step + c) & 255;
+          if (format == 1) expect((last.bytes()[(y * 3 + x) * 4 + c] & 255) == is, "bytes");
+          if (c == 3) continue;
+          expect(three.floats()[(y * 3 + x) * 3 + c] == is * 0.5f - 3, "channels last");
+          expect(first.floats()[(c * 2 + y) * 3 + x] == is * 0.5f - 3, "channels first");
+        }
+        expect(image.memory.getInt(28) == 0, "unlocked");
+        image.memory.putInt(24, 0);
+        refused(EdgeException.DEVICE_FAILED, "lock", () -> three.setHardwareBuffer(image, 1, 0));
+      }
+      HardwareBuffer bytes = new HardwareBuffer(0x21, 24, 1, 1, 24, 3, 24);
+      for (int i = 0; i < 6; ++i) bytes.memory.putFloat(HardwareBuffer.HEAD + 4 * i, i - 0.25f);
+      expect(blob.setHardwareBuffer(bytes, 1, 0).floats()[5] == 4.75f, "blobs are copied");
+      unfit(blob, "23 bytes", new HardwareBuffer(0x21, 23, 1, 1, 23, 3, 24));
+      unfit(three, "2 x 3", new HardwareBuffer(1, 2, 3, 1, 2, 3, 24));
+      unfit(blob, "the tensor has to be", new HardwareBuffer(1, 3, 2, 1, 3, 3, 24));
+      unfit(three, "USAGE_CPU_READ_OFTEN", new HardwareBuffer(1, 3, 2, 1, 3, 0, 24));
+      refused(
+          EdgeException.UNSUPPORTED,
+          "format is 22",
+          () -> three.setHardwareBuffer(new HardwareBuffer(0x16, 3, 2, 1, 3, 3, 48), 1, 0));
+      refused(
+          EdgeException.INVALID_ARGUMENT,
+          "HardwareBuffer is needed",
+          () -> three.setHardwareBuffer(null, 1, 0));
+    }
+  }
+
+  private static void unfit(EdgeTensor tensor, String words, HardwareBuffer buffer) {
+    refused(
+        EdgeException.INVALID_ARGUMENT, words, () -> tensor.setHardwareBuffer(buffer, 1, 0));
+  }
+
+  /** Where there is no Android, its buffers are refused with that reason. */
+  private static void without(String folder) {
+    try (EdgeModule model = EdgeModule.load(folder);
+        EdgeTensor image = model.tensor(EdgeType.U8, 2, 3, 4)) {
+      HardwareBuffer buffer = new HardwareBuffer(1, 3, 2, 1, 3, 3, 24);
+      refused(
+          EdgeException.UNSUPPORTED, "Android", () -> image.setHardwareBuffer(buffer, 1, 0));
     }
   }
 

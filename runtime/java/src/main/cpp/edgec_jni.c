@@ -556,6 +556,7 @@ NATIVE(void, prove)(JNIEnv *env, jclass type, jlong session, jstring verdicts) {
   give_back(env, verdicts, path);
 }
 
+#include "edgec_jni_hardware.h"
 #if defined(EDGEC_WITH_TEXT)
 #include "edgec_jni_text.h"
 #endif

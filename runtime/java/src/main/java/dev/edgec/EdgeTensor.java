@@ -120,6 +120,28 @@ public final class EdgeTensor implements AutoCloseable {
     return this;
   }
 
+  /**
+   * Fill it from an {@code android.hardware.HardwareBuffer}, as cameras and decoders give them: an
+   * image (RGBA_8888, RGBX_8888, RGB_888) of the tensor's own height and width, which then has three
+   * or, with alpha, four channels, last or before the height; or a BLOB of as many bytes. The image's
+   * bytes go into u8 as they are, and into f32 as {@code byte * scale + shift}. The buffer must be
+   * readable ({@code USAGE_CPU_READ_OFTEN}) and may be closed afterwards.
+   *
+   * @throws EdgeException where there is no HardwareBuffer (before Android 8), or it does not fit
+   */
+  public EdgeTensor setHardwareBuffer(Object buffer, float scale, float shift) {
+    if (buffer == null) {
+      throw new EdgeException(EdgeException.INVALID_ARGUMENT, "a HardwareBuffer is needed");
+    }
+    long address = handle.borrow("tensor");
+    try {
+      Native.tensorHardware(address, buffer, scale, shift);
+    } finally {
+      handle.giveBack();
+    }
+    return this;
+  }
+
   /** A copy of its numbers (f32, c64). */
   public float[] floats() {
     float[] values = new float[memory.capacity() / 4];

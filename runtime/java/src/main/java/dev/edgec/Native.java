@@ -68,6 +68,9 @@ final class Native {
 
   static native ByteBuffer tensorBuffer(long tensor);
 
+  /** Copies an android.hardware.HardwareBuffer; bytes times `scale` plus `shift` for floats. */
+  static native void tensorHardware(long tensor, Object buffer, float scale, float shift);
+
   /**
    * Tensors are on `host`; for another `device` they are copied. `kept` are what must not be
    * collected meanwhile.
