@@ -77,9 +77,10 @@ def test_a_conversation_goes_on_and_is_read_once(module: Path, programs: Path) -
 
 
 def test_drawn_texts_those_that_slide_and_guesses_are_as_python_writes_them(
-    module: Path, programs: Path
+    module: Path, programs: Path, tmp_path: Path
 ) -> None:
-    """`text_model.c` says what else it looks at."""
+    """`text_model.c` says what else it looks at; what was read goes there and comes back."""
+    saved = tmp_path / "text.saved"
     with TextModel(module) as model:
         sampling = Sampling(temperature=1.5, top_k=40, top_p=0.9, seed=3)
         long, slide = [i * 7 % 250 for i in range(114)], WhenFull.SLIDE
@@ -99,7 +100,15 @@ def test_drawn_texts_those_that_slide_and_guesses_are_as_python_writes_them(
             model.next_token(held)
             held.append(15 + int(model.module.state()["logits"][15:25].argmax()))
         best = model.tokenizer.decode(held[-5:])
-    assert _said(programs / "text_model", module)[0] == "\n".join((*expected, best))
+        kept = model.generate("Once upon a time", limit=8)
+        kept.whole()
+        model.save(saved)
+    found = _said(programs / "text_model", module, saved)[0]
+    assert found == "\n".join((*expected, best, kept.text))
+    with TextModel(module) as model:
+        model.restore(saved)
+        again = model.generate("Once upon a time", limit=8)
+        assert (again.whole(), again.stats.reused) == (kept.text, 15)
 
 
 def test_windows_and_guesses_are_those_of_python(tmp_path: Path) -> None:

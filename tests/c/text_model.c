@@ -2,8 +2,11 @@
  * a drawn text, some that slide past the context, with guesses and held to some tokens, a line each,
  * and fails where something else is off.
  *
- *     text_model MODULE */
+ *     text_model MODULE SAVED
+ *
+ * SAVED is what Python had read of "Once upon a time"; it becomes what C has. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "edgert/edgert_text.h"
@@ -161,22 +164,80 @@ static void hold(edgert_text_model *model) {
          "an answer is held to what is allowed");
 }
 
+/* Any damage is found, and what was known is known still. */
+static void damage(edgert_text_model *model, const uint8_t *data, size_t size) {
+  edgert_text_options options = {.size = sizeof options, .limit = 1};
+  edgert_text_stats stats = {.size = sizeof stats};
+  edgert_error error;
+  uint8_t *wrong = malloc(size + 1);
+  memcpy(wrong, data, size);
+  wrong[size] = 0;
+  for (size_t shorter = 0; shorter < size; shorter += shorter < 200 ? 1 : 997)
+    expect(edgert_text_restore(model, wrong, shorter, NULL) == EDGERT_INVALID_ARGUMENT,
+           "saved bytes are cut short");
+  expect(edgert_text_restore(model, wrong, size + 1, NULL) == EDGERT_INVALID_ARGUMENT,
+         "saved bytes are too many");
+  for (size_t at = 0; at < size; at += 331) {
+    wrong[at] ^= 4;
+    expect(edgert_text_restore(model, wrong, size, &error) == EDGERT_INVALID_ARGUMENT &&
+               strstr(error.message, "damaged"),
+           "saved bytes have changed");
+    wrong[at] ^= 4;
+  }
+  free(wrong);
+  expect(edgert_text_generate(model, "Once upon a time", 16, &options, NULL, NULL, &stats, NULL) ==
+                 EDGERT_OK &&
+             stats.reused == 15,
+         "what was known is known still");
+}
+
+/* What Python had read is known, what is saved here is known again, and written for Python. */
+static void keep(edgert_text_model *model, const char *path) {
+  edgert_text_options options = {.size = sizeof options, .limit = 8};
+  edgert_text_stats stats = {.size = sizeof stats};
+  edgert_error error = {EDGERT_OK, ""};
+  static uint8_t data[1 << 20];
+  void *saved = NULL;
+  size_t size = 0;
+  FILE *file = fopen(path, "rb");
+  if (file) size = fread(data, 1, sizeof data, file), fclose(file);
+  expect(edgert_text_restore(model, data, size, &error) == EDGERT_OK, error.message);
+  putchar('\n');
+  expect(edgert_text_generate(model, "Once upon a time", 16, &options, print, NULL, &stats, NULL) ==
+                 EDGERT_OK &&
+             stats.reused == 15,
+         "what Python has read is known");
+  expect(edgert_text_save(model, &saved, &size, &error) == EDGERT_OK, error.message);
+  damage(model, saved, size);
+  expect(edgert_text_generate(model, "Another", 7, &options, NULL, NULL, NULL, NULL) == EDGERT_OK,
+         "another text");
+  expect(edgert_text_restore(model, saved, size, &error) == EDGERT_OK, error.message);
+  expect(edgert_text_generate(model, "Once upon a time", 16, &options, NULL, NULL, &stats, NULL) ==
+                 EDGERT_OK &&
+             stats.reused == 15,
+         "what was saved is known");
+  file = fopen(path, "wb");
+  expect(file && fwrite(saved, 1, size, file) == size && fclose(file) == 0, "bytes are written");
+  edgert_text_free(model, saved);
+}
+
 int main(int count, char **words) {
   edgert_error error;
   edgert_device *device = NULL;
   edgert_module *module = NULL;
   edgert_session *session = NULL;
   edgert_text_model *model = NULL;
-  if (count != 2 || edgert_device_create("cpu", NULL, &device, &error) ||
+  if (count != 3 || edgert_device_create("cpu", NULL, &device, &error) ||
       edgert_module_open(words[1], NULL, &module, &error) ||
       edgert_session_create(module, device, NULL, &session, &error) ||
       edgert_text_model_create(module, session, device, NULL, &model, &error)) {
-    fprintf(stderr, "%s\n", count == 2 ? error.message : "text_model MODULE");
+    fprintf(stderr, "%s\n", count == 3 ? error.message : "text_model MODULE SAVED");
     return 2;
   }
   ask(model);
   go_on(model);
   hold(model);
+  keep(model, words[2]);
   edgert_session_release(session);
   edgert_module_release(module);
   edgert_device_release(device);

@@ -79,6 +79,53 @@ model.close();
 """
 
 
+SAVING = """
+const { loadText } = await import('./edgec-runtime/text.js');
+const { readFile, writeFile } = await import('node:fs/promises');
+const model = await loadText('wasm.vmfb', { worker, threads: 1 });
+const ask = async () => {
+  const answer = model.generate(text, { limit: 8 });
+  return [await answer.whole(), answer.stats.reused];
+};
+await model.restore(new Uint8Array(await readFile(file)));
+const first = await ask();
+const bytes = await model.save();
+await model.generate('Another', { limit: 3 }).whole();
+await model.restore(bytes);
+const second = await ask();
+const failures = [];
+for (const size of [0, 11, 12, 40, bytes.length - 1])
+  failures.push(await failure(model.restore(bytes.slice(0, size))));
+bytes[bytes.length >> 1] ^= 1;
+failures.push(await failure(model.restore(bytes)));
+bytes[bytes.length >> 1] ^= 1;
+const [, still] = await ask();
+await writeFile(file, bytes);
+print({ first, second, failures, still });
+model.close();
+"""
+
+
+@pytest.mark.parametrize("worker", [False, True])
+def test_what_python_has_read_is_known_in_node_and_back(
+    folder: Path, tmp_path: Path, worker: bool
+) -> None:
+    saved, text = tmp_path / "text.saved", "Once upon a time"
+    with TextModel(folder / "cpu.vmfb") as model:
+        expected = model.generate(text, limit=8).whole()
+        model.save(saved)
+        found = run_node(SAVING, folder, worker=worker, file=str(saved), text=text)
+        model.generate("Another", limit=3).whole()
+        model.restore(saved)
+        again = model.generate(text, limit=8)
+        assert (again.whole(), again.stats.reused) == (expected, len(text) - 1)
+    assert found["first"] == found["second"] == [expected, len(text) - 1]
+    assert found["still"] == len(text) - 1
+    for code, message in found["failures"]:
+        assert code == "INVALID_ARGUMENT"
+        assert "damaged" in message
+
+
 @pytest.mark.parametrize("worker", [False, True])
 def test_a_model_writes_in_node_what_it_writes_in_python(folder: Path, worker: bool) -> None:
     found = run_node(SCRIPT, folder, question=QUESTION, worker=worker)

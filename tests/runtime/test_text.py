@@ -2,6 +2,7 @@
 
 import json
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -360,16 +361,34 @@ def test_what_was_read_is_saved_and_known_again(
     prompt = model.tokenizer.encode("A long beginning of a text.", special=False)
     expected = model.generate(prompt, limit=6)
     expected.whole()
-    model.save(tmp_path / "text.npz")
+    model.save(tmp_path / "text.saved")
     with TextModel(path) as other:
-        other.restore(tmp_path / "text.npz")
+        other.restore(tmp_path / "text.saved")
         again = other.generate(prompt, limit=6)
         again.whole()
     assert again.tokens == expected.tokens
     assert again.stats.reused == len(prompt) - 1
-    (tmp_path / "wrong.npz").write_bytes(b"PK nothing")
-    with pytest.raises(InputError, match="no saved text"):
-        model.restore(tmp_path / "wrong.npz")
+
+
+def test_what_is_no_saved_text_is_refused_and_changes_nothing(
+    model: TextModel, tmp_path: Path
+) -> None:
+    model.generate("Once upon", limit=3).whole()
+    known, file = model.known, tmp_path / "text.saved"
+    model.save(file)
+    data = file.read_bytes()
+    changed = bytearray(data)
+    changed[len(data) // 2] ^= 1
+    for wrong in (b"", b"PK nothing", data[:-1], data + b"0", data[:40], bytes(changed)):
+        file.write_bytes(wrong)
+        with pytest.raises(InputError, match="no saved text"):
+            model.restore(file)
+    assert model.known == known
+    body = bytearray(data[12:])
+    body[4] ^= 1  # another number of states, with a checksum that fits
+    file.write_bytes(data[:8] + zlib.crc32(body).to_bytes(4, "little") + body)
+    with pytest.raises(InputError, match="another model"):
+        model.restore(file)
 
 
 def test_a_new_prompt_ends_the_answer_before_it(model: TextModel) -> None:

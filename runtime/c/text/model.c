@@ -236,13 +236,17 @@ edgert_status text_model_choose(edgert_text_model *self, const edgert_text_optio
                     token, 1, error);
 }
 
+edgert_status text_model_forget(edgert_text_model *self, size_t count, edgert_error *error) {
+  int32_t ignored;
+  self->held_count = count;
+  return call_with(self, self->reset, (int32_t)count, &ignored, error);
+}
+
 /* The last token is read again, for what follows it. */
 edgert_status text_model_read_anew(edgert_text_model *self, const int32_t *tokens, size_t count,
                                    int32_t *out_token, edgert_error *error) {
   size_t known = text_alike(tokens, count - 1, self->held, self->held_count);
-  int32_t ignored;
-  self->held_count = known;
-  edgert_status status = call_with(self, self->reset, (int32_t)known, &ignored, error);
+  edgert_status status = text_model_forget(self, known, error);
   if (status != EDGERT_OK) return status;
   return text_model_read(self, tokens + known, count - known, out_token, error);
 }

@@ -1,4 +1,5 @@
-/* A language model in a session, as its two files share it: model.c calls it, answer.c writes with it. */
+/* A language model in a session, as its files share it: model.c calls it, answer.c writes with it,
+ * saved.c keeps what it has read. */
 #ifndef EDGERT_TEXT_MODEL_H
 #define EDGERT_TEXT_MODEL_H
 
@@ -37,6 +38,9 @@ enum { TEXT_MOST_GUESSES = 64 };
 /* Read tokens behind those that are held; the likeliest next one. */
 edgert_status text_model_read(edgert_text_model *self, const int32_t *tokens, size_t count,
                               int32_t *out_token, edgert_error *error);
+
+/* Forget all tokens that are held from a place on. */
+edgert_status text_model_forget(edgert_text_model *self, size_t count, edgert_error *error);
 
 /* Read what of a text is not held; the likeliest next token, and how many were held. */
 edgert_status text_model_read_anew(edgert_text_model *self, const int32_t *tokens, size_t count,

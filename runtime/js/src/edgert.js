@@ -122,6 +122,18 @@ export class Session {
     return found;
   }
 
+  /** The functions that give and take all that the module keeps between calls; undefined: it keeps nothing. */
+  get states() {
+    const c = this.#c;
+    const found = {};
+    for (let index = 0; index < c.edgert_module_function_count(this.#module); ++index) {
+      const name = this.#text(c.edgert_module_function_name(this.#module, index));
+      if (name === 'edgec_get_state') found.get = index;
+      if (name === 'edgec_set_state') Object.assign(found, { set: index, specs: this.#signature(index).inputs });
+    }
+    return found.get === undefined || !found.specs ? undefined : found;
+  }
+
   /** The golden calls that the module brings, as text; undefined where there are none. */
   get golden() {
     return this.attribute('edgec.golden');

@@ -9,7 +9,7 @@ import { forgotten } from './workers.js';
 
 /** What a model has of its own; functions by these names are called through `functions`. */
 const OWN = ['constructor', 'functions', 'call', 'close', 'closed', 'variant', 'device', 'passedOver',
-  'threads', 'memory', 'attribute', 'prove', 'then'];
+  'threads', 'memory', 'attribute', 'prove', 'state', 'then'];
 
 const RIGHT = 'right';
 
@@ -22,7 +22,7 @@ export class Model {
   #backend;
 
   /**
-   * A `backend` has `functions`, `variant`, `device`, `threads`, `call(index, inputs)`, `memory()`,
+   * A `backend` has `functions`, `states`, `variant`, `device`, `threads`, `call(index, inputs)`, `memory()`,
    * `attribute(key)`, `prove()` and `close()`; `passedOver` says why variants before it were not taken.
    */
   constructor(backend, passedOver = []) {
@@ -63,6 +63,17 @@ export class Model {
   /** Bytes of WebAssembly memory in use. */
   async memory() {
     return this.#open().memory();
+  }
+
+  /**
+   * What the module keeps between calls, as others of its kind take it: `specs`, `get()` and `set(tensors)`
+   * of `{ dtype, shape, data }` each; undefined where it keeps nothing.
+   */
+  get state() {
+    const backend = this.#open();
+    if (!backend.states) return undefined;
+    const { get, set, specs } = backend.states;
+    return { specs, get: () => backend.call(get, []), set: (tensors) => backend.call(set, tensors) };
   }
 
   /** An attribute of the module, such as `edgec.text.form`; undefined where it has none of that name. */
@@ -157,11 +168,13 @@ async function gpuFor({ device }, { software }) {
 
 function backendOf(opened, files, { name: variant, integrity: identity, device: kind }, options) {
   let session = opened;
-  const { functions, threads, device, stop, golden } = session;
+  const { functions, threads, device, stop, golden, states } = session;
   const fresh = golden && isStateful(golden) ? again(files, kind, options) : undefined;
   const outputs = new Map(functions.map((signature) => [signature.index, signature.outputs]));
+  if (states) outputs.set(states.get, states.specs).set(states.set, []);
   const backend = {
     functions,
+    states,
     variant,
     device,
     threads,

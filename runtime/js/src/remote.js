@@ -44,9 +44,11 @@ export async function remote(variant, { progress, signal, ...options }) {
   if (signal?.aborted) aborted();
   signal?.addEventListener('abort', aborted);
   try {
-    const { functions, threads, device } = await ask('load', { variant, options: { ...options, progress: !!progress } });
+    const words = { variant, options: { ...options, progress: !!progress } };
+    const { functions, states, threads, device } = await ask('load', words);
     const backend = {
       functions,
+      states,
       threads,
       device,
       variant: variant.name,

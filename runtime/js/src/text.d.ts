@@ -78,6 +78,10 @@ export class TextModel {
   readonly context: number;
   generate(prompt: string | ArrayLike<number>, options?: AnswerOptions): Answer;
   chat(messages: string | readonly Message[], options?: AnswerOptions): Answer;
+  /** What was read, as bytes for a file; C, Java and Python write the same. */
+  save(): Promise<Uint8Array>;
+  /** Know it again; refuses what is damaged, or of another model, and then what was known is known still. */
+  restore(bytes: Uint8Array): Promise<void>;
   close(): void;
 }
 

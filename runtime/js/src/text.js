@@ -5,6 +5,7 @@
 //     for await (const piece of model.chat('What is the capital of France?')) show(piece);
 import { EdgeError } from './errors.js';
 import { load } from './index.js';
+import { restore, save } from './saved.js';
 import { Tokenizer } from './tokenizer.js';
 
 export { Tokenizer };
@@ -54,6 +55,31 @@ export class TextModel {
     const tokens = this.#promptOf(given);
     if (options.whenFull !== 'slide') return this.#answer(tokens, options);
     return this.#answer(tokens, { keep: this.#beginning(given, tokens), ...options });
+  }
+
+  /** What was read, as bytes for a file or a page's storage; ends the answer that is being written. */
+  async save() {
+    this.#turn += 1;
+    const state = this.#state();
+    await this.model.call('reset', this.#held.length);
+    const held = [...this.#held];
+    return save(await state.get(), held, this.context);
+  }
+
+  /** Know again what was known when the bytes were saved, by a model with the same weights. */
+  async restore(bytes) {
+    this.#turn += 1;
+    const state = this.#state();
+    const { held, states } = restore(bytes, state.specs, this.context);
+    this.#held = [];
+    await state.set(states);
+    this.#held = held;
+  }
+
+  #state() {
+    const { state } = this.model;
+    if (!state) throw new EdgeError('UNSUPPORTED', 'the module does not give what it has read');
+    return state;
   }
 
   close() {

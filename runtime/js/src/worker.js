@@ -8,7 +8,7 @@ const actions = {
   async load({ variant, options }) {
     const progress = options.progress ? (state) => post({ progress: state }) : undefined;
     model = await local(variant, { ...options, progress });
-    return { functions: model.functions, threads: model.threads, device: model.device };
+    return { functions: model.functions, states: model.states, threads: model.threads, device: model.device };
   },
   call: ({ index, inputs }) => model.call(index, inputs),
   memory: () => model.memory(),

@@ -65,7 +65,24 @@ public final class AskText {
         require(error.getMessage().equals("mask"), "another exception");
       }
       require(model.generate("Once", new EdgeTextOptions().limit(2), null).tokens == 2, "after");
+      keep(model);
     }
+  }
+
+  /** What was read is saved and known again; damaged bytes are refused. */
+  private static void keep(EdgeText model) {
+    EdgeTextOptions options = new EdgeTextOptions().limit(6);
+    String text = "Once upon a time";
+    EdgeText.Answer expected = model.generate(text, options, null);
+    byte[] saved = model.save();
+    model.generate("Another", options, null);
+    model.restore(saved);
+    EdgeText.Answer again = model.generate(text, options, null);
+    require(again.text.equals(expected.text) && again.reused == text.length() - 1, "saved");
+    saved[saved.length / 2] ^= 1;
+    refused(() -> model.restore(saved));
+    refused(() -> model.restore(new byte[0]));
+    require(model.generate(text, options, null).reused == text.length() - 1, "still known");
   }
 
   /** The text in hexadecimal, since a tiny model writes all sorts of characters. */

@@ -97,7 +97,7 @@ BUILDS = {
 TEXT = "edgert-text.wasm"
 """The file that is compiled for language models alone."""
 
-_FOR_TEXT = {"text.js", "text.d.ts", "tokenizer.js"}
+_FOR_TEXT = {"text.js", "text.d.ts", "saved.js", "tokenizer.js"}
 """Sources that only they need."""
 
 
@@ -147,7 +147,7 @@ def edgert_wasm(build: str = "edgert.wasm") -> Path:
     if build == TEXT:
         flags = (*_SMALL, *(f"-Wl,--export={name}" for name in TEXT_EXPORTS))
         # Generation is JavaScript's own, which can wait for a GPU.
-        own = ("answer.c", "model.c")
+        own = ("answer.c", "model.c", "saved.c")
         sources = [file for file in sorted(source.glob("text/*.c")) if file.name not in own]
     else:
         flags = (*_FLAGS, *BUILDS[build])

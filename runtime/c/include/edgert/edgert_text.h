@@ -197,6 +197,21 @@ EDGERT_API EDGERT_MUST_USE edgert_status edgert_text_chat(
  * asked again. Where none is written, nothing happens. */
 EDGERT_API void edgert_text_interrupt(edgert_text_model *model);
 
+/* What the model has read, as bytes for a file of the app's, which the caller gives back with
+ * `edgert_text_free`: tokens, and the keys and values that are in use. Python, Java and JavaScript write
+ * the same. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_text_save(edgert_text_model *model, void **out_data,
+                                                          size_t *out_size, edgert_error *error);
+EDGERT_API void edgert_text_free(const edgert_text_model *model, void *data);
+
+/* Know again what was known when the bytes were saved, here or in another process, on this device or
+ * another: a prompt that begins as that text did is read from there on. EDGERT_INVALID_ARGUMENT: they are
+ * damaged, or of a model whose state has other shapes; then what was known is known still. They must be
+ * of a model with the same weights, which nothing in them tells. */
+EDGERT_API EDGERT_MUST_USE edgert_status edgert_text_restore(edgert_text_model *model,
+                                                             const void *data, size_t size,
+                                                             edgert_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -199,7 +199,7 @@ class TextModel(Closing):
         return self._reader.next_token(tokens, sampling)
 
     def save(self, path: Path | str) -> None:
-        """Write what the module has read to a file (`.npz`), for `restore`.
+        """Write what the module has read to a file, for `restore` here or in an app.
 
         Raises:
             FileError: it cannot be written.

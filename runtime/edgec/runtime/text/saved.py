@@ -1,16 +1,19 @@
 """What a language model has read, to a file and back: tokens, keys and values.
 
 Only the part of each state that is in use is written: an axis that is as long as the cache is cut
-to the tokens that are there.
+to the tokens that are there. The bytes are those of edgert_text (`runtime/c/text/saved.c` says how
+they lie), so an app can begin with what was read here.
 """
 
-import io
+import math
+import struct
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from edgec.runtime.edgert.element_types import hal_type
 from edgec.runtime.errors import InputError
 from edgec.runtime.files import read_bytes, write_atomically
 from edgec.runtime.module import Module
@@ -19,8 +22,11 @@ from edgec.runtime.text.facts import HISTORY
 
 __all__ = ["read", "write"]
 
-_TOKENS = "edgec.tokens"
-_MODULE = "edgec.module"
+_MAGIC = b"edgectx1"
+_HEAD = struct.Struct("<8sIII")
+"""The magic, a CRC-32 of all that follows it, how many tokens, how many states."""
+_STATE = struct.Struct("<IIII")
+"""Type, rank, the axis that is cut, and how much of it is kept."""
 _CACHE_RANK = 4
 """Of a cache: text, head, token, element."""
 
@@ -33,14 +39,23 @@ def write(
     Raises:
         FileError: it cannot be written.
     """
-    arrays: dict[str, Any] = {
-        spec.name: state[spec.name][_used(spec, len(held))].view(_plain(spec.dtype.numpy))
-        for spec in module.facts.states
-    }
-    arrays[_TOKENS] = np.asarray(held, np.int32)
-    arrays[_MODULE] = np.array(_kind(module))
+    states = module.facts.states
+    parts = [struct.pack("<II", len(held), len(states)), np.asarray(held, "<i4").tobytes()]
+    for spec in states:
+        shape = _shape(spec)
+        axis = _axis(spec)
+        rows = _rows(state[spec.name], axis)
+        kept = min(len(held), rows.shape[1]) if axis < len(shape) else 1
+        parts.append(_STATE.pack(hal_type(spec.dtype), len(shape), axis, kept))
+        parts.append(struct.pack(f"<{len(shape)}I", *shape))
+        parts.append(rows[:, :kept].tobytes())
+    total = 0
+    for part in parts:
+        total = zlib.crc32(part, total)
     with write_atomically(Path(path)) as stream:
-        np.savez(stream, **arrays)
+        stream.write(_MAGIC + struct.pack("<I", total))
+        for part in parts:
+            stream.write(part)
 
 
 def read(path: Path | str, module: Module) -> tuple[dict[str, np.ndarray], list[int]]:
@@ -51,37 +66,60 @@ def read(path: Path | str, module: Module) -> tuple[dict[str, np.ndarray], list[
         InputError: it is of another module, or damaged.
     """
     data = read_bytes(Path(path))
-    state: dict[str, np.ndarray] = {}
+    specs = module.facts.states
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            if str(archive[_MODULE]) != _kind(module):
-                raise InputError(f"{path} was written by another model", hint="read the text again")
-            held = [int(token) for token in archive[_TOKENS]]
-            for spec in module.facts.states:
-                value = np.zeros(_shape(spec), spec.dtype.numpy)
-                kept = archive[spec.name].view(spec.dtype.numpy)
-                value[_used(spec, len(held))] = kept
-                state[spec.name] = value
-    except (KeyError, ValueError, TypeError, EOFError, OSError) as error:
+        magic, total, count, states = _HEAD.unpack_from(data)
+        if magic != _MAGIC or zlib.crc32(data[12:]) != total:
+            raise ValueError("damaged, or of another kind")
+        at = _HEAD.size + 4 * count
+        held = np.frombuffer(data, "<i4", count, _HEAD.size).tolist()
+        if states != len(specs):
+            raise _another(path)
+        state = {}
+        for spec in specs:
+            state[spec.name], at = _state(path, spec, data, at)
+        if at != len(data):
+            raise ValueError("too long")
+    except (ValueError, struct.error) as error:
         raise InputError(f"{path} is no saved text: {error}", hint="read the text again") from error
     return state, held
 
 
-def _used(spec: TensorSpec, count: int) -> tuple[slice, ...]:
-    """The part of a state that holds something: of the history, and of each cache's third axis."""
-    cut = 0 if spec.name == HISTORY else 2 if len(spec.shape) == _CACHE_RANK else None
-    return tuple(slice(0, count) if axis == cut else slice(None) for axis in range(len(spec.shape)))
+def _state(path: Path | str, spec: TensorSpec, data: bytes, at: int) -> tuple[np.ndarray, int]:
+    """A state of the file, and where it ends."""
+    shape, dtype = _shape(spec), np.dtype(spec.dtype.numpy)
+    kind, rank, axis, kept = _STATE.unpack_from(data, at)
+    at += _STATE.size
+    if kind != hal_type(spec.dtype) or rank != len(shape):
+        raise _another(path)
+    if struct.unpack_from(f"<{rank}I", data, at) != shape:
+        raise _another(path)
+    at += 4 * rank
+    value = np.zeros(shape, dtype)
+    rows = _rows(value, axis)
+    if axis > rank or kept > rows.shape[1]:
+        raise ValueError("a state is larger than it can be")
+    part = rows[:, :kept]
+    if len(data) - at < part.nbytes:
+        raise ValueError("it is cut short")
+    part[...] = np.frombuffer(data, dtype, part.size, at).reshape(part.shape)
+    return value, at + part.nbytes
+
+
+def _another(path: Path | str) -> InputError:
+    return InputError(f"{path} was written by another model", hint="read the text again")
+
+
+def _rows(state: np.ndarray, axis: int) -> np.ndarray:
+    """A view of a state whose second axis is the one that is cut; 1 long where none is."""
+    before, after = math.prod(state.shape[:axis]), math.prod(state.shape[axis + 1 :])
+    return state.reshape(before, math.prod(state.shape[axis : axis + 1]), after)
+
+
+def _axis(spec: TensorSpec) -> int:
+    """The axis that is cut: the history's only one, a cache's third; the rank where none is."""
+    return 0 if spec.name == HISTORY else 2 if len(spec.shape) == _CACHE_RANK else len(spec.shape)
 
 
 def _shape(spec: TensorSpec) -> tuple[int, ...]:
     return tuple(size for size in spec.shape if isinstance(size, int))
-
-
-def _plain(dtype: np.dtype[Any]) -> Any:
-    """A type that NumPy's format has, of the same width."""
-    return dtype if dtype.kind in "biufc" else np.dtype(f"u{dtype.itemsize}")
-
-
-def _kind(module: Module) -> str:
-    """What a saved state fits: its states, whatever the target."""
-    return repr([(spec.name, _shape(spec), spec.dtype.value) for spec in module.facts.states])

@@ -155,3 +155,31 @@ NATIVE(void, textInterrupt)(JNIEnv *env, jclass type, jlong model) {
   (void)type;
   edgert_text_interrupt(AT(edgert_text_model, model));
 }
+
+NATIVE(jbyteArray, textSave)(JNIEnv *env, jclass type, jlong model) {
+  (void)type;
+  edgert_error error = {EDGERT_OK, ""};
+  void *data = NULL;
+  size_t size = 0;
+  jbyteArray result = NULL;
+  if (!well(env, edgert_text_save(AT(edgert_text_model, model), &data, &size, &error), &error))
+    return NULL;
+  if (size > INT32_MAX) {
+    out_of_memory(env); /* no array of Java's has room for it */
+  } else {
+    result = (*env)->NewByteArray(env, (jsize)size);
+    if (result != NULL) (*env)->SetByteArrayRegion(env, result, 0, (jsize)size, data);
+  }
+  edgert_text_free(AT(edgert_text_model, model), data);
+  return result;
+}
+
+NATIVE(void, textRestore)(JNIEnv *env, jclass type, jlong model, jbyteArray saved) {
+  (void)type;
+  edgert_error error = {EDGERT_OK, ""};
+  size_t size = 0;
+  char *data = text_bytes(env, saved, &size);
+  if (data == NULL) return;
+  well(env, edgert_text_restore(AT(edgert_text_model, model), data, size, &error), &error);
+  free(data);
+}

@@ -151,6 +151,37 @@ public final class EdgeText implements AutoCloseable {
     }
   }
 
+  /**
+   * What the model has read, as bytes for a file of the app's: a text that begins alike costs only what
+   * follows when it is restored. C and Python write the same.
+   */
+  public byte[] save() {
+    synchronized (turn) {
+      long address = model.borrow("language model");
+      try {
+        return Native.textSave(address);
+      } finally {
+        model.giveBack();
+      }
+    }
+  }
+
+  /**
+   * Knows again what was known when the bytes were saved, by a model with the same weights.
+   *
+   * @throws EdgeException they are damaged, or of another model; what was known is known still
+   */
+  public void restore(byte[] saved) {
+    synchronized (turn) {
+      long address = model.borrow("language model");
+      try {
+        Native.textRestore(address, saved);
+      } finally {
+        model.giveBack();
+      }
+    }
+  }
+
   /** Makes the answer that is being written fail as cancelled; from any thread. */
   public void interrupt() {
     long address = model.borrow("language model");

@@ -105,6 +105,11 @@ final class Native {
 
   static native void textInterrupt(long model);
 
+  /** What the model has read, and back. */
+  static native byte[] textSave(long model);
+
+  static native void textRestore(long model, byte[] saved);
+
   static native void release(int kind, long handle);
 
   /** Objects of edgert and buffers of Java that are held, and bytes that edgert has allocated. */
