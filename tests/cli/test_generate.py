@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from edgec.cli.layout import printable
+from edgec.cli.next_step import next_step
+from edgec.runtime import Module
 from edgec.runtime.errors import FileError, InputError, ModuleError, Untrusted, UsageError
+from edgec.targets import find
 from tests.cli.conftest import Edgec
 from tests.exporters import language_models as tiny
 
@@ -25,6 +28,14 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert (folder / "tiny.safetensors").exists()
     assert execute(["compile", str(program), "-O1", "-o", str(module)]) == 0
     return module
+
+
+def test_what_comes_next_is_a_conversation(edgec: Edgec, path: Path) -> None:
+    module, program = Module.read(path), path.with_suffix(".mlirbc")
+    following = next_step(module, find("cpu"), program, str(program))
+    assert following == f"edgec chat {path}"
+    lines = edgec("inspect", program).out.splitlines()
+    assert sum(line.startswith("state keys_") for line in lines) == 1
 
 
 def test_text_is_written_and_told_as_json(edgec: Edgec, path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from edgec.cli.signatures import example_command
 from edgec.runtime import Module
 from edgec.runtime.golden import Golden
+from edgec.runtime.text import TextFacts
 from edgec.targets import Target
 
 __all__ = ["next_step"]
@@ -33,13 +34,21 @@ def next_step(module: Module, target: Target, program: Path | None, source: str)
     for start, kind in _PACKED.items():
         if triple.startswith(start):
             return shlex.join(["edgec", "package", source, kind])
+    machine = triple.partition("-")[0]
+    is_here = machine not in _AWAY or machine == platform.machine()
+    if module.text and is_here:
+        return shlex.join(["edgec", *_asking(TextFacts.parse(module.text), str(module.path))])
     signature = next(iter(module.signatures.values()), None)
     if signature is None:
         return shlex.join(["edgec", "inspect", str(module.path)])
     golden = None if program is None else Golden.path_for(program)
     known = golden if golden is not None and golden.exists() else None
     command = example_command("run", module, signature, golden=known)
-    machine = triple.partition("-")[0]
-    if machine not in _AWAY or machine == platform.machine():
-        return command
-    return f"{command} --on={_AWAY[machine]}"
+    return command if is_here else f"{command} --on={_AWAY[machine]}"
+
+
+def _asking(facts: TextFacts, module: str) -> list[str]:
+    """What asks a language model: a conversation, where it was made for one."""
+    if facts.template and not facts.source:
+        return ["chat", module]
+    return ["generate", module, "@FEATURES.npy" if len(facts.source) > 1 else "Once upon a time"]

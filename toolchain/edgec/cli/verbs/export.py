@@ -17,6 +17,7 @@ from edgec.cli.options import (
 )
 from edgec.cli.report import Report
 from edgec.cli.session import Session
+from edgec.cli.state_lines import state_lines
 from edgec.runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ def export(
             f"from {info.provenance.framework}",
             *(_mesh_lines(info.mesh) if info.mesh else ()),
             *(f"  {f.signature}" for f in info.functions),
-            *(f"  state {s}" for s in info.states),
+            *(f"  {line}" for line in state_lines(info.states)),
             *([f"weights: {len(weights.names)} in {weights.file}"] if weights else []),
             f"golden answers: {calls} call{'s' * (calls != 1)} in {golden_path}"
             if golden_path

@@ -8,6 +8,7 @@ import typer
 from edgec.cli.program_files import is_program_file
 from edgec.cli.report import Block, Grid, Report
 from edgec.cli.session import Session
+from edgec.cli.state_lines import state_lines
 
 if TYPE_CHECKING:
     from edgec.runtime import Module
@@ -64,7 +65,7 @@ def _module(path: Path, *, everything: bool) -> Report:
         "",
         *(f"{signature}" for signature in module.signatures.values()),
         *(f"{name}: cannot be called: {why}" for name, why in module.refused.items()),
-        *(f"state {spec}" for spec in facts.states),
+        *state_lines(facts.states),
     ]
     if facts.weights is not None:
         weights = facts.weights
@@ -158,7 +159,7 @@ def _program(path: Path, *, everything: bool) -> Report:
         *(f"  {name + ':':<18} {value}" for name, value in rows if value),
         "",
         *(str(f.signature) for f in info.functions),
-        *(f"state {spec}" for spec in info.states),
+        *state_lines(info.states),
     ]
     if info.weights is not None:
         weights = info.weights
