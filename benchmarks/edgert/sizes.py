@@ -71,14 +71,14 @@ ROWS = (
         target="x86_64-linux-gnu",
         parts=("edgert_text.c",),
         aim=60,
-        most=35,
+        most=38,
     ),
     Row(
         name="aarch64, text alone",
         target="aarch64-linux-gnu",
         parts=("edgert_text.c",),
         aim=60,
-        most=35,
+        most=38,
     ),
     Row(
         name="aarch64, with text",
