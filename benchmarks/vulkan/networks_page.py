@@ -54,7 +54,8 @@ def page(figures: dict[str, Any]) -> str:
         both = {"edgert", "cuda"} <= ms.keys()
         before = _BEFORE.get(row["name"])
         stamps = row.get("dispatches")
-        first = [f"{row['first_s'][e]} s" for e in _FIRST if e in row["first_s"]]
+        firsts = row.get("first_s", {})  # a network that took too long has none
+        first = [f"{firsts[e]} s" for e in _FIRST if e in firsts]
         against = f"{ms['edgert'] / ms['cuda']:.2f}" if both else "-"
         alone = f"{ms['plain'] / ms['edgert']:.1f}" if {"edgert", "plain"} <= ms.keys() else "-"
         cells += [
@@ -66,7 +67,7 @@ def page(figures: dict[str, Any]) -> str:
             "" if stamps is None or "idle_us" not in stamps else f"{stamps['idle_us'] / 1000:.2f}",
             ", ".join(first),
             f"{row['again_s']} s" if "again_s" in row else "",
-            str(row["error"].get("edgert", "-")),
+            str(row.get("error", {}).get("edgert", "-")),
         ]
         lines.append(f"| {row['name']} | {' | '.join(cells)} |")
     refused = [
@@ -76,7 +77,7 @@ def page(figures: dict[str, Any]) -> str:
     ]
     found = "\n".join(lines) + "\n"
     if refused:
-        found += "\nWhat was refused:\n\n" + "\n".join(refused) + "\n"
+        found += "\nWhat was refused, or took too long:\n\n" + "\n".join(refused) + "\n"
     head = _HEAD.format(measured=sentence(figures["commits"]), device=figures["device"])
     return head + found + _TAIL
 
