@@ -2,13 +2,15 @@
 
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from edgec.runtime.signature import TensorSpec
+if TYPE_CHECKING:
+    from edgec.runtime.signature import TensorSpec
 
 __all__ = ["state_lines"]
 
 
-def state_lines(states: Iterable[TensorSpec]) -> list[str]:
+def state_lines(states: "Iterable[TensorSpec]") -> list[str]:
     """`state position: i32[]`, and `state keys_0 … keys_29: f32[1, 3, 1088, 64], 30 of them`."""
     alike: dict[tuple[str, str], list[str]] = {}
     for spec in states:
