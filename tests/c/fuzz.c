@@ -1,13 +1,14 @@
 /* For libFuzzer: any bytes as a module, a file of weights, an executable for Vulkan or for CUDA or
- * the form of a language model's text, told apart by their first bytes. Of a module all functions are
+ * the form of a language model's text or what one has read, told apart by their first bytes. Of a module all functions are
  * called twice, and its golden calls made, on the CPU with kernels that are linked in, on the device
  * that computes nothing, or, where it is for CUDA, on the driver for that with a library in place of
  * NVIDIA's (`fake_cuda.c`); code that a module brings is never run. Some devices answer every other
  * read later, so that programs stop in their middle and go on. With -DFUZZ_JNI=1 some are opened as
  * apps in Java do (`fuzz_jni.c`).
  *
+ *     python -c 'from tests.c.fuzzing import *; write_saved_model(Path("."))'
  *     clang -std=gnu11 -shared -fPIC -Wl,-soname,libcuda.so.1 tests/c/fake_cuda.c -o libcuda.so.1
- *     clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -Iruntime/c/include \
+ *     clang -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -Iruntime/c/include -I. \
  *         -DEDGERT_WITH_ELF=0 -DEDGERT_WITH_VULKAN=1 -DEDGERT_WITH_CUDA=1 \
  *         tests/c/fuzz.c tests/c/fuzz_kernels.c tests/c/fuzz_text.c tests/c/fuzz_vulkan.c \
  *         tests/c/fuzz_cuda.c $(find runtime/c/src runtime/c/text -name '*.c') \
@@ -171,6 +172,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_cuda(data, size);
   else if (memcmp(data, "edgectx", 7) == 0)
     fuzz_text(data, size);
+  else if (memcmp(data, "edgesav", 7) == 0)
+    fuzz_saved(data, size);
 #if FUZZ_JNI
   else if (data[size - 2] % 4 == 0)
     fuzz_jni(data, size);

@@ -19,6 +19,9 @@ void fuzz_cuda(const uint8_t *data, size_t size);
 /* Any bytes as the form of a language model's text, with which a few texts are read and written. */
 void fuzz_text(const uint8_t *data, size_t size);
 
+/* Any bytes as what a language model has read. */
+void fuzz_saved(const uint8_t *data, size_t size);
+
 /* Any bytes as a module, by way of the functions for Java; where Java's header is. */
 void fuzz_jni(const uint8_t *data, size_t size);
 

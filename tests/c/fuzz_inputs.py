@@ -20,6 +20,7 @@ from edgec.runtime.tolerance import Tolerance
 from edgec.toolchain.text import text_form
 from tests.c.bytecode import Function, Import, Program, ref
 from tests.c.programs import PROGRAMS
+from tests.c.saved_text import saved_texts
 from tests.c.tokenizers_of_all_kinds import facts_of, tokenizer
 from tests.c.vm_programs import HAND_MADE, pure_cases
 from tests.c.waiting import waiting
@@ -52,6 +53,8 @@ def inputs() -> Iterator[tuple[str, bytes]]:
         if program.name in ("control", "state"):
             yield program.name, _compiled(program.text, "cpu")
     yield from _texts()
+    for number, text in enumerate(saved_texts()):
+        yield f"saved-{number}", text
     yield "vulkan", _executable(_compiled(PROGRAMS[0].text, "vulkan:android"))
     yield "cuda", _compiled(PROGRAMS[0].text, "cuda")
     yield "cuda-kernel", cuda_executable()

@@ -1,11 +1,13 @@
 /* Any bytes as the form of a language model's text: texts that are hard on tokenizers are read with it,
- * tokens from the bytes written, a conversation is made a prompt. Now and then memory runs out. At the
- * end nothing may be held. */
+ * tokens from the bytes written, a conversation is made a prompt. And any bytes as what a language model
+ * has read, for a module by hand (`saved_text.py`): what is taken is saved and taken again, and the model
+ * goes on from there. Now and then memory runs out. At the end nothing may be held. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "edgert/edgert_text.h"
 #include "fuzz.h"
+#include "fuzz_saved_model.h" /* `fuzzing.py` writes it: the module, as `saved_model` */
 
 typedef struct counter {
   long made, held, fail_at;
@@ -94,5 +96,62 @@ void fuzz_text(const uint8_t *data, size_t size) {
   }
   edgert_tokenizer_release(tokenizer);
   free(letters);
+  if (count.held != 0) abort();
+}
+
+/* --- what a language model has read --------------------------------------------------------------- */
+
+enum { SUM_AT = 8, SUMMED = 12 };
+
+/* Write the checksum of all behind it, in little endian. */
+static void make_sum_right(uint8_t *data, size_t size) {
+  uint32_t sum = ~0u;
+  for (size_t i = SUMMED; i < size; ++i) {
+    sum ^= data[i];
+    for (int bit = 0; bit < 8; ++bit) sum = sum >> 1 ^ (sum & 1 ? 0xEDB88320u : 0);
+  }
+  for (int i = 0; i < 4; ++i) data[SUM_AT + i] = (uint8_t)(~sum >> 8 * i);
+}
+
+/* What was taken is saved, taken again and saved as the same bytes. */
+static void save_again(edgert_text_model *model) {
+  void *first, *second;
+  size_t first_size, second_size;
+  if (edgert_text_save(model, &first, &first_size, NULL) == EDGERT_OK &&
+      edgert_text_restore(model, first, first_size, NULL) == EDGERT_OK &&
+      edgert_text_save(model, &second, &second_size, NULL) == EDGERT_OK) {
+    if (first_size != second_size || memcmp(first, second, first_size) != 0) abort();
+    edgert_text_free(model, second);
+  }
+  edgert_text_free(model, first);
+}
+
+void fuzz_saved(const uint8_t *data, size_t size) {
+  static edgert_device *device;
+  static edgert_module *module;
+  static edgert_session *session;
+  const edgert_device_options options = {
+      .size = sizeof options, .threads = 1, .allocator = fuzz_allocator};
+  const edgert_text_options asked = {.size = sizeof asked, .limit = 3};
+  counter count = {0, 0, -1};
+  const edgert_allocator allocator = {&count, counted_allocate, counted_release};
+  edgert_text_model *model;
+  if (session == NULL && (edgert_device_create("cpu", &options, &device, NULL) != EDGERT_OK ||
+                          edgert_module_wrap(saved_model, sizeof saved_model, NULL, NULL, NULL,
+                                             &module, NULL) != EDGERT_OK ||
+                          edgert_session_create(module, device, NULL, &session, NULL) != EDGERT_OK))
+    abort();
+  if (edgert_text_model_create(module, session, device, &allocator, &model, NULL) != EDGERT_OK)
+    abort();
+  uint8_t *copy = malloc(size);
+  if (copy == NULL) abort();
+  memcpy(copy, data, size);
+  (void)!edgert_text_restore(model, copy, size, NULL);
+  make_sum_right(copy, size);
+  if (data[size - 1] % 4 == 0) count.fail_at = count.made + data[size - 2] % 32;
+  if (edgert_text_restore(model, copy, size, NULL) == EDGERT_OK) save_again(model);
+  (void)!edgert_text_generate(model, "abc", 3, &asked, NULL, NULL, NULL, NULL);
+  free(copy);
+  edgert_text_model_release(model);
   if (count.held != 0) abort();
 }

@@ -6,12 +6,12 @@
 Starts from the inputs in `corpus.zip`: modules of one function for each instruction, and what
 earlier runs made of them; and from what `fuzz_inputs.py` makes: whole modules, ones that dispatch
 kernels, ones with golden calls, weights files, an executable for Vulkan and one for CUDA, forms of
-language models' texts. Modules are called on the CPU with kernels linked in, on the device that
-computes nothing, and on CUDA's driver with a library in place of NVIDIA's (`fake_cuda.c`); no code
-of theirs runs; what is for Vulkan is read for a device that makes nothing of it. A quarter of all
-is opened as apps in Java do, where Java's header is (a JDK). The run is made of rounds, each of
-which starts from what the last one kept. What crashes, leaks or hangs ends the run and is left in
-the file `fuzz-found`.
+language models' texts, and what such a model has read. Modules are called on the CPU with kernels
+linked in, on the device that computes nothing, and on CUDA's driver with a library in place of
+NVIDIA's (`fake_cuda.c`); no code of theirs runs; what is for Vulkan is read for a device that makes
+nothing of it. A quarter of all is opened as apps in Java do, where Java's header is (a JDK). The
+run is made of rounds, each of which starts from what the last one kept. What crashes, leaks or
+hangs ends the run and is left in the file `fuzz-found`.
 """
 
 import argparse
@@ -24,8 +24,9 @@ import zipfile
 from pathlib import Path
 
 from tests.c.fuzz_inputs import inputs
+from tests.c.saved_text import model
 
-__all__ = ["CORPUS", "LARGEST", "add_inputs", "build", "unpack"]
+__all__ = ["CORPUS", "LARGEST", "add_inputs", "build", "unpack", "write_saved_model"]
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[1] / "runtime" / "c"
@@ -44,9 +45,15 @@ def build(folder: Path) -> Path:
     flags = (
         *("-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"),
         *("-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
-        *(f"-I{SOURCE / 'include'}", "-DEDGERT_WITH_ELF=0", "-DEDGERT_WITH_VULKAN=1"),
+        *(
+            f"-I{SOURCE / 'include'}",
+            f"-I{folder}",
+            "-DEDGERT_WITH_ELF=0",
+            "-DEDGERT_WITH_VULKAN=1",
+        ),
         "-DEDGERT_WITH_CUDA=1",
     )
+    write_saved_model(folder)
     java = _java()
     flags += (*java, f"-I{SOURCE / 'include' / 'edgert'}", "-DFUZZ_JNI=1") if java else ()
     main, program = folder / "main.o", folder / "fuzz"
@@ -76,6 +83,13 @@ def build(folder: Path) -> Path:
     ):
         subprocess.run(["cc", *words], check=True)
     return program
+
+
+def write_saved_model(folder: Path) -> None:
+    """The module that `fuzz_text.c` restores saved texts with, for C."""
+    numbers = ",".join(map(str, model()))
+    text = f"static const _Alignas(64) unsigned char saved_model[] = {{{numbers}}};\n"
+    (folder / "fuzz_saved_model.h").write_text(text)
 
 
 def _java() -> tuple[str, ...]:

@@ -2,9 +2,10 @@
  * a drawn text, some that slide past the context, with guesses and held to some tokens, a line each,
  * and fails where something else is off.
  *
- *     text_model MODULE SAVED
+ *     text_model MODULE SAVED OTHER
  *
- * SAVED is what Python had read of "Once upon a time"; it becomes what C has. */
+ * SAVED is what Python had read of "Once upon a time"; it becomes what C has. OTHER is what another
+ * model of the same shapes had read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,23 +222,42 @@ static void keep(edgert_text_model *model, const char *path) {
   edgert_text_free(model, saved);
 }
 
+/* What another model has read is refused, and what was known is known still. */
+static void refuse(edgert_text_model *model, const char *path) {
+  edgert_text_options options = {.size = sizeof options, .limit = 1};
+  edgert_text_stats stats = {.size = sizeof stats};
+  edgert_error error = {EDGERT_OK, ""};
+  static uint8_t data[1 << 20];
+  size_t size = 0;
+  FILE *file = fopen(path, "rb");
+  if (file) size = fread(data, 1, sizeof data, file), fclose(file);
+  expect(size > 0 && edgert_text_restore(model, data, size, &error) == EDGERT_INVALID_ARGUMENT &&
+             strstr(error.message, "another model"),
+         "what another model has read is refused");
+  expect(edgert_text_generate(model, "Once upon a time", 16, &options, NULL, NULL, &stats, NULL) ==
+                 EDGERT_OK &&
+             stats.reused == 15,
+         "and what was known is known still");
+}
+
 int main(int count, char **words) {
   edgert_error error;
   edgert_device *device = NULL;
   edgert_module *module = NULL;
   edgert_session *session = NULL;
   edgert_text_model *model = NULL;
-  if (count != 3 || edgert_device_create("cpu", NULL, &device, &error) ||
+  if (count != 4 || edgert_device_create("cpu", NULL, &device, &error) ||
       edgert_module_open(words[1], NULL, &module, &error) ||
       edgert_session_create(module, device, NULL, &session, &error) ||
       edgert_text_model_create(module, session, device, NULL, &model, &error)) {
-    fprintf(stderr, "%s\n", count == 3 ? error.message : "text_model MODULE SAVED");
+    fprintf(stderr, "%s\n", count == 4 ? error.message : "text_model MODULE SAVED OTHER");
     return 2;
   }
   ask(model);
   go_on(model);
   hold(model);
   keep(model, words[2]);
+  refuse(model, words[3]);
   edgert_session_release(session);
   edgert_module_release(module);
   edgert_device_release(device);

@@ -193,11 +193,11 @@ def tokenizer(kind: str) -> Any:
     return KINDS[kind]()
 
 
-def facts_of(made: Any, *, template: str = "") -> TextFacts:
+def facts_of(made: Any, *, template: str = "", prefill: tuple[int, ...] = (8, 16)) -> TextFacts:
     """What a module would say of a tokenizer."""
     return TextFacts(
         context=64,
-        prefill=(8, 16),
+        prefill=prefill,
         vocabulary=made.get_vocab_size(),
         stop=(2,),
         packed=packed(made.to_str()),

@@ -52,12 +52,12 @@ def tokenizer() -> Any:
     return made
 
 
-def model(family: str, **settings: Any) -> Any:
+def model(family: str, *, seed: int = 7, **settings: Any) -> Any:
     """A model of a family, with seeded weights."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    torch.manual_seed(7)
+    torch.manual_seed(seed)
     config = AutoConfig.for_model(family, **{**_SMALL, **FAMILIES[family], **settings})
     return AutoModelForCausalLM.from_config(config).eval()
 

@@ -14,7 +14,7 @@ from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.fingerprint import digest
 from tests.exporters import language_models
 
-__all__ = ["CONTEXT", "module"]
+__all__ = ["CONTEXT", "another", "module"]
 
 CONTEXT = 120
 _ROOT = Path(__file__).resolve().parents[2]
@@ -23,11 +23,16 @@ _KEPT = _ROOT / "build" / "tests" / "language_model"
 
 def module(target: str) -> Path:
     """A Llama that reads 8 tokens at once and checks 4 guesses, for a target; not to be changed."""
-    return _made(f"{target}.vmfb")
+    return _made(f"{target}.vmfb", seed=7)
 
 
-def _made(name: str) -> Path:
-    folder = _KEPT / _digest()
+def another() -> Path:
+    """One for the CPU that differs in its weights alone; not to be changed."""
+    return _made("cpu.vmfb", seed=8)
+
+
+def _made(name: str, *, seed: int) -> Path:
+    folder = _KEPT / _digest() / str(seed)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     with (folder / f"{name}.lock").open("w") as lock:
@@ -35,14 +40,14 @@ def _made(name: str) -> Path:
         if path.exists():
             pass
         elif path.suffix == ".mlirbc":
-            model = language_models.model("llama")
+            model = language_models.model("llama", seed=seed)
             made = export_opened(
                 model, language_models.tokenizer(), context=CONTEXT, prefill=(8,), speculate=4
             )
             made.save(path)
         else:
             options = CompileOptions(output=path, level=1, check=False)
-            compile(_made("model.mlirbc"), path.stem, options)
+            compile(_made("model.mlirbc", seed=seed), path.stem, options)
     return path
 
 

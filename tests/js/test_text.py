@@ -99,9 +99,10 @@ for (const size of [0, 11, 12, 40, bytes.length - 1])
 bytes[bytes.length >> 1] ^= 1;
 failures.push(await failure(model.restore(bytes)));
 bytes[bytes.length >> 1] ^= 1;
+const another = await failure(model.restore(new Uint8Array(await readFile(other))));
 const [, still] = await ask();
 await writeFile(file, bytes);
-print({ first, second, failures, still });
+print({ first, second, failures, another, still });
 model.close();
 """
 
@@ -111,10 +112,15 @@ def test_what_python_has_read_is_known_in_node_and_back(
     folder: Path, tmp_path: Path, worker: bool
 ) -> None:
     saved, text = tmp_path / "text.saved", "Once upon a time"
+    other = tmp_path / "other.saved"
+    with TextModel(one_language_model.another()) as stranger:
+        stranger.generate(text, limit=8).whole()
+        stranger.save(other)
     with TextModel(folder / "cpu.vmfb") as model:
         expected = model.generate(text, limit=8).whole()
         model.save(saved)
-        found = run_node(SAVING, folder, worker=worker, file=str(saved), text=text)
+        files = {"file": str(saved), "other": str(other)}
+        found = run_node(SAVING, folder, worker=worker, text=text, **files)
         model.generate("Another", limit=3).whole()
         model.restore(saved)
         again = model.generate(text, limit=8)
@@ -124,6 +130,8 @@ def test_what_python_has_read_is_known_in_node_and_back(
     for code, message in found["failures"]:
         assert code == "INVALID_ARGUMENT"
         assert "damaged" in message
+    assert found["another"][0] == "INVALID_ARGUMENT"
+    assert "another model" in found["another"][1]
 
 
 @pytest.mark.parametrize("worker", [False, True])

@@ -37,9 +37,15 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     return ("java", "-Xmx128m", "-Xcheck:jni", library, "-cp", str(folder / "classes"), "AskText")
 
 
-def test_java_writes_what_python_writes(java: tuple[str, ...], module: Path) -> None:
+def test_java_writes_what_python_writes(
+    java: tuple[str, ...], module: Path, tmp_path: Path
+) -> None:
     """`AskText.java` says what else it looks at."""
-    lines = [line for line in run(*java, module, QUESTION).splitlines() if "WARNING" not in line]
+    with TextModel(one_language_model.another()) as stranger:
+        stranger.generate("Once upon a time", limit=6).whole()
+        stranger.save(tmp_path / "other.saved")
+    printed = run(*java, module, QUESTION, tmp_path / "other.saved")
+    lines = [line for line in printed.splitlines() if "WARNING" not in line]
     said = [(line.split(" ")[0], bytes.fromhex(line.split(" ")[1]).decode()) for line in lines]
     drawn = Sampling(temperature=1.5, top_k=40, top_p=0.9, seed=3)
     asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "What?"}]

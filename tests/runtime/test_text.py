@@ -3,6 +3,7 @@
 import json
 import re
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from edgec.exporters import export
 from edgec.runtime.errors import InputError, ModuleError, UsageError
-from edgec.runtime.text import Constraint, Finish, Sampling, TextFacts, TextModel, WhenFull
+from edgec.runtime.text import Constraint, Finish, Sampling, TextFacts, TextModel, WhenFull, saved
 from edgec.runtime.text.facts import packed
 from edgec.runtime.text.lookup import Lookup
 from edgec.runtime.text.sliding import window
@@ -384,11 +385,36 @@ def test_what_is_no_saved_text_is_refused_and_changes_nothing(
         with pytest.raises(InputError, match="no saved text"):
             model.restore(file)
     assert model.known == known
-    body = bytearray(data[12:])
-    body[4] ^= 1  # another number of states, with a checksum that fits
-    file.write_bytes(data[:8] + zlib.crc32(body).to_bytes(4, "little") + body)
-    with pytest.raises(InputError, match="another model"):
+    for at in (0, 36):  # another model, another number of states; with a checksum that fits
+        body = bytearray(data[12:])
+        body[at] ^= 1
+        file.write_bytes(data[:8] + zlib.crc32(body).to_bytes(4, "little") + body)
+        with pytest.raises(InputError, match="another model"):
+            model.restore(file)
+
+
+def test_what_another_model_of_the_same_shapes_has_read_is_refused(
+    model: TextModel, tmp_path: Path
+) -> None:
+    file = tmp_path / "text.saved"
+    with TextModel(one_language_model.another()) as other:
+        assert other.module.module.facts.states == model.module.module.facts.states
+        other.generate("Once upon", limit=3).whole()
+        other.save(file)
+    model.generate("Once upon", limit=3).whole()
+    known = model.known
+    with pytest.raises(InputError, match="another model, or with other weights"):
         model.restore(file)
+    assert model.known == known
+
+
+def test_a_module_that_does_not_say_which_model_it_is_saves_nothing(
+    model: TextModel, tmp_path: Path
+) -> None:
+    module = replace(model.module.module, identity="")  # as edgec compiled them once
+    with pytest.raises(ModuleError, match="does not say which model it is"):
+        saved.write(tmp_path / "text.saved", module, model.module.state(), [])
+    assert not (tmp_path / "text.saved").exists()
 
 
 def test_a_new_prompt_ends_the_answer_before_it(model: TextModel) -> None:

@@ -1,7 +1,8 @@
 /* What a language model has read, to bytes and back: its tokens, and the used part of each state.
  *
- *     8 bytes "edgectx1"
- *     u32 CRC-32 of all behind it, u32 tokens, u32 states; i32 each token
+ *     8 bytes "edgesav1"
+ *     u32 CRC-32 of all behind it, 32 bytes of which model (the module's `edgec.text.identity`)
+ *     u32 tokens, u32 states; i32 each token
  *     for each state: u32 type, u32 rank, u32 cut axis, u32 kept of it, u32 each size; the elements
  *
  * All in little endian, row major. An axis that is as long as the context is cut to the tokens that
@@ -9,8 +10,9 @@
  * (edgec.runtime.text.saved), so that what one has read another knows. */
 #include "model.h"
 
-enum { SUMMED = 12, BEGIN = 20, STATE = 16, MOST_RANK = 8, CACHE_RANK = 4, CACHE_AXIS = 2 };
-static const char saved_magic[8] = {'e', 'd', 'g', 'e', 'c', 't', 'x', '1'};
+enum { SUMMED = 12, IDENTITY = 32, COUNTS = SUMMED + IDENTITY, BEGIN = COUNTS + 8, STATE = 16 };
+enum { MOST_RANK = 8, CACHE_RANK = 4, CACHE_AXIS = 2 };
+static const char saved_magic[8] = {'e', 'd', 'g', 'e', 's', 'a', 'v', '1'};
 
 /* A state as the bytes have it: `outer` rows of `kept` of `whole` parts of `part` bytes. */
 typedef struct saved_state {
@@ -73,6 +75,15 @@ static edgert_status no_states(edgert_error *error) {
   return text_fail(error, EDGERT_UNSUPPORTED, "the module does not give what it has read");
 }
 
+/* Which model it is: keys and values mean nothing to another. NULL: the module does not say. */
+static const char *saved_identity(const edgert_text_model *self, edgert_error *error) {
+  const char *found = edgert_module_attribute(self->module, SIZE_MAX, "edgec.text.identity");
+  if (found && strlen(found) == IDENTITY) return found;
+  (void)!text_fail(error, EDGERT_UNSUPPORTED,
+                   "the module does not say which model it is: compile it again");
+  return NULL;
+}
+
 static void release_values(edgert_value *values, size_t count) {
   for (size_t i = 0; i < count; ++i)
     if (values[i].kind == EDGERT_TENSOR) edgert_tensor_release(values[i].as.tensor);
@@ -133,8 +144,10 @@ edgert_status edgert_text_save(edgert_text_model *self, void **out_data, size_t 
   edgert_value *values = NULL;
   size_t get, set;
   const size_t count = find_states(self, &get, &set);
+  const char *identity;
   *out_data = NULL, *out_size = 0;
   if (count == 0) return no_states(error);
+  if (!(identity = saved_identity(self, error))) return EDGERT_UNSUPPORTED;
   edgert_status status =
       text_allocate(&self->allocator, count, sizeof *values, (void **)&values, error);
   if (status == EDGERT_OK) status = text_model_forget(self, self->held_count, error);
@@ -142,9 +155,11 @@ edgert_status edgert_text_save(edgert_text_model *self, void **out_data, size_t 
     status = edgert_session_call(self->session, get, NULL, 0, values, count, error);
   if (status == EDGERT_OK)
     status = text_bytes_add(&self->allocator, &out, saved_magic, sizeof saved_magic, error);
-  const uint32_t head[3] = {0, (uint32_t)self->held_count, (uint32_t)count};
-  for (size_t i = 0; i < 3 && status == EDGERT_OK; ++i)
-    status = saved_add(self, &out, head[i], error);
+  if (status == EDGERT_OK) status = saved_add(self, &out, 0, error);
+  if (status == EDGERT_OK)
+    status = text_bytes_add(&self->allocator, &out, identity, IDENTITY, error);
+  if (status == EDGERT_OK) status = saved_add(self, &out, (uint32_t)self->held_count, error);
+  if (status == EDGERT_OK) status = saved_add(self, &out, (uint32_t)count, error);
   for (size_t i = 0; i < self->held_count && status == EDGERT_OK; ++i)
     status = saved_add(self, &out, (uint32_t)self->held[i], error);
   for (size_t i = 0; i < count && status == EDGERT_OK; ++i)
@@ -171,7 +186,7 @@ static edgert_status saved_damaged(edgert_error *error) {
 
 static edgert_status saved_another(edgert_error *error) {
   return text_fail(error, EDGERT_INVALID_ARGUMENT,
-                   "the text was saved by another model: read it again");
+                   "the text was saved by another model, or with other weights: read it again");
 }
 
 /* The next state of the bytes, as a tensor of the shape that the module has for it. */
@@ -216,12 +231,15 @@ edgert_status edgert_text_restore(edgert_text_model *self, const void *given, si
   edgert_value *values = NULL;
   size_t get, set;
   const size_t count = find_states(self, &get, &set);
+  const char *identity;
   if (count == 0) return no_states(error);
+  if (!(identity = saved_identity(self, error))) return EDGERT_UNSUPPORTED;
   if (size < BEGIN || memcmp(data, saved_magic, sizeof saved_magic) != 0 ||
       saved_sum(data + SUMMED, size - SUMMED) != saved_word(data + sizeof saved_magic))
     return saved_damaged(error);
-  const size_t held = saved_word(data + 12);
-  if (held > edgert_tokenizer_context(self->tokenizer) || saved_word(data + 16) != count ||
+  const size_t held = saved_word(data + COUNTS);
+  if (memcmp(data + SUMMED, identity, IDENTITY) != 0 || saved_word(data + COUNTS + 4) != count ||
+      held > edgert_tokenizer_context(self->tokenizer) ||
       (size_t)(end - at) / 4 < held)
     return saved_another(error);
   at += held * 4;

@@ -26,6 +26,8 @@ __all__ = [
     "CHECK_WIDTH",
     "GET_STATE",
     "GOLDEN_ATTRIBUTE",
+    "IDENTITY_ATTRIBUTE",
+    "IDENTITY_WIDTH",
     "MODULE_ATTRIBUTE",
     "SET_STATE",
     "SIGNATURE_ATTRIBUTE",
@@ -55,6 +57,12 @@ TEXT_ATTRIBUTE = "edgec.text"
 TEXT_FORM_ATTRIBUTE = "edgec.text.form"
 """On the first public function of a language model: tokenizer and chat template as apps read them
 (`edgert_text.h`), or why they cannot."""
+
+IDENTITY_ATTRIBUTE = "edgec.text.identity"
+"""On the first public function of a language model: a word of `IDENTITY_WIDTH` hexadecimal digits
+that no module of another program or with other weights has."""
+
+IDENTITY_WIDTH = 32
 
 CHECK_WIDTH = 64
 """Bytes of the check field, padded with spaces."""
@@ -161,6 +169,8 @@ class Module:
         digest: of the file's checksums, or where it has none of its bytes.
         golden: the golden calls in it, as `seeded_calls` reads them; empty where there are none.
         text: of a language model, `text.TextFacts` as JSON; empty of any other.
+        identity: of a language model, which one it is, whatever target it was compiled for; empty
+            where it does not say.
         seal: who signed it and what, not checked without `key`; None where nobody did.
         key: the public key that it was checked by; None where it was not.
     """
@@ -178,6 +188,7 @@ class Module:
     digest: str
     golden: str = ""
     text: str = ""
+    identity: str = ""
     seal: Seal | None = None
     key: bytes | None = None
 
@@ -239,6 +250,7 @@ class Module:
             digest=digest,
             golden=_attribute(file, GOLDEN_ATTRIBUTE),
             text=_attribute(file, TEXT_ATTRIBUTE),
+            identity=_attribute(file, IDENTITY_ATTRIBUTE),
             seal=seal,
             key=key,
         )

@@ -3,13 +3,17 @@
 import { EdgeError } from './errors.js';
 import { typeNumber } from './tensors.js';
 
-const MAGIC = 'edgectx1';
+const MAGIC = 'edgesav1';
+const IDENTITY = 32; // letters of which model it is
 const SUMMED = 12; // the magic and the checksum, which is of all behind it
 const CACHE_RANK = 4; // text, head, token, element
 
-/** The bytes of states as the module gave them, `[{ dtype, shape, data }]`, and of the tokens it has read. */
-export function save(states, held, context) {
-  const parts = [words([held.length, states.length, ...held])];
+/**
+ * The bytes of states as the module gave them, `[{ dtype, shape, data }]`, and of the tokens it has read;
+ * `identity` is which model it is, as the module says.
+ */
+export function save(states, held, context, identity) {
+  const parts = [named(identity), words([held.length, states.length, ...held])];
   for (const { dtype, shape, data } of states) {
     const axis = cutAxis(dtype, shape, context);
     const kept = axis < shape.length ? Math.min(held.length, shape[axis]) : 1;
@@ -30,7 +34,8 @@ export function save(states, held, context) {
 }
 
 /** `{ held, states }` of bytes for a module whose states are `specs`; what does not fit is refused. */
-export function restore(bytes, specs, context) {
+export function restore(bytes, specs, context, identity) {
+  const own = named(identity);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let at = SUMMED;
   const take = (size) => {
@@ -41,6 +46,8 @@ export function restore(bytes, specs, context) {
   const word = () => view.getUint32(take(4), true);
   if (bytes.length < SUMMED || new TextDecoder().decode(bytes.subarray(0, MAGIC.length)) !== MAGIC
     || view.getUint32(MAGIC.length, true) !== checksum(bytes.subarray(SUMMED))) damaged();
+  const name = take(IDENTITY);
+  if (own.some((each, i) => each !== bytes[name + i])) another();
   const count = word();
   if (word() !== specs.length || count > context) another();
   const tokens = take(4 * count);
@@ -60,6 +67,13 @@ export function restore(bytes, specs, context) {
   });
   if (at !== bytes.length) damaged();
   return { held, states };
+}
+
+/** Which model it is: keys and values mean nothing to another. */
+function named(identity) {
+  if (identity?.length !== IDENTITY)
+    throw new EdgeError('UNSUPPORTED', 'the module does not say which model it is: compile it again');
+  return new TextEncoder().encode(identity);
 }
 
 /** Of a state's axes the one that is as long as the text; the rank where none is. */
@@ -99,5 +113,5 @@ function damaged() {
 }
 
 function another() {
-  throw new EdgeError('INVALID_ARGUMENT', 'the text was saved by another model: read it again');
+  throw new EdgeError('INVALID_ARGUMENT', 'the text was saved by another model, or with other weights: read it again');
 }

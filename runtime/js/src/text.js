@@ -11,6 +11,7 @@ import { Tokenizer } from './tokenizer.js';
 export { Tokenizer };
 
 const FORM = 'edgec.text.form';
+const IDENTITY = 'edgec.text.identity';
 const SINKS = 4; // tokens at a text's beginning that attention leans on, whatever they say
 const WORTH = 2; // tokens that calls with guesses have to read on average: one takes as long as so many
 const WEIGHT = 0.3; // of the newest such call in that average
@@ -63,14 +64,16 @@ export class TextModel {
     const state = this.#state();
     await this.model.call('reset', this.#held.length);
     const held = [...this.#held];
-    return save(await state.get(), held, this.context);
+    const identity = await this.model.attribute(IDENTITY);
+    return save(await state.get(), held, this.context, identity);
   }
 
-  /** Know again what was known when the bytes were saved, by a model with the same weights. */
+  /** Know again what was known when the bytes were saved, by this model: those of another are refused. */
   async restore(bytes) {
     this.#turn += 1;
     const state = this.#state();
-    const { held, states } = restore(bytes, state.specs, this.context);
+    const identity = await this.model.attribute(IDENTITY);
+    const { held, states } = restore(bytes, state.specs, this.context, identity);
     this.#held = [];
     await state.set(states);
     this.#held = held;

@@ -2,7 +2,11 @@ import dev.edgec.EdgeException;
 import dev.edgec.EdgeModule;
 import dev.edgec.EdgeText;
 import dev.edgec.EdgeTextOptions;
+import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -66,6 +70,7 @@ public final class AskText {
       }
       require(model.generate("Once", new EdgeTextOptions().limit(2), null).tokens == 2, "after");
       keep(model);
+      refuse(model, Paths.get(arguments[2]));
     }
   }
 
@@ -83,6 +88,20 @@ public final class AskText {
     refused(() -> model.restore(saved));
     refused(() -> model.restore(new byte[0]));
     require(model.generate(text, options, null).reused == text.length() - 1, "still known");
+  }
+
+  /** What another model of the same shapes has read is refused, and what was known is known still. */
+  private static void refuse(EdgeText model, Path other) {
+    byte[] saved;
+    try {
+      saved = Files.readAllBytes(other);
+    } catch (IOException error) {
+      throw new AssertionError(error);
+    }
+    refused(() -> model.restore(saved));
+    String text = "Once upon a time";
+    EdgeText.Answer answer = model.generate(text, new EdgeTextOptions().limit(1), null);
+    require(answer.reused == text.length() - 1, "known");
   }
 
   /** The text in hexadecimal, since a tiny model writes all sorts of characters. */

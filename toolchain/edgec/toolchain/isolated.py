@@ -42,6 +42,7 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         f32=F32(arguments["f32"]),
         precision=Precision(arguments["precision"]),
         golden=arguments["golden"],
+        identity=str(arguments["identity"]),
     )
     return {
         "seconds": dict(prepared.seconds),

@@ -122,6 +122,7 @@ def prepare_file(
     f32: F32 = F32.FULL,
     precision: Precision = Precision.DECLARED,
     golden: Mapping[str, str] | None = None,
+    identity: str = "",
 ) -> Prepared:
     """Run edgec's passes on `source` and write `output`, MLIR bytecode with its locations.
 
@@ -138,6 +139,7 @@ def prepare_file(
         precision: what the program computes in.
         golden: the golden calls that the module brings, by the coarsest type that its products
             may be computed in (empty: none coarser than declared); without it it brings none.
+        identity: which language model it is, where it is one.
         validate: compare each match with the operations it was read from (`match.description`).
 
     Raises:
@@ -169,6 +171,7 @@ def prepare_file(
         f32=f32,
         precision=precision,
         golden=golden or {},
+        identity=identity,
     )
     if situation.is_stablehlo:
         refuse_operations(module, info.joined)

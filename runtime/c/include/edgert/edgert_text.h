@@ -206,8 +206,8 @@ EDGERT_API void edgert_text_free(const edgert_text_model *model, void *data);
 
 /* Know again what was known when the bytes were saved, here or in another process, on this device or
  * another: a prompt that begins as that text did is read from there on. EDGERT_INVALID_ARGUMENT: they are
- * damaged, or of a model whose state has other shapes; then what was known is known still. They must be
- * of a model with the same weights, which nothing in them tells. */
+ * damaged, or of another model, be it one with other weights alone; then what was known is known still.
+ * EDGERT_UNSUPPORTED, as of `edgert_text_save`: the module does not say which model it is. */
 EDGERT_API EDGERT_MUST_USE edgert_status edgert_text_restore(edgert_text_model *model,
                                                              const void *data, size_t size,
                                                              edgert_error *error);

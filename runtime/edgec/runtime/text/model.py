@@ -203,6 +203,7 @@ class TextModel(Closing):
 
         Raises:
             FileError: it cannot be written.
+            ModuleError: the module does not say which model it is.
         """
         self._reader.save(path)
 
@@ -211,7 +212,8 @@ class TextModel(Closing):
 
         Raises:
             FileError: it cannot be read.
-            InputError: it is of another module, or damaged.
+            InputError: it is damaged, or of another model, be it one with other weights alone.
+            ModuleError: the module does not say which model it is.
         """
         self._reader.restore(path)
 

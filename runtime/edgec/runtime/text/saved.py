@@ -14,17 +14,18 @@ from pathlib import Path
 import numpy as np
 
 from edgec.runtime.edgert.element_types import hal_type
-from edgec.runtime.errors import InputError
+from edgec.runtime.errors import InputError, ModuleError
 from edgec.runtime.files import read_bytes, write_atomically
-from edgec.runtime.module import Module
+from edgec.runtime.module import IDENTITY_WIDTH, Module
 from edgec.runtime.signature import TensorSpec
 from edgec.runtime.text.facts import HISTORY
 
 __all__ = ["read", "write"]
 
-_MAGIC = b"edgectx1"
-_HEAD = struct.Struct("<8sIII")
-"""The magic, a CRC-32 of all that follows it, how many tokens, how many states."""
+_MAGIC = b"edgesav1"
+_HEAD = struct.Struct(f"<8sI{IDENTITY_WIDTH}sII")
+"""The magic, a CRC-32 of all that follows it, of which model, how many tokens, how many states."""
+_SUMMED = 12
 _STATE = struct.Struct("<IIII")
 """Type, rank, the axis that is cut, and how much of it is kept."""
 _CACHE_RANK = 4
@@ -38,9 +39,11 @@ def write(
 
     Raises:
         FileError: it cannot be written.
+        ModuleError: the module does not say which model it is.
     """
-    states = module.facts.states
-    parts = [struct.pack("<II", len(held), len(states)), np.asarray(held, "<i4").tobytes()]
+    states, identity = module.facts.states, _identity(module)
+    parts = [identity, struct.pack("<II", len(held), len(states))]
+    parts.append(np.asarray(held, "<i4").tobytes())
     for spec in states:
         shape = _shape(spec)
         axis = _axis(spec)
@@ -64,13 +67,16 @@ def read(path: Path | str, module: Module) -> tuple[dict[str, np.ndarray], list[
     Raises:
         FileError: it cannot be read.
         InputError: it is of another module, or damaged.
+        ModuleError: the module does not say which model it is.
     """
     data = read_bytes(Path(path))
-    specs = module.facts.states
+    specs, own = module.facts.states, _identity(module)
     try:
-        magic, total, count, states = _HEAD.unpack_from(data)
-        if magic != _MAGIC or zlib.crc32(data[12:]) != total:
+        magic, total, identity, count, states = _HEAD.unpack_from(data)
+        if magic != _MAGIC or zlib.crc32(data[_SUMMED:]) != total:
             raise ValueError("damaged, or of another kind")
+        if identity != own:
+            raise _another(path)
         at = _HEAD.size + 4 * count
         held = np.frombuffer(data, "<i4", count, _HEAD.size).tolist()
         if states != len(specs):
@@ -106,8 +112,23 @@ def _state(path: Path | str, spec: TensorSpec, data: bytes, at: int) -> tuple[np
     return value, at + part.nbytes
 
 
+def _identity(module: Module) -> bytes:
+    """Which model a module is: keys and values mean nothing to another."""
+    found = module.identity.encode()
+    if len(found) != IDENTITY_WIDTH:
+        raise ModuleError(
+            f"{module.path} does not say which model it is, so what it has read cannot be told "
+            "from what another has",
+            hint="compile it again, where its weights are",
+        )
+    return found
+
+
 def _another(path: Path | str) -> InputError:
-    return InputError(f"{path} was written by another model", hint="read the text again")
+    return InputError(
+        f"{path} was written by another model, or with other weights",
+        hint="read the text again with this one",
+    )
 
 
 def _rows(state: np.ndarray, axis: int) -> np.ndarray:

@@ -67,6 +67,7 @@ def prepare(
             "f32": task.options.f32.value,
             "precision": task.options.precision.value,
             "golden": task.golden,
+            "identity": task.identity,
         }
         try:
             return PassReport.from_json(_isolated(task, "prepare", request))

@@ -13,6 +13,7 @@ from edgec.runtime.dtypes import DType
 from edgec.targets import Backend, Target
 from edgec.toolchain.cache import key_of
 from edgec.toolchain.compiling.command_lines import flags_for
+from edgec.toolchain.compiling.identity import identity_of
 from edgec.toolchain.compiling.options import CompileOptions
 from edgec.toolchain.compiling.progress import Clock
 from edgec.toolchain.early_refusals import TEXT
@@ -78,6 +79,7 @@ class Task:
             options.f32.value,
             options.precision.value,
             json.dumps(self.golden),
+            self.identity,
             *(("taps", str(options.tap_loops)) if options.taps else ()),
             *(() if outside is None else (outside.file, *sorted(outside.keys))),
         )
@@ -102,6 +104,11 @@ class Task:
             "states": [state.to_json() for state in self.program.info.states],
             "program": self.program.digest,
         }
+
+    @cached_property
+    def identity(self) -> str:
+        """Which language model it is; empty of other programs. Its weights are read for it."""
+        return identity_of(self.program, self._weights)
 
     @cached_property
     def golden(self) -> dict[str, str]:

@@ -10,6 +10,7 @@ from edgec.runtime.module import (
     CHECK_WIDTH,
     GET_STATE,
     GOLDEN_ATTRIBUTE,
+    IDENTITY_ATTRIBUTE,
     MODULE_ATTRIBUTE,
     SET_STATE,
     SIGNATURE_ATTRIBUTE,
@@ -40,7 +41,8 @@ class Annotate:
     a file beside it would. `edgec.check` has a fixed width because the answer is known only after
     the file is written. Golden calls (`edgec.golden`) ride along where they are asked for, and
     with a language model its tokenizer and chat template, for Python (`edgec.text`) and in a small
-    form for apps (`edgec.text.form`).
+    form for apps (`edgec.text.form`), and which model it is (`edgec.text.identity`), without which
+    what one has read would be taken by another of the same shapes.
 
     Measured: reflection attributes of `func.func` survive on every target, and on the torch road
     with `--iree-torch-emit-async-entry-points=false`; about 500 bytes a signature.
@@ -52,6 +54,7 @@ class Annotate:
     golden: str = ""
     text: str = ""
     text_form: str = ""
+    identity: str = ""
 
     name = "annotate"
     purpose = Purpose.MODULE
@@ -72,6 +75,7 @@ class Annotate:
             },
             text="" if text is None else json.dumps(text.to_json()),
             text_form="" if text is None else text_form(text, situation.remarks.append),
+            identity=situation.identity,
             internal=(GET_STATE, SET_STATE) if situation.info.states else (),
         )
 
@@ -100,6 +104,8 @@ class Annotate:
                     if self.text:
                         entries[TEXT_ATTRIBUTE] = self.text
                         entries[TEXT_FORM_ATTRIBUTE] = self.text_form
+                    if self.identity:
+                        entries[IDENTITY_ATTRIBUTE] = self.identity
                 function = find_function(module, signature.name)
                 function.attributes["iree.reflection"] = ir.DictAttr.get(
                     {key: ir.StringAttr.get(text) for key, text in entries.items()}

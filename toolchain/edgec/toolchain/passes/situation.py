@@ -32,6 +32,7 @@ class Situation:
         precision: what the program computes in.
         golden: the golden calls that the module brings, by what its products are computed in; empty
             where it brings none.
+        identity: which language model it is; empty of other programs.
         answers: what the device's kernels said to each description that was found so far.
         remarks: what passes have to say to whoever asked for the module.
     """
@@ -46,6 +47,7 @@ class Situation:
     f32: F32 = F32.FULL
     precision: Precision = Precision.DECLARED
     golden: Mapping[str, str] = field(default_factory=dict)
+    identity: str = ""
     answers: Answers = field(default_factory=Answers)
     remarks: list[str] = field(default_factory=list)
 

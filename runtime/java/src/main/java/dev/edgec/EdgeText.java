@@ -167,9 +167,10 @@ public final class EdgeText implements AutoCloseable {
   }
 
   /**
-   * Knows again what was known when the bytes were saved, by a model with the same weights.
+   * Knows again what was known when the bytes were saved.
    *
-   * @throws EdgeException they are damaged, or of another model; what was known is known still
+   * @throws EdgeException they are damaged, or of another model, be it one with other weights alone;
+   *     what was known is known still
    */
   public void restore(byte[] saved) {
     synchronized (turn) {
