@@ -35,6 +35,7 @@ def test_the_presets_build(preset: str, build: Callable[[str], Path]) -> None:
     assert "drivers: cpu" in run(build(preset) / "edgert", "version")
 
 
+@pytest.mark.slow
 def test_clang_finds_nothing_to_warn_of(tmp_path: Path) -> None:
     pytest.importorskip("ziglang")
     sources = [*SOURCE.glob("src/**/*.c"), *SOURCE.glob("cli/*.c")]

@@ -13,7 +13,10 @@ from tests.exporters.test_from_onnx_decompose import model_of, normal
 Replay = Callable[[Program], float]
 
 
-@pytest.mark.parametrize("sizes", [(5, 4), (3, 4, 5)], ids=["2d", "3d"])
+@pytest.mark.parametrize(
+    "sizes",
+    [pytest.param((5, 4), id="2d"), pytest.param((3, 4, 5), id="3d", marks=pytest.mark.slow)],
+)
 def test_grids_of_all_modes_and_paddings(replay: Replay, sizes: tuple[int, ...]) -> None:
     modes = ("linear", "nearest", "cubic") if len(sizes) == 2 else ("linear", "nearest")
     ways = [

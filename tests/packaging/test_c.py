@@ -118,6 +118,7 @@ def test_cmake_builds_it_and_it_answers_as_jax_and_the_reference_runtime(
     )
 
 
+@pytest.mark.slow
 def test_it_answers_alike_on_arm_and_says_why_it_does_not_on_an_old_one(
     package: Path, digits: Program, tmp_path: Path
 ) -> None:

@@ -43,6 +43,7 @@ def package(digits: Program, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.mark.slow
 def test_the_c_and_the_kernels_are_linked_for_macos(package: Path, tmp_path: Path) -> None:
     pytest.importorskip("ziglang")
     (tmp_path / "main.c").write_text(MAIN)

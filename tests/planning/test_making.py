@@ -86,6 +86,7 @@ def test_a_plan_runs_and_the_same_can_be_asked_for_by_hand(folder: Path) -> None
         np.testing.assert_allclose(loaded["main"](x), y, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_most_calls_a_second_are_planned_with_several_calls_under_way(folder: Path) -> None:
     asked = ["--mesh=x=2", "--devices=cpu,cpu", "--tries=1", "--pieces=2", "--for=throughput"]
     done = subprocess.run(

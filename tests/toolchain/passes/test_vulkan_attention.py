@@ -47,7 +47,7 @@ CASES = {
 
 
 @pytest.mark.vulkan
-@pytest.mark.parametrize("binaries", [Prebuilt, glslang])
+@pytest.mark.parametrize("binaries", [Prebuilt, pytest.param(glslang, marks=pytest.mark.slow)])
 def test_the_kernels_are_right(tmp_path: Path, monkeypatch, binaries) -> None:
     monkeypatch.setattr(library, "_binaries", binaries)
     shapes = [shape for _, shapes in CASES.values() for shape in shapes]

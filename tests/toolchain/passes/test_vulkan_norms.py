@@ -56,7 +56,7 @@ CASES = {
 
 
 @pytest.mark.vulkan
-@pytest.mark.parametrize("binaries", [Prebuilt, glslang])
+@pytest.mark.parametrize("binaries", [Prebuilt, pytest.param(glslang, marks=pytest.mark.slow)])
 def test_the_kernels_are_right(tmp_path: Path, monkeypatch, binaries) -> None:
     monkeypatch.setattr(library, "_binaries", binaries)
     # Elements that lie one by one are left to the compiler where nothing can be compiled for them.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+import pytest
 
 from benchmarks.web.chromium import WEBGPU, Chromium, serve
 from edgec import toolchain
@@ -25,6 +26,7 @@ _CALL = """(async (files) => {
 })(%s)"""
 
 
+@pytest.mark.slow
 def test_the_kernels_of_phones_are_right_in_a_page(tmp_path: Path) -> None:
     need_chromium()
     given = arguments()
