@@ -28,6 +28,9 @@ from edgec.runtime.errors import EdgecError
 from edgec.targets import Backend, Target, find
 from edgec.toolchain import diagnostics
 from edgec.toolchain.flags import command_line, compile_flags, without_tiling
+from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
+from edgec.toolchain.passes.legalise.pair_integers import PairIntegers
+from edgec.toolchain.precision import Integers
 from edgec.toolchain.prepare import describe_file, prepare_file
 from edgec.toolchain.process import Finished, compiler_path, compiler_version, run_compiler
 from edgec.toolchain.settings import Settings
@@ -48,6 +51,7 @@ _PLAIN: dict[Backend, tuple[str, ...]] = {
         "--iree-vulkan-target=vp_android_baseline_2022",
     ),
 }
+_OTHERWISE = {Integers.NARROW: NarrowIntegers.name, Integers.PAIRS: PairIntegers.name}
 _DEVICES = {Backend.CPU: "local-sync", Backend.VULKAN: "vulkan"}
 _EDGERT = {Backend.CPU: "edgert://cpu", Backend.VULKAN: "edgert://vulkan"}
 
@@ -90,24 +94,22 @@ def _check(
     refused = note["plain_refused" if plain else "refused"]
     if refused:
         return Outcome.REFUSED, refused
-    tries: tuple[Any, ...] = ("plain",) if plain else (False, True)
-    for last, narrow in zip((*[False] * (len(tries) - 1), True), tries, strict=True):
+    tries = (Integers.DECLARED,) if plain or target.limits.i64 else tuple(Integers)
+    refusals: list[_Stop] = []
+    for integers in tries:
         try:
             module = folder / "case.vmfb"
             if plain:
                 _compile(made.plain, module, target, _plain_flags(target))
-            elif not _prepared(made, module, target, narrow=narrow, disabled=disabled):
-                break
+            elif not _prepared(made, module, target, integers, disabled=disabled):
+                continue
             if beside:
                 return Outcome.RIGHT, _beside(module, target, inputs, expected, note)
             _compared(module, _DEVICES[target.backend], inputs, expected, note)
             return Outcome.RIGHT, ""
         except _Stop as stop:
-            if narrow is not True:
-                first = stop
-            if last or target.limits.i64:
-                break
-    return first.outcome, first.reason
+            refusals.append(stop)
+    return refusals[0].outcome, refusals[0].reason
 
 
 def _plain_flags(target: Target) -> list[str]:
@@ -115,9 +117,9 @@ def _plain_flags(target: Target) -> list[str]:
 
 
 def _prepared(
-    made: Made, module: Path, target: Target, *, narrow: bool, disabled: Sequence[str]
+    made: Made, module: Path, target: Target, integers: Integers, *, disabled: Sequence[str]
 ) -> bool:
-    """Run edgec's passes and the compiler; False where there was nothing to narrow."""
+    """Run edgec's passes and the compiler; False where no integer is another for it."""
     source = module.with_suffix(".mlirbc")
     facts = {
         "target": target.name,
@@ -131,10 +133,11 @@ def _prepared(
     settings = Settings(disabled=tuple(disabled))
     try:
         info = describe_file(made.program)
-        done = prepare_file(made.program, source, info, facts, target, settings, narrow=narrow)
+        done = prepare_file(made.program, source, info, facts, target, settings, integers=integers)
     except EdgecError as error:
         raise _Stop(outcome=Outcome.REFUSED, reason=error.what) from error
-    if narrow and not done.changes.get("narrow-integers"):
+    changed = _OTHERWISE.get(integers)
+    if changed is not None and not done.changes.get(changed):
         return False
     flags = compile_flags(target, dialect=info.dialect, doubles=info.needs_doubles)
     _compile(source, module, target, flags)

@@ -24,7 +24,7 @@ def _describe(arguments: Mapping[str, Any]) -> Any:
 
 def _prepare(arguments: Mapping[str, Any]) -> Any:
     from edgec.targets import Target
-    from edgec.toolchain.precision import F32, Precision
+    from edgec.toolchain.precision import F32, Integers, Precision
     from edgec.toolchain.prepare import prepare_file
     from edgec.toolchain.program import ProgramInfo
     from edgec.toolchain.settings import Settings
@@ -36,7 +36,7 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         arguments["facts"],
         Target.from_json(arguments["target"]),
         Settings.from_json(arguments["settings"]),
-        narrow=bool(arguments["narrow"]),
+        integers=Integers(arguments["integers"]),
         spares=bool(arguments["spares"]),
         validate=bool(arguments["validate"]),
         f32=F32(arguments["f32"]),

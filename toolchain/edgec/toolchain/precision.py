@@ -1,8 +1,8 @@
-"""How 32-bit floats are computed, where precision can be traded for speed."""
+"""How numbers are computed, where a device or its user leaves a choice."""
 
 from enum import Enum
 
-__all__ = ["F32", "Precision"]
+__all__ = ["F32", "Integers", "Precision"]
 
 
 class Precision(Enum):
@@ -10,6 +10,17 @@ class Precision(Enum):
 
     DECLARED = "declared"
     F16 = "f16"
+
+
+class Integers(Enum):
+    """How 64-bit integers are computed on a device without them."""
+
+    DECLARED = "declared"
+    """As the compiler emulates them."""
+    NARROW = "narrow"
+    """In 32 bits; what does not fit wraps."""
+    PAIRS = "pairs"
+    """As two words of 32 bits."""
 
 
 class F32(Enum):

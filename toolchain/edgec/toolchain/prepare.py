@@ -28,7 +28,7 @@ from edgec.toolchain.kernels.spec import Kernel
 from edgec.toolchain.match.validation import Validation, validating
 from edgec.toolchain.passes import Pass, Situation, passes_for
 from edgec.toolchain.passes.simplify.half_precision import HalfPrecision
-from edgec.toolchain.precision import F32, Precision
+from edgec.toolchain.precision import F32, Integers, Precision
 from edgec.toolchain.program import Dialect, ProgramInfo
 from edgec.toolchain.settings import Settings
 from edgec.toolchain.stablehlo import parse_stablehlo
@@ -116,7 +116,7 @@ def prepare_file(
     target: Target,
     settings: Settings,
     *,
-    narrow: bool = False,
+    integers: Integers = Integers.DECLARED,
     spares: bool = False,
     validate: bool = False,
     f32: F32 = F32.FULL,
@@ -133,7 +133,7 @@ def prepare_file(
         facts: the JSON of the module's facts, without its check.
         target: the device it is for.
         settings: its level, the passes to leave out, and how kernels are cut.
-        narrow: compute 64-bit integers in 32 bits.
+        integers: how 64-bit integers are computed.
         spares: do without kernels that take more memory than plain ones.
         f32: how products of f32 are computed, where the device has a choice.
         precision: what the program computes in.
@@ -166,7 +166,7 @@ def prepare_file(
         module=module,
         target=target,
         settings=settings,
-        narrow=narrow,
+        integers=integers,
         spares=spares,
         f32=f32,
         precision=precision,

@@ -1,6 +1,7 @@
 """A task to its module: from the cache, or prepared, compiled, checked, kept and written."""
 
 import atexit
+import contextlib
 import dataclasses
 import functools
 import shutil
@@ -24,7 +25,9 @@ from edgec.toolchain.compiling.steps import check, compile_files, fold, prepare
 from edgec.toolchain.compiling.task import Task
 from edgec.toolchain.outside import Constant, unpack
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
+from edgec.toolchain.passes.legalise.pair_integers import PairIntegers
 from edgec.toolchain.passes.place.own_kernels import OwnKernels
+from edgec.toolchain.precision import Integers
 
 __all__ = ["constants_of", "make", "prepare_only"]
 
@@ -32,6 +35,15 @@ _NARROWED = (
     "64-bit integers are computed in 32 bits, since the compiler does not take them as they are: "
     "values beyond 2^31 would wrap"
 )
+_PAIRED = (
+    "64-bit integers are computed as two words of 32 bits, slower than one, since the compiler "
+    "does not take them as they are"
+)
+_OTHERWISE = {
+    Integers.NARROW: (NarrowIntegers.name, _NARROWED),
+    Integers.PAIRS: (PairIntegers.name, _PAIRED),
+}
+"""How 64-bit integers are tried where they are not had as declared: the pass, what is said."""
 _SPARED = (
     "convolutions of 3 x 3 are computed plainly, slower than by Winograd: with that a call would "
     "hold {:.1f} MB at once, and a kernel may reach into {:.1f} of them"
@@ -103,7 +115,7 @@ def make(task: Task) -> Compiled:
 
 def prepare_only(task: Task, scratch: Path) -> PassReport:
     """Run edgec's passes, and nothing after them."""
-    return prepare(task, _files(task, scratch), scratch, narrow=False)
+    return prepare(task, _files(task, scratch), scratch)
 
 
 def constants_of(task: Task, pool: Path) -> dict[str, Constant]:
@@ -120,7 +132,7 @@ def constants_of(task: Task, pool: Path) -> dict[str, Constant]:
     with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
         scratch = Path(folder)
         files = _files(task, scratch)
-        prepare(task, files, scratch, narrow=False)
+        prepare(task, files, scratch)
         found = fold(task, files, scratch, pool)
     if store:
         store.put(key, b"", {name: found[name].to_json() for name in found})
@@ -143,24 +155,24 @@ def _kept(task: Task, files: Files, entry: Entry) -> _Built:
 
 
 def _build(task: Task, files: Files, scratch: Path) -> _Built:
-    """Make and check the module; on a device without 64-bit integers, in two ways.
+    """Make and check the module; on a device without 64-bit integers, in three ways.
 
     Computing them in 32 bits wraps what does not fit, so it is done only where the compiler
-    refuses to emulate them, or does so wrongly.
+    refuses to emulate them, or does so wrongly. Where that is wrong, too, or constants show that
+    more is meant, they are computed in two words, which is right and slower.
     """
     try:
-        return _made(task, files, scratch, prepare(task, files, scratch, narrow=False))
+        return _made(task, files, scratch, prepare(task, files, scratch))
     except (CompileError, WrongAnswer) as error:
         if task.target.limits.i64:
             raise
-        prepared = prepare(task, files, scratch, narrow=True)
-        if not prepared.changes.get(NarrowIntegers.name):
-            raise
         refused = error
-    try:
-        return _made(task, files, scratch, prepared, (_NARROWED,), narrow=True)
-    except (CompileError, WrongAnswer):
-        raise refused from None
+    for integers, (name, note) in _OTHERWISE.items():
+        prepared = prepare(task, files, scratch, integers=integers)
+        if prepared.changes.get(name):
+            with contextlib.suppress(CompileError, WrongAnswer):
+                return _made(task, files, scratch, prepared, (note,), integers=integers)
+    raise refused
 
 
 def _made(
@@ -170,12 +182,12 @@ def _made(
     prepared: PassReport,
     notes: tuple[str, ...] = (),
     *,
-    narrow: bool = False,
+    integers: Integers = Integers.DECLARED,
 ) -> _Built:
     """Compile what was prepared into `files.module`, and check it."""
     own = prepared.changes.get(OwnKernels.name)
     proved = prove_kernels(task, scratch, make) if own else ()
-    prepared, retried = _compiled(task, files, scratch, prepared, narrow=narrow)
+    prepared, retried = _compiled(task, files, scratch, prepared, integers=integers)
     return _Built(
         outcome=check(task, files.module, None, prepared.least_precise),
         notes=(*notes, *prepared.comparisons, *prepared.notes, *proved, *retried),
@@ -186,7 +198,7 @@ def _made(
 
 
 def _compiled(
-    task: Task, files: Files, scratch: Path, prepared: PassReport, *, narrow: bool
+    task: Task, files: Files, scratch: Path, prepared: PassReport, *, integers: Integers
 ) -> tuple[PassReport, tuple[str, ...]]:
     """Compile what was prepared; where it takes too much memory for its kernels, plainer ones.
 
@@ -202,7 +214,7 @@ def _compiled(
     held = told[-1]
     if not most or held <= most:
         return prepared, notes
-    spared = prepare(task, files, scratch, narrow=narrow, spares=True)
+    spared = prepare(task, files, scratch, integers=integers, spares=True)
     return spared, (
         _SPARED.format(held / 1e6, most / 1e6),
         *compile_files(task, files, scratch, wide=spared.may_hold(most)),

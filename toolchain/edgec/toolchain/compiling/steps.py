@@ -18,7 +18,7 @@ from edgec.toolchain.flags import without_tiling
 from edgec.toolchain.folded import FIRST_HALF
 from edgec.toolchain.linker import write_linker
 from edgec.toolchain.outside import Constant
-from edgec.toolchain.precision import Precision
+from edgec.toolchain.precision import Integers, Precision
 from edgec.toolchain.process import keep_log, run_compiler
 
 __all__ = ["check", "compile_files", "fold", "prepare"]
@@ -40,7 +40,12 @@ _ADVICE = {
 
 
 def prepare(
-    task: Task, files: Files, scratch: Path, *, narrow: bool, spares: bool = False
+    task: Task,
+    files: Files,
+    scratch: Path,
+    *,
+    integers: Integers = Integers.DECLARED,
+    spares: bool = False,
 ) -> PassReport:
     """Run edgec's passes into `files.source`.
 
@@ -48,7 +53,7 @@ def prepare(
         task: the program and its target.
         files: where it goes.
         scratch: a folder for what lies between.
-        narrow: compute 64-bit integers in 32 bits.
+        integers: how 64-bit integers are computed.
         spares: do without kernels that take more memory than plain ones.
     """
     with task.clock.step(Step.PASSES):
@@ -61,7 +66,7 @@ def prepare(
             "facts": task.facts,
             "target": task.target.to_json(),
             "settings": task.options.settings.to_json(),
-            "narrow": narrow,
+            "integers": integers.value,
             "spares": spares,
             "validate": task.options.validate,
             "f32": task.options.f32.value,

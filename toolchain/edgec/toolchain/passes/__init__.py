@@ -19,6 +19,7 @@ from edgec.toolchain.passes.legalise.free_bitcasts import FreeBitcasts
 from edgec.toolchain.passes.legalise.guard_products import GuardProducts
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
 from edgec.toolchain.passes.legalise.own_updates import OwnUpdates
+from edgec.toolchain.passes.legalise.pair_integers import PairIntegers
 from edgec.toolchain.passes.legalise.part_factors import PartFactors
 from edgec.toolchain.passes.legalise.plain_depthwise import PlainDepthwise
 from edgec.toolchain.passes.legalise.plain_products import PlainProducts
@@ -136,6 +137,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SplitConversions,
     SignlessIntegers,
     FreeBitcasts,
+    PairIntegers,
     GuardProducts,
     PlainProducts,
     ChosenTruths,

@@ -9,7 +9,7 @@ from edgec.runtime.kernel_share import KernelShare
 from edgec.targets import Target
 from edgec.toolchain.ir.functions import entry_block, functions, inside
 from edgec.toolchain.kernels.spec import Answers
-from edgec.toolchain.precision import F32, Precision
+from edgec.toolchain.precision import F32, Integers, Precision
 from edgec.toolchain.program import Dialect, ProgramInfo
 from edgec.toolchain.settings import Settings
 
@@ -26,7 +26,7 @@ class Situation:
         module: the `ir.Module`, which the passes rewrite in place.
         target: the device it is compiled for.
         settings: its level, what is left out, and how kernels are cut.
-        narrow: compute 64-bit integers in 32 bits.
+        integers: how 64-bit integers are computed.
         spares: do without kernels that take more memory than plain ones.
         f32: how products of f32 are computed, where the device has a choice.
         precision: what the program computes in.
@@ -42,7 +42,7 @@ class Situation:
     module: Any
     target: Target
     settings: Settings = field(default_factory=Settings)
-    narrow: bool = False
+    integers: Integers = Integers.DECLARED
     spares: bool = False
     f32: F32 = F32.FULL
     precision: Precision = Precision.DECLARED

@@ -9,6 +9,7 @@ import numpy as np
 from edgec.toolchain.ir.functions import entry_block, functions, inside, returns
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
+from edgec.toolchain.precision import Integers
 from edgec.toolchain.program import STATE_FUNCTION
 
 __all__ = ["NarrowIntegers"]
@@ -49,7 +50,7 @@ class NarrowIntegers:
     @classmethod
     def plan(cls, situation: Situation) -> "NarrowIntegers | None":
         """Where the compile asks for it: plain code was refused, or gave wrong answers."""
-        return cls() if situation.narrow else None
+        return cls() if situation.integers is Integers.NARROW else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place.
