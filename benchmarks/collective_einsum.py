@@ -8,14 +8,13 @@ multiplied (all_gather), or each device multiplies its own rows while the other'
 its arrays on the devices, the least of many, in turns, and that of the all_gather alone.
 """
 
-import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.kept import in_folder
 from benchmarks.mesh import least
 from edgec.exporters import export
 from edgec.meshing import compile_mesh
@@ -90,9 +89,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
-        main(Path(sys.argv[1]))
-    else:
-        with tempfile.TemporaryDirectory() as scratch:
-            main(Path(scratch))
+    in_folder(main)

@@ -6,8 +6,6 @@ Prints a table in Markdown: milliseconds of a call with host arrays in and out, 
 in turns. The folder keeps what was compiled, so that a second run measures alone.
 """
 
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.kept import in_folder
 from edgec.exporters import export
 from edgec.meshing import compile_mesh
 from edgec.runtime import load
@@ -127,9 +126,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
-        main(Path(sys.argv[1]))
-    else:
-        with tempfile.TemporaryDirectory() as scratch:
-            main(Path(scratch))
+    in_folder(main)

@@ -6,14 +6,13 @@ Prints a table in Markdown: calls a second of the ways that `edgec split --for=t
 The folder keeps what was compiled.
 """
 
-import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.kept import in_folder
 from edgec.exporters import export
 from edgec.splitting import Streamed, split_for_stream
 
@@ -115,9 +114,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        Path(sys.argv[1]).mkdir(parents=True, exist_ok=True)
-        main(Path(sys.argv[1]))
-    else:
-        with tempfile.TemporaryDirectory() as scratch:
-            main(Path(scratch))
+    in_folder(main)

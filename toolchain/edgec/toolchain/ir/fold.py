@@ -139,6 +139,7 @@ _EACH: dict[str, Callable[..., _Array | None]] = {
     "stablehlo.select": np.where,
     "stablehlo.clamp": lambda low, x, high: np.asarray(np.minimum(np.maximum(x, low), high)),
 }
+_OF_ONE = ("stablehlo.negate", "stablehlo.rsqrt", "stablehlo.sqrt")
 _SPECIAL = ("stablehlo.convert", "stablehlo.compare")
 
 
@@ -261,17 +262,10 @@ def _of_number(value: Any) -> float | None:
     if isinstance(value.owner, ir.Block):
         return None
     op = value.owner.operation
-    function = _FUNCTIONS.get(op.name)
+    function = _EACH[op.name] if op.name in _OF_ONE else None
     kind = NUMPY.get(str(element_type(value)))
     number = splat(op.operands[0]) if function is not None and kind is not None else None
     if function is None or number is None:
         return None
     with np.errstate(all="ignore"):
-        return float(np.asarray(function(np.float64(number))).astype(kind))
-
-
-_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "stablehlo.negate": np.negative,
-    "stablehlo.rsqrt": lambda x: 1 / np.sqrt(x),
-    "stablehlo.sqrt": np.sqrt,
-}
+        return float(np.asarray(function(np.asarray(number, np.float64))).astype(kind))
