@@ -26,6 +26,7 @@ from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, ModuleE
 from tests.c.conftest import run
 from tests.c.on_device import bare, opened, refusals
 from tests.c.transfers import HOST_VISIBLE, TRANSFERS, all_transfers, leaves_and_finds
+from tests.c.unruly import keeps_and_asks, keeps_refused_commands
 
 HERE = Path(__file__).parent
 PLAIN = """
@@ -251,6 +252,51 @@ def test_a_call_that_takes_too_long_ends(
             _call(session)
         say()
         _call(session)
+
+
+def test_a_call_is_interrupted(gpu: EdgertDevice, say: Callable[..., None], plain: Path) -> None:
+    with closing(opened(gpu, plain)) as session:
+        say(busy=1_000_000_000)
+        arguments = [EdgertTensor.copy(gpu, array, DType.F32) for array in (X, Y)]
+        call = session.begin("main", arguments)
+        with pytest.raises(DeviceError, match="timed out"):
+            call.wait(0.02)
+        session.interrupt()
+        with pytest.raises(DeviceError, match="cancelled: the call was interrupted"):
+            call.wait(60)
+        say()
+        for argument in arguments:
+            argument.close()
+        _call(session)
+
+
+def test_a_dispatch_that_was_refused_does_not_run_later(
+    gpu: EdgertDevice, plain: Path, tmp_path: Path, say: Callable[..., None]
+) -> None:
+    data = bare(plain)
+    start = data.rindex(b"CDA1\0\0\0\0")
+    executable = data[start : start + 64 + int.from_bytes(data[start + 8 : start + 16], "little")]
+    launches = tmp_path / "launches"
+    say(launches=launches)
+    module = keeps_refused_commands(b"cuda-nvptx-fb", executable)
+    with closing(opened(gpu, module)) as session:
+        for _ in range(2):
+            with pytest.raises(DeviceError, match="there is no kernel 1048576"):
+                session.call("record")
+        assert session.call("replay") == []
+    assert not launches.exists()
+
+
+def test_a_session_holds_no_more_than_it_may(gpu: EdgertDevice) -> None:
+    with closing(opened(gpu, keeps_and_asks(4096, 1 << 20), max_memory=1 << 20)) as session:
+        session.call("drop")  # the interpreter's stack stays
+        before, _ = session.memory()
+        session.call("keep")
+        assert 4096 <= session.memory()[0] - before < 8192
+        with pytest.raises(DeviceError, match="beyond the session's 1048576"):
+            session.call("ask")
+        session.call("drop")
+        assert session.memory()[0] == before
 
 
 def _call(session: EdgertSession) -> object:

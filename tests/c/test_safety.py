@@ -30,6 +30,7 @@ from tests.c.hal_imports import (
     STORE,
 )
 from tests.c.programs import PROGRAMS
+from tests.c.unruly import keeps_refused_commands
 
 FORMAT = b"embedded-elf-x86_64"
 
@@ -99,37 +100,7 @@ def kernels(compile_text: Callable[..., Path]) -> bytes:
 
 def test_a_dispatch_that_was_refused_does_not_run_later(open_on: Open, kernels: bytes) -> None:
     """The commands are kept in a global; the next call executes them."""
-    record = _function(
-        "record",
-        "0v_v",
-        ("const.i32.zero", 0),
-        ("const.i32", 1, 1),
-        ("const.i64.zero", 2),
-        ("const.i64", 1 << 20, 4),
-        ("call", DEVICE, [0], [ref(0)]),
-        ("const.ref.rodata", FORMAT, ref(1)),
-        ("const.ref.rodata", kernels, ref(2)),
-        ("call", CREATE, [ref(0), 2, ref(1), ref(2), ref(7)], [ref(3)]),
-        ("call", RECORD, [ref(0), 0, 0, 2, 0], [ref(4)]),
-        ("global.store.ref", 0, "!hal.command_buffer", ref(4)),
-        (
-            *("call.variadic", DISPATCH, [*([0xFFFF] * 7), 0, 0]),
-            *([ref(4), ref(3), 4, 1, 1, 1, 2], []),
-        ),
-        ("return", []),
-    )
-    replay = _function(
-        "replay",
-        "0v_v",
-        ("const.i32.zero", 0),
-        ("const.i64.zero", 2),
-        ("call", DEVICE, [0], [ref(0)]),
-        ("global.load.ref", 0, "!hal.command_buffer", ref(4)),
-        ("call", FINISH, [ref(4)], []),
-        ("call", EXECUTE, [ref(0), 2, ref(5), ref(6), ref(4), 2], []),
-        ("return", []),
-    )
-    session = open_on(Program(functions=[record, replay]).build())
+    session = open_on(keeps_refused_commands(FORMAT, kernels))
     for _ in range(2):
         with pytest.raises(DeviceError, match="there is no kernel 1048576"):
             session.call("record")

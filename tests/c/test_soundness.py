@@ -1,6 +1,9 @@
 """Whatever a file holds and whenever memory runs out: a status, no crash, nothing leaked."""
 
+import re
+import signal
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -169,6 +172,68 @@ def test_wrong_arguments_are_refused(library: object, compile_text: Callable[...
     with pytest.raises(KeyError):
         session.call("other", [good])
     np.testing.assert_array_equal(session.call("pair", [good])[0], good)
+
+
+def test_signals_are_left_to_the_apps_threads(library: object) -> None:
+    """But for those that say what a thread itself did wrong, and a profiler's."""
+    before = {*Path("/proc/self/task").iterdir()}
+    device = EdgertDevice(threads=3, library=library)
+    started = {*Path("/proc/self/task").iterdir()} - before
+    assert len(started) == 2
+    own = {signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP}
+    own |= {signal.SIGABRT, signal.SIGSYS, signal.SIGPROF, signal.SIGKILL, signal.SIGSTOP}
+    expected, end = {*range(1, 32)} - own, time.monotonic() + 10
+    while {_blocked(task) == expected for task in started} != {True}:
+        assert time.monotonic() < end, [_blocked(task) for task in started]
+        time.sleep(0.01)  # glibc blocks all of them while a thread begins
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
+    device.close()
+
+
+def _blocked(task: Path) -> set[int]:
+    (line,) = re.findall(r"^SigBlk:\s*(\w+)$", (task / "status").read_text(), re.MULTILINE)
+    return {number for number in range(1, 32) if int(line, 16) >> (number - 1) & 1}
+
+
+COUNTED = """
+#include "../../runtime/c/src/object.h"
+#include "edgert/edgert.h"
+
+static int destroyed;
+static void destroy(edgert_object *object) { (void)object, ++destroyed; }
+
+int main(void) {
+  static const edgert_kind kind = {"counted", destroy};
+  edgert_allocator allocator = {0};
+  edgert_device *device;
+  if (edgert_device_create("null", 0, &device, 0) != EDGERT_OK) return 1;
+  allocator = ((edgert_object *)device)->allocator;
+  void *object;
+  if (edgert_object_create(&allocator, &kind, sizeof(edgert_object), &object, 0) != EDGERT_OK)
+    return 2;
+  ((edgert_object *)object)->references = UINT32_MAX; /* as if retained so often */
+  edgert_retain(object);
+  edgert_retain(object);
+  edgert_release(object);
+  if (destroyed) return 3;
+  ((edgert_object *)object)->references = 1;
+  edgert_release(object);
+  edgert_device_release(device);
+  return destroyed == 1 ? 0 : 4;
+}
+"""
+
+
+def test_an_object_that_is_held_four_billion_times_stays(
+    build: Callable[[str], Path], tmp_path: Path
+) -> None:
+    (tmp_path / "counted.c").write_text(COUNTED.replace("../..", str(SOURCE.parents[1])))
+    run(
+        *("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{SOURCE / 'include'}"),
+        *("-fsanitize=address,undefined", tmp_path / "counted.c"),
+        *(build("sanitize") / "libedgert.a", "-lm", "-lpthread", "-o", tmp_path / "counted"),
+    )
+    run(tmp_path / "counted")
 
 
 def test_a_device_must_exist(library: object) -> None:

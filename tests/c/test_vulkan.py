@@ -16,17 +16,20 @@ import numpy as np
 import pytest
 
 from edgec import runtime
+from edgec.runtime.dtypes import DType
 from edgec.runtime.edgert import (
     EdgertDevice,
+    EdgertTensor,
     Ran,
     device_names,
     open_library,
 )
-from edgec.runtime.errors import DeviceMissing, ModuleError, ModuleMismatch
+from edgec.runtime.errors import DeviceError, DeviceMissing, ModuleError, ModuleMismatch
 from tests.c.conftest import SOURCE, run
 from tests.c.on_device import bare, opened, refusals
 from tests.c.programs import PROGRAMS, Program
 from tests.c.transfers import TRANSFERS, all_transfers, leaves_and_finds
+from tests.c.unruly import keeps_and_asks, keeps_refused_commands
 
 HERE = Path(__file__).parent
 API = SOURCE / "src" / "drivers" / "vulkan" / "api.h"
@@ -251,6 +254,62 @@ def test_the_app_is_told_what_each_kernel_takes(
     assert counts[0]
     assert all("dispatch" in name or name in ("copy", "fill", "update") for name in counts[0])
     assert counts[1] == counts[2] == counts[0]
+
+
+# --- limits ---------------------------------------------------------------------------------------
+
+LONG = """
+func.func @main(%x: tensor<1024x1024xf32>) -> tensor<1024x1024xf32> {
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0]
+    : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  %1 = stablehlo.dot_general %0, %x, contracting_dims = [1] x [0]
+    : (tensor<1024x1024xf32>, tensor<1024x1024xf32>) -> tensor<1024x1024xf32>
+  return %1 : tensor<1024x1024xf32>
+}
+"""
+
+
+def test_a_dispatch_that_was_refused_does_not_run_later(gpu: EdgertDevice, plain: Path) -> None:
+    data = bare(plain)
+    start = data.index(b"VKE1")
+    size = int.from_bytes(data[start + 8 : start + 16], "little")
+    executable = data[start : start + 64 + size]
+    session = opened(gpu, keeps_refused_commands(b"vulkan-spirv-fb", executable))
+    for _ in range(2):
+        with pytest.raises(DeviceError, match="there is no kernel 1048576"):
+            session.call("record")
+    assert session.call("replay") == []
+
+
+def test_a_session_holds_no_more_than_it_may(gpu: EdgertDevice) -> None:
+    session = opened(gpu, keeps_and_asks(4096, 1 << 20), max_memory=1 << 20)
+    session.call("drop")  # the interpreter's stack stays
+    before, _ = session.memory()
+    session.call("keep")
+    assert 4096 <= session.memory()[0] - before < 8192
+    session.call("drop")
+    assert session.memory()[0] == before
+    with pytest.raises(DeviceError, match="beyond the session's 1048576"):
+        session.call("ask")
+    session.call("keep")
+
+
+def test_a_call_that_takes_too_long_ends_and_so_does_one_that_is_interrupted(
+    gpu: EdgertDevice, compile_text: Callable[..., Path]
+) -> None:
+    """What the GPU has begun goes on; the next call waits for it, and is right."""
+    path = compile_text(LONG, "vulkan")
+    x = np.eye(1024, dtype=np.float32)
+    limited, free = opened(gpu, path, max_milliseconds=20), opened(gpu, path)
+    with pytest.raises(DeviceError, match="limit reached: the call took longer"):
+        limited.call("main", [x])
+    call = free.begin("main", [EdgertTensor.copy(gpu, x, DType.F32)])
+    with pytest.raises(DeviceError, match="timed out"):
+        call.wait(0.02)
+    free.interrupt()
+    with pytest.raises(DeviceError, match="cancelled: the call was interrupted"):
+        call.wait(60)
+    np.testing.assert_array_equal(free.call("main", [x])[0], x)
 
 
 # --- older devices, and failures ------------------------------------------------------------------

@@ -15,7 +15,7 @@ typedef struct edgert_kind {
 
 struct edgert_object {
   const edgert_kind *kind;
-  atomic_uint references;
+  atomic_size_t references; /* each takes memory, so this many can't be */
   edgert_allocator allocator;
 };
 

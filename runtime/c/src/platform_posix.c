@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -103,11 +104,16 @@ uint64_t edgert_nanoseconds(void) {
 
 #if EDGERT_THREADS
 
-void edgert_mutex_create(edgert_mutex *self) { pthread_mutex_init(self, NULL); }
+/* By constants, which cannot fail as `pthread_mutex_init` and `pthread_cond_init` may. */
+void edgert_mutex_create(edgert_mutex *self) {
+  *self = (edgert_mutex)PTHREAD_MUTEX_INITIALIZER;
+}
 void edgert_mutex_destroy(edgert_mutex *self) { pthread_mutex_destroy(self); }
 void edgert_mutex_lock(edgert_mutex *self) { pthread_mutex_lock(self); }
 void edgert_mutex_unlock(edgert_mutex *self) { pthread_mutex_unlock(self); }
-void edgert_condition_create(edgert_condition *self) { pthread_cond_init(self, NULL); }
+void edgert_condition_create(edgert_condition *self) {
+  *self = (edgert_condition)PTHREAD_COND_INITIALIZER;
+}
 void edgert_condition_destroy(edgert_condition *self) { pthread_cond_destroy(self); }
 void edgert_condition_wait(edgert_condition *self, edgert_mutex *mutex) {
   pthread_cond_wait(self, mutex);
@@ -129,6 +135,14 @@ void edgert_condition_wake_all(edgert_condition *self) { pthread_cond_broadcast(
 // Kernels keep up to 256 KiB on the stack; musl gives a thread 128 KiB.
 #define EDGERT_THREAD_STACK ((size_t)1 << 20)
 
+/* Signals that are sent to a process are for the app's own threads, whose handlers may count on what
+ * these have. What a thread itself does wrong is told where it happens, and a profiler is let in. */
+static void thread_signals(sigset_t *out) {
+  static const char own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF};
+  sigfillset(out);
+  for (size_t i = 0; i < sizeof own; ++i) sigdelset(out, own[i]);
+}
+
 edgert_status edgert_thread_start(edgert_thread *self, void *(*run)(void *), void *argument,
                                   edgert_error *error) {
   pthread_attr_t attributes;
@@ -136,7 +150,11 @@ edgert_status edgert_thread_start(edgert_thread *self, void *(*run)(void *), voi
   if (code == 0) {
     // A size that the system refuses leaves its own default, which is what it has to offer.
     (void)pthread_attr_setstacksize(&attributes, EDGERT_THREAD_STACK);
+    sigset_t blocked, before;
+    thread_signals(&blocked);
+    (void)pthread_sigmask(SIG_BLOCK, &blocked, &before);
     code = pthread_create(self, &attributes, run, argument);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
   }
   if (code == 0) return EDGERT_OK;

@@ -41,7 +41,11 @@
  *
  * Threads. There is no global state. Every object may be used by several threads at once; calls
  * of one session take turns, so open one session a thread for calls that run side by side. A child
- * of `fork` has none of edgert's threads: make new objects there, and release no old ones.
+ * of `fork` has none of edgert's threads: make new objects there, and release no old ones. edgert
+ * handles no signals, and its threads leave those of the process to the app's.
+ *
+ * Callbacks. What an app gives to be called, but for `edgert_call_done`, may be called in the middle of
+ * a call, whose session is taken: it must call no function of that session, nor wait for one that does.
  *
  * Versions. The ABI is stable within `EDGERT_ABI`. Structures that callers fill in begin with
  * `size`, their own size in bytes; fields are only ever added at the end, and zero means default.
