@@ -372,3 +372,15 @@ def test_a_name_is_not_cut_inside_a_character(library: object) -> None:
     function = _function("f", "0r_v", ("return", []), attributes={"edgec.signature": text})
     module = EdgertModule(Program(functions=[function]).build(), library=library)
     assert module.inputs("f")[0].name == "x" + "é" * 31
+
+
+@pytest.mark.parametrize("letter", ["\u00df", "\u20ac", "\U0001f642"])
+def test_a_message_is_not_cut_inside_a_character(letter: str, library: object) -> None:
+    out, error = ctypes.c_void_p(), Error()
+    for begin in ("", "a", "ab", "abc"):
+        path = (begin + 300 * letter).encode()
+        assert library.module_open(path, None, ctypes.byref(out), ctypes.byref(error)) < 0
+        said = error.message.decode()
+        assert said.startswith(f"cannot open {begin}{letter}")
+        assert set(said.removeprefix(f"cannot open {begin}")) == {letter}
+        assert len(error.message) >= 251 - 3

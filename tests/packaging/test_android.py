@@ -126,6 +126,13 @@ def test_hardware_buffers_fill_tensors(java: tuple[str, ...], odd: Path, tmp_pat
     assert run(*java, "hardware", folder, env=there).endswith("done\n")
 
 
+def test_names_hold_any_letter(java: tuple[str, ...], odd: Path, tmp_path: Path) -> None:
+    """JNI gives letters such as faces in a form of its own, which no file is named in."""
+    folder = tmp_path / "Stra\u00dfe \U0001f642"
+    shutil.copytree(odd / "src/main/assets/odd", folder)
+    assert run(*java, "names", folder, env=os.environ | {"LC_ALL": "C.UTF-8"}).endswith("done\n")
+
+
 def test_failures_are_exceptions(java: tuple[str, ...], odd: Path, package: Path) -> None:
     foreign = package / "src/main/assets/digits/digits.cpu-armv7.vmfb"
     assert run(*java, "refusals", odd, foreign).endswith("done\n")

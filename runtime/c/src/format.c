@@ -9,8 +9,12 @@ typedef struct format_place {
 } format_place;
 
 static void format_put(format_place *place, const char *text, size_t size) {
-  size_t room = (size_t)(place->end - place->at);
-  if (size > room) size = room;
+  if (size > (size_t)(place->end - place->at)) {
+    /* No part of a letter, and nothing behind it. */
+    size = (size_t)(place->end - place->at);
+    while (size && (text[size] & 0xC0) == 0x80) --size;
+    place->end = place->at + size;
+  }
   memcpy(place->at, text, size);
   place->at += size;
 }

@@ -72,7 +72,7 @@ static edgert_status io_parameters_find(const edgert_session *session,
   if (edgert_in_range(out_span->weight_offset, out_span->length, (*out)->size)) return EDGERT_OK;
   return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT,
                      "the weight '%.*s' has %llu bytes and the module takes more: "
-                     "use the file that was exported with the program",
+                     "use the file exported with the program",
                      EDGERT_TEXT(key), (unsigned long long)(*out)->size);
 }
 

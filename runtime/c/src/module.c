@@ -295,8 +295,8 @@ static edgert_status module_check_version(uint64_t version, edgert_error *error)
   if (version >> 16 == MODULE_BYTECODE_MAJOR && (version & 0xFFFF) <= MODULE_BYTECODE_MINOR)
     return EDGERT_OK;
   return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
-                     "the module was compiled for byte code %u.%u, and this runtime runs %d.%d: "
-                     "compile it again with this edgec",
+                     "the module has byte code %u.%u, and this runtime runs %d.%d: "
+                     "compile it again",
                      (unsigned)(version >> 16), (unsigned)(version & 0xFFFF), MODULE_BYTECODE_MAJOR,
                      MODULE_BYTECODE_MINOR);
 }

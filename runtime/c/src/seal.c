@@ -194,7 +194,7 @@ edgert_status edgert_seal_check(const void *data, size_t data_size, const char *
   (void)data, (void)data_size, (void)kind, (void)key;
   *out_content_size = 0;
   return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
-                     "this build of edgert checks no signatures (EDGERT_WITH_SIGNATURES)");
+                     "this edgert checks no signatures (EDGERT_WITH_SIGNATURES)");
 }
 
 #endif

@@ -118,8 +118,8 @@ static edgert_status session_check_features(const edgert_session *self, edgert_e
           value)
         continue;
       return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
-                         "the module was compiled for a processor with %.*s, which this one has "
-                         "not: compile it for this one",
+                         "the module is for a processor with %.*s, which this has not: "
+                         "compile it for this one",
                          EDGERT_TEXT(name));
     }
   }

@@ -16,6 +16,7 @@ import java.nio.FloatBuffer;
 import java.nio.file.Files;
 import java.nio.file.Paths;
 import java.util.Arrays;
+import java.util.Collections;
 
 /** The checks of test_android.py, one a method: `java Check NAME ARGUMENTS`. */
 public final class Check {
@@ -43,6 +44,9 @@ public final class Check {
         break;
       case "refusals":
         refusals(words[1], words[2]);
+        break;
+      case "names":
+        names(words[1]);
         break;
       case "leaks":
         leaks(words[1], Integer.parseInt(words[2]));
@@ -281,6 +285,27 @@ public final class Check {
     model.close();
     model.close();
     refused(EdgeException.INVALID_ARGUMENT, "the module is closed", () -> model.call("constant"));
+  }
+
+  /** Files by any name, and messages that hold names whole, or are cut between letters. */
+  private static void names(String folder) {
+    EdgeModule.load(folder).close();
+    String smile = "\uD83D\uDE42";
+    for (String name : new String[] {"nowhere " + smile + ".vmfb", "n\u00f6where.vmfb"}) {
+      refused(EdgeException.NOT_FOUND, name, () -> EdgeModule.load(name));
+    }
+    for (String letter : new String[] {"\u00df", smile}) {
+      for (int shift = 0; shift < 4; ++shift) {
+        String name = "abcd".substring(shift) + String.join("", Collections.nCopies(300, letter));
+        try {
+          EdgeModule.load(name + ".vmfb");
+        } catch (EdgeException error) {
+          String said = error.getMessage().replaceFirst("^.*?(?=" + letter + ")", "");
+          said = said.replace(letter, "");
+          expect(said.replace(".", "").isEmpty(), "what is left of the message: " + said);
+        }
+      }
+    }
   }
 
   /** Calls again and again; what native code and the process hold stays what it was. */

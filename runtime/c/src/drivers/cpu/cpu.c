@@ -180,7 +180,7 @@ static edgert_status cpu_find_static(cpu_device *device, cpu_executable *self, c
     return EDGERT_OK;
   }
   return EDGERT_FAIL(error, EDGERT_NOT_FOUND,
-                     "the kernels '%.*s' are not linked into this program, or not registered",
+                     "the kernels '%.*s' are not linked into this program or not registered",
                      EDGERT_TEXT(name));
 }
 

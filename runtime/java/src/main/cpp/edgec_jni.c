@@ -145,14 +145,41 @@ NATIVE(jstring, isa)(JNIEnv *env, jclass type) {
 
 /* --- Devices and modules -------------------------------------------------------------------------- */
 
-/* The bytes of a string that may be null; 0 with an exception where there is no memory. */
-static int borrow(JNIEnv *env, jstring text, const char **out) {
-  *out = text == NULL ? NULL : (*env)->GetStringUTFChars(env, text, NULL);
-  return text == NULL || *out != NULL;
+/* Java's dialect of UTF-8 to UTF-8, in place: letters beyond 65535 are two of three bytes each there. */
+static void to_utf8(char *text) {
+  uint8_t *from = (uint8_t *)text, *to = from;
+  while (*from) {
+    if (from[0] == 0xED && from[1] >= 0xA0 && from[1] < 0xB0 && from[2] && from[3] == 0xED &&
+        from[4] >= 0xB0 && from[4] < 0xC0 && from[5]) {
+      const uint32_t high = (uint32_t)(from[1] & 15) << 6 | (from[2] & 63);
+      const uint32_t letter = 0x10000 + (high << 10) + ((from[4] & 15u) << 6 | (from[5] & 63u));
+      *to++ = (uint8_t)(0xF0 | letter >> 18);
+      *to++ = (uint8_t)(0x80 | (letter >> 12 & 63));
+      *to++ = (uint8_t)(0x80 | (letter >> 6 & 63));
+      *to++ = (uint8_t)(0x80 | (letter & 63));
+      from += 6;
+    } else {
+      *to++ = *from++;
+    }
+  }
+  *to = 0;
 }
 
-static void give_back(JNIEnv *env, jstring text, const char *bytes) {
-  if (bytes != NULL) (*env)->ReleaseStringUTFChars(env, text, bytes);
+/* A string that may be null, as UTF-8, to be freed; 0 with an exception where there is no memory. */
+static int text_from(JNIEnv *env, jstring text, char **out) {
+  *out = NULL;
+  if (text == NULL) return 1;
+  const char *bytes = (*env)->GetStringUTFChars(env, text, NULL);
+  if (bytes == NULL) return 0;
+  const size_t size = strlen(bytes) + 1;
+  *out = malloc(size);
+  if (*out != NULL) {
+    memcpy(*out, bytes, size);
+    to_utf8(*out);
+  }
+  (*env)->ReleaseStringUTFChars(env, text, bytes);
+  if (*out == NULL) out_of_memory(env);
+  return *out != NULL;
 }
 
 NATIVE(jlong, deviceCreate)
@@ -165,13 +192,14 @@ NATIVE(jlong, deviceCreate)
   options.allocator = counted;
   edgert_error error = {EDGERT_OK, ""};
   edgert_device *device = NULL;
-  const char *name;
-  if (!borrow(env, driver, &name)) return 0;
-  if (borrow(env, cache, &options.cache_file)) {
+  char *name, *file;
+  if (!text_from(env, driver, &name)) return 0;
+  if (text_from(env, cache, &file)) {
+    options.cache_file = file;
     well(env, edgert_device_create(name, &options, &device, &error), &error);
-    give_back(env, cache, options.cache_file);
+    free(file);
   }
-  give_back(env, driver, name);
+  free(name);
   return held(device);
 }
 
@@ -198,10 +226,10 @@ static int module_options(JNIEnv *env, jbyteArray key, uint8_t bytes[32],
 
 /* A MODULE or WEIGHTS from a file. */
 static jlong open_file(JNIEnv *env, int kind, jstring path, jbyteArray key) {
-  const char *text;
+  char *text;
   uint8_t bytes[32];
   edgert_module_options options;
-  if (!module_options(env, key, bytes, &options) || !borrow(env, path, &text)) return 0;
+  if (!module_options(env, key, bytes, &options) || !text_from(env, path, &text)) return 0;
   edgert_error error = {EDGERT_OK, ""};
   edgert_module *module = NULL;
   edgert_weights *weights = NULL;
@@ -209,7 +237,7 @@ static jlong open_file(JNIEnv *env, int kind, jstring path, jbyteArray key) {
        kind == MODULE ? edgert_module_open(text, &options, &module, &error)
                       : edgert_weights_open(text, &counted, &weights, &error),
        &error);
-  give_back(env, path, text);
+  free(text);
   return held(kind == MODULE ? (void *)module : (void *)weights);
 }
 
@@ -549,11 +577,11 @@ done:
 
 NATIVE(void, prove)(JNIEnv *env, jclass type, jlong session, jstring verdicts) {
   (void)type;
-  const char *path;
-  if (!borrow(env, verdicts, &path)) return;
+  char *path;
+  if (!text_from(env, verdicts, &path)) return;
   edgert_error error = {EDGERT_OK, ""};
   well(env, edgert_session_prove(AT(edgert_session, session), path, &error), &error);
-  give_back(env, verdicts, path);
+  free(path);
 }
 
 #include "edgec_jni_hardware.h"
