@@ -4,7 +4,7 @@ import android.content.Context;
 import android.os.Bundle;
 import android.view.View;
 
-/** As much of Android's as the sample uses. */
+/** As much of Android's as the samples use. */
 public class Activity extends Context {
   public Activity() {
     super(null);
@@ -15,4 +15,14 @@ public class Activity extends Context {
   protected void onDestroy() {}
 
   public void setContentView(View view) {}
+
+  public final void runOnUiThread(Runnable action) {}
+
+  public int checkSelfPermission(String permission) {
+    return -1;
+  }
+
+  public final void requestPermissions(String[] permissions, int request) {}
+
+  public void onRequestPermissionsResult(int request, String[] permissions, int[] answers) {}
 }

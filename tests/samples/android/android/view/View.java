@@ -20,4 +20,6 @@ public class View {
   protected void onDraw(Canvas canvas) {}
 
   public void setOnClickListener(OnClickListener listener) {}
+
+  public void setFitsSystemWindows(boolean fits) {}
 }
