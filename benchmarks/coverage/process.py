@@ -12,12 +12,17 @@ from typing import Any, BinaryIO, Protocol
 
 import psutil
 
-__all__ = ["RESULT", "ROOT", "Process", "ended", "in_child", "watch"]
+__all__ = ["RESULT", "ROOT", "Process", "ended", "in_child", "python_path", "watch"]
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULT = "result.json"
 _LOOK = 0.2  # seconds between two looks at the child
 _DEATH = 60.0  # seconds that a killed child may take to be gone
+
+
+def python_path() -> str:
+    """What makes a child import what this process does: the checkout, and what was said beside."""
+    return os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def in_child(
@@ -46,7 +51,7 @@ def in_child(
         process = subprocess.Popen(
             [sys.executable, "-m", module, *arguments],
             cwd=where,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
+            env={**os.environ, "PYTHONPATH": python_path(), "TF_CPP_MIN_LOG_LEVEL": "3"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=stderr,

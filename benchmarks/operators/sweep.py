@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.coverage.process import python_path
 from benchmarks.operators.case import Case
 from benchmarks.operators.make import Made
 from benchmarks.standing import measured_at
@@ -53,7 +54,7 @@ class _Worker:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 cwd=ROOT,
-                env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)},
+                env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": python_path()},
             )
         stdin, stdout = self._child.stdin, self._child.stdout
         if stdin is None or stdout is None:

@@ -4,6 +4,7 @@ python -m benchmarks.zoo.child list KIND
 python -m benchmarks.zoo.child export KIND NAME    in the model's folder
 python -m benchmarks.zoo.child onnx KIND NAME      in the same folder: the model for the peers
 python -m benchmarks.zoo.child run TARGET          in the same folder
+python -m benchmarks.zoo.child beside TARGET       in the same folder: on IREE's driver and edgert's
 python -m benchmarks.zoo.child compile TARGET      in the same folder: how long compiling takes
 python -m benchmarks.zoo.child arm KIND NAME       in the same folder: instructions on 64-bit Arm
 """
@@ -166,6 +167,13 @@ def ran(target: str) -> dict[str, Any]:
     }
 
 
+def beside(target: str) -> dict[str, Any]:
+    """Compile the program, and compare IREE's driver with edgert's."""
+    from benchmarks.zoo.beside import on_both
+
+    return on_both(PROGRAM, target, compiled(target, Path()))
+
+
 def timed(target: str) -> dict[str, Any]:
     """How long compiling the program takes, beside the compiler alone."""
     from benchmarks.zoo.compile_time import beside_plain
@@ -188,7 +196,7 @@ def main(words: Sequence[str] | None = None) -> int:
     step, *arguments = sys.argv[1:] if words is None else words
     steps = {
         **{"list": listed, "export": exported, "onnx": written, "run": ran},
-        **{"compile": timed, "arm": on_arm},
+        **{"beside": beside, "compile": timed, "arm": on_arm},
     }
     try:
         found = steps[step](*arguments)

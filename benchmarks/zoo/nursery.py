@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from benchmarks.coverage.process import RESULT, ROOT, ended, watch
+from benchmarks.coverage.process import RESULT, ended, python_path, watch
 
 __all__ = ["Nursery", "main"]
 
@@ -75,7 +75,7 @@ class Nursery:
         self.kind = kind
         self._process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.zoo.nursery", kind],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
+            env={**os.environ, "PYTHONPATH": python_path(), "TF_CPP_MIN_LOG_LEVEL": "3"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
