@@ -616,3 +616,65 @@ def test_the_usual_kernels_are_of_every_family_and_serve_any_tail() -> None:
         (launch,) = library.launches
         key = variant_of(launch, "sm_80", folds=False).key
     assert key in {variant.key for variant in found}
+
+
+def written(keys, values, key, value, at):
+    """A token's keys and values into caches, at a place that the device computes."""
+    place = jnp.asarray(at, jnp.int32) + 1
+    write = jax.lax.dynamic_update_slice
+    return tuple(write(c, n, (0, place, 0)) for c, n in ((keys, key), (values, value)))
+
+
+def lowered(function, *arguments):
+    specs = [jax.ShapeDtypeStruct(shape, jnp.dtype(kind)) for shape, kind in arguments]
+    return str(jax.jit(function).lower(*specs).compiler_ir("stablehlo"))
+
+
+CACHE, TOKEN, PLACE = ((3, 90, 16), "float32"), ((3, 1, 16), "float32"), ((), "int32")
+
+
+def test_updates_at_one_place_are_one_dispatch_that_reads_the_place() -> None:
+    after, (launch,) = place(lowered(written, CACHE, CACHE, TOKEN, TOKEN, PLACE))
+    assert launch.source == "put"
+    assert list(launch.into) == ["y0", "y1"]
+    assert values(launch, "count", "room0", "step0", "hop1") == [48, 89, 16, 90 * 16]
+    assert "dynamic_update_slice" not in after
+
+
+def test_updates_at_two_places_are_two_dispatches() -> None:
+    def apart(cache, other, new, at, to):
+        write = jax.lax.dynamic_update_slice
+        return write(cache, new, (0, at, 0)), write(other, new, (0, to, 0))
+
+    _, launches = place(lowered(apart, CACHE, CACHE, TOKEN, PLACE, PLACE))
+    assert [list(each.into) for each in launches] == [["y0"], ["y0"]]
+
+
+def test_an_update_that_is_read_before_the_next_does_not_wait_for_it() -> None:
+    def read_between(cache, new, at):
+        write = jax.lax.dynamic_update_slice
+        first = write(cache, new, (0, at, 0))
+        return first, write(jnp.exp(first), new, (0, at, 0))
+
+    _, launches = place(lowered(read_between, CACHE, TOKEN, PLACE))
+    assert [list(each.into) for each in launches] == [["y0"], ["y0"]]
+
+
+def test_a_row_by_its_number_is_read_where_the_number_lies() -> None:
+    take = lowered(lambda x, at: jnp.take(x, at, axis=0, mode="clip"), ((90, 16), "int8"), PLACE)
+    after, (launch,) = place(take)
+    assert launch.source == "take"
+    assert values(launch, "count", "room0", "step0") == [16, 89, 16]
+    assert "stablehlo.gather" not in after
+
+
+def test_slices_at_known_places_and_in_loops_stay_with_the_compiler() -> None:
+    def known(cache, new):
+        return jax.lax.dynamic_update_slice(cache, new, (0, 5, 0))
+
+    def looped(cache, new, count):
+        step = lambda n, c: jax.lax.dynamic_update_slice(c, new, (0, n, 0))  # noqa: E731
+        return jax.lax.fori_loop(0, count, step, cache)
+
+    assert place(lowered(known, CACHE, TOKEN))[1] == []
+    assert place(lowered(looped, CACHE, TOKEN, PLACE))[1] == []

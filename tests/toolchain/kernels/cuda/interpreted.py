@@ -30,7 +30,13 @@ from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 
 PACKAGE = "edgec.toolchain.kernels.cuda.triton"
-TYPES = {"i8": torch.int8, "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+TYPES = {
+    "i8": torch.int8,
+    "i32": torch.int32,
+    "f16": torch.float16,
+    "bf16": torch.bfloat16,
+    "f32": torch.float32,
+}
 
 
 _patch = interpreter._patch_lang_tensor
@@ -91,14 +97,20 @@ class Unbuilt:
         return Binary(name=variant.symbol, data=b"ptx", threads=32, shared=0)
 
 
-def interpret(launch: Launch, tensors: dict[str, torch.Tensor], results: int) -> torch.Tensor:
-    """What a call writes first, so many results, from what it reads by parameter."""
+def interpret(
+    launch: Launch,
+    tensors: dict[str, torch.Tensor],
+    into: dict[str, torch.Tensor],
+    results: int,
+) -> torch.Tensor:
+    """What a call writes first, so many results, from what it reads and changes by parameter."""
     written = {
         name: torch.full(
             (math.prod(kind.shape),), float("nan"), dtype=TYPES[str(kind.element_type)]
         )
         for name, kind in launch.writes.items()
     }
+    written |= into
     given: dict[str, Any] = {**tensors, **written, **launch.numbers, **launch.folded}
     if launch.counters:
         given |= {"counters": torch.zeros(launch.counters, dtype=torch.int32), "slot": 0}
@@ -122,13 +134,17 @@ def run(case: Case, seed: int) -> float:
         place_kernels(module, library)
         (launch,) = library.launches
         numbers = (array.astype(np.float64) for array in drawn)
-        known, tensors = dict(zip(arguments, numbers, strict=True)), {}
-        for name, value in launch.reads.items():
+        known = dict(zip(arguments, numbers, strict=True))
+
+        def tensor(value: Any) -> torch.Tensor:
             (array,) = evaluate([value], known)
             kind = TYPES[str(value.type.element_type)]
-            tensors[name] = torch.from_numpy(array.astype(np.float32).reshape(-1)).to(kind)
+            return torch.from_numpy(np.asarray(array, np.float32).reshape(-1)).to(kind)
+
+        tensors = {name: tensor(value) for name, value in launch.reads.items()}
+        into = {name: tensor(value) for name, value in launch.into.items()}
         results = jax.tree.leaves(lowered.out_info)
-        given = interpret(launch, tensors, len(results)).numpy()
+        given = interpret(launch, tensors, into, len(results)).numpy()
     with jax.default_matmul_precision("highest"):
         wide = [jnp.asarray(a if a.dtype == np.int8 else a.astype(np.float32)) for a in drawn]
         answers = jax.tree.leaves(case.function(*wide))
@@ -247,12 +263,40 @@ def cases() -> list[Case]:
         y = jnp.einsum("wqk,wkd->wqd", share, v).reshape(2, 2, 2, 2, 3, 4, 16)
         return y.transpose(0, 3, 1, 4, 2, 5, 6)
 
+    def put(keys: Any, values: Any, key: Any, value: Any, at: Any) -> Any:
+        """Keys and values of five tokens into caches, as far as they reach."""
+        place = (100 * at[0]).astype(jnp.int32)
+        write = jax.lax.dynamic_update_slice_in_dim
+        return write(keys, key, place, 1), write(values, value, place, 1)
+
+    def put_apart(x: Any, part: Any, at: Any) -> Any:
+        """At three places that only the device knows, and one that is known."""
+        places = (7 * at).astype(jnp.int32)
+        return jax.lax.dynamic_update_slice(x, part, (places[0], 1, places[1], places[2], 0))
+
+    def take(x: Any, at: Any) -> Any:
+        return jax.lax.dynamic_slice(x, (2, (9 * at[0]).astype(jnp.int32), 1), (3, 4, 5))
+
+    def take_row(x: Any, at: Any) -> Any:
+        return jnp.take(x, (90 * at).astype(jnp.int32), axis=1, mode="clip")
+
+    rows = ((3, 90, 16), (3, 90, 16), (3, 5, 16), (3, 5, 16), (1,))
     in_blocks = [
         Case(name=name, function=function, shapes=shapes, kinds=kinds)
         for name, (function, shapes, kinds) in BLOCK_CASES.items()
     ]
     return [
         *in_blocks,
+        Case(name="f32: put", function=put, shapes=rows, dtype="float32"),
+        Case(name="put", function=put, shapes=rows),
+        Case(name="f32: take", function=take, shapes=((5, 9, 8), (1,)), dtype="float32"),
+        Case(name="take a row", function=take_row, shapes=((3, 90, 16), (1,))),
+        Case(
+            name="f32: put apart",
+            function=put_apart,
+            shapes=((6, 5, 7, 8, 4), (2, 3, 4, 5, 4), (3,)),
+            dtype="float32",
+        ),
         Case(name="product", function=plain, shapes=((100, 264), (264, 136))),
         Case(name="odd sizes", function=plain, shapes=((99, 251), (251, 133))),
         Case(name="in parts", function=plain, shapes=((40, 4096), (4096, 24))),

@@ -67,6 +67,7 @@ class Launch:
         constants: what is compiled in always.
         multiples: what integers are known to be multiples of (8 or 16).
         counters: how many zeros the parameter `counters` points to; the kernel must leave them 0.
+        into: tensors of which what it writes is the rest, by the first parameters of `writes`.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Launch:
     constants: Mapping[str, Constant] = field(default_factory=dict)
     multiples: Mapping[str, int] = field(default_factory=dict)
     counters: int = 0
+    into: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Library(Dispatches):
@@ -144,6 +146,7 @@ class Library(Dispatches):
             [value for name, value in values.items() if name in given],
             list(reads.values()),
             writes,
+            list(launch.into.values()),
         )
         self.launches.append(launch)
         return results[: len(launch.writes)]

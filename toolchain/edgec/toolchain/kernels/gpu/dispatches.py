@@ -77,7 +77,7 @@ class Dispatches:
         numbers: Sequence[int],
         tensors: Sequence[Any],
         results: Sequence[Any],
-        into: Any = None,
+        into: Sequence[Any] = (),
     ) -> list[Any]:
         """Dispatch a kernel at the current insertion point.
 
@@ -87,7 +87,7 @@ class Dispatches:
             numbers: the kernel's integers.
             tensors: what it reads, in the order of its pointers.
             results: the types of what it writes, in the order of its further pointers.
-            into: a tensor of which its one result is the rest, where it writes a part alone.
+            into: tensors of which the first results are the rest, where it writes parts alone.
         """
         symbol = f"edgec_{binary.name}"
         if binary.name not in self._declared:
@@ -97,8 +97,9 @@ class Dispatches:
         index, i32 = ir.IndexType.get(), ir.IntegerType.get_signless(32)
         workload = [_integer(n, index) for n in grid]
         constants = [_integer(n, i32) for n in numbers]
-        arguments = [*constants, *tensors, *([] if into is None else [into])]
-        tied = [-1] * len(results) if into is None else [len(arguments) - 1]
+        tied = [len(constants) + len(tensors) + n for n in range(len(into))]
+        tied += [-1] * (len(results) - len(into))
+        arguments = [*constants, *tensors, *into]
         call = ir.Operation.create(
             "flow.dispatch",
             results=list(results),

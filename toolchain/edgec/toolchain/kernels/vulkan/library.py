@@ -184,7 +184,8 @@ class Library(Dispatches):
             first = reads[0] if folds else write.constant(np.array(table, np.int32), i32)
             reads = [first, *reads]
         numbers = [values[name] for name in variant.numbers]
-        (made,) = self.dispatch(binary, grid, numbers, reads, [result], into)
+        tied = () if into is None else (into,)
+        (made,) = self.dispatch(binary, grid, numbers, reads, [result], tied)
         return made
 
     def sum(

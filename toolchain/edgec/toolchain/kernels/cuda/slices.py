@@ -1,0 +1,255 @@
+"""Slices at places that the device computes to dispatches of kernels, read as well as written.
+
+The compiler's own take their places as numbers of the host's, and so does its gather of one row. So
+the host waits for the device in the middle of a call, and what follows is recorded anew each time.
+The kernels read a place where it lies. Two updates at one place, as of keys and values, go into one
+dispatch.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iree.compiler import ir
+
+from edgec.toolchain.ir.functions import inside
+from edgec.toolchain.ir.known import evaluated
+from edgec.toolchain.ir.read import element_type, integers, is_dynamic, numbers_of
+from edgec.toolchain.ir.write import shape
+from edgec.toolchain.kernels.cuda.library import Launch, Library
+from edgec.toolchain.kernels.gpu.dispatches import replace
+from edgec.toolchain.kernels.spec import Declined, Kernel, Work
+
+__all__ = ["place_slices"]
+
+_UPDATE = "stablehlo.dynamic_update_slice"
+_SLICE = "stablehlo.dynamic_slice"
+_GATHER = "stablehlo.gather"
+_ELEMENTS = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
+_NUMBERS = ("i8", "i16", "i32", "i64")
+_MOST_AXES = 4
+_MOST_STARTS = 3
+_MOST_STEPS = 8
+"""Operations before a start that are compared with those before another."""
+_BLOCK = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Slice:
+    """A slice of an array.
+
+    Attributes:
+        op: the operation that reads or writes it.
+        base: the place of its first element, by the starts that are known.
+        starts: the others, with the elements from one place to the next and the last one's number.
+        axes: its sizes, and elements from one to the next in the array, the innermost first.
+    """
+
+    op: Any
+    base: int
+    starts: tuple[tuple[Any, int, int], ...]
+    axes: tuple[tuple[int, int], ...]
+
+    def fits(self, other: "_Slice") -> bool:
+        """Whether both are at one place of arrays of one kind."""
+        return (
+            self.op.block == other.op.block
+            and self.op.operands[0].type == other.op.operands[0].type
+            and (self.base, self.axes) == (other.base, other.axes)
+            and len(self.starts) == len(other.starts)
+            and all(
+                a[1:] == b[1:] and _is_same(a[0], b[0], _MOST_STEPS)
+                for a, b in zip(self.starts, other.starts, strict=True)
+            )
+        )
+
+
+def place_slices(module: Any, library: Library) -> None:
+    """Rewrite `module` in place, where a kernel takes a slice."""
+    waiting: list[_Slice] = []
+    for op in list(inside(module.operation)):
+        found = _read(op)
+        if found is None:
+            continue
+        if isinstance(found, Declined):
+            library.answers.record(op, _what(op), Work(), found)
+        elif op.name != _UPDATE:
+            _place([found], library)
+        elif waiting and waiting[0].fits(found) and _can_wait(waiting[0].op, op):
+            _place([*waiting, found], library)
+            waiting = []
+        else:
+            if waiting:
+                _place(waiting, library)
+            waiting = [found]
+    if waiting:
+        _place(waiting, library)
+
+
+def _read(op: Any) -> _Slice | Declined | None:
+    """A slice as the kernels see it, or why they take none such; None for any other operation."""
+    if op.name == _UPDATE:
+        return _slice(op, op.operands[1], list(op.operands)[2:])
+    if op.name == _SLICE:
+        return _slice(op, op.results[0], list(op.operands)[1:])
+    return _row(op) if op.name == _GATHER else None
+
+
+def _row(op: Any) -> _Slice | Declined | None:
+    """A gather with one index, along one axis; None for any other."""
+    array, index = op.operands
+    facts = numbers_of(op.attributes["dimension_numbers"])
+    if is_dynamic(index) or is_dynamic(array) or math.prod(shape(index)) != 1:
+        return None
+    if any(facts.get(name) for name in ("operand_batching_dims", "start_indices_batching_dims")):
+        return None
+    moved = facts["start_index_map"]
+    if len(moved) != 1:
+        return None
+    sizes = integers(op, "slice_sizes")
+    starts = [index if axis in moved else 0 for axis in range(len(sizes))]
+    return _slice(op, sizes, starts)
+
+
+def _slice(op: Any, part: Any, starts: Sequence[Any]) -> _Slice | Declined | None:
+    """A slice by its sizes, or a value of them, and its starts, numbers or values of one element.
+
+    None where all are known: the compiler does that well.
+    """
+    array = op.operands[0]
+    known = [start if isinstance(start, int) else _known(start) for start in starts]
+    if None not in known:
+        return None
+    if op.block.owner.operation.name != "func.func":
+        return Declined(reason="a slice in a loop or branch")
+    if is_dynamic(array) or (not isinstance(part, list) and is_dynamic(part)):
+        return Declined(reason="a slice whose size is not known")
+    sizes = part if isinstance(part, list) else list(shape(part))
+    kind = str(element_type(array))
+    if kind not in _ELEMENTS or not math.prod(sizes) or math.prod(shape(array)) >= 2**31:
+        return Declined(reason=f"a slice of {kind}, of nothing or of 2^31 elements")
+    base, step, left, axes = 0, 1, [], []
+    for axis in reversed(range(len(sizes))):
+        size, room = sizes[axis], shape(array)[axis]
+        at = known[axis]
+        if at is not None:
+            base += min(max(at, 0), room - size) * step
+        elif room > size:
+            left.append((starts[axis], step, room - size))
+        axes.append((size, step))
+        step *= room
+    if any(str(element_type(start)) not in _NUMBERS for start, _, _ in left):
+        return Declined(reason="a place of unsigned numbers")
+    joined = _joined(axes)
+    if len(joined) > _MOST_AXES or len(left) > _MOST_STARTS:
+        return Declined(reason=f"a slice along {len(joined)} axes, {len(left)} of them moving")
+    return _Slice(op=op, base=base, starts=tuple(left), axes=tuple(joined))
+
+
+def _known(start: Any) -> int | None:
+    """A start that is a constant, and small enough to be held by an f32."""
+    array = evaluated(start)
+    return int(array) if array is not None and abs(array) < 2**24 else None
+
+
+def _what(op: Any) -> str:
+    part = op.operands[1] if op.name == _UPDATE else op.results[0]
+    return f"{op.name.removeprefix('stablehlo.')}: {part.type}"
+
+
+def _joined(axes: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Axes without those of one element, and those that lie one behind the other as one."""
+    joined: list[tuple[int, int]] = []
+    for size, step in axes:
+        if size == 1:
+            continue
+        if joined and joined[-1][0] * joined[-1][1] == step:
+            joined[-1] = (joined[-1][0] * size, joined[-1][1])
+        else:
+            joined.append((size, step))
+    return joined or [(1, 1)]
+
+
+def _is_same(one: Any, other: Any, steps: int) -> bool:
+    """Whether two values are computed alike from the same."""
+    if one == other:
+        return True
+    if isinstance(one.owner, ir.Block) or isinstance(other.owner, ir.Block) or not steps:
+        return False
+    a, b = one.owner.operation, other.owner.operation
+    facts = [{name: each.attributes[name] for name in each.attributes} for each in (a, b)]
+    alike = a.name == b.name and one.type == other.type and facts[0] == facts[1]
+    if not alike or not a.name.startswith("stablehlo.") or list(a.regions) or len(a.results) > 1:
+        return False
+    return len(a.operands) == len(b.operands) and all(
+        _is_same(x, y, steps - 1) for x, y in zip(a.operands, b.operands, strict=True)
+    )
+
+
+def _can_wait(first: Any, second: Any) -> bool:
+    """Whether nothing reads what the first wrote, or writes its array, before the second."""
+    users = [use.owner.operation for use in first.results[0].uses]
+    users += [
+        use.owner.operation
+        for use in first.operands[0].uses
+        if use.owner.operation not in (first, second)
+    ]
+    return all(
+        user.block == first.block and user != second and second.is_before_in_block(user)
+        for user in users
+    )
+
+
+def _place(slices: Sequence[_Slice], library: Library) -> None:
+    """Put a kernel in the place of one slice, or of two updates."""
+    last = slices[-1].op
+    with ir.InsertionPoint(last), last.location:
+        results = library.call(_launch(slices))
+        for each in slices:
+            outcome = results if isinstance(results, Declined) else Kernel(name="slice")
+            library.answers.record(each.op, _what(each.op), Work(), outcome)
+        if isinstance(results, Declined):
+            return
+        for each, new in zip(slices, results, strict=True):
+            replace(each.op.results[0], new)
+
+
+def _launch(slices: Sequence[_Slice]) -> Launch:
+    first = slices[0]
+    count = math.prod(size for size, _ in first.axes)
+    axes = [*first.axes, *[(1, 0)] * (_MOST_AXES - len(first.axes))]
+    starts = [*first.starts, *[(None, 0, 0)] * (_MOST_STARTS - len(first.starts))]
+    folded = {"count": count, "base": first.base}
+    folded |= {f"size{n}": size for n, (size, _) in enumerate(axes[:-1])}
+    folded |= {f"hop{n}": hop for n, (_, hop) in enumerate(axes)}
+    for n, (_, step, room) in enumerate(starts):
+        folded |= {f"step{n}": step, f"room{n}": room}
+    arrays = [each.op.operands[0] for each in slices]
+    into: dict[str, Any] = {}
+    names: tuple[str, ...]
+    if first.op.name == _UPDATE:
+        source, names = "put", ("x0", "x1", "at0", "at1", "at2", "y0", "y1")
+        reads = {f"x{n}": each.op.operands[1] for n, each in enumerate(slices)}
+        into = {f"y{n}": array for n, array in enumerate(arrays)}
+        writes = {name: array.type for name, array in into.items()}
+    else:
+        source, names = "take", ("x", "at0", "at1", "at2", "y")
+        reads = {"x": arrays[0]}
+        writes = {"y": first.op.results[0].type}
+    reads |= {f"at{n}": at for n, (at, _, _) in enumerate(starts) if at is not None}
+    absent = [name for name in names if name not in reads and name not in writes]
+    return Launch(
+        name=f"{source}_{element_type(arrays[0])}",
+        source=source,
+        grid=(math.ceil(count / _BLOCK), len(slices), 1),
+        warps=4,
+        stages=1,
+        reads=reads,
+        writes=writes,
+        folded=folded,
+        constants={"BLOCK": _BLOCK, **dict.fromkeys(absent)},
+        into=into,
+    )
