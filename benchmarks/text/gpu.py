@@ -74,7 +74,7 @@ def measure(path: Path, device: str, answers: Path | None, count: int) -> dict[s
             text.append(model.next_token(text))
             times.append(time.perf_counter() - began)
         row[f"token_{size}_s"] = statistics.median(times[WARM:])
-    if device.startswith("cuda"):
+    if "cuda" in device:
         row["kernels"] = _kernels(model, text)
     return row
 

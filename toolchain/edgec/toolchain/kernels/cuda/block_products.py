@@ -33,10 +33,13 @@ MOST_ROWS = 8
 """Rows beyond which weights pay to be written out as f32: each row reads all blocks."""
 _MOST_SETS = 3
 _BYTES = 16
-"""Of codes that a thread reads at once."""
+"""Of codes that lie together, at least."""
+_BROKEN = 4
+"""A span in which the halves of four bytes are no runs of four."""
 _FLOATS = ("f16", "f32")
 _WARP = 32
-_WARPS = 4
+_NARROW = (32, 64)
+_WIDE = (32, 64, 128, 256)
 _STEPS_TO_ROOT = 16
 _NAME = "product by blocks"
 
@@ -89,7 +92,7 @@ def _unfit(found: BlockProduct) -> str:
         return f"activations of {found.elements[0]}"
     if weights.inner % piece or weights.group % piece:
         return f"{weights} of {weights.inner} neighbours"
-    if weights.bits == 4 and piece % weights.span:
+    if weights.bits == 4 and (piece % weights.span or weights.span == _BROKEN):
         return f"halves of bytes {weights.span // 2} weights apart"
     for each in (weights.scale, weights.least):
         if each is None:
@@ -229,7 +232,7 @@ def _launch(call: _Call, norm: Norm | None, library: Library) -> Launch:
     x = first.left if norm is None else norm.source
     outputs = [each.weights.outputs for each in call.products]
     tiled = outputs[:1] if call.gate else outputs
-    rows, pieces, warps = _tile(sum(tiled) * first.rows, weights, library)
+    rows, words, warps = _tile(sum(tiled) * first.rows, weights, library)
     reads: dict[str, Any] = {"x": x}
     constants: dict[str, Any] = {}
     writes: dict[str, Any] = {}
@@ -269,7 +272,7 @@ def _launch(call: _Call, norm: Norm | None, library: Library) -> Launch:
         folded={"rows": first.rows, "inner": weights.inner, **after},
         constants={
             **constants,
-            **{"BN": rows, "BP": pieces, "BITS": weights.bits, "SPAN": weights.span or 2},
+            **{"BN": rows, "BW": words, "BITS": weights.bits, "SPAN": weights.span or 2},
             **{"GROUP": weights.group, "ZERO": weights.zero},
             **{"SCALES": weights.scale.shared, "LEASTS": _shared(weights.least)},
             **{"SETS": len(call.products), "GATED": call.gate},
@@ -279,16 +282,17 @@ def _launch(call: _Call, norm: Norm | None, library: Library) -> Launch:
 
 
 def _tile(outputs: int, weights: Blocks, library: Library) -> tuple[int, int, int]:
-    """Outputs of a program, pieces that it reads of each at once, and its warps.
+    """Outputs of a program, words that it reads of each at once, and its warps.
 
-    Two programs a multiprocessor, or more, keep its memory busy; a thread with two outputs reads
-    the row half as often.
+    Where there are few outputs, a program reads whole rows at once, so that most of a matrix is on
+    its way at a time. Where there are many, other programs of a multiprocessor see to that, and a
+    thread with more outputs reads the row less often.
     """
-    pieces = weights.inner * weights.bits // 8 // _BYTES
-    wide = min((_WARP, _WARP // 2), key=lambda n: math.ceil(pieces / n) * n)
-    most = library.gpu.multiprocessors * 2 * 8
-    rows = 8 if outputs >= most else 4
-    return rows, wide, min(_WARPS, max(1, rows * wide // _WARP))
+    words = weights.inner * weights.bits // 32
+    if outputs >= library.gpu.multiprocessors * 4 * 8:
+        return 8, min(_NARROW, key=lambda n: (math.ceil(words / n) * n, -n)), 1
+    wide = next((n for n in _WIDE if n >= words), _WIDE[-1])
+    return 4, wide, min(4, wide // _WARP)
 
 
 def _parts(weights: Blocks) -> dict[str, Any]:

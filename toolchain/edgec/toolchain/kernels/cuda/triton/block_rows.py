@@ -1,7 +1,7 @@
 """Rows by weights in blocks in Triton: blocks are read as they lie, and turned to f32 in registers.
 
-A model that writes reads all of its weights for each token, so what counts is that a program reads
-pieces of 16 bytes, neighbours next to each other, and that few programs wait for each other.
+A model that writes reads all of its weights for each token, so what counts is how much of them is
+on its way at any time, and that what is done for each weight takes no longer than to read it.
 """
 
 import triton
@@ -19,7 +19,7 @@ def block_rows(
     codes1, scale1, scale_by1, least1, least_by1, c1,
     codes2, scale2, scale_by2, least2, least_by2, c2,
     rows, inner, outputs0, outputs1, outputs2, eps_bits, what, clip_slope, clip_low, clip_high,
-    BN: tl.constexpr, BP: tl.constexpr, BITS: tl.constexpr, SPAN: tl.constexpr,
+    BN: tl.constexpr, BW: tl.constexpr, BITS: tl.constexpr, SPAN: tl.constexpr,
     GROUP: tl.constexpr, SCALES: tl.constexpr, LEASTS: tl.constexpr, ZERO: tl.constexpr,
     SETS: tl.constexpr, GATED: tl.constexpr, NORMED: tl.constexpr,
 ):  # fmt: skip
@@ -38,17 +38,17 @@ def block_rows(
     if GATED > 0:
         first = _sums(
             x, norm, codes0, scale0, scale_by0, least0, least_by0, tile, line, outputs0, inner,
-            eps_bits, BN, BP, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED,
+            eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED,
         )  # fmt: skip
         second = _sums(
             x, norm, codes1, scale1, scale_by1, least1, least_by1, tile, line, outputs0, inner,
-            eps_bits, BN, BP, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED,
+            eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED,
         )  # fmt: skip
         _store(gate(first, GATED) * second, c0, tile, line, outputs0, BN)
     elif SETS == 1:
         total = _sums(
             x, norm, codes0, scale0, scale_by0, least0, least_by0, tile, line, outputs0, inner,
-            eps_bits, BN, BP, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED,
+            eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED,
         )  # fmt: skip
         finish(
             total[None, :], bias, factor, other, c0, line + tl.arange(0, 1),
@@ -61,14 +61,14 @@ def block_rows(
         if tile < tiles0:
             total = _sums(
                 x, norm, codes0, scale0, scale_by0, least0, least_by0, tile, line, outputs0, inner,
-                eps_bits, BN, BP, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED,
+                eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED,
             )  # fmt: skip
             _store(total, c0, tile, line, outputs0, BN)
         elif (SETS == 2) or (tile < tiles0 + tiles1):
             total = _sums(
                 x, norm, codes1, scale1, scale_by1, least1, least_by1, tile - tiles0, line,
                 outputs1, inner,
-                eps_bits, BN, BP, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED,
+                eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED,
             )  # fmt: skip
             _store(total, c1, tile - tiles0, line, outputs1, BN)
         else:
@@ -76,7 +76,7 @@ def block_rows(
                 total = _sums(
                     x, norm, codes2, scale2, scale_by2, least2, least_by2, tile - tiles0 - tiles1,
                     line, outputs2, inner,
-                    eps_bits, BN, BP, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED,
+                    eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED,
                 )  # fmt: skip
                 _store(total, c2, tile - tiles0 - tiles1, line, outputs2, BN)
 
@@ -84,49 +84,59 @@ def block_rows(
 @triton.jit
 def _sums(
     x, norm, codes, scale, scale_by, least, least_by, tile, line, outputs, inner, eps_bits,
-    BN: tl.constexpr, BP: tl.constexpr, BITS: tl.constexpr, SPAN: tl.constexpr,
+    BN: tl.constexpr, BW: tl.constexpr, BITS: tl.constexpr, SPAN: tl.constexpr,
     GROUP: tl.constexpr, SCALES: tl.constexpr, LEASTS: tl.constexpr, ZERO: tl.constexpr,
     NORMED: tl.constexpr,
 ):  # fmt: skip
-    """The products of a row with BN outputs, BP pieces of 16 bytes of each at a time."""
-    PIECE: tl.constexpr = 128 // BITS
+    """The products of a row with BN outputs, BW words of each at a time.
+
+    A thread has one word of each output: so neighbours read what lies side by side of both codes
+    and row, and a number of the row is read once for BN outputs.
+    """
+    EACH: tl.constexpr = 32 // BITS
     HALF: tl.constexpr = SPAN // 2
     own = tile * BN + tl.arange(0, BN)
     own = tl.where(own < outputs, own, 0).to(tl.int64)
-    byte = tl.arange(0, 16)
-    pieces = inner // PIECE
+    held = codes.to(tl.pointer_type(tl.int32))
+    words = inner // EACH
     groups = inner // GROUP
-    total = tl.zeros((BN, BP), dtype=tl.float32)
-    squares = tl.zeros((BP,), dtype=tl.float32)
-    for start in range(0, pieces, BP):
-        piece = start + tl.arange(0, BP)
-        there = piece < pieces
-        at = own[:, None, None] * (pieces * 16) + (piece * 16)[None, :, None] + byte[None, None, :]
-        held = tl.load(codes + at, mask=there[None, :, None], other=0)
+    total = tl.zeros((BW, BN), dtype=tl.float32)
+    squares = tl.zeros((BW,), dtype=tl.float32)
+    row = x + line.to(tl.int64) * inner
+    for start in range(0, words, BW):
+        word = start + tl.arange(0, BW)
+        there = word < words
+        # If Triton knew that words lie side by side it would give a thread four of them, which
+        # would then read the row far apart. So threads are along the first axis.
+        at = tl.max_contiguous(own[None, :] * words + word[:, None], (1, 1))
+        code = tl.load(held + at, mask=there[:, None], other=0)
         if BITS == 4:
-            # Of four bits, a byte's halves are neighbours half a span apart.
-            place = piece[:, None] * PIECE + (byte // HALF * SPAN + byte % HALF)[None, :]
-            low, more = _row(x, norm, line, inner, place, there, NORMED)
-            squares += more
-            high, more = _row(x, norm, line, inner, place + HALF, there, NORMED)
-            squares += more
-            dots = (held & 15).to(tl.float32) * low[None, :, :]
-            dots += ((held >> 4) & 15).to(tl.float32) * high[None, :, :]
-            plain = tl.sum(low, 1) + tl.sum(high, 1)
+            # A byte's halves are neighbours half a span apart: four bytes have two runs of four.
+            first = word * 8 if HALF == 1 else word * 4 // HALF * SPAN + word * 4 % HALF
+            a0, a1, a2, a3, square = _four(row, norm, first, there, NORMED)
+            b0, b1, b2, b3, more = _four(row, norm, first + max(HALF, 4), there, NORMED)
+            squares += square + more
+            plain = (a0 + a1) + (a2 + a3) + ((b0 + b1) + (b2 + b3))
+            if HALF > 1:
+                a1, a2, a3, b0, b1, b2 = b0, a1, b1, a2, b2, a3
+            dots = _times(code, 0, 4, 0, a0) + _times(code, 1, 4, 0, a1)
+            dots += _times(code, 2, 4, 0, a2) + _times(code, 3, 4, 0, a3)
+            dots += _times(code, 4, 4, 0, b0) + _times(code, 5, 4, 0, b1)
+            dots += _times(code, 6, 4, 0, b2) + _times(code, 7, 4, 0, b3)
         else:
-            place = piece[:, None] * PIECE + byte[None, :]
-            low, more = _row(x, norm, line, inner, place, there, NORMED)
-            squares += more
-            dots = held.to(tl.float32) * low[None, :, :]
-            plain = tl.sum(low, 1)
-        sums = tl.sum(dots, 2)
+            first = word * 4
+            a0, a1, a2, a3, square = _four(row, norm, first, there, NORMED)
+            squares += square
+            plain = (a0 + a1) + (a2 + a3)
+            dots = _times(code, 0, 8, 128, a0) + _times(code, 1, 8, 128, a1)
+            dots += _times(code, 2, 8, 128, a2) + _times(code, 3, 8, 128, a3)
         if ZERO != 0:
-            sums -= ZERO * plain[None, :]
-        group = tl.where(there, piece * PIECE // GROUP, 0)
-        total += sums * _numbers(scale, scale_by, own, group, groups, SCALES)
+            dots -= ZERO * plain[:, None]
+        group = tl.where(there, first // GROUP, 0)
+        total += dots * _numbers(scale, scale_by, own, group, groups, SCALES)
         if least is not None:
-            total += plain[None, :] * _numbers(least, least_by, own, group, groups, LEASTS)
-    result = tl.sum(total, 1)
+            total += plain[:, None] * _numbers(least, least_by, own, group, groups, LEASTS)
+    result = tl.sum(total, 0)
     if NORMED > 0:
         mean = tl.sum(squares, 0) / inner
         result *= tl.rsqrt(mean + eps_bits.to(tl.float32, bitcast=True))
@@ -134,24 +144,45 @@ def _sums(
 
 
 @triton.jit
-def _row(x, norm, line, inner, place, there, NORMED: tl.constexpr):
-    """Elements of a row, multiplied by a norm's factors, and the sums of their squares before."""
-    value = tl.load(x + line.to(tl.int64) * inner + place, mask=there[:, None], other=0.0)
-    value = value.to(tl.float32)
+def _times(word, N: tl.constexpr, BITS: tl.constexpr, BIAS: tl.constexpr, value):
+    """The code of that number in each word, times a value for each; BIAS is its sign's bit, or 0.
+
+    Its bits are put among those below 2^23, and that is taken away: an instruction that turns an
+    integer to f32 takes as long as eight others.
+    """
+    PLACE: tl.constexpr = N * BITS % 16
+    MASK: tl.constexpr = ((1 << BITS) - 1) << PLACE
+    bits = word
+    if N * BITS >= 16:
+        bits = word >> 16
+    if BIAS != 0:
+        bits = bits ^ (BIAS << PLACE)
+    bits = (bits & MASK) | 0x4B000000
+    code = bits.to(tl.float32, bitcast=True) - (8388608.0 + (BIAS << PLACE))
+    return code * (value * (1.0 / (1 << PLACE)))[:, None]
+
+
+@triton.jit
+def _four(row, norm, first, there, NORMED: tl.constexpr):
+    """Four neighbours of a row, multiplied by a norm's factors, and the sum of their squares."""
+    place = first[:, None] + tl.arange(0, 4)[None, :]
+    value = tl.load(row + place, mask=there[:, None], other=0.0).to(tl.float32)
     squares = tl.sum(value * value, 1)
     if NORMED == 1:
         value *= tl.load(norm + place, mask=there[:, None], other=0.0).to(tl.float32)
-    return value, squares
+    even, odd = tl.split(tl.reshape(value, (first.shape[0], 2, 2)))
+    a, c = tl.split(even)
+    b, d = tl.split(odd)
+    return a, b, c, d, squares
 
 
 @triton.jit
 def _numbers(held, by, own, group, groups, SHARED: tl.constexpr):
     """A number for each output and group, as f32."""
-    value = tl.load(held + own[:, None] * groups + group[None, :]).to(tl.float32)
+    value = tl.load(held + own[None, :] * groups + group[:, None]).to(tl.float32)
     if by is not None:
-        value *= tl.load(by + own[:, None] * (groups // SHARED) + (group // SHARED)[None, :]).to(
-            tl.float32
-        )
+        shared = own[None, :] * (groups // SHARED) + (group // SHARED)[:, None]
+        value *= tl.load(by + shared).to(tl.float32)
     return value
 
 
