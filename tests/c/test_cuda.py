@@ -10,10 +10,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from edgec import toolchain
+from edgec.exporters import Bundle, Entry, export
 from edgec.runtime.dtypes import DType
 from edgec.runtime.edgert import (
     EdgertDevice,
@@ -23,6 +26,7 @@ from edgec.runtime.edgert import (
     device_names,
 )
 from edgec.runtime.errors import DeviceError, DeviceMissing, EdgecError, ModuleError, ModuleMismatch
+from edgec.toolchain import CompileOptions
 from tests.c.conftest import run
 from tests.c.on_device import bare, opened, refusals
 from tests.c.transfers import HOST_VISIBLE, TRANSFERS, all_transfers, leaves_and_finds
@@ -498,3 +502,50 @@ with runtime.load(sys.argv[1], device="edgert://cuda") as module:
     for _ in range(3):
         module["main"](np.ones((64, 64), np.float32))
 """
+
+
+def test_a_program_that_counts_and_remembers_is_one_graph_a_call(
+    gpu: EdgertDevice, say: Callable[..., None], tmp_path: Path
+) -> None:
+    """As a language model's token: a place that the device counts, caches, numbers kept if asked.
+
+    Nothing of it is read back by the host, and no state goes elsewhere, so that the commands of a
+    call are made once.
+    """
+    pytest.importorskip("triton")
+    import jax
+    import jax.numpy as jnp
+
+    state = {
+        "place": np.int32(0),
+        "keys": np.zeros((3, 90, 16), np.float32),
+        "values": np.zeros((3, 90, 16), np.float32),
+        "last": np.zeros(300, np.float32),
+    }
+
+    def step(state: Any, x: Any) -> Any:
+        place, write = state["place"], jax.lax.dynamic_update_slice
+        keys = write(state["keys"], jnp.tanh(x), (0, place, 0))
+        values = write(state["values"], jnp.exp(x), (0, place, 0))
+        made = (keys + values).sum((0, 2)) @ jnp.ones((90, 300))
+        fits = place < 90
+        last = jnp.where(fits, made, state["last"])
+        after = {"place": jnp.minimum(place + 1, 90), "keys": keys, "values": values, "last": last}
+        return after, jnp.argmax(last)
+
+    entry = Entry(step, (np.ones((3, 1, 16), np.float32),), name="step", updates_state=True)
+    program = export(Bundle((entry,), state=state))
+    path = tmp_path / "step.vmfb"
+    toolchain.compile(program, "cuda:sm_90", CompileOptions(output=path, check=False))
+    files = {name: tmp_path / name for name in ("launches", "graphs")}
+    say(**files)
+    found = []
+    with closing(opened(gpu, path)) as session:
+        for _ in range(6):
+            for file in files.values():
+                file.write_text("")
+            session.call("step", [np.ones((3, 1, 16), np.float32)])
+            found.append([file.read_text().splitlines() for file in files.values()])
+    assert len(found[0][0]) > 4
+    assert [launches for launches, _ in found] == [found[0][0]] * 6
+    assert [graphs for _, graphs in found[2:]] == [["launched"]] * 4

@@ -124,6 +124,19 @@ FOURIER = _function(
 )
 
 
+COUNTED = _function(
+    "",
+    "tensor<128x256xi32>",
+    """  %n = stablehlo.iota dim = 0 : tensor<32768xi64>
+  %0 = stablehlo.reshape %n : (tensor<32768xi64>) -> tensor<128x256xi64>
+  %s = stablehlo.constant dense<32> : tensor<128x256xi64>
+  %1 = stablehlo.shift_right_logical %0, %s : tensor<128x256xi64>
+  %2 = stablehlo.add %0, %1 : tensor<128x256xi64>
+  %3 = stablehlo.convert %2 : (tensor<128x256xi64>) -> tensor<128x256xi32>
+  return %3 : tensor<128x256xi32>""",
+)
+
+
 def _product(left: str, right: str, result: str, more: str = "") -> str:
     return _function(
         f"%x: tensor<{left}>, %y: tensor<{right}>",
@@ -359,6 +372,7 @@ FAULTS = (
         target="vulkan",
         says="vector.broadcast",
     ),
+    Fault(name="pair-integers", text=COUNTED, target="vulkan", says="vector.insert_strided_slice"),
     Fault(name="plain-depthwise", text=depthwise_of("f16", "f32"), says="collapsed type"),
     Fault(
         name="separate-bytes",

@@ -12,6 +12,7 @@ from edgec.toolchain.kernels.cuda.library import Library
 from edgec.toolchain.kernels.cuda.norms import rewrite_norm
 from edgec.toolchain.kernels.cuda.products import rewrite_product
 from edgec.toolchain.kernels.cuda.slices import place_slices
+from edgec.toolchain.kernels.cuda.states import keep_states, spread_tests
 from edgec.toolchain.kernels.gpu.row_moves import move_rows
 from edgec.toolchain.kernels.gpu.turned_sides import turn_sides
 from edgec.toolchain.match.norm import ROOTS
@@ -39,3 +40,5 @@ def place_kernels(module: Any, library: Library) -> None:
             rewrite(op, library)
     # Slices last: what reads an array is then one dispatch, before which updates can wait.
     place_slices(module, library)
+    keep_states(module, library)
+    spread_tests(module)

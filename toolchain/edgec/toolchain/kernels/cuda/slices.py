@@ -23,18 +23,23 @@ from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.spec import Declined, Kernel, Work
 
-__all__ = ["place_slices"]
+__all__ = ["ELEMENTS", "place_slices", "put_launch"]
 
 _UPDATE = "stablehlo.dynamic_update_slice"
 _SLICE = "stablehlo.dynamic_slice"
 _GATHER = "stablehlo.gather"
-_ELEMENTS = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
+ELEMENTS = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
 _NUMBERS = ("i8", "i16", "i32", "i64")
 _MOST_AXES = 4
 _MOST_STARTS = 3
 _MOST_STEPS = 8
 """Operations before a start that are compared with those before another."""
 _BLOCK = 256
+_ARRAYS = {
+    "put": ("x0", "x1", "at0", "at1", "at2", "y0", "y1"),
+    "take": ("x", "at0", "at1", "at2", "y"),
+}
+"""What each kernel may read and write."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +134,7 @@ def _slice(op: Any, part: Any, starts: Sequence[Any]) -> _Slice | Declined | Non
         return Declined(reason="a slice whose size is not known")
     sizes = part if isinstance(part, list) else list(shape(part))
     kind = str(element_type(array))
-    if kind not in _ELEMENTS or not math.prod(sizes) or math.prod(shape(array)) >= 2**31:
+    if kind not in ELEMENTS or not math.prod(sizes) or math.prod(shape(array)) >= 2**31:
         return Declined(reason=f"a slice of {kind}, of nothing or of 2^31 elements")
     base, step, left, axes = 0, 1, [], []
     for axis in reversed(range(len(sizes))):
@@ -219,37 +224,64 @@ def _place(slices: Sequence[_Slice], library: Library) -> None:
 
 def _launch(slices: Sequence[_Slice]) -> Launch:
     first = slices[0]
-    count = math.prod(size for size, _ in first.axes)
-    axes = [*first.axes, *[(1, 0)] * (_MOST_AXES - len(first.axes))]
-    starts = [*first.starts, *[(None, 0, 0)] * (_MOST_STARTS - len(first.starts))]
-    folded = {"count": count, "base": first.base}
+    arrays = [each.op.operands[0] for each in slices]
+    if first.op.name == _UPDATE:
+        parts = [each.op.operands[1] for each in slices]
+        return put_launch(parts, arrays, first.base, first.starts, first.axes)
+    reads, writes = {"x": arrays[0]}, {"y": first.op.results[0].type}
+    return _moves("take", reads, writes, first.base, first.starts, first.axes)
+
+
+def put_launch(
+    parts: Sequence[Any],
+    arrays: Sequence[Any],
+    base: int = 0,
+    starts: Sequence[tuple[Any, int, int]] = (),
+    axes: Sequence[tuple[int, int]] = (),
+) -> Launch:
+    """One or two parts of arrays into these, at one place; without a place, whole arrays.
+
+    Args:
+        parts: what is written.
+        arrays: the arrays, whose other elements stay.
+        base, starts, axes: see `_Slice`.
+    """
+    axes = axes or [(math.prod(shape(parts[0])), 1)]
+    into = {f"y{n}": array for n, array in enumerate(arrays)}
+    reads = {f"x{n}": part for n, part in enumerate(parts)}
+    writes = {name: array.type for name, array in into.items()}
+    return _moves("put", reads, writes, base, starts, axes, into)
+
+
+def _moves(
+    source: str,
+    reads: dict[str, Any],
+    writes: dict[str, Any],
+    base: int,
+    starts: Sequence[tuple[Any, int, int]],
+    axes: Sequence[tuple[int, int]],
+    into: dict[str, Any] | None = None,
+) -> Launch:
+    count = math.prod(size for size, _ in axes)
+    axes = [*axes, *[(1, 0)] * (_MOST_AXES - len(axes))]
+    starts = [*starts, *[(None, 0, 0)] * (_MOST_STARTS - len(starts))]
+    folded = {"count": count, "base": base}
     folded |= {f"size{n}": size for n, (size, _) in enumerate(axes[:-1])}
     folded |= {f"hop{n}": hop for n, (_, hop) in enumerate(axes)}
     for n, (_, step, room) in enumerate(starts):
         folded |= {f"step{n}": step, f"room{n}": room}
-    arrays = [each.op.operands[0] for each in slices]
-    into: dict[str, Any] = {}
-    names: tuple[str, ...]
-    if first.op.name == _UPDATE:
-        source, names = "put", ("x0", "x1", "at0", "at1", "at2", "y0", "y1")
-        reads = {f"x{n}": each.op.operands[1] for n, each in enumerate(slices)}
-        into = {f"y{n}": array for n, array in enumerate(arrays)}
-        writes = {name: array.type for name, array in into.items()}
-    else:
-        source, names = "take", ("x", "at0", "at1", "at2", "y")
-        reads = {"x": arrays[0]}
-        writes = {"y": first.op.results[0].type}
-    reads |= {f"at{n}": at for n, (at, _, _) in enumerate(starts) if at is not None}
-    absent = [name for name in names if name not in reads and name not in writes]
+    reads = reads | {f"at{n}": at for n, (at, _, _) in enumerate(starts) if at is not None}
+    absent = [name for name in _ARRAYS[source] if name not in reads and name not in writes]
+    kind = next(iter(writes.values())).element_type
     return Launch(
-        name=f"{source}_{element_type(arrays[0])}",
+        name=f"{source}_{kind}",
         source=source,
-        grid=(math.ceil(count / _BLOCK), len(slices), 1),
+        grid=(math.ceil(count / _BLOCK), len(writes), 1),
         warps=4,
         stages=1,
         reads=reads,
         writes=writes,
         folded=folded,
         constants={"BLOCK": _BLOCK, **dict.fromkeys(absent)},
-        into=into,
+        into=into or {},
     )
