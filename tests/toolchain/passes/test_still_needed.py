@@ -124,16 +124,16 @@ FOURIER = _function(
 )
 
 
-COUNTED = _function(
-    "",
-    "tensor<128x256xi32>",
-    """  %n = stablehlo.iota dim = 0 : tensor<32768xi64>
-  %0 = stablehlo.reshape %n : (tensor<32768xi64>) -> tensor<128x256xi64>
-  %s = stablehlo.constant dense<32> : tensor<128x256xi64>
-  %1 = stablehlo.shift_right_logical %0, %s : tensor<128x256xi64>
-  %2 = stablehlo.add %0, %1 : tensor<128x256xi64>
-  %3 = stablehlo.convert %2 : (tensor<128x256xi64>) -> tensor<128x256xi32>
-  return %3 : tensor<128x256xi32>""",
+HASHED = _function(
+    "%x: tensor<64x128xui32>",
+    "tensor<64x128xui32>",
+    """  %c = stablehlo.constant dense<5> : tensor<64x128xui64>
+  %s = stablehlo.constant dense<32> : tensor<64x128xui64>
+  %0 = stablehlo.convert %x : (tensor<64x128xui32>) -> tensor<64x128xui64>
+  %1 = stablehlo.multiply %0, %c : tensor<64x128xui64>
+  %2 = stablehlo.shift_right_logical %1, %s : tensor<64x128xui64>
+  %3 = stablehlo.convert %2 : (tensor<64x128xui64>) -> tensor<64x128xui32>
+  return %3 : tensor<64x128xui32>""",
 )
 
 
@@ -372,7 +372,7 @@ FAULTS = (
         target="vulkan",
         says="vector.broadcast",
     ),
-    Fault(name="pair-integers", text=COUNTED, target="vulkan", says="vector.insert_strided_slice"),
+    Fault(name="pair-integers", text=HASHED, target="vulkan", says="failed to legalize"),
     Fault(name="plain-depthwise", text=depthwise_of("f16", "f32"), says="collapsed type"),
     Fault(
         name="separate-bytes",

@@ -81,7 +81,7 @@ def _symbol(op: Any) -> Any:
 def _bytes(value: Any) -> int:
     if is_dynamic(value):
         return _MOST_BYTES + 1
-    return math.prod(graph.shape(value)) * -(-graph.element(value).width // 8)
+    return math.prod(graph.shape(value)) * -(-int(graph.element(value).width) // 8)
 
 
 def _fits(value: Any) -> bool:
