@@ -39,14 +39,14 @@ def test_a_question_is_answered_in_the_page_also_offline(
     with Chromium() as browser:
         with serve(tmp_path / "site") as address:
             page = browser.open(f"{address}/?device=wasm&limit=20")
-            assert page.wait("document.body.dataset.state", timeout=300) == "ready"
+            assert page.wait("document.body?.dataset.state", timeout=300) == "ready"
             assert "WebAssembly" in page.run("document.getElementById('engine').textContent")
             assert _answered(page, "Zoë → 🙂?") == first
             assert float(page.run("document.getElementById('rate').textContent")) > 0
             page.wait("document.body.dataset.offline === 'ready'")
             page.close()
         page = browser.open(f"{address}/?device=wasm&limit=20")  # the server is gone
-        assert page.wait("document.body.dataset.state", timeout=300) == "ready"
+        assert page.wait("document.body?.dataset.state", timeout=300) == "ready"
         assert _answered(page, "Zoë → 🙂?") == first
 
 

@@ -25,7 +25,7 @@ def test_digits_are_read_as_they_are_drawn_also_offline(site: Path, tmp_path: Pa
         image, logits = golden["0/in/0"], golden["0/out/0"]
     with serve(site) as address, Chromium(*WEBGPU) as browser:
         page = browser.open(f"{address}/?device=gpu")
-        page.wait("document.body.dataset.state")
+        page.wait("document.body?.dataset.state")
         assert page.run("document.getElementById('state').textContent") == ""
         assert "WebGPU" in page.run("document.getElementById('engine').textContent")
         draw(page, 4)
@@ -33,7 +33,7 @@ def test_digits_are_read_as_they_are_drawn_also_offline(site: Path, tmp_path: Pa
     with Chromium() as browser:
         with serve(site) as address:
             page = browser.open(f"{address}/")
-            page.wait("document.body.dataset.state")
+            page.wait("document.body?.dataset.state")
             assert page.run("document.body.dataset.state") == "ready"
             said = page.run("document.getElementById('state').textContent")
             assert said.startswith("Not used: webgpu: ")
@@ -60,7 +60,7 @@ def test_digits_are_read_as_they_are_drawn_also_offline(site: Path, tmp_path: Pa
             page.close()
         # The server is gone.
         page = browser.open(f"{address}/")
-        page.wait("document.body.dataset.state")
+        page.wait("document.body?.dataset.state")
         assert page.run("document.body.dataset.state") == "ready"
         draw(page, 4)
         assert page.wait(_SETTLED) == "4"
