@@ -28,6 +28,7 @@ from edgec.runtime.errors import DeviceError, DeviceMissing, ModuleError, Module
 from tests.c.conftest import SOURCE, run
 from tests.c.on_device import bare, opened, refusals
 from tests.c.programs import PROGRAMS, Program
+from tests.c.shim import behind, built
 from tests.c.transfers import TRANSFERS, all_transfers, leaves_and_finds
 from tests.c.unruly import keeps_and_asks, keeps_refused_commands
 
@@ -318,28 +319,10 @@ def test_a_call_that_takes_too_long_ends_and_so_does_one_that_is_interrupted(
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a `libvulkan.so.1` that stands before the real one."""
-    if not Path("/usr/include/vulkan/vulkan_core.h").is_file():
-        if os.environ.get("CI"):
-            pytest.fail("Vulkan's headers are missing: scripts/setup installs them")
-        pytest.skip("no headers of Vulkan: run scripts/setup")
-    folder = tmp_path_factory.mktemp("shim")
-    run(
-        *("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"),
-        *(HERE / "vulkan_shim.c", "-ldl", "-o", folder / "libvulkan.so.1"),
-    )
-    return folder
+    return built(tmp_path_factory.mktemp("shim"))
 
 
 INPUT = ("--input=0.5", "--times=2")
-
-
-def _environment(shim: Path, **settings: str) -> dict[str, str]:
-    """That of a process that finds the shim, which does as the settings say."""
-    real = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
-    found = re.search(r"libvulkan\.so\.1 .*=> (\S+)", real)
-    assert found, real
-    told = {f"SHIM_{name.upper()}": value for name, value in settings.items()}
-    return os.environ | {"LD_LIBRARY_PATH": str(shim), "SHIM_REAL": found[1]} | told
 
 
 def _behind(shim: Path, build: Callable[[str], Path], plain: Path, **settings: str) -> str:
@@ -351,7 +334,7 @@ def _behind(shim: Path, build: Callable[[str], Path], plain: Path, **settings: s
         timeout=120,
         check=False,
         # Mesa leaves a little behind, in code that is gone by the end.
-        env=_environment(shim, **settings) | {"ASAN_OPTIONS": "detect_leaks=0"},
+        env=behind(shim, **settings) | {"ASAN_OPTIONS": "detect_leaks=0"},
     )
     assert done.returncode in (0, 1), done.stderr
     return done.stdout + done.stderr
@@ -451,7 +434,7 @@ def test_after_a_failure_in_a_call_a_new_session_works_in_the_same_process(
         text=True,
         timeout=120,
         check=False,
-        env=_environment(shim, fail=function, after="5", result=str(result)),
+        env=behind(shim, fail=function, after="5", result=str(result)),
     )
     assert done.returncode == 0, done.stderr
     *before, after = done.stdout.splitlines()

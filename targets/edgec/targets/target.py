@@ -161,6 +161,8 @@ class Gpu:
         tensor: 10^12 operations a second of its matrix units, with f16 summed in f32.
         vector: the same of its other units, in f32.
         bandwidth: 10^9 bytes a second of its memory.
+        words: whether kernels with bytes in their buffers are made once more with words, for
+            devices without 8-bit storage.
     """
 
     target: str = ""
@@ -175,6 +177,7 @@ class Gpu:
     tensor: float = 0.0
     vector: float = 0.0
     bandwidth: float = 0.0
+    words: bool = False
 
     def __post_init__(self) -> None:
         if self.kernels and not (self.multiprocessors and self.shared_memory and self.clock):

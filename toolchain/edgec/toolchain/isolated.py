@@ -54,6 +54,7 @@ def _prepare(arguments: Mapping[str, Any]) -> Any:
         "tiled": dict(prepared.tiled),
         "notes": list(prepared.notes),
         "roomy": prepared.roomy,
+        "bytes": prepared.bytes,
     }
 
 
@@ -179,6 +180,12 @@ def _write_shaders(arguments: Mapping[str, Any]) -> Any:
     )
 
 
+def _add_words(arguments: Mapping[str, Any]) -> Any:
+    from edgec.toolchain.wordwise import add_words
+
+    return add_words(Path(arguments["source"]), Path(arguments["output"]))
+
+
 def _own_kernels(arguments: Mapping[str, Any]) -> Any:
     from edgec.toolchain.own_proofs import write_proofs
 
@@ -210,6 +217,7 @@ _HANDLERS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "join_parts": _join_parts,
     "embed": _embed,
     "write_shaders": _write_shaders,
+    "add_words": _add_words,
     "own_kernels": _own_kernels,
     "tap": _tap,
 }

@@ -32,6 +32,7 @@ from edgec.toolchain.precision import F32, Integers, Precision
 from edgec.toolchain.program import Dialect, ProgramInfo
 from edgec.toolchain.settings import Settings
 from edgec.toolchain.stablehlo import parse_stablehlo
+from edgec.toolchain.wordwise import holds_bytes
 
 __all__ = ["Prepared", "describe_file", "prepare_file"]
 
@@ -50,6 +51,7 @@ class Prepared:
         tiled: how many kernels there are of each key that a tile is chosen by.
         notes: what became of kernels of the user's own, and what passes remarked.
         roomy: whether a kernel takes more memory during a call than a plainer one.
+        bytes: whether kernels may hold elements of a byte or less, on devices where that matters.
     """
 
     seconds: Mapping[str, float]
@@ -61,6 +63,7 @@ class Prepared:
     tiled: Mapping[str, int]
     notes: tuple[str, ...] = ()
     roomy: bool = False
+    bytes: bool = False
 
 
 def _tiled(situation: Situation) -> dict[str, int]:
@@ -203,6 +206,7 @@ def prepare_file(
         tiled=_tiled(situation),
         notes=(*_dialect_note(info, module), *_own_notes(situation), *situation.remarks),
         roomy=any(isinstance(a.outcome, Kernel) and a.outcome.roomy for a in situation.answers),
+        bytes=target.gpu is not None and target.gpu.words and holds_bytes(module),
     )
 
 

@@ -208,16 +208,16 @@ def _compiled(
     most = task.target.limits.binding
     wide = most > 0 and prepared.may_hold(most)
     if not prepared.roomy:
-        return prepared, compile_files(task, files, scratch, wide=wide)
+        return prepared, compile_files(task, files, scratch, wide=wide, bytes=prepared.bytes)
     told: list[int] = []
-    notes = compile_files(task, files, scratch, told.append, wide=wide)
+    notes = compile_files(task, files, scratch, told.append, wide=wide, bytes=prepared.bytes)
     held = told[-1]
     if not most or held <= most:
         return prepared, notes
     spared = prepare(task, files, scratch, integers=integers, spares=True)
     return spared, (
         _SPARED.format(held / 1e6, most / 1e6),
-        *compile_files(task, files, scratch, wide=spared.may_hold(most)),
+        *compile_files(task, files, scratch, wide=spared.may_hold(most), bytes=spared.bytes),
     )
 
 

@@ -1,7 +1,7 @@
 """Where the compiler stops, so that edgec changes what it has made, before it goes on."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,11 @@ class Pause:
 
 
 def pauses(
-    task: Task, told: Callable[[int], None] | None = None, *, wide: bool = False
+    task: Task,
+    told: Callable[[int], None] | None = None,
+    *,
+    wide: bool = False,
+    bytes: bool = False,
 ) -> Iterator[Pause]:
     """Those of a compile, in order.
 
@@ -59,6 +63,7 @@ def pauses(
         task: the program and its target.
         told: takes the most bytes that a call holds for a while, where that is asked for.
         wide: whether a buffer may be larger than a kernel may reach into.
+        bytes: whether kernels may hold bytes that the device may have no room for.
     """
     outside = task.options.outside
     changes = halving(task)
@@ -86,6 +91,9 @@ def pauses(
     if task.target.backend is Backend.WEBGPU:
         shaders = Change(task="write_shaders", arguments={"target": task.target.to_json()})
         yield Pause(before=BEFORE_SHADERS, after=AFTER_SHADERS, changes=(shaders,))
+    elif bytes:
+        words = Change(task="add_words", arguments={}, said=_said_of_words)
+        yield Pause(before=BEFORE_SHADERS, after=AFTER_SHADERS, changes=(words,))
 
 
 def halving(task: Task) -> tuple[Change, ...]:
@@ -100,6 +108,13 @@ def halving(task: Task) -> tuple[Change, ...]:
 def _tell(told: Callable[[int], None], held: int) -> tuple[str, ...]:
     told(held)
     return ()
+
+
+def _said_of_words(missing: Sequence[str]) -> tuple[str, ...]:
+    if not missing:
+        return ()
+    why = "; ".join(sorted(set(missing)))
+    return (f"{len(missing)} kernels run only where Vulkan has 8-bit storage: {why}",)
 
 
 def _said(halved: Mapping[str, int]) -> tuple[str, ...]:

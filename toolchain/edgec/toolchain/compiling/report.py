@@ -25,6 +25,7 @@ class PassReport:
         tiled: how many kernels of a GPU there are of each key that a tile is chosen by.
         notes: what became of kernels of the user's own, and what passes remarked.
         roomy: whether a kernel takes more memory during a call than a plainer one.
+        bytes: whether kernels may hold elements of a byte or less, on devices where that matters.
     """
 
     changes: Mapping[str, int]
@@ -36,6 +37,7 @@ class PassReport:
     tiled: Mapping[str, int] = field(default_factory=dict)
     notes: Sequence[str] = ()
     roomy: bool = False
+    bytes: bool = False
 
     def may_hold(self, most: int) -> bool:
         """Whether a call may hold more bytes at once; no more than its operations read and write.
@@ -68,6 +70,7 @@ class PassReport:
             tiled=value["tiled"],
             notes=value["notes"],
             roomy=value["roomy"],
+            bytes=value["bytes"],
         )
 
 

@@ -88,6 +88,7 @@ def compile_files(
     told: Callable[[int], None] | None = None,
     *,
     wide: bool = False,
+    bytes: bool = False,
 ) -> tuple[str, ...]:
     """Run the compiler on `files.source`, in parts where edgec changes what it has made.
 
@@ -97,6 +98,7 @@ def compile_files(
         scratch: a folder for what lies between.
         told: takes the most bytes that a call holds for a while.
         wide: whether a buffer may be larger than a kernel may reach into.
+        bytes: whether kernels may hold bytes that the device may have no room for.
 
     Returns:
         What the user should know of that.
@@ -107,7 +109,7 @@ def compile_files(
     def work(line: list[str]) -> None:
         notes.clear()
         source, entering = files.source, tuple[str, ...]()
-        for number, pause in enumerate(pauses(task, told, wide=wide)):
+        for number, pause in enumerate(pauses(task, told, wide=wide, bytes=bytes)):
             half = scratch / f"{number}-{_HALF}"
             _run(task, part(line, source, half, (*entering, *pause.before)), half)
             source, said = _change(task, half, pause.changes)

@@ -15,12 +15,19 @@ enum { LAYOUT_SETS, LAYOUT_CONSTANTS };
 
 #define KERNELS_MOST_BINDINGS 256u
 
+/* Behind the file: kernels that do the same with words where others have bytes. Their mark, how many
+ * there are, and of each the module that it stands for, and where its words lie from the mark on. */
+#define KERNELS_WORDS "EDW1"
+enum { WORDS_MODULE, WORDS_FIRST, WORDS_COUNT, WORDS_FIELDS };
+
 /* What is being loaded. */
 typedef struct kernels_file {
   vulkan_device *device;
   vulkan_executable *out;
   edgert_flatbuffer data;
   edgert_vector pipelines, sets, layouts, modules;
+  const uint32_t *behind; /* from the mark on; NULL: there is nothing */
+  size_t behind_count;
 } kernels_file;
 
 static edgert_status kernels_damaged(edgert_error *error) {
@@ -153,6 +160,26 @@ static edgert_status kernels_check_subgroup(const vulkan_facts *facts, uint32_t 
                      (unsigned)facts->subgroup.subgroupSize);
 }
 
+/* A kernel in words instead of one that asks for bytes, if there is one and the device has not all
+ * that bytes take. What the file says is checked here, what they are as for any other. */
+static void kernels_choose_words(const kernels_file *file, uint64_t module, const uint32_t **words,
+                                 uint32_t *count) {
+  const vulkan_facts *facts = &file->device->facts;
+  if (!file->behind || (facts->more[VULKAN_HAS_8BIT_STORAGE].values[0] &&
+                        facts->more[VULKAN_HAS_FLOAT16_INT8].values[1]))
+    return;
+  uint32_t entries = file->behind[1];
+  if (entries > (file->behind_count - 2) / WORDS_FIELDS) return;
+  for (uint32_t i = 0; i < entries; ++i) {
+    const uint32_t *entry = file->behind + 2 + (size_t)WORDS_FIELDS * i;
+    if (entry[WORDS_MODULE] != module || entry[WORDS_FIRST] > file->behind_count ||
+        entry[WORDS_COUNT] > file->behind_count - entry[WORDS_FIRST])
+      continue;
+    *words = file->behind + entry[WORDS_FIRST];
+    *count = entry[WORDS_COUNT];
+  }
+}
+
 static edgert_status kernels_make_shader(kernels_file *file, edgert_table table,
                                            vulkan_kernel *out, edgert_error *error) {
   vulkan_device *self = file->device;
@@ -171,9 +198,11 @@ static edgert_status kernels_make_shader(kernels_file *file, edgert_table table,
       data, edgert_vector_table(data, file->modules, (uint32_t)module), 0, 4);
   if (data->broken || code.at % 4 || (uintptr_t)data->data % 4) return kernels_damaged(error);
   const uint32_t *words = (const uint32_t *)(const void *)(data->data + code.at);
+  uint32_t count = code.count;
+  kernels_choose_words(file, module, &words, &count);
   int is_chosen = 0, counts = 0;
   edgert_status status =
-      vulkan_spirv_check(&self->facts, words, code.count, name, &counts, error);
+      vulkan_spirv_check(&self->facts, words, count, name, &counts, error);
   if (status == EDGERT_OK)
     status = kernels_check_subgroup(&self->facts, subgroup, &is_chosen, name, error);
   if (status != EDGERT_OK) return status;
@@ -181,7 +210,7 @@ static edgert_status kernels_make_shader(kernels_file *file, edgert_table table,
   out->may_split =
       !counts && self->facts.properties.limits.maxComputeWorkGroupCount[0] <= UINT16_MAX;
   const VkShaderModuleCreateInfo source = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                           .codeSize = (size_t)code.count * 4,
+                                           .codeSize = (size_t)count * 4,
                                            .pCode = words};
   VkResult result = self->CreateShaderModule(self->handle, &source, NULL, &out->shader);
   if (result != VK_SUCCESS) return vulkan_fail(self, result, "compiling a kernel", error);
@@ -205,6 +234,12 @@ static edgert_status kernels_open(kernels_file *file, const uint8_t *data, size_
   file->sets = edgert_table_vector(&file->data, root, KERNELS_SETS, 4);
   file->layouts = edgert_table_vector(&file->data, root, KERNELS_LAYOUTS, 4);
   file->modules = edgert_table_vector(&file->data, root, KERNELS_MODULES, 4);
+  size_t mark = ((size_t)content + KERNELS_HEADER + 3) / 4 * 4;
+  if (mark < size && size - mark >= 8 && (uintptr_t)data % 4 == 0 &&
+      memcmp(data + mark, KERNELS_WORDS, 4) == 0) {
+    file->behind = (const uint32_t *)(const void *)(data + mark);
+    file->behind_count = (size - mark) / 4;
+  }
   return file->data.broken ? kernels_damaged(error) : EDGERT_OK;
 }
 
