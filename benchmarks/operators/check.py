@@ -28,8 +28,6 @@ from edgec.runtime.errors import EdgecError
 from edgec.targets import Backend, Target, find
 from edgec.toolchain import diagnostics
 from edgec.toolchain.flags import command_line, compile_flags, without_tiling
-from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
-from edgec.toolchain.passes.legalise.pair_integers import PairIntegers
 from edgec.toolchain.precision import Integers
 from edgec.toolchain.prepare import describe_file, prepare_file
 from edgec.toolchain.process import Finished, compiler_path, compiler_version, run_compiler
@@ -51,7 +49,6 @@ _PLAIN: dict[Backend, tuple[str, ...]] = {
         "--iree-vulkan-target=vp_android_baseline_2022",
     ),
 }
-_OTHERWISE = {Integers.NARROW: NarrowIntegers.name, Integers.PAIRS: PairIntegers.name}
 _DEVICES = {Backend.CPU: "local-sync", Backend.VULKAN: "vulkan"}
 _EDGERT = {Backend.CPU: "edgert://cpu", Backend.VULKAN: "edgert://vulkan"}
 
@@ -136,8 +133,7 @@ def _prepared(
         done = prepare_file(made.program, source, info, facts, target, settings, integers=integers)
     except EdgecError as error:
         raise _Stop(outcome=Outcome.REFUSED, reason=error.what) from error
-    changed = _OTHERWISE.get(integers)
-    if changed is not None and not done.changes.get(changed):
+    if integers.value and not done.changes.get(integers.value):
         return False
     flags = compile_flags(target, dialect=info.dialect, doubles=info.needs_doubles)
     _compile(source, module, target, flags)

@@ -13,13 +13,13 @@ class Precision(Enum):
 
 
 class Integers(Enum):
-    """How 64-bit integers are computed on a device without them."""
+    """How 64-bit integers are computed on a device without them; the value is the pass's name."""
 
-    DECLARED = "declared"
+    DECLARED = ""
     """As the compiler emulates them."""
-    NARROW = "narrow"
+    NARROW = "narrow-integers"
     """In 32 bits; what does not fit wraps."""
-    PAIRS = "pairs"
+    PAIRS = "pair-integers"
     """As two words of 32 bits."""
 
 

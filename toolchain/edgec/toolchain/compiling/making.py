@@ -24,8 +24,6 @@ from edgec.toolchain.compiling.report import Compiled, CompileReport, PassReport
 from edgec.toolchain.compiling.steps import check, compile_files, fold, prepare
 from edgec.toolchain.compiling.task import Task
 from edgec.toolchain.outside import Constant, unpack
-from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
-from edgec.toolchain.passes.legalise.pair_integers import PairIntegers
 from edgec.toolchain.passes.place.own_kernels import OwnKernels
 from edgec.toolchain.precision import Integers
 
@@ -39,11 +37,8 @@ _PAIRED = (
     "64-bit integers are computed as two words of 32 bits, slower than one, since the compiler "
     "does not take them as they are"
 )
-_OTHERWISE = {
-    Integers.NARROW: (NarrowIntegers.name, _NARROWED),
-    Integers.PAIRS: (PairIntegers.name, _PAIRED),
-}
-"""How 64-bit integers are tried where they are not had as declared: the pass, what is said."""
+_OTHERWISE = {Integers.NARROW: _NARROWED, Integers.PAIRS: _PAIRED}
+"""How 64-bit integers are tried where they are not had as declared, and what is said of it."""
 _SPARED = (
     "convolutions of 3 x 3 are computed plainly, slower than by Winograd: with that a call would "
     "hold {:.1f} MB at once, and a kernel may reach into {:.1f} of them"
@@ -167,9 +162,9 @@ def _build(task: Task, files: Files, scratch: Path) -> _Built:
         if task.target.limits.i64:
             raise
         refused = error
-    for integers, (name, note) in _OTHERWISE.items():
+    for integers, note in _OTHERWISE.items():
         prepared = prepare(task, files, scratch, integers=integers)
-        if prepared.changes.get(name):
+        if prepared.changes.get(integers.value):
             with contextlib.suppress(CompileError, WrongAnswer):
                 return _made(task, files, scratch, prepared, (note,), integers=integers)
     raise refused

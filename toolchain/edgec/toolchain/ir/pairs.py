@@ -27,10 +27,13 @@ __all__ = [
     "select",
     "shift",
     "shorten",
+    "side_by_side",
     "sign",
+    "split",
     "subtract",
     "to_floats",
     "to_places",
+    "word_type",
 ]
 
 _BITS = 32
@@ -56,12 +59,13 @@ class Pair:
         return self.low, self.high
 
 
-def _i32() -> Any:
+def word_type() -> Any:
+    """The type of a word's elements."""
     return ir.IntegerType.get_signless(_BITS)
 
 
 def _number(value: int, like: Any) -> Any:
-    return graph.fill(value, graph.shape(like), _i32())
+    return graph.fill(value, graph.shape(like), word_type())
 
 
 def _unsigned(word: Any) -> Any:
@@ -71,6 +75,22 @@ def _unsigned(word: Any) -> Any:
 def _below(left: Any, right: Any) -> Any:
     """Whether a word is less than another, both without a sign."""
     return graph.compare("LT", _unsigned(left), _unsigned(right))
+
+
+def split(words: Any) -> Pair:
+    """Words that lie along a last axis of two."""
+    *sizes, _ = graph.shape(words)
+    low, high = (
+        graph.reshape(graph.slice_(words, [0] * len(sizes) + [n], [*sizes, n + 1]), sizes)
+        for n in (0, 1)
+    )
+    return Pair(low=low, high=high)
+
+
+def side_by_side(pair: Pair) -> Any:
+    """Words along a last axis of two."""
+    sizes = graph.shape(pair.low)
+    return graph.concatenate([graph.reshape(w, (*sizes, 1)) for w in pair.words], len(sizes))
 
 
 def each(name: str, *pairs: Pair) -> Pair:
@@ -89,16 +109,16 @@ def constant(values: np.ndarray) -> Pair:
     for words in (bits & np.uint64(0xFFFFFFFF), bits >> np.uint64(_BITS)):
         word = words.astype(np.uint32).view(np.int32)
         if word.size and (word == word.flat[0]).all():
-            found.append(graph.fill(int(word.flat[0]), word.shape, _i32()))
+            found.append(graph.fill(int(word.flat[0]), word.shape, word_type()))
         else:
-            found.append(graph.constant(word, _i32()))
+            found.append(graph.constant(word, word_type()))
     return Pair(low=found[0], high=found[1])
 
 
 def add(left: Pair, right: Pair) -> Pair:
     """The sum, which wraps as in 64 bits."""
     low = graph.binary("add", left.low, right.low)
-    carry = graph.convert(_below(low, left.low), _i32())
+    carry = graph.convert(_below(low, left.low), word_type())
     return Pair(low=low, high=_sum(left.high, right.high, carry))
 
 
@@ -110,7 +130,7 @@ def _sum(first: Any, *others: Any) -> Any:
 
 def subtract(left: Pair, right: Pair) -> Pair:
     """The difference, which wraps as in 64 bits."""
-    borrow = graph.convert(_below(left.low, right.low), _i32())
+    borrow = graph.convert(_below(left.low, right.low), word_type())
     high = graph.binary("subtract", left.high, right.high)
     return Pair(
         low=graph.binary("subtract", left.low, right.low),
@@ -223,7 +243,7 @@ def absolute(pair: Pair) -> Pair:
 def sign(pair: Pair) -> Pair:
     """-1, 0 or 1."""
     some = graph.binary("or", pair.low, pair.high)
-    one = graph.convert(graph.compare("NE", some, _number(0, some)), _i32())
+    one = graph.convert(graph.compare("NE", some, _number(0, some)), word_type())
     signs = _signs(pair.high)
     return Pair(low=graph.binary("or", signs, one), high=signs)
 
@@ -249,7 +269,7 @@ def divide(left: Pair, right: Pair, *, signed: bool) -> tuple[Pair, Pair]:
             fits = graph.unary("not", less(rest, below, signed=False))
             fits = graph.binary("or", top, fits)
             rest = select(fits, subtract(rest, below), rest)
-            bits = _sum(bits, bits, graph.convert(fits, _i32()))
+            bits = _sum(bits, bits, graph.convert(fits, word_type()))
         words.append(bits)
     quotient = Pair(low=words[1], high=words[0])
     if not signed:
@@ -267,9 +287,9 @@ def extend(value: Any) -> Pair:
     kind = graph.element(value)
     signed = not graph.is_unsigned(kind) and kind.width > 1
     if kind.width < _BITS:
-        low = graph.convert(value, _i32())
+        low = graph.convert(value, word_type())
     else:
-        low = graph.bitcast(value, _i32())
+        low = graph.bitcast(value, word_type())
     return Pair(low=low, high=_signs(low) if signed else _number(0, low))
 
 
@@ -318,7 +338,7 @@ def from_floats(value: Any, *, signed: bool) -> Pair:
     top = graph.unary("floor", graph.binary("divide", size, scale))
     rest = graph.binary("subtract", size, graph.binary("multiply", top, scale))
     unsigned = ir.IntegerType.get_unsigned(_BITS)
-    low, high = (graph.bitcast(graph.convert(v, unsigned), _i32()) for v in (rest, top))
+    low, high = (graph.bitcast(graph.convert(v, unsigned), word_type()) for v in (rest, top))
     found = Pair(low=low, high=high)
     ends = (2**63 - 1, -(2**63)) if signed else (2**64 - 1, 0)
     most, least = (_everywhere(number, shape) for number in ends)

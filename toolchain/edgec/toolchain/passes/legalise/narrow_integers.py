@@ -44,7 +44,7 @@ class NarrowIntegers:
     and right to 2e-7 with it.
     """
 
-    name = "narrow-integers"
+    name = Integers.NARROW.value
     purpose = Purpose.RIGHT
 
     @classmethod
