@@ -24,6 +24,7 @@ from edgec.toolchain.early_refusals import (
     refuse_half_types,
     refuse_operations,
 )
+from edgec.toolchain.ir.bytes import holds_bytes
 from edgec.toolchain.kernels.spec import Kernel
 from edgec.toolchain.match.validation import Validation, validating
 from edgec.toolchain.passes import Pass, Situation, passes_for
@@ -32,7 +33,6 @@ from edgec.toolchain.precision import F32, Integers, Precision
 from edgec.toolchain.program import Dialect, ProgramInfo
 from edgec.toolchain.settings import Settings
 from edgec.toolchain.stablehlo import parse_stablehlo
-from edgec.toolchain.wordwise import holds_bytes
 
 __all__ = ["Prepared", "describe_file", "prepare_file"]
 

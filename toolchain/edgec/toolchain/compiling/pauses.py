@@ -10,7 +10,7 @@ from edgec.toolchain.compiling.task import Task
 from edgec.toolchain.folded import FIRST_HALF, SECOND_HALF
 from edgec.toolchain.kernels.cpu.source.vectors import first_of
 from edgec.toolchain.tapping import AFTER_DISPATCHES, BEFORE_DISPATCHES
-from edgec.toolchain.webgpu import AFTER_SHADERS, BEFORE_SHADERS
+from edgec.toolchain.vulkan_executables import AFTER_SHADERS, BEFORE_SHADERS
 
 __all__ = ["Change", "Pause", "halving", "pauses"]
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from edgec.runtime.errors import CompileError
-from edgec.runtime.flatbuffer import Budget, Table, root
 from edgec.targets import Target
+from edgec.toolchain.vulkan_executables import codes, opened
 from edgec.toolchain.webgpu.spirv import Unwritable, read
 from edgec.toolchain.webgpu.writer import Shader, write
 
@@ -24,9 +24,6 @@ __all__ = ["FORMAT", "converted"]
 
 FORMAT = "webgpu-wgsl"
 """What a module calls such executables."""
-
-_HEADER = 64
-_MAGIC = b"VKE1"
 
 
 def converted(data: bytes, target: Target) -> bytes:
@@ -55,14 +52,11 @@ def converted(data: bytes, target: Target) -> bytes:
 
 def _shaders(data: bytes) -> Iterator[Shader]:
     """Each kernel of an executable, in its order."""
-    if data[:4] != _MAGIC:
-        raise CompileError("the compiler's executable for Vulkan is of another version")
-    budget = Budget(memoryview(data), "an executable")
-    table = root(budget, _HEADER)
-    codes = [_code(data, module) for module in table.tables(3)]
+    table = opened(data)
+    modules = list(codes(data, table))
     for pipeline in table.tables(0):
         name = pipeline.text(1)
-        kernels = read(codes[pipeline.u32(0)])
+        kernels = read(modules[pipeline.u32(0)])
         for entry in kernels.entries:
             if entry.name == name:
                 try:
@@ -72,11 +66,6 @@ def _shaders(data: bytes) -> Iterator[Shader]:
                 break
         else:
             raise CompileError(f"the compiler's executable has no kernel {name}")
-
-
-def _code(data: bytes, module: Table) -> bytes:
-    span = module.span(0, 4)
-    return b"" if span is None else data[span.start : span.end]
 
 
 def _check(shader: Shader, target: Target) -> None:

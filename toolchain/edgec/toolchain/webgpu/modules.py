@@ -7,29 +7,21 @@ replaced by one in WGSL, and what the program asks its device for by what WebGPU
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from edgec.runtime.errors import CompileError
 from edgec.runtime.files import read_bytes, write_atomically
 from edgec.targets import Target
+from edgec.toolchain import vulkan_executables
 from edgec.toolchain.ir.places import place_of
+from edgec.toolchain.vulkan_executables import binaries, data_of, format_of, set_data
 from edgec.toolchain.webgpu.executable import FORMAT, converted
 from edgec.toolchain.webgpu.spirv import Unwritable
 
-__all__ = ["AFTER_SHADERS", "BEFORE_SHADERS", "write_shaders"]
+__all__ = ["write_shaders"]
 
-BEFORE_SHADERS = ("--compile-to=hal", "--emit-mlir-bytecode")
-"""Flags that end a compile where kernels are SPIR-V in the program."""
-
-AFTER_SHADERS = ("--compile-from=hal",)
-"""Flags that go on from there."""
-
-_FORMAT = "vulkan-spirv-fb"
 _BACKEND = "vulkan-spirv"
 _DEVICE = "vulkan"
 _NEW_DEVICE = "webgpu"
 _HINT = "compile it for the CPU in a page, --target=wasm; please report the kernel"
-_Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 def write_shaders(source: Path, output: Path, target: Target) -> int:
@@ -63,13 +55,11 @@ def write_shaders(source: Path, output: Path, target: Target) -> int:
 def _executable(operation: Any, target: Target) -> int:
     """Convert the binaries of one executable."""
     count = 0
-    for each in operation.regions[0].blocks[0].operations:
-        if each.operation.name != "hal.executable.binary":
-            continue
+    for each in binaries(operation):
         try:
-            _binary(each.operation, target)
+            _binary(each, target)
         except Unwritable as error:
-            where = place_of(operation) or place_of(each.operation)
+            where = place_of(operation) or place_of(each)
             raise CompileError(error.what, where=where, hint=_HINT) from error
         count += 1
     return count
@@ -78,21 +68,12 @@ def _executable(operation: Any, target: Target) -> int:
 def _binary(operation: Any, target: Target) -> None:
     from iree.compiler import ir
 
-    form = ir.StringAttr(operation.attributes["format"]).value
-    if form != _FORMAT:
+    form = format_of(operation)
+    if form != vulkan_executables.FORMAT:
         raise CompileError(f"the compiler made an executable of the kind {form} for WebGPU")
-    data = np.array(operation.attributes["data"]).astype(np.int8).tobytes()
-    made = np.frombuffer(converted(data, target), np.uint8)
-    operation.attributes["data"] = _elements(made)
+    set_data(operation, converted(data_of(operation), target))
     operation.attributes["format"] = ir.StringAttr.get(FORMAT)
     operation.attributes["mime_type"] = ir.StringAttr.get("application/json")
-
-
-def _elements(data: _Bytes) -> Any:
-    """Bytes as the attribute that executables are held in."""
-    from iree.compiler import ir
-
-    return ir.Attribute.parse(f'dense<"0x{data.tobytes().hex()}"> : vector<{data.size}xi8>')
 
 
 def _ask(operation: Any) -> None:
@@ -106,9 +87,13 @@ def _ask(operation: Any) -> None:
         text = str(ir.StringAttr(attributes[name]).value)
         if operation.name == "hal.device.query" and text == _DEVICE:
             attributes[name] = ir.StringAttr.get(_NEW_DEVICE)
-        elif _FORMAT in text:
+        elif vulkan_executables.FORMAT in text:
             # The longer names first: one is in the other.
-            for old, new in ((_FORMAT, FORMAT), (_BACKEND, _NEW_DEVICE), (_DEVICE, _NEW_DEVICE)):
+            for old, new in (
+                (vulkan_executables.FORMAT, FORMAT),
+                (_BACKEND, _NEW_DEVICE),
+                (_DEVICE, _NEW_DEVICE),
+            ):
                 text = text.replace(old, new)
             attributes[name] = ir.StringAttr.get(text)
     for region in operation.regions:

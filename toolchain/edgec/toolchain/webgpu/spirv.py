@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from edgec.runtime.errors import CompileError
+from edgec.toolchain.spirv_words import operations
 from edgec.toolchain.webgpu.opcodes import Decoration, Mode, Op, Storage, name_of
 
 __all__ = [
@@ -24,8 +25,6 @@ __all__ = [
     "refusing",
 ]
 
-_MAGIC = 0x07230203
-_HEADER = 5
 _TYPES = {
     Op.TYPE_VOID: "void",
     Op.TYPE_BOOL: "bool",
@@ -208,29 +207,14 @@ def read(data: bytes) -> Kernels:
 
 
 def _read(data: bytes) -> Kernels:
-    if len(data) % 4 or len(data) < 4 * _HEADER:
-        raise CompileError("a kernel's SPIR-V is cut off")
-    words = struct.unpack(f"<{len(data) // 4}I", data)
-    if words[0] != _MAGIC:
-        raise CompileError("a kernel is not SPIR-V")
     reading = _Reading()
-    stream = _instructions(words)
+    stream = operations(data)
     for op, operands in stream:
         if op == Op.FUNCTION:
             _function(reading, operands[1], stream)
         else:
             _outside(reading, op, operands)
     return reading.kernels
-
-
-def _instructions(words: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
-    at = _HEADER
-    while at < len(words):
-        size, op = words[at] >> 16, words[at] & 0xFFFF
-        if not size or at + size > len(words):
-            raise CompileError("a kernel's SPIR-V is cut off")
-        yield op, words[at + 1 : at + size]
-        at += size
 
 
 def _outside(reading: _Reading, op: int, words: tuple[int, ...]) -> None:

@@ -4,12 +4,9 @@ from edgec.toolchain.webgpu.opcodes import Decoration, Op
 from edgec.toolchain.webgpu.spirv import refusing
 from edgec.toolchain.wordwise.bodies import Bodies
 from edgec.toolchain.wordwise.code import read, written
-from edgec.toolchain.wordwise.types import Types
+from edgec.toolchain.wordwise.types import BYTES, Types
 
 __all__ = ["has_bytes", "in_words"]
-
-_BYTES = frozenset({39, 4448, 4449, 4450})
-"""Capabilities: Int8, and 8-bit access to three kinds of memory."""
 
 
 def has_bytes(data: bytes) -> bool:
@@ -19,7 +16,7 @@ def has_bytes(data: bytes) -> bool:
         CompileError: these are no SPIR-V words.
     """
     _, operations = read(data)
-    return any(each.op == Op.CAPABILITY and each.words[0] in _BYTES for each in operations)
+    return any(each.op == Op.CAPABILITY and each.words[0] in BYTES for each in operations)
 
 
 def in_words(data: bytes) -> bytes:

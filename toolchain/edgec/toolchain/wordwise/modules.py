@@ -10,58 +10,26 @@ All are u32. The mark lies at the first multiple of 4 behind the executable's ow
 """
 
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from edgec.runtime.errors import CompileError
 from edgec.runtime.files import read_bytes, write_atomically
-from edgec.runtime.flatbuffer import Budget, root
+from edgec.toolchain.vulkan_executables import (
+    FORMAT,
+    HEADER,
+    binaries,
+    codes,
+    data_of,
+    format_of,
+    opened,
+    set_data,
+)
 from edgec.toolchain.webgpu.spirv import Unwritable
 from edgec.toolchain.wordwise.kernel import has_bytes, in_words
 
-__all__ = ["MARK", "add_words", "holds_bytes", "with_words"]
+__all__ = ["MARK", "add_words", "with_words"]
 
 MARK = b"EDW1"
-_MAGIC = b"VKE1"
-_HEADER = 64
-_MODULES = 3
-_FORMAT = "vulkan-spirv-fb"
-_BYTE = 8
-
-
-def holds_bytes(module: Any) -> bool:
-    """Whether a program has tensors of elements of a byte or less, which kernels may store."""
-    from iree.compiler import ir
-
-    found = False
-    known: dict[Any, bool] = {}
-
-    def is_narrow(type: Any) -> bool:
-        if not isinstance(type, ir.ShapedType):
-            return False
-        element = type.element_type
-        return bool(isinstance(element, ir.IntegerType) and element.width <= _BYTE)
-
-    def look(operation: Any) -> Any:
-        nonlocal found
-        for value in (*operation.results, *_arguments(operation)):
-            type = value.type
-            if type not in known:
-                known[type] = is_narrow(type)
-            found |= known[type]
-        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
-
-    module.operation.walk(look)
-    return found
-
-
-def _arguments(operation: Any) -> Iterator[Any]:
-    for region in operation.regions:
-        for block in region.blocks:
-            yield from block.arguments
 
 
 def add_words(source: Path, output: Path) -> list[str]:
@@ -84,27 +52,21 @@ def add_words(source: Path, output: Path) -> list[str]:
     missing: list[str] = []
     with module.context, ir.Location.unknown():
         for top in module.body.operations:
-            if top.operation.name != "hal.executable":
-                continue
-            for each in top.operation.regions[0].blocks[0].operations:
-                if each.operation.name == "hal.executable.binary":
-                    missing += _binary(each.operation)
+            if top.operation.name == "hal.executable":
+                for each in binaries(top.operation):
+                    missing += _binary(each)
         with write_atomically(output) as stream:
             module.operation.write_bytecode(stream)
     return missing
 
 
 def _binary(operation: Any) -> list[str]:
-    from iree.compiler import ir
-
-    if ir.StringAttr(operation.attributes["format"]).value != _FORMAT:
+    if format_of(operation) != FORMAT:
         return []
-    data = np.array(operation.attributes["data"]).astype(np.int8).tobytes()
+    data = data_of(operation)
     made, missing = with_words(data)
     if made != data:
-        operation.attributes["data"] = ir.Attribute.parse(
-            f'dense<"0x{made.hex()}"> : vector<{len(made)}xi8>'
-        )
+        set_data(operation, made)
     return missing
 
 
@@ -114,14 +76,9 @@ def with_words(data: bytes) -> tuple[bytes, list[str]]:
     Raises:
         CompileError: it is not what the compiler writes for Vulkan.
     """
-    if data[:4] != _MAGIC:
-        raise CompileError("the compiler's executable for Vulkan is of another version")
-    budget = Budget(memoryview(data), "an executable")
     made: dict[int, bytes] = {}
     missing = []
-    for number, module in enumerate(root(budget, _HEADER).tables(_MODULES)):
-        span = module.span(0, 4)
-        code = b"" if span is None else data[span.start : span.end]
+    for number, code in enumerate(codes(data, opened(data))):
         if not has_bytes(code):
             continue
         try:
@@ -131,7 +88,7 @@ def with_words(data: bytes) -> tuple[bytes, list[str]]:
     if not made:
         return data, missing
     (content,) = struct.unpack_from("<Q", data, 8)
-    whole = data[: _HEADER + content].ljust(-(-(_HEADER + content) // 4) * 4, b"\0")
+    whole = data[: HEADER + content].ljust(-(-(HEADER + content) // 4) * 4, b"\0")
     at = 2 + 3 * len(made)
     entries = []
     for number, code in made.items():

@@ -12,12 +12,12 @@ from edgec.toolchain.webgpu.opcodes import Decoration, Op, Storage
 from edgec.toolchain.webgpu.spirv import Unwritable
 from edgec.toolchain.wordwise.code import Operation
 
-__all__ = ["Types"]
+__all__ = ["BYTES", "Types"]
 
 _BYTE, _WORD = 8, 32
 _MOST_SHARED = 16384
 """Bytes of workgroup memory that every Vulkan device has."""
-_LEFT_OUT = frozenset({39, 4448, 4449, 4450})
+BYTES = frozenset({39, 4448, 4449, 4450})
 """Capabilities of bytes: Int8, and 8-bit access to three kinds of memory."""
 _EXTENSION = b"SPV_KHR_8bit_storage\0"
 _TYPES = range(19, 40)
@@ -180,7 +180,7 @@ class Types:
         """What comes before all types: what the kernel asks for, and is called."""
         words = each.words
         match each.op:
-            case Op.CAPABILITY if words[0] in _LEFT_OUT:
+            case Op.CAPABILITY if words[0] in BYTES:
                 return
             case Op.EXTENSION if struct.pack(f"<{len(words)}I", *words).startswith(_EXTENSION):
                 return
