@@ -2,36 +2,21 @@
 
 import re
 import shutil
-import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.c.conftest import run
+from tests.packaging.conftest import need
+
 HERE = Path(__file__).parent
 STUBS = (HERE / "camera", HERE / "android" / "android", HERE.parent / "packaging/java/android")
 APP = Path("samples/android_camera/app")
-
-
-def _need(*tools: str) -> None:
-    for tool in tools:
-        if shutil.which(tool) is None:
-            pytest.skip(f"no {tool} here: run scripts/setup")
-
-
-def _run(*words: str | Path, folder: Path | None = None) -> str:
-    done = subprocess.run(
-        [str(word) for word in words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+_run = partial(run, timeout=300)
 
 
 def _noise(width: int, height: int, row: int) -> np.ndarray:
@@ -58,7 +43,7 @@ def _seen(rows: np.ndarray, width: int, degrees: int, side: int) -> np.ndarray:
 @pytest.fixture(scope="module")
 def classes(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the app does without Android, compiled."""
-    _need("javac", "java")
+    need("javac", "java")
     folder = tmp_path_factory.mktemp("classes")
     home = root / APP / "src/main/java/dev/edgec/samples/camera"
     sources = [home / "Frame.java", home / "Classifier.java"]
@@ -115,7 +100,7 @@ def test_the_app_compiles_and_names_a_frame(
     command, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The very name and share that Keras gives to what Pillow makes of the frame."""
-    _need("javac", "java", "cc")
+    need("javac", "java", "cc")
     monkeypatch.setenv("WEB_PHOTOS_WEIGHTS", "none")
     project = tmp_path / "project"
     options = ("--target=cpu:x86-64", "--no-check")
@@ -128,7 +113,7 @@ def test_the_app_compiles_and_names_a_frame(
     _run(
         *("cc", "-std=c11", "-O1", "-w", "-shared", "-fPIC", f"-I{headers}", f"-I{headers}/linux"),
         *("-Iedgert", "edgec_jni.c", "edgert/edgert.c", "-lpthread", "-lm", "-o", library),
-        folder=project / "photos/src/main/cpp",
+        cwd=project / "photos/src/main/cpp",
     )
     rows = _noise(320, 240, 1280)
     rows.tofile(tmp_path / "frame")

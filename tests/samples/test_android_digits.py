@@ -1,21 +1,20 @@
 """The Android app: all its Java compiled, and digits read with it on this machine's JVM."""
 
 import shutil
-import subprocess
+from functools import partial
 from pathlib import Path
 
-import pytest
-
 from benchmarks.web.handwriting import STROKES
+from tests.c.conftest import run
+from tests.packaging.conftest import need
 
 HERE = Path(__file__).parent / "android"
 STUBS = Path(__file__).parents[1] / "packaging" / "java" / "android"
+_run = partial(run, timeout=300)
 
 
 def test_the_app_compiles_and_reads_digits(command, root: Path, tmp_path: Path) -> None:
-    for tool in ("javac", "java", "cc"):
-        if shutil.which(tool) is None:
-            pytest.skip(f"no {tool} here: run scripts/setup")
+    need("javac", "java", "cc")
     project = tmp_path / "project"
     options = ("--target=cpu:x86-64", "--no-check")
     command("python", root / "samples/android_digits/build.py", project, *options)
@@ -32,7 +31,7 @@ def test_the_app_compiles_and_reads_digits(command, root: Path, tmp_path: Path) 
     _run(
         *("cc", "-std=c11", "-O1", "-w", "-shared", "-fPIC", f"-I{headers}", f"-I{headers}/linux"),
         *("-Iedgert", "edgec_jni.c", "edgert/edgert.c", "-lpthread", "-lm", "-o", library),
-        folder=native,
+        cwd=native,
     )
     drawings = tmp_path / "drawings.txt"
     drawings.write_text(
@@ -48,16 +47,3 @@ def test_the_app_compiles_and_reads_digits(command, root: Path, tmp_path: Path) 
     empty, *found = map(int, said.split())
     assert empty == -1
     assert sum(digit == read for digit, read in enumerate(found)) >= 9, found
-
-
-def _run(*words: str | Path, folder: Path | None = None) -> str:
-    done = subprocess.run(
-        [str(word) for word in words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
