@@ -13,6 +13,7 @@ KINDS = {
     "known": "known",
     "transformers": "hugging_face",
     "causal": "causal_models",
+    "chat": "chat_folders",
     "timm": "timm_models",
     "torchvision": "torchvision_models",
     "diffusers": "diffusers_models",

@@ -53,6 +53,7 @@ _WARM: Mapping[str, tuple[str, ...]] = {
     "known": (*_TORCH, *_TRANSFORMERS),
     "transformers": (*_TORCH, *_TRANSFORMERS),
     "causal": (*_TORCH, *_TRANSFORMERS),
+    "chat": (*_TORCH, *_TRANSFORMERS, "edgec.exporters.from_transformers.export"),
     "timm": _TORCH,
     "torchvision": _TORCH,
     "diffusers": (*_TORCH, "diffusers"),

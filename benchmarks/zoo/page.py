@@ -25,6 +25,7 @@ _KINDS: Mapping[str, str] = {
     "known": "What was known to fail, and its fate",
     "transformers": "`transformers`: one small model of each family",
     "causal": "`transformers`: small causal language models with a cache (state, or answer)",
+    "chat": "`transformers`: small language models as folders, the text that they write (`edgec export hf:FOLDER`)",  # noqa: E501
     "timm": "`timm`: the smallest model of each module",
     "torchvision": "`torchvision`: one model of each family",
     "diffusers": "`diffusers`: its models made small",

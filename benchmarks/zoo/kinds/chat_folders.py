@@ -1,0 +1,91 @@
+"""Every language model of `transformers` that writes by itself, small and seeded, as a folder.
+
+What a user of `edgec export hf:FOLDER` has: `config.json`, weights and a tokenizer as
+`save_pretrained` writes them. The golden answers are three texts of 64 tokens that transformers
+writes greedily with its own cache. Encoders, and decoders that stand behind one, are no such
+models, though the library's list of causal ones has them.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.zoo.kinds import hugging_face
+from benchmarks.zoo.kinds.torch_models import declare_torchvision
+from benchmarks.zoo.subject import Built, Left
+
+__all__ = ["build", "names"]
+
+_WORDS = 300  # of the tokenizer 258: a token for each byte, and two that begin and end a text
+_BEGIN, _END = 256, 257
+_SPREAD = 0.2
+"""Of weights, where a configuration says how far they lie apart: scores differ clearly then, and
+so do the tokens of a text."""
+_TEMPLATE = (
+    "{% for message in messages %}<|start|>{{ message['role'] }}\n{{ message['content'] }}<|end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
+)
+
+
+def names() -> list[str]:
+    declare_torchvision()
+    from transformers.models.auto import modeling_auto as auto
+
+    causal = set(auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES)
+    encoders = {*auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES}
+    pairs = {*auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES}
+    pairs |= {*auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES}
+    return sorted(causal - encoders - pairs)
+
+
+def build(name: str) -> Built:
+    """The folder of one; left out where transformers itself does not write with it."""
+    declare_torchvision()
+    problems = []
+    for cuts in hugging_face.CUTS:
+        try:
+            model = _made(name, cuts)
+            _writes(model)
+            folder = Path("folder").resolve()
+            model.save_pretrained(folder)
+        except Exception as error:  # noqa: BLE001 - a cut that does not fit; another may
+            problems.append(hugging_face.shortly(error))
+            continue
+        _tokenizer().save_pretrained(folder)
+        return Built(model=f"hf:{folder}")
+    raise Left(f"no small {name} that writes: {'; '.join(dict.fromkeys(problems))}")
+
+
+def _made(name: str, cuts: hugging_face.Cuts) -> Any:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    config = hugging_face.small(name, cuts, AutoModelForCausalLM)
+    for part in {id(part): part for part in (config, config.get_text_config())}.values():
+        part.vocab_size = _WORDS
+        if hasattr(part, "initializer_range"):
+            part.initializer_range = _SPREAD
+        part.pad_token_id, part.bos_token_id, part.eos_token_id = 0, _BEGIN, _END
+    torch.manual_seed(0)
+    return AutoModelForCausalLM.from_config(config).eval()
+
+
+def _writes(model: Any) -> None:
+    import torch
+
+    given = torch.arange(3, 11)[None]
+    model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=4, do_sample=False)
+
+
+def _tokenizer() -> Any:
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    plain = Tokenizer(models.BPE({letter: at for at, letter in enumerate(alphabet)}, []))
+    plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    plain.decoder = decoders.ByteLevel()
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=plain, bos_token="<|start|>", eos_token="<|end|>"
+    )
+    made.chat_template = _TEMPLATE
+    return made
