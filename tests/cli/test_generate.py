@@ -127,10 +127,33 @@ def test_a_conversation_that_outgrows_the_context_goes_on_after_a_reset(
     assert edgec("generate", path, "What?", "--when-full=burst").code == UsageError.exit_code
 
 
+def test_a_question_that_is_no_utf8_is_told_and_the_next_is_answered(
+    edgec: Edgec, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("One \udcff?\nTwo?\n"))
+    done = edgec("chat", path, "--limit=4", "--json")
+    assert "no UTF-8 at its character 4: give text in UTF-8" in done.err
+    assert "/reset" not in done.err
+    assert [message["content"] for message in done.json["messages"]][:1] == ["Two?"]
+
+
+def test_a_schema_that_is_no_utf8_is_told_with_its_place(
+    edgec: Edgec, path: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "schema.json").write_bytes(b'{"type": "\xff"}')
+    done = edgec("generate", path, "What?", f"--json-schema={tmp_path / 'schema.json'}")
+    assert done.code == FileError.exit_code
+    assert "no UTF-8 at its byte 10" in done.err
+
+
 def test_what_cannot_be_answered_is_an_error(edgec: Edgec, path: Path, module: Path) -> None:
     done = edgec("generate", path, "a" * 200)
     assert done.code == InputError.exit_code
     assert "the context of" in done.err
+    assert edgec("generate", path, "").code == InputError.exit_code
+    done = edgec("generate", path, "abc \udcff")
+    assert done.code == InputError.exit_code
+    assert "no UTF-8 at its character 4" in done.err
     done = edgec("generate", module, "What?")
     assert done.code == ModuleError.exit_code
     assert "holds no language model" in done.err

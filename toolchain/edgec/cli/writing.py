@@ -9,6 +9,7 @@ import typer
 from edgec.cli.layout import printable
 from edgec.cli.session import Session
 from edgec.runtime.errors import FileError, UsageError
+from edgec.runtime.files import unreadable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -189,9 +190,14 @@ def source_of(prompt: str, source: Sequence[int]) -> "str | np.ndarray":
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"cannot read {path}: {error}", hint="give a file of text") from error
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise unreadable(path, error) from error
+    except UnicodeDecodeError as error:
+        raise FileError(
+            f"cannot read {path}: it is no UTF-8 at its byte {error.start}",
+            hint="give a file of text in UTF-8",
+        ) from None
 
 
 def when_full_of(word: str) -> "WhenFull":

@@ -123,6 +123,9 @@ def export_opened(
         dynamic=Dynamic.parse(None),
         golden=False,  # `golden_text` makes them
     )
+    # Before any file is written: a template may be wrong, and a model may not generate.
+    texts = golden_text if encoded is None else partial(golden_answers, encoded)
+    golden = texts(model, tokenizer, facts)
     program = assemble(
         [in_blocks(_with_own_names(function), blocks or {}) for function in functions],
         provenance=Provenance(
@@ -135,8 +138,7 @@ def export_opened(
         folder=folder,
         text=facts,
     )
-    texts = golden_text if encoded is None else partial(golden_answers, encoded)
-    return replace(program, golden=texts(model, tokenizer, facts))
+    return replace(program, golden=golden)
 
 
 def _sizes(prefill: Sequence[int], context: int | None) -> tuple[int, ...]:

@@ -10,13 +10,14 @@ import json
 import logging
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from edgec.exporters.extras import need
 from edgec.exporters.failures import reason_of
+from edgec.exporters.from_transformers.folder import check_folder
 from edgec.exporters.from_transformers.gguf_blocks import blocks_of
 from edgec.exporters.from_transformers.gguf_positions import set_positions
 from edgec.runtime.errors import FileError, SourceError, UnsupportedOp, UsageError
@@ -92,6 +93,7 @@ def _folder(path: Path) -> Opened:
             "tokenizer.save_pretrained(FOLDER)",
         )
     _check_architecture(path)
+    check_folder(path)
     return _opened(path, str(path), {})
 
 
@@ -218,8 +220,12 @@ def _opened(folder: Path, name: str, where: Mapping[str, Any]) -> Opened:
                 "tokenizer.save_pretrained(FOLDER)",
             ) from error
         try:
-            model = _kind(folder, where).from_pretrained(
-                folder, local_files_only=True, dtype=torch.float32, **where
+            model, loading = _kind(folder, where).from_pretrained(
+                folder,
+                local_files_only=True,
+                dtype=torch.float32,
+                output_loading_info=True,
+                **where,
             )
         except Exception as error:  # likewise
             raise SourceError(
@@ -232,7 +238,23 @@ def _opened(folder: Path, name: str, where: Mapping[str, Any]) -> Opened:
             f"the tokenizer of {name} is a {type(tokenizer).__name__}, which exists in Python only",
             hint="write it as tokenizer.json with a fast tokenizer of transformers",
         )
+    _check_complete(name, loading["missing_keys"])
     return Opened(model=model.eval(), tokenizer=tokenizer)
+
+
+def _check_complete(name: str, missing: Collection[str]) -> None:
+    """Refuse a model some of whose weights transformers drew at random, for it found none.
+
+    Raises:
+        SourceError: there are such.
+    """
+    if missing:
+        shown = sorted(missing)
+        more = f" and {len(shown) - 3} more" if shown[3:] else ""
+        raise SourceError(
+            f"{name} holds no weights for {', '.join(shown[:3])}{more}",
+            hint="copy or download it again; or its config.json is of another model",
+        )
 
 
 def _kind(folder: Path, where: Mapping[str, Any]) -> Any:

@@ -19,7 +19,7 @@ from edgec.runtime.text.reading import Reader
 from edgec.runtime.text.sampling import Sampling
 from edgec.runtime.text.sliding import SINKS, WhenFull, window
 from edgec.runtime.text.template import Message, render
-from edgec.runtime.text.tokenizer import Tokenizer
+from edgec.runtime.text.tokenizer import Tokenizer, check_text
 
 __all__ = ["TextModel"]
 
@@ -186,6 +186,8 @@ class TextModel(Closing):
                 f"{self.module.module.path} has no chat template", hint="use generate, with a text"
             )
         given = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+        for message in given:
+            check_text(str(message.get("content", "")))
         text = render(self.facts.template, given, self.facts.special)
         return self.tokenizer.encode(text, special=False)
 

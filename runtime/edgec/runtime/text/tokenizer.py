@@ -5,7 +5,7 @@ from typing import Any
 
 from edgec.runtime.errors import InputError, MissingExtra, ModuleError
 
-__all__ = ["TextStream", "Tokenizer", "missing"]
+__all__ = ["TextStream", "Tokenizer", "check_text", "missing"]
 
 
 def missing(package: str, why: str) -> MissingExtra:
@@ -14,6 +14,20 @@ def missing(package: str, why: str) -> MissingExtra:
         f"{why} needs the package {package}, which is not installed",
         hint='pip install "edgec-runtime[text]"',
     )
+
+
+def check_text(text: str) -> None:
+    """Refuse what came from bytes that are no UTF-8.
+
+    Raises:
+        InputError: it did.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"the text is no UTF-8 at its character {error.start}", hint="give text in UTF-8"
+        ) from None
 
 
 class Tokenizer:
@@ -46,13 +60,7 @@ class Tokenizer:
         Raises:
             InputError: it came from bytes that are no UTF-8.
         """
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"the text is no UTF-8 at its character {error.start}",
-                hint="give text in UTF-8",
-            ) from None
+        check_text(text)
         return list(self._native.encode(text, add_special_tokens=special).ids)
 
     def decode(self, tokens: Sequence[int]) -> str:

@@ -163,6 +163,13 @@ class _Conversation:
     def _answer(self, question: str) -> None:
         """Ask, and write the answer until it ends or is stopped."""
         asked = [*self._messages, {"role": "user", "content": question}]
+        from edgec.runtime.text.tokenizer import check_text
+
+        try:
+            check_text(question)
+        except InputError as error:
+            self._session.note(f"{error.what}: {error.hint}")
+            return
         try:
             answer = self._model.chat(
                 asked,

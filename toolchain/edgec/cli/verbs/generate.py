@@ -26,6 +26,7 @@ from edgec.cli.writing import (
     when_full_of,
     write_answer,
 )
+from edgec.runtime.errors import InputError
 
 __all__ = ["generate"]
 
@@ -72,6 +73,8 @@ def generate(
         repetition_penalty=repetition_penalty,
         seed=seed,
     )
+    if not prompt:
+        raise InputError("the prompt is empty", hint="give a text to answer")
     full = when_full_of(when_full)
     constraint = constraint_of(json_schema, grammar, pattern)
     with TextModel(module, device=device, weights=weights, key=key) as model:
