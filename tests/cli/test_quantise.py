@@ -132,6 +132,37 @@ def test_scales_are_f32_where_that_is_asked_for_and_mean_the_same(edgec, folder:
     assert kinds == {"float32", "int8"}
 
 
+def test_each_line_has_the_fewest_bits_that_an_error_lets_it_have(edgec, folder: Path) -> None:
+    source = folder / "inside.mlirbc"
+    sizes = []
+    for most in (0.5, 0.05, 0.01):
+        told = edgec(
+            *("quantise", source, "-o", "auto.mlirbc", "--weights=auto", f"--max-error={most}"),
+            "--json",
+        ).json
+        assert told["error"] <= most
+        (taken,) = (each for each in told["choices"] if each["taken"])
+        smaller = [each for each in told["choices"] if each["size"] < taken["size"]]
+        assert taken["error"] <= most < min((each["error"] for each in smaller), default=1.0)
+        assert taken["size"] == sum(line["after"] for line in told["lines"])
+        for line in told["lines"]:
+            assert line["error"] == line["tried"][line["weights"]]
+            assert line["tried"]["int8"] < line["tried"]["int4-g32"]
+        sizes.append(taken["size"])
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[-1]
+    # NumPy's own answers, with nothing that made the choice.
+    assert load_program("auto.mlirbc").golden is not None
+    refused = edgec("quantise", source, "-o", "no.mlirbc", "--weights=auto", "--max-error=1e-6")
+    assert refused.code == 23
+    assert "no line can be rounded within" in refused.err
+    assert not Path("no.mlirbc").exists()
+    wrong = edgec(
+        *("quantise", source, "-o", "no.mlirbc", "--weights=auto", "--activations=int8-dynamic")
+    )
+    assert wrong.code == 2
+
+
 def test_lines_that_are_named_stay_as_they_are(edgec, folder: Path) -> None:
     value = edgec(
         *("quantise", folder / "inside.mlirbc", "-o", "some.mlirbc", "--weights=int4-g32"),

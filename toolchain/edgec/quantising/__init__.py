@@ -1,17 +1,21 @@
 """A program to one whose products read weights of 8 or 4 bits, and what that costs its answers."""
 
+from edgec.quantising.choosing import MOST, quantise_by_choice
 from edgec.quantising.in_bytes import quantise_to_bytes
 from edgec.quantising.quantise import Line, Quantised, quantise
 from edgec.quantising.rows_in_bytes import quantise_with_rounded_rows
-from edgec.quantising.scheme import GROUPS, LOSSLESS, Scheme
+from edgec.quantising.scheme import AUTO, GROUPS, LOSSLESS, Scheme
 
 __all__ = [
+    "AUTO",
     "GROUPS",
     "LOSSLESS",
+    "MOST",
     "Line",
     "Quantised",
     "Scheme",
     "quantise",
+    "quantise_by_choice",
     "quantise_to_bytes",
     "quantise_with_rounded_rows",
 ]

@@ -9,7 +9,7 @@ ones of the new program.
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from edgec.quantising.answers import (
     measurable,
     without_slack,
 )
+from edgec.quantising.front import Choice
 from edgec.quantising.keeping import is_named, refusal
 from edgec.quantising.rounding import exact_scheme, round_weights
 from edgec.quantising.scheme import LOSSLESS, Scheme
@@ -33,7 +34,7 @@ from edgec.toolchain.computed import refuse_other, weights_of
 from edgec.toolchain.portable import to_portable
 from edgec.toolchain.program import Loss, Program, ProgramInfo
 
-__all__ = ["CALLS", "Line", "Quantised", "quantise"]
+__all__ = ["CALLS", "SECONDS", "Line", "Quantised", "Work", "quantise"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 CALLS = 32
@@ -58,6 +59,7 @@ class Line:
         error: of the program's answers with only this line's weights rounded; None where that
             was not asked for, because rounding changes nothing.
         promoted: why it is kept in more bits than was asked for; empty where it is not.
+        tried: where ways were compared, the error of each alone.
     """
 
     where: str
@@ -68,6 +70,7 @@ class Line:
     error: float | None
     promoted: str = ""
     activations: str = ""
+    tried: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +85,8 @@ class Quantised:
         before, after: bytes of all weights.
         error: of the answers, against the framework's for the original.
         calls: how many golden calls the lines' errors are of.
+        choices: where ways were compared, those for all lines together that were measured, from
+            the smallest on.
     """
 
     program: Program
@@ -92,6 +97,7 @@ class Quantised:
     after: int
     error: float
     calls: int
+    choices: tuple[Choice, ...] = ()
 
     @property
     def why_kept(self) -> str:
@@ -132,7 +138,7 @@ def quantise(
         ProgramError: NumPy does not know the program, or computes something else.
     """
     golden = measurable(program, calls)
-    work = _Work(program, golden, scheme, keep, tell, halves=halves)
+    work = Work(program, golden, scheme, keep, tell, halves=halves)
     work.compare()
     if seconds > 0:
         work.measure(seconds)
@@ -142,7 +148,7 @@ def quantise(
     return work.written(None if weights_file is None else Path(weights_file))
 
 
-class _Work:
+class Work:
     """One program on its way: its layers, what each becomes, and what was measured."""
 
     def __init__(
@@ -154,6 +160,7 @@ class _Work:
         tell: Callable[[str], None],
         *,
         halves: bool,
+        others: Sequence[Scheme] = (),
     ) -> None:
         from iree.compiler import ir
 
@@ -163,6 +170,8 @@ class _Work:
 
         self.program, self.golden, self.scheme, self.tell = program, golden, scheme, tell
         self.halves = halves
+        self.others = others
+        self.how = LOSSLESS if scheme is None else str(scheme)
         self.weights = weights_of(program)
         self.module = parse_stablehlo(program.bytecode, ir.Context())
         InlineCalls().run(self.module)
@@ -195,14 +204,10 @@ class _Work:
             )
         self.promoted: dict[str, str] = {}
         self.alone: dict[str, float | None] = dict.fromkeys(self.layers)
+        self.tried: dict[str, Mapping[str, float]] = {}
         self.own: Answers | None = None
         self.calls = len(golden.calls)
         self.rounded: dict[tuple[Any, Scheme], BlockedWeights] = {}
-
-    @property
-    def how(self) -> str:
-        """The scheme in a word."""
-        return LOSSLESS if self.scheme is None else str(self.scheme)
 
     def _scheme_of(self, layer: Any, keep: Sequence[str]) -> Scheme | str:
         """How a layer's weights are kept, or why they stay."""
@@ -210,9 +215,23 @@ class _Work:
             return "as asked"
         if self.scheme is None:
             return exact_scheme(layer.matrix) or "no blocks hold it exactly"
-        if not self.scheme.fits(layer.inner):
-            return f"{layer.inner} summed do not make {self.scheme}"
-        return self.scheme
+        for scheme in (self.scheme, *self.others):
+            if scheme.fits(layer.inner):
+                return scheme
+        return f"{layer.inner} summed do not make {self.scheme}"
+
+    def put(self, where: str, scheme: Scheme | None) -> None:
+        """Keep a line's weights in another way."""
+        if scheme is not None:
+            self.schemes |= {layer.key: scheme for layer in self.layers[where]}
+
+    def leave(self, where: str, errors: str) -> None:
+        """Leave a line's weights as they are, for what rounding them would cost."""
+        from edgec.quantising.layers import Kept
+
+        layers, reason = self.layers.pop(where), f"alone it makes an error of {errors}"
+        del self.alone[where]
+        self.kept.extend(Kept(where=where, what=layer.what, reason=reason) for layer in layers)
 
     def made(self, layer: Any) -> BlockedWeights:
         """What a layer's weights become."""
@@ -239,31 +258,40 @@ class _Work:
 
     def compare(self) -> None:
         """Compare NumPy with the framework."""
-        self.tell(f"computing {len(self.golden.calls)} calls of the program in NumPy")
+        count = len(self.golden.calls)
+        self.tell(f"computing {count} call{'' if count == 1 else 's'} of the program in NumPy")
         self.own = answers_of(self.module, self.program.info, self.weights, self.golden)
         refuse_other(self.own.golden, self.golden)
 
     def measure(self, seconds: float) -> None:
         """Compare each line alone with what NumPy gives of all; nothing where none is rounded."""
-        own = self.own
-        if self.scheme is None or own is None:
+        if self.scheme is None or self.own is None:
             return
-        self.calls = calls_within(seconds / len(self.layers), own.seconds, self.golden)
-        some = Golden(calls=self.golden.calls[: self.calls])
-        wanted = own
-        if self.calls < len(self.golden.calls):
-            self.tell(f"computing the first {self.calls} of them")
-            wanted = answers_of(self.module, self.program.info, self.weights, some)
-        self.own = wanted
+        self.shorten(seconds)
         for number, where in enumerate(self.layers):
             self.tell(f"rounding {where} alone ({number + 1} of {len(self.layers)})")
-            self.alone[where] = self.rounded_error([where], some, wanted)
+            self.alone[where] = self.again(where)
+
+    def shorten(self, seconds: float) -> None:
+        """Take no more calls than that each line alone, one after the other, takes so long."""
+        own = self.own
+        if own is None:
+            return
+        self.calls = calls_within(seconds / len(self.layers), own.seconds, self.golden)
+        if self.calls < len(self.golden.calls):
+            self.tell(f"computing the first {self.calls} of them")
+            some = Golden(calls=self.golden.calls[: self.calls])
+            self.own = answers_of(self.module, self.program.info, self.weights, some)
 
     def again(self, where: str) -> float:
-        """A line's error alone, its scheme being another now."""
+        """A line's error alone, as its weights are kept now."""
+        return self.together([where])
+
+    def together(self, lines: Sequence[str]) -> float:
+        """The error of some lines, against what NumPy gives of all as they are."""
         if self.own is None:
-            raise ValueError("no line was measured")
-        return self.rounded_error([where], self.own.golden, self.own)
+            raise ValueError("NumPy has not computed the program")
+        return self.rounded_error(lines, self.own.golden, self.own)
 
     def promote(self) -> None:
         """Give lines that make most of the error of 4 bits 8 of them."""
@@ -285,7 +313,7 @@ class _Work:
             self.measure(SECONDS)
         return refusal(f"weights of {self.how}", self.alone, most, error, self.error, self.tell)
 
-    def written(self, weights_file: Path | None) -> Quantised:
+    def written(self, weights_file: Path | None, choices: tuple[Choice, ...] = ()) -> Quantised:
         """The program with blocks, and its own answers."""
         from iree.compiler import ir
 
@@ -332,6 +360,7 @@ class _Work:
             after=sum(array.nbytes for array in weights.values()) + bytes_of_constants(self.module),
             error=error,
             calls=self.calls,
+            choices=choices,
         )
 
     def _line(self, where: str) -> Line:
@@ -346,6 +375,7 @@ class _Work:
             after=sum(self.made(layer).size for layer in layers),
             error=self.alone[where],
             promoted=self.promoted.get(where, ""),
+            tried=self.tried.get(where, {}),
         )
 
 

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 from edgec.runtime.errors import UsageError
 
-__all__ = ["GROUPS", "LOSSLESS", "Scheme"]
+__all__ = ["AUTO", "GROUPS", "LOSSLESS", "Scheme"]
 
 LOSSLESS = "lossless"
 """In place of a scheme: weights that came in blocks go back into them, exactly."""
+
+AUTO = "auto"
+"""In place of a scheme: of each line as few bits as the error that is allowed lets it have."""
 
 GROUPS = (32, 64, 128)
 """Sizes of groups that kernels read."""
@@ -56,4 +59,4 @@ class Scheme:
 
 def _hint() -> str:
     groups = ", ".join(f"int4-g{size}" for size in GROUPS)
-    return f"one of int8, int4, {groups} (int8 takes groups, too), or {LOSSLESS}"
+    return f"one of int8, int4, {groups} (int8 takes groups, too), {AUTO} or {LOSSLESS}"

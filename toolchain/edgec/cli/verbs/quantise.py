@@ -38,8 +38,9 @@ def quantise(
             "--weights",
             metavar="HOW",
             help="int8 or int4, with a scale for each output, or for each group of "
-            "neighbours: int4-g32, int4-g64, int4-g128; or lossless: weights that came in "
-            "blocks (GGUF) go back into them.",
+            "neighbours: int4-g32, int4-g64, int4-g128; or auto: each line's in as few bits as "
+            "--max-error allows (1% without it); or lossless: weights that came in blocks (GGUF) "
+            "go back into them.",
         ),
     ] = "int8",
     scales: Annotated[
@@ -104,8 +105,11 @@ def quantise(
     from edgec.cli.folders import make_place
     from edgec.cli.program_files import refuse_all_but_programs
     from edgec.quantising import (
+        AUTO,
         LOSSLESS,
+        MOST,
         Scheme,
+        quantise_by_choice,
         quantise_to_bytes,
         quantise_with_rounded_rows,
     )
@@ -114,11 +118,17 @@ def quantise(
     from edgec.toolchain.weights_file import write_weights
 
     refuse_all_but_programs(source)
-    scheme = None if weights == LOSSLESS else Scheme.parse(weights)
+    chooses = weights == AUTO
+    scheme = None if chooses or weights == LOSSLESS else Scheme.parse(weights)
     if scales not in ("f16", "f32"):
         raise UsageError(f"scales are not kept as {scales}", hint="say f16 or f32")
     _check_activations(activations, scheme, calibrate)
-    most = math.inf if max_error is None else part_of(max_error)
+    if chooses and activations != "none":
+        raise UsageError(
+            "--weights=auto chooses among weights that are multiplied as floats",
+            hint="say --weights=int8 with --activations=int8, or leave --activations out",
+        )
+    most = part_of(max_error) if max_error else MOST if chooses else math.inf
     check_program_name(output)
     if source.resolve() == output.resolve():
         raise UsageError(f"{source} would be written over itself", hint="name another file with -o")
@@ -128,7 +138,18 @@ def quantise(
         total = len(program.golden.calls)
         session.note(f"errors are of the first {calls} of {total} golden calls (--calls)")
     file = Path(f"{output.stem}.safetensors")
-    if activations == "int8":
+    outside = None if program.info.weights is None else file
+    if chooses:
+        found = quantise_by_choice(
+            program,
+            keep=tuple(keep or ()),
+            max_error=most,
+            weights_file=outside,
+            calls=calls,
+            halves=scales == "f16",
+            tell=session.say,
+        )
+    elif activations == "int8":
         found = quantise_to_bytes(
             program,
             keep=tuple(keep or ()),
@@ -143,7 +164,7 @@ def quantise(
             scheme,
             keep=tuple(keep or ()),
             max_error=most,
-            weights_file=None if program.info.weights is None else file,
+            weights_file=outside,
             calls=calls,
             halves=scales == "f16",
             tell=session.say,
@@ -151,7 +172,7 @@ def quantise(
     if found.weights:
         write_weights(found.weights, output.parent / file)
     saved = found.program.save(output)
-    if program.info.text is not None and (scheme is not None or activations != "none"):
+    if program.info.text is not None and (weights != LOSSLESS or activations != "none"):
         session.note(
             "a language model rounded so writes other words than the original from some token on, "
             "soonest with --activations=int8-dynamic: compare answers before you ship it "
@@ -249,6 +270,7 @@ def _report(found: "Quantised", how: str, output: Path, signatures: list[Any]) -
     from edgec.cli.amounts import bytes_text
 
     command = f"edgec compile {output}"
+    tried = list(dict.fromkeys(name for line in found.lines for name in line.tried))
     rows = tuple(
         (
             line.where,
@@ -257,6 +279,7 @@ def _report(found: "Quantised", how: str, output: Path, signatures: list[Any]) -
             bytes_text(line.before),
             bytes_text(line.after),
             "none" if line.error is None else f"{line.error:.2%}",
+            *(f"{line.tried[name]:.2%}" if name in line.tried else "" for name in tried),
         )
         for line in found.lines
     )
@@ -265,15 +288,35 @@ def _report(found: "Quantised", how: str, output: Path, signatures: list[Any]) -
         *(f"  {signature}" for signature in signatures),
         "",
         Grid(
-            columns=("line", "weights", "kept as", "before", "after", "error alone"),
+            columns=(
+                *("line", "weights", "kept as", "before", "after", "error alone"),
+                *(f"in {name}" for name in tried),
+            ),
             rows=rows,
-            right=frozenset({3, 4, 5}),
+            right=frozenset(range(3, 6 + len(tried))),
         ),
         *(f"{line.where}: {line.promoted}" for line in found.lines if line.promoted),
     ]
     if found.kept:
         kept = tuple((where, what, reason) for where, what, reason in found.kept)
         blocks += ["", Grid(columns=("left as it is", "weights", "why"), rows=kept)]
+    if found.choices:
+        blocks += [
+            "",
+            Grid(
+                columns=("choice", "size", "error", ""),
+                rows=tuple(
+                    (
+                        each.what,
+                        bytes_text(each.size),
+                        f"{each.error:.2%}",
+                        "taken" if each.taken else "",
+                    )
+                    for each in found.choices
+                ),
+                right=frozenset({1, 2}),
+            ),
+        ]
     blocks += [
         "",
         f"weights: {bytes_text(found.before)} before, {bytes_text(found.after)} after",
@@ -296,8 +339,13 @@ def _report(found: "Quantised", how: str, output: Path, signatures: list[Any]) -
                     "after": line.after,
                     "error": line.error,
                     "promoted": line.promoted,
+                    "tried": dict(line.tried),
                 }
                 for line in found.lines
+            ],
+            "choices": [
+                {"what": each.what, "size": each.size, "error": each.error, "taken": each.taken}
+                for each in found.choices
             ],
             "kept": [{"where": w, "what": what, "why": why} for w, what, why in found.kept],
             "next": command,
