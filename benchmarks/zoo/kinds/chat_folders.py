@@ -66,7 +66,13 @@ def _made(name: str, cuts: hugging_face.Cuts) -> Any:
             part.initializer_range = _SPREAD
         part.pad_token_id, part.bos_token_id, part.eos_token_id = 0, _BEGIN, _END
     torch.manual_seed(0)
-    return AutoModelForCausalLM.from_config(config).eval()
+    model = AutoModelForCausalLM.from_config(config).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            # A router of zeros likes all experts alike, and which ones it takes is left open.
+            if weight.ndim > 1 and not weight.any():
+                weight.normal_(0, _SPREAD)
+    return model
 
 
 def _writes(model: Any) -> None:
