@@ -106,3 +106,39 @@ def test_loops_answer_as_jax_does(target, length, tmp_path):
     with load(module) as loaded:
         for answer, wanted in zip(loaded.main(x), jax.jit(recurrent)(x), strict=True):
             np.testing.assert_allclose(np.asarray(answer), np.asarray(wanted), 1e-4, 1e-4)
+
+
+def test_a_loop_among_the_steps_left_over_takes_what_the_loop_before_gave(tmp_path):
+    """The inner one uses what the outer one carries as it is, with no operation between."""
+
+    def nested(x):
+        def step(i, kept):
+            x, total = kept
+            grown = jax.lax.while_loop(lambda v: v[0] < 9, lambda v: v * 2 + x + 1, total % 7)
+            return (x * 3 + i) & 15, grown
+
+        return jax.lax.fori_loop(0, 53, step, (x, jnp.zeros_like(x)))
+
+    x = np.arange(6, dtype=np.int32)
+    (tmp_path / "nested.mlir").write_text(jax.jit(nested).lower(x).as_text())
+    with load(compile(tmp_path / "nested.mlir", "cpu")) as module:
+        for found, want in zip(module.main(x), jax.jit(nested)(x), strict=True):
+            np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize("name", ["if", "case"])
+def test_a_loop_with_branches_keeps_its_steps(name):
+    """The compiler does not follow many branches of one turn."""
+    choice = f"""
+    %s = stablehlo.slice %v [0:1] : (tensor<4xf32>) -> tensor<1xf32>
+    %t = stablehlo.reshape %s : (tensor<1xf32>) -> tensor<f32>
+    %p = stablehlo.convert %t : (tensor<f32>) -> tensor<{"i1" if name == "if" else "i32"}>
+    %1 = "stablehlo.{name}"(%p) ({{
+      %3 = stablehlo.multiply %v, %c : tensor<4xf32>
+      stablehlo.return %3 : tensor<4xf32>
+    }}, {{
+      stablehlo.return %c : tensor<4xf32>
+    }}) : (tensor<{"i1" if name == "if" else "i32"}>) -> tensor<4xf32>"""
+    plain = "    %1 = stablehlo.multiply %v, %c : tensor<4xf32>"
+    after, _ = unrolled(LOOP.replace("TRIPS", "50").replace(plain, choice))
+    assert after.count("stablehlo.multiply") == 1
