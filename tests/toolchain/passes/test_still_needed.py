@@ -20,6 +20,7 @@ from edgec.targets import find
 from edgec.toolchain.flags import command_line, compile_flags
 from edgec.toolchain.passes import CATALOGUE
 from edgec.toolchain.process import compiler_path
+from tests.toolchain.passes.test_both_branches import CHOICES
 from tests.toolchain.passes.test_flatten_scatters import WINDOWS
 from tests.toolchain.passes.test_plain_depthwise import of as depthwise_of
 from tests.toolchain.passes.test_reverse_first import reversed_slice
@@ -447,6 +448,7 @@ FAULTS = (
         ),
         says="'linalg.vecmat' op expected type of bb argument",
     ),
+    Fault(name="both-branches", text=CHOICES, says="failed to solve for timepoint coverage"),
     Fault(name="trim-unread", text=THREE_OF_FOUR, says="to be 4, but found 3"),
     Fault(
         name="wide-sums",

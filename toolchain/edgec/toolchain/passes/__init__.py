@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from edgec.runtime.errors import UsageError
 from edgec.toolchain.passes.annotate import Annotate
 from edgec.toolchain.passes.bind_globals import BindGlobals
+from edgec.toolchain.passes.legalise.both_branches import BothBranches
 from edgec.toolchain.passes.legalise.bound_gathers import BoundGathers
 from edgec.toolchain.passes.legalise.brain_conversions import BrainConversions
 from edgec.toolchain.passes.legalise.chosen_truths import ChosenTruths
@@ -126,6 +127,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     FoldConstants,
     HalfPrecision,
     DynamicShapes,
+    BothBranches,
     SlidingGathers,
     SeparableGathers,
     UnrollRotations,
