@@ -77,6 +77,28 @@ func.func @main(%x: tensor<6xcomplex<f32>>) -> tensor<6xcomplex<f32>> {
 }"""
 
 
+PADDED = """
+func.func @main(%x: tensor<3x4xcomplex<f32>>, %y: tensor<complex<f32>>)
+    -> tensor<7x5xcomplex<f32>> {
+  %0 = stablehlo.pad %x, %y, low = [1, 0], high = [1, 1], interior = [1, 0]
+    : (tensor<3x4xcomplex<f32>>, tensor<complex<f32>>) -> tensor<7x5xcomplex<f32>>
+  return %0 : tensor<7x5xcomplex<f32>>
+}"""
+
+
+def test_padding_is_right(tmp_path: Path) -> None:
+    """The compiler dies of it as it is, also where it is padded with a constant."""
+    x, y = values(3, 4), values()
+    want = np.full((7, 5), y)
+    want[1:6:2, :4] = x
+    np.testing.assert_array_equal(run(PADDED, tmp_path, x, y), want)
+    zero = PADDED.replace(
+        "  %0 =", "  %z = stablehlo.constant dense<(0.0, 0.0)> : tensor<complex<f32>>\n  %0 ="
+    ).replace("pad %x, %y", "pad %x, %z")
+    want[want == y] = 0
+    np.testing.assert_array_equal(run(zero, tmp_path, x, y), want)
+
+
 def test_windows_take_pairs_for_spirv_only() -> None:
     count, after = rewrite(SplitComplex(spirv=True), RUNNING)
     assert count == 1

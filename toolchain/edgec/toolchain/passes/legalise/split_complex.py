@@ -1,4 +1,4 @@
-"""Choices and updates of complex numbers, part by part."""
+"""Choices, updates and paddings of complex numbers, part by part."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ _MOVES = (
     "stablehlo.select",
     "stablehlo.dynamic_update_slice",
     "stablehlo.gather",
+    "stablehlo.pad",
 )
 _REGIONS = ("stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.sort")
 _CONSTANT = "stablehlo.constant"
@@ -23,14 +24,15 @@ _FUNCTIONS = ("stablehlo.power", "stablehlo.sign")
 
 @dataclass(frozen=True, kw_only=True)
 class SplitComplex:
-    """Complex numbers are chosen, updated and looked up as real and imaginary parts.
+    """Complex numbers are chosen, updated, looked up and padded as real and imaginary parts.
 
     iree-compile 3.13 has no code for a choice between complex numbers in SPIR-V ("failed to
     legalize operation 'arith.select'"), and computes updates of complex constants to something
-    that is no constant ("'value' failed to satisfy constraint: TypedAttr instance"). For SPIR-V
-    sums, windows and sorts take the parts as two operands, too (the compiler dies in a running
-    sum), and powers and signs are written with what there is. It dies of constants of complex128
-    that are not one number all over ("getStorageSize"), which are two constants here.
+    that is no constant ("'value' failed to satisfy constraint: TypedAttr instance"). It dies of
+    padded ones with a signal, as in JAX's polar decomposition (`qdwh`). For SPIR-V sums, windows
+    and sorts take the parts as two operands, too (the compiler dies in a running sum), and powers
+    and signs are written with what there is. It dies of constants of complex128 that are not one
+    number all over ("getStorageSize"), which are two constants here.
 
     Measured with `benchmarks.operators.passes` on the CPU: it changes 30 of 2,448 operator cases;
     of 6 tried, 6 are right with it and 6 without.
