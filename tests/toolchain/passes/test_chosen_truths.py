@@ -50,3 +50,20 @@ def test_a_product_takes_chosen_numbers(
     (tmp_path / "case.mlir").write_text(text)
     with runtime.load(toolchain.compile(tmp_path / "case.mlir", "cpu")) as loaded:
         np.testing.assert_allclose(loaded.main(x, mask), function(x, mask), rtol=1e-5, atol=1e-5)
+
+
+def test_a_product_in_a_loop_takes_chosen_numbers(tmp_path: Path) -> None:
+    """Which the loop only hands on, as JAX writes it, and which are seen once it is written out."""
+
+    def looped(x: Any, mask: Any) -> Any:
+        def step(_: Any, kept: Any) -> Any:
+            x, m = kept
+            return x @ m / 4, m
+
+        return jax.lax.fori_loop(0, 3, step, (x, mask.astype(jnp.float32)))[0]
+
+    x = RANDOM.standard_normal(6).astype(np.float32)
+    mask = RANDOM.random((6, 6)) < 0.5
+    (tmp_path / "case.mlir").write_text(jax.jit(looped).lower(x, mask).as_text())
+    with runtime.load(toolchain.compile(tmp_path / "case.mlir", "cpu")) as loaded:
+        np.testing.assert_allclose(loaded.main(x, mask), looped(x, mask), rtol=1e-4, atol=1e-5)
