@@ -449,6 +449,17 @@ FAULTS = (
         says="'linalg.vecmat' op expected type of bb argument",
     ),
     Fault(name="both-branches", text=CHOICES, says="failed to solve for timepoint coverage"),
+    Fault(
+        name="complex-ranges",
+        text=_function(
+            "%x: tensor<4xcomplex<f32>>",
+            "tensor<4xf32>",
+            "  %0 = stablehlo.abs %x : (tensor<4xcomplex<f32>>) -> tensor<4xf32>\n"
+            "  return %0 : tensor<4xf32>",
+        ),
+        inputs=(np.array([1e-30j, 1e-25, 3e30, 1 + 1j], np.complex64),),
+        right=np.abs,
+    ),
     Fault(name="trim-unread", text=THREE_OF_FOUR, says="to be 4, but found 3"),
     Fault(
         name="wide-sums",

@@ -11,6 +11,7 @@ from edgec.toolchain.passes.legalise.bound_gathers import BoundGathers
 from edgec.toolchain.passes.legalise.brain_conversions import BrainConversions
 from edgec.toolchain.passes.legalise.chosen_truths import ChosenTruths
 from edgec.toolchain.passes.legalise.complex_products import ComplexProducts
+from edgec.toolchain.passes.legalise.complex_ranges import ComplexRanges
 from edgec.toolchain.passes.legalise.count_zeros import CountZeros
 from edgec.toolchain.passes.legalise.double_functions import DoubleFunctions
 from edgec.toolchain.passes.legalise.dynamic_shapes import DynamicShapes
@@ -149,6 +150,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     BoundGathers,
     SignedPowers,
     SplitComplex,
+    ComplexRanges,
     DoubleFunctions,
     CountZeros,
     NarrowIntegers,
