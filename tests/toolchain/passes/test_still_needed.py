@@ -460,6 +460,12 @@ FAULTS = (
         inputs=(np.array([1e-30j, 1e-25, 3e30, 1 + 1j], np.complex64),),
         right=np.abs,
     ),
+    Fault(
+        name="signed-angles",
+        text=_binary("atan2", "4xf32"),
+        inputs=(np.array([0, -0.0, 1, 2], np.float32), np.array([0, -1, 1, -2], np.float32)),
+        right=np.arctan2,
+    ),
     Fault(name="trim-unread", text=THREE_OF_FOUR, says="to be 4, but found 3"),
     Fault(
         name="wide-sums",

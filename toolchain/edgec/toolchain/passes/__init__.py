@@ -29,6 +29,7 @@ from edgec.toolchain.passes.legalise.reverse_first import ReverseFirst
 from edgec.toolchain.passes.legalise.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.legalise.separate_groups import SeparateGroups
 from edgec.toolchain.passes.legalise.separate_reductions import SeparateReductions
+from edgec.toolchain.passes.legalise.signed_angles import SignedAngles
 from edgec.toolchain.passes.legalise.signed_powers import SignedPowers
 from edgec.toolchain.passes.legalise.signless_integers import SignlessIntegers
 from edgec.toolchain.passes.legalise.split_complex import SplitComplex
@@ -151,6 +152,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SignedPowers,
     SplitComplex,
     ComplexRanges,
+    SignedAngles,
     DoubleFunctions,
     CountZeros,
     NarrowIntegers,
