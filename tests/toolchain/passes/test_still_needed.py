@@ -466,6 +466,24 @@ FAULTS = (
         inputs=(np.array([0, -0.0, 1, 2], np.float32), np.array([0, -1, 1, -2], np.float32)),
         right=np.arctan2,
     ),
+    Fault(
+        name="read-carried",
+        text=_function(
+            "%x: tensor<f32>, %y: tensor<f32>",
+            "tensor<f32>",
+            """  %0:2 = stablehlo.while(%v = %x, %last = %y) : tensor<f32>, tensor<f32>
+  cond {
+    %1 = stablehlo.compare LT, %v, %y : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %2 = stablehlo.add %v, %v : tensor<f32>
+    %3 = stablehlo.sine %v : tensor<f32>
+    stablehlo.return %2, %3 : tensor<f32>, tensor<f32>
+  }
+  return %0#1 : tensor<f32>""",
+        ),
+        says="region successor needs",
+    ),
     Fault(name="trim-unread", text=THREE_OF_FOUR, says="to be 4, but found 3"),
     Fault(
         name="wide-sums",

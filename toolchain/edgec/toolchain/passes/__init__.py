@@ -25,6 +25,7 @@ from edgec.toolchain.passes.legalise.pair_integers import PairIntegers
 from edgec.toolchain.passes.legalise.part_factors import PartFactors
 from edgec.toolchain.passes.legalise.plain_depthwise import PlainDepthwise
 from edgec.toolchain.passes.legalise.plain_products import PlainProducts
+from edgec.toolchain.passes.legalise.read_carried import ReadCarried
 from edgec.toolchain.passes.legalise.reverse_first import ReverseFirst
 from edgec.toolchain.passes.legalise.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.legalise.separate_groups import SeparateGroups
@@ -202,6 +203,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     HalfConversions,
     TurnTwice,
     HostLoops,
+    ReadCarried,
     Annotate,
     Locate,
 )
