@@ -1,5 +1,6 @@
 """64-bit integers in two words: every operation is NumPy's to the last bit, on Vulkan and a CPU."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,10 @@ def _divided(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return quotients, np.array([r for _, r in found], np.int64)
 
 
+def _of_bits(count: Callable[[int], int]) -> np.ndarray:
+    return np.array([count(number) for number in X.view(np.uint64).tolist()], np.int64)
+
+
 TYPE = f"tensor<{N}xi64>"
 BINARY = {
     "add": lambda: X + Y,
@@ -77,6 +82,8 @@ UNARY = {
     "abs": lambda: np.abs(X),
     "not": lambda: ~X,
     "sign": lambda: np.sign(X),
+    "popcnt": lambda: _of_bits(int.bit_count),
+    "count_leading_zeros": lambda: _of_bits(lambda bits: 64 - bits.bit_length()),
 }
 COMPARE = {"EQ": "equal", "LT": "less", "GE": "greater_equal", "GT": "greater"}
 NARROW = {"i32": np.int32, "i8": np.int8, "i1": np.bool_, "ui32": np.uint32, "f32": np.float32}

@@ -17,6 +17,8 @@ from edgec.toolchain.ir.pairs import (
     absolute,
     add,
     constant,
+    count_leading_zeros,
+    count_ones,
     divide,
     each,
     equal,
@@ -185,6 +187,8 @@ COMPUTED: dict[str, Callable[[Any, Sequence[Any]], Any]] = {
     "negate": _of_operands(negate),
     "abs": _of_operands(absolute),
     "sign": _of_operands(sign),
+    "popcnt": _of_operands(count_ones),
+    "count_leading_zeros": _of_operands(count_leading_zeros),
     **{name: _named(each, name) for name in ("and", "or", "xor", "not")},
     **{
         name: _named(shift, name)

@@ -16,6 +16,8 @@ __all__ = [
     "absolute",
     "add",
     "constant",
+    "count_leading_zeros",
+    "count_ones",
     "divide",
     "each",
     "equal",
@@ -246,6 +248,20 @@ def sign(pair: Pair) -> Pair:
     one = graph.convert(graph.compare("NE", some, _number(0, some)), word_type())
     signs = _signs(pair.high)
     return Pair(low=graph.binary("or", signs, one), high=signs)
+
+
+def count_ones(pair: Pair) -> Pair:
+    """How many bits are 1."""
+    found = _sum(*(graph.unary("popcnt", word) for word in pair.words))
+    return Pair(low=found, high=_number(0, found))
+
+
+def count_leading_zeros(pair: Pair) -> Pair:
+    """How many bits before the first 1; 64 where there is none."""
+    high, low = (graph.unary("count_leading_zeros", word) for word in (pair.high, pair.low))
+    behind = graph.binary("add", low, _number(_BITS, low))
+    found = graph.select(_equal(pair.high, _number(0, high)), behind, high)
+    return Pair(low=found, high=_number(0, found))
 
 
 def divide(left: Pair, right: Pair, *, signed: bool) -> tuple[Pair, Pair]:
