@@ -162,3 +162,12 @@ def test_a_cache_of_another_kind_is_refused() -> None:
     config = MambaConfig(vocab_size=300, hidden_size=32, num_hidden_layers=1, state_size=4)
     with pytest.raises(UnsupportedOp, match="Mamba"):
         export_opened(MambaForCausalLM(config).eval(), tiny.tokenizer(), context=32)
+
+
+def test_a_model_that_keeps_no_cache_is_told() -> None:
+    from transformers import OpenAIGPTConfig, OpenAIGPTLMHeadModel
+
+    torch.manual_seed(0)
+    config = OpenAIGPTConfig(vocab_size=300, n_positions=64, n_embd=32, n_layer=1, n_head=2)
+    with pytest.raises(UnsupportedOp, match="writes nothing into the cache"):
+        export_opened(OpenAIGPTLMHeadModel(config).eval(), tiny.tokenizer(), context=32)

@@ -77,7 +77,13 @@ def _used_layers(model: Any) -> list[Any | None]:
     for layer in cache.layers:
         if type(layer) is DummyLayer:
             found.append(None)
-        elif type(layer) in (StaticLayer, StaticSlidingWindowLayer) and layer.is_initialized:
+        elif type(layer) in (StaticLayer, StaticSlidingWindowLayer):
+            if not layer.is_initialized:
+                raise UnsupportedOp(
+                    f"{type(model).__name__} writes nothing into the cache of keys and values that "
+                    "it is given: it reads a text anew for each token",
+                    hint="choose a model that keeps a cache; or export its own code: FILE.py:NAME",
+                )
             found.append(layer)
         else:
             raise UnsupportedOp(
