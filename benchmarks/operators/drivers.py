@@ -1,12 +1,12 @@
 """The same modules on IREE's drivers and on edgert's: `python -m benchmarks.operators.drivers`.
 
 Operators' cases, each compiled once for the CPU and once for Vulkan, run on both drivers of each,
-compared with JAX's answers and with each other bit for bit. Writes docs/drivers.md, with the whole
-networks that `python -m benchmarks.zoo.drivers` ran in the same way.
+compared with JAX's answers and with each other bit for bit, as `python -m benchmarks.operators`
+does with all. Writes docs/drivers.md of all that is known, with the whole networks that
+`python -m benchmarks.zoo.drivers` ran in the same way.
 """
 
 import argparse
-import json
 import random
 import sys
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _sweep(target: str, jobs: int = 1) -> Sweep:
-    return Sweep(target=target, plain=False, jobs=jobs, tell=_tell, beside=True)
+    return Sweep(target=target, plain=False, jobs=jobs, tell=_tell)
 
 
 def _tell(row: Row) -> None:
@@ -74,7 +74,7 @@ def page(rows: dict[str, list[Row]], networks: Sequence[NetworkRow], names: dict
         kinds = {
             "operators": (
                 len(rows[target]),
-                {row.key: json.loads(row.reason) for row in rows[target] if row.outcome == "right"},
+                {row.key: _of(row) for row in rows[target] if row.iree},
             ),
             "networks": (len(found), {row.key: asdict(row) for row in found if not row.error}),
         }
@@ -95,6 +95,11 @@ def page(rows: dict[str, list[Row]], networks: Sequence[NetworkRow], names: dict
         lines += [*head, *sorted(others)]
     measured = {row.commit for found in (*rows.values(), networks) for row in found}
     return "\n".join([*lines, "", sentence(sorted(measured))]) + "\n"
+
+
+def _of(row: Row) -> dict[str, Any]:
+    ended = row.outcome if row.outcome == "right" else f"{row.outcome} ({row.reason})"
+    return {"iree": row.iree, "edgert": ended, "same": row.same}
 
 
 def _counts(ran: Mapping[str, Any]) -> tuple[int, int, int]:

@@ -28,7 +28,13 @@ _LIMIT = 150.0
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What became of one case on one target, and the commit whose code was measured."""
+    """What became of one case on one target, and the commit whose code was measured.
+
+    Attributes:
+        outcome: on edgert's driver; of the compiler alone on IREE's.
+        iree: what became of it on IREE's driver, beside edgert's; empty where it did not run.
+        same: whether both drivers gave the same bits.
+    """
 
     key: str
     group: str
@@ -36,6 +42,8 @@ class Row:
     reason: str
     seconds: float
     commit: str
+    iree: str = ""
+    same: bool = False
 
 
 class _Worker:
@@ -89,7 +97,6 @@ class Sweep:
     Attributes:
         target: `cpu` or `vulkan`.
         plain: the compiler alone, without edgec.
-        beside: IREE's driver and edgert's beside each other.
         jobs: worker processes.
         tell: called with each row.
     """
@@ -98,12 +105,11 @@ class Sweep:
     plain: bool
     jobs: int
     tell: Callable[[Row], None]
-    beside: bool = False
 
     @property
     def store(self) -> Path:
         """The rows as JSON lines; a later row of a case counts."""
-        return _BUILD / f"{self.target}{'.drivers' if self.beside else _PLAIN[self.plain]}.jsonl"
+        return _BUILD / f"{self.target}{_PLAIN[self.plain]}.jsonl"
 
     def run(self, cases: Iterable[Case]) -> list[Row]:
         """Make and check the cases."""
@@ -115,7 +121,7 @@ class Sweep:
 
         def work(_: int) -> None:
             maker = _Worker("-m", "benchmarks.operators.make", str(_MADE))
-            how = "drivers" if self.beside else "plain" if self.plain else "edgec"
+            how = "plain" if self.plain else "edgec"
             checker = _Worker("-m", "benchmarks.operators.check", str(_MADE), self.target, how)
             while True:
                 with lock:
@@ -170,6 +176,8 @@ def _row(case: Case, maker: _Worker, checker: _Worker) -> Row:
         reason=answer["reason"],
         seconds=round(time.monotonic() - start, 2),
         commit=measured_at(),
+        iree=answer.get("iree", ""),
+        same=answer.get("same", False),
     )
 
 

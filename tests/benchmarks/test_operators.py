@@ -27,3 +27,5 @@ def test_a_case_is_made_and_right_with_edgecs_passes_and_without(tmp_path: Path)
         (line,) = _lines("check", str(tmp_path), "cpu", how)
         found = json.loads(line)
         assert found["outcome"] == "right", found
+        beside = {"edgec": ("right", True), "plain": ("", False)}[how]
+        assert (found["iree"], found["same"]) == beside
