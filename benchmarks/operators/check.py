@@ -37,8 +37,18 @@ from edgec.toolchain.settings import Settings
 __all__ = ["Outcome"]
 
 _COMPILE_LIMIT = 60.0
-_CANCELLED = 0.05
-"""Of the largest answer, for f32 eight units of its last place."""
+_TOLERANCES = {
+    DType.F16: 1e-2,
+    DType.BF16: 5e-2,
+    DType.F32: 1e-4,
+    DType.F64: 1e-8,
+    DType.C64: 1e-4,
+    DType.C128: 1e-8,
+}
+"""What an answer may be off by, as a part of its size and of how far the answers lie apart.
+
+The second is for what terms lose that cancel each other. All others are exact.
+"""
 _PLAIN: dict[Backend, tuple[str, ...]] = {
     Backend.CPU: (
         "--iree-hal-target-device=local",
@@ -233,10 +243,9 @@ def _compared(
         if actual.dtype != right.dtype:
             reason = f"the type is {actual.dtype} and should be {right.dtype}"
             raise _Stop(outcome=Outcome.WRONG, reason=reason)
-        relative = Tolerance.of(DType.of(right.dtype)).relative * note["slack"]
-        # Products that are added up cancel each other: what is left is as far off as they are.
-        cancelled = _CANCELLED * _largest(right) if note["sums"] else 0.0
-        tolerance = Tolerance(absolute=relative * cancelled, relative=relative)
+        kind = DType.of(right.dtype)
+        part = _TOLERANCES.get(kind, 0.0) * note["slack"]
+        tolerance = Tolerance(absolute=Tolerance.of(kind).absolute, relative=part, spread=part)
         result = compare(actual, right, tolerance)
         if not result.ok:
             raise _Stop(outcome=Outcome.WRONG, reason=result.problem)
@@ -250,12 +259,6 @@ def _shared(array: np.ndarray) -> np.ndarray:
     copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
-
-
-def _largest(values: np.ndarray) -> float:
-    """The largest finite absolute value, or zero."""
-    size = np.abs(values.astype(np.complex128 if values.dtype.kind == "c" else np.float64))
-    return float(np.max(size, initial=0.0, where=np.isfinite(size)))
 
 
 def main() -> None:

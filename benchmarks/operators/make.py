@@ -16,8 +16,6 @@ from benchmarks.operators.case import DTYPES, Case
 
 __all__ = ["Made", "load_made"]
 
-_SUMS = ("stablehlo.convolution", "stablehlo.dot_general")
-"""Operations whose answers are sums of products."""
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
@@ -60,7 +58,6 @@ def _make(case: Case, made: Made) -> None:
         "inputs": [_NAMES[a.dtype] for a in inputs],
         "outputs": [_NAMES[a.dtype] for a in outputs],
         "slack": case.slack,
-        "sums": False,
         "refused": "",
         "plain_refused": "",
     }
@@ -73,7 +70,6 @@ def _make(case: Case, made: Made) -> None:
     try:
         kept = export.export(jax.jit(flat, keep_unused=True), platforms=("cpu",))(*specs)
         made.plain.write_bytes(kept.mlir_module_serialized)
-        note["sums"] = any(name in kept.mlir_module() for name in _SUMS)
     except ValueError as error:
         note["plain_refused"] = str(error).splitlines()[0]
     _save(made.arrays, inputs, outputs)
