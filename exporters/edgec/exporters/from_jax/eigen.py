@@ -48,6 +48,8 @@ def svd(a: Any, *, full_matrices: bool, compute_uv: bool, **params: Any) -> Any:
         raise NotImplementedError("a part of the singular values")
 
     def one(a: Any) -> tuple[Any, ...]:
+        if 0 in a.shape:
+            return _of_nothing(a, full_matrices)
         if a.shape[0] < a.shape[1]:
             values, right, left = _decomposed(a.conj().T, full_matrices, compute_uv)
         else:
@@ -55,6 +57,19 @@ def svd(a: Any, *, full_matrices: bool, compute_uv: bool, **params: Any) -> Any:
         return (values, left, right.conj().T) if compute_uv else (values,)
 
     return batched(one, a, ranks=(2,))
+
+
+def _of_nothing(a: Any, full: bool) -> tuple[Any, ...]:
+    """What is beside no singular values: any basis."""
+    import jax.numpy as jnp
+
+    m, n = a.shape
+    values = jnp.zeros(0, jnp.finfo(a.dtype).dtype)
+    return (
+        values,
+        jnp.eye(m, m if full else 0, dtype=a.dtype),
+        jnp.eye(n if full else 0, n, dtype=a.dtype),
+    )
 
 
 def _rotated(a: Any) -> tuple[Any, Any]:

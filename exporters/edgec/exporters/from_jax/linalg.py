@@ -107,6 +107,8 @@ def lu(a: Any, **params: Any) -> Any:
 
     def one(a: Any) -> Any:
         m, n = a.shape
+        if 0 in a.shape:
+            return a, jnp.zeros(0, jnp.int32), jnp.arange(m, dtype=jnp.int32)
         if m == n == 1:
             return a, jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32)
         rows, columns = jnp.arange(m), jnp.arange(n)
@@ -173,6 +175,8 @@ def householder_product(a: Any, taus: Any, **params: Any) -> Any:
         m, n = a.shape
         rows = jnp.arange(m)
         count = taus.shape[0]
+        if count == 0:
+            return jnp.eye(m, n, dtype=a.dtype)
         if m == 1 and not jnp.iscomplexobj(a):
             return jnp.ones_like(a)
 

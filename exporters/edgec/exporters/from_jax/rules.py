@@ -19,7 +19,13 @@ def lowering_rules() -> tuple[tuple[Any, Any], ...]:
     from edgec.exporters.from_jax.shards import shard_rules
 
     def rule(function: Callable[..., Any], several: bool) -> Any:
-        return mlir.lower_fun(_as_usual(function), multiple_results=several)
+        def lower(ctx: Any, *arrays: Any, **params: Any) -> Any:
+            is_empty = all(map(_is_empty, ctx.avals_out))
+            computed = _nothing(ctx.avals_out) if is_empty else _as_usual(function)
+            lowered = mlir.lower_fun(computed, multiple_results=several or is_empty)
+            return lowered(ctx, *arrays, **params)
+
+        return lower
 
     return (
         (linalg.cholesky_p, rule(our_linalg.cholesky, False)),
@@ -35,6 +41,18 @@ def lowering_rules() -> tuple[tuple[Any, Any], ...]:
         *shard_rules(),
         *_sparse_rules(),
     )
+
+
+def _is_empty(aval: Any) -> bool:
+    """Whether an array has no elements; one of an open size may have some."""
+    return any(isinstance(size, int) and size == 0 for size in aval.shape)
+
+
+def _nothing(avals: Any) -> Callable[..., Any]:
+    """Arrays without elements, whatever is given: there is no largest element to begin with."""
+    import jax.numpy as jnp
+
+    return lambda *_, **__: [jnp.zeros(aval.shape, aval.dtype) for aval in avals]
 
 
 def _as_usual(function: Callable[..., Any]) -> Callable[..., Any]:
