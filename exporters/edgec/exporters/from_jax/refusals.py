@@ -52,7 +52,6 @@ _SHARDED = "shard_map"
 """What devices say to each other in it is lowered with it (`shards`)."""
 _REFUSED: dict[str, _Refusal] = {
     "cholesky_update": _LAPACK,
-    "eig": _LAPACK,
     "geqp3": _LAPACK,
     "hessenberg": _LAPACK,
     "ormqr": _LAPACK,

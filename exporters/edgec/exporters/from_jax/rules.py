@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from edgec.exporters.from_jax import eigen as our_eigen
+from edgec.exporters.from_jax import general_eigen as our_general_eigen
 from edgec.exporters.from_jax import linalg as our_linalg
 
 __all__ = ["lowering_rules"]
@@ -34,6 +35,7 @@ def lowering_rules() -> tuple[tuple[Any, Any], ...]:
         (linalg.lu_p, rule(our_linalg.lu, True)),
         (linalg.triangular_solve_p, rule(our_linalg.triangular_solve, False)),
         (linalg.tridiagonal_solve_p, rule(our_linalg.tridiagonal_solve, False)),
+        (linalg.eig_p, rule(our_general_eigen.eig, True)),
         (linalg.eigh_p, rule(our_eigen.eigh, True)),
         (linalg.svd_p, rule(our_eigen.svd, True)),
         (ann.approx_top_k_p, rule(_exact_top_k, True)),
