@@ -87,6 +87,18 @@ def test_the_largest_of_windows_that_differ_and_their_places(replay: Replay) -> 
     assert replay(export(Of(forward), (torch.randn(2, 3, 8, 12),))) < 1e-3
 
 
+@pytest.mark.parametrize("largest", [True, False])
+def test_the_most_in_no_order(largest: bool, replay: Replay) -> None:
+    """As routers of experts ask for them, which weigh and add up what is chosen."""
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        values, places = torch.topk(x, 3, dim=-1, largest=largest, sorted=False)
+        return torch.zeros_like(x).scatter(-1, places, values * values.sum(-1, keepdim=True))
+
+    torch.manual_seed(0)
+    assert replay(export(Of(forward), (torch.randn(5, 9),))) < 1e-5
+
+
 def test_a_row_of_zeros_is_normalised_to_zeros() -> None:
     program = export(nn.RMSNorm(24).eval(), (torch.randn(3, 24),))
     with ir.Context() as context:

@@ -67,6 +67,7 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
         aten.empty_strided.default: _empty_strided,
         aten.new_empty.default: _new_empty,
         aten.sort.stable: _stable_sort,
+        aten.topk.default: _topk,
         aten.unfold.default: _or_else(_unfold, table.get(aten.unfold.default)),
         aten.histc.default: _histc,
         aten._grouped_mm.default: _grouped_mm,
@@ -255,6 +256,15 @@ def _stable_sort(
     import torch
 
     return torch.ops.aten.sort.default(x, dim, descending)
+
+
+def _topk(x: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """Those in no order have no lowering, and may come in order, too."""
+    import torch
+
+    if sorted:
+        return NotImplemented
+    return torch.ops.aten.topk.default(x, k, dim, largest, True)
 
 
 def _histc(x: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
