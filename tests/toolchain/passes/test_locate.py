@@ -1,9 +1,14 @@
 """Kernels know the user's own line: the innermost outside installed packages, first of all."""
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from edgec.runtime import profile
 from edgec.toolchain import CompileOptions, compile
+from edgec.toolchain.ir.places import source_line
+from edgec.toolchain.passes import locate
 from edgec.toolchain.passes.locate import Locate
 from edgec.toolchain.stablehlo import parse_stablehlo
 
@@ -44,6 +49,29 @@ def test_the_users_own_line_comes_first_and_the_stack_stays() -> None:
     text = str(product.location)
     assert text.startswith('loc(fused["/models/net.py":12')
     assert '"/x/site-packages/library/dense.py":70:4' in text
+
+
+def test_a_place_of_many_operations_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from iree.compiler import ir
+
+    read: list[str] = []
+
+    def counted(op: Any) -> str | None:
+        read.append(str(op.location))
+        return source_line(op)
+
+    monkeypatch.setattr(locate, "source_line", counted)
+    body = "\n".join(
+        f"  %{i + 1} = stablehlo.cosine %{i} : tensor<4xf32> loc(#stack)" for i in range(20)
+    )
+    text = f"""func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {{
+{body}
+  return %20 : tensor<4xf32> loc(#stack)
+}} loc(unknown)
+#stack = loc(callsite("/models/net.py":12:8 at "/usr/bin/edgec":6:1))
+"""
+    assert Locate().run(parse_stablehlo(text, ir.Context())) >= 21
+    assert len([place for place in read if "net.py" in place]) == 1
 
 
 def test_a_profile_says_where_each_kernel_comes_from(tmp_path: Path) -> None:

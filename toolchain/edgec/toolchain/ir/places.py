@@ -1,5 +1,6 @@
 """Where in the user's own source an operation comes from."""
 
+import functools
 import re
 from typing import Any
 
@@ -17,11 +18,13 @@ _NAME = re.compile(r'"((?:[^"\\]|\\.)+)"')
 _OWN_NAME = re.compile(r"/?edgec\.(of|value)\.\d+")
 
 
+@functools.lru_cache(maxsize=4096)
 def is_packages(file: str) -> bool:
     """Whether a file is an installed package's."""
     return _PACKAGES.search(file) is not None
 
 
+@functools.lru_cache(maxsize=4096)
 def is_edgecs(file: str) -> bool:
     """Whether a file is edgec's own, installed or in a checkout; nobody's model is there."""
     return _EDGEC.search(file) is not None

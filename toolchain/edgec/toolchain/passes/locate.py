@@ -48,10 +48,11 @@ class Locate:
             if op.name == "func.func":
                 op.location = ir.Location.unknown()
                 return ir.WalkResult.ADVANCE
-            if where not in known:
-                known[where] = _first(op, where)
-            if known[where] is not None:
-                op.location = known[where]
+            key = where.attr  # alike for places that are; each of those has a hash of its own
+            if key not in known:
+                known[key] = _first(op, where)
+            if known[key] is not None:
+                op.location = known[key]
                 count += 1
             return ir.WalkResult.ADVANCE
 
