@@ -12,6 +12,7 @@ import gc
 import importlib
 import io
 import os
+import pkgutil
 import signal
 import sys
 import time
@@ -29,11 +30,11 @@ WARM = (
     *("numpy", "ml_dtypes", "jax", "jax.numpy", "jax.export", "torch", "torch.export"),
     *("torch._dynamo", "torch._export.utils", "torch.export._trace", "iree.compiler.ir"),
     *("iree.compiler.dialects.stablehlo", "iree.compiler.dialects.func", "iree.runtime"),
-    *("edgec.cli.main", "edgec.exporters", "edgec.packaging", "edgec.toolchain.check"),
-    *("edgec.toolchain.prepare", "edgec.toolchain.tuning"),
+    *("iree.compiler.dialects.flow", "iree.compiler.dialects.hal", "onnx", "onnx.reference"),
+    *("torch_mlir.fx", "torch_mlir.dialects.torch", "typer.testing"),
 )
-"""Not TensorFlow, which may not be where IREE's Vulkan driver is; not what reads the environment
-when it is imported (Keras)."""
+"""Beside edgec's own modules. Not TensorFlow, which may not be where IREE's Vulkan driver is; not
+what reads the environment when it is imported (Keras)."""
 _POLL = 0.02
 
 
@@ -74,15 +75,25 @@ class Ended:
 
 
 def warm() -> None:
-    """Import what most tests need; pytest's plugins through pytest, which rewrites them."""
+    """Import what most tests need; pytest's plugins through pytest, which rewrites them.
+
+    All of edgec, too: else each child of a compile would spend a fifth of a second on passes.
+    """
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", "tests/conftest.py"])
-        for name in WARM:
+        for name in (*WARM, *_own()):
             with contextlib.suppress(ModuleNotFoundError):
                 importlib.import_module(name)
     gc.collect()
     gc.freeze()  # Else each child's collector would write to, and so copy, what it shares.
     gc.set_threshold(20_000, 20, 50)  # Tests are short; the collector took 3 % of their time.
+
+
+def _own() -> Iterator[str]:
+    """edgec's own modules, which import no framework before they need it."""
+    for found in pkgutil.walk_packages(importlib.import_module("edgec").__path__, "edgec."):
+        if not found.name.endswith(".__main__"):
+            yield found.name
 
 
 def run(
