@@ -1,6 +1,7 @@
 """Check every operator case and write docs/operators.md: `python -m benchmarks.operators`.
 
 Rows are kept in build/operators/ as they come, so that a run can be stopped and gone on with.
+Columns of the page of which there are no rows stay as they are, with their commits.
 """
 
 import argparse
@@ -61,7 +62,8 @@ def main() -> int:
     for name, rows in kept.items():
         print(f"all of {name}: {summary(rows.values())}")
     versions = {package: metadata.version(package) for package in _PACKAGES}
-    (ROOT / "docs" / "operators.md").write_text(page(kept, versions, _device()))
+    path = ROOT / "docs" / "operators.md"
+    path.write_text(page(kept, versions, _device(), path.read_text()))
     return 0
 
 

@@ -5,11 +5,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from benchmarks.operators.catalogue import all_cases
+from benchmarks.operators.former import MEASURED, Column, columns_of
 from benchmarks.operators.sweep import Row
 from benchmarks.standing import sentence
 
 __all__ = ["on_iree", "page", "share", "summary"]
 
+_ALL = "**all**"
 _LONGEST = 160
 _BAD = ("wrong", "failed", "crash", "timeout", "not made")
 
@@ -37,8 +40,24 @@ def summary(rows: Iterable[Row]) -> str:
     return f"{right} of {of} right ({100 * right / max(of, 1):.1f} %); {ended}"
 
 
-def page(results: Mapping[str, Mapping[str, Row]], versions: Mapping[str, str], device: str) -> str:
-    """The whole page as Markdown; `results` are rows by key, by column of the table."""
+def page(
+    results: Mapping[str, Mapping[str, Row]],
+    versions: Mapping[str, str],
+    device: str,
+    before: str = "",
+) -> str:
+    """The whole page as Markdown.
+
+    Args:
+        results: rows by key, by column of the table.
+        versions: of packages.
+        device: the one for Vulkan.
+        before: the page as it was, whose other columns stay.
+    """
+    columns = columns_of(before)
+    for name, rows in results.items():
+        columns |= _columns(name, rows)
+    measured = {commit for column in columns.values() for commit in column.commits}
     lines = [
         "# Operators",
         "",
@@ -60,39 +79,44 @@ def page(results: Mapping[str, Mapping[str, Row]], versions: Mapping[str, str], 
         "says. `refused` means that edgec says so before the",
         "compiler runs, with the operation and its line. Programs with 64-bit floats at their",
         "surface do not count on Vulkan, which has none. `plain` is the compiler alone, on IREE's",
-        "driver. A column with fewer cases than the others is a random sample of them.",
+        f"driver. There are {len(all_cases()):,} cases; a column with fewer is a random sample.",
         "",
         f"Versions: {', '.join(f'{name} {version}' for name, version in versions.items())}.",
-        sentence(sorted({row.commit for rows in results.values() for row in rows.values()})),
+        sentence(sorted(measured)),
         "",
         "## Share that is right",
         "",
     ]
-    columns: dict[str, Mapping[str, Row]] = {}
-    for name, rows in results.items():
-        columns[name] = rows
-        if _beside(name):
-            columns[f"{name}, IREE's driver"] = on_iree(rows)
-    names = list(columns)
+    names = sorted(columns)
     lines += [f"| | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
-    groups = sorted({row.group for rows in results.values() for row in rows.values()})
-    for group in (*groups, ""):
-        cells = []
-        for name in names:
-            right, of = share(r for r in columns[name].values() if group in ("", r.group))
-            cells.append(f"{right} of {of} ({100 * right / of:.1f} %)" if of else "")
-        lines.append(f"| {group or '**all**'} | {' | '.join(cells)} |")
-    for name, rows in results.items():
-        if _beside(name):
-            lines += ["", f"## What is not right on {name}", "", *_reasons(rows.values())]
-            lines += ["", f"## Right on IREE's driver for {name}, and not on edgert's", ""]
-            lines += _lost(rows)
+    groups = {group for column in columns.values() for group in column.cells}
+    for group in (*sorted(groups - {_ALL, MEASURED}), _ALL, MEASURED):
+        cells = [columns[name].cells.get(group, "") for name in names]
+        lines.append(f"| {group} | {' | '.join(cells)} |")
+    for name in names:
+        for heading, told in columns[name].sections.items():
+            lines += ["", f"## {heading}", "", *told]
     return "\n".join(lines) + "\n"
 
 
-def _beside(name: str) -> bool:
-    """Whether a column's modules ran on both drivers."""
-    return "plain" not in name
+def _columns(name: str, rows: Mapping[str, Row]) -> dict[str, Column]:
+    """A column of rows, and the same on IREE's driver where that ran beside."""
+    if "plain" in name:
+        return {name: Column(cells=_cells(rows), sections={})}
+    sections = {
+        f"What is not right on {name}": _reasons(rows.values()),
+        f"Right on IREE's driver for {name}, and not on edgert's": _lost(rows),
+    }
+    other = Column(cells=_cells(on_iree(rows)), sections={})
+    return {name: Column(cells=_cells(rows), sections=sections), f"{name}, IREE's driver": other}
+
+
+def _cells(rows: Mapping[str, Row]) -> dict[str, str]:
+    cells = {}
+    for group in (*sorted({row.group for row in rows.values()}), _ALL):
+        right, of = share(r for r in rows.values() if group in (_ALL, r.group))
+        cells[group] = f"{right} of {of} ({100 * right / of:.1f} %)" if of else ""
+    return cells | {MEASURED: ", ".join(sorted({row.commit for row in rows.values()}))}
 
 
 def _lost(rows: Mapping[str, Row]) -> list[str]:

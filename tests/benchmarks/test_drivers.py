@@ -1,5 +1,7 @@
 """The page that sets edgert's drivers beside IREE's: what counts, and what is told."""
 
+from dataclasses import replace
+
 from benchmarks.operators import table
 from benchmarks.operators.drivers import page
 from benchmarks.operators.sweep import Row
@@ -57,9 +59,22 @@ def test_operators_that_edgert_alone_gets_wrong_are_listed() -> None:
         _row("neither", outcome="failed", reason="died", iree="failed (died)", same=False),
         _row("mine", iree="wrong (0.5)", same=False),
     ]
-    text = table.page({"cpu": {row.key: row for row in rows}}, {"jax": "1"}, "a device")
+    ran = {row.key: row for row in rows}
+    text = table.page({"cpu": ran}, {"jax": "1"}, "a device")
     assert "| | cpu | cpu, IREE's driver |" in text
     assert "| **all** | 2 of 4 (50.0 %) | 2 of 4 (50.0 %) |" in text
+    assert f"| measured at | {COMMIT} | {COMMIT} |" in text
     lost = text.partition("## Right on IREE's driver for cpu, and not on edgert's\n")[2]
     assert "`lost`" in lost
     assert "`one`" not in lost and "`neither`" not in lost and "`mine`" not in lost
+
+
+def test_columns_that_are_not_measured_anew_stay() -> None:
+    one, other = _row("one"), _row("other", outcome="failed", reason="died", iree="")
+    whole = table.page({"cpu": {"other": other}, "vulkan": {"one": one}}, {"jax": "1"}, "a device")
+    assert table.page({"vulkan": {"one": one}}, {"jax": "1"}, "a device", whole) == whole
+    later = replace(one, commit="9876543210", outcome="wrong", reason="it is 1 and should be 2")
+    text = table.page({"vulkan": {"one": later}}, {"jax": "1"}, "a device", whole)
+    assert f"| measured at | {COMMIT} | {COMMIT} | 9876543210 | 9876543210 |" in text
+    assert "## What is not right on cpu\n\n- failed, 1: died (`other`)" in text
+    assert f"Measured at commits {COMMIT} and 9876543210." in text
