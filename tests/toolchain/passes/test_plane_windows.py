@@ -43,10 +43,13 @@ def drawn(*shapes):
     return [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
 
 
-@pytest.mark.parametrize("name", LINES | FILMS)
-def test_windows_over_rows_and_columns_mean_the_same(name) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [*((name, np.float32) for name in LINES | FILMS), ("a line", np.int32), ("a film", np.int32)],
+)
+def test_windows_over_rows_and_columns_mean_the_same(name, kind) -> None:
     *shapes, strides, pads, gaps, groups = (LINES | FILMS)[name]
-    image, weight = drawn(*shapes)
+    image, weight = ((values * 3).astype(kind) for values in drawn(*shapes))
 
     def function(image, weight):
         return convolve(image, weight, strides, pads, gaps, groups)

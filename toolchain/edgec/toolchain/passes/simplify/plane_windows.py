@@ -104,7 +104,7 @@ def _folded(image: Any, weight: Any, axis: Any) -> tuple[Any, Any]:
 
     rank = len(graph.shape(image))
     if axis.low or axis.high:
-        zero = graph.fill(0.0, (), graph.element(image))
+        zero = graph.fill(0, (), graph.element(image))
         low, high = ([0, width, *([0] * (rank - 2))] for width in (axis.low, axis.high))
         image = graph.pad(image, zero, low, high)
     batch, _, *inner = graph.shape(image)
