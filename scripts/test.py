@@ -32,6 +32,8 @@ FILE_TIMEOUT = 900.0  # seconds; several times what the slowest file takes
 SLOW_TIMEOUT = 5400.0
 NO_TESTS = 5  # pytest's exit code for an empty selection
 TENSORFLOW = "tensorflow"  # the mark
+FIRST = ("tests/samples", "tests/c/test_fuzzing.py", "tests/packaging/test_manifests.py")
+"""Short files whose tests take long: begun last, they would run while a core has nothing to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +139,12 @@ def _runs(paths: list[str]) -> list[Run]:
     return runs
 
 
+def _place(run: Run) -> tuple[bool, int]:
+    """What sorts those that take longest to the front: mostly the largest."""
+    first = run.file.relative_to(ROOT).as_posix().startswith(FIRST)
+    return not first, -run.file.stat().st_size
+
+
 def _is_marked(tree: ast.Module) -> bool:
     """Whether a whole file is marked `tensorflow`."""
     return any(
@@ -157,6 +165,8 @@ class Check:
 
     name: str
     module: str
+    fast: tuple[str, ...] = ()
+    """What it is given where slow tests are left out."""
 
     @property
     def output(self) -> Path:
@@ -164,9 +174,14 @@ class Check:
         return LOGS / "tests" / f"{self.module}.txt"
 
     def job(self, *, slow: bool, folder: Path) -> Job:
-        """The call; `slow` tells nothing here."""
-        del slow
-        return Job(arguments=(), output=self.output, timeout=FILE_TIMEOUT, module=self.module)
+        """The call; it needs no folder."""
+        del folder
+        return Job(
+            arguments=() if slow else self.fast,
+            output=self.output,
+            timeout=FILE_TIMEOUT,
+            module=self.module,
+        )
 
     def outcome(self, ended: Ended) -> Outcome:
         """What it came to, with all that it printed."""
@@ -180,7 +195,7 @@ class Check:
 
 
 TYPES = Check(name="mypy", module="mypy")
-SIZES = Check(name="sizes of edgert", module="benchmarks.edgert.sizes")
+SIZES = Check(name="sizes of edgert", module="benchmarks.edgert.sizes", fast=("--few",))
 
 
 def lint() -> list[Outcome]:
@@ -192,12 +207,12 @@ def lint() -> list[Outcome]:
 
 
 def tests(*, slow: bool, paths: list[str]) -> list[Outcome]:
-    """Every file of tests, the largest first, and the checks that take long beside them."""
+    """Every file of tests, the longest first, and the checks that take long beside them."""
     begin = time.monotonic()
     runs: list[Run | Check] = [TYPES]
     if not paths or "tests/c" in paths:
         runs.append(SIZES)
-    runs += sorted(_runs(paths), key=lambda run: -run.file.stat().st_size)
+    runs += sorted(_runs(paths), key=_place)
     named = {run.name: run for run in runs}
     print(f"\n== {len(runs)} files of tests and checks, {WORKERS} at a time", flush=True)
     warm()

@@ -98,3 +98,12 @@ def test_sizes_stand_beside_their_aims() -> None:
     text = table({small: 94.06, large: 84.5})
     assert "| x86-64 | 94.1 | ≤ 110 |" in text
     assert "| x86-64, no sentences | 84.5 | ≤ 64, missed |" in text
+
+
+def test_each_part_is_measured_where_only_a_few_builds_are() -> None:
+    few = [row for row in ROWS if row.few]
+    for kind in ("messages", "vulkan", "proves", "trusts"):
+        assert {getattr(row, kind) for row in few} == {getattr(row, kind) for row in ROWS}
+    assert {part for row in few for part in row.parts} == {
+        part for row in ROWS for part in row.parts
+    }
