@@ -37,7 +37,7 @@ module @counter {
 
 
 @pytest.mark.parametrize(
-    ("preset", "sanitizer"), [("threads", "thread"), ("sanitize", "address,undefined")]
+    ("preset", "sanitizer"), [("threads", "thread"), ("vulkan", "address,undefined")]
 )
 def test_calls_keep_what_the_header_promises(
     preset: str,

@@ -25,7 +25,7 @@ func.func @halves(%x: tensor<4xf16>, %b: tensor<4xbf16>, %p: tensor<4xi1>)
 
 @pytest.fixture
 def edgert(build: Callable[[str], Path], compile_text: Callable[..., Path]):
-    program = build("sanitize") / "edgert"
+    program = build("vulkan") / "edgert"
     module = compile_text(TEXT)
 
     def call(verb: str, *words: str, code: int = 0) -> str:
@@ -135,7 +135,7 @@ def test_a_full_disk_is_named(edgert) -> None:
 
 
 def test_the_device_answers_questions(build: Callable[[str], Path]) -> None:
-    program = build("sanitize") / "edgert"
+    program = build("vulkan") / "edgert"
     words = ("query", "hal.dispatch", "concurrency", "colour")
     done = subprocess.run([program, *words], capture_output=True, text=True, check=True)
     assert done.stdout == "concurrency 1\ncolour unknown\n"

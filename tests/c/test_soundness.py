@@ -24,7 +24,7 @@ TORTURE = HERE / "torture.c"
 @pytest.fixture(scope="session")
 def torture(build: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program `torture.c`, with AddressSanitizer and UndefinedBehaviorSanitizer."""
-    folder = build("sanitize")
+    folder = build("vulkan")
     program = tmp_path_factory.mktemp("torture") / "torture"
     run(
         *("cc", "-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"),
@@ -231,7 +231,7 @@ def test_an_object_that_is_held_four_billion_times_stays(
     run(
         *("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{SOURCE / 'include'}"),
         *("-fsanitize=address,undefined", tmp_path / "counted.c"),
-        *(build("sanitize") / "libedgert.a", "-lm", "-lpthread", "-o", tmp_path / "counted"),
+        *(build("vulkan") / "libedgert.a", "-lm", "-lpthread", "-o", tmp_path / "counted"),
     )
     run(tmp_path / "counted")
 

@@ -30,7 +30,7 @@ def module() -> Path:
 @pytest.fixture(scope="module")
 def programs(build: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample, and a program that attacks the library, with sanitizers."""
-    folder, built = tmp_path_factory.mktemp("programs"), build("sanitize")
+    folder, built = tmp_path_factory.mktemp("programs"), build("vulkan")
     for file in (SAMPLE, HERE / "text_model.c"):
         run(
             *("cc", "-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Wpedantic", "-Werror"),
