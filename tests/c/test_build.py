@@ -30,7 +30,8 @@ def _wide(x: np.ndarray) -> np.ndarray:
     return y @ y.T @ y
 
 
-@pytest.mark.parametrize("preset", ["develop", "small"])
+# The sizes of edgert, and its amalgamation, have what the small one leaves out.
+@pytest.mark.parametrize("preset", ["develop", pytest.param("small", marks=pytest.mark.slow)])
 def test_the_presets_build(preset: str, build: Callable[[str], Path]) -> None:
     assert "drivers: cpu" in run(build(preset) / "edgert", "version")
 

@@ -402,6 +402,7 @@ def test_a_dynamic_batch(replay) -> None:
     assert replay(program) <= 1e-4
 
 
+@pytest.mark.slow  # test_buckets.py has a batch of texts of any length.
 def test_two_dynamic_dimensions_in_a_transformer(replay) -> None:
     program = export(
         Encoder().eval(),

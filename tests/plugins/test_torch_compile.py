@@ -239,6 +239,7 @@ class Separable(nn.Module):
         return nn.functional.max_pool2d(image, 2)
 
 
+@pytest.mark.slow  # A step of a convolutional network is above; window products have the layouts.
 def test_gradients_of_images_whose_channels_move_are_those_of_eager_pytorch() -> None:
     torch.manual_seed(0)
     net = Separable()

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 
+@pytest.mark.slow  # test_from_keras.py has a file with a dynamic batch, on Vulkan too.
 @pytest.mark.vulkan
 def test_the_commands_denoise_any_number_of_tiles_as_keras_does(
     command, root: Path, tmp_path: Path

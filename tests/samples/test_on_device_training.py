@@ -24,6 +24,7 @@ def test_the_loss_falls_in_every_module_as_in_jax(command, root: Path, tmp_path:
     assert (tmp_path / "loss.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow  # The sample's own run makes the same program, and computes with it.
 def test_the_bundle_exports_compiles_and_shows_both_functions(command, root: Path) -> None:
     reader = root / "samples" / "on_device_training" / "reader.py"
     command("edgec", "export", f"{reader}:personal_reader", "-o", "reader.mlirbc")

@@ -79,14 +79,23 @@ func.func @main(%x: {x}, %w: {w}) -> {y} {{
 }}"""
 
 
-@pytest.mark.parametrize("target", ["cuda", "cuda:sm_90"])
+PARTS = ((128, 768, 3072), "f16", True)
+UNEVEN = ((64, 256, 250), "bf16", False)  # no multiple of 8 inside
+WIDE = ((40, 264, 128), "f32", True)
+COPIED = ((4096, 4096, 64), "f16", True)  # by descriptor on Hopper
+
+
 @pytest.mark.parametrize(
-    ("size", "element", "folds"),
+    ("target", "size", "element", "folds"),
     [
-        ((128, 768, 3072), "f16", True),  # in parts
-        ((64, 256, 250), "bf16", False),  # no multiple of 8 inside
-        ((40, 264, 128), "f32", True),
-        ((4096, 4096, 64), "f16", True),  # copied by descriptor on Hopper
+        ("cuda", *UNEVEN),
+        ("cuda", *WIDE),
+        ("cuda:sm_90", *PARTS),
+        ("cuda:sm_90", *COPIED),
+        pytest.param("cuda", *PARTS, marks=pytest.mark.slow),
+        pytest.param("cuda", *COPIED, marks=pytest.mark.slow),
+        pytest.param("cuda:sm_90", *UNEVEN, marks=pytest.mark.slow),
+        pytest.param("cuda:sm_90", *WIDE, marks=pytest.mark.slow),
     ],
 )
 def test_the_assembler_takes_what_triton_writes(tmp_path, target, size, element, folds) -> None:
