@@ -1,13 +1,14 @@
 """JAX's own test files on XLA's CPU and on edgec: how many cases pass there, and what is missing.
 
 python -m benchmarks.jax_tests TESTS [--sample=60] [--seed=0] [--files=lax_test,nn_test]
-    [--held-out] [--again]
+    [--drawn=16] [--held-out] [--again]
 
 TESTS is the folder `tests` of JAX's sources at the version that is installed
 (`git clone -b jax-vVERSION`, outside of this repository). Each file's cases are drawn by the seed
 and run on both platforms. What was run is kept in build/jax_tests, and the page is written anew
 from all that is there: what another seed draws comes to what was drawn before. With `--held-out`
 cases are drawn among those that were never run, and counted apart: nothing was mended for them.
+With `--drawn` the files themselves are drawn by the seed, among others than the usual ones.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks.jax_tests.report import FILES, page
+from benchmarks.jax_tests.report import FILES, OTHERS, page
 from benchmarks.standing import measured_at
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,12 +122,16 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=60, help="cases a file; 0: all of them")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--files", default=",".join(FILES))
+    parser.add_argument("--drawn", type=int, default=0, help="other files, drawn by the seed")
     parser.add_argument("--again", action="store_true", help="what failed on edgec, alone")
     parser.add_argument("--held-out", action="store_true", help="of cases that were never run")
     asked = parser.parse_args()
     kept = HELD_OUT if asked.held_out else KEPT
     kept.mkdir(parents=True, exist_ok=True)
-    for name in filter(None, asked.files.split(",")):
+    files = asked.files.split(",")
+    if asked.drawn:
+        files = random.Random(asked.seed).sample(OTHERS, asked.drawn)
+    for name in filter(None, files):
         file = asked.tests / f"{name}.py"
         found: dict[str, dict[str, Any]] = _kept(kept).get(name, {"cpu": {}, "edgec": {}})
         if asked.again:
