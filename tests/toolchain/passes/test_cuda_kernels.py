@@ -660,6 +660,76 @@ def test_an_update_that_is_read_before_the_next_does_not_wait_for_it() -> None:
     assert [list(each.into) for each in launches] == [["y0"], ["y0"]]
 
 
+def turn(x, cosine, sine):
+    """A rotary position embedding as `transformers` writes it."""
+    a, b = jnp.split(x, 2, -1)
+    return x * cosine + jnp.concatenate([-b, a], -1) * sine
+
+
+def token(keys, values, query, key, value, cosine, sine, at):
+    """Keys turned and values into caches, and queries turned."""
+    place = at + 1
+    query, key = turn(query, cosine, sine), turn(key, cosine, sine)
+    write = jax.lax.dynamic_update_slice
+    keys, values = (write(c, n, (0, place, 0)) for c, n in ((keys, key), (values, value)))
+    return keys, values, jnp.sin(query)
+
+
+ANGLE, QUERY = ((1, 1, 16), "float32"), ((9, 1, 16), "float32")
+
+
+def test_queries_and_keys_turn_where_keys_and_values_are_put() -> None:
+    after, (launch,) = place(lowered(token, CACHE, CACHE, QUERY, TOKEN, TOKEN, ANGLE, ANGLE, PLACE))
+    assert launch.source == "put"
+    assert list(launch.into) == ["y0", "y1"]
+    assert list(launch.writes) == ["y0", "y1", "y2"]
+    widths = [launch.constants[f"WIDTH{n}"] for n in range(3)]
+    assert widths == [16, 0, 16]
+    assert values(launch, "count", "whole", "span0", "span2") == [48, 144, 16, 16]
+    assert "stablehlo.concatenate" not in after
+
+
+def test_what_turns_by_other_angles_or_is_read_before_has_a_kernel_of_its_own() -> None:
+    def others(keys, values, query, key, value, cosine, sine, at):
+        return token(keys, values, turn(query, sine, cosine), key, value, cosine, sine, at)
+
+    def before(keys, values, query, key, value, cosine, sine, at):
+        turned = turn(query, cosine, sine)
+        at = at + turned[0, 0, 0].astype(jnp.int32)
+        write = jax.lax.dynamic_update_slice
+        return write(keys, turn(key, cosine, sine), (0, at, 0)), turned
+
+    arguments = (CACHE, CACHE, QUERY, TOKEN, TOKEN, ANGLE, ANGLE, PLACE)
+    _, launches = place(lowered(others, *arguments))
+    assert [list(each.writes) for each in launches] == [["y0", "y1", "y2"], ["y2"]]
+    _, launches = place(lowered(before, *arguments))
+    assert [list(each.writes) for each in launches] == [["y0"], ["y2"]]
+
+
+def test_keys_that_are_read_elsewhere_too_are_turned_once() -> None:
+    def twice(keys, key, cosine, sine, at):
+        turned = turn(key, cosine, sine)
+        return jax.lax.dynamic_update_slice(keys, turned, (0, at + 1, 0)), jnp.sin(turned)
+
+    _, (put, alone) = place(lowered(twice, CACHE, TOKEN, ANGLE, ANGLE, PLACE))
+    assert (list(put.writes), put.constants["WIDTH0"]) == (["y0"], 0)
+    assert (list(alone.writes), alone.constants["WIDTH2"]) == (["y2"], 16)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda x, c, s: x * c + jnp.concatenate([x[..., 8:], -x[..., :8]], -1) * s,
+        lambda x, c, s: x * c + jnp.concatenate([-x[..., 8:], x[..., 8:]], -1) * s,
+        lambda x, c, s: jnp.exp(x) * c + jnp.concatenate([-x[..., 8:], x[..., :8]], -1) * s,
+        lambda x, c, s: x * c + jnp.concatenate([-x[..., 4:], x[..., :4]], -1) * s,
+        lambda x, c, s: x * c + jnp.flip(x, -1) * s,
+    ],
+)
+def test_what_only_looks_like_a_turn_stays_with_the_compiler(other) -> None:
+    assert place(lowered(other, TOKEN, ANGLE, ANGLE))[1] == []
+
+
 def test_a_row_by_its_number_is_read_where_the_number_lies() -> None:
     take = lowered(lambda x, at: jnp.take(x, at, axis=0, mode="clip"), ((90, 16), "int8"), PLACE)
     after, (launch,) = place(take)

@@ -25,7 +25,7 @@ from edgec.targets import find
 from edgec.toolchain.ir.evaluate import evaluate
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.cuda.placing import place_kernels
-from edgec.toolchain.kernels.cuda.variants import Variant
+from edgec.toolchain.kernels.cuda.variants import Variant, parameters
 from edgec.toolchain.kernels.gpu.dispatches import Binary
 from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
 
@@ -114,6 +114,8 @@ def interpret(
     given: dict[str, Any] = {**tensors, **written, **launch.numbers, **launch.folded}
     if launch.counters:
         given |= {"counters": torch.zeros(launch.counters, dtype=torch.int32), "slot": 0}
+    if "EARLY" in parameters(launch.source):
+        given["EARLY"] = 0  # the interpreter has one kernel at a time
     source = getattr(importlib.import_module(f"{PACKAGE}.{launch.source}"), launch.source)
     source[launch.grid](**given, **launch.constants)
     if launch.counters:
@@ -274,6 +276,29 @@ def cases() -> list[Case]:
         places = (7 * at).astype(jnp.int32)
         return jax.lax.dynamic_update_slice(x, part, (places[0], 1, places[1], places[2], 0))
 
+    def turn(x: Any, cosine: Any, sine: Any) -> Any:
+        a, b = jnp.split(x, 2, -1)
+        return x * cosine + jnp.concatenate([-b, a], -1) * sine
+
+    def rotary(x: Any, angle: Any) -> Any:
+        """As `transformers` writes it, the same angles for all heads."""
+        angle = jnp.concatenate([angle, angle], -1)
+        return turn(x, jnp.cos(angle), jnp.sin(angle))
+
+    def rotary_in_halves(x: Any, angle: Any) -> Any:
+        a, b = jnp.split(x, 2, -1)
+        c, s = jnp.cos(angle), jnp.sin(angle)
+        return jnp.concatenate([a * c - b * s, b * c + a * s], -1)
+
+    def put_turned(keys: Any, values: Any, key: Any, value: Any, query: Any, angle: Any) -> Any:
+        """A token's keys and values into caches, and its queries, turned by one angle."""
+        place = jnp.abs(10 * angle[0, 0, 0]).astype(jnp.int32)
+        angle = jnp.concatenate([angle, angle], -1)
+        cosine, sine = jnp.cos(angle), jnp.sin(angle)
+        query, key = turn(query, cosine, sine), turn(key, cosine, sine)
+        write = jax.lax.dynamic_update_slice_in_dim
+        return write(keys, key, place, 1), write(values, value, place, 1), query
+
     def take(x: Any, at: Any) -> Any:
         return jax.lax.dynamic_slice(x, (2, (9 * at[0]).astype(jnp.int32), 1), (3, 4, 5))
 
@@ -288,6 +313,19 @@ def cases() -> list[Case]:
     return [
         *in_blocks,
         Case(name="f32: put", function=put, shapes=rows, dtype="float32"),
+        Case(
+            name="f32: put, turned",
+            function=put_turned,
+            shapes=((3, 90, 16), (3, 90, 16), (3, 1, 16), (3, 1, 16), (9, 1, 16), (1, 1, 8)),
+            dtype="float32",
+        ),
+        Case(name="rotary", function=rotary, shapes=((1, 9, 30, 16), (1, 1, 30, 8))),
+        Case(
+            name="f32: rotary in halves",
+            function=rotary_in_halves,
+            shapes=((2, 9, 5, 24), (5, 12)),
+            dtype="float32",
+        ),
         Case(name="put", function=put, shapes=rows),
         Case(name="f32: take", function=take, shapes=((5, 9, 8), (1,)), dtype="float32"),
         Case(name="take a row", function=take_row, shapes=((3, 90, 16), (1,))),

@@ -3,7 +3,7 @@
 The compiler's own take their places as numbers of the host's, and so does its gather of one row. So
 the host waits for the device in the middle of a call, and what follows is recorded anew each time.
 The kernels read a place where it lies. Two updates at one place, as of keys and values, go into one
-dispatch.
+dispatch, with the turn by their position of keys, and of the queries that go with them.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
@@ -19,27 +19,23 @@ from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.known import evaluated
 from edgec.toolchain.ir.read import element_type, integers, is_dynamic, numbers_of
 from edgec.toolchain.ir.write import shape
-from edgec.toolchain.kernels.cuda.library import Launch, Library
+from edgec.toolchain.kernels.cuda.library import Library
+from edgec.toolchain.kernels.cuda.moves import MOST_AXES, MOST_STARTS, Part, put, take
+from edgec.toolchain.kernels.cuda.turns import Turns
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.spec import Declined, Kernel, Work
+from edgec.toolchain.match.description import validate
+from edgec.toolchain.match.rotary import Rotary
 
-__all__ = ["ELEMENTS", "place_slices", "put_launch"]
+__all__ = ["ELEMENTS", "place_slices"]
 
 _UPDATE = "stablehlo.dynamic_update_slice"
 _SLICE = "stablehlo.dynamic_slice"
 _GATHER = "stablehlo.gather"
 ELEMENTS = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
 _NUMBERS = ("i8", "i16", "i32", "i64")
-_MOST_AXES = 4
-_MOST_STARTS = 3
 _MOST_STEPS = 8
 """Operations before a start that are compared with those before another."""
-_BLOCK = 256
-_ARRAYS = {
-    "put": ("x0", "x1", "at0", "at1", "at2", "y0", "y1"),
-    "take": ("x", "at0", "at1", "at2", "y"),
-}
-"""What each kernel may read and write."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +69,8 @@ class _Slice:
 
 
 def place_slices(module: Any, library: Library) -> None:
-    """Rewrite `module` in place, where a kernel takes a slice."""
-    waiting: list[_Slice] = []
+    """Rewrite `module` in place, where a kernel takes a slice or turns rows by their position."""
+    waiting, turns = list[_Slice](), Turns(module)
     for op in list(inside(module.operation)):
         found = _read(op)
         if found is None:
@@ -82,16 +78,18 @@ def place_slices(module: Any, library: Library) -> None:
         if isinstance(found, Declined):
             library.answers.record(op, _what(op), Work(), found)
         elif op.name != _UPDATE:
-            _place([found], library)
+            _place([found], turns, library)
         elif waiting and waiting[0].fits(found) and _can_wait(waiting[0].op, op):
-            _place([*waiting, found], library)
+            _place([*waiting, found], turns, library)
             waiting = []
         else:
             if waiting:
-                _place(waiting, library)
+                _place(waiting, turns, library)
             waiting = [found]
     if waiting:
-        _place(waiting, library)
+        _place(waiting, turns, library)
+    for rotary in turns.left:
+        _turn(rotary, library)
 
 
 def _read(op: Any) -> _Slice | Declined | None:
@@ -149,7 +147,7 @@ def _slice(op: Any, part: Any, starts: Sequence[Any]) -> _Slice | Declined | Non
     if any(str(element_type(start)) not in _NUMBERS for start, _, _ in left):
         return Declined(reason="a place of unsigned numbers")
     joined = _joined(axes)
-    if len(joined) > _MOST_AXES or len(left) > _MOST_STARTS:
+    if len(joined) > MOST_AXES or len(left) > MOST_STARTS:
         return Declined(reason=f"a slice along {len(joined)} axes, {len(left)} of them moving")
     return _Slice(op=op, base=base, starts=tuple(left), axes=tuple(joined))
 
@@ -208,80 +206,42 @@ def _can_wait(first: Any, second: Any) -> bool:
     )
 
 
-def _place(slices: Sequence[_Slice], library: Library) -> None:
-    """Put a kernel in the place of one slice, or of two updates."""
-    last = slices[-1].op
+def _place(slices: Sequence[_Slice], turns: Turns, library: Library) -> None:
+    """Put a kernel in the place of one slice, or of two updates and what is turned with them."""
+    last, first = slices[-1].op, slices[0]
+    parts, beside = list[Part](), None
+    if last.name == _UPDATE:
+        parts = [turns.part(each.op) for each in slices]
+        beside = turns.beside(parts, last)
+    rotaries = [part.rotary for part in parts if part.rotary] + ([beside] if beside else [])
+    for rotary in rotaries:
+        validate(rotary, "rotary position embedding")
     with ir.InsertionPoint(last), last.location:
-        results = library.call(_launch(slices))
+        if parts:
+            arrays = [each.op.operands[0] for each in slices]
+            launch = put(parts, arrays, first.base, first.starts, first.axes, beside)
+        else:
+            kind = last.results[0].type
+            launch = take(last.operands[0], kind, first.base, first.starts, first.axes)
+        results = library.call(launch)
         for each in slices:
             outcome = results if isinstance(results, Declined) else Kernel(name="slice")
             library.answers.record(each.op, _what(each.op), Work(), outcome)
         if isinstance(results, Declined):
             return
-        for each, new in zip(slices, results, strict=True):
-            replace(each.op.results[0], new)
+        turns.done(rotaries)
+        olds = [*(each.op.results[0] for each in slices), *([beside.value] if beside else [])]
+        for old, new in zip(olds, results, strict=True):
+            replace(old, new)
 
 
-def _launch(slices: Sequence[_Slice]) -> Launch:
-    first = slices[0]
-    arrays = [each.op.operands[0] for each in slices]
-    if first.op.name == _UPDATE:
-        parts = [each.op.operands[1] for each in slices]
-        return put_launch(parts, arrays, first.base, first.starts, first.axes)
-    reads, writes = {"x": arrays[0]}, {"y": first.op.results[0].type}
-    return _moves("take", reads, writes, first.base, first.starts, first.axes)
-
-
-def put_launch(
-    parts: Sequence[Any],
-    arrays: Sequence[Any],
-    base: int = 0,
-    starts: Sequence[tuple[Any, int, int]] = (),
-    axes: Sequence[tuple[int, int]] = (),
-) -> Launch:
-    """One or two parts of arrays into these, at one place; without a place, whole arrays.
-
-    Args:
-        parts: what is written.
-        arrays: the arrays, whose other elements stay.
-        base, starts, axes: see `_Slice`.
-    """
-    axes = axes or [(math.prod(shape(parts[0])), 1)]
-    into = {f"y{n}": array for n, array in enumerate(arrays)}
-    reads = {f"x{n}": part for n, part in enumerate(parts)}
-    writes = {name: array.type for name, array in into.items()}
-    return _moves("put", reads, writes, base, starts, axes, into)
-
-
-def _moves(
-    source: str,
-    reads: dict[str, Any],
-    writes: dict[str, Any],
-    base: int,
-    starts: Sequence[tuple[Any, int, int]],
-    axes: Sequence[tuple[int, int]],
-    into: dict[str, Any] | None = None,
-) -> Launch:
-    count = math.prod(size for size, _ in axes)
-    axes = [*axes, *[(1, 0)] * (_MOST_AXES - len(axes))]
-    starts = [*starts, *[(None, 0, 0)] * (_MOST_STARTS - len(starts))]
-    folded = {"count": count, "base": base}
-    folded |= {f"size{n}": size for n, (size, _) in enumerate(axes[:-1])}
-    folded |= {f"hop{n}": hop for n, (_, hop) in enumerate(axes)}
-    for n, (_, step, room) in enumerate(starts):
-        folded |= {f"step{n}": step, f"room{n}": room}
-    reads = reads | {f"at{n}": at for n, (at, _, _) in enumerate(starts) if at is not None}
-    absent = [name for name in _ARRAYS[source] if name not in reads and name not in writes]
-    kind = next(iter(writes.values())).element_type
-    return Launch(
-        name=f"{source}_{kind}",
-        source=source,
-        grid=(math.ceil(count / _BLOCK), len(writes), 1),
-        warps=4,
-        stages=1,
-        reads=reads,
-        writes=writes,
-        folded=folded,
-        constants={"BLOCK": _BLOCK, **dict.fromkeys(absent)},
-        into=into or {},
-    )
+def _turn(rotary: Rotary, library: Library) -> None:
+    """Put a kernel in the place of a rotary embedding that goes with nothing else."""
+    op = rotary.value.owner.operation
+    if op.block.owner.operation.name != "func.func":
+        return
+    validate(rotary, "rotary position embedding")
+    with ir.InsertionPoint(op), op.location:
+        results = library.call(put([], [], beside=rotary))
+        if not isinstance(results, Declined):
+            replace(rotary.value, results[0])

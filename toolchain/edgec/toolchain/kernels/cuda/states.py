@@ -18,7 +18,8 @@ from edgec.toolchain.ir import write as graph
 from edgec.toolchain.ir.functions import entry_block, functions
 from edgec.toolchain.ir.read import element_type, is_dynamic
 from edgec.toolchain.kernels.cuda.library import Library
-from edgec.toolchain.kernels.cuda.slices import ELEMENTS, put_launch
+from edgec.toolchain.kernels.cuda.moves import Part, put
+from edgec.toolchain.kernels.cuda.slices import ELEMENTS
 from edgec.toolchain.kernels.spec import Declined
 
 __all__ = ["keep_states", "spread_tests"]
@@ -95,7 +96,7 @@ def _keep(store: Any, library: Library) -> None:
         old = ir.Operation.create(
             _LOAD, results=[value.type], attributes={"global": _symbol(store)}
         ).results[0]
-        found = library.call(put_launch([value], [old]))
+        found = library.call(put([Part(value=value)], [old]))
         if isinstance(found, Declined):
             old.owner.erase()
         else:
