@@ -6,6 +6,7 @@
  *     FAKE_DEVICES=0    so many GPUs instead of two
  *     FAKE_LAUNCHES=F   each kernel's line in the file F: its name, grid, block, shared bytes, and
  *                       its parameters by the types that its PTX declares
+ *     FAKE_EARLY=F      the names in the file F of kernels that may begin before others have ended
  *     FAKE_GRAPHS=F     a line in the file F for each graph that is made, changed and launched
  *
  * A stream that is captured does nothing; its graph does all that again when it is launched.
@@ -388,6 +389,24 @@ CALL(cuLaunchKernel, CUfunction function, unsigned gx, unsigned gy, unsigned gz,
 }
 
 #ifndef FAKE_OLD
+CALL(cuLaunchKernelEx, const CUlaunchConfig *how, CUfunction function, void **parameters,
+     void **extra)
+  INSIDE
+  const CUlaunchAttribute *early = how->attrs;
+  if (how->numAttrs != 1 || early->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION ||
+      !early->value.programmaticStreamSerializationAllowed)
+    return FAKE_INVALID;
+  const char *path = getenv("FAKE_EARLY");
+  FILE *file = path ? fopen(path, "a") : NULL;
+  if (file) {
+    fprintf(file, "%s\n", function->name);
+    fclose(file);
+  }
+  return cuLaunchKernel(function, how->gridDimX, how->gridDimY, how->gridDimZ, how->blockDimX,
+                        how->blockDimY, how->blockDimZ, how->sharedMemBytes, how->hStream,
+                        parameters, extra);
+}
+
 /* --- graphs ----------------------------------------------------------------------------------- */
 
 static void tell(const char *what) {

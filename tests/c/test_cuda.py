@@ -73,7 +73,7 @@ def say(fake: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     """`say(fail=…)`: what the library is to do from now on; nothing is left in it at the end."""
 
     def tell(**settings: object) -> None:
-        for name in ("FAIL", "AFTER", "RESULT", "BUSY", "DEVICES", "LAUNCHES", "GRAPHS"):
+        for name in ("FAIL", "AFTER", "RESULT", "BUSY", "DEVICES", "LAUNCHES", "EARLY", "GRAPHS"):
             monkeypatch.delenv(f"FAKE_{name}", raising=False)
         for name, value in settings.items():
             monkeypatch.setenv(f"FAKE_{name.upper()}", str(value))
@@ -549,3 +549,50 @@ def test_a_program_that_counts_and_remembers_is_one_graph_a_call(
     assert len(found[0][0]) > 4
     assert [launches for launches, _ in found] == [found[0][0]] * 6
     assert [graphs for _, graphs in found[2:]] == [["launched"]] * 4
+
+
+@pytest.fixture(scope="module")
+def waiting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A module of kernels that wait by themselves, between others."""
+    pytest.importorskip("triton")
+    import jax
+    import jax.numpy as jnp
+
+    def put(cache: Any, new: Any, at: Any) -> Any:
+        changed = jax.lax.dynamic_update_slice(cache, jnp.cumsum(new, 2), (0, at + 1, 0))
+        return jnp.cumsum(changed, 2)
+
+    example = (np.ones((3, 90, 16), np.float32), np.ones((3, 1, 16), np.float32), np.int32(2))
+    path = tmp_path_factory.mktemp("waiting") / "put.vmfb"
+    toolchain.compile(export(put, example), "cuda:sm_90", CompileOptions(output=path, check=False))
+    return path
+
+
+def test_kernels_that_wait_by_themselves_begin_early(
+    waiting: Path,
+    gpu: EdgertDevice,
+    library: object,
+    say: Callable[..., None],
+    tmp_path: Path,
+) -> None:
+    """Those whose own code waits, behind other kernels; not behind a copy, or if each is timed."""
+    early, launches = tmp_path / "early", tmp_path / "launches"
+    say(early=early, launches=launches)
+    inputs = [
+        np.ones((3, 90, 16), np.float32),
+        np.ones((3, 1, 16), np.float32),
+        np.array(2, np.int32),
+    ]
+    with closing(opened(gpu, waiting)) as session:
+        session.call("main", inputs)
+    entries = waiting.read_bytes().decode("latin-1").split(".entry ")[1:]
+    waits = {each.split("(")[0] for each in entries if "griddepcontrol.wait" in each}
+    names = [line.split()[0] for line in launches.read_text().splitlines()]
+    assert waits
+    assert set(names) - waits
+    assert early.read_text().splitlines() == [name for name in names[1:] if name in waits]
+    with closing(EdgertDevice("cuda", library=library, timed=lambda _: None)) as timed:
+        early.write_text("")
+        with closing(opened(timed, waiting)) as session:
+            session.call("main", inputs)
+        assert early.read_text() == ""

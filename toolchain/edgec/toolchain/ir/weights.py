@@ -7,7 +7,7 @@ from typing import Any
 
 from iree.compiler import ir
 
-__all__ = ["Weights", "fixed_globals", "is_constant"]
+__all__ = ["Weights", "fixed_globals", "is_constant", "is_unchanging"]
 
 _DISPATCH = "flow.dispatch"
 _LOAD = "util.global.load"
@@ -43,16 +43,31 @@ def is_constant(value: Any) -> bool:
     return True
 
 
+def is_unchanging(value: Any) -> bool:
+    """Whether a value is a constant or weights themselves, which no call writes or computes."""
+    if isinstance(value.owner, ir.Block):
+        return False
+    op = value.owner.operation
+    if op.name == "stablehlo.constant":
+        return True
+    return bool(op.name == _LOAD) and "is_mutable" not in _declared(op)
+
+
 def _lies_in_module(load: Any) -> bool:
     """Whether the global that is loaded has its numbers in the module, and nothing changes them."""
+    declared = _declared(load)
+    first = declared.get("initial_value")
+    changes = "is_mutable" in declared
+    return isinstance(first, ir.DenseElementsAttr | ir.DenseResourceElementsAttr) and not changes
+
+
+def _declared(load: Any) -> Any:
+    """The attributes of the global that is loaded."""
     module = load
     while module.parent is not None:
         module = module.parent
     name = ir.FlatSymbolRefAttr(load.attributes["global"]).value
-    declared = ir.SymbolTable(module)[name].attributes
-    first = declared.get("initial_value")
-    changes = "is_mutable" in declared
-    return isinstance(first, ir.DenseElementsAttr | ir.DenseResourceElementsAttr) and not changes
+    return ir.SymbolTable(module)[name].attributes
 
 
 class Weights:

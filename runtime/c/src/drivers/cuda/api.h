@@ -73,6 +73,23 @@ enum {
   CU_MEMHOSTALLOC_DEVICEMAP = 2
 };
 
+/* How a kernel is launched that may begin before what was launched before it has ended: CUDA 11.8. */
+typedef struct CUlaunchAttribute {
+  int id;
+  int unused;
+  union {
+    unsigned char bytes[64];
+    int programmaticStreamSerializationAllowed;
+  } value;
+} CUlaunchAttribute;
+typedef struct CUlaunchConfig {
+  unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute *attrs;
+  unsigned numAttrs;
+} CUlaunchConfig;
+enum { CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+
 /* Each function's name without its `cu`, the version behind it, and what it takes; all give a
  * CUresult. */
 #define CUDA_FUNCTIONS(X)                                                                       \
@@ -123,5 +140,9 @@ enum {
   X(GraphLaunch, "", (CUgraphExec, CUstream))                                      \
   X(GraphExecDestroy, "", (CUgraphExec))                                           \
   X(GraphDestroy, "", (CUgraph))
+
+/* May be missing alone. */
+#define CUDA_EARLY_FUNCTIONS(X) \
+  X(LaunchKernelEx, "", (const CUlaunchConfig *, CUfunction, void **, void **))
 
 #endif

@@ -30,6 +30,7 @@ typedef union cuda_library {
   struct {
     CUDA_FUNCTIONS(CUDA_POINTER)
     CUDA_GRAPH_FUNCTIONS(CUDA_POINTER) /* all of them, or all NULL */
+    CUDA_EARLY_FUNCTIONS(CUDA_POINTER) /* or NULL */
   };
   void (*in_order[0 CUDA_FUNCTIONS(CUDA_COUNT) CUDA_GRAPH_FUNCTIONS(CUDA_COUNT)])(void);
 } cuda_library;
@@ -152,6 +153,7 @@ typedef struct cuda_kernel {
   uint32_t block[3];
   uint32_t shared; /* bytes */
   uint32_t constant_count, binding_count;
+  int waits; /* for what was launched before it, by itself */
 } cuda_kernel;
 
 typedef struct cuda_executable {

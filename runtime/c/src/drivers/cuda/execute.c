@@ -15,6 +15,7 @@ typedef struct execution {
   CUstream stream;
   cuda_chunk **bytes; /* what updates copy from, or NULL there */
   int is_timed;
+  int is_after_kernel; /* the last work was a dispatch */
 } execution;
 
 /* --- transfers -------------------------------------------------------------------------------- */
@@ -98,6 +99,26 @@ static edgert_status execution_transfer(execution *self, const edgert_command *c
 
 /* --- dispatches ------------------------------------------------------------------------------- */
 
+#define EARLY_DRIVER 12030 /* the first whose graphs may have such kernels */
+
+/* A kernel that waits by itself for what was launched before it may begin early: until then it reads
+ * what nothing writes, and it is on its way when the other one ends. */
+static CUresult execution_launch(execution *self, const cuda_kernel *kernel, const uint32_t *counts,
+                                 void **parameters) {
+  cuda_device *device = self->device;
+  const uint32_t *block = kernel->block;
+  if (!kernel->waits || !self->is_after_kernel || self->is_timed || !device->cuda.LaunchKernelEx ||
+      device->facts.major < 9 || device->facts.driver < EARLY_DRIVER)
+    return device->cuda.LaunchKernel(kernel->function, counts[0], counts[1], counts[2], block[0],
+                                     block[1], block[2], kernel->shared, self->stream, parameters,
+                                     NULL);
+  CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+  early.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig how = {counts[0],      counts[1],    counts[2], block[0], block[1], block[2],
+                        kernel->shared, self->stream, &early,    1};
+  return device->cuda.LaunchKernelEx(&how, kernel->function, parameters, NULL);
+}
+
 /* A kernel's parameters are the addresses of its bindings, then its constants. */
 static edgert_status execution_dispatch(execution *self, const edgert_command *command,
                                         edgert_error *error) {
@@ -127,9 +148,8 @@ static edgert_status execution_dispatch(execution *self, const edgert_command *c
   }
   for (uint32_t i = 0; i < kernel->constant_count; ++i)
     parameters[count + i] = &self->commands->constants[command->as.dispatch.first_constant + i];
-  CUresult result = device->cuda.LaunchKernel(
-      kernel->function, counts[0], counts[1], counts[2], kernel->block[0], kernel->block[1],
-      kernel->block[2], kernel->shared, self->stream, (void **)(uintptr_t)parameters, NULL);
+  CUresult result =
+      execution_launch(self, kernel, counts, (void **)(uintptr_t)parameters);
   return result == CUDA_SUCCESS ? EDGERT_OK : cuda_fail(device, result, kernel->name.data, error);
 }
 
@@ -144,6 +164,7 @@ static edgert_status execution_run(execution *self, const edgert_command *comman
     status = command->kind == EDGERT_COMMAND_DISPATCH ? execution_dispatch(self, command, error)
                                                       : execution_transfer(self, command, error);
   if (status == EDGERT_OK && self->is_timed) status = cuda_stamps_add(self->device, error);
+  self->is_after_kernel = command->kind == EDGERT_COMMAND_DISPATCH;
   return status;
 }
 

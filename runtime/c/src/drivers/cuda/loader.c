@@ -48,6 +48,8 @@ edgert_status cuda_library_open(cuda_library *self, edgert_error *error) {
                          cuda_file, name);
     memcpy(&self->in_order[i], &symbol, sizeof symbol);
   }
+  void *early = cuda_symbol(library, "cuLaunchKernelEx");
+  memcpy(&self->LaunchKernelEx, &early, sizeof early);
   CUresult result = self->Init(0);
   if (result == CUDA_SUCCESS) return EDGERT_OK;
   if (result == CUDA_ERROR_NO_DEVICE)

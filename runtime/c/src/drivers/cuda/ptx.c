@@ -117,6 +117,35 @@ static edgert_status ptx_read_block(ptx_file *file, edgert_table table, cuda_ker
                      (unsigned)facts->most_threads, (unsigned)facts->most_shared);
 }
 
+/* Where one text is in another, or NULL. */
+static const char *ptx_find(edgert_text in, const char *wanted) {
+  size_t size = strlen(wanted);
+  for (size_t i = 0; i + size <= in.size; ++i)
+    if (memcmp(in.data + i, wanted, size) == 0) return in.data + i;
+  return NULL;
+}
+
+static edgert_text ptx_from(edgert_text text, const char *at) {
+  return (edgert_text){at, text.size - (size_t)(at - text.data)};
+}
+
+/* Whether a kernel's own code waits until what was launched before it has ended. All of them are in
+ * one text, each behind its `.entry`. */
+static int ptx_waits(edgert_text code, edgert_text name) {
+  static const char entry[] = ".entry ";
+  const char *at;
+  while ((at = ptx_find(code, entry)) != NULL) {
+    code = ptx_from(code, at + sizeof entry - 1);
+    if (code.size <= name.size || memcmp(code.data, name.data, name.size) != 0 ||
+        code.data[name.size] != '(')
+      continue;
+    const char *end = ptx_find(code, entry);
+    if (end) code.size = (size_t)(end - code.data);
+    return ptx_find(code, "griddepcontrol.wait") != NULL;
+  }
+  return 0;
+}
+
 static edgert_status ptx_read_export(ptx_file *file, edgert_table table, cuda_kernel *out,
                                          edgert_error *error) {
   cuda_device *self = file->device;
@@ -130,6 +159,10 @@ static edgert_status ptx_read_export(ptx_file *file, edgert_table table, cuda_ke
   if (status != EDGERT_OK) return status;
   out->constant_count = (uint32_t)constants;
   out->binding_count = bindings.count;
+  out->waits = ptx_waits(
+      edgert_table_text(&file->data,
+                        edgert_vector_table(&file->data, file->modules, (uint32_t)module), 0),
+      out->name);
   CUresult result =
       self->cuda.ModuleGetFunction(&out->function, file->out->modules[module], out->name.data);
   if (result == CUDA_SUCCESS && out->shared)

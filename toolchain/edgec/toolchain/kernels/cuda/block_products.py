@@ -17,6 +17,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.read import unshaped
 from edgec.toolchain.ir.uses import only_use
+from edgec.toolchain.ir.weights import is_unchanging
 from edgec.toolchain.ir.write import shape
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.dispatches import replace
@@ -273,6 +274,7 @@ def _launch(call: _Call, norm: Norm | None, library: Library) -> Launch:
         writes=writes,
         numbers={**numbers, "eps_bits": 0 if norm is None else bits(norm.epsilon)},
         folded={"rows": first.rows, "inner": weights.inner, **after},
+        ahead=all(is_unchanging(unshaped(each.weights.codes)) for each in call.products),
         constants={
             **constants,
             **{"BN": rows, "BW": words, "BITS": weights.bits, "SPAN": weights.span or 2},

@@ -29,12 +29,18 @@ from iree.compiler import ir
 from edgec.targets import Gpu
 from edgec.toolchain.kernels.cuda.prebuilt import Prebuilt
 from edgec.toolchain.kernels.cuda.triton_compiler import TritonCompiler, has_triton
-from edgec.toolchain.kernels.cuda.variants import FAMILIES, Constant, Variant
+from edgec.toolchain.kernels.cuda.variants import FAMILIES, Constant, Variant, parameters
 from edgec.toolchain.kernels.gpu.dispatches import Binary, Dispatches
 from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers, Declined
 
 __all__ = ["Binaries", "Launch", "Library"]
+
+_EARLY = "EARLY"
+"""The parameter of kernels that may begin before those before them have ended: 0 where no GPU of a
+family lets them, 1 if they wait for these at once, 2 if they read weights before."""
+_BEGINS_EARLY = 90
+"""The least capability for that."""
 
 
 class Binaries(Protocol):
@@ -68,6 +74,7 @@ class Launch:
         multiples: what integers are known to be multiples of (8 or 16).
         counters: how many zeros the parameter `counters` points to; the kernel must leave them 0.
         into: tensors of which what it writes is the rest, by the first parameters of `writes`.
+        ahead: whether what it reads before it waits for earlier kernels is written by none.
     """
 
     name: str
@@ -83,6 +90,7 @@ class Launch:
     multiples: Mapping[str, int] = field(default_factory=dict)
     counters: int = 0
     into: Mapping[str, Any] = field(default_factory=dict)
+    ahead: bool = False
 
 
 class Library(Dispatches):
@@ -189,6 +197,9 @@ def variant_of(launch: Launch, family: str, *, folds: bool) -> Variant:
         constants |= launch.folded
     else:
         numbers += launch.folded
+    if _EARLY in parameters(launch.source):
+        begins = FAMILIES[family].capability >= _BEGINS_EARLY
+        constants[_EARLY] = (2 if launch.ahead else 1) if begins else 0
     types = {name: f"*{value.type.element_type}" for name, value in launch.reads.items()}
     if launch.counters:
         types["counters"] = "*i32"

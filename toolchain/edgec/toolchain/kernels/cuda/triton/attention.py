@@ -3,6 +3,7 @@
 import triton
 import triton.language as tl
 
+from edgec.toolchain.kernels.cuda.triton.early import begin
 from edgec.toolchain.kernels.cuda.triton.finish import multiply
 
 __all__ = ["attention"]
@@ -24,7 +25,7 @@ def attention(
     SAFE: tl.constexpr, PRECISION: tl.constexpr,
     Q_PARTS: tl.constexpr, K_PARTS: tl.constexpr, V_PARTS: tl.constexpr, O_PARTS: tl.constexpr,
     Q_ROLLS: tl.constexpr, K_ROLLS: tl.constexpr, V_ROLLS: tl.constexpr, O_ROLLS: tl.constexpr,
-    SPLIT: tl.constexpr, SEEN: tl.constexpr,
+    SPLIT: tl.constexpr, SEEN: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """O = softmax(scale * Q K^T, changed by terms) V for each head of three indices.
 
@@ -45,6 +46,8 @@ def attention(
     less than `keys`, says that t0 is a mask of all queries alike, and that others' scores are too
     low to count beside any: parts are then of the keys from the first to the last that is seen.
     """
+    if EARLY > 0:
+        begin()
     outer = tl.program_id(2).to(tl.int64)
     middle = tl.program_id(1) // inners
     inner = tl.program_id(1) % inners

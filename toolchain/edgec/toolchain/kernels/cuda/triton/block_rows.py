@@ -7,6 +7,7 @@ on its way at any time, and that what is done for each weight takes no longer th
 import triton
 import triton.language as tl
 
+from edgec.toolchain.kernels.cuda.triton.early import begin
 from edgec.toolchain.kernels.cuda.triton.finish import finish, gate
 
 __all__ = ["block_rows"]
@@ -26,6 +27,7 @@ def block_rows(
     BN: tl.constexpr, BW: tl.constexpr, BITS: tl.constexpr, SPAN: tl.constexpr,
     GROUP: tl.constexpr, SCALES: tl.constexpr, LEASTS: tl.constexpr, ZERO: tl.constexpr,
     SETS: tl.constexpr, GATED: tl.constexpr, NORMED: tl.constexpr, EVEN: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
     """C = finish(X W^T) for `SETS` matrices W in blocks of one kind, BN outputs a program.
 
@@ -39,18 +41,20 @@ def block_rows(
     """
     tile = tl.program_id(0)
     line = tl.program_id(1)
+    if EARLY == 1:
+        begin()
     if GATED > 0:
         total = _sums(
             x, norm, codes0, scale0, scale_by0, least0, least_by0,
             codes1, scale1, scale_by1, least1, least_by1, tile, line, outputs0, inner,
-            eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED, EVEN, GATED,
+            eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED, EVEN, EARLY, GATED,
         )  # fmt: skip
         _store(total, c0, tile, line, outputs0, BN)
     elif SETS == 1:
         total = _sums(
             x, norm, codes0, scale0, scale_by0, least0, least_by0,
             None, None, None, None, None, tile, line, outputs0, inner,
-            eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED, EVEN, 0,
+            eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED, EVEN, EARLY, 0,
         )  # fmt: skip
         finish(
             total[None, :], bias, factor, other, c0, line + tl.arange(0, 1),
@@ -64,14 +68,14 @@ def block_rows(
             total = _sums(
                 x, norm, codes0, scale0, scale_by0, least0, least_by0,
                 None, None, None, None, None, tile, line, outputs0, inner,
-                eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED, EVEN, 0,
+                eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED, EVEN, EARLY, 0,
             )  # fmt: skip
             _store(total, c0, tile, line, outputs0, BN)
         elif (SETS == 2) or (tile < tiles0 + tiles1):
             total = _sums(
                 x, norm, codes1, scale1, scale_by1, least1, least_by1,
                 None, None, None, None, None, tile - tiles0, line, outputs1, inner,
-                eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED, EVEN, 0,
+                eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED, EVEN, EARLY, 0,
             )  # fmt: skip
             _store(total, c1, tile - tiles0, line, outputs1, BN)
         else:
@@ -79,7 +83,8 @@ def block_rows(
                 total = _sums(
                     x, norm, codes2, scale2, scale_by2, least2, least_by2,
                     None, None, None, None, None, tile - tiles0 - tiles1, line, outputs2, inner,
-                    eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED, EVEN, 0,
+                    eps_bits, BN, BW, BITS, SPAN, GROUP, SCALES, LEASTS, ZERO, NORMED, EVEN, EARLY,
+                    0,
                 )  # fmt: skip
                 _store(total, c2, tile - tiles0 - tiles1, line, outputs2, BN)
 
@@ -90,7 +95,7 @@ def _sums(
     codes1, scale1, scale_by1, least1, least_by1, tile, line, outputs, inner, eps_bits,
     BN: tl.constexpr, BW: tl.constexpr, BITS: tl.constexpr, SPAN: tl.constexpr,
     GROUP: tl.constexpr, SCALES: tl.constexpr, LEASTS: tl.constexpr, ZERO: tl.constexpr,
-    NORMED: tl.constexpr, EVEN: tl.constexpr, GATED: tl.constexpr,
+    NORMED: tl.constexpr, EVEN: tl.constexpr, EARLY: tl.constexpr, GATED: tl.constexpr,
 ):  # fmt: skip
     """The products of a row with BN outputs, BW words of each at a time.
 
@@ -113,6 +118,9 @@ def _sums(
         held1 = codes1.to(tl.pointer_type(tl.int32)) + own * words
         total1 = tl.zeros((BW, BN), dtype=tl.float32)
         ahead1 = _words(held1, word, words, EVEN)
+    if EARLY == 2:
+        # Weights are on their way while kernels before this still compute the row.
+        begin()
     for _ in range(0, tl.cdiv(words, BW)):
         # What comes next is on its way while this is multiplied; behind the last it is read again.
         after = tl.where(word + BW < words, word + BW, word)

@@ -3,6 +3,8 @@
 import triton
 import triton.language as tl
 
+from edgec.toolchain.kernels.cuda.triton.early import begin
+
 __all__ = ["placed", "put", "started"]
 
 
@@ -13,6 +15,7 @@ def put(
     step0, room0, step1, room1, step2, room2, span0, span1, span2,
     FIRST: tl.constexpr, WIDTH0: tl.constexpr, WIDTH1: tl.constexpr, WIDTH2: tl.constexpr,
     FACTORS0: tl.constexpr, FACTORS1: tl.constexpr, FACTORS2: tl.constexpr, BLOCK: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
     """`count` elements of x0 into y0, and of x1 into y1 if there is one; the rest of these stays.
 
@@ -22,6 +25,8 @@ def put(
     all of y2. Where WIDTH is not 0, what is read are rows that `_turned` turns.
     Grid: (blocks of elements, arrays from number FIRST on, 1).
     """
+    if EARLY > 0:
+        begin()
     index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     array = tl.program_id(1) + FIRST
     if x0 is not None:
