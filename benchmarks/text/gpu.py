@@ -74,8 +74,8 @@ def measure(path: Path, device: str, answers: Path | None, count: int) -> dict[s
             text.append(model.next_token(text))
             times.append(time.perf_counter() - began)
         row[f"token_{size}_s"] = statistics.median(times[WARM:])
-    if "cuda" in device:
-        row["kernels"] = _kernels(model, text)
+    if device.startswith("edgert://"):
+        row["kernels"] = _kernels(path, device, text)
     return row
 
 
@@ -88,22 +88,28 @@ def _same(model: Any, prompt: list[int], answer: list[int]) -> list[int]:
     return [same, len(answer)]
 
 
-def _kernels(model: Any, text: list[int]) -> dict[str, Any]:
-    """How many kernels a token takes, their microseconds, and the longest of them."""
-    import torch
-    from torch.autograd import DeviceType
-    from torch.profiler import ProfilerActivity, profile
+def _kernels(path: Path, device: str, text: list[int]) -> dict[str, Any]:
+    """How many kernels a token takes, their microseconds one by one, and the longest of them.
 
-    torch.zeros(1).cuda()
-    torch.cuda.synchronize()
+    By time stamps before and behind each, so that none overlaps with another: in a call that is not
+    timed a kernel begins while the one before ends.
+    """
+    from edgec.runtime.device import Device
+    from edgec.runtime.edgert import Ran
+    from edgec.runtime.edgert_profiler import timed_device
+    from edgec.runtime.text import TextModel
+
+    ran: list[Ran] = []
+    model = TextModel(path, device=timed_device(Device.open(device), ran.append))
+    text = list(text)
+    text.append(model.next_token(text))
+    ran.clear()
     tokens = 4
-    with profile(activities=[ProfilerActivity.CUDA]) as taken:
-        for _ in range(tokens):
-            text.append(model.next_token(text))
+    for _ in range(tokens):
+        text.append(model.next_token(text))
     found: dict[str, list[float]] = {}
-    for event in taken.events():
-        if event.device_type == DeviceType.CUDA:
-            found.setdefault(event.name[:80], []).append(event.time_range.elapsed_us())
+    for one in ran:
+        found.setdefault(one.kernel, []).append(1e6 * one.seconds)
     rows = [(n, len(us) / tokens, round(sum(us) / tokens, 1)) for n, us in found.items()]
     rows.sort(key=lambda row: -row[2])
     return {
@@ -131,7 +137,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("modules", type=Path, nargs="+")
     parser.add_argument("--answers", action="append", default=[], metavar="MODULE=FILE")
-    parser.add_argument("--device", default="cuda://0")
+    parser.add_argument("--device", default="edgert://cuda")
     parser.add_argument("--count", type=int, default=128, help="tokens to write")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--one", action="store_true", help="one model, in this process")

@@ -15,7 +15,7 @@ from edgec.runtime.loaded import load
 from edgec.runtime.module import Module
 from edgec.runtime.signature import Signature
 
-__all__ = ["profile_by_edgert"]
+__all__ = ["profile_by_edgert", "timed_device"]
 
 
 def profile_by_edgert(
@@ -34,7 +34,7 @@ def profile_by_edgert(
     """
     ran: dict[str, list[Ran]] = {}
     with load(
-        module, device=_timed(device, lambda one: _note(ran, one)), weights=weights
+        module, device=timed_device(device, lambda one: _note(ran, one)), weights=weights
     ) as loaded:
         function = loaded[signature.name]
         leaves = [loaded.device.put(array) for array in inputs]
@@ -59,8 +59,8 @@ def _note(ran: dict[str, list[Ran]], one: Ran) -> None:
     ran.setdefault(one.kernel, []).append(one)
 
 
-def _timed(device: Device, note: Callable[[Ran], None]) -> Device:
-    """The device as one of its own, which tells what runs on it."""
+def timed_device(device: Device, note: Callable[[Ran], None]) -> Device:
+    """The device as one of its own, which tells `note` of each kernel that ran on it."""
     _, path, threads = parse_uri(device.uri)
     kind, _, number = path.partition("/")
     own = EdgertDevice(kind or "cpu", threads=threads or 0, index=int(number or 0), timed=note)
