@@ -25,8 +25,8 @@ On CUDA, one {gpu}, whose memory gave {memory:.2f} TB/s in the same run (a copy 
 """  # noqa: E501
 _TAIL = """
 - **of memory's speed**: the file of weights, once a token, beside what the copy gave.
-- **their time** is that of all kernels of a token on the GPU, by CUPTI. What a token takes beyond that is not on the GPU. By the times between kernels of the 1B shape: 1.2 to 1.5 ms before the first one, about 1.0 in the middle, where the host waits for the position at which keys and values are put, and 1.4 to 1.6 from the last one to the token on the host, of which reading it takes 1.2; a call of `reset`, which computes nothing, takes 1.6.
-- **same tokens**: of those that the CPU wrote greedily with the same weights.
+- **their time** is that of all kernels of a token, one by one, by edgert's time stamps on the GPU before and behind each, which take time themselves. In a call that is not timed a token's kernels are one graph, and most of them begin while the one before them ends, so that a token takes less than their sum.
+- **same tokens**: of those that the CPU (SmolLM2) or `transformers` (the 1B shape, whose seeded weights always choose one token) wrote greedily with the same weights.
 
 What a token's time on the GPU is made of, in microseconds:
 
@@ -34,6 +34,8 @@ What a token's time on the GPU is made of, in microseconds:
 
 <!-- not run: a GPU: and weights of hundreds of megabytes -->
 ```console
+$ python -m benchmarks.text.shapes llama-3.2-1b Q4_0 --words=SmolLM2.gguf -o llama.gguf
+$ edgec export llama.gguf --prefill=64,256 --external-weights=llama.safetensors -o llama.mlirbc
 $ edgec compile smol.mlirbc --target=cuda:sm_90 -o smol.vmfb                              # here, no GPU
 $ python benchmarks/text/gpu.py smol.vmfb --answers=smol.vmfb=answers.json --json=figures.json  # there
 $ python -m benchmarks.text.gpu_page COMMIT=figures.json                                  # this page
