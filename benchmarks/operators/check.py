@@ -219,6 +219,10 @@ def _run(
     return _RIGHT, [(a.dtype, a.shape, a.tobytes()) for a in outputs]
 
 
+_CALLS = 3
+"""Of each module: what a call leaves behind must not change the answers of the next."""
+
+
 def _compared(
     module: Path,
     device: str,
@@ -234,7 +238,10 @@ def _compared(
     given = [_shared(array) for array in inputs]
     try:
         with runtime.load(module, device=device) as loaded:
-            outputs = [np.array(array.numpy()) for array in loaded["main"].call_flat(given)]
+            outputs, *later = (
+                [np.array(array.numpy()) for array in loaded["main"].call_flat(given)]
+                for _ in range(_CALLS)
+            )
     except EdgecError as error:
         raise _Stop(outcome=Outcome.FAILED, reason=f"run: {error.what}") from error
     if any(a.tobytes() != b.tobytes() for a, b in zip(given, inputs, strict=True)):
@@ -249,6 +256,9 @@ def _compared(
         result = compare(actual, right, tolerance)
         if not result.ok:
             raise _Stop(outcome=Outcome.WRONG, reason=result.problem)
+    for again in later:
+        if any(a.tobytes() != b.tobytes() for a, b in zip(again, outputs, strict=True)):
+            raise _Stop(outcome=Outcome.WRONG, reason="another answer at a later call")
     return outputs
 
 
