@@ -19,6 +19,8 @@ typedef struct ptx_file {
   cuda_executable *out;
   edgert_flatbuffer data;
   edgert_vector exports, modules;
+  edgert_text looked_at; /* the last text that was looked through for kernels that wait */
+  int has_waits;         /* whether there is any in it */
 } ptx_file;
 
 static edgert_status ptx_damaged(edgert_error *error) {
@@ -129,11 +131,16 @@ static edgert_text ptx_from(edgert_text text, const char *at) {
   return (edgert_text){at, text.size - (size_t)(at - text.data)};
 }
 
-/* Whether a kernel's own code waits until what was launched before it has ended. All of them are in
- * one text, each behind its `.entry`. */
-static int ptx_waits(edgert_text code, edgert_text name) {
-  static const char entry[] = ".entry ";
+/* Whether a kernel's own code waits until what was launched before it has ended. Many may be in one
+ * text, each behind its `.entry`; most texts have none that waits, and are looked through once. */
+static int ptx_waits(ptx_file *file, edgert_text code, edgert_text name) {
+  static const char entry[] = ".entry ", wait[] = "griddepcontrol.wait";
   const char *at;
+  if (code.data != file->looked_at.data) {
+    file->looked_at = code;
+    file->has_waits = ptx_find(code, wait) != NULL;
+  }
+  if (!file->has_waits) return 0;
   while ((at = ptx_find(code, entry)) != NULL) {
     code = ptx_from(code, at + sizeof entry - 1);
     if (code.size <= name.size || memcmp(code.data, name.data, name.size) != 0 ||
@@ -141,7 +148,7 @@ static int ptx_waits(edgert_text code, edgert_text name) {
       continue;
     const char *end = ptx_find(code, entry);
     if (end) code.size = (size_t)(end - code.data);
-    return ptx_find(code, "griddepcontrol.wait") != NULL;
+    return ptx_find(code, wait) != NULL;
   }
   return 0;
 }
@@ -160,6 +167,7 @@ static edgert_status ptx_read_export(ptx_file *file, edgert_table table, cuda_ke
   out->constant_count = (uint32_t)constants;
   out->binding_count = bindings.count;
   out->waits = ptx_waits(
+      file,
       edgert_table_text(&file->data,
                         edgert_vector_table(&file->data, file->modules, (uint32_t)module), 0),
       out->name);
