@@ -1,6 +1,7 @@
 """`edgec quantise`: a program to one whose weights are integers."""
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -139,17 +140,7 @@ def quantise(
         session.note(f"errors are of the first {calls} of {total} golden calls (--calls)")
     file = Path(f"{output.stem}.safetensors")
     outside = None if program.info.weights is None else file
-    if chooses:
-        found = quantise_by_choice(
-            program,
-            keep=tuple(keep or ()),
-            max_error=most,
-            weights_file=outside,
-            calls=calls,
-            halves=scales == "f16",
-            tell=session.say,
-        )
-    elif activations == "int8":
+    if activations == "int8":
         found = quantise_to_bytes(
             program,
             keep=tuple(keep or ()),
@@ -159,9 +150,9 @@ def quantise(
             tell=session.say,
         )
     else:
-        found = (rounded if activations == "none" else quantise_with_rounded_rows)(
+        by_scheme = rounded if activations == "none" else quantise_with_rounded_rows
+        found = (quantise_by_choice if chooses else partial(by_scheme, scheme=scheme))(
             program,
-            scheme,
             keep=tuple(keep or ()),
             max_error=most,
             weights_file=outside,
