@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-VOCABULARY = 300
-TEMPLATE = (
-    "{% for message in messages %}<|start|>{{ message['role'] }}\n{{ message['content'] }}<|end|>\n"
-    "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
-)
+from benchmarks.byte_words import TEMPLATE, tokenizer
 
+__all__ = ["FAMILIES", "TEMPLATE", "VOCABULARY", "model", "save", "tokenizer"]
+
+VOCABULARY = 300
 _SMALL = {
     "vocab_size": VOCABULARY,
     "hidden_size": 64,
@@ -34,22 +33,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "phi3": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
 }
 """Of each family the settings beside those that all share."""
-
-
-def tokenizer() -> Any:
-    """Every byte is a token; two more begin and end what somebody says."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    plain = Tokenizer(models.BPE({letter: at for at, letter in enumerate(alphabet)}, []))
-    plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    plain.decoder = decoders.ByteLevel()
-    made = PreTrainedTokenizerFast(
-        tokenizer_object=plain, bos_token="<|start|>", eos_token="<|end|>"
-    )
-    made.chat_template = TEMPLATE
-    return made
 
 
 def model(family: str, *, seed: int = 7, **settings: Any) -> Any:

@@ -9,6 +9,7 @@ models, though the library's list of causal ones has them.
 from pathlib import Path
 from typing import Any
 
+from benchmarks.byte_words import tokenizer
 from benchmarks.zoo.kinds import hugging_face
 from benchmarks.zoo.kinds.torch_models import declare_torchvision
 from benchmarks.zoo.subject import Built, Left
@@ -20,10 +21,6 @@ _BEGIN, _END = 256, 257
 _SPREAD = 0.2
 """Of weights, where a configuration says how far they lie apart: scores differ clearly then, and
 so do the tokens of a text."""
-_TEMPLATE = (
-    "{% for message in messages %}<|start|>{{ message['role'] }}\n{{ message['content'] }}<|end|>\n"
-    "{% endfor %}{% if add_generation_prompt %}<|start|>assistant\n{% endif %}"
-)
 
 
 def names() -> list[str]:
@@ -50,7 +47,7 @@ def build(name: str) -> Built:
         except Exception as error:  # noqa: BLE001 - a cut that does not fit; another may
             problems.append(hugging_face.shortly(error))
             continue
-        _tokenizer().save_pretrained(folder)
+        tokenizer().save_pretrained(folder)
         return Built(model=f"hf:{folder}")
     raise Left(f"no small {name} that writes: {'; '.join(dict.fromkeys(problems))}")
 
@@ -80,18 +77,3 @@ def _writes(model: Any) -> None:
 
     given = torch.arange(3, 11)[None]
     model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=4, do_sample=False)
-
-
-def _tokenizer() -> Any:
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    plain = Tokenizer(models.BPE({letter: at for at, letter in enumerate(alphabet)}, []))
-    plain.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    plain.decoder = decoders.ByteLevel()
-    made = PreTrainedTokenizerFast(
-        tokenizer_object=plain, bos_token="<|start|>", eos_token="<|end|>"
-    )
-    made.chat_template = _TEMPLATE
-    return made
