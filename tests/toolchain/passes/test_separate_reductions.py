@@ -1,4 +1,4 @@
-"""A reduction used along other axes gets a kernel of its own, and is right on Vulkan."""
+"""A sum or product used along other axes gets a kernel of its own, and is right on Vulkan."""
 
 import re
 import subprocess
@@ -50,6 +50,44 @@ RESHAPED = SUM.format(
 )
 
 
+def product(rest: str, result: str) -> str:
+    return f"""
+func.func @main(%x: tensor<40x64xf32>, %w: tensor<64x40xf32>, %b: tensor<40x40xf32>,
+                %all: tensor<5x40x40xf32>) -> tensor<{result}xf32> {{
+  %xw = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<40x64xf32>, tensor<64x40xf32>) -> tensor<40x40xf32>
+  %p = stablehlo.tanh %xw : tensor<40x40xf32>
+  {rest}
+}}"""
+
+
+BESIDE = product(
+    """%y = stablehlo.add %p, %b : tensor<40x40xf32>
+  return %y : tensor<40x40xf32>""",
+    "40x40",
+)
+ACROSS = product(
+    """%t = stablehlo.transpose %p, dims = [1, 0] : (tensor<40x40xf32>) -> tensor<40x40xf32>
+  %m = stablehlo.multiply %p, %b : tensor<40x40xf32>
+  %y = stablehlo.add %t, %m : tensor<40x40xf32>
+  return %y : tensor<40x40xf32>""",
+    "40x40",
+)
+SPREAD = product(
+    """%s = stablehlo.broadcast_in_dim %p, dims = [1, 2]
+    : (tensor<40x40xf32>) -> tensor<5x40x40xf32>
+  %y = stablehlo.multiply %s, %all : tensor<5x40x40xf32>
+  return %y : tensor<5x40x40xf32>""",
+    "5x40x40",
+)
+TRAILING = product(
+    """%s = stablehlo.broadcast_in_dim %p, dims = [0, 1]
+    : (tensor<40x40xf32>) -> tensor<40x40x5xf32>
+  return %s : tensor<40x40x5xf32>""",
+    "40x40x5",
+)
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -58,8 +96,22 @@ RESHAPED = SUM.format(
         (quotient(0, "10x5", "1, 2"), 1),
         (TURNED, 1),
         (RESHAPED, 0),
+        (BESIDE, 0),
+        (ACROSS, 1),
+        (SPREAD, 1),
+        (TRAILING, 1),
     ],
-    ids=["last axis", "middle axis", "first axis", "turned", "reshaped"],
+    ids=[
+        "last axis",
+        "middle axis",
+        "first axis",
+        "turned",
+        "reshaped",
+        "a product",
+        "a product turned",
+        "a product spread",
+        "a product spread behind",
+    ],
 )
 def test_only_other_axes_are_fenced_after_what_is_computed_with_the_sum(
     text: str, expected: int
@@ -126,3 +178,17 @@ def test_a_quotient_by_sums_over_any_axis_is_right_on_vulkan(axis: int, tmp_path
         np.testing.assert_allclose(
             loaded.main(x), x / np.tanh(x.sum(axis, keepdims=True)), rtol=1e-4
         )
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("text", [ACROSS, SPREAD], ids=["turned", "spread"])
+def test_a_product_used_along_other_axes_is_right_on_vulkan(text: str, tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    shapes = ((40, 64), (64, 40), (40, 40), (5, 40, 40))
+    x, w, b, every = (random.normal(size=shape).astype(np.float32) for shape in shapes)
+    p = np.tanh(x.astype(np.float64) @ w)
+    expected = p * every if text is SPREAD else p.T + p * b
+    (tmp_path / "case.mlir").write_text(text)
+    with runtime.load(toolchain.compile(tmp_path / "case.mlir", "vulkan")) as loaded:
+        for _ in range(3):
+            np.testing.assert_allclose(loaded.main(x, w, b, every), expected, atol=1e-5)

@@ -24,7 +24,8 @@ from tests.toolchain.passes.test_both_branches import CHOICES
 from tests.toolchain.passes.test_flatten_scatters import WINDOWS
 from tests.toolchain.passes.test_plain_depthwise import of as depthwise_of
 from tests.toolchain.passes.test_reverse_first import reversed_slice
-from tests.toolchain.passes.test_separate_reductions import quotient
+from tests.toolchain.passes.test_separate_reductions import SPREAD, quotient
+from tests.toolchain.passes.test_separate_slices import sliced
 from tests.toolchain.passes.test_signless_integers import WINDOW
 from tests.toolchain.passes.test_spread_windows import LARGEST
 from tests.toolchain.passes.test_wide_sums import MEAN
@@ -388,6 +389,23 @@ FAULTS = (
         target="vulkan",
         inputs=(RNG.uniform(0.1, 1, (6, 10, 5)).astype(np.float32),),
         right=lambda x: x / np.tanh(x.sum(0, keepdims=True)),
+    ),
+    Fault(
+        name="separate-reductions",
+        text=SPREAD,
+        target="vulkan",
+        inputs=tuple(
+            RNG.normal(size=shape).astype(np.float32)
+            for shape in ((40, 64), (64, 40), (40, 40), (5, 40, 40))
+        ),
+        right=lambda x, w, _, every: np.tanh(x @ w) * every,
+    ),
+    Fault(
+        name="separate-slices",
+        text=sliced("8x72", "0:8, 2:66", "8x64"),
+        target="vulkan",
+        inputs=(RNG.normal(size=(8, 72)).astype(np.float32),),
+        right=lambda x: np.abs(x[:, 2:66]),
     ),
     Fault(
         name="split-reductions",

@@ -30,6 +30,7 @@ from edgec.toolchain.passes.legalise.reverse_first import ReverseFirst
 from edgec.toolchain.passes.legalise.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.legalise.separate_groups import SeparateGroups
 from edgec.toolchain.passes.legalise.separate_reductions import SeparateReductions
+from edgec.toolchain.passes.legalise.separate_slices import SeparateSlices
 from edgec.toolchain.passes.legalise.signed_angles import SignedAngles
 from edgec.toolchain.passes.legalise.signed_powers import SignedPowers
 from edgec.toolchain.passes.legalise.signless_integers import SignlessIntegers
@@ -199,6 +200,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     PointwiseProducts,
     SplitReductions,
     SeparateReductions,
+    SeparateSlices,
     LateJoins,
     HalfConversions,
     TurnTwice,

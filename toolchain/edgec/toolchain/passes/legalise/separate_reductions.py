@@ -1,4 +1,4 @@
-"""Reductions kept apart from what uses their results in another order, for GPUs."""
+"""Sums and products kept apart from what uses their results in another order, for GPUs."""
 
 import math
 from dataclasses import dataclass
@@ -21,21 +21,36 @@ _ELEMENTWISE = frozenset(
     ).split()
 )
 
-# The axes of a value that the threads of a reduction run over, by position; None where there is
-# no reduction behind it. An axis of one element is nobody's.
-_Rows = tuple[int, ...] | None
+_PRODUCTS = frozenset({"stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce_window"})
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The axes of a value that the threads of the kernel that makes it run over, by position.
+
+    Attributes:
+        axes: those, without any of one element, which are nobody's.
+        whole: whether each thread makes its own elements (a product) and not a row with others (a
+            reduction).
+    """
+
+    axes: tuple[int, ...]
+    whole: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeparateReductions:
-    """A reduction's result that is used along other axes than its own comes from its own kernel.
+    """A sum's or product's result that is used along other axes comes from a kernel of its own.
 
     iree-compile 3.13 makes one kernel of `x / sum(x)` whose threads run over the rows that were
     summed, and hand the sums to each other through workgroup memory. Where the sums are not the
     leading axes of what uses them (a softmax or a norm over any axis but the last, a sum beside a
     transposed array) a thread reads sums that others write, and there is no barrier between: wrong
-    numbers, other ones at each call. Only sizes that fit its tiles go another way. A barrier
-    before such a use keeps the two apart; softmax and norms over the last axis stay one kernel.
+    numbers, other ones at each call. Only sizes that fit its tiles go another way. Products,
+    convolutions and pooling likewise, where what uses them runs over another axis, too (a broadcast
+    product) or over the same in another order (a transposed one, as in gradients). A barrier
+    before such a use keeps the two apart; softmax and norms over the last axis stay one kernel, and
+    so does a product with what is computed with it element by element.
 
     The barrier is the compiler's own between kernels: StableHLO's ends a piece of work, and the
     host waits for it in the middle of a call.
@@ -50,10 +65,10 @@ class SeparateReductions:
 
     @classmethod
     def plan(cls, situation: Situation) -> "SeparateReductions | None":
-        """For programs in StableHLO with a reduction that become SPIR-V."""
+        """For programs in StableHLO with sums or products that become SPIR-V."""
         if not situation.target.is_spirv:
             return None
-        return cls() if "stablehlo.reduce" in situation.operations else None
+        return cls() if situation.operations & {"stablehlo.reduce", *_PRODUCTS} else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many values were fenced."""
@@ -66,53 +81,62 @@ def _fence_block(block: Any) -> int:
 
     count = 0
     rows: dict[Any, _Rows] = {}
+    behind: dict[Any, Any] = {}
     for op in [each.operation for each in block.operations]:
         if not graph.is_static(*op.operands, *op.results):
             continue
         if op.name == graph.FENCE:
             continue
+        for index, value in enumerate(op.operands):
+            op.operands[index] = behind.get(value, value)
         known = [rows.get(value) for value in op.operands]
         after, apart = _followed(op, known)
         for index in apart:
-            if rows.get(op.operands[index]) is None:
+            value = op.operands[index]
+            if value not in rows:
                 continue
-            _fence(op, index, rows)
+            fenced = _fence(op, index)
+            if rows[value].whole:
+                # One kernel makes a product; what else uses it does not make it again.
+                behind[value] = fenced
             count += 1
         if after is not None:
             rows.update(dict.fromkeys(op.results, after))
     return count
 
 
-def _followed(op: Any, known: list[_Rows]) -> tuple[_Rows, list[int]]:
+def _followed(op: Any, known: list[_Rows | None]) -> tuple[_Rows | None, list[int]]:
     """The rows of an operation's results, and which operands must come from kernels before."""
     from edgec.toolchain.ir import write as graph
 
     if op.name == "stablehlo.reduce":
         return _reduced(op, known)
-    if all(each is None for each in known):
+    if op.name in _PRODUCTS:
+        return _all_of(op.results[0]), []
+    first = next((each for each in known if each is not None), None)
+    if first is None or not op.results:
         return None, []
-    value = op.operands[0]
+    value, result = op.operands[0], op.results[0]
     if op.name == "stablehlo.broadcast_in_dim":
         placed = graph.integers(op, "broadcast_dimensions")
-        mapped = tuple(placed[axis] for axis in known[0] or ())
-        leads = mapped == _leading(op.results[0], len(mapped))
-        return (mapped, []) if leads else (None, [0])
+        mapped = _Rows(tuple(placed[axis] for axis in first.axes), first.whole)
+        wanted = _leading(result, None if first.whole else len(mapped.axes))
+        return (mapped, []) if mapped.axes == wanted else (None, [0])
     if op.name == "stablehlo.reshape":
-        mapped_ = _reshaped(value, op.results[0], known[0] or ())
-        return (mapped_, []) if mapped_ is not None else (None, [0])
+        reshaped = _all_of(result) if first.whole else _reshaped(value, result, first.axes)
+        return (reshaped, []) if reshaped is not None else (None, [0])
     if op.name == "stablehlo.transpose":
         order = graph.integers(op, "permutation")
         counted = [axis for axis in order if graph.shape(value)[axis] != 1]
         if counted != sorted(counted):
             return None, [0]
-        return tuple(order.index(axis) for axis in known[0] or ()), []
+        return _Rows(tuple(order.index(axis) for axis in first.axes), first.whole), []
     if op.name in _ELEMENTWISE:
-        first = next(each for each in known if each is not None)
         return first, [n for n, each in enumerate(known) if each not in (None, first)]
     return None, []
 
 
-def _reduced(op: Any, known: list[_Rows]) -> tuple[_Rows, list[int]]:
+def _reduced(op: Any, known: list[_Rows | None]) -> tuple[_Rows, list[int]]:
     """A reduction goes on in the kernel of another one where both have the same rows."""
     from edgec.toolchain.ir import write as graph
 
@@ -120,35 +144,40 @@ def _reduced(op: Any, known: list[_Rows]) -> tuple[_Rows, list[int]]:
     value = op.operands[0]
     kept = [axis for axis in range(len(graph.shape(value))) if axis not in away]
     rows = tuple(axis for axis in kept if graph.shape(value)[axis] != 1)
-    apart = [n for n, each in enumerate(known) if each not in (None, rows)]
-    return tuple(kept.index(axis) for axis in rows), apart
+    apart = [n for n, each in enumerate(known) if each not in (None, _Rows(rows))]
+    return _Rows(tuple(kept.index(axis) for axis in rows)), apart
 
 
-def _leading(value: Any, count: int) -> tuple[int, ...]:
-    """The first axes of more than one element."""
+def _all_of(value: Any) -> _Rows:
+    """Where each thread makes its own elements of a value."""
+    return _Rows(_leading(value, None), whole=True)
+
+
+def _leading(value: Any, count: int | None) -> tuple[int, ...]:
+    """The first axes of more than one element, or all of them."""
     from edgec.toolchain.ir import write as graph
 
     return tuple(axis for axis, size in enumerate(graph.shape(value)) if size != 1)[:count]
 
 
-def _reshaped(before: Any, after: Any, rows: tuple[int, ...]) -> _Rows:
+def _reshaped(before: Any, after: Any, rows: tuple[int, ...]) -> _Rows | None:
     """Where the rows are in a reshaped value; None if they are no axes of their own there."""
     from edgec.toolchain.ir import write as graph
 
     wanted = math.prod(graph.shape(before)[axis] for axis in rows)
-    leading = _leading(after, len(graph.shape(after)))
+    leading = _leading(after, None)
     for count in range(len(leading) + 1):
         if math.prod(graph.shape(after)[axis] for axis in leading[:count]) == wanted:
-            return leading[:count]
+            return _Rows(leading[:count])
     return None
 
 
-def _fence(op: Any, index: int, rows: dict[Any, _Rows]) -> None:
-    """Put a barrier before one operand."""
+def _fence(op: Any, index: int) -> Any:
+    """Put a barrier before one operand; what is behind it."""
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
 
-    value = op.operands[index]
     with op.location, ir.InsertionPoint(op):
-        op.operands[index] = graph.fence(value)
+        op.operands[index] = fenced = graph.fence(op.operands[index])
+    return fenced
