@@ -40,6 +40,29 @@ func.func @main(%x: tensor<65x6xf32>, %w: tensor<2x8xf32>) -> tensor<64x8xf32> {
   return %y : tensor<64x8xf32>
 }"""
 
+PUT = """
+func.func @main(%x: tensor<8x72xf32>, %y: tensor<8x64xf32>) -> tensor<8x72xf32> {{
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %at = stablehlo.constant dense<{at}> : tensor<i32>
+  %half = stablehlo.constant dense<0.5> : tensor<8x72xf32>
+  %all = stablehlo.multiply %x, %half : tensor<8x72xf32>
+  %part = stablehlo.sine %y : tensor<8x64xf32>
+  %put = stablehlo.dynamic_update_slice %all, %part, %zero, %at
+    : (tensor<8x72xf32>, tensor<8x64xf32>, tensor<i32>, tensor<i32>) -> tensor<8x72xf32>
+  return %put : tensor<8x72xf32>
+}}"""
+
+JOINED = """
+func.func @main(%x: tensor<3xf32>, %y: tensor<{size}xf32>) -> tensor<{all}xf32> {{
+  %a = stablehlo.sine %x : tensor<3xf32>
+  %b = stablehlo.cosine %y : tensor<{size}xf32>
+  %all = stablehlo.concatenate {order}, dim = 0
+    : (tensor<{first}xf32>, tensor<{second}xf32>) -> tensor<{all}xf32>
+  return %all : tensor<{all}xf32>
+}}"""
+BEHIND = JOINED.format(size=1024, all=1027, order="%a, %b", first=3, second=1024)
+BEFORE = JOINED.format(size=1024, all=1027, order="%b, %a", first=1024, second=3)
+
 
 def sliced(whole: str, at: str, part: str, kind: str = "f32") -> str:
     return SLICE.format(whole=whole, at=at, part=part, kind=kind)
@@ -60,6 +83,10 @@ def sliced(whole: str, at: str, part: str, kind: str = "f32") -> str:
         (PAD.format(low="2, 0", result="12x64"), 0),
         (PAD.format(low="0, 1", result="8x66"), 1),
         (MOVING, 1),
+        (PUT.format(at=2), 1),
+        (PUT.format(at=4), 0),
+        (BEHIND, 1),
+        (BEFORE, 0),
     ],
     ids=[
         "between vectors",
@@ -74,6 +101,10 @@ def sliced(whole: str, at: str, part: str, kind: str = "f32") -> str:
         "padded with rows",
         "padded by one",
         "known in the call",
+        "put between vectors",
+        "put at a vector",
+        "joined between vectors",
+        "joined at a vector",
     ],
 )
 def test_only_what_begins_between_vectors_is_fenced(text: str, expected: int) -> None:
@@ -116,3 +147,31 @@ def test_a_product_of_a_slice_is_right_on_vulkan(tmp_path: Path) -> None:
     x, w = (random.normal(size=size).astype(np.float32) for size in ((65, 6), (2, 8)))
     answer = run(MULTIPLIED, tmp_path, x, w, target="vulkan")
     np.testing.assert_allclose(answer, x[1:, 1:3] @ w, atol=1e-5)
+
+
+@pytest.mark.vulkan
+def test_what_is_put_between_vectors_is_right_on_vulkan(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    x, y = (random.normal(size=size).astype(np.float32) for size in ((8, 72), (8, 64)))
+    expected = x / 2
+    expected[:, 2:66] = np.sin(y)
+    answer = run(PUT.format(at=2), tmp_path, x, y, target="vulkan")
+    np.testing.assert_allclose(answer, expected, atol=1e-6)
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [
+        (BEHIND, lambda x, y: np.concatenate([np.sin(x), np.cos(y)])),
+        (BEFORE, lambda x, y: np.concatenate([np.cos(y), np.sin(x)])),
+    ],
+    ids=["behind", "before"],
+)
+def test_what_is_joined_is_right_on_vulkan(
+    text: str, right: Callable[[np.ndarray, np.ndarray], np.ndarray], tmp_path: Path
+) -> None:
+    random = np.random.default_rng(0)
+    x, y = (random.normal(size=size).astype(np.float32) for size in (3, 1024))
+    answer = run(text, tmp_path, x, y, target="vulkan")
+    np.testing.assert_allclose(answer, right(x, y), atol=1e-6)

@@ -106,6 +106,32 @@ def test_gradients_are_right_in_every_layout(target: str, tmp_path: Path) -> Non
             assert worst < 2e-6, case
 
 
+def test_an_image_of_one_row_or_column_meets_the_zeros_around_it(tmp_path: Path) -> None:
+    random = np.random.default_rng(6)
+    sizes = [(1, 1, 3), (2, 1, 2), (1, 3, 1), (1, 1, 1), (1, 2, 3)]
+    images = [random.standard_normal((*size, 4)).astype(np.float32) for size in sizes]
+    window = random.standard_normal((3, 3, 4, 8)).astype(np.float32)
+
+    def forward(window, *images):
+        return [
+            jax.lax.conv_general_dilated(x, window, (1, 1), "SAME", dimension_numbers=LAST)
+            for x in images
+        ]
+
+    program = exporters.export(forward, (window, *images))
+    options = toolchain.CompileOptions(output=tmp_path / "all.vmfb", check=False)
+    toolchain.compile(program, "cpu", options)
+    with runtime.load(options.output) as module:
+        found = [each.numpy() for each in module["main"].call_flat([window, *images])]
+    for answer, image in zip(found, images, strict=True):
+        wide = np.pad(image, ((0, 0), (1, 1), (1, 1), (0, 0)))
+        high, across = image.shape[1:3]
+        expected = sum(
+            wide[:, y : y + high, x : x + across] @ window[y, x] for y in range(3) for x in range(3)
+        )
+        np.testing.assert_allclose(answer, expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_that_of_weights_is_one_kernel(case: str) -> None:
     backward, inputs = gradient(case)

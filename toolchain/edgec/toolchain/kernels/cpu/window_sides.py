@@ -167,4 +167,9 @@ def _padded(image: Strided, places: list[int], pads: list[tuple[int, int]]) -> S
     wide = graph.pad(image.value, graph.fill(0.0, (), graph.element(image.value)), low, high)
     steps = dense(graph.shape(wide))
     start = sum(n * step for n, step in zip(low, steps, strict=True))
-    return through(image, wide, steps, start)
+    found = through(image, wide, steps, start)
+    if found is None:
+        return None
+    # Windows move over what stands around a single pixel, too, which alone has no step.
+    runs = [(Digit(size=graph.shape(wide)[place], step=steps[place]),) for place in places]
+    return replace(found, axes=(*found.axes[: -len(runs)], *runs))

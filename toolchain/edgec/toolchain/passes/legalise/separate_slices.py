@@ -10,7 +10,8 @@ from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SeparateSlices"]
 
-_NAMES = ("stablehlo.slice", "stablehlo.dynamic_slice", "stablehlo.pad")
+_READ = ("stablehlo.slice", "stablehlo.dynamic_slice")
+_WRITTEN = ("stablehlo.pad", "stablehlo.dynamic_update_slice", "stablehlo.concatenate")
 _BYTES = 16
 """What a thread reads and writes at once at most, unless four elements are more."""
 
@@ -22,9 +23,10 @@ class SeparateSlices:
     Where an array's rows are whole vectors of 2 or 4 elements, iree-compile 3.13 lets a SPIR-V
     kernel that computes with a slice of it read vectors, and rounds the slice's beginning down to
     one of them: `sin(x[:, 2:66])` of rows of 72 is the sine of `x[:, 0:64]`. It writes likewise
-    what is computed and then padded (`pad(relu(x), 2)` of rows of 64), and rounds beginnings that
-    only the call knows. A barrier behind such a slice, or before such a padding, makes it a kernel
-    that copies, which is right; one that begins with a whole vector stays where it is used.
+    what is computed and then padded (`pad(relu(x), 2)` of rows of 64) or put into another array,
+    and rounds beginnings that only the call knows. A barrier behind such a slice, or before such a
+    padding, makes it a kernel that copies, which is right; one that begins with a whole vector
+    stays where it is used.
 
     Measured on llvmpipe: of 240 slices, paddings and joins of random sizes, each with a function or
     a product, 7 are wrong without it and none with it.
@@ -38,64 +40,124 @@ class SeparateSlices:
         """For programs in StableHLO with slices or paddings that become SPIR-V."""
         if not situation.target.is_spirv:
             return None
-        return cls() if situation.operations & {*_NAMES} else None
+        return cls() if situation.operations & {*_READ, *_WRITTEN} else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many values were fenced."""
         from edgec.toolchain.ir import write as graph
 
         with module.context:
-            found = [op for op in graph.inside(module.operation) if op.name in _NAMES]
-            return sum(_separate(op) for op in found)
+            found = list(graph.inside(module.operation))
+            written = sum(_write(op) for op in found if op.name in _WRITTEN)
+            return written + sum(_read(op) for op in found if op.name in _READ)
 
 
-def _separate(op: Any) -> bool:
-    """Put a barrier where one is needed; whether it was."""
+def _write(op: Any) -> int:
+    """Put what is padded, or put into another array, aside where it needs it; how many values."""
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
 
     (result,) = op.results
-    with op.location:
-        if op.name == "stablehlo.pad":
-            value = op.operands[0]
-            low = graph.integers(op, "edge_padding_low")
-            if _is_whole(result, value, low) or _is_given(value):
-                return False
-            with ir.InsertionPoint(op):
-                op.operands[0] = graph.fence(value)
-            return True
-        if op.name == "stablehlo.slice":
-            starts: Sequence[int | None] = graph.integers(op, "start_indices")
-        else:
-            starts = [_known(value) for value in op.operands[1:]]
-        if _is_whole(op.operands[0], result, starts) or _is_returned(result):
-            return False
-        with ir.InsertionPoint(op):
-            copy = op.clone()
-            fenced = graph.fence(copy.results[0])
-        result.replace_all_uses_with(fenced)
+    if op.name == "stablehlo.pad":
+        places = [(0, list[int | None](graph.integers(op, "edge_padding_low")))]
+    elif op.name == "stablehlo.dynamic_update_slice":
+        places = [(1, [_known(value) for value in op.operands[2:]])]
+    else:
+        places = _joined(op)
+    count = 0
+    for number, starts in places:
+        value = op.operands[number]
+        if _is_whole(result, value, starts) or _is_given(value):
+            continue
+        with op.location, ir.InsertionPoint(op):
+            piece = _is_piece(result, value)
+            op.operands[number] = _aside(value) if piece else graph.fence(value)
+        count += 1
+    return count
+
+
+def _joined(op: Any) -> list[tuple[int, list[int | None]]]:
+    """Where each value begins in what they are joined to."""
+    from iree.compiler import ir
+
+    axis = ir.IntegerAttr(op.attributes["dimension"]).value
+    rank = ir.RankedTensorType(op.results[0].type).rank
+    found, start = list[tuple[int, list[int | None]]](), 0
+    for number, value in enumerate(op.operands):
+        starts: list[int | None] = [0] * rank
+        starts[axis] = start
+        found.append((number, starts))
+        start += _sizes(value)[axis]
+    return found
+
+
+def _aside(value: Any) -> Any:
+    """A value in memory that is a little larger, and therefore copied from there.
+
+    What is one piece of memory in another array, the compiler lets its kernel write there.
+    """
+    from edgec.toolchain.ir import write as graph
+
+    sizes = graph.shape(value)
+    more = [0] * len(sizes)
+    more[_first(sizes)] = 1
+    zero = graph.fill(0, (), graph.element(value))
+    larger = graph.fence(graph.pad(value, zero, [0] * len(sizes), more))
+    return graph.slice_(larger, [0] * len(sizes), sizes)
+
+
+def _read(op: Any) -> bool:
+    """Put a barrier behind a slice, if it needs one."""
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir import write as graph
+
+    if op.name == "stablehlo.slice":
+        starts = list[int | None](graph.integers(op, "start_indices"))
+    else:
+        starts = [_known(value) for value in op.operands[1:]]
+    (result,) = op.results
+    whole = op.operands[0]
+    copied = _is_piece(whole, result) and None not in starts
+    if copied or _is_whole(whole, result, starts) or _is_returned(result):
+        return False
+    with op.location, ir.InsertionPoint(op):
+        fenced = graph.fence(op.clone().results[0])
+    result.replace_all_uses_with(fenced)
     op.erase()
     return True
 
 
 def _is_whole(around: Any, inside: Any, starts: Sequence[int | None]) -> bool:
-    """Whether a part of an array lies in it vector by vector, however wide these are."""
+    """Whether a part of an array lies in it vector by vector, however wide these are.
+
+    Of one piece it does not matter how large the array is: its kernel sees that piece alone.
+    """
     outer, inner = (_sizes(value) for value in (around, inside))
-    first = next((axis for axis, size in enumerate(outer) if size != 1), len(outer))
-    if outer[first + 1 :] == inner[first + 1 :] and None not in starts:
-        # All of each row: one piece of memory, which the compiler does not compute in.
-        return True
+    piece = _is_piece(around, inside)
     most = max(4, _BYTES // _width(around))
     for axis, start in enumerate(starts):
         row = math.prod(outer[axis + 1 :])
         width = most
         while width > 1:
-            ends = outer[axis] * row % width == 0 and inner[axis] * row % width == 0
+            ends = inner[axis] * row % width == 0 and (piece or outer[axis] * row % width == 0)
             if ends and start != 0 and (row if start is None else start * row) % width:
                 return False
             width //= 2
     return True
+
+
+def _is_piece(around: Any, inside: Any) -> bool:
+    """Whether a part of an array is one piece of its memory: all of each of its rows."""
+    outer, inner = (_sizes(value) for value in (around, inside))
+    first = _first(inner)
+    return outer[first + 1 :] == inner[first + 1 :]
+
+
+def _first(sizes: Sequence[int]) -> int:
+    """The outermost axis of more than one element; the innermost where there is none."""
+    return next((axis for axis, size in enumerate(sizes) if size != 1), len(sizes) - 1)
 
 
 def _sizes(value: Any) -> list[int]:
