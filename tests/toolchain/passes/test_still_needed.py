@@ -27,6 +27,7 @@ from tests.toolchain.passes.test_reverse_first import reversed_slice
 from tests.toolchain.passes.test_separate_reductions import SPREAD, quotient
 from tests.toolchain.passes.test_separate_slices import sliced
 from tests.toolchain.passes.test_signless_integers import WINDOW
+from tests.toolchain.passes.test_split_scatters import MANY as SCATTERED
 from tests.toolchain.passes.test_spread_windows import LARGEST
 from tests.toolchain.passes.test_wide_sums import MEAN
 
@@ -399,6 +400,17 @@ FAULTS = (
             for shape in ((40, 64), (64, 40), (40, 40), (5, 40, 40))
         ),
         right=lambda x, w, _, every: np.tanh(x @ w) * every,
+    ),
+    Fault(
+        name="split-scatters",
+        text=SCATTERED,
+        target="vulkan",
+        inputs=(
+            np.zeros((3, 16384), np.float32),
+            np.array([[0], [2], [2], [1], [0]], np.int32),
+            np.ones((5, 16384), np.float32),
+        ),
+        right=lambda x, _, updates: np.add.reduceat(updates[[0, 4, 3, 1, 2]], [0, 2, 3]) + x,
     ),
     Fault(
         name="separate-slices",

@@ -38,6 +38,7 @@ from edgec.toolchain.passes.legalise.split_complex import SplitComplex
 from edgec.toolchain.passes.legalise.split_conversions import SplitConversions
 from edgec.toolchain.passes.legalise.split_products import SplitProducts
 from edgec.toolchain.passes.legalise.split_reductions import SplitReductions
+from edgec.toolchain.passes.legalise.split_scatters import SplitScatters
 from edgec.toolchain.passes.legalise.split_windows import SplitWindows
 from edgec.toolchain.passes.legalise.spread_selected import SpreadSelected
 from edgec.toolchain.passes.legalise.spread_windows import SpreadWindows
@@ -199,6 +200,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     PlainDepthwise,
     PointwiseProducts,
     SplitReductions,
+    SplitScatters,
     SeparateReductions,
     SeparateSlices,
     LateJoins,
