@@ -64,7 +64,7 @@ def _split(op: Any, *, most: int) -> Sequence[Any] | None:
     for left, right in pairwise(columns):
         # Whole rows as they are; parts of rows as matrices.
         whole = width <= most
-        made = operand if whole else _columns(operand, left, right)
+        made = operand if whole else graph.fence(_columns(operand, left, right))
         for begin, end in pairwise(rows):
             chosen = _rows(updates, begin, end)
             piece = chosen if whole else _columns(chosen, left, right)
