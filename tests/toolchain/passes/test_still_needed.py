@@ -27,6 +27,7 @@ from tests.toolchain.passes.test_reverse_first import reversed_slice
 from tests.toolchain.passes.test_separate_reductions import SPREAD, quotient
 from tests.toolchain.passes.test_separate_slices import sliced
 from tests.toolchain.passes.test_signless_integers import WINDOW
+from tests.toolchain.passes.test_sort_networks import SORT as SORTED
 from tests.toolchain.passes.test_split_scatters import MANY as SCATTERED
 from tests.toolchain.passes.test_spread_windows import LARGEST
 from tests.toolchain.passes.test_wide_sums import MEAN
@@ -400,6 +401,13 @@ FAULTS = (
             for shape in ((40, 64), (64, 40), (40, 40), (5, 40, 40))
         ),
         right=lambda x, w, _, every: np.tanh(x @ w) * every,
+    ),
+    Fault(
+        name="sort-networks",
+        text=SORTED.format(count=1000),
+        target="vulkan",
+        inputs=(RNG.normal(size=1000).astype(np.float32),),
+        right=np.sort,
     ),
     Fault(
         name="split-scatters",

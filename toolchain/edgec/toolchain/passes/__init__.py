@@ -34,6 +34,7 @@ from edgec.toolchain.passes.legalise.separate_slices import SeparateSlices
 from edgec.toolchain.passes.legalise.signed_angles import SignedAngles
 from edgec.toolchain.passes.legalise.signed_powers import SignedPowers
 from edgec.toolchain.passes.legalise.signless_integers import SignlessIntegers
+from edgec.toolchain.passes.legalise.sort_networks import SortNetworks
 from edgec.toolchain.passes.legalise.split_complex import SplitComplex
 from edgec.toolchain.passes.legalise.split_conversions import SplitConversions
 from edgec.toolchain.passes.legalise.split_products import SplitProducts
@@ -150,6 +151,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     ReverseFirst,
     WriteWindows,
     FlattenScatters,
+    SortNetworks,
     StableSorts,
     BoundGathers,
     SignedPowers,

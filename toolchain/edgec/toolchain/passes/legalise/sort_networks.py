@@ -1,0 +1,209 @@
+"""Sorts of many elements, as networks of comparisons."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from edgec.toolchain.ir.rewriting import rewrite_each
+from edgec.toolchain.passes.purpose import Purpose
+from edgec.toolchain.passes.situation import Situation
+
+__all__ = ["SortNetworks"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SortNetworks:
+    """A sort, or the search for the largest, of many elements is a loop over whole arrays.
+
+    iree-compile 3.13 lets one thread compare each element with every other: 16,000 numbers take
+    1.5 s on a processor, and on a GPU one of its threads does it; Mesa's llvmpipe ends such loops
+    after 65,535 rounds, and 1,000 numbers come out unsorted.
+
+    Here each turn of a loop compares every element with one partner (Batcher's bitonic sorter, in
+    which all comparisons go one way, so that any number of elements can be sorted): for n elements
+    log2(n) (log2(n) + 1) / 2 turns, 105 for 16,000. Equal elements keep their order by their places
+    where that is asked for.
+
+    Measured on two cores: 16,000 numbers 1,359 ms without it and 1.3 with it, 1,000 numbers 5.5 and
+    0.23, 64 numbers 0.19 and 0.12.
+    """
+
+    least: int = 64
+    """Elements from which on it is done."""
+
+    name = "sort-networks"
+    purpose = Purpose.RIGHT
+
+    @classmethod
+    def plan(cls, situation: Situation) -> "SortNetworks | None":
+        """For programs in StableHLO with sorts."""
+        return cls() if situation.operations & {"stablehlo.sort", "chlo.top_k"} else None
+
+    def run(self, module: Any) -> int:
+        """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many sorts changed."""
+        largest = rewrite_each(module, ["chlo.top_k"], partial(_largest, least=self.least))
+        return largest + rewrite_each(module, ["stablehlo.sort"], partial(_sort, least=self.least))
+
+
+def _largest(op: Any, *, least: int) -> Sequence[Any] | None:
+    """The first of what is sorted downwards, with places; equal ones in order."""
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir import write as graph
+
+    (value,) = op.operands
+    sizes = graph.shape(value)
+    kind = graph.element(value)
+    if sizes[-1] < least or not isinstance(kind, ir.FloatType | ir.IntegerType):
+        return None
+    axis = len(sizes) - 1
+    places = graph.iota(sizes, axis, graph.element(op.results[1]))
+
+    def before(keys: Sequence[Any], others: Sequence[Any]) -> Any:
+        return _total("GT", keys[0], others[0])
+
+    found = _network([value, places], axis, before, by_place=places)
+    ends = graph.shape(op.results[0])
+    return [graph.slice_(each, [0] * len(sizes), ends) for each in found]
+
+
+def _sort(op: Any, *, least: int) -> Sequence[Any] | None:
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir import write as graph
+
+    operands = list(op.operands)
+    sizes = graph.shape(operands[0])
+    attributes = op.attributes
+    axis = ir.IntegerAttr(attributes["dimension"]).value if "dimension" in attributes else -1
+    axis %= len(sizes)
+    region = op.regions[0]
+    if sizes[axis] < least or not _is_elementwise(region):
+        return None
+    stable = "is_stable" in attributes and bool(ir.BoolAttr(attributes["is_stable"]).value)
+
+    def before(keys: Sequence[Any], others: Sequence[Any]) -> Any:
+        pairs = [each for pair in zip(keys, others, strict=True) for each in pair]
+        return graph.apply(region, pairs)[0]
+
+    places = None
+    if stable and len(operands) > 1:
+        places = graph.iota(sizes, axis, ir.IntegerType.get_signless(32))
+    return _network(operands, axis, before, by_place=places)
+
+
+def _is_elementwise(region: Any) -> bool:
+    """Whether a comparison can be made of whole arrays."""
+    others = ("stablehlo.custom_call", "func.call")
+    return all(
+        not list(each.operation.regions) and each.operation.name not in others
+        for each in region.blocks[0].operations
+    )
+
+
+def _network(operands: list[Any], axis: int, before: Any, *, by_place: Any | None) -> list[Any]:
+    """The operands sorted along an axis.
+
+    Args:
+        operands: arrays of one shape, which move together.
+        axis: along which.
+        before: from some elements of the operands, and others, to whether the first go before.
+        by_place: places by which equal elements are ordered; None where that is not asked for.
+    """
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir import write as graph
+
+    sizes = graph.shape(operands[0])
+    count = sizes[axis]
+    order = [axis, *(at for at in range(len(sizes)) if at != axis)]
+    back = [order.index(at) for at in range(len(sizes))]
+    rows = [sizes[at] for at in order]
+    carried = [graph.transpose(value, order) for value in operands]
+    if by_place is not None:
+        carried.append(graph.transpose(by_place, order))
+    index = ir.IntegerType.get_signless(32)
+    masks = graph.constant(np.array(_masks(count), np.int32), index)
+    own = graph.iota([count], 0, index)
+
+    def turn(number: Any, values: Sequence[Any]) -> list[Any]:
+        mask = graph.broadcast(
+            graph.reshape(graph.dynamic_slice(masks, [number], [1]), []), [count]
+        )
+        partner = graph.binary("xor", own, mask)
+        last = graph.fill(count - 1, [count], index)
+        there = graph.compare("LE", partner, last)
+        partner = graph.binary("minimum", partner, last)
+        low = _along(graph.compare("LT", own, partner), rows)
+        others = [_taken(value, partner) for value in values]
+        first = [graph.select(low, a, b) for a, b in zip(values, others, strict=True)]
+        second = [graph.select(low, b, a) for a, b in zip(values, others, strict=True)]
+        keys = len(operands)
+        swap = before(second[:keys], first[:keys])
+        if by_place is not None:
+            equal = graph.unary("not", before(first[:keys], second[:keys]))
+            earlier = graph.compare("LT", second[-1], first[-1])
+            swap = graph.binary("or", swap, graph.binary("and", equal, earlier))
+        swap = graph.binary("and", swap, _along(there, rows))
+        return [graph.select(swap, b, a) for a, b in zip(values, others, strict=True)]
+
+    found = graph.loop(len(_masks(count)), carried, turn)
+    return [graph.transpose(value, back) for value in found[: len(operands)]]
+
+
+def _masks(count: int) -> list[int]:
+    """By which bits the places of partners differ, turn by turn."""
+    masks, size = list[int](), 1
+    while size < count:
+        masks.append(2 * size - 1)
+        step = size // 2
+        while step:
+            masks.append(step)
+            step //= 2
+        size *= 2
+    return masks
+
+
+def _along(value: Any, sizes: Sequence[int]) -> Any:
+    from edgec.toolchain.ir import write as graph
+
+    return graph.broadcast(value, sizes, [0])
+
+
+def _taken(value: Any, rows: Any) -> Any:
+    """Rows of an array by their numbers."""
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir import write as graph
+
+    sizes = graph.shape(value)
+    offsets = list(range(1, len(sizes)))
+    return graph.create(
+        "stablehlo.gather",
+        graph.tensor(sizes, graph.element(value)),
+        [value, graph.reshape(rows, [sizes[0], 1])],
+        {
+            "dimension_numbers": ir.Attribute.parse(
+                f"#stablehlo.gather<offset_dims = {offsets}, collapsed_slice_dims = [0], "
+                "start_index_map = [0], index_vector_dim = 1>"
+            ),
+            "slice_sizes": ir.DenseI64ArrayAttr.get([1, *sizes[1:]]),
+            "indices_are_sorted": ir.BoolAttr.get(False),
+        },
+    )
+
+
+def _total(direction: str, left: Any, right: Any) -> Any:
+    """A comparison in which every number has its place, those that are none, too."""
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir import write as graph
+
+    compared = graph.compare(direction, left, right)
+    if isinstance(graph.element(left), ir.FloatType):
+        kind = ir.Attribute.parse("#stablehlo<comparison_type TOTALORDER>")
+        compared.owner.attributes["compare_type"] = kind
+    return compared
