@@ -157,6 +157,11 @@ PAGES = (
         measures=("exporters", *_COMPILER, "benchmarks/coverage"),
     ),
     Page(
+        name="chains.md",
+        command="python -m benchmarks.chains",
+        measures=(*_COMPILER, *_RUNTIME, "benchmarks/chains"),
+    ),
+    Page(
         name="operators.md",
         command="make operators",
         measures=(*_COMPILER, "benchmarks/operators"),

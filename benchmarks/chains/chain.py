@@ -1,0 +1,77 @@
+"""A seed to a small program: a few operations behind each other, of sizes that nobody chose."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.chains.steps import BEGINNINGS, STEPS, Drawing, Step
+
+__all__ = ["Chain", "drawn"]
+
+_MOST_STEPS = 4
+_GRADIENTS = 0.25
+_BOTH = 0.3
+"""How often the first value is a result, too, as what a kernel hands on and keeps."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chain:
+    """A program.
+
+    Attributes:
+        seed: what it was drawn by.
+        label: its operations.
+        arguments: what it is called with.
+        steps: the operations.
+        both: whether the first one's value is a result, too.
+        gradient: whether it is the gradient by the first argument.
+    """
+
+    seed: int
+    label: str
+    arguments: tuple[np.ndarray, ...]
+    steps: tuple[Step, ...]
+    both: bool
+    gradient: bool
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The results, in JAX."""
+        if self.gradient:
+            return jax.grad(lambda first: self._loss(first, *arguments[1:]))(arguments[0])
+        return self._forward(arguments)
+
+    def _forward(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
+        value: Any = None
+        values = []
+        for step in self.steps:
+            value = step.function(value, arguments)
+            values.append(value)
+        return (value, values[0]) if self.both else (value,)
+
+    def _loss(self, *arguments: Any) -> Any:
+        return sum(jnp.sum(jnp.sin(value)) for value in self._forward(arguments))
+
+
+def drawn(seed: int) -> Chain:
+    """The chain of a seed; the same one each time."""
+    draw = Drawing(random=np.random.default_rng(seed))
+    beginning = BEGINNINGS[int(draw.random.integers(len(BEGINNINGS)))]
+    steps = [beginning(draw)]
+    for _ in range(int(draw.random.integers(1, _MOST_STEPS + 1))):
+        step = STEPS[int(draw.random.integers(len(STEPS)))](draw, steps[-1].shape)
+        if step is not None:
+            steps.append(step)
+    both, gradient = draw.random.random() < _BOTH, draw.random.random() < _GRADIENTS
+    words = [*(step.label for step in steps), *["both"] * both, *["gradient"] * gradient]
+    return Chain(
+        seed=seed,
+        label=" ".join(words),
+        arguments=tuple(draw.arguments),
+        steps=tuple(steps),
+        both=both,
+        gradient=gradient,
+    )
