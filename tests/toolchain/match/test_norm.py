@@ -225,3 +225,13 @@ def test_a_norm_ends_before_a_sum_with_what_is_made_of_it(found: Found) -> None:
     users = {use.owner.operation.name for use in norm.value.uses}
     assert len(list(norm.value.uses)) == 2
     assert "stablehlo.add" in users
+
+
+def test_a_norm_of_single_elements_is_none(found: Found) -> None:
+    def single(x: Any) -> Any:
+        apart = x - x.mean(-1, keepdims=True)
+        return apart * jax.lax.rsqrt((apart * apart).mean(-1, keepdims=True) + 1e-3)
+
+    assert not [
+        each for each in found(export(single, (jnp.ones((100, 1)),))) if isinstance(each, Norm)
+    ]

@@ -284,6 +284,8 @@ def _ends(op: Any, moments: Moments) -> Iterator[Norm]:
         if axes is None:
             continue
         sizes, (means, *steps) = axes
+        if 0 not in means:
+            continue  # Each element is a row of its own.
         columns = [_column(each, of, sizes) for each, of in zip(spreads, steps, strict=True)]
         if None in columns:
             continue
