@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--only", type=int, nargs="+", help="seeds; writes no page")
     chosen = parser.parse_args()
     seeds = chosen.only or range(chosen.first, chosen.first + chosen.count)
+    commit = measured_at()
     found: dict[str, list[Verdict]] = {}
     for target in chosen.target or _DEVICES:
         found[target] = []
@@ -41,11 +42,11 @@ def main() -> int:
                     print(f"{target}: {_line(verdict)}", flush=True)
         print(f"{target}: {_right(found[target])} of {len(found[target])} right", flush=True)
     if not chosen.only:
-        PAGE.write_text(_page(found, seeds), encoding="utf-8")
+        PAGE.write_text(_page(found, seeds, commit), encoding="utf-8")
     return 0
 
 
-def _page(found: dict[str, list[Verdict]], seeds: Sequence[int]) -> str:
+def _page(found: dict[str, list[Verdict]], seeds: Sequence[int], commit: str) -> str:
     lines = [
         "# Chains of operations",
         "",
@@ -62,7 +63,7 @@ def _page(found: dict[str, list[Verdict]], seeds: Sequence[int]) -> str:
         "$ python -m benchmarks.chains",
         "```",
         "",
-        sentence([measured_at()]),
+        sentence([commit]),
         "",
         "| target | programs | right | wrong | refused or failed | seconds a program |",
         "|---|--:|--:|--:|--:|--:|",

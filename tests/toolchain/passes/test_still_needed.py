@@ -24,6 +24,7 @@ from tests.toolchain.passes.test_both_branches import CHOICES
 from tests.toolchain.passes.test_flatten_scatters import WINDOWS
 from tests.toolchain.passes.test_plain_depthwise import of as depthwise_of
 from tests.toolchain.passes.test_reverse_first import reversed_slice
+from tests.toolchain.passes.test_separate_pads import PADDED_TWICE
 from tests.toolchain.passes.test_separate_reductions import SPREAD, quotient
 from tests.toolchain.passes.test_separate_slices import sliced
 from tests.toolchain.passes.test_signless_integers import WINDOW
@@ -401,6 +402,11 @@ FAULTS = (
             for shape in ((40, 64), (64, 40), (40, 40), (5, 40, 40))
         ),
         right=lambda x, w, _, every: np.tanh(x @ w) * every,
+    ),
+    Fault(
+        name="separate-pads",
+        text=PADDED_TWICE,
+        says="restricted to workgroup distributed contexts",
     ),
     Fault(
         name="sort-networks",

@@ -29,6 +29,7 @@ from edgec.toolchain.passes.legalise.read_carried import ReadCarried
 from edgec.toolchain.passes.legalise.reverse_first import ReverseFirst
 from edgec.toolchain.passes.legalise.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.legalise.separate_groups import SeparateGroups
+from edgec.toolchain.passes.legalise.separate_pads import SeparatePads
 from edgec.toolchain.passes.legalise.separate_reductions import SeparateReductions
 from edgec.toolchain.passes.legalise.separate_slices import SeparateSlices
 from edgec.toolchain.passes.legalise.signed_angles import SignedAngles
@@ -196,6 +197,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     ChosenTruths,
     SeparableWindows,
     WideSums,
+    SeparatePads,
     SeparateGroups,
     SplitWindows,
     SplitProducts,
