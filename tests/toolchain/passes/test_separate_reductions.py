@@ -88,6 +88,16 @@ TRAILING = product(
 )
 
 
+CONVERTED = """
+func.func @main(%x: tensor<2x9x4xf32>, %w: tensor<3x1x4xbf16>) -> tensor<2x9x4xf32> {
+  %k = stablehlo.convert %w : (tensor<3x1x4xbf16>) -> tensor<3x1x4xf32>
+  %y = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+    window = {pad = [[1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 4 : i64}
+    : (tensor<2x9x4xf32>, tensor<3x1x4xf32>) -> tensor<2x9x4xf32>
+  return %y : tensor<2x9x4xf32>
+}"""
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -128,6 +138,12 @@ def test_only_other_axes_are_fenced_after_what_is_computed_with_the_sum(
         assert lines[lines.index("iree_tensor_ext.compute_barrier.start") - 1] == "stablehlo.tanh"
     else:
         assert "iree_tensor_ext.compute_barrier.start" not in lines
+
+
+def test_weights_that_are_converted_are_fenced_before_their_convolution() -> None:
+    count, after = rewrite(SeparateReductions(), CONVERTED)
+    assert count == 1
+    assert re.search(r"convert.*\n.*compute_barrier.*\n.*convolution", after)
 
 
 def test_a_sum_of_sums_does_not_run_in_the_kernel_of_the_first() -> None:

@@ -50,7 +50,9 @@ class SeparateReductions:
     convolutions and pooling likewise, where what uses them runs over another axis, too (a broadcast
     product) or over the same in another order (a transposed one, as in gradients). A barrier
     before such a use keeps the two apart; softmax and norms over the last axis stay one kernel, and
-    so does a product with what is computed with it element by element.
+    so does a product with what is computed with it element by element. What a convolution reads
+    has a kernel of its own, too, where it is computed: weights that are converted are shared by
+    threads in the same way.
 
     The barrier is the compiler's own between kernels: StableHLO's ends a piece of work, and the
     host waits for it in the middle of a call.
@@ -89,6 +91,10 @@ def _fence_block(block: Any) -> int:
             continue
         for index, value in enumerate(op.operands):
             op.operands[index] = behind.get(value, value)
+        if op.name == "stablehlo.convolution":
+            for index in [n for n, value in enumerate(op.operands) if _is_computed(value)]:
+                behind[op.operands[index]] = _fence(op, index)
+                count += 1
         known = [rows.get(value) for value in op.operands]
         after, apart = _followed(op, known)
         for index in apart:
@@ -103,6 +109,18 @@ def _fence_block(block: Any) -> int:
         if after is not None:
             rows.update(dict.fromkeys(op.results, after))
     return count
+
+
+def _is_computed(value: Any) -> bool:
+    """Whether a value comes from an operation on each element, seen through reshapes."""
+    from iree.compiler import ir
+
+    while not isinstance(value.owner, ir.Block):
+        maker = value.owner.operation
+        if maker.name != "stablehlo.reshape":
+            return maker.name in _ELEMENTWISE
+        value = maker.operands[0]
+    return False
 
 
 def _followed(op: Any, known: list[_Rows | None]) -> tuple[_Rows | None, list[int]]:
