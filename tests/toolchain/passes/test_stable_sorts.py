@@ -137,3 +137,29 @@ def test_what_a_sort_carries_can_be_read_again(tmp_path: Path) -> None:
     np.testing.assert_array_equal(product, x * y)
     orders = (np.argsort(keys, kind="stable") for keys in (x, y))
     np.testing.assert_array_equal(carried, sum((x * y)[order] for order in orders))
+
+
+SPREAD_COUNT = """
+func.func @main(%x: tensor<2x7xi32>) -> tensor<2x7xi32> {
+  %i = stablehlo.iota dim = 0 : tensor<7xi32>
+  %all = stablehlo.broadcast_in_dim %i, dims = [1] : (tensor<7xi32>) -> tensor<2x7xi32>
+  %s:2 = "stablehlo.sort"(%x, %all) ({
+    ^bb0(%a: tensor<i32>, %b: tensor<i32>, %c: tensor<i32>, %d: tensor<i32>):
+      %less = stablehlo.compare LT, %a, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %less : tensor<i1>
+  }) {dimension = 1 : i64, is_stable = true}
+    : (tensor<2x7xi32>, tensor<2x7xi32>) -> (tensor<2x7xi32>, tensor<2x7xi32>)
+  return %s#1 : tensor<2x7xi32>
+}"""
+
+
+@pytest.mark.parametrize("target", ["cpu", pytest.param("vulkan", marks=pytest.mark.vulkan)])
+def test_what_is_the_same_in_each_call_is_not_sorted_itself(target: str, tmp_path: Path) -> None:
+    """It is worked out once for all calls, and the next one would find it sorted."""
+    (tmp_path / "case.mlir").write_text(SPREAD_COUNT)
+    random = np.random.default_rng(0)
+    with runtime.load(toolchain.compile(tmp_path / "case.mlir", target)) as loaded:
+        for _ in range(3):
+            x = random.integers(0, 9, (2, 7)).astype(np.int32)
+            answer = np.asarray(loaded["main"](x))
+            np.testing.assert_array_equal(answer, np.argsort(x, kind="stable"))

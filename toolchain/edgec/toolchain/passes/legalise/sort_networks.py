@@ -25,7 +25,9 @@ class SortNetworks:
     Here each turn of a loop compares every element with one partner (Batcher's bitonic sorter, in
     which all comparisons go one way, so that any number of elements can be sorted): for n elements
     log2(n) (log2(n) + 1) / 2 turns, 105 for 16,000. Equal elements keep their order by their places
-    where that is asked for.
+    where that is asked for. Fewer elements are sorted so, too, where something that is worked out
+    once for all calls moves with them (a count that is spread over rows): the compiler sorts in
+    place, and the next call would find it sorted.
 
     Measured on two cores: 16,000 numbers 1,359 ms without it and 1.3 with it, 1,000 numbers 5.5 and
     0.23, 64 numbers 0.19 and 0.12.
@@ -81,7 +83,8 @@ def _sort(op: Any, *, least: int) -> Sequence[Any] | None:
     axis = ir.IntegerAttr(attributes["dimension"]).value if "dimension" in attributes else -1
     axis %= len(sizes)
     region = op.regions[0]
-    if sizes[axis] < least or not _is_elementwise(region):
+    few = sizes[axis] < least and not any(_is_worked_out(value) for value in operands)
+    if few or sizes[axis] < 2 or not _is_elementwise(region):
         return None
     stable = "is_stable" in attributes and bool(ir.BoolAttr(attributes["is_stable"]).value)
 
@@ -93,6 +96,25 @@ def _sort(op: Any, *, least: int) -> Sequence[Any] | None:
     if stable and len(operands) > 1:
         places = graph.iota(sizes, axis, ir.IntegerType.get_signless(32))
     return _network(operands, axis, before, by_place=places)
+
+
+def _is_worked_out(value: Any) -> bool:
+    """Whether a value is made of counts and constants alone, and is more than one of them."""
+    from iree.compiler import ir
+
+    if isinstance(value.owner, ir.Block):
+        return False
+    op = value.owner.operation
+    return bool(op.operands) and all(
+        _is_worked_out(each) or _is_plain(each) for each in op.operands
+    )
+
+
+def _is_plain(value: Any) -> bool:
+    from iree.compiler import ir
+
+    kinds = ("stablehlo.iota", "stablehlo.constant")
+    return not isinstance(value.owner, ir.Block) and value.owner.operation.name in kinds
 
 
 def _is_elementwise(region: Any) -> bool:
