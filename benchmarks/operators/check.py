@@ -28,7 +28,12 @@ from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import EdgecError
 from edgec.targets import Backend, Target, find
 from edgec.toolchain import diagnostics
-from edgec.toolchain.flags import command_line, compile_flags, without_tiling
+from edgec.toolchain.flags import (
+    command_line,
+    compile_flags,
+    without_evaluation,
+    without_tiling,
+)
 from edgec.toolchain.precision import Integers
 from edgec.toolchain.prepare import describe_file, prepare_file
 from edgec.toolchain.process import Finished, compiler_path, compiler_version, run_compiler
@@ -179,8 +184,9 @@ def _compile(source: Path, module: Path, target: Target, flags: Sequence[str]) -
     module.unlink(missing_ok=True)
     line = command_line(compiler_path(), source, module, flags)
     finished = run_compiler(line, timeout=_COMPILE_LIMIT)
-    plainer = without_tiling(line)
-    if plainer is not None and _died(finished):
+    plainer = without_tiling(line) if _died(finished) else None
+    plainer = without_evaluation(line, finished.stderr) or plainer
+    if plainer is not None and finished.code:
         finished = run_compiler(plainer, timeout=_COMPILE_LIMIT)
     if finished.timed_out:
         raise _Stop(outcome=Outcome.TIMEOUT, reason=f"compiler: over {_COMPILE_LIMIT:.0f} s")

@@ -1,14 +1,16 @@
-"""Programs that the compiler dies of in data tiling are compiled without."""
+"""Programs that the compiler fails with in data tiling or constants are compiled without."""
 
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
+import scipy.fft
 
-from edgec import runtime, toolchain
+from edgec import exporters, runtime, toolchain
 from edgec.toolchain.compiling import steps
-from edgec.toolchain.flags import without_tiling
+from edgec.toolchain.flags import without_evaluation, without_tiling
 from edgec.toolchain.process import Finished, run_compiler
 
 SUM = """
@@ -53,3 +55,14 @@ def test_a_compiler_that_dies_in_it_runs_again(
     with runtime.load(module) as loaded:
         np.testing.assert_allclose(loaded.main(x), (x @ x.T + np.eye(5)).T, rtol=1e-5, atol=1e-5)
     assert tried == [True, False]
+
+
+def test_constants_are_left_to_the_device_where_the_compiler_fails_in_them(tmp_path: Path) -> None:
+    assert without_evaluation(["iree-compile"], "no such operation") is None
+    x = np.random.default_rng(9).standard_normal((3, 12)).astype(np.float32)
+    program = exporters.export(lambda x: jax.scipy.fft.dct(x), (x,))
+    options = toolchain.CompileOptions(output=tmp_path / "dct.vmfb", check=False)
+    report = toolchain.compile_with_report(program, "cpu", options).report
+    assert [note for note in report.notes if "without working out constants beforehand" in note]
+    with runtime.load(options.output) as loaded:
+        np.testing.assert_allclose(loaded.main(x), scipy.fft.dct(x), atol=1e-4)

@@ -7,7 +7,7 @@ from edgec.runtime.errors import UsageError
 from edgec.targets import Backend, Target
 from edgec.toolchain.program import Dialect
 
-__all__ = ["LEVELS", "command_line", "compile_flags", "without_tiling"]
+__all__ = ["LEVELS", "command_line", "compile_flags", "without_evaluation", "without_tiling"]
 
 LEVELS: dict[int, str] = {
     0: "the compiler's plainest pipeline, for finding faults",
@@ -97,6 +97,16 @@ def without_tiling(command: Sequence[str]) -> list[str] | None:
     """
     plain = [word for word in command if word != _TILING]
     return plain if len(plain) < len(command) else None
+
+
+def without_evaluation(command: Sequence[str], said: str) -> list[str] | None:
+    """The command without working out constants; None where that is not what the compiler said.
+
+    iree-compile 3.13 runs what is constant before it compiles the rest, and orders wrongly what it
+    runs ("jit global source initialization order invalid": `jax.scipy.fft.dct`, complex Cholesky
+    factorisations). Without it the device works them out when the module is loaded.
+    """
+    return [*command, "--iree-opt-const-eval=false"] if "jit global source" in said else None
 
 
 def _cpu_flags(target: Target) -> list[str]:

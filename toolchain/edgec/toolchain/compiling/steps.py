@@ -1,5 +1,6 @@
 """The steps of a compile, each in a process of its own: edgec's passes, the compiler, the check."""
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from edgec.toolchain.compiling.pauses import Change, halving, pauses
 from edgec.toolchain.compiling.progress import Step
 from edgec.toolchain.compiling.report import PassReport
 from edgec.toolchain.compiling.task import Task
-from edgec.toolchain.flags import without_tiling
+from edgec.toolchain.flags import without_evaluation, without_tiling
 from edgec.toolchain.folded import FIRST_HALF
 from edgec.toolchain.linker import write_linker
 from edgec.toolchain.outside import Constant
@@ -30,6 +31,10 @@ _HALF = "half.mlirbc"
 _WITHOUT_TILING = (
     "compiled without data tiling, which makes products outside of edgec's own kernels slower, "
     "because the compiler failed with it"
+)
+_WITHOUT_EVALUATION = (
+    "compiled without working out constants beforehand, which the device does when the module is "
+    "loaded, because the compiler failed in it"
 )
 _ADVICE = {
     Precision.DECLARED: "the compiler's code for this target is at fault: try another target or "
@@ -175,21 +180,22 @@ def _isolated(task: Task, name: str, arguments: Mapping[str, Any]) -> Any:
 
 
 def _tried(task: Task, files: Files, work: Callable[[list[str]], None]) -> tuple[str, ...]:
-    """Give the compiler's command to `work`; where it fails with data tiling, again without."""
+    """Give the compiler's command to `work`; where it fails, again without what may be left out."""
     line = line_for(files, task.target, task.options, task.program.info)
     write_linker(task.target, files.module)
     try:
         work(line)
     except CompileError as refusal:
-        plainer = without_tiling(line)
-        if plainer is None:
-            raise
-        try:
-            work(plainer)
-        except CompileError:
-            raise refusal from None
         at = f" (at {refusal.where})" if refusal.where else ""
-        return (f"{_WITHOUT_TILING}: {refusal.what}{at}",)
+        for plainer, note in (
+            (without_evaluation(line, refusal.what), _WITHOUT_EVALUATION),
+            (without_tiling(line), _WITHOUT_TILING),
+        ):
+            if plainer is not None:
+                with contextlib.suppress(CompileError):
+                    work(plainer)
+                    return (f"{note}: {refusal.what}{at}",)
+        raise
     return ()
 
 
