@@ -103,8 +103,8 @@ def without_evaluation(command: Sequence[str], said: str) -> list[str] | None:
     """The command without working out constants; None where that is not what the compiler said.
 
     iree-compile 3.13 runs what is constant before it compiles the rest, and orders wrongly what it
-    runs ("jit global source initialization order invalid": `jax.scipy.fft.dct`, complex Cholesky
-    factorisations). Without it the device works them out when the module is loaded.
+    runs ("jit global source initialization order invalid": complex Cholesky factorisations for
+    Vulkan). Without it the device works them out when the module is loaded.
     """
     return [*command, "--iree-opt-const-eval=false"] if "jit global source" in said else None
 
