@@ -169,7 +169,7 @@ typedef struct edgert_device_options {
   const edgert_library_query *libraries; /* kernels linked into this program; the array is copied */
   size_t library_count;
   uint64_t cache_bytes; /* of memory kept for the next call; 1: as good as none; 0: 256 MiB, and of a
-                         * GPU that has memory of its own an eighth of that, at most 1 GiB */
+                         * GPU that has memory of its own 1 GiB at most */
   uint32_t index;       /* which of the driver's devices, as `edgert_driver_device` counts them */
   uint32_t unwritten;   /* the byte in memory that a program has not written yet: CPUs; usually 0 */
   /* Where a driver that compiles kernels keeps them for the next time, or NULL. A file that is

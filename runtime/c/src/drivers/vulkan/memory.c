@@ -14,7 +14,7 @@
 #define MEMORY_LARGEST_BLOCK ((uint64_t)256 << 20)
 #define MEMORY_STAGING ((uint64_t)8 << 20)
 #define MEMORY_DEFAULT_KEPT ((uint64_t)256 << 20)
-#define MEMORY_MOST_KEPT ((uint64_t)1 << 30)
+#define MEMORY_OWN_KEPT ((uint64_t)1 << 30)
 
 /* Tests set it to 0, to have what GPUs with memory of their own do on one without. */
 #ifndef VULKAN_MAY_SHARE
@@ -73,13 +73,9 @@ static edgert_status memory_choose(vulkan_device *self, uint32_t allowed, edgert
       return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "%s has no memory of a kind that is needed",
                          self->device.name);
   }
-  if (self->kept_limit) return EDGERT_OK;
   /* A GPU's own memory takes milliseconds to get: what a call needed stays for the next. */
-  uint32_t heap = memory.memoryTypes[self->types[VULKAN_LOCAL]].heapIndex;
-  uint64_t usual = memory.memoryHeaps[heap].size / 8;
-  self->kept_limit = MEMORY_DEFAULT_KEPT;
-  if (!self->is_shared && usual > self->kept_limit)
-    self->kept_limit = usual < MEMORY_MOST_KEPT ? usual : MEMORY_MOST_KEPT;
+  if (!self->kept_limit)
+    self->kept_limit = self->is_shared ? MEMORY_DEFAULT_KEPT : MEMORY_OWN_KEPT;
   return EDGERT_OK;
 }
 
