@@ -58,7 +58,7 @@ def _page(found: dict[str, list[Verdict]], seeds: Sequence[int], commit: str) ->
         f"{CALLS} times and compared with XLA's answer on this machine's CPU; `right` is within",
         f"{FAR:g} of the largest number of an answer, or of 1. Vulkan is {_device()}.",
         "",
-        "<!-- not run: it compiles for minutes -->",
+        "<!-- not run: a quiet machine: it compiles for minutes -->",
         "```console",
         "$ python -m benchmarks.chains",
         "```",

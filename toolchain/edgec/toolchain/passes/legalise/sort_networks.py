@@ -13,6 +13,9 @@ from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SortNetworks"]
 
+_LOOPED = 64
+"""Elements from which on the turns are a loop of the program."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SortNetworks:
@@ -148,14 +151,11 @@ def _network(operands: list[Any], axis: int, before: Any, *, by_place: Any | Non
     if by_place is not None:
         carried.append(graph.transpose(by_place, order))
     index = ir.IntegerType.get_signless(32)
-    masks = graph.constant(np.array(_masks(count), np.int32), index)
+    masks = _masks(count)
     own = graph.iota([count], 0, index)
 
-    def turn(number: Any, values: Sequence[Any]) -> list[Any]:
-        mask = graph.broadcast(
-            graph.reshape(graph.dynamic_slice(masks, [number], [1]), []), [count]
-        )
-        partner = graph.binary("xor", own, mask)
+    def turned(mask: Any, values: Sequence[Any]) -> list[Any]:
+        partner = graph.binary("xor", own, graph.broadcast(mask, [count]))
         last = graph.fill(count - 1, [count], index)
         there = graph.compare("LE", partner, last)
         partner = graph.binary("minimum", partner, last)
@@ -172,7 +172,19 @@ def _network(operands: list[Any], axis: int, before: Any, *, by_place: Any | Non
         swap = graph.binary("and", swap, _along(there, rows))
         return [graph.select(swap, b, a) for a, b in zip(values, others, strict=True)]
 
-    found = graph.loop(len(_masks(count)), carried, turn)
+    if count < _LOOPED:
+        # The compiler does not follow every program with one more loop in it.
+        found = carried
+        for mask in masks:
+            found = turned(graph.fill(mask, (), index), found)
+    else:
+        known = graph.constant(np.array(masks, np.int32), index)
+
+        def turn(number: Any, values: Sequence[Any]) -> list[Any]:
+            mask = graph.dynamic_slice(known, [number], [1])
+            return turned(graph.reshape(mask, []), values)
+
+        found = graph.loop(len(masks), carried, turn)
     return [graph.transpose(value, back) for value in found[: len(operands)]]
 
 
