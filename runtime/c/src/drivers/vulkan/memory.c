@@ -73,15 +73,11 @@ static edgert_status memory_choose(vulkan_device *self, uint32_t allowed, edgert
       return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "%s has no memory of a kind that is needed",
                          self->device.name);
   }
-  /* A GPU's own memory takes milliseconds to get: what a call needed stays for the next. */
-  if (!self->kept_limit)
-    self->kept_limit = self->is_shared ? MEMORY_DEFAULT_KEPT : MEMORY_OWN_KEPT;
   return EDGERT_OK;
 }
 
 edgert_status vulkan_memory_open(vulkan_device *self, uint64_t cache_bytes, edgert_error *error) {
   const VkPhysicalDeviceLimits *limits = &self->facts.properties.limits;
-  self->kept_limit = cache_bytes;
   self->next_block = MEMORY_FIRST_BLOCK;
   self->alignment = EDGERT_ALIGNMENT;
   const uint64_t others[] = {limits->minStorageBufferOffsetAlignment,
@@ -93,7 +89,12 @@ edgert_status vulkan_memory_open(vulkan_device *self, uint64_t cache_bytes, edge
   VkResult result = memory_make_buffer(self, MEMORY_FIRST_BLOCK, &buffer, &needs);
   if (result != VK_SUCCESS) return vulkan_fail(self, result, "making a buffer", error);
   self->DestroyBuffer(self->handle, buffer, NULL);
-  return memory_choose(self, needs.memoryTypeBits, error);
+  edgert_status status = memory_choose(self, needs.memoryTypeBits, error);
+  /* A GPU's own memory takes milliseconds to get: what a call needed stays for the next. */
+  self->kept_limit = cache_bytes       ? cache_bytes
+                     : self->is_shared ? MEMORY_DEFAULT_KEPT
+                                       : MEMORY_OWN_KEPT;
+  return status;
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */
