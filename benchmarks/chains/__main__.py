@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.chains.chain import drawn
 from benchmarks.chains.check import CALLS, FAR, Verdict, checked
 from benchmarks.standing import measured_at, sentence
-from edgec import runtime
+from benchmarks.vulkan_device import vulkan_device
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "chains.md"
@@ -47,6 +47,7 @@ def main() -> int:
 
 
 def _page(found: dict[str, list[Verdict]], seeds: Sequence[int], commit: str) -> str:
+    device = vulkan_device("not here")
     lines = [
         "# Chains of operations",
         "",
@@ -56,7 +57,7 @@ def _page(found: dict[str, list[Verdict]], seeds: Sequence[int], commit: str) ->
         f"The seeds here are {seeds[0]} to {seeds[-1]}; seeds below {_FIRST} were looked at while",
         "edgec was worked on. Each is exported from JAX, compiled, called on edgert's driver",
         f"{CALLS} times and compared with XLA's answer on this machine's CPU; `right` is within",
-        f"{FAR:g} of the largest number of an answer, or of 1. Vulkan is {_device()}.",
+        f"{FAR:g} of the largest number of an answer, or of 1. Vulkan is {device}.",
         "",
         "<!-- not run: a quiet machine: it compiles for minutes -->",
         "```console",
@@ -90,11 +91,6 @@ def _line(verdict: Verdict) -> str:
 
 def _right(verdicts: Sequence[Verdict]) -> int:
     return sum(verdict.outcome == "right" for verdict in verdicts)
-
-
-def _device() -> str:
-    usable = [each for each in runtime.devices() if each.driver == "vulkan" and each.usable]
-    return usable[0].name if usable else "not here"
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A chain compiled for a target and called, beside XLA's answers on this machine's CPU."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,8 +53,9 @@ def checked(chain: Chain, target: str, device: str, folder: Path) -> Verdict:
         options = toolchain.CompileOptions(check=False, output=folder / f"{chain.seed}.vmfb")
         program = export(jax.jit(chain), chain.arguments)
         module = toolchain.compile(program, target, options)
+        expected = answers(chain)
         with runtime.load(module, device=device) as loaded:
-            error = max(_error(chain, loaded) for _ in range(CALLS))
+            error = max(_error(chain, loaded, expected) for _ in range(CALLS))
         if not error <= FAR:
             outcome = "wrong"
     except EdgecError as refusal:
@@ -64,10 +66,10 @@ def checked(chain: Chain, target: str, device: str, folder: Path) -> Verdict:
     )
 
 
-def _error(chain: Chain, loaded: runtime.LoadedModule) -> float:
+def _error(chain: Chain, loaded: runtime.LoadedModule, expected: Sequence[np.ndarray]) -> float:
     found = jax.tree.leaves(loaded.main(*chain.arguments))
-    pairs = zip(found, answers(chain), strict=True)
-    return max(_apart(np.asarray(got), expected) for got, expected in pairs)
+    pairs = zip(found, expected, strict=True)
+    return max(_apart(np.asarray(got), wanted) for got, wanted in pairs)
 
 
 def _apart(got: np.ndarray, expected: np.ndarray) -> float:

@@ -11,7 +11,7 @@ from importlib import metadata
 from benchmarks.coverage.catalogue import FRAMEWORKS
 from benchmarks.coverage.sweep import ROOT, TARGETS, Row, Sweep
 from benchmarks.coverage.table import page, state
-from edgec import runtime
+from benchmarks.vulkan_device import vulkan_device
 
 PACKAGES = (
     *("iree-base-compiler", "jax", "flax", "equinox", "torch", "torch-mlir"),
@@ -40,7 +40,7 @@ def main() -> int:
         print("a part only: docs/coverage.md is left as it is")
         return 0
     versions = {package: metadata.version(package) for package in PACKAGES}
-    text = page(rows, versions=versions, vulkan=_vulkan())
+    text = page(rows, versions=versions, vulkan=vulkan_device("no device here"))
     (ROOT / "docs" / "coverage.md").write_text(text)
     print("wrote docs/coverage.md")
     return 0
@@ -50,11 +50,6 @@ def _tell(row: Row, there: bool) -> None:
     states = "  ".join(f"{target} {state(row, target)}" for target in TARGETS)
     when = "kept" if there else f"{row.seconds:.0f} s"
     print(f"{row.framework:10} {row.name:46} {row.dtype:9} {states}  ({when})", flush=True)
-
-
-def _vulkan() -> str:
-    found = [d for d in runtime.devices() if d.driver == "vulkan" and d.usable]
-    return found[0].name if found else "no device here"
 
 
 if __name__ == "__main__":

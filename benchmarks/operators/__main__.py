@@ -13,7 +13,7 @@ from importlib import metadata
 from benchmarks.operators.catalogue import all_cases
 from benchmarks.operators.sweep import ROOT, Row, Sweep, read_rows
 from benchmarks.operators.table import page, summary
-from edgec import runtime
+from benchmarks.vulkan_device import vulkan_device
 
 _TARGETS = ("cpu", "vulkan")
 _PACKAGES = ("iree-base-compiler", "jax")
@@ -63,18 +63,13 @@ def main() -> int:
         print(f"all of {name}: {summary(rows.values())}")
     versions = {package: metadata.version(package) for package in _PACKAGES}
     path = ROOT / "docs" / "operators.md"
-    path.write_text(page(kept, versions, _device(), path.read_text()))
+    path.write_text(page(kept, versions, vulkan_device("no Vulkan device here"), path.read_text()))
     return 0
 
 
 def _tell(row: Row) -> None:
     if row.outcome != "right":
         print(f"{row.outcome:8} {row.key:50} {row.seconds:5.1f} s  {row.reason[:150]}", flush=True)
-
-
-def _device() -> str:
-    found = [d for d in runtime.devices() if d.driver == "vulkan" and d.usable]
-    return found[0].name if found else "no Vulkan device here"
 
 
 if __name__ == "__main__":

@@ -184,9 +184,12 @@ def _compile(source: Path, module: Path, target: Target, flags: Sequence[str]) -
     module.unlink(missing_ok=True)
     line = command_line(compiler_path(), source, module, flags)
     finished = run_compiler(line, timeout=_COMPILE_LIMIT)
-    plainer = without_tiling(line) if _died(finished) else None
-    plainer = without_evaluation(line, finished.stderr) or plainer
-    if plainer is not None and finished.code:
+    plainer = None
+    if _died(finished):
+        plainer = without_tiling(line)
+    elif finished.code:
+        plainer = without_evaluation(line, finished.stderr)
+    if plainer is not None:
         finished = run_compiler(plainer, timeout=_COMPILE_LIMIT)
     if finished.timed_out:
         raise _Stop(outcome=Outcome.TIMEOUT, reason=f"compiler: over {_COMPILE_LIMIT:.0f} s")
