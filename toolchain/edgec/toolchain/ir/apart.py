@@ -37,12 +37,10 @@ def cut_apart(value: Any, axis: int) -> list[Any]:
     """For each index of an axis the value without it, written at the insertion point."""
     sizes = graph.shape(value)
     rest = [*sizes[:axis], *sizes[axis + 1 :]]
-    pieces = []
-    for index in range(sizes[axis]):
-        starts = [index if at == axis else 0 for at in range(len(sizes))]
-        limits = [index + 1 if at == axis else size for at, size in enumerate(sizes)]
-        pieces.append(graph.reshape(graph.slice_(value, starts, limits), rest))
-    return pieces
+    return [
+        graph.reshape(graph.cut(value, axis, index, index + 1), rest)
+        for index in range(sizes[axis])
+    ]
 
 
 def _joined(view: Strided, axis: int) -> list[Strided] | None:

@@ -25,14 +25,17 @@ __all__ = [
     "copied",
     "count_up",
     "create",
+    "cut",
     "dynamic_slice",
     "dynamic_update",
     "element",
     "fence",
     "fill",
+    "flag",
     "inside",
     "integers",
     "iota",
+    "is_elementwise",
     "is_static",
     "is_unsigned",
     "loop",
@@ -104,6 +107,11 @@ def integers(op: Any, name: str, default: Sequence[int] | None = None) -> list[i
     if isinstance(attribute, ir.DenseI64ArrayAttr):
         return list(attribute)
     return [int(n) for n in np.array(attribute).ravel()]
+
+
+def flag(op: Any, name: str) -> bool:
+    """An attribute that is a truth; false where absent."""
+    return name in op.attributes and bool(ir.BoolAttr(op.attributes[name]).value)
 
 
 def numbers(attribute: Any, name: str) -> list[int]:
@@ -183,13 +191,16 @@ def binary(name: str, left: Any, right: Any) -> Any:
     return create(f"stablehlo.{name}", left.type, [left, right])
 
 
-def compare(direction: str, left: Any, right: Any) -> Any:
-    """EQ, NE, LT, LE, GT or GE by the operands' type."""
+def compare(direction: str, left: Any, right: Any, *, total: bool = False) -> Any:
+    """EQ, NE, LT, LE, GT or GE by the operands' type.
+
+    With `total` floats that are no numbers have their places, too, and -0 is before 0.
+    """
     kind = element(left)
     if isinstance(kind, ir.IntegerType):
         sort = "UNSIGNED" if is_unsigned(kind) or kind.width == 1 else "SIGNED"
     else:
-        sort = "FLOAT"
+        sort = "TOTALORDER" if total else "FLOAT"
     attributes = {
         "comparison_direction": ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>"),
         "compare_type": ir.Attribute.parse(f"#stablehlo<comparison_type {sort}>"),
@@ -281,6 +292,13 @@ def slice_(
         "strides": _indices(strides),
     }
     return create("stablehlo.slice", tensor(sizes, element(value)), [value], attributes)
+
+
+def cut(value: Any, axis: int, begin: int, end: int) -> Any:
+    """A slice along one axis."""
+    starts, limits = [0] * len(shape(value)), list(shape(value))
+    starts[axis], limits[axis] = begin, end
+    return slice_(value, starts, limits)
 
 
 def pad(
@@ -467,6 +485,15 @@ def copied(value: Any, number: int = 0) -> Any:
     return bitcast(same, kind)
 
 
+def is_elementwise(region: Any) -> bool:
+    """Whether `apply` can take a region's block to tensors."""
+    return all(_is_on_scalars(each.operation) for each in region.blocks[0].operations)
+
+
+def _is_on_scalars(op: Any) -> bool:
+    return not list(op.regions) and op.name not in ("stablehlo.custom_call", "func.call")
+
+
 def apply(region: Any, arguments: Sequence[Any]) -> list[Any]:
     """The results of a region's one block on tensors, elementwise: its scalars become tensors.
 
@@ -484,7 +511,7 @@ def apply(region: Any, arguments: Sequence[Any]) -> list[Any]:
         if op.name == "stablehlo.return":
             results = [_seen(v, known, sizes) for v in op.operands]
             continue
-        if list(op.regions) or op.name in ("stablehlo.custom_call", "func.call"):
+        if not _is_on_scalars(op):
             raise ValueError(op.name)
         if op.name == "stablehlo.constant":
             copy = op.clone(ip=ir.InsertionPoint.current)

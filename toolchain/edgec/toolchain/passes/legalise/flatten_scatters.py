@@ -87,9 +87,7 @@ class _Scatter:
         self.indices_batching = graph.numbers(numbers, "scatter_indices_batching_dims")
         self.scattered = graph.numbers(numbers, "scatter_dims_to_operand_dims")
         (self.vector,) = graph.numbers(numbers, "index_vector_dim") or [0]
-        self.unique = "unique_indices" in op.attributes and bool(
-            ir.BoolAttr(op.attributes["unique_indices"]).value
-        )
+        self.unique = graph.flag(op, "unique_indices")
         self.index_type = ir.IntegerType.get_signless(32)
 
     def lower(self) -> list[Any]:

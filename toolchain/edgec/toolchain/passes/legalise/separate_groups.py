@@ -76,8 +76,5 @@ def _part(value: Any, axis: int, groups: int, number: int) -> Any:
     """One of several equal parts along an axis."""
     from edgec.toolchain.ir import write as graph
 
-    sizes = graph.shape(value)
-    each = sizes[axis] // groups
-    starts, limits = [0] * len(sizes), list(sizes)
-    starts[axis], limits[axis] = number * each, (number + 1) * each
-    return graph.slice_(value, starts, limits)
+    each = graph.shape(value)[axis] // groups
+    return graph.cut(value, axis, number * each, (number + 1) * each)

@@ -90,7 +90,8 @@ def _fence_block(block: Any) -> int:
         if op.name == graph.FENCE:
             continue
         for index, value in enumerate(op.operands):
-            op.operands[index] = behind.get(value, value)
+            if value in behind:
+                op.operands[index] = behind[value]
         if op.name == "stablehlo.convolution":
             for index in [n for n, value in enumerate(op.operands) if _is_computed(value)]:
                 behind[op.operands[index]] = _fence(op, index)

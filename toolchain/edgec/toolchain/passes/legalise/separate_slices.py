@@ -183,12 +183,10 @@ def _width(value: Any) -> int:
 
 def _known(value: Any) -> int | None:
     """The number that a start is, if the program says it."""
-    from iree.compiler import ir
+    from edgec.toolchain.ir.fold import splat
 
-    op = value.owner
-    if isinstance(op, ir.Block) or op.name != "stablehlo.constant":
-        return None
-    return int(ir.DenseIntElementsAttr(op.attributes["value"])[0])
+    number = splat(value)
+    return None if number is None else int(number)
 
 
 def _is_given(value: Any) -> bool:

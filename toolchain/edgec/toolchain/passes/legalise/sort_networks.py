@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from edgec.toolchain.ir.rewriting import rewrite_each
+from edgec.toolchain.passes.legalise.stable_sorts import sorted_axis
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["SortNetworks"]
 
-_LOOPED = 64
-"""Elements from which on the turns are a loop of the program."""
+_MANY = 64
+"""Elements from which on every sort is one, and its turns a loop of the program."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +36,6 @@ class SortNetworks:
     0.23, 64 numbers 0.19 and 0.12.
     """
 
-    least: int = 64
-    """Elements from which on it is done."""
-
     name = "sort-networks"
     purpose = Purpose.RIGHT
 
@@ -49,11 +46,11 @@ class SortNetworks:
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many sorts changed."""
-        largest = rewrite_each(module, ["chlo.top_k"], partial(_largest, least=self.least))
-        return largest + rewrite_each(module, ["stablehlo.sort"], partial(_sort, least=self.least))
+        largest = rewrite_each(module, ["chlo.top_k"], _largest)
+        return largest + rewrite_each(module, ["stablehlo.sort"], _sort)
 
 
-def _largest(op: Any, *, least: int) -> Sequence[Any] | None:
+def _largest(op: Any) -> Sequence[Any] | None:
     """The first of what is sorted downwards, with places; equal ones in order."""
     from iree.compiler import ir
 
@@ -62,41 +59,38 @@ def _largest(op: Any, *, least: int) -> Sequence[Any] | None:
     (value,) = op.operands
     sizes = graph.shape(value)
     kind = graph.element(value)
-    if sizes[-1] < least or not isinstance(kind, ir.FloatType | ir.IntegerType):
+    if sizes[-1] < _MANY or not isinstance(kind, ir.FloatType | ir.IntegerType):
         return None
     axis = len(sizes) - 1
     places = graph.iota(sizes, axis, graph.element(op.results[1]))
 
     def before(keys: Sequence[Any], others: Sequence[Any]) -> Any:
-        return _total("GT", keys[0], others[0])
+        return graph.compare("GT", keys[0], others[0], total=True)
 
     found = _network([value, places], axis, before, by_place=places)
     ends = graph.shape(op.results[0])
     return [graph.slice_(each, [0] * len(sizes), ends) for each in found]
 
 
-def _sort(op: Any, *, least: int) -> Sequence[Any] | None:
+def _sort(op: Any) -> Sequence[Any] | None:
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
 
     operands = list(op.operands)
     sizes = graph.shape(operands[0])
-    attributes = op.attributes
-    axis = ir.IntegerAttr(attributes["dimension"]).value if "dimension" in attributes else -1
-    axis %= len(sizes)
+    axis = sorted_axis(op)
     region = op.regions[0]
-    few = sizes[axis] < least and not any(_is_worked_out(value) for value in operands)
-    if few or sizes[axis] < 2 or not _is_elementwise(region):
+    few = sizes[axis] < _MANY and not any(_is_worked_out(value) for value in operands)
+    if few or sizes[axis] < 2 or not graph.is_elementwise(region):
         return None
-    stable = "is_stable" in attributes and bool(ir.BoolAttr(attributes["is_stable"]).value)
 
     def before(keys: Sequence[Any], others: Sequence[Any]) -> Any:
         pairs = [each for pair in zip(keys, others, strict=True) for each in pair]
         return graph.apply(region, pairs)[0]
 
     places = None
-    if stable and len(operands) > 1:
+    if graph.flag(op, "is_stable") and len(operands) > 1:
         places = graph.iota(sizes, axis, ir.IntegerType.get_signless(32))
     return _network(operands, axis, before, by_place=places)
 
@@ -118,15 +112,6 @@ def _is_plain(value: Any) -> bool:
 
     kinds = ("stablehlo.iota", "stablehlo.constant")
     return not isinstance(value.owner, ir.Block) and value.owner.operation.name in kinds
-
-
-def _is_elementwise(region: Any) -> bool:
-    """Whether a comparison can be made of whole arrays."""
-    others = ("stablehlo.custom_call", "func.call")
-    return all(
-        not list(each.operation.regions) and each.operation.name not in others
-        for each in region.blocks[0].operations
-    )
 
 
 def _network(operands: list[Any], axis: int, before: Any, *, by_place: Any | None) -> list[Any]:
@@ -172,7 +157,7 @@ def _network(operands: list[Any], axis: int, before: Any, *, by_place: Any | Non
         swap = graph.binary("and", swap, _along(there, rows))
         return [graph.select(swap, b, a) for a, b in zip(values, others, strict=True)]
 
-    if count < _LOOPED:
+    if count < _MANY:
         # The compiler does not follow every program with one more loop in it.
         found = carried
         for mask in masks:
@@ -228,16 +213,3 @@ def _taken(value: Any, rows: Any) -> Any:
             "indices_are_sorted": ir.BoolAttr.get(False),
         },
     )
-
-
-def _total(direction: str, left: Any, right: Any) -> Any:
-    """A comparison in which every number has its place, those that are none, too."""
-    from iree.compiler import ir
-
-    from edgec.toolchain.ir import write as graph
-
-    compared = graph.compare(direction, left, right)
-    if isinstance(graph.element(left), ir.FloatType):
-        kind = ir.Attribute.parse("#stablehlo<comparison_type TOTALORDER>")
-        compared.owner.attributes["compare_type"] = kind
-    return compared

@@ -187,7 +187,10 @@ def _along(op: Any, axis: _Axis, begin: int, end: int) -> Any:
     from edgec.toolchain.ir import write as graph
 
     image, kernel = op.operands
-    operands = [_cut(image, axis.image, begin, end), _cut(kernel, axis.kernel, begin, end)]
+    operands = [
+        graph.cut(image, axis.image, begin, end),
+        graph.cut(kernel, axis.kernel, begin, end),
+    ]
     attributes = dict(op.attributes.items())
     return graph.create(op.name, op.results[0].type, operands, attributes)
 
@@ -215,8 +218,8 @@ def _window(op: Any, axis: _Axis, at: int, places: tuple[int, int], steps: int) 
     size = graph.shape(kernel)[axis.kernel]
     chosen = (size - end, size - begin) if _reversed(op, at) else (begin, end)
     operands = [
-        _cut(wide, axis.image, begin * far, begin * far + last),
-        _cut(kernel, axis.kernel, *chosen),
+        graph.cut(wide, axis.image, begin * far, begin * far + last),
+        graph.cut(kernel, axis.kernel, *chosen),
     ]
     attributes = dict(op.attributes.items())
     padding[2 * at : 2 * at + 2] = [0, 0]
@@ -232,12 +235,3 @@ def _reversed(op: Any, at: int) -> bool:
     if "window_reversal" not in op.attributes:
         return False
     return bool(list(op.attributes["window_reversal"])[at])
-
-
-def _cut(value: Any, axis: int, begin: int, end: int) -> Any:
-    from edgec.toolchain.ir import write as graph
-
-    sizes = graph.shape(value)
-    starts = [begin if each == axis else 0 for each in range(len(sizes))]
-    limits = [end if each == axis else n for each, n in enumerate(sizes)]
-    return graph.slice_(value, starts, limits)

@@ -144,7 +144,7 @@ def _in_steps(op: Any, values: list[Any], firsts: list[Any], axis: int, step: St
     if rest and step.rounds:
         (value,) = values
         ends = [(0, total - rest), (total - rest, total)]
-        parts = [_reduced(op, [_cut(value, axis, *each)], [axis], step)[0] for each in ends]
+        parts = [_reduced(op, [graph.cut(value, axis, *each)], [axis], step)[0] for each in ends]
         return [graph.binary("add", *parts)]
     chunks = -(-total // chunk)
     low = [0] * len(sizes)
@@ -157,15 +157,6 @@ def _in_steps(op: Any, values: list[Any], firsts: list[Any], axis: int, step: St
         for value, first in zip(values, firsts, strict=True)
     ]
     return _reduced(op, _reduced(op, full, [axis + 1], step), [axis], step)
-
-
-def _cut(value: Any, axis: int, begin: int, end: int) -> Any:
-    from edgec.toolchain.ir import write as graph
-
-    sizes = graph.shape(value)
-    starts = [begin if each == axis else 0 for each in range(len(sizes))]
-    limits = [end if each == axis else n for each, n in enumerate(sizes)]
-    return graph.slice_(value, starts, limits)
 
 
 def _reduced(op: Any, values: list[Any], axes: list[int], step: Step) -> list[Any]:

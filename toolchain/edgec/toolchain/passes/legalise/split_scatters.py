@@ -43,13 +43,9 @@ class SplitScatters:
 
 
 def _split(op: Any, *, most: int) -> Sequence[Any] | None:
-    from iree.compiler import ir
-
     from edgec.toolchain.ir import write as graph
 
-    if len(op.operands) != 3 or not _is_of_rows(op):
-        return None
-    if "unique_indices" in op.attributes and ir.BoolAttr(op.attributes["unique_indices"]).value:
+    if len(op.operands) != 3 or not _is_of_rows(op) or graph.flag(op, "unique_indices"):
         return None
     operand, indices, updates = op.operands
     turns, *window = graph.shape(updates)
@@ -60,15 +56,15 @@ def _split(op: Any, *, most: int) -> Sequence[Any] | None:
     rows = [*range(0, turns, each), turns]
     columns = [*range(0, width, most), width]
     sizes = graph.shape(operand)
+    # Whole rows as they are; parts of rows as matrices.
+    whole = width <= most
     parts = []
     for left, right in pairwise(columns):
-        # Whole rows as they are; parts of rows as matrices.
-        whole = width <= most
         made = operand if whole else graph.fence(_columns(operand, left, right))
         for begin, end in pairwise(rows):
-            chosen = _rows(updates, begin, end)
+            chosen = graph.cut(updates, 0, begin, end)
             piece = chosen if whole else _columns(chosen, left, right)
-            made = _scattered(op, made, _rows(indices, begin, end), piece)
+            made = _scattered(op, made, graph.cut(indices, 0, begin, end), piece)
         parts.append(made)
     joined = parts[0] if len(parts) == 1 else graph.concatenate(parts, 1)
     return [graph.reshape(joined, sizes)]
@@ -90,20 +86,13 @@ def _is_of_rows(op: Any) -> bool:
     return rows and len(places) == 2 and shape[1:] == graph.shape(op.operands[2])[1:]
 
 
-def _rows(value: Any, begin: int, end: int) -> Any:
-    from edgec.toolchain.ir import write as graph
-
-    sizes = graph.shape(value)
-    return graph.slice_(value, [begin, *[0] * (len(sizes) - 1)], [end, *sizes[1:]])
-
-
 def _columns(value: Any, left: int, right: int) -> Any:
     """Some columns of an array as a matrix."""
     from edgec.toolchain.ir import write as graph
 
     rows, *rest = graph.shape(value)
     matrix = graph.reshape(value, [rows, math.prod(rest)])
-    return graph.slice_(matrix, [0, left], [rows, right])
+    return graph.cut(matrix, 1, left, right)
 
 
 def _scattered(op: Any, operand: Any, indices: Any, updates: Any) -> Any:

@@ -132,7 +132,7 @@ def _running(op: Any, values: list[Any], axis: int) -> list[Any]:
     for row, first in zip(rows, firsts, strict=True):
         # A row begins with what the rows before it have come to; the first with nothing.
         last = graph.reshape(
-            _cut(row, axis + 1, width - 1, width), [*sizes[:axis], count, *sizes[axis + 1 :]]
+            graph.cut(row, axis + 1, width - 1, width), [*sizes[:axis], count, *sizes[axis + 1 :]]
         )
         end, begin = (_only(axis, number, len(sizes)) for number in (-1, 1))
         totals.append(graph.pad(last, first, begin, end))
@@ -143,7 +143,7 @@ def _running(op: Any, values: list[Any], axis: int) -> list[Any]:
     flat = [
         graph.reshape(each, [*sizes[:axis], count * width, *sizes[axis + 1 :]]) for each in made
     ]
-    return [_cut(each, axis, 0, length) for each in flat]
+    return [graph.cut(each, axis, 0, length) for each in flat]
 
 
 def _running_along(op: Any, values: list[Any], axis: int) -> list[Any]:
@@ -204,13 +204,13 @@ def _along(op: Any, values: list[Any], axis: int, way: _Way) -> list[Any]:
     outer = _window(op, inner, axis, _Way(size=many, stride=way.stride, far=near * way.far))
     whole = graph.shape(values[0])[axis] - (way.size - 1) * way.far
     count = -(-whole // way.stride)
-    outer = [_cut(value, axis, 0, count) for value in outer]
+    outer = [graph.cut(value, axis, 0, count) for value in outer]
     if not left:
         return outer
     begin, end = near * many * way.far, graph.shape(values[0])[axis]
-    behind = [_cut(value, axis, begin, end) for value in values]
+    behind = [graph.cut(value, axis, begin, end) for value in values]
     rest = _window(op, behind, axis, _Way(size=left, stride=way.stride, far=way.far))
-    rest = [_cut(value, axis, 0, count) for value in rest]
+    rest = [graph.cut(value, axis, 0, count) for value in rest]
     return _both(op, outer, rest)
 
 
@@ -246,12 +246,3 @@ def _both(op: Any, left: list[Any], right: list[Any]) -> list[Any]:
     ]
     first = {"dimensions": ir.DenseI64ArrayAttr.get([0])}
     return _like(op, "stablehlo.reduce", joined, [each.type for each in left], first)
-
-
-def _cut(value: Any, axis: int, begin: int, end: int) -> Any:
-    from edgec.toolchain.ir import write as graph
-
-    sizes = graph.shape(value)
-    starts = [begin if each == axis else 0 for each in range(len(sizes))]
-    limits = [end if each == axis else n for each, n in enumerate(sizes)]
-    return graph.slice_(value, starts, limits)

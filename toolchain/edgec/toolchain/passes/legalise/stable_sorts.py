@@ -9,7 +9,7 @@ from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
-__all__ = ["StableSorts"]
+__all__ = ["StableSorts", "sorted_axis"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,17 @@ class StableSorts:
         return rewrite_each(module, ["stablehlo.sort"], lambda op: _stable(op, copies))
 
 
+def sorted_axis(op: Any) -> int:
+    """Along which axis a `stablehlo.sort` sorts: the last, if it does not say."""
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir import write as graph
+
+    said = op.attributes.get("dimension")
+    axis = -1 if said is None else int(ir.IntegerAttr(said).value)
+    return axis % len(graph.shape(op.operands[0]))
+
+
 def _stable(op: Any, copies: Iterator[int]) -> Sequence[Any] | None:
     """The results of a sort that keeps the order of equals; `copies` numbers what is copied."""
     from iree.compiler import ir
@@ -53,7 +64,7 @@ def _stable(op: Any, copies: Iterator[int]) -> Sequence[Any] | None:
     from edgec.toolchain.ir import write as graph
 
     attributes = dict(op.attributes.items())
-    stable = "is_stable" in attributes and bool(ir.BoolAttr(attributes["is_stable"]).value)
+    stable = graph.flag(op, "is_stable")
     partly = any(not list(result.uses) for result in op.results)
     stable &= len(op.operands) > 1
     operands = [
@@ -63,8 +74,7 @@ def _stable(op: Any, copies: Iterator[int]) -> Sequence[Any] | None:
     if not stable and not partly and operands == list(op.operands):
         return None
     sizes = graph.shape(op.operands[0])
-    axis = ir.IntegerAttr(attributes["dimension"]).value if "dimension" in attributes else -1
-    axis %= len(sizes)
+    axis = sorted_axis(op)
     own = next((i for i, v in enumerate(op.operands) if _counts(v, axis)), None) if stable else 0
     if own is None:
         # Counted inside the sort's own kernel, they would lie in memory that it cannot write.
