@@ -13,13 +13,14 @@ from iree.compiler import ir
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.ir.uses import only_user
-from edgec.toolchain.ir.views import Digit
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.attentions import (
     MOST_TERMS,
+    by_keys,
     kind_of,
     number_of,
     refused,
+    seen_alone,
     three,
 )
 from edgec.toolchain.kernels.gpu.dispatches import replace
@@ -36,8 +37,6 @@ _WIDEST = 512
 _LEAST_SPLIT = 128
 """Keys that one program reads as soon as others would have put theirs together."""
 _LONGEST_MASK = 32768
-_LOW = -1e30
-"""A score that counts for nothing beside any that a network computes."""
 NOT_SPLIT: dict[str, Any] = {"work": None, "counters": None, "slot": 0, "parts": 1}
 """Constants of a kernel that reads all keys in one part."""
 
@@ -62,7 +61,7 @@ def rewrite_attention(op: Any, library: Library) -> None:
     declined = refusal(attention)
     if declined is None:
         validate(attention, "attention")
-        attention = _by_keys(_narrowed(attention))
+        attention = by_keys(_narrowed(attention))
     answer = declined or _call(attention, library)
     outcome = answer if isinstance(answer, Declined) else Kernel(name=library.launches[-1].name)
     if library.answers.record(op, str(attention), attention.work, outcome):
@@ -107,34 +106,6 @@ def _narrowed(attention: Attention) -> Attention:
         return attention
     out = dataclasses.replace(attention.out, value=user.results[0])
     return dataclasses.replace(attention, out=out, q=q, k=k, v=v)
-
-
-def _by_keys(attention: Attention) -> Attention:
-    """Of one query the heads that share keys as queries of one head: keys are read once for all."""
-    shared = (attention.k, attention.v)
-    if attention.queries != 1 or not attention.heads or any(view.heads[-1] for view in shared):
-        return attention
-    count = attention.heads[-1]
-
-    def as_query(view: View) -> View:
-        rows = (Digit(size=count, step=view.heads[-1]),) if count > 1 else ()
-        return dataclasses.replace(view, heads=view.heads[:-1], rows=rows)
-
-    def alone(view: View) -> View:
-        return dataclasses.replace(view, heads=view.heads[:-1])
-
-    return dataclasses.replace(
-        attention,
-        heads=attention.heads[:-1],
-        queries=count,
-        q=as_query(attention.q),
-        k=alone(attention.k),
-        v=alone(attention.v),
-        out=as_query(attention.out),
-        terms=tuple(
-            dataclasses.replace(term, view=as_query(term.view)) for term in attention.terms
-        ),
-    )
 
 
 def _before_widening(view: View, kind: Any) -> View | None:
@@ -251,11 +222,7 @@ def _parts_of_keys(attention: Attention, rows: int, keys: int, library: Library)
 
 def _seen(attention: Attention) -> int:
     """A power of two for the mask by which parts are chosen; 0 where it does not say it alone."""
-    masks = [term for term in attention.terms if isinstance(term, Mask)]
-    if not masks or masks[0] is not attention.terms[0] or attention.keys > _LONGEST_MASK:
-        return 0
-    view = masks[0].view
-    if view.row or any(view.heads) or any(mask.otherwise > _LOW for mask in masks):
+    if attention.keys > _LONGEST_MASK or not seen_alone(attention):
         return 0
     return _power(attention.keys)
 

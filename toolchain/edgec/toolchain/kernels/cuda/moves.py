@@ -5,19 +5,17 @@ A module imported only by a pass that runs; it needs the compiler.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from iree.compiler import ir
 
-from edgec.toolchain.ir.write import shape
-from edgec.toolchain.kernels.cuda.library import Launch
+from edgec.toolchain.kernels.cuda.library import Launch, Library
+from edgec.toolchain.kernels.gpu.moves import MOST_AXES, MOST_STARTS, Part, Place
+from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.match.rotary import Rotary
 
-__all__ = ["MOST_AXES", "MOST_STARTS", "Part", "put", "take"]
+__all__ = ["Mover"]
 
-MOST_AXES = 4
-MOST_STARTS = 3
 _BLOCK = 256
 _WHOLE = 2
 """The number of the array that a `put` writes all of."""
@@ -32,35 +30,38 @@ _ARRAYS = {
 """What each kernel may read and write."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """What is put into an array: a value, or what it is before it is turned by position."""
+class Mover:
+    """Those of CUDA; see `kernels/gpu/moves.py`."""
 
-    value: Any
-    rotary: Rotary | None = None
+    elements: tuple[str, ...] = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self.answers = library.answers
+
+    def put(
+        self,
+        parts: Sequence[Part],
+        arrays: Sequence[Any],
+        place: Place,
+        beside: Rotary | None = None,
+    ) -> list[Any] | Declined:
+        """Up to two parts into arrays at one place, and rows turned beside that."""
+        return self._library.call(_put(parts, arrays, place.whole(parts), beside))
+
+    def take(self, array: Any, kind: Any, place: Place) -> list[Any] | Declined:
+        """A slice of an array to a value of type `kind`."""
+        grid = (place.count, 1)
+        return self._library.call(_moves("take", {"x": array}, {"y": kind}, place, {}, grid=grid))
+
+    def turns(self, parts: Sequence[Part], beside: Rotary) -> bool:
+        """Whether one kernel puts parts and turns rows beside them."""
+        return True
 
 
-def put(
-    parts: Sequence[Part],
-    arrays: Sequence[Any],
-    base: int = 0,
-    starts: Sequence[tuple[Any, int, int]] = (),
-    axes: Sequence[tuple[int, int]] = (),
-    beside: Rotary | None = None,
+def _put(
+    parts: Sequence[Part], arrays: Sequence[Any], place: Place, beside: Rotary | None
 ) -> Launch:
-    """Up to two parts into arrays at one place, or all over them; and rows turned beside that.
-
-    Args:
-        parts: what is written.
-        arrays: the arrays, whose other elements stay.
-        base: the place of the first element, by the starts that are known.
-        starts: others, with the elements from one place to the next and the last one's number.
-        axes: sizes of a part, and elements from one to the next in an array, the innermost first;
-            none where parts are as large as arrays.
-        beside: what becomes an array of its own, the last result.
-    """
-    if parts and not axes:
-        axes = [(math.prod(shape(parts[0].value)), 1)]
     reads: dict[str, Any] = {}
     constants: dict[str, Any] = {}
     folded: dict[str, int] = {}
@@ -83,23 +84,11 @@ def put(
     first = 0 if parts else _WHOLE
     constants["FIRST"] = first
     folded["whole"] = 0 if beside is None else beside.size
-    grid = (max(math.prod(size for size, _ in axes) if parts else 0, folded["whole"]), max(given))
+    grid = (max(place.count if parts else 0, folded["whole"]), max(given))
     return _moves(
-        "put", reads, writes, base, starts, axes, into,
+        "put", reads, writes, place, into,
         grid=(grid[0], grid[1] + 1 - first), folded=folded, constants=constants,
     )  # fmt: skip
-
-
-def take(
-    array: Any,
-    kind: Any,
-    base: int,
-    starts: Sequence[tuple[Any, int, int]],
-    axes: Sequence[tuple[int, int]],
-) -> Launch:
-    """A slice of an array to a value of type `kind`; for the others see `put`."""
-    count = math.prod(size for size, _ in axes)
-    return _moves("take", {"x": array}, {"y": kind}, base, starts, axes, {}, grid=(count, 1))
 
 
 def _turned(rotary: Rotary) -> Part:
@@ -110,19 +99,16 @@ def _moves(
     source: str,
     reads: dict[str, Any],
     writes: dict[str, Any],
-    base: int,
-    starts: Sequence[tuple[Any, int, int]],
-    axes: Sequence[tuple[int, int]],
+    place: Place,
     into: dict[str, Any],
     *,
     grid: tuple[int, int],
     folded: dict[str, int] | None = None,
     constants: dict[str, Any] | None = None,
 ) -> Launch:
-    count = math.prod(size for size, _ in axes) if axes else 0
-    axes = [*axes, *[(1, 0)] * (MOST_AXES - len(axes))]
-    starts = [*starts, *[(None, 0, 0)] * (MOST_STARTS - len(starts))]
-    numbers = {"count": count, "base": base, **(folded or {})}
+    axes = [*place.axes, *[(1, 0)] * (MOST_AXES - len(place.axes))]
+    starts = [*place.starts, *[(None, 0, 0)] * (MOST_STARTS - len(place.starts))]
+    numbers = {"count": place.count, "base": place.base, **(folded or {})}
     numbers |= {f"size{n}": size for n, (size, _) in enumerate(axes[:-1])}
     numbers |= {f"hop{n}": hop for n, (_, hop) in enumerate(axes)}
     for n, (_, step, room) in enumerate(starts):

@@ -9,11 +9,12 @@ from edgec.toolchain.kernels.cuda.attentions import attention_of, refusal, rewri
 from edgec.toolchain.kernels.cuda.block_products import place_block_products
 from edgec.toolchain.kernels.cuda.convolutions import place_convolution
 from edgec.toolchain.kernels.cuda.library import Library
+from edgec.toolchain.kernels.cuda.moves import Mover
 from edgec.toolchain.kernels.cuda.norms import rewrite_norm
 from edgec.toolchain.kernels.cuda.products import rewrite_product
-from edgec.toolchain.kernels.cuda.slices import place_slices
-from edgec.toolchain.kernels.cuda.states import keep_states, spread_tests
 from edgec.toolchain.kernels.gpu.row_moves import move_rows
+from edgec.toolchain.kernels.gpu.slices import place_slices
+from edgec.toolchain.kernels.gpu.states import keep_states, spread_tests
 from edgec.toolchain.kernels.gpu.turned_sides import turn_sides
 from edgec.toolchain.match.norm import ROOTS
 from edgec.toolchain.match.product import operations_named
@@ -39,6 +40,7 @@ def place_kernels(module: Any, library: Library) -> None:
         for op in operations_named(module, name):
             rewrite(op, library)
     # Slices last: what reads an array is then one dispatch, before which updates can wait.
-    place_slices(module, library)
-    keep_states(module, library)
+    mover = Mover(library)
+    place_slices(module, mover)
+    keep_states(module, mover)
     spread_tests(module)

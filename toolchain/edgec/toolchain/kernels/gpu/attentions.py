@@ -3,17 +3,30 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
+import dataclasses
 from collections.abc import Collection
 
+from edgec.toolchain.ir.views import Digit
 from edgec.toolchain.kernels.gpu.numbers import bits
 from edgec.toolchain.kernels.spec import Declined
-from edgec.toolchain.match.attention import Attention, Bias, Term, View
+from edgec.toolchain.match.attention import Attention, Bias, Mask, Term, View
 
-__all__ = ["INDICES", "MOST_TERMS", "kind_of", "number_of", "refused", "three"]
+__all__ = [
+    "INDICES",
+    "MOST_TERMS",
+    "by_keys",
+    "kind_of",
+    "number_of",
+    "refused",
+    "seen_alone",
+    "three",
+]
 
 INDICES = 3
 """Indices of a grid, and so of heads."""
 MOST_TERMS = 3
+_LOW = -1e30
+"""A score that counts for nothing beside any that a network computes."""
 
 
 def refused(attention: Attention, elements: Collection[str]) -> Declined | None:
@@ -51,3 +64,40 @@ def kind_of(term: Term[View]) -> int:
 def number_of(term: Term[View]) -> int:
     """The bits of a bias's factor, or of what a masked score becomes."""
     return bits(term.factor if isinstance(term, Bias) else term.otherwise)
+
+
+def by_keys(attention: Attention) -> Attention:
+    """Of one query the heads that share keys as queries of one head: keys are read once for all."""
+    shared = (attention.k, attention.v)
+    if attention.queries != 1 or not attention.heads or any(view.heads[-1] for view in shared):
+        return attention
+    count = attention.heads[-1]
+
+    def as_query(view: View) -> View:
+        rows = (Digit(size=count, step=view.heads[-1]),) if count > 1 else ()
+        return dataclasses.replace(view, heads=view.heads[:-1], rows=rows)
+
+    def alone(view: View) -> View:
+        return dataclasses.replace(view, heads=view.heads[:-1])
+
+    return dataclasses.replace(
+        attention,
+        heads=attention.heads[:-1],
+        queries=count,
+        q=as_query(attention.q),
+        k=alone(attention.k),
+        v=alone(attention.v),
+        out=as_query(attention.out),
+        terms=tuple(
+            dataclasses.replace(term, view=as_query(term.view)) for term in attention.terms
+        ),
+    )
+
+
+def seen_alone(attention: Attention) -> bool:
+    """Whether its first term masks all queries alike, and what it hides counts for nothing."""
+    masks = [term for term in attention.terms if isinstance(term, Mask)]
+    if not masks or masks[0] is not attention.terms[0]:
+        return False
+    view = masks[0].view
+    return not (view.row or any(view.heads) or any(mask.otherwise > _LOW for mask in masks))

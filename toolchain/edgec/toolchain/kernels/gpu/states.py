@@ -9,7 +9,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from iree.compiler import ir
@@ -17,9 +17,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir import write as graph
 from edgec.toolchain.ir.functions import entry_block, functions
 from edgec.toolchain.ir.read import element_type, is_dynamic
-from edgec.toolchain.kernels.cuda.library import Library
-from edgec.toolchain.kernels.cuda.moves import Part, put
-from edgec.toolchain.kernels.cuda.slices import ELEMENTS
+from edgec.toolchain.kernels.gpu.moves import Mover, Part, Place
 from edgec.toolchain.kernels.spec import Declined
 
 __all__ = ["keep_states", "spread_tests"]
@@ -30,16 +28,16 @@ _LOAD, _STORE = "util.global.load", "util.global.store"
 _UPDATES = ("stablehlo.dynamic_update_slice", "flow.dispatch")
 
 
-def keep_states(module: Any, library: Library) -> None:
+def keep_states(module: Any, mover: Mover) -> None:
     """Rewrite `module` in place: functions whose states are small keep them where they are."""
     for function in functions(module).values():
         if not list(function.regions[0].blocks):
             continue
         anew = list(_computed_anew(entry_block(function)))
         size = sum(_bytes(store.operands[0]) for store in anew)
-        if size <= _MOST_BYTES and all(_fits(store.operands[0]) for store in anew):
+        if size <= _MOST_BYTES and all(_fits(store.operands[0], mover.elements) for store in anew):
             for store in anew:
-                _keep(store, library)
+                _keep(store, mover)
 
 
 def _computed_anew(block: Any) -> Iterator[Any]:
@@ -85,18 +83,18 @@ def _bytes(value: Any) -> int:
     return math.prod(graph.shape(value)) * -(-int(graph.element(value).width) // 8)
 
 
-def _fits(value: Any) -> bool:
-    return str(element_type(value)) in ELEMENTS and math.prod(graph.shape(value)) > 0
+def _fits(value: Any, elements: Collection[str]) -> bool:
+    return str(element_type(value)) in elements and math.prod(graph.shape(value)) > 0
 
 
-def _keep(store: Any, library: Library) -> None:
+def _keep(store: Any, mover: Mover) -> None:
     """Put what is stored into the state."""
     value = store.operands[0]
     with ir.InsertionPoint(store), store.location:
         old = ir.Operation.create(
             _LOAD, results=[value.type], attributes={"global": _symbol(store)}
         ).results[0]
-        found = library.call(put([Part(value=value)], [old]))
+        found = mover.put([Part(value=value)], [old], Place())
         if isinstance(found, Declined):
             old.owner.erase()
         else:

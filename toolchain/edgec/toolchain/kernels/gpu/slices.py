@@ -9,7 +9,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,20 +19,18 @@ from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.known import evaluated
 from edgec.toolchain.ir.read import element_type, integers, is_dynamic, numbers_of
 from edgec.toolchain.ir.write import shape
-from edgec.toolchain.kernels.cuda.library import Library
-from edgec.toolchain.kernels.cuda.moves import MOST_AXES, MOST_STARTS, Part, put, take
-from edgec.toolchain.kernels.cuda.turns import Turns
 from edgec.toolchain.kernels.gpu.dispatches import replace
+from edgec.toolchain.kernels.gpu.moves import MOST_AXES, MOST_STARTS, Mover, Part, Place
+from edgec.toolchain.kernels.gpu.turns import Turns
 from edgec.toolchain.kernels.spec import Declined, Kernel, Work
 from edgec.toolchain.match.description import validate
 from edgec.toolchain.match.rotary import Rotary
 
-__all__ = ["ELEMENTS", "place_slices"]
+__all__ = ["place_slices"]
 
 _UPDATE = "stablehlo.dynamic_update_slice"
 _SLICE = "stablehlo.dynamic_slice"
 _GATHER = "stablehlo.gather"
-ELEMENTS = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
 _NUMBERS = ("i8", "i16", "i32", "i64")
 _MOST_STEPS = 8
 """Operations before a start that are compared with those before another."""
@@ -44,64 +42,61 @@ class _Slice:
 
     Attributes:
         op: the operation that reads or writes it.
-        base: the place of its first element, by the starts that are known.
-        starts: the others, with the elements from one place to the next and the last one's number.
-        axes: its sizes, and elements from one to the next in the array, the innermost first.
+        place: where it lies.
     """
 
     op: Any
-    base: int
-    starts: tuple[tuple[Any, int, int], ...]
-    axes: tuple[tuple[int, int], ...]
+    place: Place
 
     def fits(self, other: "_Slice") -> bool:
         """Whether both are at one place of arrays of one kind."""
+        one, two = self.place, other.place
         return (
             self.op.block == other.op.block
             and self.op.operands[0].type == other.op.operands[0].type
-            and (self.base, self.axes) == (other.base, other.axes)
-            and len(self.starts) == len(other.starts)
+            and (one.base, one.axes) == (two.base, two.axes)
+            and len(one.starts) == len(two.starts)
             and all(
                 a[1:] == b[1:] and _is_same(a[0], b[0], _MOST_STEPS)
-                for a, b in zip(self.starts, other.starts, strict=True)
+                for a, b in zip(one.starts, two.starts, strict=True)
             )
         )
 
 
-def place_slices(module: Any, library: Library) -> None:
+def place_slices(module: Any, mover: Mover) -> None:
     """Rewrite `module` in place, where a kernel takes a slice or turns rows by their position."""
     waiting, turns = list[_Slice](), Turns(module)
     for op in list(inside(module.operation)):
-        found = _read(op)
+        found = _read(op, mover.elements)
         if found is None:
             continue
         if isinstance(found, Declined):
-            library.answers.record(op, _what(op), Work(), found)
+            mover.answers.record(op, _what(op), Work(), found)
         elif op.name != _UPDATE:
-            _place([found], turns, library)
+            _place([found], turns, mover)
         elif waiting and waiting[0].fits(found) and _can_wait(waiting[0].op, op):
-            _place([*waiting, found], turns, library)
+            _place([*waiting, found], turns, mover)
             waiting = []
         else:
             if waiting:
-                _place(waiting, turns, library)
+                _place(waiting, turns, mover)
             waiting = [found]
     if waiting:
-        _place(waiting, turns, library)
+        _place(waiting, turns, mover)
     for rotary in turns.left:
-        _turn(rotary, library)
+        _turn(rotary, mover)
 
 
-def _read(op: Any) -> _Slice | Declined | None:
+def _read(op: Any, elements: Collection[str]) -> _Slice | Declined | None:
     """A slice as the kernels see it, or why they take none such; None for any other operation."""
     if op.name == _UPDATE:
-        return _slice(op, op.operands[1], list(op.operands)[2:])
+        return _slice(op, op.operands[1], list(op.operands)[2:], elements)
     if op.name == _SLICE:
-        return _slice(op, op.results[0], list(op.operands)[1:])
-    return _row(op) if op.name == _GATHER else None
+        return _slice(op, op.results[0], list(op.operands)[1:], elements)
+    return _row(op, elements) if op.name == _GATHER else None
 
 
-def _row(op: Any) -> _Slice | Declined | None:
+def _row(op: Any, elements: Collection[str]) -> _Slice | Declined | None:
     """A gather with one index, along one axis; None for any other."""
     array, index = op.operands
     facts = numbers_of(op.attributes["dimension_numbers"])
@@ -114,10 +109,12 @@ def _row(op: Any) -> _Slice | Declined | None:
         return None
     sizes = integers(op, "slice_sizes")
     starts = [index if axis in moved else 0 for axis in range(len(sizes))]
-    return _slice(op, sizes, starts)
+    return _slice(op, sizes, starts, elements)
 
 
-def _slice(op: Any, part: Any, starts: Sequence[Any]) -> _Slice | Declined | None:
+def _slice(
+    op: Any, part: Any, starts: Sequence[Any], elements: Collection[str]
+) -> _Slice | Declined | None:
     """A slice by its sizes, or a value of them, and its starts, numbers or values of one element.
 
     None where all are known: the compiler does that well.
@@ -132,7 +129,7 @@ def _slice(op: Any, part: Any, starts: Sequence[Any]) -> _Slice | Declined | Non
         return Declined(reason="a slice whose size is not known")
     sizes = part if isinstance(part, list) else list(shape(part))
     kind = str(element_type(array))
-    if kind not in ELEMENTS or not math.prod(sizes) or math.prod(shape(array)) >= 2**31:
+    if kind not in elements or not math.prod(sizes) or math.prod(shape(array)) >= 2**31:
         return Declined(reason=f"a slice of {kind}, of nothing or of 2^31 elements")
     base, step, left, axes = 0, 1, [], []
     for axis in reversed(range(len(sizes))):
@@ -149,7 +146,7 @@ def _slice(op: Any, part: Any, starts: Sequence[Any]) -> _Slice | Declined | Non
     joined = _joined(axes)
     if len(joined) > MOST_AXES or len(left) > MOST_STARTS:
         return Declined(reason=f"a slice along {len(joined)} axes, {len(left)} of them moving")
-    return _Slice(op=op, base=base, starts=tuple(left), axes=tuple(joined))
+    return _Slice(op=op, place=Place(base=base, starts=tuple(left), axes=tuple(joined)))
 
 
 def _known(start: Any) -> int | None:
@@ -206,27 +203,26 @@ def _can_wait(first: Any, second: Any) -> bool:
     )
 
 
-def _place(slices: Sequence[_Slice], turns: Turns, library: Library) -> None:
+def _place(slices: Sequence[_Slice], turns: Turns, mover: Mover) -> None:
     """Put a kernel in the place of one slice, or of two updates and what is turned with them."""
-    last, first = slices[-1].op, slices[0]
+    last, place = slices[-1].op, slices[0].place
     parts, beside = list[Part](), None
     if last.name == _UPDATE:
         parts = [turns.part(each.op) for each in slices]
         beside = turns.beside(parts, last)
+        if beside is not None and not mover.turns(parts, beside):
+            beside = None
     rotaries = [part.rotary for part in parts if part.rotary] + ([beside] if beside else [])
     for rotary in rotaries:
         validate(rotary, "rotary position embedding")
     with ir.InsertionPoint(last), last.location:
         if parts:
-            arrays = [each.op.operands[0] for each in slices]
-            launch = put(parts, arrays, first.base, first.starts, first.axes, beside)
+            results = mover.put(parts, [each.op.operands[0] for each in slices], place, beside)
         else:
-            kind = last.results[0].type
-            launch = take(last.operands[0], kind, first.base, first.starts, first.axes)
-        results = library.call(launch)
+            results = mover.take(last.operands[0], last.results[0].type, place)
         for each in slices:
             outcome = results if isinstance(results, Declined) else Kernel(name="slice")
-            library.answers.record(each.op, _what(each.op), Work(), outcome)
+            mover.answers.record(each.op, _what(each.op), Work(), outcome)
         if isinstance(results, Declined):
             return
         turns.done(rotaries)
@@ -235,13 +231,13 @@ def _place(slices: Sequence[_Slice], turns: Turns, library: Library) -> None:
             replace(old, new)
 
 
-def _turn(rotary: Rotary, library: Library) -> None:
+def _turn(rotary: Rotary, mover: Mover) -> None:
     """Put a kernel in the place of a rotary embedding that goes with nothing else."""
     op = rotary.value.owner.operation
     if op.block.owner.operation.name != "func.func":
         return
     validate(rotary, "rotary position embedding")
     with ir.InsertionPoint(op), op.location:
-        results = library.call(put([], [], beside=rotary))
+        results = mover.put([], [], Place(), rotary)
         if not isinstance(results, Declined):
             replace(rotary.value, results[0])

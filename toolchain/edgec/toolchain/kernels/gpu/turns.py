@@ -12,7 +12,7 @@ from typing import Any
 
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.uses import only_use
-from edgec.toolchain.kernels.cuda.moves import Part
+from edgec.toolchain.kernels.gpu.moves import Part
 from edgec.toolchain.match.rotary import ROTARY_ENDS, Rotary, in_order, read_rotary
 
 __all__ = ["Turns"]
