@@ -55,6 +55,12 @@ def test_the_largest_element_s_place_is_looked_for_in_steps_on_cuda() -> None:
     assert reductions(after) == ["tensor<384x128xf32>", "tensor<384xf32>"]
 
 
+def test_the_likeliest_of_many_tokens_is_looked_for_in_steps_by_any_gpu() -> None:
+    _, after = rewrite(SplitReductions(), lower(lambda x: x.argmax(1), (1, 49_152)))
+    sizes = ["1x384x128", "1x3x128", "1x3"]
+    assert reductions(after) == [f"tensor<{each}xf32>" for each in sizes]
+
+
 def test_elements_without_end_are_reduced_in_as_many_steps_as_it_takes() -> None:
     _, after = rewrite(SplitReductions(), lower(jnp.sum, (16 * 1024 * 1024,)))
     assert reductions(after) == [

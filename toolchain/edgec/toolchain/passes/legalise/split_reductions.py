@@ -1,7 +1,7 @@
 """Reductions over many elements in several steps."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from edgec.targets import Backend
@@ -21,6 +21,7 @@ class Step:
         chunk: elements a result of the first step, where the sizes do not say something better.
         largest: elements of a chunk at most.
         apart: only what is reduced along other axes than the last, or together with another value.
+        together: as `most`, of what is reduced together with another value; 0 for as many.
         rounds: only what is rounded at each step, a sum of floats; what uses the results may be
             computed together with them.
     """
@@ -29,10 +30,13 @@ class Step:
     chunk: int
     largest: int
     apart: bool = False
+    together: int = 0
     rounds: bool = False
 
 
-ON_SPIRV = Step(most=8192, chunk=256, largest=1024)
+_FEW = 64
+"""Elements of a chunk of which one thread looks for the largest and its place."""
+ON_SPIRV = Step(most=8192, chunk=256, largest=1024, together=256)
 ON_CUDA = Step(most=1024, chunk=64, largest=128, apart=True)
 ON_CPU = Step(most=256, chunk=64, largest=256, rounds=True)
 
@@ -46,6 +50,9 @@ class SplitReductions:
     on Mesa's llvmpipe wrong, for that ends every loop after 65,535 rounds: the sum of 1,048,576
     ones is 65,535. StableHLO allows any order and the initial value any number of times, so
     what does not divide into chunks is filled up with it.
+
+    What is reduced together with its place (the likeliest of many tokens) is one thread's on every
+    GPU, so that is split from 256 elements on.
 
     On CUDA the compiler gives a row to a warp, but a column to one thread, too (the means over an
     image whose channels lie last), and a row of which it looks for the largest element's place.
@@ -97,6 +104,8 @@ def _split(op: Any, step: Step) -> list[Any] | None:
     values, firsts = list(op.operands)[:count], list(op.operands)[count:]
     axes = sorted(graph.integers(op, "dimensions"))
     sizes = graph.shape(values[0])
+    if count > 1 and step.together:
+        step = replace(step, most=step.together, chunk=_FEW, largest=2 * _FEW)
     if math.prod(sizes[axis] for axis in axes) <= step.most:
         return None
     if step.rounds and not _is_sum_of_floats(op):
