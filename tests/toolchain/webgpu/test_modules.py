@@ -18,6 +18,7 @@ from edgec.runtime.errors import CompileError
 from edgec.targets import find
 from edgec.toolchain import CompileOptions
 from tests.js.node import need_chromium, write_runtime_once
+from tests.toolchain.kernels.cuda.block_cases import floats, nibbles, norm
 
 _CALL = """(async (given) => {
   const { load } = await import('./edgec-runtime/index.js');
@@ -86,12 +87,49 @@ def _operations() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
     return main, given
 
 
-def test_operations_in_a_page_give_what_jax_gives(tmp_path: Path) -> None:
+def _token() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
+    """What a language model does for a token: products by weights in blocks, and attention."""
+    import jax
+    import jax.numpy as jnp
+
+    random = np.random.default_rng(1)
+
+    def weights(outputs: int, inner: int, bits: int) -> list[np.ndarray]:
+        codes = random.integers(-128, 128, (outputs, inner * bits // 8)).astype(np.int8)
+        numbers = random.normal(size=(2, outputs, inner // 32)).astype(np.float16)
+        return [codes, *numbers[: 3 - bits // 4]]
+
+    gate, up, down = weights(96, 64, 4), weights(96, 64, 4), weights(64, 96, 8)
+    keys, values = random.normal(size=(2, 2, 300, 32)).astype(np.float32)
+
+    def main(x, last):
+        rows = norm(x, jnp.ones(64))
+        wide = jax.nn.silu(rows @ floats(nibbles(gate[0], 32), *gate[1:]).T)
+        wide = wide * (rows @ floats(nibbles(up[0], 32), *up[1:]).T)
+        x = x + wide @ floats(*down).T
+        q = x.reshape(2, 1, 32)
+        scores = jnp.einsum("hqd,hkd->hqk", q, keys) / 8
+        scores = jnp.where(jnp.arange(300) < last[0], scores, -jnp.inf)
+        return {"x": x, "seen": jnp.einsum("hqk,hkd->hqd", jax.nn.softmax(scores), values)}
+
+    return main, (random.normal(size=(1, 64)).astype(np.float32), np.array([90], np.int32))
+
+
+@pytest.mark.parametrize(
+    ("case", "kernels"),
+    [(_operations, ()), (_token, (b"block_rows_4", b"block_rows_8", b"attention_join"))],
+)
+def test_operations_in_a_page_give_what_jax_gives(
+    case: Callable[[], tuple[Callable[..., Any], tuple[np.ndarray, ...]]],
+    kernels: tuple[bytes, ...],
+    tmp_path: Path,
+) -> None:
     need_chromium()
-    main, given = _operations()
+    main, given = case()
     program = export(main, given)
     options = CompileOptions(output=tmp_path / "model.vmfb")
     module = toolchain.compile(program, "webgpu", options)
+    assert all(name in (tmp_path / "model.vmfb").read_bytes() for name in kernels)
     write_runtime_once(tmp_path / "edgec-runtime")
     (tmp_path / "index.html").write_text("<!doctype html>")
     (function,) = program.info.functions

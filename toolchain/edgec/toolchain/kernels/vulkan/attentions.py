@@ -13,9 +13,11 @@ from edgec.toolchain.ir import write
 from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.kernels.gpu.attentions import (
     MOST_TERMS,
+    by_keys,
     kind_of,
     number_of,
     refused,
+    seen_alone,
     three,
 )
 from edgec.toolchain.kernels.gpu.dispatches import replace
@@ -25,10 +27,12 @@ from edgec.toolchain.kernels.vulkan import shaders
 from edgec.toolchain.kernels.vulkan.forms import (
     ATTENTION_FORMS,
     DIRECT_ATTENTION_FORMS,
+    FEW_ATTENTION_FORMS,
     MATRIX_ATTENTION_FORMS,
     AttentionForm,
 )
 from edgec.toolchain.kernels.vulkan.library import Library
+from edgec.toolchain.kernels.vulkan.shaders import Shader
 from edgec.toolchain.match.attention import Attention, Term, View, read_attention
 from edgec.toolchain.match.description import validate
 
@@ -41,6 +45,11 @@ _BLOCK = 4096
 """Scores that take as long as a block of keys does without any."""
 _MOST_GROUPS = 65535
 """Workgroups along one axis that every device takes."""
+_LEAST_PART = 32
+"""Keys of a workgroup, at least, where they are split."""
+_MOST_PARTS = 64
+_LEAST_SPLIT = 128
+"""Keys that one workgroup reads as soon as others would have put theirs together."""
 
 
 def place_attention(op: Any, library: Library) -> None:
@@ -48,6 +57,8 @@ def place_attention(op: Any, library: Library) -> None:
     attention = read_attention(op, narrow=True)
     if attention is None:
         return
+    if library.compiles:
+        attention = by_keys(attention)
     form = _form(attention, library)
     origin = Origin(name=op.name, location=op.location)
     what, work = str(attention), attention.work  # Nothing is left of them after a kernel is placed.
@@ -63,6 +74,10 @@ def place_attention(op: Any, library: Library) -> None:
 def _form(attention: Attention, library: Library) -> AttentionForm | None:
     """The tile that should be quickest; None for heads that are too wide."""
     widest = max(attention.width, attention.depth)
+    for few in FEW_ATTENTION_FORMS if library.compiles else ():
+        takes = few.width >= widest and few.queries >= attention.queries
+        if takes and library.fits(threads=few.threads, shared=few.shared):
+            return few
     units = [form for form in MATRIX_ATTENTION_FORMS if form.width >= widest]
     if units and library.multiplies(attention.q.element):
         if library.compiles:
@@ -88,26 +103,80 @@ def _placed(
     if form is None:
         return Declined(reason=f"a width of {max(attention.width, attention.depth)}")
     validate(attention, "attention")
-    heads = three(attention.heads, 1)
     out = attention.out
-    shader = shaders.attention(form, attention.q.element)
     with ir.InsertionPoint(out.value.owner.operation), out.value.owner.operation.location:
-        views = (attention.q, attention.k, attention.v)
-        terms = [_read(term) for term in attention.terms]
-        # A term that is not there is not read, whatever stands in its place.
-        unread = [attention.q.value] * (MOST_TERMS - len(terms))
-        result = library.call(
-            shader,
-            (math.ceil(attention.queries / form.queries), heads[1] * heads[2], heads[0]),
-            {},
-            [*(view.value for view in views), *terms, *unread],
-            ir.RankedTensorType.get([out.size], element_type(out.value)),
-            table=_numbers(attention),
-        )
+        make = _split if _parts(attention, form) > 1 else _whole
+        result = make(attention, form, library)
         if isinstance(result, Declined):
             return result
         replace(out.value, result)
-    return Kernel(name=shader.name)
+    return Kernel(name=shaders.attention(form, attention.q.element).name)
+
+
+def _parts(attention: Attention, form: AttentionForm) -> int:
+    """Into how many parts the keys of few queries are split."""
+    if not form.few or attention.keys < _LEAST_SPLIT:
+        return 1
+    return math.ceil(attention.keys / _part(attention))
+
+
+def _part(attention: Attention) -> int:
+    """Keys of a part: whole blocks of any form."""
+    return _LEAST_PART * math.ceil(attention.keys / _MOST_PARTS / _LEAST_PART)
+
+
+def _whole(attention: Attention, form: AttentionForm, library: Library) -> Any | Declined:
+    """The result of a kernel that reads all keys one after the other."""
+    shader = shaders.attention(form, attention.q.element)
+    out = attention.out
+    kind = ir.RankedTensorType.get([out.size], element_type(out.value))
+    tiles = math.ceil(attention.queries / form.queries)
+    return _called(attention, library, shader, tiles, kind)
+
+
+def _split(attention: Attention, form: AttentionForm, library: Library) -> Any | Declined:
+    """The result of a kernel for each part of the keys, and of one that puts these together."""
+    element, out, parts = attention.q.element, attention.out, _parts(attention, form)
+    seen = seen_alone(attention) and len(attention.terms) == 1
+    count = math.prod(attention.heads) * parts * form.queries * (attention.depth + 2)
+    if count >= 2**31:
+        return Declined(reason="2^31 elements or more")
+    work = _called(
+        attention,
+        library,
+        shaders.attention(form, element, part=_part(attention), seen=seen),
+        parts,
+        ir.RankedTensorType.get([count], ir.F32Type.get()),
+    )
+    if isinstance(work, Declined):
+        return work
+    join = shaders.attention_join(form, element, parts, seen=seen)
+    groups = math.ceil(attention.queries * attention.depth / join.threads)
+    return library.call(
+        join,
+        (groups, *_heads(attention)),
+        {},
+        [work, attention.v.value],
+        ir.RankedTensorType.get([out.size], element_type(out.value)),
+        table=_numbers(attention),
+    )
+
+
+def _called(attention: Attention, library: Library, shader: Shader, tiles: int, kind: Any) -> Any:
+    """What a kernel of so many tiles gives, or why there is none."""
+    views = (attention.q, attention.k, attention.v)
+    terms = [_read(term) for term in attention.terms]
+    # A term that is not there is not read, whatever stands in its place.
+    unread = [attention.q.value] * (MOST_TERMS - len(terms))
+    reads = [*(view.value for view in views), *terms, *unread]
+    grid = (tiles, *_heads(attention))
+    return library.call(shader, grid, {}, reads, kind, table=_numbers(attention))
+
+
+def _heads(attention: Attention) -> tuple[int, int]:
+    """Workgroups for the middle and inner heads, and for the outer ones."""
+    heads = three(attention.heads, 1)
+    return heads[1] * heads[2], heads[0]
 
 
 def _left(attention: Attention, library: Library) -> Declined | None:

@@ -9,6 +9,7 @@ __all__ = [
     "DIRECT_ATTENTION_FORMS",
     "DIRECT_FORMS",
     "FEWEST_REGISTERS",
+    "FEW_ATTENTION_FORMS",
     "MATRIX_ATTENTION_FORMS",
     "MATRIX_FORMS",
     "NORM_FORMS",
@@ -17,6 +18,7 @@ __all__ = [
     "USUAL",
     "WINDOW_FORMS",
     "AttentionForm",
+    "BlockForm",
     "ColumnsForm",
     "NormForm",
     "ProductForm",
@@ -176,6 +178,7 @@ class AttentionForm:
         queries, keys: of the tile.
         each: keys whose scores one thread finds; 0 for matrix units, which find them in f16.
         threads: of a workgroup.
+        few: whether it is for as few queries, whose keys may be split.
     """
 
     width: int
@@ -183,6 +186,7 @@ class AttentionForm:
     keys: int
     each: int = 0
     threads: int = 128
+    few: bool = False
 
     @property
     def matrix(self) -> bool:
@@ -192,7 +196,8 @@ class AttentionForm:
     @property
     def word(self) -> str:
         """What names it in the kernel's name."""
-        return f"matrix_{self.width}x{self.queries}" if self.matrix else str(self.width)
+        sizes = f"{self.width}x{self.queries}"
+        return f"matrix_{sizes}" if self.matrix else sizes if self.few else str(self.width)
 
     @property
     def source(self) -> str:
@@ -229,6 +234,20 @@ DIRECT_ATTENTION_FORMS = (
     AttentionForm(width=128, queries=16, keys=8, each=2, threads=64),
 )
 """Those of 16 KiB, where what a thread loads takes as long whether it is shared or not."""
+
+_few = partial(AttentionForm, few=True, threads=64)
+
+FEW_ATTENTION_FORMS = (
+    _few(width=32, queries=4, keys=32, each=4, threads=32),
+    _few(width=32, queries=8, keys=32, each=4),
+    _few(width=64, queries=4, keys=32, each=2),
+    _few(width=64, queries=8, keys=32, each=4),
+    _few(width=128, queries=4, keys=16, each=1),
+    _few(width=128, queries=8, keys=16, each=2),
+    _few(width=256, queries=4, keys=16, each=1),
+    _few(width=256, queries=8, keys=16, each=2),
+)
+"""Those of few queries, on all GPUs, by width and queries."""
 
 MATRIX_ATTENTION_FORMS = (
     AttentionForm(width=32, queries=32, keys=64, threads=64),
@@ -312,3 +331,27 @@ class ColumnsForm:
 
 COLUMNS_FORM = ColumnsForm(threads=256, lanes=64)
 """Also few columns of many rows, such as the pixels of an image, then keep a GPU at work."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockForm:
+    """How threads share a product of few rows by weights in blocks.
+
+    Attributes:
+        lanes: threads that do an output together.
+        each: outputs that they do side by side.
+    """
+
+    lanes: int
+    each: int
+    threads = 64
+    """Of a workgroup."""
+
+    @property
+    def outputs(self) -> int:
+        """Of a workgroup."""
+        return self.threads // self.lanes * self.each
+
+    def shared(self, sums: int, *, normed: bool) -> int:
+        """Bytes that a workgroup shares, for so many sums of an output, with a norm or without."""
+        return 4 * self.threads * (self.each * sums + normed)

@@ -31,6 +31,8 @@ _WIDE = 4
 """The bit of `what` that stores f32."""
 _FOURS = 4
 _EVEN = 32
+_FEW_BINDINGS = 8
+_MANY_BINDINGS = 32
 
 
 class Binaries(Protocol):
@@ -58,6 +60,7 @@ class Library(Dispatches):
         turned: bytes of weights that were turned for Winograd's convolution.
         missed: convolutions that would be Winograd's, if kernels could be compiled.
         unmatched: attentions that matrix units would do, likewise.
+        unread: products by weights in blocks that would be read as they lie, likewise.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class Library(Dispatches):
         self.turned = 0
         self.missed = 0
         self.unmatched = 0
+        self.unread = 0
 
     def multiplies(self, element: Any) -> bool:
         """Whether matrix units multiply elements of a type."""
@@ -117,12 +121,25 @@ class Library(Dispatches):
                 f"attention in f16 ({self.unmatched} times) would be quicker on matrix units, by a "
                 "kernel that edgec[vulkan] compiles"
             )
+        if self.unread:
+            found.append(
+                f"products by weights in blocks ({self.unread}) would read these as they lie, by a "
+                "kernel that edgec[vulkan] compiles; they are made f32 at each call"
+            )
         return found
 
     @property
     def compiles(self) -> bool:
         """Whether any kernel can be made, not those alone that were beforehand."""
         return self._binaries.folds
+
+    @property
+    def most_bindings(self) -> int:
+        """Pieces of memory that a kernel may be given: on any phone, and in any page, eight.
+
+        That is Android's baseline profile of 2022 and WebGPU's default limit.
+        """
+        return _FEW_BINDINGS if self.gpu.kernels == "direct" else _MANY_BINDINGS
 
     @property
     def shares(self) -> bool:
@@ -156,6 +173,27 @@ class Library(Dispatches):
         table: tuple[int, ...] = (),
         into: Any = None,
     ) -> Any | Declined:
+        """Dispatch a kernel that writes one tensor.
+
+        Args:
+            result: the type of what it writes.
+            into: the tensor of which it is the rest, if it is one's.
+            shader, grid, values, reads, table: see `call_all`.
+        """
+        tied = () if into is None else (into,)
+        made = self.call_all(shader, grid, values, reads, [result], table, tied)
+        return made if isinstance(made, Declined) else made[0]
+
+    def call_all(
+        self,
+        shader: Shader,
+        grid: tuple[int, int, int],
+        values: Mapping[str, int],
+        reads: Sequence[Any],
+        results: Sequence[Any],
+        table: tuple[int, ...] = (),
+        into: Sequence[Any] = (),
+    ) -> list[Any] | Declined:
         """Dispatch a kernel at the current insertion point; nothing happens if it is declined.
 
         Args:
@@ -163,7 +201,7 @@ class Library(Dispatches):
             grid: workgroups along x, y and z.
             values: its integers by name.
             reads: what it reads, in the order of its bindings.
-            result: the type of what it writes.
+            results: the types of what it writes, in the order of its further bindings.
             table: the array of integers that it takes, if it does.
             into: see `Dispatches.dispatch`.
         """
@@ -184,9 +222,7 @@ class Library(Dispatches):
             first = reads[0] if folds else write.constant(np.array(table, np.int32), i32)
             reads = [first, *reads]
         numbers = [values[name] for name in variant.numbers]
-        tied = () if into is None else (into,)
-        (made,) = self.dispatch(binary, grid, numbers, reads, [result], tied)
-        return made
+        return self.dispatch(binary, grid, numbers, reads, results, into)
 
     def sum(
         self,

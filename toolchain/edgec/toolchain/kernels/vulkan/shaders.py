@@ -15,6 +15,7 @@ from edgec.toolchain.kernels.vulkan.forms import (
     USUAL,
     WINDOW_FORMS,
     AttentionForm,
+    BlockForm,
     ColumnsForm,
     NormForm,
     ProductForm,
@@ -25,10 +26,13 @@ __all__ = [
     "WINOGRAD_THREADS",
     "Shader",
     "attention",
+    "attention_join",
+    "block_rows",
     "columns",
     "concatenate",
     "grouped",
     "join",
+    "moves",
     "norm",
     "shaders",
     "summing",
@@ -221,15 +225,35 @@ def winograd_output() -> Shader:
     )
 
 
-def attention(form: AttentionForm, element: str) -> Shader:
-    """Attention whose widest head fits a form."""
+def attention(form: AttentionForm, element: str, *, part: int = 0, seen: bool = False) -> Shader:
+    """Attention whose widest head fits a form.
+
+    Args:
+        form, element: of the kernel.
+        part: keys of a workgroup, whose sums `attention_join` puts together; 0 for all of them.
+        seen: its only term is a mask of all queries alike, whose other scores count for nothing.
+    """
     return Shader(
-        name=f"attention_{form.word}_{element}",
+        name=f"attention_{form.word}{'_parts' if part else ''}_{element}",
         source=form.source,
         element=element,
-        sizes=form.sizes,
+        words=("SEEN",) if seen else (),
+        sizes={**form.sizes, **({"PART": part} if part else {})},
         threads=form.threads,
         shared=form.shared,
+        table=True,
+    )
+
+
+def attention_join(form: AttentionForm, element: str, parts: int, *, seen: bool) -> Shader:
+    """What puts so many parts of an attention's keys together."""
+    return Shader(
+        name=f"attention_join_{element}",
+        source="attention_join",
+        element=element,
+        words=("SEEN",) if seen else (),
+        sizes={"BM": form.queries, "PARTS": parts},
+        threads=_THREADS,
         table=True,
     )
 
@@ -270,6 +294,52 @@ def columns(form: ColumnsForm, element: str, *, vector: bool) -> Shader:
         threads=form.threads,
         shared=form.shared,
         numbers=("n", "k", *(_TAIL if vector else ("what", "factor_bits"))),
+    )
+
+
+def block_rows(form: BlockForm, sizes: Mapping[str, int], *, sets: int, normed: bool) -> Shader:
+    """Rows by weights in blocks.
+
+    Args:
+        form: how threads share it.
+        sizes: what the kernel is compiled for: the blocks, and where it finds each part of them.
+        sets: how many matrices.
+        normed: whether the rows are divided by the root of their mean square first.
+    """
+    sums = 2 if sizes["GATED"] else 1
+    return Shader(
+        name=f"block_rows_{sizes['BITS']}_{sizes['INNER']}",
+        source="block_rows",
+        element="f32",
+        words=("NORMED",) if normed else (),
+        sizes={**sizes, "LANES": form.lanes, "OUTS": form.each},
+        threads=form.threads,
+        shared=form.shared(sums, normed=normed),
+        numbers=(*(f"outputs{number}" for number in range(sets)), "eps_bits", *_TAIL),
+        folds=_TAIL,
+    )
+
+
+def moves(
+    source: str, element: str, *, turned: bool, sizes: Mapping[str, int] | None = None
+) -> Shader:
+    """What puts parts into arrays (`put`) or takes a slice of one (`take`).
+
+    Args:
+        source: which of the two.
+        element: of the arrays; without being turned they are only moved.
+        turned: whether what is put are rows that are turned by their position.
+        sizes: what the kernel is compiled for.
+    """
+    said = {"TURNED": turned, "PAIRS": element in ("i64", "f64")}
+    return Shader(
+        name=f"{source}{'_turned' if turned else ''}_{element}",
+        source=source,
+        element="f16" if element == "f16" else "f32",
+        words=tuple(word for word, holds in said.items() if holds),
+        sizes=sizes or {},
+        threads=_THREADS,
+        numbers=("base",),
     )
 
 

@@ -22,7 +22,8 @@ class SeparateBytes:
     The compiler fuses the conversion of an i8 or u8 into the product that uses it, and its SPIR-V
     then reads signed bytes as unsigned and other bytes than the right ones. A barrier after the
     conversion keeps it in a kernel of its own. A product that takes bytes directly gets them
-    widened to 32 bits first, which changes no result: sums wrap alike.
+    widened to 32 bits first, which changes no result: sums wrap alike. Kernels of edgec's own read
+    bytes rightly, and are placed before.
 
     Measured on Mesa's llvmpipe with IREE 3.13: an int8 matrix product (all values wrong without,
     exact with), a resized image of bytes (half of the pixels wrong without, right with).

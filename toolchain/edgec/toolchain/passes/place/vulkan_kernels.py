@@ -8,6 +8,7 @@ from edgec.targets import Backend, Gpu, Limits
 from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
+from edgec.toolchain.passes.simplify.hold_blocks import release
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["VulkanKernels"]
@@ -36,6 +37,14 @@ class VulkanKernels:
     matrix units) are filled up with zeros; an inside that is none, products by matrix units in
     batches or with a turned matrix, heads wider than 256 (128 on phones), and other types stay with
     the compiler.
+
+    What a language model does for each token has kernels of its own where glslang is here: products
+    of up to 8 rows read weights of 8 and 4 bits in blocks as they lie, several of the same rows at
+    once, with the norm before them and a gate behind; attention of up to 8 queries splits its keys
+    among workgroups, and reads none that a mask hides; slices are put where the device says, with
+    the turn by their position, so that the host waits for nothing in the middle of a call and its
+    commands are recorded once. SmolLM2-135M's Q4_1 took 12.9 ms a token on an H100 without these
+    and takes 1.4 (CUDA: 0.8), 230 kernels; on Mesa's llvmpipe (two cores) 2.7 s and 0.9.
 
     Measured on an H200 (`docs/benchmarks_vulkan.md`), without and with this: ResNet-50 in f32 17.6
     and 3.5 ms, in f16 17.4 and 3.3, BERT-base in f32 7.2 and 5.3; the first answers of ResNet-50
@@ -80,11 +89,15 @@ class VulkanKernels:
         from iree.compiler import ir
 
         from edgec.toolchain.ir.weights import Weights
+        from edgec.toolchain.kernels.gpu.slices import place_slices
+        from edgec.toolchain.kernels.gpu.states import keep_states, spread_tests
         from edgec.toolchain.kernels.vulkan.attentions import place_attention
+        from edgec.toolchain.kernels.vulkan.block_products import place_block_products
         from edgec.toolchain.kernels.vulkan.columns import rewrite_total
         from edgec.toolchain.kernels.vulkan.concatenations import place_concatenation
         from edgec.toolchain.kernels.vulkan.convolutions import place_convolution
         from edgec.toolchain.kernels.vulkan.library import Library
+        from edgec.toolchain.kernels.vulkan.moves import Mover
         from edgec.toolchain.kernels.vulkan.norms import rewrite_norm
         from edgec.toolchain.kernels.vulkan.products import rewrite_product
         from edgec.toolchain.kernels.vulkan.transposes import place_transpose
@@ -101,6 +114,9 @@ class VulkanKernels:
                 limits=self.limits,
                 spares=self.spares,
             )
+            release(module)
+            # They take norms along, so they come first.
+            place_block_products(module, library)
             for op in operations_named(module, "stablehlo.dot_general"):
                 place_attention(op, library)
             for name in ROOTS:
@@ -119,5 +135,10 @@ class VulkanKernels:
             weights = Weights(module)
             for op in operations_named(module, "stablehlo.transpose"):
                 place_turned_weight(op, library, weights)
+            # Last, as on CUDA: what reads an array is then one dispatch.
+            mover = Mover(library)
+            place_slices(module, mover)
+            keep_states(module, mover)
+            spread_tests(module)
             self.remarks.extend(library.remarks)
             return library.calls

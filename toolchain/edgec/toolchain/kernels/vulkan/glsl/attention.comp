@@ -2,7 +2,12 @@
 //
 // Blocks of BN keys come one after the other: products to scores in shared memory, these to powers
 // of e, and powers times values to sums in registers, which fade by what the next block's largest
-// score exceeds the last. Workgroups: (tiles of queries, middle and inner heads, outer heads).
+// score exceeds the last. Workgroups: (tiles of queries, or of
+// keys, middle and inner heads, outer heads).
+//
+// With PART a workgroup has one tile of queries and so many of their keys, and leaves their sums, their
+// largest scores and the powers' totals for `attention_join`. With SEEN the one term is a mask of all
+// queries alike whose other scores count for nothing: keys of which none is seen are not read.
 //
 // What a call is told is in `attention_numbers`. D is at least the width of a query and the depth of
 // a value; both may be any number.
@@ -21,7 +26,11 @@ layout(local_size_x = THREADS) in;
 layout(binding = 1) readonly buffer Q { ELEMENT q[]; };
 layout(binding = 2) readonly buffer K { ELEMENT k[]; };
 layout(binding = 3) readonly buffer V { ELEMENT v[]; };
+#ifdef PART
+layout(binding = 7) writeonly buffer Work { float work[]; };
+#else
 layout(binding = 7) writeonly buffer O { ELEMENT o[]; };
+#endif
 
 const int FOURS = D / 4;
 const int D_ROW = FOURS + 1;  // One more, so that neighbouring rows lie in other banks.
@@ -42,8 +51,15 @@ shared float fades[BM];
 
 void main() {
   int thread = int(gl_LocalInvocationIndex);
+#ifdef PART
+  int row0 = 0;
+  int first = int(gl_WorkGroupID.x) * PART;
+  int keys = min(first + PART, n[KEYS]);
+#else
   int row0 = int(gl_WorkGroupID.x) * BM;
+  int first = 0;
   int keys = n[KEYS];
+#endif
   int width = n[WIDTH];
   int depth = n[DEPTH];
   float scale = intBitsToFloat(n[SCALE]);
@@ -71,7 +87,17 @@ void main() {
   vec4 sums[TM];
   [[unroll]] for (int i = 0; i < TM; i++) sums[i] = vec4(0.0);
 
-  for (int start = 0; start < keys; start += BN) {
+  for (int start = first; start < keys; start += BN) {
+#ifdef SEEN
+    // All are read at once: `||` would wait for each before the next.
+    int seen = 0;
+    [[unroll]] for (int i = 0; i < BN; i++) {
+      int key = min(start + i, keys - 1);
+      bool truth = term0[bases.x + key * n[TERMS_AT + COLUMN]] != 0.0;
+      seen |= int(truth == (n[TERMS_AT + KIND] == 2));
+    }
+    if (seen == 0) continue;
+#endif
     barrier();
     for (int i = thread; i < BN * D; i += THREADS) {
       int key = i / D;
@@ -156,6 +182,22 @@ void main() {
     }
   }
 
+#ifdef PART
+  int room = depth + 2;
+  int head = int(gl_WorkGroupID.z * gl_NumWorkGroups.y + gl_WorkGroupID.y);
+  int base = (head * int(gl_NumWorkGroups.x) + int(gl_WorkGroupID.x)) * BM * room;
+  if (part == 0) {
+    work[base + mine * room + depth] = most;
+    work[base + mine * room + depth + 1] = total;
+  }
+  [[unroll]] for (int i = 0; i < TM; i++) {
+    int row = thread / FOURS + i * DOWN;
+    [[unroll]] for (int e = 0; e < 4; e++) {
+      int column = thread % FOURS * 4 + e;
+      if (column < depth) work[base + row * room + column] = sums[i][e];
+    }
+  }
+#else
   barrier();
   if (part == 0) fades[mine] = total == 0.0 && n[SAFE] != 0 ? 0.0 : 1.0 / total;
   barrier();
@@ -170,4 +212,5 @@ void main() {
       }
     }
   }
+#endif
 }

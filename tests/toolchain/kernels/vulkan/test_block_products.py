@@ -1,0 +1,91 @@
+"""Products of few rows by weights in blocks, beside the same function by JAX."""
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from edgec import runtime, toolchain
+from edgec.exporters import export
+from edgec.toolchain import CompileOptions
+from edgec.toolchain.kernels.vulkan.glsl_compiler import tools
+from tests.toolchain.kernels.cuda.block_cases import (
+    by_levels,
+    eight,
+    floats,
+    four,
+    gated,
+    norm,
+    pairs,
+    three,
+)
+
+BYTE, HALF, WHOLE = "int8", "float16", "float32"
+
+
+def alone(x: Any, factors: Any, codes: Any, scale: Any) -> Any:
+    """One product of a norm's rows, clipped."""
+    return jax.numpy.clip(norm(x, factors) @ floats(codes, scale).T, -2, 2)
+
+
+CASES = {
+    "4 bits, a tail": (
+        four,
+        ((3, 96), (38, 3, 16), (38, 3), (38, 3), (38,), (3, 38)),
+        (WHOLE, BYTE, HALF, HALF, WHOLE, WHOLE),
+    ),
+    "pairs": (pairs, ((1, 160), (9, 80), (9, 5)), (WHOLE, BYTE, WHOLE)),
+    "8 bits": (eight, ((2, 640), (11, 640), (11, 40)), (WHOLE, BYTE, HALF)),
+    "8 bits, an output": (eight, ((1, 640), (12, 640), (12, 1)), (WHOLE, BYTE, HALF)),
+    "many outputs": (eight, ((1, 576), (49152, 576), (49152, 18)), (WHOLE, BYTE, HALF)),
+    "two levels": (
+        by_levels,
+        ((1, 512), (21, 256), (21, 16), (21, 2), (21, 16), (21, 2)),
+        (WHOLE, BYTE, BYTE, WHOLE, BYTE, WHOLE),
+    ),
+    "a norm": (alone, ((2, 192), (192,), (70, 192), (70, 6)), (WHOLE, WHOLE, BYTE, HALF)),
+    "three of a norm": (
+        three,
+        ((1, 64), (64,), (21, 64), (21, 4), (5, 64), (5, 4), (9, 64), (9, 4)),
+        (WHOLE, WHOLE, *(BYTE, HALF) * 3),
+    ),
+    "a gate": (
+        gated,
+        ((2, 64), (64,), *((13, 32), (13, 2), (13, 2)) * 2),
+        (WHOLE, WHOLE, *(BYTE, HALF, HALF) * 2),
+    ),
+}
+
+
+@pytest.mark.vulkan
+@pytest.mark.skipif(tools() is None, reason="its kernel needs edgec[vulkan]")
+@pytest.mark.parametrize(
+    ("target", "case"),
+    [
+        *(("vulkan:android", case) for case in CASES),
+        *(("vulkan:nvidia-turing", case) for case in ["three of a norm", "a gate"]),
+    ],
+)
+def test_weights_in_blocks_are_read_as_they_lie(target: str, case: str, tmp_path: Path) -> None:
+    function, shapes, dtypes = CASES[case]
+    rng = np.random.default_rng(len(case))
+    given = [
+        rng.integers(-128, 128, shape).astype(dtype)
+        if dtype == BYTE
+        else rng.standard_normal(shape).astype(dtype)
+        for shape, dtype in zip(shapes, dtypes, strict=True)
+    ]
+    path = tmp_path / "blocks.vmfb"
+    program = export(function, tuple(given))
+    share = toolchain.compile(program, target, CompileOptions(output=path)).facts.kernels
+    assert share is not None
+    assert share.own_flops > 0.9 * share.flops
+    with jax.default_matmul_precision("highest"):
+        wanted = jax.tree.leaves(function(*given))
+    with runtime.load(path, device="edgert://vulkan") as loaded:
+        found = jax.tree.leaves(loaded.main(*given))
+    for got, array in zip(found, wanted, strict=True):
+        off = np.abs(np.asarray(got) - array).max() / np.abs(array).max()
+        assert off < 2e-5

@@ -1,0 +1,141 @@
+"""Products of few rows by weights in blocks to dispatches of the kernel that reads the blocks.
+
+A module imported only by a pass that runs; it needs the compiler.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from iree.compiler import ir
+
+from edgec.toolchain.ir.write import shape
+from edgec.toolchain.kernels.gpu.block_calls import BlockCall, block_calls, parts_of, place_call
+from edgec.toolchain.kernels.gpu.numbers import bits
+from edgec.toolchain.kernels.spec import Declined
+from edgec.toolchain.kernels.vulkan import shaders
+from edgec.toolchain.kernels.vulkan.forms import BlockForm
+from edgec.toolchain.kernels.vulkan.library import Library
+from edgec.toolchain.match.block_product import BlockProduct
+from edgec.toolchain.match.blocks import Blocks, Grouped
+
+__all__ = ["place_block_products"]
+
+_MOST_SETS = 3
+_WORD = 32
+_BITS = {"f32": 32, "f16": 16, "i8": 8}
+_PIECE = 128
+"""Bits of codes that a thread reads at once."""
+_LANES = (32, 16, 8, 4)
+_EACH = (1, 2, 4)
+_THREADS = 512
+"""That a multiprocessor works at together."""
+_OUTPUT = 0.5
+"""What an output adds to a turn, where the row's piece is 1."""
+
+
+def place_block_products(module: Any, library: Library) -> None:
+    """Rewrite `module` in place, where the kernel takes a product."""
+
+    def most(product: BlockProduct) -> int:
+        return _most(product, library)
+
+    for call in block_calls(module, library.answers, most, _unfit):
+
+        def make(call: BlockCall = call) -> list[Any] | Declined:
+            return _dispatched(call, library)
+
+        place_call(call, library.answers, make)
+
+
+def _most(product: BlockProduct, library: Library) -> int:
+    """How many products like one a dispatch is given the memory of, at most."""
+    each = len(product.weights.values) + 1
+    return max(1, min(_MOST_SETS, (library.most_bindings - 2) // each))
+
+
+def _unfit(found: BlockProduct) -> str:
+    """Why this kernel does not take a product that others do; empty if it does."""
+    for value in found.weights.values[1:]:
+        count = math.prod(shape(value))
+        if count * _BITS[str(value.type.element_type)] % _WORD:
+            return f"{count} scales, no whole words"
+    return ""
+
+
+def _dispatched(call: BlockCall, library: Library) -> list[Any] | Declined:
+    """The results of the kernel, or why there is none."""
+    if not library.compiles:
+        library.unread += len(call.products)
+        return Declined(reason="a kernel that needs edgec[vulkan] to be compiled")
+    first, norm = call.products[0], call.norm
+    tail = call.finish if len(call.products) == 1 else None
+    reads: dict[str, Any] = {"X_AT": first.left if norm is None else norm.source}
+    if norm is not None and norm.scale is not None:
+        reads["NORM_AT"] = norm.scale.value
+    if tail is not None:
+        after = {"BIAS_AT": tail.bias, "FACTOR_AT": tail.scale, "OTHER_AT": tail.other}
+        reads |= {name: value for name, value in after.items() if value is not None}
+    for number, product in enumerate(call.products):
+        parts = parts_of(product.weights)
+        reads |= {f"{name.upper()}_AT{number}": value for name, value in parts.items()}
+    outputs = [product.weights.outputs for product in call.products]
+    tiled = outputs[:1] if call.gate else outputs
+    form = _form(first.weights, tiled, first.rows, library)
+    kinds = [
+        ir.RankedTensorType.get([first.rows, size], ir.F32Type.get())
+        for size in outputs[: len(call.last)]
+    ]
+    bindings = [*reads, *(f"C_AT{number}" for number in range(len(kinds)))]
+    words = {name: place for place, name in enumerate(bindings)}
+    shader = shaders.block_rows(
+        form,
+        {**_sizes(first.weights), "SETS": len(outputs), "GATED": call.gate, **words},
+        sets=len(outputs),
+        normed=norm is not None,
+    )
+    values = {f"outputs{number}": size for number, size in enumerate(outputs)}
+    values |= {"eps_bits": 0 if norm is None else bits(norm.epsilon), **call.after}
+    tiles = sum(math.ceil(size / form.outputs) for size in tiled)
+    return library.call_all(shader, (tiles, first.rows, 1), values, list(reads.values()), kinds)
+
+
+def _form(weights: Blocks, outputs: list[int], rows: int, library: Library) -> BlockForm:
+    """How threads share a product: whatever makes the least of its turns one after the other.
+
+    A turn of a thread reads a piece of the row, and one of each of its outputs; where there are
+    more threads than a GPU has at once, they come one after the other. Timed on an H100 for the
+    products of SmolLM2-135M (`benchmarks/text/gpu.py` lists kernels): 6 to 8 µs each with 32 lanes,
+    8 to 20 with 4; its last, of 49,152 outputs, 20 µs with 8 lanes of 4 and 40 with 32 of 1.
+    """
+    pieces = weights.inner * weights.bits // _PIECE
+    room = library.gpu.multiprocessors * _THREADS
+
+    def turns(form: BlockForm) -> float:
+        threads = sum(math.ceil(size / form.each) for size in outputs) * rows * form.lanes
+        each = 1 + _OUTPUT * form.each
+        return math.ceil(pieces / form.lanes) * each * max(1.0, threads / room)
+
+    forms = [BlockForm(lanes=lanes, each=each) for each in _EACH for lanes in _LANES]
+    return min(forms, key=turns)
+
+
+def _sizes(weights: Blocks) -> Mapping[str, int]:
+    """What the kernel is compiled for."""
+
+    def numbers(word: str, each: Grouped | None) -> dict[str, int]:
+        if each is None:
+            return {f"{word}_BITS": 0, f"{word}_BY": 0, f"{word}_SHARED": 1}
+        by = 0 if each.factor is None else _BITS[each.factor.element]
+        own = _BITS[each.element]
+        return {f"{word}_BITS": own, f"{word}_BY": by, f"{word}_SHARED": each.shared}
+
+    return {
+        "INNER": weights.inner,
+        "GROUP": weights.group,
+        "BITS": weights.bits,
+        "SPAN": weights.span or 2,
+        "ZERO_BITS": bits(weights.zero),
+        **numbers("SCALE", weights.scale),
+        **numbers("LEAST", weights.least),
+    }
