@@ -1,6 +1,7 @@
 """How fast language models read and write on a GPU, and what its memory gives, in one run.
 
 python benchmarks/text/gpu.py smol.vmfb llama.vmfb --answers=smol.vmfb=answers.json --json=gpu.json
+python benchmarks/text/gpu.py smol.vmfb vulkan.vmfb --on=vulkan.vmfb=edgert://vulkan --json=gpu.json
 
 Run where the GPU is, with PyTorch for its memory's speed; weights lie beside the modules. A file of
 answers holds `{"name": {"prompt": [tokens], "answer": [tokens]}}`, what the same weights gave
@@ -124,7 +125,8 @@ def _apart(path: Path, options: argparse.Namespace, answers: str) -> dict[str, A
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch, "row.json")
         words = [sys.executable, __file__, str(path), "--one", f"--json={out}"]
-        words += [f"--device={options.device}", f"--count={options.count}"]
+        device = dict(each.split("=", 1) for each in options.on).get(str(path), options.device)
+        words += [f"--device={device}", f"--count={options.count}"]
         words += [f"--answers={path}={answers}"] if answers else []
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if not out.exists():
@@ -138,6 +140,7 @@ def main() -> None:
     parser.add_argument("modules", type=Path, nargs="+")
     parser.add_argument("--answers", action="append", default=[], metavar="MODULE=FILE")
     parser.add_argument("--device", default="edgert://cuda")
+    parser.add_argument("--on", action="append", default=[], metavar="MODULE=DEVICE")
     parser.add_argument("--count", type=int, default=128, help="tokens to write")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--one", action="store_true", help="one model, in this process")

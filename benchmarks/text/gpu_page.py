@@ -1,7 +1,8 @@
 """What gpu.py measured to docs/benchmarks_text_gpu.md.
 
-`python -m benchmarks.text.gpu_page COMMIT=figures.json [--name=MODULE=WORDS]`; the commit is the
-one whose code compiled the modules. No GPU is needed.
+`python -m benchmarks.text.gpu_page COMMIT=figures.json … [--name=MODULE=WORDS]`; the commit is the
+one whose code compiled the modules of a run. A run that is on the page and not given anew stays
+there with `--keep=COMMIT`. No GPU is needed.
 """
 
 import argparse
@@ -18,14 +19,17 @@ _PAGE = DOCS / "benchmarks_text_gpu.md"
 _FIGURES = DOCS / "benchmarks_text_gpu.json"
 _HEAD = """# How fast a language model reads and writes on an NVIDIA GPU
 
-On CUDA, one {gpu}, whose memory gave {memory:.2f} TB/s in the same run (a copy of 2 GB, bytes read and written). Milliseconds as an app sees them, from Python, each token waited for; the median of {count} behind prompts of 64 and 256 tokens. {measured}
+Milliseconds as an app sees them, from Python on edgert's drivers, each token waited for; the median of {count} behind prompts of 64 and 256 tokens.
 
-| model | weights | prompt of 64, 256 | a token | tokens/s | of memory's speed | kernels a token | their time | of memory's speed in them | same tokens |
-|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
+"""  # noqa: E501
+_RUN = """One {gpu}, whose memory gave {memory:.2f} TB/s in the same run (a copy of 2 GB, bytes read and written). {measured}
+
+| model | driver | weights | prompt of 64, 256 | a token | tokens/s | of memory's speed | kernels a token | their time | of memory's speed in them | same tokens |
+|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
 """  # noqa: E501
 _TAIL = """
 - **of memory's speed**: the file of weights, once a token, beside what the copy gave.
-- **their time** is that of all kernels of a token, one by one, by edgert's time stamps on the GPU before and behind each, which take time themselves. In a call that is not timed a token's kernels are one graph, and most of them begin while the one before them ends, so that a token takes less than their sum.
+- **their time** is that of all kernels of a token, one by one, by edgert's time stamps on the GPU before and behind each, which take time themselves. In a call that is not timed a token's kernels are one graph on CUDA, and most of them begin while the one before them ends, so that a token takes less than their sum; on Vulkan they are commands that were recorded once, and each waits for the one before it.
 - **same tokens**: of those that the CPU (SmolLM2) or `transformers` (the 1B shape, whose seeded weights always choose one token) wrote greedily with the same weights.
 
 What a token's time on the GPU is made of, in microseconds:
@@ -36,57 +40,71 @@ What a token's time on the GPU is made of, in microseconds:
 ```console
 $ python -m benchmarks.text.shapes llama-3.2-1b Q4_0 --words=SmolLM2.gguf -o llama.gguf
 $ edgec export llama.gguf --prefill=64,256 --external-weights=llama.safetensors -o llama.mlirbc
-$ edgec compile smol.mlirbc --target=cuda:sm_90 -o smol.vmfb                              # here, no GPU
-$ python benchmarks/text/gpu.py smol.vmfb --answers=smol.vmfb=answers.json --json=figures.json  # there
-$ python -m benchmarks.text.gpu_page COMMIT=figures.json                                  # this page
+$ edgec compile smol.mlirbc --target=cuda:sm_90 -o smol.vmfb                        # here, no GPU
+$ edgec compile smol.mlirbc --target=vulkan:nvidia-hopper -o smolv.vmfb
+$ python benchmarks/text/gpu.py smol.vmfb smolv.vmfb --on=smolv.vmfb=edgert://vulkan --answers=smol.vmfb=answers.json --answers=smolv.vmfb=answers.json --json=figures.json  # there
+$ python -m benchmarks.text.gpu_page COMMIT=figures.json --keep=0359fcfcd7 --name=smol="SmolLM2-135M, Q4_1"  # this page
 ```
 """  # noqa: E501
 _SHOWN = 8
 _COUNT = 128
 
 
-def page(figures: dict[str, Any], commit: str, names: dict[str, str]) -> str:
-    """The page of a file of figures."""
-    lines, longest = [], []
-    for row in figures["rows"]:
-        name = names.get(row["name"], row["name"])
-        if "failed" in row:
-            lines.append(f"| {name} | failed: {row['failed'].splitlines()[-1][:200]} |")
-            continue
-        token, busy = row["token_256_s"], row["kernels"]["busy_us"] / 1e6
-        same = ", ".join(f"{a} of {b}" for a, b in row.get("same", {}).values())
-        cells = [
-            *(name, f"{row['bytes'] / 1e6:.0f} MB"),
-            f"{1e3 * row['prompt_64_s']:.1f}, {1e3 * row['prompt_256_s']:.1f} ms",
-            *(f"{1e3 * token:.2f} ms", f"{1 / token:.0f}"),
-            f"{row['bytes'] / token / figures['memory']:.1%}",
-            *(str(row["kernels"]["count"]), f"{1e3 * busy:.2f} ms"),
-            f"{row['bytes'] / busy / figures['memory']:.0%}",
-            same,
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-        parts = row["kernels"]["longest"][:_SHOWN]
-        told = ", ".join(f"`{kernel}` {us:.0f} ({count:.0f})" for kernel, count, us in parts)
-        longest.append(f"- {name}: {told}")
-    head = _HEAD.format(
-        gpu=figures["gpu"],
-        memory=figures["memory"] / 1e12,
-        measured=sentence([commit]),
-        count=_COUNT,
-    )
-    return head + "\n".join(lines) + "\n" + _TAIL.format(longest="\n".join(longest))
+def page(runs: list[dict[str, Any]], names: dict[str, str]) -> str:
+    """The page of what was measured in some runs, each with its `commit`."""
+    tables, longest = [], []
+    for run in runs:
+        lines = []
+        for row in run["rows"]:
+            name = names.get(row["name"], row["name"])
+            if "failed" in row:
+                lines.append(f"| {name} | failed: {row['failed'].splitlines()[-1][:200]} |")
+                continue
+            lines.append(_line(row, name, run["memory"]))
+            parts = row["kernels"]["longest"][:_SHOWN]
+            told = ", ".join(f"`{kernel}` {us:.0f} ({count:.0f})" for kernel, count, us in parts)
+            longest.append(f"- {name}, {_driver(row)}: {told}")
+        head = _RUN.format(
+            gpu=run["gpu"], memory=run["memory"] / 1e12, measured=sentence([run["commit"]])
+        )
+        tables.append(head + "\n".join(lines) + "\n")
+    tail = _TAIL.format(longest="\n".join(longest))
+    return _HEAD.format(count=_COUNT) + "\n".join(tables) + tail
+
+
+def _driver(row: dict[str, Any]) -> str:
+    return {"cuda": "CUDA", "vulkan": "Vulkan"}[row["device"].rpartition("/")[2]]
+
+
+def _line(row: dict[str, Any], name: str, memory: float) -> str:
+    """A model's line of the table, where a copy gave so many bytes a second."""
+    token, busy = row["token_256_s"], row["kernels"]["busy_us"] / 1e6
+    cells = [
+        *(name, _driver(row), f"{row['bytes'] / 1e6:.0f} MB"),
+        f"{1e3 * row['prompt_64_s']:.1f}, {1e3 * row['prompt_256_s']:.1f} ms",
+        *(f"{1e3 * token:.2f} ms", f"{1 / token:.0f}"),
+        f"{row['bytes'] / token / memory:.1%}",
+        *(str(row["kernels"]["count"]), f"{1e3 * busy:.2f} ms"),
+        f"{row['bytes'] / busy / memory:.0%}",
+        ", ".join(f"{a} of {b}" for a, b in row.get("same", {}).values()),
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("figures", metavar="COMMIT=FILE")
+    parser.add_argument("figures", metavar="COMMIT=FILE", nargs="*")
+    parser.add_argument("--keep", action="append", default=[], metavar="COMMIT")
     parser.add_argument("--name", action="append", default=[], metavar="MODULE=WORDS")
     options = parser.parse_args()
-    commit, _, path = options.figures.partition("=")
-    figures = json.loads(Path(path).read_text())
+    held = json.loads(_FIGURES.read_text()) if options.keep else []
+    runs = [run for run in held if run["commit"] in options.keep]
+    for each in options.figures:
+        commit, _, path = each.partition("=")
+        runs.append({"commit": commit, **json.loads(Path(path).read_text())})
     names = dict(each.split("=", 1) for each in options.name)
-    _FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
-    _PAGE.write_text(page(figures, commit, names), encoding="utf-8")
+    _FIGURES.write_text(json.dumps(runs, indent=1) + "\n")
+    _PAGE.write_text(page(runs, names), encoding="utf-8")
 
 
 if __name__ == "__main__":
