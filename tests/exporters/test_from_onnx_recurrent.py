@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from edgec.exporters import export
 from edgec.exporters.from_onnx.prepare import inferred, prepare
 from edgec.exporters.from_onnx.recurrent_steps import scanned
+from edgec.exporters.from_onnx.sessions import overflows
 from edgec.runtime.errors import UnsupportedOp
 from edgec.toolchain.program import Dialect
 
@@ -66,8 +67,14 @@ def model_of(
     return model
 
 
+exact = pytest.mark.skipif(
+    overflows(), reason="onnxruntime's sums of bytes overflow on this processor (no VNNI)"
+)
+
+
 def answers(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     options = ort.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "1")
     options.log_severity_level = 3
     options.intra_op_num_threads = 1  # several round parts of a batch by themselves
     found = ort.InferenceSession(model.SerializeToString(), options).run(None, dict(inputs))
@@ -198,8 +205,8 @@ def quantised_layer(
 @pytest.mark.parametrize(
     ("kind", "direction", "by_columns"),
     [
-        (np.int8, "forward", False),
-        (np.int8, "bidirectional", True),
+        pytest.param(np.int8, "forward", False, marks=exact),
+        pytest.param(np.int8, "bidirectional", True, marks=exact),
         (np.uint8, "reverse", False),
         (np.uint8, "bidirectional", False),
     ],
@@ -214,6 +221,7 @@ def test_a_quantised_layer_rounds_as_onnxruntime(
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=2e-6)
 
 
+@exact
 def test_a_quantised_layer_is_stablehlo_and_right(replay: Any) -> None:
     model, inputs = quantised_layer(np.int8, "bidirectional", by_columns=False)
     program = export(model, tuple(inputs.values()))
