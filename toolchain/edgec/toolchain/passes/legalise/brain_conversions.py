@@ -1,9 +1,10 @@
-"""Integers to bf16 by way of f32, for GPUs."""
+"""Integers to bf16 by way of f32."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -17,8 +18,11 @@ class BrainConversions:
 
     iree-compile 3.13 keeps bf16 in 16 bits in SPIR-V, and converts an integer to 32 of them
     ("'spirv.Bitcast' op mismatch in result type bitwidth 16 and operand type bitwidth 32").
-    Conversions from f32 are right. A zero is added in between, since the compiler makes one
-    conversion of two again; no integer becomes -0. Those beyond 2^24 are rounded twice.
+    Conversions from f32 are right. On CPUs it asks the C library for the conversion
+    (`__truncsfbf2`), which kernels have not, wherever the processor has no instruction for it: on
+    all but Intel's since Cooper Lake and AMD's since Zen 4. A zero is added in between, since the
+    compiler makes one conversion of two again; no integer becomes -0. Those beyond 2^24 are rounded
+    twice.
 
     Measured on llvmpipe: masks and integers of every width, and the gradient of a maximum, are
     refused without it and right with it.
@@ -29,8 +33,9 @@ class BrainConversions:
 
     @classmethod
     def plan(cls, situation: Situation) -> "BrainConversions | None":
-        """For programs in StableHLO with conversions that become SPIR-V."""
-        if not situation.target.is_spirv:
+        """For programs in StableHLO with conversions that become SPIR-V or a CPU's code."""
+        target = situation.target
+        if not (target.is_spirv or target.backend is Backend.CPU):
             return None
         return cls() if "stablehlo.convert" in situation.operations else None
 
