@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from edgec.runtime.errors import CompileError
-from edgec.runtime.flatbuffer import Budget, Table, root
+from edgec.runtime.flatbuffer import Budget, Span, Table, root
 
 __all__ = [
     "AFTER_SHADERS",
@@ -19,6 +19,7 @@ __all__ = [
     "format_of",
     "opened",
     "set_data",
+    "spans",
 ]
 
 BEFORE_SHADERS = ("--compile-to=hal", "--emit-mlir-bytecode")
@@ -76,8 +77,14 @@ def opened(data: bytes) -> Table:
     return root(Budget(memoryview(data), "an executable"), HEADER)
 
 
-def codes(data: bytes, table: Table) -> Iterator[bytes]:
-    """The SPIR-V modules of what was `opened`, in their order; empty where one has none."""
+def spans(table: Table) -> Iterator[Span]:
+    """Where the SPIR-V modules of what was `opened` lie in it, in their order."""
     for module in table.tables(_MODULES):
         span = module.span(0, 4)
-        yield b"" if span is None else data[span.start : span.end]
+        yield Span(0, 0) if span is None else span
+
+
+def codes(data: bytes, table: Table) -> Iterator[bytes]:
+    """The SPIR-V modules of what was `opened`, in their order; empty where one has none."""
+    for span in spans(table):
+        yield data[span.start : span.end]

@@ -7,6 +7,7 @@ from typing import Any
 
 from edgec.runtime import mark_checked
 from edgec.runtime.errors import CompileError, EdgecError
+from edgec.targets import Backend
 from edgec.toolchain import diagnostics, isolate
 from edgec.toolchain.cache import Entry
 from edgec.toolchain.check import Outcome, check_module, unchecked
@@ -17,6 +18,7 @@ from edgec.toolchain.compiling.report import PassReport
 from edgec.toolchain.compiling.task import Task
 from edgec.toolchain.flags import without_evaluation, without_tiling
 from edgec.toolchain.folded import FIRST_HALF
+from edgec.toolchain.idle_threads import without_idle_threads
 from edgec.toolchain.linker import write_linker
 from edgec.toolchain.outside import Constant
 from edgec.toolchain.precision import Integers, Precision
@@ -121,6 +123,8 @@ def compile_files(
             notes.extend(said)
             entering = pause.after
         _run(task, part(line, source, files.module, entering), files.module)
+        if task.target.backend is Backend.VULKAN:
+            without_idle_threads(files.module)
 
     retried = _tried(task, files, work)
     return (*notes, *retried)

@@ -16,6 +16,7 @@ from typing import Any
 
 from edgec.runtime.errors import CompileError
 from edgec.targets import Target
+from edgec.toolchain.idle_threads import alone
 from edgec.toolchain.vulkan_executables import codes, opened
 from edgec.toolchain.webgpu.spirv import Unwritable, read
 from edgec.toolchain.webgpu.writer import Shader, write
@@ -53,7 +54,7 @@ def converted(data: bytes, target: Target) -> bytes:
 def _shaders(data: bytes) -> Iterator[Shader]:
     """Each kernel of an executable, in its order."""
     table = opened(data)
-    modules = list(codes(data, table))
+    modules = [alone(code) or code for code in codes(data, table)]
     for pipeline in table.tables(0):
         name = pipeline.text(1)
         kernels = read(modules[pipeline.u32(0)])
