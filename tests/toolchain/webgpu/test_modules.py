@@ -106,7 +106,7 @@ def _token() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
         rows = norm(x, jnp.ones(64))
         wide = jax.nn.silu(rows @ floats(nibbles(gate[0], 32), *gate[1:]).T)
         wide = wide * (rows @ floats(nibbles(up[0], 32), *up[1:]).T)
-        x = x + wide @ floats(*down).T
+        x = x + wide @ floats(*map(jnp.asarray, down)).T
         q = x.reshape(2, 1, 32)
         scores = jnp.einsum("hqd,hkd->hqk", q, keys) / 8
         scores = jnp.where(jnp.arange(300) < last[0], scores, -jnp.inf)

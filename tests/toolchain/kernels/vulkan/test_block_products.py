@@ -30,6 +30,11 @@ def alone(x: Any, factors: Any, codes: Any, scale: Any) -> Any:
     return jax.numpy.clip(norm(x, factors) @ floats(codes, scale).T, -2, 2)
 
 
+def levels_of_a_norm(x: Any, factors: Any, bias: Any, *parts: Any) -> Any:
+    """More pieces of memory than a phone's kernel is given, with the norm."""
+    return by_levels(norm(x, factors), *parts) + bias
+
+
 CASES = {
     "4 bits, a tail": (
         four,
@@ -44,6 +49,11 @@ CASES = {
         by_levels,
         ((1, 512), (21, 256), (21, 16), (21, 2), (21, 16), (21, 2)),
         (WHOLE, BYTE, BYTE, WHOLE, BYTE, WHOLE),
+    ),
+    "two levels of a norm": (
+        levels_of_a_norm,
+        ((1, 512), (512,), (20,), (20, 256), (20, 16), (20, 2), (20, 16), (20, 2)),
+        (WHOLE, WHOLE, WHOLE, BYTE, BYTE, WHOLE, BYTE, WHOLE),
     ),
     "a norm": (alone, ((2, 192), (192,), (70, 192), (70, 6)), (WHOLE, WHOLE, BYTE, HALF)),
     "three of a norm": (

@@ -29,6 +29,7 @@ from edgec.toolchain.kernels.vulkan.forms import (
     DIRECT_ATTENTION_FORMS,
     FEW_ATTENTION_FORMS,
     MATRIX_ATTENTION_FORMS,
+    MOST_GROUPS,
     AttentionForm,
 )
 from edgec.toolchain.kernels.vulkan.library import Library
@@ -43,8 +44,7 @@ _MOST_SCORES = 1 << 18
 """That are written and read again without leaving a phone's caches: 1 MiB of them."""
 _BLOCK = 4096
 """Scores that take as long as a block of keys does without any."""
-_MOST_GROUPS = 65535
-"""Workgroups along one axis that every device takes."""
+_FOURS = 4
 _LEAST_PART = 32
 """Keys of a workgroup, at least, where they are split."""
 _MOST_PARTS = 64
@@ -127,7 +127,8 @@ def _part(attention: Attention) -> int:
 
 def _whole(attention: Attention, form: AttentionForm, library: Library) -> Any | Declined:
     """The result of a kernel that reads all keys one after the other."""
-    shader = shaders.attention(form, attention.q.element)
+    fours = library.compiles and not form.matrix and _in_fours(attention)
+    shader = shaders.attention(form, attention.q.element, fours=fours)
     out = attention.out
     kind = ir.RankedTensorType.get([out.size], element_type(out.value))
     tiles = math.ceil(attention.queries / form.queries)
@@ -144,7 +145,9 @@ def _split(attention: Attention, form: AttentionForm, library: Library) -> Any |
     work = _called(
         attention,
         library,
-        shaders.attention(form, element, part=_part(attention), seen=seen),
+        shaders.attention(
+            form, element, part=_part(attention), seen=seen, fours=_in_fours(attention)
+        ),
         parts,
         ir.RankedTensorType.get([count], ir.F32Type.get()),
     )
@@ -173,6 +176,15 @@ def _called(attention: Attention, library: Library, shader: Shader, tiles: int, 
     return library.call(shader, grid, {}, reads, kind, table=_numbers(attention))
 
 
+def _in_fours(attention: Attention) -> bool:
+    """Whether rows of queries, keys and values lie in whole fours of elements."""
+    steps = [attention.width, attention.depth]
+    for view in (attention.q, attention.k, attention.v):
+        steps += [view.start, view.row, *view.heads]
+    columns = {view.column for view in (attention.q, attention.k, attention.v)}
+    return columns == {1} and all(step % _FOURS == 0 for step in steps)
+
+
 def _heads(attention: Attention) -> tuple[int, int]:
     """Workgroups for the middle and inner heads, and for the outer ones."""
     heads = three(attention.heads, 1)
@@ -191,8 +203,8 @@ def _left(attention: Attention, library: Library) -> Declined | None:
 def _refused(attention: Attention) -> Declined | None:
     """Why the kernel does not take it, if it does not."""
     heads = three(attention.heads, 1)
-    if max(attention.queries, heads[0], heads[1] * heads[2]) > _MOST_GROUPS:
-        return Declined(reason=f"more than {_MOST_GROUPS} queries or heads")
+    if max(attention.queries, heads[0], heads[1] * heads[2]) > MOST_GROUPS:
+        return Declined(reason=f"more than {MOST_GROUPS} queries or heads")
     return None
 
 

@@ -4,7 +4,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iree.compiler import ir
@@ -14,10 +14,11 @@ from edgec.toolchain.kernels.gpu.block_calls import BlockCall, block_calls, part
 from edgec.toolchain.kernels.gpu.numbers import bits
 from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.kernels.vulkan import shaders
-from edgec.toolchain.kernels.vulkan.forms import BlockForm
+from edgec.toolchain.kernels.vulkan.forms import MOST_GROUPS, BlockForm
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.match.block_product import BlockProduct
 from edgec.toolchain.match.blocks import Blocks, Grouped
+from edgec.toolchain.match.norm import Norm
 
 __all__ = ["place_block_products"]
 
@@ -30,6 +31,7 @@ _LANES = (32, 16, 8, 4)
 _EACH = (1, 2, 4)
 _THREADS = 512
 """That a multiprocessor works at together."""
+_MOST_OUTPUTS = 1 << 20
 _OUTPUT = 0.5
 """What an output adds to a turn, where the row's piece is 1."""
 
@@ -56,6 +58,8 @@ def _most(product: BlockProduct, library: Library) -> int:
 
 def _unfit(found: BlockProduct) -> str:
     """Why this kernel does not take a product that others do; empty if it does."""
+    if found.weights.outputs > _MOST_OUTPUTS:
+        return f"{found.weights.outputs} outputs"
     for value in found.weights.values[1:]:
         count = math.prod(shape(value))
         if count * _BITS[str(value.type.element_type)] % _WORD:
@@ -68,17 +72,15 @@ def _dispatched(call: BlockCall, library: Library) -> list[Any] | Declined:
     if not library.compiles:
         library.unread += len(call.products)
         return Declined(reason="a kernel that needs edgec[vulkan] to be compiled")
-    first, norm = call.products[0], call.norm
-    tail = call.finish if len(call.products) == 1 else None
-    reads: dict[str, Any] = {"X_AT": first.left if norm is None else norm.source}
-    if norm is not None and norm.scale is not None:
-        reads["NORM_AT"] = norm.scale.value
-    if tail is not None:
-        after = {"BIAS_AT": tail.bias, "FACTOR_AT": tail.scale, "OTHER_AT": tail.other}
-        reads |= {name: value for name, value in after.items() if value is not None}
-    for number, product in enumerate(call.products):
-        parts = parts_of(product.weights)
-        reads |= {f"{name.upper()}_AT{number}": value for name, value in parts.items()}
+    norm = call.norm
+    reads = _reads(call, norm)
+    if norm is not None and len(reads) + len(call.last) > library.most_bindings:
+        norm = None
+        reads = _reads(call, norm)
+    bindings = [*reads, *(f"C_AT{number}" for number in range(len(call.last)))]
+    if len(bindings) > library.most_bindings:
+        return Declined(reason=f"{len(bindings)} pieces of memory")
+    first = call.products[0]
     outputs = [product.weights.outputs for product in call.products]
     tiled = outputs[:1] if call.gate else outputs
     form = _form(first.weights, tiled, first.rows, library)
@@ -86,7 +88,6 @@ def _dispatched(call: BlockCall, library: Library) -> list[Any] | Declined:
         ir.RankedTensorType.get([first.rows, size], ir.F32Type.get())
         for size in outputs[: len(call.last)]
     ]
-    bindings = [*reads, *(f"C_AT{number}" for number in range(len(kinds)))]
     words = {name: place for place, name in enumerate(bindings)}
     shader = shaders.block_rows(
         form,
@@ -96,8 +97,27 @@ def _dispatched(call: BlockCall, library: Library) -> list[Any] | Declined:
     )
     values = {f"outputs{number}": size for number, size in enumerate(outputs)}
     values |= {"eps_bits": 0 if norm is None else bits(norm.epsilon), **call.after}
-    tiles = sum(math.ceil(size / form.outputs) for size in tiled)
-    return library.call_all(shader, (tiles, first.rows, 1), values, list(reads.values()), kinds)
+    grid = (_tiles(tiled, form), first.rows, 1)
+    return library.call_all(shader, grid, values, list(reads.values()), kinds)
+
+
+def _reads(call: BlockCall, norm: Norm | None) -> dict[str, Any]:
+    """What the kernel reads, by what its source calls their bindings."""
+    reads = {"X_AT": call.products[0].left if norm is None else norm.source}
+    if norm is not None and norm.scale is not None:
+        reads["NORM_AT"] = norm.scale.value
+    if len(call.products) == 1:
+        tail = call.finish
+        after = {"BIAS_AT": tail.bias, "FACTOR_AT": tail.scale, "OTHER_AT": tail.other}
+        reads |= {name: value for name, value in after.items() if value is not None}
+    for number, product in enumerate(call.products):
+        parts = parts_of(product.weights)
+        reads |= {f"{name.upper()}_AT{number}": value for name, value in parts.items()}
+    return reads
+
+
+def _tiles(outputs: Sequence[int], form: BlockForm) -> int:
+    return sum(math.ceil(size / form.outputs) for size in outputs)
 
 
 def _form(weights: Blocks, outputs: list[int], rows: int, library: Library) -> BlockForm:
@@ -117,7 +137,7 @@ def _form(weights: Blocks, outputs: list[int], rows: int, library: Library) -> B
         return math.ceil(pieces / form.lanes) * each * max(1.0, threads / room)
 
     forms = [BlockForm(lanes=lanes, each=each) for each in _EACH for lanes in _LANES]
-    return min(forms, key=turns)
+    return min((form for form in forms if _tiles(outputs, form) <= MOST_GROUPS), key=turns)
 
 
 def _sizes(weights: Blocks) -> Mapping[str, int]:

@@ -13,17 +13,15 @@ from edgec.toolchain.kernels.gpu.numbers import bits
 from edgec.toolchain.kernels.gpu.tails import find_finish
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin
 from edgec.toolchain.kernels.vulkan import shaders
-from edgec.toolchain.kernels.vulkan.forms import COLUMNS_FORM
+from edgec.toolchain.kernels.vulkan.forms import COLUMNS_FORM, MOST_GROUPS
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.match.description import validate
 from edgec.toolchain.match.total import Total, read_total
 
-__all__ = ["LEAST_ROWS", "MOST_GROUPS", "place_row", "rewrite_total"]
+__all__ = ["LEAST_ROWS", "place_row", "rewrite_total"]
 
 LEAST_ROWS = 16
 """Rows below which a thread of the compiler's that sums all of a column does so quickly."""
-MOST_GROUPS = 65535
-"""Workgroups along one axis that every device takes."""
 _FOUR = 4
 _LARGEST = 2**31
 _ELEMENTS = ("f16", "f32")

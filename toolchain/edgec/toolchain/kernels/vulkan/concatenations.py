@@ -12,8 +12,8 @@ from edgec.toolchain.ir import write
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin, Work
 from edgec.toolchain.kernels.vulkan import shaders
+from edgec.toolchain.kernels.vulkan.forms import MOST_GROUPS
 from edgec.toolchain.kernels.vulkan.library import Library
-from edgec.toolchain.kernels.vulkan.products import MOST_TILES
 
 __all__ = ["place_concatenation"]
 
@@ -55,7 +55,7 @@ def _place(op: Any, library: Library, width: int) -> Kernel | Declined:
     first, second = (side // _PIECE for side in sides)
     shader = shaders.concatenate()
     groups = math.ceil(rows * (first + second) / shader.threads)
-    if groups > MOST_TILES:
+    if groups > MOST_GROUPS:
         return Declined(reason=f"{groups} workgroups")
     values = {"rows": rows, "first": first, "second": second}
     with ir.InsertionPoint(op), op.location:

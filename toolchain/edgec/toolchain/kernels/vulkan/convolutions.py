@@ -15,9 +15,9 @@ from edgec.toolchain.kernels.gpu.tails import Finish, find_finish
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin
 from edgec.toolchain.kernels.vulkan.choice import choose
 from edgec.toolchain.kernels.vulkan.columns import LEAST_ROWS, place_row
+from edgec.toolchain.kernels.vulkan.forms import MOST_GROUPS
 from edgec.toolchain.kernels.vulkan.grouped import place_grouped
 from edgec.toolchain.kernels.vulkan.library import Library
-from edgec.toolchain.kernels.vulkan.products import MOST_TILES
 from edgec.toolchain.kernels.vulkan.winograd import place_winograd, plan_winograd
 from edgec.toolchain.match.convolution import Convolution, read_convolution
 from edgec.toolchain.match.description import validate
@@ -74,7 +74,7 @@ def _place(conv: Convolution, op: Any, library: Library) -> Kernel | Declined:
         usual=not library.compiles,
         wanted=wanted,
     )
-    if choice.tiles > MOST_TILES:
+    if choice.tiles > MOST_GROUPS:
         return Declined(reason=f"{choice.tiles} tiles")
     validate(conv, "convolution")
     fewer = plan_winograd(found, library, choice) if not more else None

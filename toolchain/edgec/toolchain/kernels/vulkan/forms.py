@@ -12,6 +12,7 @@ __all__ = [
     "FEW_ATTENTION_FORMS",
     "MATRIX_ATTENTION_FORMS",
     "MATRIX_FORMS",
+    "MOST_GROUPS",
     "NORM_FORMS",
     "SUBGROUP",
     "SUM_FORMS",
@@ -24,6 +25,8 @@ __all__ = [
     "ProductForm",
 ]
 
+MOST_GROUPS = 65535
+"""Workgroups along one axis that every device takes."""
 SUBGROUP = 32
 """Threads, on the GPUs whose matrix units are used."""
 _FOURS = 4

@@ -13,8 +13,8 @@ from edgec.toolchain.kernels.gpu.groups import why_not
 from edgec.toolchain.kernels.gpu.tails import find_finish
 from edgec.toolchain.kernels.spec import Declined, Kernel
 from edgec.toolchain.kernels.vulkan import shaders
+from edgec.toolchain.kernels.vulkan.forms import MOST_GROUPS
 from edgec.toolchain.kernels.vulkan.library import Library
-from edgec.toolchain.kernels.vulkan.products import MOST_TILES
 from edgec.toolchain.match.convolution import Convolution
 from edgec.toolchain.match.description import validate
 
@@ -38,7 +38,7 @@ def place_grouped(conv: Convolution, op: Any, library: Library) -> Kernel | Decl
     rows = conv.batch * down.out * across.out
     shader = shaders.grouped(str(element))
     groups = math.ceil(rows * conv.outputs / _MULTIPLE / shader.threads)
-    if groups > MOST_TILES:
+    if groups > MOST_GROUPS:
         return Declined(reason=f"{rows * conv.outputs} results")
     validate(conv, "convolution")
     tail = find_finish(conv.value, element, conv.outputs, library.answers)

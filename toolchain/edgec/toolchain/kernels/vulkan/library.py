@@ -135,11 +135,9 @@ class Library(Dispatches):
 
     @property
     def most_bindings(self) -> int:
-        """Pieces of memory that a kernel may be given: on any phone, and in any page, eight.
-
-        That is Android's baseline profile of 2022 and WebGPU's default limit.
-        """
-        return _FEW_BINDINGS if self.gpu.kernels == "direct" else _MANY_BINDINGS
+        """Pieces of memory that a kernel may be given; eight on any phone (Android's baseline)."""
+        any_ = _FEW_BINDINGS if self.gpu.kernels == "direct" else _MANY_BINDINGS
+        return self.limits.buffers or any_
 
     @property
     def shares(self) -> bool:

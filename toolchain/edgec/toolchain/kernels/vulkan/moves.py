@@ -14,6 +14,7 @@ from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.kernels.gpu.moves import MOST_AXES, Part, Place
 from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.kernels.vulkan import shaders
+from edgec.toolchain.kernels.vulkan.forms import MOST_GROUPS
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.match.rotary import Rotary
 
@@ -21,8 +22,6 @@ __all__ = ["Mover"]
 
 _BESIDE = 2
 """The number of what is turned beside parts."""
-_MOST_GROUPS = 65535
-"""Workgroups along one axis that every device takes."""
 
 
 class Mover:
@@ -107,7 +106,7 @@ class Mover:
         element = str(ir.RankedTensorType(kinds[0]).element_type)
         shader = shaders.moves(source, element, turned=turned)
         groups = math.ceil(grid[0] / shader.threads)
-        if groups > _MOST_GROUPS:
+        if groups > MOST_GROUPS:
             return Declined(reason=f"{grid[0]} elements")
         axes = [*place.axes, *[(1, 0)] * (MOST_AXES - len(place.axes))]
         all_sizes = {**sizes, "COUNT": place.count}

@@ -17,9 +17,8 @@ from edgec.toolchain.kernels.gpu.norms import kind_of, place_norm
 from edgec.toolchain.kernels.gpu.numbers import bits
 from edgec.toolchain.kernels.spec import Declined, Kernel
 from edgec.toolchain.kernels.vulkan import shaders
-from edgec.toolchain.kernels.vulkan.forms import NORM_FORMS
+from edgec.toolchain.kernels.vulkan.forms import MOST_GROUPS, NORM_FORMS
 from edgec.toolchain.kernels.vulkan.library import Library
-from edgec.toolchain.kernels.vulkan.products import MOST_TILES
 from edgec.toolchain.match.description import validate
 from edgec.toolchain.match.norm import Column, Norm
 
@@ -65,7 +64,7 @@ def _placed(norm: Norm, library: Library) -> Kernel | Declined:
         for word, form in NORM_FORMS.items():
             groups = math.ceil(rows / (form.threads // form.lanes))
             fits = library.fits(threads=form.threads, shared=form.shared)
-            if not fits or not form.fits(rooms, beside=call.beside) or groups > MOST_TILES:
+            if not fits or not form.fits(rooms, beside=call.beside) or groups > MOST_GROUPS:
                 continue
             shader = shaders.norm(
                 word,

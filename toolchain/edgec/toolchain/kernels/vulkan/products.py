@@ -14,13 +14,13 @@ from edgec.toolchain.kernels.gpu.tails import Finish, find_finish
 from edgec.toolchain.kernels.gpu.tiles import ProductKey
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin, Work
 from edgec.toolchain.kernels.vulkan.choice import choose
-from edgec.toolchain.kernels.vulkan.columns import LEAST_ROWS, MOST_GROUPS, place_row
+from edgec.toolchain.kernels.vulkan.columns import LEAST_ROWS, place_row
+from edgec.toolchain.kernels.vulkan.forms import MOST_GROUPS
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.match.product import LEAST_WORK, product_sizes
 
-__all__ = ["MOST_TILES", "rewrite_product"]
+__all__ = ["rewrite_product"]
 
-MOST_TILES = MOST_GROUPS
 _FOUR = 4
 
 
@@ -56,7 +56,7 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
     matrix = library.multiplies(element)
     if matrix and (turned or batch > 1):
         return Declined(reason="no kernel of matrix units for a turned matrix or a batch")
-    if max(m * k, k * n, m * n) * batch >= 2**31 or batch > MOST_TILES:
+    if max(m * k, k * n, m * n) * batch >= 2**31 or batch > MOST_GROUPS:
         return Declined(reason="2^31 elements or more")
     key = str(
         ProductKey(
@@ -71,7 +71,7 @@ def _place(op: Any, library: Library) -> Kernel | Declined:
         usual=not library.compiles,
         wanted=library.tiles.get(key),
     )
-    if choice.tiles > MOST_TILES:
+    if choice.tiles > MOST_GROUPS:
         return Declined(reason=f"{choice.tiles} tiles")
     tail = find_finish(value, element, n, library.answers)
     if more and tail.other is not None:

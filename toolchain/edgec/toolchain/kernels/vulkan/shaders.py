@@ -225,19 +225,28 @@ def winograd_output() -> Shader:
     )
 
 
-def attention(form: AttentionForm, element: str, *, part: int = 0, seen: bool = False) -> Shader:
+def attention(
+    form: AttentionForm,
+    element: str,
+    *,
+    part: int = 0,
+    seen: bool = False,
+    fours: bool = False,
+) -> Shader:
     """Attention whose widest head fits a form.
 
     Args:
         form, element: of the kernel.
         part: keys of a workgroup, whose sums `attention_join` puts together; 0 for all of them.
         seen: its only term is a mask of all queries alike, whose other scores count for nothing.
+        fours: rows of queries, keys and values lie in whole fours; no matrix units.
     """
+    said = {"SEEN": seen, "FOURS": fours}
     return Shader(
         name=f"attention_{form.word}{'_parts' if part else ''}_{element}",
         source=form.source,
         element=element,
-        words=("SEEN",) if seen else (),
+        words=tuple(word for word, holds in said.items() if holds),
         sizes={**form.sizes, **({"PART": part} if part else {})},
         threads=form.threads,
         shared=form.shared,

@@ -13,7 +13,7 @@ from edgec.toolchain.ir import write
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin, Work
 from edgec.toolchain.kernels.vulkan import shaders
-from edgec.toolchain.kernels.vulkan.columns import MOST_GROUPS
+from edgec.toolchain.kernels.vulkan.forms import MOST_GROUPS
 from edgec.toolchain.kernels.vulkan.library import Library
 
 __all__ = ["place_transpose"]

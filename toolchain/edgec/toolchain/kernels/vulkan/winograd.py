@@ -28,7 +28,7 @@ from edgec.toolchain.kernels.gpu.tails import Finish
 from edgec.toolchain.kernels.spec import Declined, Kernel
 from edgec.toolchain.kernels.vulkan import shaders
 from edgec.toolchain.kernels.vulkan.choice import Choice, choose
-from edgec.toolchain.kernels.vulkan.columns import MOST_GROUPS
+from edgec.toolchain.kernels.vulkan.forms import MOST_GROUPS
 from edgec.toolchain.kernels.vulkan.laid_out import (
     find_laid_out,
     laid_out_here,

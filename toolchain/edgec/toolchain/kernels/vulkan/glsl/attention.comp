@@ -2,43 +2,44 @@
 //
 // Blocks of BN keys come one after the other: products to scores in shared memory, these to powers
 // of e, and powers times values to sums in registers, which fade by what the next block's largest
-// score exceeds the last. Workgroups: (tiles of queries, or of
-// keys, middle and inner heads, outer heads).
+// score exceeds the last. Workgroups: (tiles of queries, or of keys, middle and inner heads, outer
+// heads).
 //
-// With PART a workgroup has one tile of queries and so many of their keys, and leaves their sums, their
-// largest scores and the powers' totals for `attention_join`. With SEEN the one term is a mask of all
-// queries alike whose other scores count for nothing: keys of which none is seen are not read.
+// With PART a workgroup has one tile of queries and so many of their keys, and leaves their sums,
+// their largest scores and the powers' totals for `attention_join`. With SEEN the one term is a mask of
+// all queries alike whose other scores count for nothing: blocks of which none is seen are not read.
+// With FOURS rows lie in whole fours, and are read so.
 //
 // What a call is told is in `attention_numbers`. D is at least the width of a query and the depth of
 // a value; both may be any number.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#ifdef HALF
-#extension GL_EXT_shader_16bit_storage : require
-#define ELEMENT float16_t
-#else
-#define ELEMENT float
-#endif
+#include "storage.glsl"
 
 layout(local_size_x = THREADS) in;
 #include "attention_numbers.glsl"
-layout(binding = 1) readonly buffer Q { ELEMENT q[]; };
-layout(binding = 2) readonly buffer K { ELEMENT k[]; };
-layout(binding = 3) readonly buffer V { ELEMENT v[]; };
+#ifdef FOURS
+#define READ ROOM
+#else
+#define READ ELEMENT
+#endif
+layout(binding = 1) readonly buffer Q { READ q[]; };
+layout(binding = 2) readonly buffer K { READ k[]; };
+layout(binding = 3) readonly buffer V { READ v[]; };
 #ifdef PART
 layout(binding = 7) writeonly buffer Work { float work[]; };
 #else
 layout(binding = 7) writeonly buffer O { ELEMENT o[]; };
 #endif
 
-const int FOURS = D / 4;
-const int D_ROW = FOURS + 1;  // One more, so that neighbouring rows lie in other banks.
+const int ROOMS = D / 4;
+const int D_ROW = ROOMS + 1;  // One more, so that neighbouring rows lie in other banks.
 const int S_ROW = BN / 4 + 1;
 const int KEYS_WIDE = BN / SN;               // Threads along the keys of scores, SN keys each.
 const int ROWS_HIGH = THREADS / KEYS_WIDE;   // Threads along their rows.
 const int SM = BM / ROWS_HIGH;
-const int DOWN = THREADS / FOURS;            // Threads along the rows of sums, 4 columns each.
+const int DOWN = THREADS / ROOMS;            // Threads along the rows of sums, 4 columns each.
 const int TM = BM / DOWN;
 const int PARTS = THREADS / BM;              // Threads that find one row's largest score.
 const int SHARE = BN / PARTS;
@@ -48,6 +49,32 @@ shared vec4 kv_tile[BN * D_ROW];
 shared vec4 scores[BM * S_ROW];
 shared float parts[BM * PARTS];
 shared float fades[BM];
+
+// Rows of `of` from number `first` up to `last` to a tile, with zeros behind these and behind their
+// `size` elements. They lie at `base` by the numbers at `at`.
+#ifdef FOURS
+#define LOAD(tile, of, rows, base, at, first, last, size) \
+  for (int i = thread; i < (rows) * ROOMS; i += THREADS) { \
+    int row = (first) + i / ROOMS; \
+    int column = i % ROOMS; \
+    vec4 x = vec4(0.0); \
+    if (column * 4 < (size) && row < (last)) { \
+      x = vec4(of[((base) + row * n[(at) + ROW]) / 4 + column]); \
+    } \
+    tile[i / ROOMS * D_ROW + column] = x; \
+  }
+#else
+#define LOAD(tile, of, rows, base, at, first, last, size) \
+  for (int i = thread; i < (rows) * D; i += THREADS) { \
+    int row = (first) + i / D; \
+    int column = i % D; \
+    float x = 0.0; \
+    if (column < (size) && row < (last)) { \
+      x = float(of[(base) + row * n[(at) + ROW] + column * n[(at) + COLUMN]]); \
+    } \
+    tile[i / D * D_ROW + column / 4][column % 4] = x; \
+  }
+#endif
 
 void main() {
   int thread = int(gl_LocalInvocationIndex);
@@ -67,15 +94,7 @@ void main() {
   float infinity = uintBitsToFloat(0x7f800000u);
 
   int q_base = BASE(Q_AT);
-  for (int i = thread; i < BM * D; i += THREADS) {
-    int row = i / D;
-    int column = i % D;
-    float x = 0.0;
-    if (column < width && row0 + row < n[QUERIES]) {
-      x = float(q[q_base + (row0 + row) * n[Q_AT + ROW] + column * n[Q_AT + COLUMN]]);
-    }
-    q_tile[row * D_ROW + column / 4][column % 4] = x;
-  }
+  LOAD(q_tile, q, BM, q_base, Q_AT, row0, n[QUERIES], width)
 
   int k_base = BASE(K_AT);
   int v_base = BASE(V_AT);
@@ -99,15 +118,7 @@ void main() {
     if (seen == 0) continue;
 #endif
     barrier();
-    for (int i = thread; i < BN * D; i += THREADS) {
-      int key = i / D;
-      int column = i % D;
-      float x = 0.0;
-      if (column < width && start + key < keys) {
-        x = float(k[k_base + (start + key) * n[K_AT + ROW] + column * n[K_AT + COLUMN]]);
-      }
-      kv_tile[key * D_ROW + column / 4][column % 4] = x;
-    }
+    LOAD(kv_tile, k, BN, k_base, K_AT, start, keys, width)
     barrier();
     int along = thread % KEYS_WIDE;
     int under = thread / KEYS_WIDE;
@@ -136,15 +147,7 @@ void main() {
       }
     }
     barrier();
-    for (int i = thread; i < BN * D; i += THREADS) {
-      int key = i / D;
-      int column = i % D;
-      float x = 0.0;
-      if (column < depth && start + key < keys) {
-        x = float(v[v_base + (start + key) * n[V_AT + ROW] + column * n[V_AT + COLUMN]]);
-      }
-      kv_tile[key * D_ROW + column / 4][column % 4] = x;
-    }
+    LOAD(kv_tile, v, BN, v_base, V_AT, start, keys, depth)
     float largest = LEAST;
     for (int i = 0; i < SHARE; i++) {
       int key = part + i * PARTS;
@@ -169,8 +172,8 @@ void main() {
     barrier();
     total *= fade;
     [[unroll]] for (int i = 0; i < PARTS; i++) total += parts[mine * PARTS + i];
-    int across = thread % FOURS;
-    int down = thread / FOURS;
+    int across = thread % ROOMS;
+    int down = thread / ROOMS;
     [[unroll]] for (int i = 0; i < TM; i++) sums[i] *= fades[down + i * DOWN];
     for (int c = 0; c < BN / 4; c++) {
       vec4 powers[TM];
@@ -191,9 +194,9 @@ void main() {
     work[base + mine * room + depth + 1] = total;
   }
   [[unroll]] for (int i = 0; i < TM; i++) {
-    int row = thread / FOURS + i * DOWN;
+    int row = thread / ROOMS + i * DOWN;
     [[unroll]] for (int e = 0; e < 4; e++) {
-      int column = thread % FOURS * 4 + e;
+      int column = thread % ROOMS * 4 + e;
       if (column < depth) work[base + row * room + column] = sums[i][e];
     }
   }
@@ -203,10 +206,10 @@ void main() {
   barrier();
   int o_base = BASE(O_AT);
   [[unroll]] for (int i = 0; i < TM; i++) {
-    int row = thread / FOURS + i * DOWN;
+    int row = thread / ROOMS + i * DOWN;
     vec4 result = sums[i] * fades[row];
     [[unroll]] for (int e = 0; e < 4; e++) {
-      int column = thread % FOURS * 4 + e;
+      int column = thread % ROOMS * 4 + e;
       if (row0 + row < n[QUERIES] && column < depth) {
         o[o_base + (row0 + row) * n[O_AT + ROW] + column * n[O_AT + COLUMN]] = ELEMENT(result[e]);
       }
