@@ -44,7 +44,7 @@ class VulkanKernels:
     among workgroups, and reads none that a mask hides; slices are put where the device says, with
     the turn by their position, so that the host waits for nothing in the middle of a call and its
     commands are recorded once. SmolLM2-135M's Q4_1 took 12.9 ms a token on an H100 without these
-    and takes 1.4 (CUDA: 0.8), 230 kernels; on Mesa's llvmpipe (two cores) 2.7 s and 0.9.
+    and takes 1.3 (CUDA: 0.9), 230 kernels; on Mesa's llvmpipe (two cores) 2.7 s and 0.9.
 
     Measured on an H200 (`docs/benchmarks_vulkan.md`), without and with this: ResNet-50 in f32 17.6
     and 3.5 ms, in f16 17.4 and 3.3, BERT-base in f32 7.2 and 5.3; the first answers of ResNet-50
