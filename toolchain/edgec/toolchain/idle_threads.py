@@ -19,8 +19,13 @@ from edgec.toolchain.vulkan_executables import FORMAT, opened, spans
 
 __all__ = ["alone", "without_idle_threads"]
 
-_NAME, _ENTRY, _MODE, _CAPABILITY = 5, 15, 16, 17
-_CONSTANT, _VARIABLE, _LOAD, _CHAIN, _DECORATE, _EXTRACT = 43, 59, 61, 65, 71, 81
+_CALL, _ENTRY, _MODE, _CAPABILITY = 12, 15, 16, 17
+_CONSTANT, _LOAD, _CHAIN, _DECORATE, _EXTRACT = 43, 61, 65, 71, 81
+_SAYING = frozenset((*range(3, 9), 10, 11, 14, 15, 16, 17, *range(19, 40), 43, 59, 71, 72))
+"""Operations that compute with nothing: names, types, constants, variables, decorations."""
+_OPERANDS = {61: 3, 62: 2, 79: 4, 81: 3, 82: 4, 246: 2, 247: 1, 250: 3, 251: 2}
+"""How many words of an operation are values, where plain numbers come behind them: loads, stores,
+vectors that are put together or taken apart, and branches."""
 _LOCAL_SIZE, _BUILT_IN = 17, 11
 _COUNTS, _GROUP, _LOCAL = 24, 26, 27
 _OWN = b"edgec_"
@@ -116,7 +121,7 @@ def _asked(words: list[tuple[int, int, tuple[int, ...]]], variables: set[int]) -
     asked: set[int] = set()
     wholes: set[int] = set()
     for _, op, given in words:
-        if op in (_NAME, _ENTRY, _DECORATE, _VARIABLE):
+        if op in _SAYING:
             continue
         if op == _LOAD and given[2] in variables:
             wholes.add(given[1])
@@ -126,6 +131,13 @@ def _asked(words: list[tuple[int, int, tuple[int, ...]]], variables: set[int]) -
             asked.add(numbers[given[3]])
         elif op == _EXTRACT and given[2] in wholes:
             asked.add(given[3])
-        elif (variables | wholes) & set(given):
-            return None  # perhaps a number of another kind, which costs nothing but this
+        elif (variables | wholes) & set(_operands(op, given)):
+            return None
     return asked
+
+
+def _operands(op: int, given: tuple[int, ...]) -> tuple[int, ...]:
+    """The words of an operation that are values, not plain numbers, as far as that is known."""
+    if op == _CALL:  # of another instruction set, by its number there
+        return (*given[:3], *given[4:])
+    return given[: _OPERANDS.get(op)]
