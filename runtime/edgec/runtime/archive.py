@@ -6,12 +6,12 @@ since a flipped bit in machine code is otherwise executed.
 """
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from edgec.runtime.flatbuffer import Budget
 
-__all__ = ["LOCAL_HEADER", "Entry", "read_entries"]
+__all__ = ["LOCAL_HEADER", "Entry", "read_entries", "sum_up"]
 
 LOCAL_HEADER = b"PK\x03\x04"
 _CENTRAL_HEADER = b"PK\x01\x02"
@@ -49,6 +49,15 @@ def read_entries(budget: Budget) -> tuple[Entry, ...]:
         entries.append(entry)
         at += 46 + sum(budget.u16(at + field) for field in (28, 30, 32))
     return tuple(entries)
+
+
+def sum_up(data: bytearray, entries: Sequence[Entry], start: int, size: int) -> None:
+    """Give the parts of an archive that hold a changed stretch of it their checksum."""
+    for entry in entries:
+        if entry.holds(start, size):
+            checksum = zlib.crc32(memoryview(data)[entry.offset : entry.offset + entry.size])
+            for at in entry.checksum_offsets:
+                data[at : at + 4] = checksum.to_bytes(4, "little")
 
 
 def _directory(budget: Budget) -> tuple[int, int]:

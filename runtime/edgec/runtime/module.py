@@ -4,7 +4,6 @@ import hashlib
 import json
 import mmap
 import os
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from edgec.runtime.archive import sum_up
 from edgec.runtime.declaration import parse_declaration
 from edgec.runtime.errors import EdgecError, ModuleError
 from edgec.runtime.files import unreadable, write_atomically
@@ -280,11 +280,7 @@ def mark_checked(path: Path | str, text: str) -> None:
             f"{path} has no field for the outcome of a check", hint="compile it with edgec"
         )
     copy[spans[0].start : spans[0].end] = field.ljust(CHECK_WIDTH)
-    for entry in file.archive:
-        if entry.holds(spans[0].start, CHECK_WIDTH):
-            checksum = zlib.crc32(memoryview(copy)[entry.offset : entry.offset + entry.size])
-            for at in entry.checksum_offsets:
-                copy[at : at + 4] = checksum.to_bytes(4, "little")
+    sum_up(copy, file.archive, spans[0].start, CHECK_WIDTH)
     with write_atomically(path) as stream:
         stream.write(copy)
 

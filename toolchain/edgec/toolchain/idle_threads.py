@@ -7,13 +7,13 @@ once. Its size is a number in the kernel's SPIR-V, which is changed where it sta
 """
 
 import struct
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
+from edgec.runtime.archive import sum_up
 from edgec.runtime.errors import CompileError
 from edgec.runtime.files import read_bytes, write_atomically
-from edgec.runtime.vmfb import Vmfb, parse
+from edgec.runtime.vmfb import parse
 from edgec.toolchain.spirv_words import HEADER, operations
 from edgec.toolchain.vulkan_executables import FORMAT, opened, spans
 
@@ -46,31 +46,24 @@ def without_idle_threads(path: Path) -> int:
     """
     data = bytearray(read_bytes(path))
     found = parse(memoryview(data).toreadonly(), path.name)
-    changes: list[int] = []
+    count = 0
     for segment in found.segments:
         if segment.code != FORMAT:
             continue
         content = bytes(data[segment.offset : segment.offset + segment.size])
+        before = count
         for span in spans(opened(content)):
             changed = alone(content[span.start : span.end])
             if changed is not None:
                 at = segment.offset + span.start
                 data[at : at + len(changed)] = changed
-                changes.append(at)
-    if changes:
-        _sum_up(data, found, changes)
+                count += 1
+        if count > before:
+            sum_up(data, found.archive, segment.offset, segment.size)
+    if count:
         with write_atomically(path) as stream:
             stream.write(data)
-    return len(changes)
-
-
-def _sum_up(data: bytearray, found: Vmfb, changes: Sequence[int]) -> None:
-    """Give each part of the file in which something was changed its checksum."""
-    for entry in found.archive:
-        if any(entry.holds(at, 1) for at in changes):
-            checksum = zlib.crc32(memoryview(data)[entry.offset : entry.offset + entry.size])
-            for at in entry.checksum_offsets:
-                struct.pack_into("<I", data, at, checksum)
+    return count
 
 
 def alone(code: bytes) -> bytes | None:
