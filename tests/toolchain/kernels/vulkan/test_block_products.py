@@ -12,17 +12,16 @@ from edgec.exporters import export
 from edgec.toolchain import CompileOptions
 from edgec.toolchain.kernels.vulkan.glsl_compiler import tools
 from tests.toolchain.kernels.cuda.block_cases import (
+    BLOCK_CASES,
+    BYTE,
+    HALF,
+    WHOLE,
     by_levels,
     eight,
     floats,
     four,
-    gated,
     norm,
-    pairs,
-    three,
 )
-
-BYTE, HALF, WHOLE = "int8", "float16", "float32"
 
 
 def alone(x: Any, factors: Any, codes: Any, scale: Any) -> Any:
@@ -35,37 +34,22 @@ def levels_of_a_norm(x: Any, factors: Any, bias: Any, *parts: Any) -> Any:
     return by_levels(norm(x, factors), *parts) + bias
 
 
+SHARED = ("by pairs", "by 8 bits", "by two levels", "three of a norm", "a gate")
 CASES = {
+    **{case: BLOCK_CASES[f"f32: {case}"] for case in SHARED},
     "4 bits, a tail": (
         four,
         ((3, 96), (38, 3, 16), (38, 3), (38, 3), (38,), (3, 38)),
         (WHOLE, BYTE, HALF, HALF, WHOLE, WHOLE),
     ),
-    "pairs": (pairs, ((1, 160), (9, 80), (9, 5)), (WHOLE, BYTE, WHOLE)),
-    "8 bits": (eight, ((2, 640), (11, 640), (11, 40)), (WHOLE, BYTE, HALF)),
     "8 bits, an output": (eight, ((1, 640), (12, 640), (12, 1)), (WHOLE, BYTE, HALF)),
     "many outputs": (eight, ((1, 576), (49152, 576), (49152, 18)), (WHOLE, BYTE, HALF)),
-    "two levels": (
-        by_levels,
-        ((1, 512), (21, 256), (21, 16), (21, 2), (21, 16), (21, 2)),
-        (WHOLE, BYTE, BYTE, WHOLE, BYTE, WHOLE),
-    ),
     "two levels of a norm": (
         levels_of_a_norm,
         ((1, 512), (512,), (20,), (20, 256), (20, 16), (20, 2), (20, 16), (20, 2)),
         (WHOLE, WHOLE, WHOLE, BYTE, BYTE, WHOLE, BYTE, WHOLE),
     ),
     "a norm": (alone, ((2, 192), (192,), (70, 192), (70, 6)), (WHOLE, WHOLE, BYTE, HALF)),
-    "three of a norm": (
-        three,
-        ((1, 64), (64,), (21, 64), (21, 4), (5, 64), (5, 4), (9, 64), (9, 4)),
-        (WHOLE, WHOLE, *(BYTE, HALF) * 3),
-    ),
-    "a gate": (
-        gated,
-        ((2, 64), (64,), *((13, 32), (13, 2), (13, 2)) * 2),
-        (WHOLE, WHOLE, *(BYTE, HALF, HALF) * 2),
-    ),
 }
 
 

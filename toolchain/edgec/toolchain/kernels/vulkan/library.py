@@ -136,8 +136,9 @@ class Library(Dispatches):
     @property
     def most_bindings(self) -> int:
         """Pieces of memory that a kernel may be given; eight on any phone (Android's baseline)."""
-        any_ = _FEW_BINDINGS if self.gpu.kernels == "direct" else _MANY_BINDINGS
-        return self.limits.buffers or any_
+        if self.limits.buffers:
+            return self.limits.buffers
+        return _FEW_BINDINGS if self.gpu.kernels == "direct" else _MANY_BINDINGS
 
     @property
     def shares(self) -> bool:

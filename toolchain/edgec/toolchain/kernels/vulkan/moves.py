@@ -104,10 +104,6 @@ class Mover:
         if not library.compiles:
             return Declined(reason="a kernel that needs edgec[vulkan] to be compiled")
         element = str(ir.RankedTensorType(kinds[0]).element_type)
-        shader = shaders.moves(source, element, turned=turned)
-        groups = math.ceil(grid[0] / shader.threads)
-        if groups > MOST_GROUPS:
-            return Declined(reason=f"{grid[0]} elements")
         axes = [*place.axes, *[(1, 0)] * (MOST_AXES - len(place.axes))]
         all_sizes = {**sizes, "COUNT": place.count}
         all_sizes |= {f"SIZE{n}": size for n, (size, _) in enumerate(axes[:-1])}
@@ -124,8 +120,12 @@ class Mover:
         all_sizes |= {name: len(bindings) + n for n, name in enumerate(written)}
         if len(bindings) + len(written) > library.most_bindings:
             return Declined(reason=f"{len(bindings) + len(written)} pieces of memory")
+        shader = shaders.moves(source, element, all_sizes, turned=turned)
+        groups = math.ceil(grid[0] / shader.threads)
+        if groups > MOST_GROUPS:
+            return Declined(reason=f"{grid[0]} elements")
         return library.call_all(
-            shaders.moves(source, element, turned=turned, sizes=all_sizes),
+            shader,
             (groups, grid[1], 1),
             {"base": place.base},
             list(bindings),

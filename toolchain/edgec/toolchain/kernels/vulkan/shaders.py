@@ -329,16 +329,14 @@ def block_rows(form: BlockForm, sizes: Mapping[str, int], *, sets: int, normed: 
     )
 
 
-def moves(
-    source: str, element: str, *, turned: bool, sizes: Mapping[str, int] | None = None
-) -> Shader:
+def moves(source: str, element: str, sizes: Mapping[str, int], *, turned: bool) -> Shader:
     """What puts parts into arrays (`put`) or takes a slice of one (`take`).
 
     Args:
         source: which of the two.
         element: of the arrays; without being turned they are only moved.
-        turned: whether what is put are rows that are turned by their position.
         sizes: what the kernel is compiled for.
+        turned: whether what is put are rows that are turned by their position.
     """
     said = {"TURNED": turned, "PAIRS": element in ("i64", "f64")}
     return Shader(
@@ -346,7 +344,7 @@ def moves(
         source=source,
         element="f16" if element == "f16" else "f32",
         words=tuple(word for word, holds in said.items() if holds),
-        sizes=sizes or {},
+        sizes=sizes,
         threads=_THREADS,
         numbers=("base",),
     )
