@@ -6,12 +6,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #extension GL_EXT_control_flow_attributes : require
-#ifdef HALF
-#extension GL_EXT_shader_16bit_storage : require
-#define ELEMENT float16_t
-#else
-#define ELEMENT float
-#endif
+#include "storage.glsl"
 
 layout(local_size_x = THREADS) in;
 #include "attention_numbers.glsl"
