@@ -22,7 +22,8 @@ class BrainConversions:
     (`__truncsfbf2`), which kernels have not, wherever the processor has no instruction for it: on
     all but Intel's since Cooper Lake and AMD's since Zen 4. A zero is added in between, since the
     compiler makes one conversion of two again; no integer becomes -0. Those beyond 2^24 are rounded
-    twice.
+    twice. One number everywhere is written in bf16: the compiler would compute it once, keep it in
+    a global of its own, and not legalise that one ("'util.initializer' explicitly marked illegal").
 
     Measured on llvmpipe: masks and integers of every width, and the gradient of a maximum, are
     refused without it and right with it.
@@ -48,11 +49,15 @@ def _by_f32(op: Any) -> Sequence[Any] | None:
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
+    from edgec.toolchain.ir.fold import Constants
 
     (value,), (result,) = op.operands, op.results
     kind = graph.element(result)
     if not isinstance(kind, ir.BF16Type) or not isinstance(graph.element(value), ir.IntegerType):
         return None
+    number = Constants().number(value)
+    if number is not None:
+        return [graph.fill(number, graph.shape(value), kind)]
     single = graph.convert(value, ir.F32Type.get())
     zero = graph.fill(0.0, graph.shape(value), ir.F32Type.get())
     return [graph.convert(graph.binary("add", single, zero), kind)]
