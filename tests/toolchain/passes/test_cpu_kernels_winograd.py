@@ -90,3 +90,24 @@ def test_it_is_no_less_exact_than_sums_in_order(size, channels, outputs, tmp_pat
     with jax.enable_x64(True):
         exact = np.asarray(convolve(x.astype(np.float64), w.astype(np.float64)))
     assert error(()) < 2 * error(("cpu-kernels",)) + 1e-6
+
+
+@pytest.mark.parametrize("flat", [0, 1, 2])
+def test_a_films_windows_over_two_axes_are_taken_too(flat, tmp_path):
+    """As `torchvision.models.video.mc3_18` has them: its weights have a window of one beside."""
+    rng = np.random.default_rng(flat)
+    sides = [20, 21]
+    sides.insert(flat, 3)
+    window = [3, 3]
+    window.insert(flat, 1)
+    x = rng.standard_normal((1, 64, *sides)).astype(np.float32)
+    w = rng.standard_normal((64, 64, *window)).astype(np.float32)
+
+    def main(x):
+        pads = [(side // 2, side // 2) for side in window]
+        return jax.lax.conv_general_dilated(x, w, (1, 1, 1), pads)
+
+    program = export(main, (x,))
+    module = compile(program, "cpu", CompileOptions(output=tmp_path / "film.vmfb"))
+    with load(module) as loaded:
+        np.testing.assert_allclose(np.asarray(loaded.main(x)), main(x), 1e-3, 1e-3)

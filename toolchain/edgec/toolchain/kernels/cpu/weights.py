@@ -83,6 +83,8 @@ class PackedWeights:
         key = (weights, tuple(starts), panel, True)
         if key not in self._made:
             outer = np.array(WEIGHTS)
+            # Of a film's convolution over two axes, which has a window of one along the third.
+            array = array.reshape(3, 3, *array.shape[-2:])
             points = np.einsum("ai,bj,ijco->abco", outer, outer, array, optimize=True)
             points = points.reshape(16, *array.shape[2:]).astype(np.float32)
             packed = np.stack([points[..., start : start + panel] for start in starts])
