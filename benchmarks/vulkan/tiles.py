@@ -136,10 +136,11 @@ def _tiles(
     source = "matrix_convolution" if windows and element == "f16" else source
     found = WINDOW if windows and element == "f16" else MATRIX if element == "f16" else SUMS
     for sizes in WINDOWS if windows else SIZES:
-        for rows, columns, inner, high, wide, ahead in found:
+        for rows, columns, inner, high, wide, ahead, *split in found:
             form = ProductForm(
                 **{"rows": rows, "columns": columns, "inner": inner, "high": high, "wide": wide},
-                **{"source": source, "ahead": ahead, "start": 0.0, "step": 0.0, "load": 0.0},
+                **{"source": source, "ahead": ahead, "split": split[0] if split else 1},
+                **{"start": 0.0, "step": 0.0, "load": 0.0},
             )
             if form.shared > shared:
                 continue
@@ -158,7 +159,7 @@ def _parts(sizes: tuple[int, int, int], form: Any) -> list[int]:
 
 
 def _spelled(form: Any) -> list[int]:
-    return [form.rows, form.columns, form.inner, form.high, form.wide, form.ahead]
+    return [form.rows, form.columns, form.inner, form.high, form.wide, form.ahead, form.split]
 
 
 def _function(name: str, sizes: tuple[int, ...], element: str) -> str:

@@ -44,7 +44,9 @@ def test_the_numbers_are_right_on_vulkan(kind: str, dtype: type, tmp_path: Path)
         np.testing.assert_array_equal(loaded.main(x), x.astype(ml_dtypes.bfloat16))
 
 
-@pytest.mark.parametrize(("kind", "number"), [("i32", -3), ("i8", -3), ("ui8", 253), ("i1", "true")])
+@pytest.mark.parametrize(
+    ("kind", "number"), [("i32", -3), ("i8", -3), ("ui8", 253), ("i1", "true")]
+)
 def test_one_number_from_a_function_of_its_own(
     kind: str, number: int | str, tmp_path: Path
 ) -> None:

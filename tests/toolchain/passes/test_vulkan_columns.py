@@ -132,7 +132,8 @@ def test_answers_are_those_of_jax(tmp_path) -> None:
         return tuple(found)
 
     text, outcomes = place(lower(every, *shapes), "")
-    assert sum(isinstance(outcome, Kernel) for outcome in outcomes) == len(CASES)
+    kernels = [outcome.name for outcome in outcomes if isinstance(outcome, Kernel)]
+    assert sum(not name.startswith("edge_") for name in kernels) == len(CASES)
     arrays = [numbers(*shape) for shape in shapes]
     for name, got, wanted in zip(
         CASES, answers(text, tmp_path, arrays), every(*arrays), strict=True

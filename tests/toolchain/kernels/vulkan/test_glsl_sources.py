@@ -61,7 +61,7 @@ def test_what_is_compiled_now_is_what_the_archive_holds() -> None:
     about, files = prebuilt.read(ARCHIVE)
     if about["compiler"] != tools().version:
         pytest.skip("the archive was made by another glslang")
-    for shader in (join("f16"), grouped("f32")):
+    for shader in (join("f16"), grouped("f32", at_once=False)):
         variant = shader.variant({}, folds=False)
         assert compile_variant(variant, tools()) == unpacked(files[variant.symbol])
 
@@ -69,7 +69,7 @@ def test_what_is_compiled_now_is_what_the_archive_holds() -> None:
 @needs_glslang
 def test_a_kernel_is_compiled_once_and_constants_make_it_smaller(tmp_path) -> None:
     cache = Cache(folder=tmp_path)
-    shader = grouped("f32")
+    shader = grouped("f32", at_once=False)
     plain = shader.variant({}, folds=False)
     folded = shader.variant(dict.fromkeys(shader.numbers, 1), folds=True)
     assert set(folded.numbers) == set(shader.numbers) - set(shader.folds)

@@ -22,6 +22,7 @@ _CLOCK = 1980
 """MHz of the H200 that the forms' times were taken on."""
 _BANDWIDTH = 4800
 """10^9 bytes a second of its memory."""
+_SOME = 2
 _JOIN = 3.0
 _JOIN_BYTES = 1.5e6
 """Bytes of parts that a join reads in a microsecond there."""
@@ -135,7 +136,7 @@ def _choices(
         each = math.ceil(steps / parts)
         if math.ceil(steps / each) != parts:
             continue
-        load = max(1.0, tiles * parts * batch / gpu.multiprocessors * form.load)
+        load = _load(gpu, form, tiles * parts * batch)
         time = form.start + (each * pace + form.ends * slower) * load
         if parts > 1:
             time += _JOIN + parts * m * n * 4 / _JOIN_BYTES * _BANDWIDTH / gpu.bandwidth
@@ -150,3 +151,20 @@ def _choices(
             )
         )
     return found
+
+
+def _load(gpu: Gpu, form: ProductForm, workgroups: int) -> float:
+    """How much longer so many workgroups take than one on each multiprocessor.
+
+    On an H100 NVIDIA's driver gives workgroups 48 KiB to share of a multiprocessor's 228, so that
+    of most forms of matrix units one is there at a time, and others wait for it.
+    """
+    each = workgroups / gpu.multiprocessors
+    if not form.matrix:
+        return max(1.0, each * form.load)
+    room = gpu.shared_memory // form.shared
+    if room < _SOME:
+        return 1.0 + max(0, math.ceil(each) - 1) * form.load
+    sets, rest = divmod(each, room)
+    last = 1.0 + max(0.0, rest - 1.0) * (form.load - 1.0) / (room - 1) if rest else 0.0
+    return max(1.0, sets * form.load + last)

@@ -34,7 +34,7 @@ _FOURS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class ProductForm:
-    """A tile of a product or convolution, with its times on an H200 at `choice.CLOCK`.
+    """A tile of a product or convolution, with its times on an H200 or H100 at `choice.CLOCK`.
 
     Attributes:
         rows, columns, inner: the tile.
@@ -42,10 +42,13 @@ class ProductForm:
         source: the kernel that has such tiles: `product` shares them, `direct` shares nothing, and
             `matrix_product` and `matrix_convolution` give them to matrix units, in f16.
         ahead: steps for which a thread holds what it has asked for, for matrix units.
+        split: subgroups that share the inside of what one would sum, for matrix units.
         start: microseconds of a launch without steps.
         step: of one step along the inner dimension, with one workgroup on each multiprocessor.
         ends: of what comes before and after the steps of a tile.
-        load: how the time grows with workgroups per multiprocessor.
+        load: how the time grows with workgroups per multiprocessor. Of matrix units, what as many
+            as find room there at once take against one alone; where one does, what each further
+            one takes.
         rate: the most of a GPU's arithmetic rate that it reaches. Forms that share nothing are by
             what a thread multiplies for each number that it loads; on Mesa's llvmpipe `broad` was
             1.27 times as fast as `each` (five products and convolutions).
@@ -58,6 +61,7 @@ class ProductForm:
     wide: int
     source: str = "product"
     ahead: int = 1
+    split: int = 1
     start: float
     step: float
     ends: float = 0.0
@@ -78,7 +82,7 @@ class ProductForm:
     def threads(self) -> int:
         """Of a workgroup."""
         shares = self.rows * self.columns // (self.high * self.wide)
-        return shares * SUBGROUP if self.matrix else shares
+        return shares * SUBGROUP * self.split if self.matrix else shares
 
     @property
     def shared(self) -> int:
@@ -94,7 +98,7 @@ class ProductForm:
         """What the source calls them."""
         high, wide = ("WM", "WN") if self.matrix else ("TM", "TN")
         sizes = {"BM": self.rows, "BN": self.columns, "BK": self.inner}
-        ahead = {"AHEAD": self.ahead} if self.matrix else {}
+        ahead = {"AHEAD": self.ahead, "SPLIT": self.split} if self.matrix else {}
         return {**sizes, high: self.high, wide: self.wide, **ahead}
 
 
@@ -130,6 +134,7 @@ def _units(
     load: float = 1.0,
     ends: float = 0.0,
     ahead: int = 2,
+    split: int = 1,
     source: str = "matrix_product",
 ) -> ProductForm:
     """A form of matrix units: its rows, columns and inner, and a subgroup's share of them."""
@@ -143,6 +148,7 @@ def _units(
         wide=wide,
         source=source,
         ahead=ahead,
+        split=split,
         start=start,
         step=step,
         ends=ends,
@@ -151,20 +157,23 @@ def _units(
 
 
 MATRIX_FORMS: dict[str, ProductForm] = {
-    "thin": _units((32, 32, 128), (16, 16), start=9.8, step=0.55, load=1.35),
-    "quick": _units((32, 32, 64), (16, 16), ahead=3, start=9.8, step=0.37, load=0.75),
-    "deep": _units((64, 64, 64), (16, 32), start=12.3, step=0.52, load=1.45),
-    "square": _units((128, 128, 32), (64, 32), start=26.0, step=0.63),
+    "thin": _units((32, 32, 128), (16, 16), start=6.3, step=0.556, ends=0.75, load=0.85),
+    "quick": _units((32, 32, 64), (16, 16), ahead=3, start=7.3, step=0.34, load=1.43),
+    "deep": _units((64, 64, 64), (16, 32), start=5.9, step=0.517, ends=1.0, load=0.95),
+    "half": _units((64, 64, 32), (32, 32), ahead=3, start=8.1, step=0.376, load=1.33),
+    "square": _units((128, 128, 32), (64, 32), start=5.6, step=0.645, ends=3.0, load=1.0),
 }
-"""Those of products that use a GPU's matrix units, for f16; times are with weights out of the cache
-(`benchmarks/vulkan/tiles.py`)."""
+"""Those of products that use a GPU's matrix units, for f16; times are those of an H100 with weights
+out of the cache (`benchmarks/vulkan/tiles.py`)."""
 
 _window = partial(_units, source="matrix_convolution")
 
 WINDOW_FORMS: dict[str, ProductForm] = {
-    "thin": _window((32, 32, 128), (16, 16), start=12.4, step=0.86, ends=1.5),
-    "deep": _window((64, 64, 64), (16, 32), start=14.0, step=0.68, ends=1.3),
-    "square": _window((128, 128, 32), (64, 32), start=27.0, step=0.63, ends=5.5),
+    "thin": _window((32, 32, 128), (16, 16), start=8.9, step=0.96, ends=0.8, load=0.75),
+    "split": _window((32, 32, 64), (32, 32), split=4, start=9.0, step=0.44, ends=0.75, load=1.25),
+    "deep": _window((64, 64, 64), (16, 32), start=7.5, step=0.78, ends=1.2, load=0.8),
+    "half": _window((64, 64, 32), (32, 32), ahead=3, start=8.5, step=0.6, ends=0.8, load=1.06),
+    "square": _window((128, 128, 32), (64, 32), start=7.0, step=0.64, ends=3.2, load=1.0),
 }
 """Those of convolutions that use them; times are out of the cache, too (`--windows`)."""
 

@@ -36,7 +36,7 @@ def place_grouped(conv: Convolution, op: Any, library: Library) -> Kernel | Decl
         return Declined(reason=reason)
     down, across = conv.axes
     rows = conv.batch * down.out * across.out
-    shader = shaders.grouped(str(element))
+    shader = shaders.grouped(str(element), at_once=library.shares)
     groups = math.ceil(rows * conv.outputs / _MULTIPLE / shader.threads)
     if groups > MOST_GROUPS:
         return Declined(reason=f"{rows * conv.outputs} results")

@@ -30,6 +30,7 @@ __all__ = [
     "block_rows",
     "columns",
     "concatenate",
+    "edge",
     "grouped",
     "join",
     "moves",
@@ -68,6 +69,10 @@ WINOGRAD_THREADS = 64
 """Of a workgroup that turns pixels or results."""
 _LYING = ("many", "start", "size_w", "step_y", "step_z", "step_w")
 _SCALES = ("scale_start", "scale_x", "scale_y", "scale_z", "scale_w")
+_EDGE = (
+    *("many", "start", "edge_bits", "size_w", "size_z", "size_y"),
+    *(f"{name}_{axis}" for name in ("low", "inner", "step") for axis in "xyzw"),
+)
 _TILES = ("first_tile", "tiles", "down", "across")
 
 
@@ -149,12 +154,13 @@ def join(element: str) -> Shader:
     )
 
 
-def grouped(element: str) -> Shader:
-    """A convolution in groups."""
+def grouped(element: str, *, at_once: bool) -> Shader:
+    """A convolution in groups, whose reads may wait for no test."""
     return Shader(
         name=f"grouped_{element}",
         source="grouped",
         element=element,
+        words=("AT_ONCE",) if at_once else (),
         sizes={},
         threads=_THREADS,
         numbers=("m", "n", *_TAIL, "high", "wide", "channels", "out_high", "out_wide", *_GROUPS),
@@ -362,12 +368,25 @@ def concatenate() -> Shader:
     )
 
 
+def edge(element: str) -> Shader:
+    """Elements that lie by up to four steps with an edge around them, of any type so wide."""
+    return Shader(
+        name=f"edge_{element}",
+        source="edge",
+        element=element,
+        sizes={},
+        threads=_THREADS,
+        numbers=_EDGE,
+        folds=_EDGE,
+    )
+
+
 def shaders() -> Iterator[Shader]:
     """Every kernel that may be compiled without knowing its integers.
 
     Of those for GPUs without matrix units there are not all: none of f16, and of the largest tiles
-    none; nor attention with the widest heads, Winograd's, transposes or turned weights. The archive
-    stays below 100 KB.
+    none; nor attention with the widest heads, Winograd's, transposes, edges or turned weights. The
+    archive stays below 100 KB.
     """
     small = {word: f for word, f in DIRECT_FORMS.items() if f.registers <= FEWEST_REGISTERS}
     for kind in _KINDS:
@@ -378,9 +397,9 @@ def shaders() -> Iterator[Shader]:
                     yield summing(kind, word, form, element)
     for element in _ELEMENTS:
         yield join(element)
-        yield grouped(element)
-        for vector in (False, True):
-            yield columns(COLUMNS_FORM, element, vector=vector)
+        for yes in (False, True):
+            yield grouped(element, at_once=yes)
+            yield columns(COLUMNS_FORM, element, vector=yes)
         for attention_form in ATTENTION_FORMS[:-1]:
             yield attention(attention_form, element)
         for word, norm_form in NORM_FORMS.items():

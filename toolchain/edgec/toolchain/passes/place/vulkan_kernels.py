@@ -29,11 +29,11 @@ class VulkanKernels:
     NVIDIA's driver at the sizes of a ViT-B/16. A norm over any axes is one kernel, which holds its
     rows in registers. Sums of columns (the mean of an image's pixels) and products of one row are
     shared by a workgroup's threads, where the compiler gives each column to one of them. Of two
-    tensors beside each other it copies
-    what kernels have made a few elements a workgroup; a kernel does it at once. On GPUs without
-    matrix units (phones, and any GPU that a page finds) products and convolutions share no memory:
-    a thread reads what it multiplies, in f32 and f16; windows of 3 x 3 over many pixels in f32 are
-    computed by Winograd's minimal filtering. Columns that are no multiple of 4 (8 for
+    tensors beside each other it copies what kernels have made a few elements a workgroup; a kernel
+    does it at once, and so one does for an edge around an image, which it turns on the way. On GPUs
+    without matrix units (phones, and any GPU that a page finds) products and convolutions share no
+    memory: a thread reads what it multiplies, in f32 and f16; windows of 3 x 3 over many pixels in
+    f32 are computed by Winograd's minimal filtering. Columns that are no multiple of 4 (8 for
     matrix units) are filled up with zeros; an inside that is none, products by matrix units in
     batches or with a turned matrix, heads wider than 256 (128 on phones), and other types stay with
     the compiler.
@@ -96,6 +96,7 @@ class VulkanKernels:
         from edgec.toolchain.kernels.vulkan.columns import rewrite_total
         from edgec.toolchain.kernels.vulkan.concatenations import place_concatenation
         from edgec.toolchain.kernels.vulkan.convolutions import place_convolution
+        from edgec.toolchain.kernels.vulkan.edges import place_edges
         from edgec.toolchain.kernels.vulkan.library import Library
         from edgec.toolchain.kernels.vulkan.moves import Mover
         from edgec.toolchain.kernels.vulkan.norms import rewrite_norm
@@ -133,6 +134,7 @@ class VulkanKernels:
             for op in operations_named(module, "stablehlo.transpose"):
                 place_transpose(op, library)
             weights = Weights(module)
+            place_edges(module, library, weights)
             for op in operations_named(module, "stablehlo.transpose"):
                 place_turned_weight(op, library, weights)
             # Last, as on CUDA: what reads an array is then one dispatch.

@@ -5,6 +5,7 @@
 // of four outputs, the four lie side by side or have one input; others are gathered one by one.
 // n is a multiple of 4. Workgroups: (fours of [m, n] by THREADS, 1, 1).
 #version 450
+#extension GL_EXT_control_flow_attributes : require
 #extension GL_GOOGLE_include_directive : require
 #include "storage.glsl"
 
@@ -23,6 +24,19 @@ layout(binding = 5) writeonly buffer CWide { vec4 c_wide[]; };
 
 #define ONE(i) float(a[i])
 
+// Beyond the image nothing is read; or, AT_ONCE, the nearest pixel, which counts for nothing: reads
+// that depend on no test are all on their way together. That is quicker where many threads wait for
+// memory, and slower where what is computed takes the time.
+#ifdef AT_ONCE
+#define BEYOND(at, size)
+#define NEAREST(at, size) clamp(at, 0, size - 1)
+#define INSIDE(x) (uint(down) < uint(high) && uint(along) < uint(wide) ? x : vec4(0.0))
+#else
+#define BEYOND(at, size) if (uint(at) >= uint(size)) continue;
+#define NEAREST(at, size) at
+#define INSIDE(x) x
+#endif
+
 void main() {
   int number = int(gl_GlobalInvocationID.x);
   int fours = n / 4;
@@ -37,22 +51,23 @@ void main() {
   ivec4 group = (column * 4 + ivec4(0, 1, 2, 3)) / each;
   bool single = inputs == 1 && each == 1;
   vec4 total = vec4(0.0);
-  for (int y = 0; y < taps_high; y++) {
+  [[unroll]] for (int y = 0; y < taps_high; y++) {
     int down = top + y * dilation_high;
-    if (uint(down) >= uint(high)) continue;
-    for (int x = 0; x < taps_wide; x++) {
+    BEYOND(down, high)
+    [[unroll]] for (int x = 0; x < taps_wide; x++) {
       int along = left + x * dilation_wide;
-      if (uint(along) >= uint(wide)) continue;
-      int pixel = ((image * high + down) * wide + along) * channels;
+      BEYOND(along, wide)
+      int pixel = ((image * high + NEAREST(down, high)) * wide + NEAREST(along, wide)) * channels;
       int weights = (y * taps_wide + x) * inputs * fours + column;
       if (single) {
-        total += WIDE(a_wide[pixel / 4 + column]) * WIDE(b[weights]);
+        vec4 values = WIDE(a_wide[pixel / 4 + column]);
+        total += INSIDE(values) * WIDE(b[weights]);
         continue;
       }
       ivec4 at = pixel + group * inputs;
       for (int k = 0; k < inputs; k++) {
         vec4 values = vec4(ONE(at.x + k), ONE(at.y + k), ONE(at.z + k), ONE(at.w + k));
-        total += values * WIDE(b[weights + k * fours]);
+        total += INSIDE(values) * WIDE(b[weights + k * fours]);
       }
     }
   }

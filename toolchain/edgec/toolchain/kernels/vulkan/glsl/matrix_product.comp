@@ -29,7 +29,9 @@ void main() {
   [[unroll]] for (int i = 0; i < FM * FN; i++) {
     total[i] = coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0.0);
   }
-  int group = thread / 32;
+  // Where nothing is shared the compiler has to know so: addresses are constants then.
+  int group = SPLIT > 1 ? thread / 32 % GROUPS : thread / 32;
+  int share = SPLIT > 1 ? thread / 32 / GROUPS : 0;
   int m0 = group / ACROSS * WM;
   int n0 = group % ACROSS * WN;
   int steps = (last - first + BK - 1) / BK;

@@ -1,5 +1,6 @@
-  // The tiles whose turn it is, 16 along the inside at a time.
-  [[unroll]] for (int step = 0; step < BK / 16; step++) {
+  // A subgroup's share of the tiles whose turn it is, 16 along the inside at a time.
+  [[unroll]] for (int round = 0; round < BK / 16 / SPLIT; round++) {
+    int step = round * SPLIT + share;
     coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> rows[FM];
     [[unroll]] for (int i = 0; i < FM; i++) {
       int at = now * A_SIZE + (m0 + i * 16) * A_ROW + step * 2;

@@ -1,5 +1,6 @@
 // What kernels for matrix units share: tiles of BM rows and BN columns, of which a subgroup of 32
-// threads sums WM x WN, 16 x 16 x 16 at a time in f32. Sizes along k and n are multiples of 8. What
+// threads sums WM x WN, 16 x 16 x 16 at a time in f32. SPLIT subgroups share the inside of the same
+// WM x WN: where tiles are few, one subgroup's waiting for its numbers is all that takes time. Sizes along k and n are multiples of 8. What
 // waits in shared memory lies as in the operands.
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
@@ -8,6 +9,12 @@
 #extension GL_KHR_shader_subgroup_basic : require
 #pragma use_vulkan_memory_model
 #include "storage.glsl"
+
+#if SPLIT > 1
+#define TOGETHER barrier()
+#else
+#define TOGETHER subgroupBarrier()
+#endif
 
 layout(local_size_x = THREADS) in;
 layout(binding = 0) readonly buffer A { uvec4 a[]; };
@@ -31,6 +38,7 @@ const int B_ROW = QB + 1;
 const int B_SIZE = BK * B_ROW;
 const int B_LOADS = BN * QK / THREADS;
 const int ACROSS = BN / WN;
+const int GROUPS = BM / WM * ACROSS;
 const int FM = WM / 16;
 const int FN = WN / 16;
 
@@ -41,6 +49,6 @@ const int FOURS = WN / 4;
 const int P_ROW = FOURS + 1;
 const int PATCH = 16 * P_ROW;
 const int DOWN = 32 / FOURS;   // Rows that its threads finish at a time,
-const int EACH = 16 / DOWN;    // and how often.
+const int EACH = 16 / DOWN / SPLIT;  // and how often each of those that share an inside does.
 
 shared uvec4 tiles[2 * (A_SIZE + B_SIZE)];
