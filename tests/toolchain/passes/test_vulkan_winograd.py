@@ -138,7 +138,8 @@ def test_a_call_that_would_hold_too_much_is_computed_plainly_and_says_so(tmp_pat
 def test_weights_from_a_file_are_turned_at_load() -> None:
     words = "--iree-opt-const-expr-max-size-increase-threshold="
     assert f"{words}134217728" in compile_flags(PHONE)
-    assert not any(flag.startswith(words) for flag in compile_flags(find("vulkan:nvidia-ada")))
+    assert f"{words}16777216" in compile_flags(find("vulkan:nvidia-ada"))
+    assert not any(flag.startswith(words) for flag in compile_flags(find("cpu")))
 
 
 @pytest.mark.vulkan
