@@ -111,3 +111,24 @@ def test_a_films_windows_over_two_axes_are_taken_too(flat, tmp_path):
     module = compile(program, "cpu", CompileOptions(output=tmp_path / "film.vmfb"))
     with load(module) as loaded:
         np.testing.assert_allclose(np.asarray(loaded.main(x)), main(x), 1e-3, 1e-3)
+
+
+def test_an_odd_image_has_the_same_bits_on_any_number_of_threads(tmp_path):
+    """The last tile overlaps the one before it, whose sums there are rounded otherwise."""
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((1, 13, 15, 64)).astype(np.float32)
+    w = rng.standard_normal((3, 3, 64, 96)).astype(np.float32)
+
+    def main(x):
+        return jax.lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+
+    program = export(main, (x,))
+    module = compile(program, "cpu", CompileOptions(output=tmp_path / "odd.vmfb"))
+    with load(module, device="edgert://cpu?threads=1") as loaded:
+        alone = np.asarray(loaded.main(x)).copy()
+    np.testing.assert_allclose(alone, main(x), 1e-3, 1e-3)
+    with load(module, device="edgert://cpu?threads=4") as loaded:
+        for _ in range(40):
+            np.testing.assert_array_equal(np.asarray(loaded.main(x)), alone)

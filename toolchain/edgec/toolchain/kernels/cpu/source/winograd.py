@@ -252,8 +252,9 @@ class _Body:
         yield f"scf.for %tile = {zero} to {w.index(cut.tiles)} step {one} {{"
         yield from self.place()
         yield from result.places(w)
+        own = yield from self.own()
         for v in range(cut.vectors):
-            yield from self.back(v)
+            yield from self.back(v, own)
         yield from result.border(w, self.pixels, 2)
         yield "}"
         yield "}"
@@ -267,6 +268,25 @@ class _Body:
         yield f"%tx = arith.remui %t, {w.index(self.cut.across)} : index"
         yield from w.start("%y0", "%ty", 2, result.height - 2)
         yield from w.start("%x0", "%tx", 2, result.width - 2)
+
+    def own(self) -> Generator[str, None, tuple[str, str]]:
+        """Truths: whether a tile's first row, and its first column, are its own.
+
+        In an odd size the last tile begins a pixel earlier, in what the one before it stores. Its
+        sums there are of other pixels and rounded otherwise, and threads end in any order: an
+        answer would change from call to call in its last bit. Empty where all are.
+        """
+        w, result = self.w, self.conv.result
+        found = []
+        for size, tile, first in ((result.height, "%ty", "%y0"), (result.width, "%tx", "%x0")):
+            if size % 2 == 0:
+                found.append("")
+                continue
+            even, truth = w.fresh(), w.fresh()
+            yield f"{even} = arith.muli {tile}, {w.index(2)} : index"
+            yield f"{truth} = arith.cmpi eq, {first}, {even} : index"
+            found.append(truth)
+        return found[0], found[1]
 
     def turn(self) -> Iterator[str]:
         """The tile's 4 x 4 input pixels, turned, onto the stack: point, tile, channel."""
@@ -405,8 +425,8 @@ class _Body:
             tiles=1,
         )
 
-    def back(self, v: int) -> Iterator[str]:
-        """The tile's sums of one vector of channels, turned back, finished and stored."""
+    def back(self, v: int, own: tuple[str, str]) -> Iterator[str]:
+        """The tile's own sums of one vector of channels, turned back, finished and stored."""
         cut, w = self.cut, self.w
         result = self.conv.result
         base = w.fresh()
@@ -429,7 +449,10 @@ class _Body:
             lines, two = self.outputs([columns[x][y] for x in range(4)])
             yield from lines
             for x in range(2):
+                truths = [truth for truth, at in zip(own, (y, x), strict=True) if truth and at == 0]
+                yield from (f"scf.if {truth} {{" for truth in truths)
                 yield from result.store(w, two[x], (y, x), v, self.pixels, 2)
+                yield from "}" * len(truths)
 
     def outputs(self, m: list[str]) -> tuple[list[str], list[str]]:
         """m0 + m1 + m2 and m1 - m2 - m3."""
