@@ -50,7 +50,7 @@ def _operations() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
     random = np.random.default_rng(0)
     weights = random.normal(size=(6, 5)).astype(np.float32)
 
-    def main(x, i, b, u, s):
+    def main(x, i, b, u, s, wide):
         half = (x * 3).astype(jnp.float16)
         return {
             "quotients": (i // 7 + lax.rem(i, jnp.int32(5))) * 1000 + i % 5,
@@ -75,6 +75,9 @@ def _operations() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
             "scattered": jnp.zeros((8, 6), jnp.float32).at[i % 8].add(x[0]),
             "shares": jax.nn.softmax(x @ weights, 1),
             "largest": lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (1, 1), "SAME"),
+            # Kernels of edgec's own, an infinite edge among them.
+            "edged": jnp.pad(wide, ((2, 1), (0, 3)), constant_values=-jnp.inf),
+            "edged, turned": jnp.pad(wide.T, 1, constant_values=0.5),
         }
 
     given = (
@@ -83,6 +86,7 @@ def _operations() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
         random.integers(-128, 127, 7).astype(np.int8),
         random.integers(0, 255, 9).astype(np.uint8),
         random.integers(-300, 300, 5).astype(np.int16),
+        random.normal(size=(70, 71)).astype(np.float32),
     )
     return main, given
 
@@ -117,7 +121,10 @@ def _token() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
 
 @pytest.mark.parametrize(
     ("case", "kernels"),
-    [(_operations, ()), (_token, (b"block_rows_4", b"block_rows_8", b"attention_join"))],
+    [
+        (_operations, (b"edge_f32",)),
+        (_token, (b"block_rows_4", b"block_rows_8", b"attention_join")),
+    ],
 )
 def test_operations_in_a_page_give_what_jax_gives(
     case: Callable[[], tuple[Callable[..., Any], tuple[np.ndarray, ...]]],

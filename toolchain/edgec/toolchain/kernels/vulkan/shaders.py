@@ -377,7 +377,8 @@ def edge(element: str) -> Shader:
         sizes={},
         threads=_THREADS,
         numbers=_EDGE,
-        folds=_EDGE,
+        # What is around it may be infinite, which is no constant in WGSL.
+        folds=tuple(name for name in _EDGE if name != "edge_bits"),
     )
 
 
