@@ -13,22 +13,20 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.fold import Constants
-from edgec.toolchain.ir.views import Strided, identity, strided
+from edgec.toolchain.ir.views import Strided, identity
 from edgec.toolchain.ir.weights import Weights
 from edgec.toolchain.kernels.gpu import dispatches
 from edgec.toolchain.kernels.spec import Declined, Kernel, Origin, Work
 from edgec.toolchain.kernels.vulkan import shaders
+from edgec.toolchain.kernels.vulkan.laid_out import AXES, grid_of, moved
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.match.product import operations_named
 
 __all__ = ["place_edges"]
 
-_AXES = ("x", "y", "z", "w")
 _LEAST = 1 << 14
 """Bytes of a result; below nothing was measured."""
 _LARGEST = 2**31
-_ACROSS = 32768
-"""Workgroups along x; Vulkan promises 65535."""
 _KERNEL = "flow.dispatch"
 _BYTES = {"f16": 2, "f32": 4, "i32": 4}
 
@@ -82,7 +80,7 @@ def _separate(op: Any) -> None:
     # A running sum is a window as long as its axis, with an edge as long; other passes know it so.
     plain = around.any() and (around >= 0).all() and (around <= most).all() and not spread
     known = write.is_static(value) and Constants().number(first) is not None
-    if not (plain and known and _lies(strided(identity(value), accept=_moved))):
+    if not (plain and known and _lies(moved(identity(value)))):
         return
     low, high = (tuple(map(int, side)) for side in around.T)
     with ir.InsertionPoint(op), op.location:
@@ -120,7 +118,7 @@ def _read(op: Any) -> _Edge | None:
     if number is None:
         return None
     inner, low, high = _inside(op, number)
-    view = strided(identity(inner), accept=_moved)
+    view = moved(identity(inner))
     if not _lies(view):
         return None
     axes: list[_Axis] = []
@@ -133,11 +131,6 @@ def _read(op: Any) -> _Edge | None:
         if not parts and (before or behind):
             axes.append(_Axis(size=before + 1 + behind, low=before, inner=1, step=0))
     return _Edge(view=view, axes=_joined(axes), number=number)
-
-
-def _moved(view: Strided) -> bool:
-    """Whether it shows elements as they are, each at a place that steps say."""
-    return view.scale == 1.0 and not view.rolls
 
 
 def _lies(view: Strided) -> bool:
@@ -185,23 +178,20 @@ def _joined(axes: list[_Axis]) -> list[_Axis]:
 
 def _place(op: Any, edge: _Edge, library: Library) -> Kernel | Declined:
     (value,) = op.results
-    if len(edge.axes) > len(_AXES):
+    if len(edge.axes) > len(AXES):
         return Declined(reason=f"an edge of {len(edge.axes)} axes")
     element = str(write.element(value))
     shader = shaders.edge("f16" if element == "f16" else "f32")
     one = _Axis(size=1, low=0, inner=1, step=0)
     many = math.prod(axis.size for axis in edge.axes)
-    groups = math.ceil(many / shader.threads)
-    across = min(groups, _ACROSS)
     numbers = {"many": many, "start": edge.view.start, "edge_bits": _bits(edge.number, element)}
-    four = [*[one] * (len(_AXES) - len(edge.axes)), *edge.axes]
-    for name, axis in zip(_AXES, four, strict=True):
+    four = [*[one] * (len(AXES) - len(edge.axes)), *edge.axes]
+    for name, axis in zip(AXES, four, strict=True):
         numbers |= {f"size_{name}": axis.size, f"low_{name}": axis.low}
         numbers |= {f"inner_{name}": axis.inner, f"step_{name}": axis.step}
     values = {name: numbers[name] for name in shader.numbers}
-    grid = (across, math.ceil(groups / across), 1)
     with ir.InsertionPoint(op), op.location:
-        made = library.call(shader, grid, values, [edge.view.value], value.type)
+        made = library.call(shader, grid_of(many, shader), values, [edge.view.value], value.type)
         if isinstance(made, Declined):
             return made
         dispatches.replace(value, made)

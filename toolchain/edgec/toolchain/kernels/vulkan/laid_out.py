@@ -20,12 +20,22 @@ from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.kernels.vulkan.shaders import Shader
 
-__all__ = ["Axis", "LaidOut", "find_laid_out", "laid_out_here", "write_laid_out"]
+__all__ = [
+    "AXES",
+    "Axis",
+    "LaidOut",
+    "find_laid_out",
+    "grid_of",
+    "laid_out_here",
+    "moved",
+    "write_laid_out",
+]
 
 _LARGEST = 2**31
 _ACROSS = 32768
 """Workgroups along x; Vulkan promises 65535."""
-_AXES = ("x", "y", "z", "w")
+AXES = ("x", "y", "z", "w")
+"""What kernels call the axes by which elements lie, the outermost first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +82,7 @@ def find_laid_out(value: Any) -> LaidOut | None:
     Returns:
         None where steps do not say it.
     """
-    view = _moved(identity(value))
+    view = moved(identity(value))
     for first, second in _products(view):
         axes = [_common(a, b) for a, b in zip(first.axes, second.axes, strict=True)]
         # What repeats is the factor.
@@ -125,28 +135,34 @@ def write_laid_out(
         library: the kernels.
         threads: how many do it; None for one an element.
     """
-    if len(axes) > len(_AXES):
+    if len(axes) > len(AXES):
         return Declined(reason=f"elements that lie by {len(axes)} axes")
     one = Axis(size=1, step=0, scale=0)
-    four = [*[one] * (len(_AXES) - len(axes)), *axes]
+    four = [*[one] * (len(AXES) - len(axes)), *axes]
     many = threads or math.prod(axis.size for axis in four)
     shader = kernel(found.factor is not None)
-    groups = math.ceil(many / shader.threads)
-    across = min(groups, _ACROSS)
     numbers = {"many": many, "start": found.start[0], "scale_start": found.start[1]}
-    for name, axis in zip(_AXES, four, strict=True):
+    for name, axis in zip(AXES, four, strict=True):
         numbers |= {f"size_{name}": axis.size, f"step_{name}": axis.step}
         numbers |= {f"scale_{name}": axis.scale}
     return library.call(
         shader,
-        (across, math.ceil(groups / across), 1),
+        grid_of(many, shader),
         {name: numbers[name] for name in shader.numbers},
         [found.memory, *([] if found.factor is None else [found.factor])],
         write.tensor(sizes, ir.F32Type.get()),
     )
 
 
-def _moved(view: Strided) -> Strided:
+def grid_of(many: int, shader: Shader) -> tuple[int, int, int]:
+    """Workgroups along x, y and z for so many threads, more than Vulkan promises along one axis."""
+    groups = math.ceil(many / shader.threads)
+    across = min(groups, _ACROSS)
+    return across, math.ceil(groups / across), 1
+
+
+def moved(view: Strided) -> Strided:
+    """A view followed back to where its elements lie as they are, each at a place by steps."""
     return strided(view, accept=lambda each: each.scale == 1.0 and not each.rolls)
 
 
@@ -156,7 +172,7 @@ def _products(view: Strided) -> Iterator[tuple[Strided, Strided]]:
         return
     op = view.value.owner.operation
     if op.name == "stablehlo.multiply":
-        left, right = (_moved(replace(view, value=each)) for each in op.operands)
+        left, right = (moved(replace(view, value=each)) for each in op.operands)
         yield left, right
         yield right, left
 

@@ -1,7 +1,7 @@
 // What kernels for matrix units share: tiles of BM rows and BN columns, of which a subgroup of 32
 // threads sums WM x WN, 16 x 16 x 16 at a time in f32. SPLIT subgroups share the inside of the same
-// WM x WN: where tiles are few, one subgroup's waiting for its numbers is all that takes time. Sizes along k and n are multiples of 8. What
-// waits in shared memory lies as in the operands.
+// WM x WN: where tiles are few, one subgroup's waiting for its numbers is all that takes time.
+// Sizes along k and n are multiples of 8. What waits in shared memory lies as in the operands.
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
 #extension GL_KHR_cooperative_matrix : require
