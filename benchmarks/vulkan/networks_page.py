@@ -103,7 +103,9 @@ def main() -> None:
         found = json.loads(Path(path).read_text())
         device = found["device"]
         for row in found["rows"]:
-            rows[row["name"]] = row
+            before = rows.get(row["name"], {"failed": {}})["failed"]
+            kept = {engine: said for engine, said in before.items() if engine not in row["ms"]}
+            rows[row["name"]] = row | {"failed": kept | row["failed"]}
     figures = {
         "commits": commits,
         "device": device,
