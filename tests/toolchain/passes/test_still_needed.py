@@ -22,6 +22,7 @@ from edgec.toolchain.passes import CATALOGUE
 from edgec.toolchain.process import compiler_path
 from tests.toolchain.passes.test_both_branches import CHOICES
 from tests.toolchain.passes.test_flatten_scatters import WINDOWS
+from tests.toolchain.passes.test_loop_order import MEETING
 from tests.toolchain.passes.test_plain_depthwise import of as depthwise_of
 from tests.toolchain.passes.test_reverse_first import reversed_slice
 from tests.toolchain.passes.test_separate_pads import PADDED_TWICE
@@ -510,6 +511,7 @@ FAULTS = (
         inputs=(np.array([0, -0.0, 1, 2], np.float32), np.array([0, -1, 1, -2], np.float32)),
         right=np.arctan2,
     ),
+    Fault(name="loop-order", text=MEETING, says="without cyclic dependencies"),
     Fault(
         name="read-carried",
         text=_function(

@@ -19,6 +19,7 @@ from edgec.toolchain.passes.legalise.flatten_scatters import FlattenScatters
 from edgec.toolchain.passes.legalise.fourier_products import FourierProducts
 from edgec.toolchain.passes.legalise.free_bitcasts import FreeBitcasts
 from edgec.toolchain.passes.legalise.guard_products import GuardProducts
+from edgec.toolchain.passes.legalise.loop_order import LoopOrder
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
 from edgec.toolchain.passes.legalise.own_updates import OwnUpdates
 from edgec.toolchain.passes.legalise.pair_integers import PairIntegers
@@ -211,6 +212,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     HalfConversions,
     TurnTwice,
     HostLoops,
+    LoopOrder,
     ReadCarried,
     Annotate,
     Locate,
