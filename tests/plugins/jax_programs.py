@@ -17,6 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.sparse.linalg import gmres
 
 import edgec.plugins.jax
 
@@ -61,6 +62,16 @@ def _threefry(first: int, second: int, places: np.ndarray) -> np.ndarray:
         x[0] = x[0] + keys[(group + 1) % 3]
         x[1] = x[1] + keys[(group + 2) % 3] + np.uint32(group + 1)
     return x[0] ^ x[1]
+
+
+def solvers_whose_loop_gives_all_it_carries() -> None:
+    """Operation by operation `gmres` is a program of its loop alone, with four results."""
+    n = 4
+    a = np.random.default_rng(3).normal(size=(n, n)).astype(np.float32) + n * np.eye(n)
+    a, b = a.astype(np.float32), np.arange(1, n + 1, dtype=np.float32)
+    for method in ("incremental", "batched"):
+        x, _ = gmres(jnp.array(a), jnp.array(b), tol=1e-6, restart=n, solve_method=method)
+        np.testing.assert_allclose(x, np.linalg.solve(a, b), rtol=1e-3, atol=1e-4)
 
 
 def buffers_of_every_type() -> None:
@@ -334,7 +345,12 @@ def _children() -> Iterator[int]:
 PROGRAMS: dict[str, Callable[[], None]] = {
     each.__name__: each
     for each in (
-        *(losses_and_gradients, random_numbers_in_a_loop, buffers_of_every_type),
+        *(
+            losses_and_gradients,
+            random_numbers_in_a_loop,
+            solvers_whose_loop_gives_all_it_carries,
+            buffers_of_every_type,
+        ),
         *(memory_shared_with_numpy, donated_arrays, nothing_at_all, module_that_ran),
         *(arrays_that_are_not_donated, calls_that_go_on, failure_of_a_call_that_goes_on),
         *(

@@ -24,7 +24,7 @@ TOGETHER = (
     *("memory_shared_with_numpy", "donated_arrays", "nothing_at_all", "module_that_ran"),
     *("refusal_with_its_line", "options_of_a_compile", "mesh_of_one", "integers_of_four_bits"),
     *("arrays_that_are_not_donated", "calls_that_go_on", "failure_of_a_call_that_goes_on"),
-    "compiler_that_dies",
+    *("compiler_that_dies", "solvers_whose_loop_gives_all_it_carries"),
 )
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -223,11 +223,14 @@ static void interpreter_return(edgert_frame *frame, edgert_cell *results) {
 
 /* --- jumps ------------------------------------------------------------------------------------ */
 
+/* A jump moves no reference: iree-compile 3.13 marks one as moved, too, that also stays where it is
+   (a value that a jump gives three times), and the program would read a null after it. What it
+   leaves is held until the register is written again, or the call ends. */
 static void interpreter_pairs(edgert_frame *frame, edgert_entries pairs) {
   for (uint32_t i = 0; i < pairs.count; ++i) {
     uint32_t source = edgert_entry(pairs, 2 * i), target = edgert_entry(pairs, 2 * i + 1);
     if (source & EDGERT_REGISTER_REF)
-      edgert_frame_put(frame, target, edgert_frame_take(frame, source));
+      edgert_frame_put(frame, target, edgert_frame_take(frame, source & ~EDGERT_REGISTER_MOVE));
     else
       frame->words[target] = frame->words[source];
   }
