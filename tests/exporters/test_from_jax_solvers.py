@@ -5,6 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from jax._src.scipy.optimize._lbfgs import _minimize_lbfgs as minimize_lbfgs
 from jax.scipy.sparse.linalg import bicgstab, cg, gmres
 
 from edgec import runtime, toolchain
@@ -31,3 +32,13 @@ def test_conjugate_gradients_answer_as_in_jax(solver: Any, replay) -> None:
         return solver(lambda v: a @ (a.T @ v), b, maxiter=20)[0]
 
     assert replay(export(model, (A, B))) <= 1e-4
+
+
+def test_a_function_of_complex_numbers_is_minimised_as_in_jax(replay) -> None:
+    """L-BFGS, whose line search is loops within its loop."""
+    least = np.array([1, 2 - 1j], np.complex64)
+
+    def model(z: Any) -> Any:
+        return minimize_lbfgs(lambda z: (abs(z - least) ** 2).sum(), z).x_k
+
+    assert replay(export(model, (np.array([0.5j, 0.25], np.complex64),))) <= 1e-4

@@ -88,6 +88,6 @@ def test_barriers_are_put_where_loops_follow_each_other_alone() -> None:
         double = y * 2
         return count(x, count(x, double)) + jnp.sin(double)
 
-    for function, barriers in ((one, 0), (beside, 0), (behind, 0), (meet, 1)):
+    for function, barriers in ((one, 0), (beside, 1), (behind, 1), (meet, 1)):
         text = jax.jit(function).lower(np.float32(0), Y).as_text()
         assert rewrite(LoopOrder(), text)[0] == barriers, function.__name__

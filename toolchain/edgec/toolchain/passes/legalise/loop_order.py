@@ -1,6 +1,5 @@
 """What is computed before a loop is done before it, where another loop follows."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,19 +15,21 @@ _KEPT = ("stablehlo.constant", "util.global.load")
 
 @dataclass(frozen=True, kw_only=True)
 class LoopOrder:
-    """What is read behind two loops, of which one takes the other's values, is made before them.
+    """What is computed before a loop is made before it, where another loop follows in the block.
 
     iree-compile 3.13 gathers dispatches to submissions by what they read of each other, but does
     not follow this through loops: where a loop takes a value of a dispatch, a second loop a value
     of the first, and a later dispatch both a value of the second loop and one of the first
     dispatch, the two dispatches may come into one submission, which needs its own result. Here
-    what is computed before the first loop, and read at it or later, goes through a barrier before
-    it. On a GPU the host waits there once.
+    what is computed before a loop that is not its block's last, and read at it or later, goes
+    through a barrier before it; on a GPU the host waits there once. What has a size that only a
+    call knows is left alone.
 
     Measured on the CPU: JAX's `gmres` (6 unknowns, restarted after 3) is refused without it
-    ("failed to schedule execution partitions without cyclic dependencies"), and right with it on
-    edgert and `local-sync`. IREE's `local-task` refuses the call of its `incremental` form, since
-    the compiler waits for no memory there ("transient buffer has not been committed").
+    ("failed to schedule execution partitions without cyclic dependencies"), L-BFGS of a function
+    of two complex numbers as well ("failed to solve for timepoint coverage"); both are right with
+    it on edgert and `local-sync`. IREE's `local-task` refuses the call of `gmres`' `incremental`
+    form, since the compiler waits for no memory there ("transient buffer has not been committed").
     """
 
     name = "loop-order"
@@ -54,64 +55,27 @@ class LoopOrder:
 
 
 def _order(block: Any, loops: list[Any]) -> int:
-    """Put a barrier before each of a block's loops that needs one; how many."""
+    """Put a barrier before each of a block's loops that another follows; how many."""
     done = 0
     for loop in loops[:-1]:
         operations = [each.operation for each in block.operations]
-        places = [operations.index(each) for each in loops]
-        needed = _behind(operations, places)
-        place = operations.index(loop)
-        followers = {other for other in places if place in needed[other]}
-        read = _read(operations, place, block) if followers else {}
-        if any(needed[each] & followers for each in _reached(read, operations, place)):
+        read = _read(operations, operations.index(loop), block)
+        if read:
             _put(loop, read)
             done += 1
     return done
 
 
-def _behind(operations: list[Any], loops: list[int]) -> list[set[int]]:
-    """Of which of these loops each operation needs a value, through others too."""
-    made: dict[Any, set[int]] = {}
-    needed = []
-    for place, op in enumerate(operations):
-        found = set().union(*(made.get(value, ()) for value in _operands(op)))
-        needed.append(found)
-        given = found | {place} if place in loops else found
-        made |= {result: given for result in op.results if given}
-    return needed
-
-
-def _operands(op: Any) -> Iterator[Any]:
-    """What an operation and those within it read."""
-    from edgec.toolchain.ir import write as graph
-
-    yield from op.operands
-    for inner in graph.inside(op):
-        yield from inner.operands
-
-
-def _reached(read: dict[Any, list[Any]], operations: list[Any], place: int) -> list[int]:
-    """Which operations from a place on take something of these values, through others too.
-
-    Not through loops, but an operation between that needs none may become one dispatch with the
-    last.
-    """
-    known = set(read)
-    found = []
-    for at, op in enumerate(operations[place:], place):
-        if any(value in known for value in _operands(op)):
-            found.append(at)
-            if op.name != _LOOP:
-                known.update(op.results)
-    return found
-
-
 def _read(operations: list[Any], place: int, block: Any) -> dict[Any, list[Any]]:
     """What is computed before a place of the block, and where it is read from there on."""
+    from edgec.toolchain.ir import write as graph
+
     before = {value for op in operations[:place] for value in op.results}
     read: dict[Any, list[Any]] = {}
     for op in operations[:place]:
         for value in () if op.name in _KEPT else op.results:
+            if not graph.is_static(value):
+                continue
             owners = ((use, _of_block(use.owner, block)) for use in value.uses)
             uses = [use for use, op in owners if not any(each in before for each in op.results)]
             if uses:
