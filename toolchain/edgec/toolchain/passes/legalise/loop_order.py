@@ -76,8 +76,8 @@ def _read(operations: list[Any], place: int, block: Any) -> dict[Any, list[Any]]
         for value in () if op.name in _KEPT else op.results:
             if not graph.is_static(value):
                 continue
-            owners = ((use, _of_block(use.owner, block)) for use in value.uses)
-            uses = [use for use, op in owners if not any(each in before for each in op.results)]
+            readers = ((use, _of_block(use.owner, block)) for use in value.uses)
+            uses = [use for use, by in readers if not any(each in before for each in by.results)]
             if uses:
                 read[value] = uses
     return read
