@@ -7,7 +7,7 @@ from iree.runtime import VmContext, VmInstance, VmModule, VmVariantList
 
 from edgec.runtime.edgert import EdgertDevice, EdgertModule, EdgertSession
 from edgec.runtime.errors import DeviceError, ModuleError
-from tests.c.bytecode import OPCODES, Function, Import, Program, ref
+from tests.c.bytecode import OPCODES, Function, Import, Program, moved, ref
 from tests.c.hal_imports import AWAIT, DEVICE, FENCE, JOIN, SIGNAL
 from tests.c.vm_programs import HAND_MADE, Case, agree, pure_cases
 
@@ -124,6 +124,25 @@ def test_calls_put_arguments_where_their_widths_say(session_of) -> None:
         actual = session_of(module).call("outer", arguments)
         assert actual == [arguments[1] + arguments[2], arguments[0], 5]
         assert agree(case, actual, Reference(module).call(CALLS[0], arguments))
+
+
+def test_a_reference_that_a_jump_marks_as_moved_can_be_read_again(session_of) -> None:
+    """As iree-compile 3.13 writes it where a jump gives a value three times, once in its place."""
+    function = Function(
+        name="f",
+        convention="0v_III",
+        body=[
+            ("block", "start"),
+            ("const.ref.rodata", b"12345", ref(0)),
+            ("br", "next", [(ref(0), ref(1)), (moved(0), ref(2))]),
+            ("block", "next"),
+            *(("buffer.length", ref(place), 2 * place) for place in range(3)),
+            ("discard.refs", [ref(place) for place in range(3)]),
+            ("return", [0, 2, 4]),
+        ],
+    )
+    session = session_of(Program(functions=[function]).build())
+    assert session.call("f", ()) == [5, 5, 5]
 
 
 def test_waiting_and_breaking_go_on_at_their_target(session_of) -> None:

@@ -91,3 +91,19 @@ def test_barriers_are_put_where_loops_follow_each_other_alone() -> None:
     for function, barriers in ((one, 0), (beside, 1), (behind, 1), (meet, 1)):
         text = jax.jit(function).lower(np.float32(0), Y).as_text()
         assert rewrite(LoopOrder(), text)[0] == barriers, function.__name__
+
+
+def test_forty_loops_behind_each_other(tmp_path) -> None:
+    """Values that went through the barriers of all loops were more than the compiler follows."""
+
+    def program(x: Any) -> Any:
+        before = []
+        for step in range(40):
+            before.append(jnp.sin(x + step))
+            x = lax.while_loop(lambda v: jnp.sum(v) < 50, lambda v: v + 1, x / 2)
+        return x + sum(before)
+
+    (tmp_path / "case.mlir").write_text(jax.jit(program).lower(Y).as_text())
+    with runtime.load(toolchain.compile(tmp_path / "case.mlir", "cpu")) as loaded:
+        expected = jax.jit(program)(Y)
+        np.testing.assert_allclose(loaded.main(Y), expected, rtol=1e-5)

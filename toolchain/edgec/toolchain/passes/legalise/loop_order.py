@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.toolchain.ir.functions import blocks_inside
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
@@ -44,60 +45,66 @@ class LoopOrder:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many barriers."""
         from iree.compiler import ir
 
-        from edgec.toolchain.ir import write as graph
-
-        loops: dict[Any, list[Any]] = {}
-        for op in graph.inside(module.operation):
-            if op.name == _LOOP:
-                loops.setdefault(op.block, []).append(op)
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            return sum(_order(block, found) for block, found in loops.items() if len(found) > 1)
+            blocks = blocks_inside(module.operation)
+            return sum(_order(block) for block in blocks if _loops(block) > 1)
 
 
-def _order(block: Any, loops: list[Any]) -> int:
-    """Put a barrier before each of a block's loops that another follows; how many."""
+def _loops(block: Any) -> int:
+    return sum(op.operation.name == _LOOP for op in block.operations)
+
+
+def _order(block: Any) -> int:
+    """Put a barrier before each of a block's loops that another follows; how many.
+
+    Each value goes through one alone: handed on from loop to loop, values of 40 loops are more
+    than the compiler's analyses follow ("failed to solve for usage analysis").
+    """
+    operations = [each.operation for each in block.operations]
+    loops = {place for place, op in enumerate(operations) if op.name == _LOOP}
+    loops.remove(max(loops))
+    readings = [_readings(op) for op in operations]
+    last = {value: place for place, each in enumerate(readings) for value, _, _ in each}
+    fresh: list[Any] = []  # computed since the loop before
+    behind: dict[Any, Any] = {}  # what became of it in its barrier
     done = 0
-    for loop in loops[:-1]:
-        operations = [each.operation for each in block.operations]
-        read = _read(operations, operations.index(loop), block)
-        if read:
-            _put(loop, read)
-            done += 1
+    for place, op in enumerate(operations):
+        if place in loops:
+            read = [value for value in fresh if last.get(value, -1) >= place]
+            if read:
+                behind |= zip(read, _barrier(op, read), strict=True)
+                done += 1
+            fresh = []
+        for value, owner, number in readings[place]:
+            if value in behind:
+                owner.operands[number] = behind[value]
+        fresh += _made(op)
     return done
 
 
-def _read(operations: list[Any], place: int, block: Any) -> dict[Any, list[Any]]:
-    """What is computed before a place of the block, and where it is read from there on."""
+def _readings(op: Any) -> list[tuple[Any, Any, int]]:
+    """What an operation and those within it read: the value, who reads it, as which operand."""
     from edgec.toolchain.ir import write as graph
 
-    before = {value for op in operations[:place] for value in op.results}
-    read: dict[Any, list[Any]] = {}
-    for op in operations[:place]:
-        for value in () if op.name in _KEPT else op.results:
-            if not graph.is_static(value):
-                continue
-            readers = ((use, _of_block(use.owner, block)) for use in value.uses)
-            uses = [use for use, by in readers if not any(each in before for each in by.results)]
-            if uses:
-                read[value] = uses
-    return read
+    return [
+        (value, owner, number)
+        for owner in (*graph.inside(op), op)
+        for number, value in enumerate(owner.operands)
+    ]
 
 
-def _put(loop: Any, read: dict[Any, list[Any]]) -> None:
-    """The values go through one barrier before the loop."""
+def _made(op: Any) -> list[Any]:
+    """The results of an operation that a dispatch makes and whose size is known."""
+    from edgec.toolchain.ir import write as graph
+
+    return [] if op.name in _KEPT else [each for each in op.results if graph.is_static(each)]
+
+
+def _barrier(loop: Any, values: list[Any]) -> list[Any]:
+    """The values behind one barrier before the loop."""
     from iree.compiler import ir
 
-    types = [value.type for value in read]
     with ir.InsertionPoint(loop):
-        made = ir.Operation.create("stablehlo.optimization_barrier", types, list(read))
-    for uses, behind in zip(read.values(), made.results, strict=True):
-        for use in uses:
-            use.owner.operands[use.operand_number] = behind
-
-
-def _of_block(op: Any, block: Any) -> Any:
-    """The operation of the block that this one is, or is within."""
-    op = op.operation
-    while op.block != block:
-        op = op.parent.operation
-    return op
+        types = [value.type for value in values]
+        made = ir.Operation.create("stablehlo.optimization_barrier", types, values)
+    return list(made.results)
