@@ -511,6 +511,16 @@ FAULTS = (
         inputs=(np.array([0, -0.0, 1, 2], np.float32), np.array([0, -1, 1, -2], np.float32)),
         right=np.arctan2,
     ),
+    Fault(
+        name="far-angles",
+        text=_function(
+            "%x: tensor<4xf32>",
+            "tensor<4xf32>",
+            "  %0 = stablehlo.sine %x : tensor<4xf32>\n  return %0 : tensor<4xf32>",
+        ),
+        inputs=(np.array([1e5, 1e6, 1e8, 1e10], np.float32),),
+        right=lambda x: np.sin(x.astype(np.float64)),
+    ),
     Fault(name="loop-order", text=MEETING, says="without cyclic dependencies"),
     Fault(
         name="read-carried",

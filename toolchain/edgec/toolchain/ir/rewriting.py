@@ -7,15 +7,20 @@ __all__ = ["rewrite_each"]
 
 
 def rewrite_each(
-    module: Any, names: Sequence[str], rewrite: Callable[[Any], Sequence[Any] | None]
+    module: Any,
+    names: Sequence[str],
+    rewrite: Callable[[Any], Sequence[Any] | None],
+    *,
+    open_sizes: bool = False,
 ) -> int:
     """Put values in place of operations, inner ones first; how many were replaced.
 
     Args:
         module: an `ir.Module`.
-        names: the operations to look at; those without static types are left out.
+        names: the operations to look at.
         rewrite: from an operation to a value for each result, written before it at its location;
             None leaves it as it is.
+        open_sizes: also operations whose sizes only a call knows; else they are left out.
     """
     from iree.compiler import ir
 
@@ -24,7 +29,9 @@ def rewrite_each(
     count = 0
     with module.context:
         for op in list(graph.inside(module.operation)):
-            if op.name not in names or not graph.is_static(*op.operands, *op.results):
+            if op.name not in names:
+                continue
+            if not open_sizes and not graph.is_static(*op.operands, *op.results):
                 continue
             with op.location, ir.InsertionPoint(op):
                 values = rewrite(op)

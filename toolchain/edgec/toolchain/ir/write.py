@@ -158,6 +158,16 @@ def fill(number: float | int | str, sizes: Sequence[int], kind: Any) -> Any:
     return create("stablehlo.constant", tensor(sizes, kind), [], {"value": value})
 
 
+def fill_like(value: Any, number: float | int, kind: Any) -> Any:
+    """A constant of one number with the sizes of a value, which may be open."""
+    if is_static(value):
+        return fill(number, shape(value), kind)
+    is_whole = isinstance(kind, ir.IntegerType)
+    make = ir.IntegerAttr.get if is_whole else ir.FloatAttr.get
+    result = tensor(shape(value), kind)
+    return create("chlo.constant_like", result, [value], {"value": make(kind, number)})
+
+
 def _infinity(kind: Any, number: float) -> str:
     bits = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}[str(kind)]
     width = {"f16": 4, "bf16": 4, "f32": 8, "f64": 16}[str(kind)]
