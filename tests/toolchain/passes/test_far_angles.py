@@ -12,6 +12,8 @@ import pytest
 from jax import export as jax_export
 
 from edgec import runtime, toolchain
+from edgec.toolchain.passes.legalise.far_angles import FarAngles
+from tests.toolchain.passes.before_after import rewrite
 
 RNG = np.random.default_rng(7)
 SIZES = 10.0 ** RNG.uniform(-3, 38, 4000)
@@ -73,3 +75,9 @@ def test_angles_of_complex_numbers(name: str, tmp_path) -> None:
     expected = getattr(np, name)(x.astype(np.complex128))
     actual = answers(getattr(jnp, name), x, "cpu", tmp_path)
     assert np.abs(actual - expected).max() < 4e-6
+
+
+def test_an_angle_alone_is_turned() -> None:
+    assert rewrite(FarAngles(), jax.jit(jnp.cos).lower(X).as_text())[0] == 1
+    assert rewrite(FarAngles(), jax.jit(jnp.tanh).lower(X).as_text())[0] == 0
+    assert rewrite(FarAngles(), jax.jit(jnp.tanh).lower(X + 1j).as_text())[0] == 1

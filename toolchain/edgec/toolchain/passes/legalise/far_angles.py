@@ -33,13 +33,17 @@ class FarAngles:
     """The argument of a sine, cosine or tangent loses its whole turns before it is asked for.
 
     What iree-compile 3.13 computes takes them off in one multiplication of f32, on every target
-    alike: the error grows with the argument (3e-3 at 100,000, where a text model's rotary angles
-    come), from 1e8 on nothing of the answer is right, and from 1e9 on it is a number like 1e9, or
-    infinite. Here they are taken off by whole numbers, as Payne and Hanek do ("Radian reduction
-    for trigonometric functions", 1983): a float is a significand of 24 bits at a power of two, so
-    that of 1 / (2 pi) only the 64 bits from that power on count; their product modulo 2^32 is what
-    is left of a turn. That is off by 5e-8 of an angle at most, of any f32. f16 and bf16 go through
-    f32; constants are folded before. f64 is written out elsewhere (`double-functions`).
+    alike, so that the error grows with the argument. Here they are taken off by whole numbers, as
+    Payne and Hanek do ("Radian reduction for trigonometric functions", 1983): a float is a
+    significand of 24 bits at a power of two, so that of 1 / (2 pi) only the 64 bits from that
+    power on count; their product modulo 2^32 is what is left of a turn. That is off by 5e-8 of an
+    angle at most, of any f32. f16 and bf16 go through f32; f64 is written out elsewhere
+    (`double-functions`). Complex exponentials, sines and their like have such an angle in one part.
+
+    Measured: sines on the CPU, Vulkan (llvmpipe and NVIDIA) and CUDA were off by 3e-3 at 100,000,
+    where a text model's rotary angles come, wrong from 1e8 on, and numbers like 1e9 or infinite
+    from 1e9 on; with it they are within 4e-7 of NumPy's in 64 bits (4,000 numbers up to 3e38, CPU
+    and llvmpipe). A million sines on the CPU take 2.4 ms, 0.9 without it, 11.3 by XLA.
     """
 
     name = "far-angles"
