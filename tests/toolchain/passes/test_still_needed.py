@@ -521,6 +521,13 @@ FAULTS = (
         inputs=(np.array([1e5, 1e6, 1e8, 1e10], np.float32),),
         right=lambda x: np.sin(x.astype(np.float64)),
     ),
+    Fault(
+        name="exact-remainders",
+        text=_binary("remainder", "3xf32"),
+        target="vulkan",
+        inputs=(np.array([1, 9, 1e6], np.float32), np.full(3, 0.1, np.float32)),
+        right=np.fmod,
+    ),
     Fault(name="loop-order", text=MEETING, says="without cyclic dependencies"),
     Fault(
         name="read-carried",

@@ -15,6 +15,7 @@ from edgec.toolchain.passes.legalise.complex_ranges import ComplexRanges
 from edgec.toolchain.passes.legalise.count_zeros import CountZeros
 from edgec.toolchain.passes.legalise.double_functions import DoubleFunctions
 from edgec.toolchain.passes.legalise.dynamic_shapes import DynamicShapes
+from edgec.toolchain.passes.legalise.exact_remainders import ExactRemainders
 from edgec.toolchain.passes.legalise.far_angles import FarAngles
 from edgec.toolchain.passes.legalise.flatten_scatters import FlattenScatters
 from edgec.toolchain.passes.legalise.fourier_products import FourierProducts
@@ -162,6 +163,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     ComplexRanges,
     SignedAngles,
     FarAngles,
+    ExactRemainders,
     DoubleFunctions,
     CountZeros,
     NarrowIntegers,
