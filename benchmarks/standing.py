@@ -167,6 +167,11 @@ PAGES = (
         measures=(*_COMPILER, "benchmarks/operators"),
     ),
     Page(
+        name="ranges.md",
+        command="python -m benchmarks.operators.ranges",
+        measures=_COMPILER,
+    ),
+    Page(
         name="drivers.md",
         command="python -m benchmarks.operators.drivers",
         measures=(*_COMPILER, *_RUNTIME),

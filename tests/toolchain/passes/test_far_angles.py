@@ -57,6 +57,17 @@ def test_what_has_no_angle_has_no_sine(target: str, tmp_path) -> None:
         assert np.isnan(answers(function, x, target, tmp_path)).all()
 
 
+@pytest.mark.parametrize("target", ["cpu", "vulkan"])
+def test_small_angles_of_both_signs_are_their_own_sines(target: str, tmp_path) -> None:
+    x = np.array([-1e-3, -1e-6, -1e-9, -1e-30, 1e-30, 1e-9, 1e-6, 1e-3], np.float32)
+    for function in (jnp.sin, jnp.tan):
+        expected = getattr(np, function.__name__)(x.astype(np.float64))
+        actual = answers(function, x, target, tmp_path)
+        np.testing.assert_allclose(actual, expected, rtol=1e-6)
+    zeros = answers(jnp.sin, np.array([0.0, -0.0], np.float32), target, tmp_path)
+    np.testing.assert_array_equal(np.signbit(zeros), [False, True])
+
+
 def test_sizes_that_only_a_call_knows(tmp_path) -> None:
     shape = jax_export.symbolic_shape("n, 3")
     exported = jax_export.export(jax.jit(jnp.sin))(jax.ShapeDtypeStruct(shape, np.float32))

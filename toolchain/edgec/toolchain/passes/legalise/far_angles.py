@@ -93,11 +93,30 @@ def _near(op: Any) -> Sequence[Any] | None:
 
     if not isinstance(kind, ir.ComplexType):
         near = _left_of_turns(graph.convert(value, ir.F32Type.get()))
-        return [graph.convert(function(near), kind)]
+        result = function(graph.unary("abs", near))
+        if op.name != "stablehlo.cosine":
+            result = _with_sign_of(near, result)
+        return [graph.convert(result, kind)]
     real, imaginary = graph.part("real", value), graph.part("imag", value)
     if op.name in _REAL:
         return [function(graph.complex_(_left_of_turns(real), imaginary))]
     return [function(graph.complex_(real, _left_of_turns(imaginary)))]
+
+
+def _with_sign_of(angle: Any, size: Any) -> Any:
+    """An odd function of an angle from that of its size: its sign turned where the angle is less.
+
+    What iree-compile computes adds half a turn to a negative angle, in f32, so that of a small one
+    nothing is left: `sin(-1e-9)` was -8.7e-8.
+    """
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir import write as graph
+
+    kind, bits = graph.element(angle), ir.IntegerType.get_signless(32)
+    mask = graph.fill_like(angle, -(1 << 31), bits)
+    sign = graph.binary("and", graph.bitcast(angle, bits), mask)
+    return graph.bitcast(graph.binary("xor", graph.bitcast(size, bits), sign), kind)
 
 
 def _left_of_turns(angle: Any) -> Any:
