@@ -528,6 +528,20 @@ FAULTS = (
         inputs=(np.array([1, 9, 1e6], np.float32), np.full(3, 0.1, np.float32)),
         right=np.fmod,
     ),
+    Fault(
+        name="summed-products",
+        text=_function(
+            "%x: tensor<64x64xf32>",
+            "tensor<64xf32>",
+            """  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.negate %x : tensor<64x64xf32>
+  %2 = stablehlo.reduce(%1 init: %0) applies stablehlo.add across dimensions = [1]
+    : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+  return %2 : tensor<64xf32>""",
+        ),
+        target="cuda:sm_80",
+        says="neutral element",
+    ),
     Fault(name="loop-order", text=MEETING, says="without cyclic dependencies"),
     Fault(
         name="read-carried",

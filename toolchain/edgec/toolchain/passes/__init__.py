@@ -48,6 +48,7 @@ from edgec.toolchain.passes.legalise.split_windows import SplitWindows
 from edgec.toolchain.passes.legalise.spread_selected import SpreadSelected
 from edgec.toolchain.passes.legalise.spread_windows import SpreadWindows
 from edgec.toolchain.passes.legalise.stable_sorts import StableSorts
+from edgec.toolchain.passes.legalise.summed_products import SummedProducts
 from edgec.toolchain.passes.legalise.trim_unread import TrimUnread
 from edgec.toolchain.passes.legalise.wide_sums import WideSums
 from edgec.toolchain.passes.locate import Locate
@@ -212,6 +213,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SplitScatters,
     SeparateReductions,
     SeparateSlices,
+    SummedProducts,
     LateJoins,
     HalfConversions,
     TurnTwice,
