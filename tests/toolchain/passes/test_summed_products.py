@@ -30,7 +30,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 def test_a_sum_has_a_module(name: str, tmp_path) -> None:
     (tmp_path / "f.mlir").write_text(jax.jit(PROGRAMS[name]).lower(X).as_text())
     module = toolchain.compile(tmp_path / "f.mlir", "cuda:sm_80")  # which may refuse it
-    assert module.identity
+    assert "cuda" in repr(module)
 
 
 def test_what_is_summed_otherwise_stays() -> None:

@@ -29,8 +29,9 @@ class ExactRemainders:
     guess is put right by one where it is off. The result is exact, as C's fmod.
 
     Measured on llvmpipe: of 4,000 numbers up to 10,000 the remainders by 2 pi were off by up to
-    5e-4, of numbers up to 1e6 nearly all were wrong; with it all are XLA's bits. On an
-    H200 16.8 million take 0.32 ms, 0.06 without it. CPUs and CUDA have it exact; f64 is written out elsewhere (`double-functions`).
+    5e-4, of numbers up to 1e6 nearly all were wrong; with it all are XLA's bits. On an H200
+    16.8 million take 0.32 ms, 0.06 without it. CPUs and CUDA have it exact; f64 is written out
+    elsewhere (`double-functions`).
     """
 
     name = "exact-remainders"
