@@ -10,6 +10,7 @@ from typing import Any
 from iree.compiler import ir
 
 __all__ = [
+    "adds_up",
     "call_target",
     "convolution_layout",
     "element_type",
@@ -30,6 +31,13 @@ def made_by(value: Any, name: str) -> Any | None:
         return None
     op = value.owner.operation
     return op if op.name == f"stablehlo.{name}" else None
+
+
+def adds_up(reduction: Any) -> bool:
+    """Whether a reduction's body adds, and does nothing else."""
+    (block,) = reduction.regions[0].blocks
+    *body, _ = (each.operation.name for each in block.operations)
+    return set(body) == {"stablehlo.add"}
 
 
 def unshaped(value: Any) -> Any:

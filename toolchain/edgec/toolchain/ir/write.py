@@ -168,6 +168,13 @@ def fill_like(value: Any, number: float | int, kind: Any) -> Any:
     return create("chlo.constant_like", result, [value], {"value": make(kind, number)})
 
 
+def sign_bits(value: Any) -> Any:
+    """Whole numbers of a float's width, of which each has the float's sign bit alone."""
+    width = element(value).width
+    bits = ir.IntegerType.get_signless(width)
+    return binary("and", bitcast(value, bits), fill_like(value, -(1 << (width - 1)), bits))
+
+
 def _infinity(kind: Any, number: float) -> str:
     bits = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}[str(kind)]
     width = {"f16": 4, "bf16": 4, "f32": 8, "f64": 16}[str(kind)]

@@ -80,7 +80,7 @@ def _remainder(left: Any, right: Any, powers: int) -> Any:
     single, bits = graph.element(left), ir.IntegerType.get_signless(32)
 
     def whole(number: int) -> Any:
-        return graph.fill_like(left, number - (1 << 32) if number >> 31 else number, bits)
+        return graph.fill_like(left, number, bits)
 
     def real(number: float) -> Any:
         return graph.fill_like(left, number, single)
@@ -118,8 +118,8 @@ def _remainder(left: Any, right: Any, powers: int) -> Any:
     result = graph.binary("multiply", graph.convert(rest, single), real(2.0**-23))
     result = graph.binary("multiply", result, scale)
     result = graph.select(graph.compare("LT", size, by), size, result)
-    sign = graph.binary("and", graph.bitcast(left, bits), whole(1 << 31))
-    signed = graph.bitcast(graph.binary("or", graph.bitcast(result, bits), sign), single)
+    signed = graph.binary("or", graph.bitcast(result, bits), graph.sign_bits(left))
+    signed = graph.bitcast(signed, single)
     finite = graph.compare("LT", size, real(np.inf))
     divides = graph.compare("GT", by, real(0))  # which no number and zero do not
     return graph.select(graph.binary("and", finite, divides), signed, real(np.nan))

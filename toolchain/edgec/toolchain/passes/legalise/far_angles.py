@@ -110,14 +110,11 @@ def _with_sign_of(angle: Any, size: Any) -> Any:
     What iree-compile computes adds half a turn to a negative angle, in f32, so that of a small one
     nothing is left: `sin(-1e-9)` was -8.7e-8.
     """
-    from iree.compiler import ir
-
     from edgec.toolchain.ir import write as graph
 
-    kind, bits = graph.element(angle), ir.IntegerType.get_signless(32)
-    mask = graph.fill_like(angle, -(1 << 31), bits)
-    sign = graph.binary("and", graph.bitcast(angle, bits), mask)
-    return graph.bitcast(graph.binary("xor", graph.bitcast(size, bits), sign), kind)
+    sign = graph.sign_bits(angle)
+    turned = graph.binary("xor", graph.bitcast(size, graph.element(sign)), sign)
+    return graph.bitcast(turned, graph.element(size))
 
 
 def _left_of_turns(angle: Any) -> Any:
@@ -168,8 +165,7 @@ def _left_of_turns(angle: Any) -> Any:
     behind = graph.binary("add", right(above, whole(8)), right(below, whole(16)))
     turn = graph.binary("add", graph.binary("multiply", significand, upper), behind)
     radians = graph.binary("multiply", graph.convert(turn, kind), real(2 * np.pi / 2**32))
-    below_zero = graph.compare("LT", angle, real(0))
-    signed = graph.select(below_zero, graph.unary("negate", radians), radians)
+    signed = _with_sign_of(angle, radians)
     far = graph.select(graph.compare("LT", size, real(np.inf)), signed, real(np.nan))
     return graph.select(graph.compare("LT", size, real(_NEAR)), angle, far)
 

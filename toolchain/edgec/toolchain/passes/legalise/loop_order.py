@@ -46,12 +46,7 @@ class LoopOrder:
         from iree.compiler import ir
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            blocks = blocks_inside(module.operation)
-            return sum(_order(block) for block in blocks if _loops(block) > 1)
-
-
-def _loops(block: Any) -> int:
-    return sum(op.operation.name == _LOOP for op in block.operations)
+            return sum(map(_order, blocks_inside(module.operation)))
 
 
 def _order(block: Any) -> int:
@@ -61,15 +56,16 @@ def _order(block: Any) -> int:
     than the compiler's analyses follow ("failed to solve for usage analysis").
     """
     operations = [each.operation for each in block.operations]
-    loops = {place for place, op in enumerate(operations) if op.name == _LOOP}
-    loops.remove(max(loops))
+    loops = [place for place, op in enumerate(operations) if op.name == _LOOP][:-1]
+    if not loops:
+        return 0
     readings = [_readings(op) for op in operations]
     last = {value: place for place, each in enumerate(readings) for value, _, _ in each}
     fresh: list[Any] = []  # computed since the loop before
     behind: dict[Any, Any] = {}  # what became of it in its barrier
     done = 0
     for place, op in enumerate(operations):
-        if place in loops:
+        if op.name == _LOOP and place <= loops[-1]:
             read = [value for value in fresh if last.get(value, -1) >= place]
             if read:
                 behind |= zip(read, _barrier(op, read), strict=True)

@@ -52,17 +52,13 @@ def _signed(op: Any) -> Sequence[Any] | None:
     def number(value: float) -> Any:
         return graph.fill(value, sizes, kind)
 
-    def sign_of(value: Any) -> Any:
-        mask = graph.fill(-(1 << (kind.width - 1)), sizes, bits)
-        return graph.binary("and", graph.bitcast(value, bits), mask)
-
     def signed(size: Any, sign: Any) -> Any:
         return graph.bitcast(graph.binary("or", graph.bitcast(size, bits), sign), kind)
 
     height, width = graph.unary("abs", y), graph.unary("abs", x)
     at_zero = graph.compare("EQ", graph.binary("maximum", height, width), number(0))
     far = graph.compare("EQ", graph.binary("minimum", height, width), number(float("inf")))
-    one = signed(number(1), sign_of(x))
+    one = signed(number(1), graph.sign_bits(x))
     x = graph.select(graph.binary("or", at_zero, far), one, x)
     height = graph.select(far, number(1), height)
-    return [signed(graph.binary("atan2", height, x), sign_of(y))]
+    return [signed(graph.binary("atan2", height, x), graph.sign_bits(y))]

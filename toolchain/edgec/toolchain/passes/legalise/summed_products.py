@@ -45,13 +45,16 @@ class SummedProducts:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many values."""
         from iree.compiler import ir
 
+        from edgec.toolchain.ir.read import adds_up
+
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            reductions = [op for op in inside(module.operation) if op.name == _REDUCE]
-            return sum(_apart(op, place) for op in reductions for place in range(len(op.results)))
+            operations = list(inside(module.operation))
+            sums = [op for op in operations if op.name == _REDUCE and adds_up(op)]
+            return sum(_apart(op, place) for op in sums for place in range(len(op.results)))
 
 
 def _apart(reduction: Any, place: int) -> int:
-    """Keep a product or negative that a reduction reads as it is; whether it reads one."""
+    """Keep a product or negative that a sum reads as it is; whether it reads one."""
     from iree.compiler import ir
 
     reader, number = reduction, place

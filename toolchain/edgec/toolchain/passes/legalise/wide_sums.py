@@ -55,13 +55,12 @@ class WideSums:
 
 
 def _is_sum_of_halves(op: Any) -> bool:
+    from edgec.toolchain.ir.read import adds_up
+
     if op.name not in _SUMS or len(op.results) != 1:
         return False
     kinds = {str(value.type.element_type) for value in (*op.operands, *op.results)}
-    (block,) = op.regions[0].blocks
-    body = [each.operation for each in block.operations]
-    adds = [each.name for each in body] == ["stablehlo.add", "stablehlo.return"]
-    return adds and len(kinds) == 1 and kinds <= set(_HALVES)
+    return adds_up(op) and len(kinds) == 1 and kinds <= set(_HALVES)
 
 
 def _is_product_of_halves(op: Any) -> bool:
