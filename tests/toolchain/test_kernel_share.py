@@ -55,6 +55,30 @@ def test_the_share_is_what_kernels_took_and_the_rest_is_named_with_its_line(prog
     assert str(share).startswith("99 % of 33.3 kFLOP")
 
 
+def test_a_function_written_out_in_many_steps_counts_and_is_named_as_one(tmp_path) -> None:
+    path = tmp_path / "functions.mlir"
+    path.write_text(
+        """func.func @main(%x: tensor<4x4xf32>, %z: tensor<3xcomplex<f32>>)
+    -> (tensor<4x4xf32>, tensor<3xcomplex<f32>>) {
+  %0 = stablehlo.sine %x : tensor<4x4xf32> loc("model.py":7:1)
+  %1 = stablehlo.remainder %0, %x : tensor<4x4xf32> loc("model.py":8:1)
+  %2 = stablehlo.atan2 %1, %0 : tensor<4x4xf32> loc("model.py":9:1)
+  %3 = stablehlo.cosine %2 : tensor<4x4xf32> loc("model.py":7:1)
+  %4 = stablehlo.exponential %z : tensor<3xcomplex<f32>> loc("model.py":10:1)
+  return %3, %4 : tensor<4x4xf32>, tensor<3xcomplex<f32>>
+}
+"""
+    )
+    share = run_passes(path, "vulkan").kernels
+    assert {(left.what, left.where, left.flops) for left in share.left} == {
+        ("sine to 4x4, f32", "model.py:7", 16),
+        ("remainder to 4x4, f32", "model.py:8", 16),
+        ("atan2 to 4x4, f32", "model.py:9", 16),
+        ("cosine to 4x4, f32", "model.py:7", 16),
+        ("exponential to 3, complex<f32>", "model.py:10", 3),
+    }
+
+
 def test_without_its_pass_nothing_is_done_by_own_kernels_and_the_report_says_so(program) -> None:
     options = CompileOptions(disabled=("cpu-kernels",), cache=False)
     made = compile_with_report(program, "cpu", options)

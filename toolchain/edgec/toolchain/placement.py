@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from edgec.runtime.kernel_share import KernelShare, Left
-from edgec.toolchain.ir.places import place_of
+from edgec.toolchain.ir.places import place_of, written_out
 from edgec.toolchain.ir.work import census, title, uncounted
 from edgec.toolchain.kernels.spec import Answers, Declined, Work
 
@@ -41,7 +41,9 @@ def share_of(module: Any, answers: Answers) -> KernelShare:
         flops += each.work.flops
         moved += each.work.bytes
         what, where = title(each.op), place_of(each.op) or ""
-        reason = reasons.get((each.op.name, where)) or _plain_reason(each.op.name)
+        reason = reasons.get((written_out(each.op) or each.op.name, where)) or _plain_reason(
+            each.op.name
+        )
         known = kinds.get((what, reason))
         kinds[what, reason] = Left(
             what=what,

@@ -4,7 +4,16 @@ import functools
 import re
 from typing import Any
 
-__all__ = ["is_edgecs", "is_packages", "node_name", "place_of", "source_line"]
+__all__ = [
+    "is_edgecs",
+    "is_packages",
+    "last_step",
+    "node_name",
+    "place_of",
+    "source_line",
+    "step",
+    "written_out",
+]
 
 # PyTorch names some of its own files as if they lay in the current folder.
 _PACKAGES = re.compile(r"[/\\](site|dist)-packages[/\\]|^torch[/\\]")
@@ -15,7 +24,10 @@ _EDGEC = re.compile(
 )
 _FILE = re.compile(r'"([^"]+)":(\d+):\d+')
 _NAME = re.compile(r'"((?:[^"\\]|\\.)+)"')
-_OWN_NAME = re.compile(r"/?edgec\.(of|value)\.\d+")
+_STEP = "edgec.step"
+_LAST_STEP = "edgec.last_step."
+_OWN_NAME = re.compile(r"/?edgec\.((of|value)\.\d+|step|last_step\.[a-z0-9_.]+)")
+_LAST_STEP_OF = re.compile(rf'"{re.escape(_LAST_STEP)}([a-z0-9_.]+)"')
 
 
 @functools.lru_cache(maxsize=4096)
@@ -54,3 +66,33 @@ def node_name(op: Any) -> str | None:
 def place_of(op: Any) -> str | None:
     """As `source_line`; `node NAME` of a model that has no lines but names, as ONNX files do."""
     return source_line(op) or node_name(op)
+
+
+def step(op: Any) -> Any:
+    """The place (an `ir.Location`) of what is written for an operation in more than one step."""
+    from iree.compiler import ir
+
+    return ir.Location.name(_STEP, op.location)
+
+
+def last_step(op: Any, value: Any) -> None:
+    """Mark what makes `value` as the step that an operation's result comes from.
+
+    Nothing is marked where `value` was there before the operation's steps.
+    """
+    from iree.compiler import ir
+
+    if not isinstance(value.owner, ir.Block) and value.owner.location == step(op):
+        value.owner.operation.location = ir.Location.name(_LAST_STEP + op.name, op.location)
+
+
+def written_out(op: Any) -> str | None:
+    """Of a step that a pass wrote in an operation's place, the operation's name.
+
+    It is empty for all steps but the last, and None for what was not written so.
+    """
+    location = str(op.location)
+    if f'"{_STEP}"' in location:
+        return ""
+    found = _LAST_STEP_OF.findall(location)
+    return found[-1] if found else None

@@ -12,6 +12,7 @@ def rewrite_each(
     rewrite: Callable[[Any], Sequence[Any] | None],
     *,
     open_sizes: bool = False,
+    as_one: bool = False,
 ) -> int:
     """Put values in place of operations, inner ones first; how many were replaced.
 
@@ -21,10 +22,13 @@ def rewrite_each(
         rewrite: from an operation to a value for each result, written before it at its location;
             None leaves it as it is.
         open_sizes: also operations whose sizes only a call knows; else they are left out.
+        as_one: what is written is one function in many steps, which reports go on calling by the
+            name of the operation (`places.written_out`).
     """
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
+    from edgec.toolchain.ir.places import last_step, step
 
     count = 0
     with module.context:
@@ -33,12 +37,14 @@ def rewrite_each(
                 continue
             if not open_sizes and not graph.is_static(*op.operands, *op.results):
                 continue
-            with op.location, ir.InsertionPoint(op):
+            with step(op) if as_one else op.location, ir.InsertionPoint(op):
                 values = rewrite(op)
             if values is None:
                 continue
             for old, new in zip(op.results, values, strict=True):
                 old.replace_all_uses_with(new)
+                if as_one:
+                    last_step(op, new)
             op.erase()
             count += 1
     return count

@@ -10,6 +10,7 @@ from typing import Any
 
 from iree.compiler import ir
 
+from edgec.toolchain.ir.places import written_out
 from edgec.toolchain.ir.read import convolution_layout, integers, numbers_of
 from edgec.toolchain.ir.weights import fixed_globals
 from edgec.toolchain.kernels.spec import Work
@@ -53,7 +54,8 @@ def census(module: Any) -> Iterator[Computed]:
     """Every StableHLO operation that a call computes or moves something with, in order.
 
     What follows from weights alone counts nothing: it is done once, when the module is loaded.
-    Neither do operations on sizes that are not known. A loop of unknown length counts once.
+    Neither do operations on sizes that are not known. A loop of unknown length counts once, and so
+    does a function that a pass has written out in many steps, by its last one.
     """
     fixed = fixed_globals(module)
     for function in module.body.operations:
@@ -87,10 +89,13 @@ def _programs(block: Any) -> Iterator[Any]:
 
 
 def _is_uncounted(op: Any) -> bool:
-    computes = op.name.startswith(("stablehlo.", "chlo.")) and op.name not in _MOVES | _FREE
-    if not computes or op.name in _WITHOUT_BODIES or op.name.startswith(_SIZES):
+    if not op.name.startswith(("stablehlo.", "chlo.")) or op.name in _WITHOUT_BODIES:
         return False
-    return any(isinstance(v.type, ir.RankedTensorType) and not _is_known(v) for v in op.results)
+    if all(not isinstance(v.type, ir.RankedTensorType) or _is_known(v) for v in op.results):
+        return False
+    if (function := written_out(op)) is not None:
+        return bool(function)
+    return op.name not in _MOVES | _FREE and not op.name.startswith(_SIZES)
 
 
 def _block(block: Any, times: int, fixed: frozenset[str], once: set[Any]) -> Iterator[Computed]:
@@ -124,6 +129,8 @@ def _work(op: Any) -> Work | None:
     values = [*op.operands, *op.results]
     if not op.results or not all(_is_known(value) for value in values):
         return None
+    if (function := written_out(op)) is not None:
+        return Work(flops=_count(op.results[0]), bytes=_bytes(op.results[0])) if function else None
     written = sum(_bytes(value) for value in op.results)
     count = _count(op.results[0])
     match op.name:
@@ -197,7 +204,8 @@ def title(op: Any) -> str:
             grouped = f" in {groups} groups" if groups > 1 else ""
             return f"convolution {window}{grouped} to {sizes}, {_type_of(op.operands[0])}"
         case _:
-            return f"{op.name.partition('.')[2]} to {sizes or 'a scalar'}, {kind}"
+            name = (written_out(op) or op.name).partition(".")[2]
+            return f"{name} to {sizes or 'a scalar'}, {kind}"
 
 
 def _type_of(value: Any) -> str:

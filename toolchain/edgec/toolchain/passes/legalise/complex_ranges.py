@@ -43,7 +43,7 @@ class ComplexRanges:
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many operations."""
-        return rewrite_each(module, tuple(_COMPUTED), _written)
+        return rewrite_each(module, tuple(_COMPUTED), _written, as_one=True)
 
 
 def _is_complex(op: Any) -> bool:

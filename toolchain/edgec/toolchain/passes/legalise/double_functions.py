@@ -39,7 +39,7 @@ class DoubleFunctions:
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many functions."""
         names = tuple({**_FUNCTIONS, **_COMPLEX})
-        return rewrite_each(module, names, _computed)
+        return rewrite_each(module, names, _computed, as_one=True)
 
 
 def _computed(op: Any) -> Sequence[Any] | None:

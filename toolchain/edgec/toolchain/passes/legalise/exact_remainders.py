@@ -50,7 +50,7 @@ class ExactRemainders:
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many remainders."""
-        return rewrite_each(module, [_NAME], _divided, open_sizes=True)
+        return rewrite_each(module, [_NAME], _divided, open_sizes=True, as_one=True)
 
 
 def _is_meant(op: Any) -> bool:

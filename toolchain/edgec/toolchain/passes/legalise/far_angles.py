@@ -63,7 +63,7 @@ class FarAngles:
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many functions."""
-        return rewrite_each(module, sorted(_REAL | _IMAGINARY), _near, open_sizes=True)
+        return rewrite_each(module, sorted(_REAL | _IMAGINARY), _near, open_sizes=True, as_one=True)
 
 
 def _is_meant(op: Any) -> bool:

@@ -35,7 +35,7 @@ class SignedAngles:
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many angles."""
-        return rewrite_each(module, ["stablehlo.atan2"], _signed)
+        return rewrite_each(module, ["stablehlo.atan2"], _signed, as_one=True)
 
 
 def _signed(op: Any) -> Sequence[Any] | None:
