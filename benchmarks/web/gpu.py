@@ -1,6 +1,6 @@
 """edgec's WebGPU beside ONNX Runtime Web's on one adapter, written to docs/benchmarks_webgpu.md.
 
-    python -m benchmarks.web.gpu [MODEL ...]        # those of benchmarks.peers
+    python -m benchmarks.web.gpu [MODEL ...]        # digits, and those of benchmarks.peers
 
 Needs npm, as `benchmarks.web` does. The adapter is SwiftShader, a program on the processor, so that
 this runs anywhere: what it shows are answers, first answers and ratios, not what a GPU takes.
@@ -23,9 +23,11 @@ from benchmarks.web.contest import (
     compete,
     make_site,
 )
+from benchmarks.web.digits import DIGITS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks_webgpu.md"
-USUAL = ("mobilenet_v3", "vit_tiny", "minilm")
+NETWORKS = {DIGITS.name: DIGITS, **MODELS}
+USUAL = ("digits", "mobilenet_v3", "vit_tiny", "minilm")
 CONTENDERS = (
     Contender(title="edgec, WebGPU", engine="edgec", device="gpu"),
     Contender(title="ONNX Runtime Web, WebGPU", engine="ort", device="gpu"),
@@ -44,14 +46,14 @@ def main() -> None:
         version = str(browser.send("Browser.getVersion")["product"])
         for name in chosen.models or USUAL:
             rounds = Rounds(count=chosen.rounds)
-            rows += compete(browser, address, MODELS[name], CONTENDERS, rounds)
+            rows += compete(browser, address, NETWORKS[name], CONTENDERS, rounds)
     text = _text(rows, version, load)
     chosen.output.write_text(text, encoding="utf-8")
     print(text)
 
 
 def _text(rows: list[Row], version: str, load: float) -> str:
-    table = "\n".join(row.line(0) for row in rows)
+    table = "\n".join(row.line(1) for row in rows)
     devices = {row.device for row in rows if row.title == CONTENDERS[0].title and row.device}
     return f"""# WebGPU in the browser
 
