@@ -1,6 +1,6 @@
 """What a pass may look at to decide whether a program needs it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -106,6 +106,13 @@ class Situation:
 
         self.module.operation.walk(look)
         return frozenset(names)
+
+    def has(self, names: Collection[str], is_meant: Callable[[Any], bool]) -> bool:
+        """Whether an operation of one of these names is meant; the operation itself is asked."""
+        if not self.operations & frozenset(names):
+            return False
+        with self.module.context:
+            return any(op.name in names and is_meant(op) for op in inside(self.module.operation))
 
     @cached_property
     def declared_precision(self) -> str:

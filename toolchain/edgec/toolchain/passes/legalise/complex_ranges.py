@@ -30,16 +30,7 @@ class ComplexRanges:
     @classmethod
     def plan(cls, situation: Situation) -> "ComplexRanges | None":
         """For programs in StableHLO with one of these operations on complex numbers."""
-        from edgec.toolchain.ir import write as graph
-
-        if not situation.operations & set(_COMPUTED):
-            return None
-        with situation.module.context:
-            found = any(
-                op.name in _COMPUTED and _is_complex(op)
-                for op in graph.inside(situation.module.operation)
-            )
-        return cls() if found else None
+        return cls() if situation.has(_COMPUTED, _is_complex) else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many operations."""

@@ -40,13 +40,8 @@ class ExactRemainders:
     @classmethod
     def plan(cls, situation: Situation) -> "ExactRemainders | None":
         """For programs in StableHLO with remainders of floats, for devices that run SPIR-V."""
-        from edgec.toolchain.ir import write as graph
-
-        if not situation.target.is_spirv or _NAME not in situation.operations:
-            return None
-        with situation.module.context:
-            found = any(_is_meant(op) for op in graph.inside(situation.module.operation))
-        return cls() if found else None
+        is_needed = situation.target.is_spirv and situation.has([_NAME], _is_meant)
+        return cls() if is_needed else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many remainders."""
@@ -56,7 +51,7 @@ class ExactRemainders:
 def _is_meant(op: Any) -> bool:
     from edgec.toolchain.ir import write as graph
 
-    return op.name == _NAME and str(graph.element(op.operands[0])) in _POWERS
+    return str(graph.element(op.operands[0])) in _POWERS
 
 
 def _divided(op: Any) -> Sequence[Any] | None:

@@ -53,13 +53,7 @@ class FarAngles:
     @classmethod
     def plan(cls, situation: Situation) -> "FarAngles | None":
         """For programs in StableHLO with such a function."""
-        from edgec.toolchain.ir import write as graph
-
-        if not situation.operations & (_REAL | _IMAGINARY):
-            return None
-        with situation.module.context:
-            found = any(_is_meant(op) for op in graph.inside(situation.module.operation))
-        return cls() if found else None
+        return cls() if situation.has(_REAL | _IMAGINARY, _is_meant) else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many functions."""
@@ -71,8 +65,6 @@ def _is_meant(op: Any) -> bool:
 
     from edgec.toolchain.ir import write as graph
 
-    if op.name not in _REAL | _IMAGINARY:
-        return False
     kind = graph.element(op.operands[0])
     if isinstance(kind, ir.ComplexType):
         return isinstance(kind.element_type, ir.F32Type)

@@ -124,12 +124,9 @@ def _split(op: Any, step: Step) -> list[Any] | None:
 
 
 def _is_sum_of_floats(op: Any) -> bool:
-    from edgec.toolchain.ir.read import is_float
+    from edgec.toolchain.ir.read import adds_up, is_float
 
-    (block,) = op.regions[0].blocks
-    names = [each.operation.name for each in block.operations]
-    kind = op.results[0].type.element_type
-    return len(op.results) == 1 and names[0] == "stablehlo.add" and is_float(kind)
+    return len(op.results) == 1 and adds_up(op) and is_float(op.results[0].type.element_type)
 
 
 def _flat(value: Any, axes: list[int]) -> Any:

@@ -24,7 +24,7 @@ from edgec.toolchain.kernels.cpu.source.first_pixel import first_pixel
 from edgec.toolchain.kernels.cpu.source.frames import Frames
 from edgec.toolchain.kernels.cpu.source.nest import summed_loops
 from edgec.toolchain.kernels.cpu.source.result import Result, Tile
-from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.cpu.source.vectors import FIRST_CACHE, VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import beside, even, workgroups
 from edgec.toolchain.kernels.cpu.source.writer import Writer
 
@@ -38,8 +38,6 @@ _ALIKE = 1.02
 a package share weights that lie alike."""
 _SHARED = 1.1
 """How much more panels may cost in which another kernel has the same weights already."""
-_FIRST_CACHE = 32 << 10
-"""Bytes of a core's first cache: of most processors since 2000."""
 _FAR = 4.0
 """Half cycles that a vector of 32 bytes or more takes from the second cache: measured with AVX2
 (Zen 3), where 3 pixels by 3 vectors of 2,016 channels reached 95 GFLOP/s, and 6 by 2 reach 138."""
@@ -208,7 +206,7 @@ def _costs(conv: Convolution, unit: VectorUnit) -> Iterator[tuple[float, tuple[i
         if panel > conv.outputs:
             return
         panels = conv.groups * -(-conv.outputs // panel)
-        is_far = 4 * conv.taps * conv.inputs * panel > _FIRST_CACHE
+        is_far = 4 * conv.taps * conv.inputs * panel > FIRST_CACHE
         far = min(_FAR, lanes / 2) if is_far else 0.0
         room = unit.registers - vectors - 1
         for rows in range(1, min(result.height, 4) + 1):

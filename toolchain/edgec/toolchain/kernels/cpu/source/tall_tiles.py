@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.block_codes import BlockWeights
 from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
-from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.cpu.source.vectors import FIRST_CACHE, VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
 
 __all__ = ["TallTiles", "tall_tiles"]
 
-_PANEL_BYTES = 32768
 _STACK_SHARE = 2
 _LEAST_PANELS = 4
 """Of a workgroup, where there are enough: each workgroup reads all rows."""
@@ -81,7 +80,7 @@ class TallTiles:
     def blocks(self) -> int:
         """How many blocks there are of what is summed."""
         size = self.weights.inner * self.width * (1 if self.dot else 4)
-        return min(self.steps, -(-size // _PANEL_BYTES))
+        return min(self.steps, -(-size // FIRST_CACHE))
 
     @property
     def longest(self) -> int:

@@ -10,7 +10,10 @@ from typing import TypeVar
 
 from edgec.targets import Backend, ByteProducts, Cache, Target, Vectors
 
-__all__ = ["VectorUnit", "first_of", "vector_unit"]
+__all__ = ["FIRST_CACHE", "VectorUnit", "first_of", "vector_unit"]
+
+FIRST_CACHE = 32 << 10
+"""Bytes of a core's first cache: of most processors since 2000."""
 
 _Facts = TypeVar("_Facts", Vectors, ByteProducts)
 
