@@ -522,6 +522,26 @@ FAULTS = (
         right=lambda x: np.sin(x.astype(np.float64)),
     ),
     Fault(
+        name="spelled-functions",
+        text=_function(
+            "%x: tensor<4xf32>",
+            "tensor<4xf32>",
+            "  %0 = chlo.digamma %x : tensor<4xf32> -> tensor<4xf32>\n  return %0 : tensor<4xf32>",
+        ),
+        inputs=(np.array([-1e-9, -1e-12, -1e-20, 2.0], np.float32),),
+        right=lambda x: np.array([1e9, 1e12, 1e20, 0.42278433]),
+    ),
+    Fault(
+        name="edge-values",
+        text=_function(
+            "%x: tensor<4xf32>",
+            "tensor<4xf32>",
+            "  %0 = stablehlo.cbrt %x : tensor<4xf32>\n  return %0 : tensor<4xf32>",
+        ),
+        inputs=(np.array([np.inf, -np.inf, 8.0, -1.0], np.float32),),
+        right=np.cbrt,
+    ),
+    Fault(
         name="exact-remainders",
         text=_binary("remainder", "3xf32"),
         target="vulkan",

@@ -15,6 +15,7 @@ from edgec.toolchain.passes.legalise.complex_ranges import ComplexRanges
 from edgec.toolchain.passes.legalise.count_zeros import CountZeros
 from edgec.toolchain.passes.legalise.double_functions import DoubleFunctions
 from edgec.toolchain.passes.legalise.dynamic_shapes import DynamicShapes
+from edgec.toolchain.passes.legalise.edge_values import EdgeValues
 from edgec.toolchain.passes.legalise.exact_remainders import ExactRemainders
 from edgec.toolchain.passes.legalise.far_angles import FarAngles
 from edgec.toolchain.passes.legalise.flatten_scatters import FlattenScatters
@@ -39,6 +40,7 @@ from edgec.toolchain.passes.legalise.signed_angles import SignedAngles
 from edgec.toolchain.passes.legalise.signed_powers import SignedPowers
 from edgec.toolchain.passes.legalise.signless_integers import SignlessIntegers
 from edgec.toolchain.passes.legalise.sort_networks import SortNetworks
+from edgec.toolchain.passes.legalise.spelled_functions import SpelledFunctions
 from edgec.toolchain.passes.legalise.split_complex import SplitComplex
 from edgec.toolchain.passes.legalise.split_conversions import SplitConversions
 from edgec.toolchain.passes.legalise.split_products import SplitProducts
@@ -159,12 +161,14 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SortNetworks,
     StableSorts,
     BoundGathers,
+    SpelledFunctions,
     SignedPowers,
     SplitComplex,
     ComplexRanges,
     SignedAngles,
     FarAngles,
     ExactRemainders,
+    EdgeValues,
     DoubleFunctions,
     CountZeros,
     NarrowIntegers,
