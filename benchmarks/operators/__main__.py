@@ -5,23 +5,26 @@ Columns of the page of which there are no rows stay as they are, with their comm
 """
 
 import argparse
+import json
 import random
 import re
 import sys
+from dataclasses import asdict, replace
 from importlib import metadata
+from pathlib import Path
 
 from benchmarks.operators.catalogue import all_cases
-from benchmarks.operators.sweep import ROOT, Row, Sweep, read_rows
+from benchmarks.operators.sweep import ELSEWHERE, ROOT, Row, Sweep, read_rows
 from benchmarks.operators.table import page, summary
 from benchmarks.vulkan_device import vulkan_device
 
-_TARGETS = ("cpu", "vulkan")
+_TARGETS = ("cpu", "vulkan")  # of this machine
 _PACKAGES = ("iree-base-compiler", "jax")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--target", action="append", choices=_TARGETS, help="default: both")
+    parser.add_argument("--target", action="append", choices=(*_TARGETS, *ELSEWHERE))
     parser.add_argument("--only", default="", help="cases whose key this regular expression finds")
     parser.add_argument("--jobs", type=int, default=1, help="cases at a time")
     parser.add_argument("--sample", type=int, help="so many of the cases, evenly chosen")
@@ -29,7 +32,10 @@ def main() -> int:
     parser.add_argument("--failed", action="store_true", help="only what was not right before")
     parser.add_argument("--plain", action="store_true", help="the compiler alone, without edgec")
     parser.add_argument("--kept", action="store_true", help="measure nothing; write what is known")
+    parser.add_argument("--ran", type=Path, help="what came of modules in another machine's device")
     chosen = parser.parse_args()
+    if chosen.ran:
+        _take(chosen.ran)
     cases = [case for case in all_cases() if re.search(chosen.only, case.key)]
     if chosen.sample:
         cases = random.Random(1).sample(cases, min(chosen.sample, len(cases)))
@@ -55,7 +61,7 @@ def main() -> int:
                 target=target, plain=plain, jobs=1, tell=_tell
             )
             for plain in (False, True)
-            for target in _TARGETS
+            for target in (*_TARGETS, *ELSEWHERE)
         }.items()
     }
     kept = {name: rows for name, rows in stores.items() if rows}
@@ -67,8 +73,20 @@ def main() -> int:
     return 0
 
 
+def _take(ran: Path) -> None:
+    """Put what `benchmarks.operators.elsewhere` wrote behind the rows of compiled modules."""
+    store = Sweep(target="cuda", plain=False, jobs=1, tell=_tell).store
+    known = read_rows(store)
+    with store.open("a") as stream:
+        for line in ran.read_text().splitlines():
+            told = json.loads(line)
+            if known[told["key"]].outcome == "compiled":
+                row = replace(known[told["key"]], **told)
+                stream.write(json.dumps(asdict(row)) + "\n")
+
+
 def _tell(row: Row) -> None:
-    if row.outcome != "right":
+    if row.outcome not in ("right", "compiled"):
         print(f"{row.outcome:8} {row.key:50} {row.seconds:5.1f} s  {row.reason[:150]}", flush=True)
 
 

@@ -20,13 +20,14 @@ _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 class Made:
-    """The files of one case in a folder: programs, arguments and answers."""
+    """The files of one case in a folder: programs, arguments and answers, and a module."""
 
     def __init__(self, folder: Path, key: str) -> None:
         stem = folder / key.replace("/", "--")
         self.program = stem.with_name(f"{stem.name}.mlirbc")
         self.plain = stem.with_name(f"{stem.name}.plain.mlirbc")
         self.arrays = stem.with_name(f"{stem.name}.npz")
+        self.module = stem.with_name(f"{stem.name}.vmfb")
         self.note = stem.with_name(f"{stem.name}.json")
 
 

@@ -2,10 +2,7 @@
 
 import hashlib
 import json
-import os
 import random
-import select
-import subprocess
 import sys
 import threading
 import time
@@ -15,15 +12,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.coverage.process import python_path
 from benchmarks.operators.case import Case
 from benchmarks.operators.make import Made
+from benchmarks.operators.worker import Worker
 from benchmarks.standing import measured_at
 
-__all__ = ["ROOT", "Row", "Sweep", "read_rows"]
+__all__ = ["ELSEWHERE", "MADE", "ROOT", "Row", "Sweep", "read_rows"]
 
 ROOT = Path(__file__).resolve().parents[2]
-_LIMIT = 150.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +30,7 @@ class Row:
         outcome: on edgert's driver; of the compiler alone on IREE's.
         iree: what became of it on IREE's driver, beside edgert's; empty where it did not run.
         same: whether both drivers gave the same bits.
+        device: what it ran on, where that was on another machine.
     """
 
     key: str
@@ -44,50 +41,7 @@ class Row:
     commit: str
     iree: str = ""
     same: bool = False
-
-
-class _Worker:
-    """A child that answers each line with a line of JSON, and is started again when it dies."""
-
-    def __init__(self, *arguments: str) -> None:
-        self._command = [sys.executable, *arguments]
-        self._child: subprocess.Popen[bytes] | None = None
-
-    def ask(self, line: str) -> dict[str, Any]:
-        """The answer to a line; a crash or a hang is an answer as well."""
-        if self._child is None:
-            self._child = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                cwd=ROOT,
-                env={**os.environ, "JAX_PLATFORMS": "cpu", "PYTHONPATH": python_path()},
-            )
-        stdin, stdout = self._child.stdin, self._child.stdout
-        if stdin is None or stdout is None:
-            raise OSError("the worker has no pipes")
-        try:
-            stdin.write(f"{line}\n".encode())
-            stdin.flush()
-            ready, _, _ = select.select([stdout], [], [], _LIMIT)
-            answer = stdout.readline() if ready else b""
-        except BrokenPipeError:
-            ready, answer = [stdout], b""
-        if answer:
-            found: dict[str, Any] = json.loads(answer)
-            return found
-        self.close()
-        if not ready:
-            return {"ok": False, "outcome": "timeout", "reason": f"over {_LIMIT:.0f} s"}
-        return {"ok": False, "outcome": "crash", "reason": "the process died"}
-
-    def close(self) -> None:
-        """End the child."""
-        if self._child is not None:
-            self._child.kill()
-            self._child.wait()
-            self._child = None
+    device: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +49,7 @@ class Sweep:
     """A run over cases on one target.
 
     Attributes:
-        target: `cpu` or `vulkan`.
+        target: `cpu`, `vulkan` or `cuda`; what is for CUDA is only compiled, into `folder`.
         plain: the compiler alone, without edgec.
         jobs: worker processes.
         tell: called with each row.
@@ -120,9 +74,10 @@ class Sweep:
         self.store.parent.mkdir(parents=True, exist_ok=True)
 
         def work(_: int) -> None:
-            maker = _Worker("-m", "benchmarks.operators.make", str(_MADE))
-            how = "plain" if self.plain else "edgec"
-            checker = _Worker("-m", "benchmarks.operators.check", str(_MADE), self.target, how)
+            maker = Worker("-m", "benchmarks.operators.make", str(MADE))
+            how = "module" if self.target in ELSEWHERE else "plain" if self.plain else "edgec"
+            target = ELSEWHERE.get(self.target, self.target)
+            checker = Worker("-m", "benchmarks.operators.check", str(MADE), target, how)
             while True:
                 with lock:
                     case = next(turn, None)
@@ -141,9 +96,11 @@ class Sweep:
         return rows
 
 
+ELSEWHERE = {"cuda": "cuda:sm_80"}
+"""Targets whose devices are on other machines, by the column's name."""
 _PLAIN = ("", ".plain")
 _BUILD = ROOT / "build" / "operators"
-_MADE = _BUILD / "made"
+MADE = _BUILD / "made"
 
 
 def read_rows(store: Path) -> dict[str, Row]:
@@ -154,9 +111,9 @@ def read_rows(store: Path) -> dict[str, Row]:
     return {row.key: row for row in rows}
 
 
-def _row(case: Case, maker: _Worker, checker: _Worker) -> Row:
+def _row(case: Case, maker: Worker, checker: Worker) -> Row:
     start = time.monotonic()
-    made = Made(_MADE, case.key)
+    made = Made(MADE, case.key)
     stamp, now = made.note.with_suffix(".stamp"), _fingerprint(case)
     answer: dict[str, Any] = {"ok": True}
     if not stamp.exists() or stamp.read_text() != now:

@@ -66,7 +66,8 @@ def page(
         "ones too. Each is exported, compiled for this machine's CPU and for Vulkan, run there by",
         f"edgert ({device}),",
         "and compared with JAX's own answer on the CPU. The very same module runs on IREE's",
-        "driver, too, and what is right there alone is listed. Written by",
+        "driver, too, and what is right there alone is listed. For CUDA they are compiled here and",
+        "run on a machine with a GPU (`benchmarks/operators/elsewhere.py`). Written by",
         "",
         "<!-- not run: a quiet machine: it measures for hours -->",
         "```console",
@@ -104,8 +105,10 @@ def _columns(name: str, rows: Mapping[str, Row]) -> dict[str, Column]:
     """A column of rows, and the same on IREE's driver where that ran beside."""
     if "plain" in name:
         return {name: Column(cells=_cells(rows), sections={})}
+    devices = sorted({row.device for row in rows.values() if row.device})
+    ran = [f"It ran on {', '.join(devices)}.", ""] if devices else []
     sections = {
-        f"What is not right on {name}": _reasons(rows.values()),
+        f"What is not right on {name}": [*ran, *_reasons(rows.values())],
         f"Right on IREE's driver for {name}, and not on edgert's": _lost(rows),
     }
     other = Column(cells=_cells(on_iree(rows)), sections={})
