@@ -163,3 +163,28 @@ def test_what_is_the_same_in_each_call_is_not_sorted_itself(target: str, tmp_pat
             x = random.integers(0, 9, (2, 7)).astype(np.int32)
             answer = np.asarray(loaded["main"](x))
             np.testing.assert_array_equal(answer, np.argsort(x, kind="stable"))
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "stablehlo.slice %x [0:4, 0:40] : (tensor<9x40xi32>) -> tensor<4x40xi32>",
+        """"stablehlo.gather"(%x, %i) <{
+    dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0],
+      start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 40>
+  }> : (tensor<9x40xi32>, tensor<4x1xi32>) -> tensor<4x40xi32>""",
+    ],
+)
+def test_a_part_that_is_sorted_has_a_module_for_cuda(part: str, tmp_path: Path) -> None:
+    (tmp_path / "f.mlir").write_text(
+        f"""func.func @main(%x: tensor<9x40xi32>, %i: tensor<4x1xi32>) -> tensor<4x40xi32> {{
+  %0 = {part}
+  %1 = "stablehlo.sort"(%0) <{{dimension = 1 : i64}}> ({{
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %2 = stablehlo.compare LT, %a, %b, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  }}) : (tensor<4x40xi32>) -> tensor<4x40xi32>
+  return %1 : tensor<4x40xi32>
+}}"""
+    )
+    assert "cuda" in repr(toolchain.compile(tmp_path / "f.mlir", "cuda:sm_80"))

@@ -562,6 +562,29 @@ FAULTS = (
         target="cuda:sm_80",
         says="neutral element",
     ),
+    Fault(
+        name="separate-updates",
+        text=_function(
+            "%x: tensor<5x4xf64>, %i: tensor<3x1xi32>",
+            "tensor<5x4xf64>",
+            """  %zero = stablehlo.constant dense<0.0> : tensor<5x4xf64>
+  %0 = "stablehlo.gather"(%x, %i) <{
+    dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0],
+      start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 4>
+  }> : (tensor<5x4xf64>, tensor<3x1xi32>) -> tensor<3x4xf64>
+  %1 = "stablehlo.scatter"(%zero, %i, %0) <{
+    scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1],
+      inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>
+  }> ({
+  ^bb0(%a: tensor<f64>, %b: tensor<f64>):
+    %2 = stablehlo.add %a, %b : tensor<f64>
+    stablehlo.return %2 : tensor<f64>
+  }) : (tensor<5x4xf64>, tensor<3x1xi32>, tensor<3x4xf64>) -> tensor<5x4xf64>
+  return %1 : tensor<5x4xf64>""",
+        ),
+        target="cuda:sm_80",
+        says="hoisting patterns",
+    ),
     Fault(name="loop-order", text=MEETING, says="without cyclic dependencies"),
     Fault(
         name="read-carried",

@@ -118,3 +118,16 @@ def test_what_is_moved_is_what_jax_moves(target: str, case: str, tmp_path: Path)
         np.testing.assert_allclose(
             np.asarray(got, np.float32), np.asarray(array, np.float32), tolerance, tolerance
         )
+
+
+@pytest.mark.vulkan
+def test_a_row_at_a_known_place_is_left_to_the_compiler(tmp_path: Path) -> None:
+    x = np.random.default_rng(1).standard_normal((9, 3)).astype(F32)
+
+    def percentile(x: Any) -> Any:
+        return jnp.percentile(x, 30.0, axis=0)
+
+    path = tmp_path / "percentile.vmfb"
+    toolchain.compile(export(percentile, (x,)), "vulkan:android", CompileOptions(output=path))
+    with runtime.load(path, device="edgert://vulkan") as loaded:
+        np.testing.assert_allclose(loaded.main(x), np.percentile(x, 30, axis=0), 1e-5)

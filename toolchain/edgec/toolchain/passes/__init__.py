@@ -36,6 +36,7 @@ from edgec.toolchain.passes.legalise.separate_groups import SeparateGroups
 from edgec.toolchain.passes.legalise.separate_pads import SeparatePads
 from edgec.toolchain.passes.legalise.separate_reductions import SeparateReductions
 from edgec.toolchain.passes.legalise.separate_slices import SeparateSlices
+from edgec.toolchain.passes.legalise.separate_updates import SeparateUpdates
 from edgec.toolchain.passes.legalise.signed_angles import SignedAngles
 from edgec.toolchain.passes.legalise.signed_powers import SignedPowers
 from edgec.toolchain.passes.legalise.signless_integers import SignlessIntegers
@@ -158,6 +159,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     ReverseFirst,
     WriteWindows,
     FlattenScatters,
+    SeparateUpdates,
     SortNetworks,
     StableSorts,
     BoundGathers,
