@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "dot/matrix-f32"
 
@@ -29,3 +31,30 @@ def test_a_case_is_made_and_right_with_edgecs_passes_and_without(tmp_path: Path)
         assert found["outcome"] == "right", found
         beside = {"edgec": ("right", True), "plain": ("", False)}[how]
         assert (found["iree"], found["same"]) == beside
+
+
+def test_a_module_that_is_made_here_is_judged_elsewhere_without_jax_or_the_compiler(
+    tmp_path: Path,
+) -> None:
+    _lines("make", str(tmp_path))
+    (made,) = _lines("check", str(tmp_path), "cpu", "module")
+    assert json.loads(made)["outcome"] == "compiled"
+    (line,) = _lines("answers", str(tmp_path), "edgert://cpu", "local-sync")
+    found = json.loads(line)
+    assert (found["outcome"], found["iree"], found["same"]) == ("right", "right", True)
+    for answers in tmp_path.glob("*.npz"):  # which are another case's, from now on
+        with np.load(answers) as kept:
+            changed = {name: kept[name] + name.startswith("o") for name in kept.files}
+        np.savez(answers, **changed)
+    (line,) = _lines("answers", str(tmp_path), "edgert://cpu", "local-sync")
+    assert json.loads(line)["outcome"] == "wrong"
+    modules = "import sys, benchmarks.operators.elsewhere, benchmarks.operators.answers as a;"
+    there = "print([name for name in ('jax', 'iree.compiler') if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", modules + there],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"
