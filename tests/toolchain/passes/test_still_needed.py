@@ -522,6 +522,21 @@ FAULTS = (
         right=lambda x: np.sin(x.astype(np.float64)),
     ),
     Fault(
+        name="feature-groups",
+        text=_function(
+            "%x: tensor<4x6x6x3xf32>, %w: tensor<3x3x3x4xf32>",
+            "tensor<2x4x4x4xf32>",
+            """  %0 = stablehlo.convolution(%x, %w)
+    dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+    window = {} {batch_group_count = 2 : i64, feature_group_count = 1 : i64}
+    : (tensor<4x6x6x3xf32>, tensor<3x3x3x4xf32>) -> tensor<2x4x4x4xf32>
+  return %0 : tensor<2x4x4x4xf32>""",
+        ),
+        target="vulkan",
+        inputs=(np.ones((4, 6, 6, 3), np.float32), np.ones((3, 3, 3, 4), np.float32)),
+        right=lambda x, w: np.full((2, 4, 4, 4), 27.0),
+    ),
+    Fault(
         name="spelled-functions",
         text=_function(
             "%x: tensor<4xf32>",

@@ -18,6 +18,7 @@ from edgec.toolchain.passes.legalise.dynamic_shapes import DynamicShapes
 from edgec.toolchain.passes.legalise.edge_values import EdgeValues
 from edgec.toolchain.passes.legalise.exact_remainders import ExactRemainders
 from edgec.toolchain.passes.legalise.far_angles import FarAngles
+from edgec.toolchain.passes.legalise.feature_groups import FeatureGroups
 from edgec.toolchain.passes.legalise.flatten_scatters import FlattenScatters
 from edgec.toolchain.passes.legalise.fourier_products import FourierProducts
 from edgec.toolchain.passes.legalise.free_bitcasts import FreeBitcasts
@@ -147,6 +148,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     UnrollRotations,
     FourierProducts,
     ComplexProducts,
+    FeatureGroups,
     SpreadSelected,
     SpreadWindows,
     BrainConversions,

@@ -59,8 +59,8 @@ def _planar(op: Any) -> Sequence[Any] | None:
     axes, image, weight = list(conv.axes), conv.image, conv.weight
     if len(axes) == 1:
         axes.insert(0, Axis(size=1, out=1, window=1))
-        batch, wide, channels = graph.shape(image)
-        image = graph.reshape(image, [batch, 1, wide, channels])
+        images, wide, channels = graph.shape(image)
+        image = graph.reshape(image, [images, 1, wide, channels])
         weight = graph.reshape(weight, [1, *graph.shape(weight)])
     elif not _folds(conv):
         return None
@@ -82,7 +82,8 @@ def _planar(op: Any) -> Sequence[Any] | None:
     }
     if "window_reversal" in attributes:
         attributes["window_reversal"] = ir.Attribute.parse(f"array<i1: {flags}>")
-    sizes = [graph.shape(image)[0], *(axis.out for axis in axes), conv.outputs]
+    batch = graph.shape(image)[0] // conv.batch_groups
+    sizes = [batch, *(axis.out for axis in axes), conv.outputs]
     kind = graph.tensor(sizes, graph.element(conv.value))
     result = graph.create(op.name, kind, [image, weight], attributes)
     return [graph.reshape(result, graph.shape(conv.value))]
