@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["ComplexProducts"]
 
+_JOIN = "stablehlo.complex"
 _PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 
 
@@ -20,7 +22,8 @@ class ComplexProducts:
     iree-compile 3.13 refuses most matrix products of complex numbers on the CPU ("requires valid
     padding vector elemental type") or dies in them, and has no vector code for the others. The
     parts are taken and put together by kernels of their own, as the product's would be refused
-    with them, too.
+    with them, too. So are those of a framework that has split the product itself, for CUDA and
+    ROCm, where the compiler dies of them (JAX's complex convolutions of 1 x 1).
 
     Measured with `benchmarks.operators.passes` on the CPU: it changes 21 of 2,448 operator cases;
     of 6 tried, 6 are right with it and 2 without.
@@ -29,14 +32,45 @@ class ComplexProducts:
     name = "complex-products"
     purpose = Purpose.RIGHT
 
+    joins_apart: bool = False
+    """Whether what a program joins of products itself is joined apart, too."""
+
     @classmethod
     def plan(cls, situation: Situation) -> "ComplexProducts | None":
         """For programs in StableHLO with matrix products or convolutions."""
-        return cls() if situation.operations & set(_PRODUCTS) else None
+        is_cuda = situation.target.backend in (Backend.CUDA, Backend.ROCM)
+        return cls(joins_apart=is_cuda) if situation.operations & set(_PRODUCTS) else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many products changed."""
-        return rewrite_each(module, _PRODUCTS, _split)
+        joined = rewrite_each(module, [_JOIN], _apart) if self.joins_apart else 0
+        return joined + rewrite_each(module, _PRODUCTS, _split)
+
+
+def _apart(op: Any) -> Sequence[Any] | None:
+    """A join of two parts behind a barrier, if a product has to do with them."""
+    from edgec.toolchain.ir import write as graph
+
+    if not _has_product(op):
+        return None
+    return [graph.complex_(*(graph.fence(value) for value in op.operands))]
+
+
+def _has_product(join: Any) -> bool:
+    from iree.compiler import ir
+
+    waiting, seen = list(join.operands), set[Any]()
+    while waiting:
+        value = waiting.pop()
+        if value in seen or isinstance(value.owner, ir.Block):
+            continue
+        seen.add(value)
+        op = value.owner.operation
+        if op.name in _PRODUCTS:
+            return True
+        if op.name != "stablehlo.optimization_barrier":
+            waiting += op.operands
+    return False
 
 
 def _split(op: Any) -> Sequence[Any] | None:

@@ -1,0 +1,50 @@
+"""Products that a program joins into complex numbers itself, for CUDA."""
+
+from pathlib import Path
+
+import pytest
+
+from edgec import toolchain
+from edgec.runtime.errors import EdgecError
+from edgec.toolchain.passes.legalise.complex_products import ComplexProducts
+from tests.toolchain.passes.before_after import rewrite
+
+TEXT = """func.func @main(%x: tensor<2x5x5x6xf32>, %w: tensor<6x4xf32>)
+    -> tensor<2x5x5x4xcomplex<f32>> {
+  %0 = stablehlo.reshape %x : (tensor<2x5x5x6xf32>) -> tensor<50x6xf32>
+  %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0]
+    : (tensor<50x6xf32>, tensor<6x4xf32>) -> tensor<50x4xf32>
+  %2 = stablehlo.negate %w : tensor<6x4xf32>
+  %3 = stablehlo.dot_general %0, %2, contracting_dims = [1] x [0]
+    : (tensor<50x6xf32>, tensor<6x4xf32>) -> tensor<50x4xf32>
+  %4 = stablehlo.reshape %1 : (tensor<50x4xf32>) -> tensor<2x5x5x4xf32>
+  %5 = stablehlo.reshape %3 : (tensor<50x4xf32>) -> tensor<2x5x5x4xf32>
+  %6 = stablehlo.add %4, %5 : tensor<2x5x5x4xf32>
+  %7 = stablehlo.subtract %4, %5 : tensor<2x5x5x4xf32>
+  %8 = stablehlo.complex %6, %7 : tensor<2x5x5x4xcomplex<f32>>
+  return %8 : tensor<2x5x5x4xcomplex<f32>>
+}
+"""
+WITHOUT = toolchain.CompileOptions(check=False, cache=False, disabled=("complex-products",))
+
+
+def test_they_have_a_module_for_cuda(tmp_path: Path) -> None:
+    (tmp_path / "f.mlir").write_text(TEXT)
+    assert "cuda" in repr(toolchain.compile(tmp_path / "f.mlir", "cuda:sm_80"))
+
+
+def test_without_the_pass_they_have_none(tmp_path: Path) -> None:
+    (tmp_path / "f.mlir").write_text(TEXT)
+    with pytest.raises(EdgecError, match="the compiler"):
+        toolchain.compile(tmp_path / "f.mlir", "cuda:sm_80", WITHOUT)
+
+
+def test_what_comes_of_no_product_stays() -> None:
+    assert rewrite(ComplexProducts(joins_apart=True), TEXT)[0] == 1
+    assert rewrite(ComplexProducts(), TEXT)[0] == 0
+    other = """func.func @main(%x: tensor<4xf32>) -> tensor<4xcomplex<f32>> {
+  %0 = stablehlo.complex %x, %x : tensor<4xcomplex<f32>>
+  return %0 : tensor<4xcomplex<f32>>
+}
+"""
+    assert rewrite(ComplexProducts(joins_apart=True), other)[0] == 0
