@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.operators.catalogue import all_cases
 from benchmarks.operators.sweep import ELSEWHERE, ROOT, Row, Sweep, read_rows
-from benchmarks.operators.table import page, summary
+from benchmarks.operators.table import cases_of, page, share, summary
 from benchmarks.vulkan_device import vulkan_device
 
 _TARGETS = ("cpu", "vulkan")  # of this machine
@@ -64,11 +64,18 @@ def main() -> int:
             for target in (*_TARGETS, *ELSEWHERE)
         }.items()
     }
-    kept = {name: rows for name, rows in stores.items() if rows}
-    for name, rows in kept.items():
-        print(f"all of {name}: {summary(rows.values())}")
-    versions = {package: metadata.version(package) for package in _PACKAGES}
     path = ROOT / "docs" / "operators.md"
+    kept = {}
+    for name, rows in stores.items():
+        known, there = share(rows.values())[1], cases_of(path.read_text(), name)
+        if not rows:
+            continue
+        print(f"all of {name}: {summary(rows.values())}")
+        if known < there:
+            print(f"{name}: the page keeps its column of {there:,} cases; here are {known:,}")
+        else:
+            kept[name] = rows
+    versions = {package: metadata.version(package) for package in _PACKAGES}
     path.write_text(page(kept, versions, vulkan_device("no Vulkan device here"), path.read_text()))
     return 0
 

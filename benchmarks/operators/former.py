@@ -11,7 +11,7 @@ __all__ = ["MEASURED", "Column", "columns_of"]
 MEASURED = "measured at"
 """The row of the table that names each column's commits."""
 
-_SECTION = re.compile(r"^## (.* (?:on|for) (cpu|vulkan)(, IREE's driver)?\b.*)$")
+_SECTION = re.compile(r"^## (.* (?:on|for) (cpu|vulkan|cuda)(, IREE's driver)?\b.*)$")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from benchmarks.operators.former import MEASURED, Column, columns_of
 from benchmarks.operators.sweep import Row
 from benchmarks.standing import sentence
 
-__all__ = ["on_iree", "page", "share", "summary"]
+__all__ = ["cases_of", "on_iree", "page", "share", "summary"]
 
 _ALL = "**all**"
 _LONGEST = 160
@@ -38,6 +38,13 @@ def summary(rows: Iterable[Row]) -> str:
     others = Counter(row.outcome for row in rows if row.outcome != "right")
     ended = ", ".join(f"{n} {outcome}" for outcome, n in others.most_common())
     return f"{right} of {of} right ({100 * right / max(of, 1):.1f} %); {ended}"
+
+
+def cases_of(text: str, name: str) -> int:
+    """How many cases a column of the page has; 0 if it has no such column."""
+    column = columns_of(text).get(name)
+    found = re.search(r"of (\d+)", column.cells.get(_ALL, "")) if column else None
+    return int(found[1]) if found else 0
 
 
 def page(

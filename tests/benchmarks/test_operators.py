@@ -7,6 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.operators.sweep import Row
+from benchmarks.operators.table import cases_of, page
+
 ROOT = Path(__file__).resolve().parents[2]
 KEY = "dot/matrix-f32"
 
@@ -58,3 +61,27 @@ def test_a_module_that_is_made_here_is_judged_elsewhere_without_jax_or_the_compi
         check=True,
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_the_page_keeps_what_is_of_other_columns_and_says_how_many_cases_they_have() -> None:
+    def rows(count: int, device: str) -> dict[str, Row]:
+        made = [
+            Row(
+                key=f"dot/{n}",
+                group="dot",
+                outcome="right" if n else "wrong",
+                reason="values are off; should be 1",
+                seconds=1.0,
+                commit="0123456789",
+                iree="right",
+                device=device,
+            )
+            for n in range(count)
+        ]
+        return {row.key: row for row in made}
+
+    first = page({"cuda": rows(5, "NVIDIA X")}, {"jax": "1"}, "llvmpipe")
+    both = page({"cpu": rows(3, "")}, {"jax": "1"}, "llvmpipe", first)
+    assert [cases_of(both, name) for name in ("cuda", "cpu", "vulkan")] == [5, 3, 0]
+    assert both.count("It ran on NVIDIA X.") == 1
+    assert "`dot/0`" in both.partition("## Right on IREE's driver for cuda")[2]
