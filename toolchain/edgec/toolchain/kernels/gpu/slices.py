@@ -152,7 +152,7 @@ def _slice(
 def _known(start: Any) -> int | None:
     """A start that is a constant, and small enough to be held by an f32."""
     array = evaluated(start)
-    return array.item() if array is not None and abs(array.item()) < 2**24 else None
+    return int(array.item()) if array is not None and abs(array.item()) < 2**24 else None
 
 
 def _what(op: Any) -> str:
