@@ -24,7 +24,9 @@ _PACKAGES = ("iree-base-compiler", "jax")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--target", action="append", choices=(*_TARGETS, *ELSEWHERE))
+    parser.add_argument(
+        "--target", action="append", choices=(*_TARGETS, *ELSEWHERE), help="default: cpu, vulkan"
+    )
     parser.add_argument("--only", default="", help="cases whose key this regular expression finds")
     parser.add_argument("--jobs", type=int, default=1, help="cases at a time")
     parser.add_argument("--sample", type=int, help="so many of the cases, evenly chosen")
@@ -65,18 +67,18 @@ def main() -> int:
         }.items()
     }
     path = ROOT / "docs" / "operators.md"
-    kept = {}
+    before, kept = path.read_text(), {}
     for name, rows in stores.items():
-        known, there = share(rows.values())[1], cases_of(path.read_text(), name)
         if not rows:
             continue
+        known, there = share(rows.values())[1], cases_of(before, name)
         print(f"all of {name}: {summary(rows.values())}")
         if known < there:
             print(f"{name}: the page keeps its column of {there:,} cases; here are {known:,}")
         else:
             kept[name] = rows
     versions = {package: metadata.version(package) for package in _PACKAGES}
-    path.write_text(page(kept, versions, vulkan_device("no Vulkan device here"), path.read_text()))
+    path.write_text(page(kept, versions, vulkan_device("no Vulkan device here"), before))
     return 0
 
 

@@ -133,6 +133,7 @@ def _shared(array: np.ndarray) -> np.ndarray:
 
 
 def short(text: str) -> str:
+    """What a compiler says, without types and numbers, so that equal faults read alike."""
     text = text.partition(" see current operation")[0]
     text = re.sub(r"tensor<[^>]*>+|vector<[^>]*>", "T", text)
     text = re.sub(r"(explicitly marked illegal)?: %.*", "", text)
@@ -140,6 +141,7 @@ def short(text: str) -> str:
 
 
 def said(end: Stop | None) -> str:
+    """How a case ended on a driver, in a row; empty where it did not run there."""
     if end is None or end is RIGHT:
         return "" if end is None else Outcome.RIGHT.value
     return f"{end.outcome.value} ({short(end.reason)})"

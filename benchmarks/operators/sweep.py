@@ -49,7 +49,7 @@ class Sweep:
     """A run over cases on one target.
 
     Attributes:
-        target: `cpu`, `vulkan` or `cuda`; what is for CUDA is only compiled, into `folder`.
+        target: `cpu`, `vulkan` or `cuda`; what is for CUDA is only compiled, into `MADE`.
         plain: the compiler alone, without edgec.
         jobs: worker processes.
         tell: called with each row.

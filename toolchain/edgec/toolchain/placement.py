@@ -41,9 +41,8 @@ def share_of(module: Any, answers: Answers) -> KernelShare:
         flops += each.work.flops
         moved += each.work.bytes
         what, where = title(each.op), place_of(each.op) or ""
-        reason = reasons.get((written_out(each.op) or each.op.name, where)) or _plain_reason(
-            each.op.name
-        )
+        name = written_out(each.op) or each.op.name
+        reason = reasons.get((name, where)) or _plain_reason(name)
         known = kinds.get((what, reason))
         kinds[what, reason] = Left(
             what=what,

@@ -34,10 +34,10 @@ def made_by(value: Any, name: str) -> Any | None:
 
 
 def adds_up(reduction: Any) -> bool:
-    """Whether a reduction's body adds, and does nothing else."""
+    """Whether a reduction's body adds once for each result, and does nothing else."""
     (block,) = reduction.regions[0].blocks
     *body, _ = (each.operation.name for each in block.operations)
-    return set(body) == {"stablehlo.add"}
+    return body == ["stablehlo.add"] * len(reduction.results)
 
 
 def unshaped(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from edgec.targets import Backend
@@ -43,26 +44,30 @@ class ComplexProducts:
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many products changed."""
-        joined = rewrite_each(module, [_JOIN], _apart) if self.joins_apart else 0
+        apart = partial(_apart, plain=set())
+        joined = rewrite_each(module, [_JOIN], apart) if self.joins_apart else 0
         return joined + rewrite_each(module, _PRODUCTS, _split)
 
 
-def _apart(op: Any) -> Sequence[Any] | None:
-    """A join of two parts behind a barrier, if a product has to do with them."""
+def _apart(op: Any, *, plain: set[Any]) -> Sequence[Any] | None:
+    """A join of two parts behind a barrier, if a product has to do with them.
+
+    `plain` is what is known to come of no product; what is found out goes there.
+    """
     from edgec.toolchain.ir import write as graph
 
-    if not _has_product(op):
+    if not _has_product(op, plain):
         return None
     return [graph.complex_(*(graph.fence(value) for value in op.operands))]
 
 
-def _has_product(join: Any) -> bool:
+def _has_product(join: Any, plain: set[Any]) -> bool:
     from iree.compiler import ir
 
     waiting, seen = list(join.operands), set[Any]()
     while waiting:
         value = waiting.pop()
-        if value in seen or isinstance(value.owner, ir.Block):
+        if value in seen or value in plain or isinstance(value.owner, ir.Block):
             continue
         seen.add(value)
         op = value.owner.operation
@@ -70,6 +75,7 @@ def _has_product(join: Any) -> bool:
             return True
         if op.name != "stablehlo.optimization_barrier":
             waiting += op.operands
+    plain |= seen
     return False
 
 
