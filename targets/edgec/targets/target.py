@@ -261,6 +261,11 @@ class Target:
         return self.backend in (Backend.VULKAN, Backend.METAL, Backend.WEBGPU)
 
     @property
+    def is_llvm_gpu(self) -> bool:
+        """Whether its kernels come from iree-compile's LLVMGPU code generator, with its faults."""
+        return self.backend in (Backend.CUDA, Backend.ROCM)
+
+    @property
     def required_features(self) -> tuple[str, ...]:
         """CPU features that a machine must have to run a module for this target."""
         return self.cpu.requires if self.cpu else ()

@@ -19,6 +19,7 @@ __all__ = [
     "is_float",
     "is_unsigned",
     "made_by",
+    "maker",
     "numbers_of",
     "shape_of",
     "unshaped",
@@ -31,6 +32,11 @@ def made_by(value: Any, name: str) -> Any | None:
         return None
     op = value.owner.operation
     return op if op.name == f"stablehlo.{name}" else None
+
+
+def maker(value: Any) -> str:
+    """The name of the operation that gives a value; empty of an argument."""
+    return "" if isinstance(value.owner, ir.Block) else str(value.owner.operation.name)
 
 
 def adds_up(reduction: Any) -> bool:

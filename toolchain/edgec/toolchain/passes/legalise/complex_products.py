@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -39,8 +38,11 @@ class ComplexProducts:
     @classmethod
     def plan(cls, situation: Situation) -> "ComplexProducts | None":
         """For programs in StableHLO with matrix products or convolutions."""
-        is_cuda = situation.target.backend in (Backend.CUDA, Backend.ROCM)
-        return cls(joins_apart=is_cuda) if situation.operations & set(_PRODUCTS) else None
+        return (
+            cls(joins_apart=situation.target.is_llvm_gpu)
+            if situation.operations & set(_PRODUCTS)
+            else None
+        )
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many products changed."""

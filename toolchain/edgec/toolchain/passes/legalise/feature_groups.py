@@ -1,11 +1,9 @@
 """Convolutions in groups of batches, for GPUs, as ones in groups of features."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -34,8 +32,7 @@ class FeatureGroups:
     @classmethod
     def plan(cls, situation: Situation) -> "FeatureGroups | None":
         """For programs in StableHLO with convolutions in groups of batches, for GPUs."""
-        is_cuda = situation.target.backend in (Backend.CUDA, Backend.ROCM)
-        if not is_cuda and not situation.target.is_spirv:
+        if not (situation.target.is_llvm_gpu or situation.target.is_spirv):
             return None
         return cls() if situation.has([_CONVOLUTION], lambda op: _groups(op) > 1) else None
 
@@ -54,13 +51,13 @@ def _by_features(op: Any) -> Sequence[Any] | None:
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
+    from edgec.toolchain.ir.read import convolution_layout
 
     groups = _groups(op)
     if groups == 1:
         return None
     image, kernel = op.operands
-    names = re.search(r"\[([^\]]*)\]", str(op.attributes["dimension_numbers"]))
-    axes = [axis.strip() for axis in names[1].split(",")] if names else []
+    axes, _, _ = convolution_layout(op)
     batch, feature = axes.index("b"), axes.index("f")
     sizes = list(graph.shape(image))
     apart = [*sizes[:batch], groups, sizes[batch] // groups, *sizes[batch + 1 :]]

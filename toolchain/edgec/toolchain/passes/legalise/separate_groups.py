@@ -1,6 +1,5 @@
 """Grouped convolutions, for GPUs, as one convolution a group."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +42,7 @@ def _separate(op: Any) -> Sequence[Any] | None:
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
+    from edgec.toolchain.ir.read import convolution_layout
 
     attributes = dict(op.attributes.items())
     features, batches = (
@@ -50,8 +50,7 @@ def _separate(op: Any) -> Sequence[Any] | None:
     )
     groups = max(features, batches)
     value, kernel = op.operands
-    named = re.findall(r"\[([^\]]*)\]", str(attributes["dimension_numbers"]))
-    inputs, kernels, outputs = ([axis.strip() for axis in names.split(",")] for names in named)
+    inputs, kernels, outputs = convolution_layout(op)
     if groups == 1 or (features > 1 and graph.shape(kernel)[kernels.index("i")] == 1):
         return None
     one = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 1)

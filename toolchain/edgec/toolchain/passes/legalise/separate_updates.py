@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.targets import Backend
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -31,7 +30,7 @@ class SeparateUpdates:
     @classmethod
     def plan(cls, situation: Situation) -> "SeparateUpdates | None":
         """For programs in StableHLO with scatters of 64 bits, for CUDA and ROCm."""
-        if situation.target.backend not in (Backend.CUDA, Backend.ROCM):
+        if not situation.target.is_llvm_gpu:
             return None
         return cls() if situation.has([_SCATTER], _is_wide) else None
 

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -48,8 +47,7 @@ class StableSorts:
         """For programs in StableHLO with a sort."""
         if "stablehlo.sort" not in situation.operations:
             return None
-        is_cuda = situation.target.backend in (Backend.CUDA, Backend.ROCM)
-        return cls(apart=_PARTS) if is_cuda else cls()
+        return cls(apart=_PARTS) if situation.target.is_llvm_gpu else cls()
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many sorts changed."""
@@ -76,6 +74,7 @@ def _stable(op: Any, copies: Iterator[int], apart: Collection[str]) -> Sequence[
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
+    from edgec.toolchain.ir.read import maker, unshaped
 
     attributes = dict(op.attributes.items())
     stable = graph.flag(op, "is_stable")
@@ -85,7 +84,7 @@ def _stable(op: Any, copies: Iterator[int], apart: Collection[str]) -> Sequence[
         graph.copied(value, next(copies)) if _is_shared(value) else graph.owned(value)
         for value in op.operands
     ]
-    operands = [graph.fence(v) if _made_by(v) in apart else v for v in operands]
+    operands = [graph.fence(v) if maker(unshaped(v)) in apart else v for v in operands]
     if not stable and not partly and operands == list(op.operands):
         return None
     sizes = graph.shape(op.operands[0])
@@ -134,16 +133,6 @@ def _kept(sort: Any, count: int) -> list[Any]:
             operands=list(sort.results),
         )
     return list(fence.results)[:count]
-
-
-def _made_by(value: Any) -> str:
-    """The name of what makes a value, before it is seen in other shapes."""
-    from iree.compiler import ir
-
-    from edgec.toolchain.ir.read import unshaped
-
-    owner = unshaped(value).owner
-    return "" if isinstance(owner, ir.Block) else str(owner.operation.name)
 
 
 def _is_shared(value: Any) -> bool:

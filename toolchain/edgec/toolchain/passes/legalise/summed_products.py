@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from edgec.targets import Backend
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -36,7 +35,7 @@ class SummedProducts:
     @classmethod
     def plan(cls, situation: Situation) -> "SummedProducts | None":
         """For programs in StableHLO with reductions of products, for CUDA and ROCm."""
-        if situation.target.backend not in (Backend.CUDA, Backend.ROCM):
+        if not situation.target.is_llvm_gpu:
             return None
         operations = situation.operations
         return cls() if _REDUCE in operations and operations & {*_TAKEN} else None
@@ -57,11 +56,13 @@ def _apart(reduction: Any, place: int) -> int:
     """Keep a product or negative that a sum reads as it is; whether it reads one."""
     from iree.compiler import ir
 
+    from edgec.toolchain.ir.read import maker
+
     reader, number = reduction, place
-    while _made_by(reader.operands[number]) in _MOVES:
+    while maker(reader.operands[number]) in _MOVES:
         reader, number = reader.operands[number].owner.operation, 0
     value = reader.operands[number]
-    if _made_by(value) not in _TAKEN:
+    if maker(value) not in _TAKEN:
         return 0
     with ir.InsertionPoint(reader):
         reader.operands[number] = _kept(value)
@@ -78,9 +79,3 @@ def _kept(value: Any) -> Any:
     if isinstance(kind, ir.FloatType):
         return graph.binary("add", value, graph.fill_like(value, 0.0, kind))
     return graph.fence(value)
-
-
-def _made_by(value: Any) -> str:
-    from iree.compiler import ir
-
-    return "" if isinstance(value.owner, ir.Block) else value.owner.operation.name
