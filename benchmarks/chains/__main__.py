@@ -1,38 +1,58 @@
 """Draw small programs, check their answers and write docs/chains.md.
 
-python -m benchmarks.chains                    # 200 programs on the CPU and as many on Vulkan
-python -m benchmarks.chains --only 203 249     # these, and why they are not right; no page
+    python -m benchmarks.chains                    # 150 programs on the CPU and as many on Vulkan
+    python -m benchmarks.chains --only 203 249     # these, and why they are not right; no page
+
+CUDA is another machine's, which needs neither JAX nor the compiler:
+
+    python -m benchmarks.chains --target=cuda                              # here: build/chains/cuda
+    python -m benchmarks.operators.elsewhere build/chains/cuda rows.jsonl  # there
+    python -m benchmarks.chains --ran=rows.jsonl                           # here: all, and the page
 """
 
 import argparse
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.chains.chain import drawn
-from benchmarks.chains.check import CALLS, FAR, Verdict, checked
+from benchmarks.chains.check import CALLS, FAR, Verdict, checked, kept, made
 from benchmarks.standing import measured_at, sentence
 from benchmarks.vulkan_device import vulkan_device
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "chains.md"
+_MADE = ROOT / "build" / "chains" / "cuda"
 _DEVICES = {"cpu": "edgert://cpu", "vulkan": "edgert://vulkan"}
+_ELSEWHERE = "cuda"
+_MODULES = "cuda:sm_90"
 _FIRST = 9000
 """Seeds below were looked at while edgec was worked on."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--target", action="append", choices=_DEVICES, help="default: both")
+    parser.add_argument(
+        "--target",
+        action="append",
+        choices=(*_DEVICES, _ELSEWHERE),
+        help="default: cpu, vulkan; cuda is only compiled",
+    )
     parser.add_argument("--first", type=int, default=_FIRST, help="the first seed")
-    parser.add_argument("--count", type=int, default=200, help="programs a target")
+    parser.add_argument("--count", type=int, default=150, help="programs a target")
     parser.add_argument("--only", type=int, nargs="+", help="seeds; writes no page")
+    parser.add_argument("--ran", type=Path, help="what became of modules on CUDA elsewhere")
     chosen = parser.parse_args()
     seeds = chosen.only or range(chosen.first, chosen.first + chosen.count)
+    targets = list(chosen.target or _DEVICES)
+    if _ELSEWHERE in targets:
+        _make(seeds)
+        targets.remove(_ELSEWHERE)
     commit = measured_at()
     found: dict[str, list[Verdict]] = {}
-    for target in chosen.target or _DEVICES:
+    for target in targets:
         found[target] = []
         with tempfile.TemporaryDirectory(prefix="edgec-chains-") as folder:
             for seed in seeds:
@@ -41,13 +61,33 @@ def main() -> int:
                 if verdict.outcome != "right" or chosen.only:
                     print(f"{target}: {_line(verdict)}", flush=True)
         print(f"{target}: {_right(found[target])} of {len(found[target])} right", flush=True)
-    if not chosen.only:
-        PAGE.write_text(_page(found, seeds, commit), encoding="utf-8")
+    device = ""
+    if chosen.ran:
+        found[_ELSEWHERE], device = kept(_MADE, chosen.ran)
+        print(f"{_ELSEWHERE}: {_right(found[_ELSEWHERE])} of {len(found[_ELSEWHERE])} right")
+    if found and not chosen.only:
+        PAGE.write_text(_page(found, seeds, commit, device), encoding="utf-8")
     return 0
 
 
-def _page(found: dict[str, list[Verdict]], seeds: Sequence[int], commit: str) -> str:
+def _make(seeds: Sequence[int]) -> None:
+    shutil.rmtree(_MADE, ignore_errors=True)
+    _MADE.mkdir(parents=True)
+    for seed in seeds:
+        verdict = made(drawn(seed), _MODULES, _MADE)
+        if verdict.outcome != "compiled":
+            print(f"{_MODULES}: {_line(verdict)}", flush=True)
+    print(f"{_MODULES}: {len(list(_MADE.glob('*.vmfb')))} of {len(seeds)} compiled")
+
+
+def _page(
+    found: dict[str, list[Verdict]], seeds: Sequence[int], commit: str, elsewhere: str
+) -> str:
     device = vulkan_device("not here")
+    cuda = [
+        f"CUDA is {elsewhere}, with modules compiled here: the time is that of compiling, and all",
+        "calls must give the same bits.",
+    ]
     lines = [
         "# Chains of operations",
         "",
@@ -58,6 +98,7 @@ def _page(found: dict[str, list[Verdict]], seeds: Sequence[int], commit: str) ->
         "edgec was worked on. Each is exported from JAX, compiled, called on edgert's driver",
         f"{CALLS} times and compared with XLA's answer on this machine's CPU; `right` is within",
         f"{FAR:g} of the largest number of an answer, or of 1. Vulkan is {device}.",
+        *(cuda if elsewhere else []),
         "",
         "<!-- not run: a quiet machine: it compiles for minutes -->",
         "```console",
@@ -70,7 +111,7 @@ def _page(found: dict[str, list[Verdict]], seeds: Sequence[int], commit: str) ->
         "|---|--:|--:|--:|--:|--:|",
     ]
     for target, verdicts in found.items():
-        wrong = sum(verdict.outcome == "wrong" for verdict in verdicts)
+        wrong = sum(verdict.outcome.startswith("wrong") for verdict in verdicts)
         others = len(verdicts) - wrong - _right(verdicts)
         seconds = sum(verdict.seconds for verdict in verdicts) / len(verdicts)
         lines.append(

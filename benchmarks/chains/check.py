@@ -1,19 +1,25 @@
-"""A chain compiled for a target and called, beside XLA's answers on this machine's CPU."""
+"""A chain compiled for a target and called, beside XLA's answers on this machine's CPU.
 
+Where the device is another machine's, modules, arguments and answers are kept as
+`benchmarks.operators.elsewhere` takes them.
+"""
+
+import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import jax
 import numpy as np
 
 from benchmarks.chains.chain import Chain
+from benchmarks.operators.make import Made, keep_made
 from edgec import runtime, toolchain
 from edgec.exporters import export
 from edgec.runtime.errors import EdgecError
 
-__all__ = ["CALLS", "FAR", "Verdict", "answers", "checked"]
+__all__ = ["CALLS", "FAR", "Verdict", "answers", "checked", "kept", "made"]
 
 CALLS = 3
 """Calls of each module: threads that are in each other's way are not so every time."""
@@ -28,7 +34,8 @@ class Verdict:
     Attributes:
         seed: the chain's.
         label: its operations.
-        outcome: `right`, `wrong`, or what edgec said in place of a module or an answer.
+        outcome: `right`, `wrong`, what edgec said in place of a module or an answer, or
+            `compiled` for a device elsewhere.
         error: the largest difference, as a part of the largest answer or of 1.
         seconds: what it took.
     """
@@ -64,6 +71,52 @@ def checked(chain: Chain, target: str, device: str, folder: Path) -> Verdict:
     return Verdict(
         seed=chain.seed, label=chain.label, outcome=outcome, error=error, seconds=seconds
     )
+
+
+_SLACK = 10.0
+"""How often `FAR` is what `benchmarks.operators` lets an answer be off by."""
+
+
+def made(chain: Chain, target: str, folder: Path) -> Verdict:
+    """Compile a chain for a device elsewhere, and keep what it is called with and XLA's answers."""
+    start = time.perf_counter()
+    files = Made(folder, str(chain.seed))
+    outcome = "compiled"
+    try:
+        options = toolchain.CompileOptions(check=False, output=files.module)
+        toolchain.compile(export(jax.jit(chain), chain.arguments), target, options)
+    except EdgecError as refusal:
+        files.module.unlink(missing_ok=True)
+        outcome = refusal.what
+    verdict = Verdict(
+        seed=chain.seed,
+        label=chain.label,
+        outcome=outcome,
+        error=0.0,
+        seconds=time.perf_counter() - start,
+    )
+    keep_made(files, chain.arguments, answers(chain), slack=_SLACK, verdict=asdict(verdict))
+    return verdict
+
+
+def kept(folder: Path, ran: Path) -> tuple[list[Verdict], str]:
+    """Verdicts on the chains that `made` kept, with what came of their modules, and the device.
+
+    Args:
+        folder: what `made` filled.
+        ran: what `benchmarks.operators.elsewhere` wrote: a line of JSON for each module.
+    """
+    told = {row["key"]: row for row in map(json.loads, ran.read_text().splitlines())}
+    found = []
+    for note in sorted(folder.glob("*.json"), key=lambda path: int(path.stem)):
+        verdict = Verdict(**json.loads(note.read_text())["verdict"])
+        if verdict.outcome == "compiled" and note.stem in told:
+            row = told[note.stem]
+            right = row["outcome"] == "right"
+            outcome = "right" if right else f"{row['outcome']}: {row['reason']}"
+            verdict = replace(verdict, outcome=outcome)
+        found.append(verdict)
+    return found, next((row["device"] for row in told.values()), "")
 
 
 def _error(chain: Chain, loaded: runtime.LoadedModule, expected: Sequence[np.ndarray]) -> float:

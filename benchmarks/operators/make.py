@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.operators.case import DTYPES, Case
 
-__all__ = ["Made", "load_made"]
+__all__ = ["Made", "keep_made", "load_made"]
 
 _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
@@ -55,13 +55,7 @@ def _make(case: Case, made: Made) -> None:
 
     jitted = jax.jit(flat)
     outputs = [np.asarray(leaf) for leaf in jitted(*inputs)]
-    note: dict[str, Any] = {
-        "inputs": [_NAMES[a.dtype] for a in inputs],
-        "outputs": [_NAMES[a.dtype] for a in outputs],
-        "slack": case.slack,
-        "refused": "",
-        "plain_refused": "",
-    }
+    note: dict[str, Any] = {"refused": "", "plain_refused": ""}
     specs = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in inputs]
     try:
         lowered = lower(lambda w, s, i: flat(*i), [], [], specs, name="main")
@@ -73,17 +67,29 @@ def _make(case: Case, made: Made) -> None:
         made.plain.write_bytes(kept.mlir_module_serialized)
     except ValueError as error:
         note["plain_refused"] = str(error).splitlines()[0]
-    _save(made.arrays, inputs, outputs)
-    made.note.write_text(json.dumps(note))
+    keep_made(made, inputs, outputs, slack=case.slack, **note)
 
 
-def _save(path: Path, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> None:
+def keep_made(
+    made: Made,
+    inputs: Sequence[np.ndarray],
+    outputs: Sequence[np.ndarray],
+    *,
+    slack: float,
+    **note: Any,
+) -> None:
+    """Write arguments, answers and the note of a case, for `load_made`."""
+    kinds: dict[str, Any] = {
+        "inputs": [_NAMES[a.dtype] for a in inputs],
+        "outputs": [_NAMES[a.dtype] for a in outputs],
+    }
+    made.note.write_text(json.dumps({**kinds, "slack": slack, **note}))
     arrays = {
         f"{letter}{n}": np.require(a, requirements="C").view(_plain(a.dtype))
         for letter, group in (("i", inputs), ("o", outputs))
         for n, a in enumerate(group)
     }
-    np.savez(path, **arrays)  # type: ignore[arg-type]
+    np.savez(made.arrays, **arrays)  # type: ignore[arg-type]
 
 
 def _plain(dtype: np.dtype) -> np.dtype:

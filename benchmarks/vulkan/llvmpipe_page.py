@@ -56,7 +56,7 @@ def page(figures: dict[str, Any]) -> str:
         found += "\nWhat was refused:\n\n" + "\n".join(refused) + "\n"
     head = _HEAD.format(
         cores=figures["cores"],
-        calls=f"the median of {figures['calls']} or more, the best of {figures['rounds']} turns",
+        calls="{calls} calls' median, the best of {rounds} turns, or more".format_map(figures),
         measured=sentence(figures["commits"]),
     )
     return head + found + _TAIL
@@ -73,7 +73,7 @@ def main() -> None:
     figures = {
         "device": runs[-1]["device"],
         "rows": [rows[name] for name in sorted(rows)],
-        "rounds": runs[-1]["rounds"],
+        "rounds": min(run["rounds"] for run in runs),
         "calls": min(run["calls"] for run in runs),
         "cores": runs[-1]["cores"],
         "commits": list(dict.fromkeys(listed)),

@@ -1,5 +1,6 @@
 """Chains are drawn by their seed alone, and a wrong answer is told from a right one."""
 
+import json
 from pathlib import Path
 
 import jax
@@ -9,8 +10,10 @@ import pytest
 
 from benchmarks.chains import check
 from benchmarks.chains.chain import Chain, drawn
-from benchmarks.chains.check import answers, checked
+from benchmarks.chains.check import answers, checked, kept, made
 from benchmarks.chains.steps import Step
+from benchmarks.operators.answers import RIGHT, run_module
+from benchmarks.operators.make import Made, load_made
 
 
 def test_a_seed_gives_one_program() -> None:
@@ -44,6 +47,19 @@ def test_a_wrong_answer_is_told(
     expected = [value + np.float32(added) for value in answers(chain)]
     monkeypatch.setattr(check, "answers", lambda _: expected)
     assert checked(chain, "cpu", "edgert://cpu", tmp_path).outcome == outcome
+
+
+def test_modules_for_a_device_elsewhere_are_joined_with_what_came_of_them(tmp_path: Path) -> None:
+    chain = _doubled()
+    assert made(chain, "cpu", tmp_path).outcome == "compiled"
+    note, inputs, expected = load_made(Made(tmp_path, "0"))
+    np.testing.assert_allclose(expected[0], 2 * np.sin(inputs[0]), rtol=1e-6)
+    end, _ = run_module(Made(tmp_path, "0").module, "edgert://cpu", inputs, expected, note)
+    assert end is RIGHT
+    rows = tmp_path / "rows"
+    rows.write_text(json.dumps({"key": "0", "device": "a GPU", "outcome": "wrong", "reason": "x"}))
+    (verdict,), device = kept(tmp_path, rows)
+    assert (verdict.label, verdict.outcome, device) == ("doubled", "wrong: x", "a GPU")
 
 
 @pytest.mark.slow
