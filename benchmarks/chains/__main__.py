@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.chains.chain import drawn
+from benchmarks.chains.chain import ELEMENTS, drawn
 from benchmarks.chains.check import CALLS, FAR, Verdict, checked, kept, made
 from benchmarks.standing import measured_at, sentence
 from benchmarks.vulkan_device import vulkan_device
@@ -40,44 +40,58 @@ def main() -> int:
         choices=(*_DEVICES, _ELSEWHERE),
         help="default: cpu, vulkan; cuda is only compiled",
     )
+    parser.add_argument(
+        "--element", action="append", choices=ELEMENTS, help="type of the values; default: all"
+    )
     parser.add_argument("--first", type=int, default=_FIRST, help="the first seed")
     parser.add_argument("--count", type=int, default=150, help="programs a target")
     parser.add_argument("--only", type=int, nargs="+", help="seeds; writes no page")
     parser.add_argument("--ran", type=Path, help="what became of modules on CUDA elsewhere")
     chosen = parser.parse_args()
     seeds = chosen.only or range(chosen.first, chosen.first + chosen.count)
+    elements = chosen.element or list(ELEMENTS)
     targets = list(chosen.target or _DEVICES)
     if _ELSEWHERE in targets:
-        _make(seeds)
+        _make(seeds, elements)
         targets.remove(_ELSEWHERE)
     commit = measured_at()
     found: dict[str, list[Verdict]] = {}
     for target in targets:
-        found[target] = []
-        with tempfile.TemporaryDirectory(prefix="edgec-chains-") as folder:
-            for seed in seeds:
-                verdict = checked(drawn(seed), target, _DEVICES[target], Path(folder))
-                found[target].append(verdict)
-                if verdict.outcome != "right" or chosen.only:
-                    print(f"{target}: {_line(verdict)}", flush=True)
-        print(f"{target}: {_right(found[target])} of {len(found[target])} right", flush=True)
+        for element in elements:
+            found[f"{target}, {element}"] = _run(seeds, element, target, chosen.only)
     device = ""
     if chosen.ran:
-        found[_ELSEWHERE], device = kept(_MADE, chosen.ran)
-        print(f"{_ELSEWHERE}: {_right(found[_ELSEWHERE])} of {len(found[_ELSEWHERE])} right")
+        verdicts, device = kept(_MADE, chosen.ran)
+        for element in ELEMENTS:
+            name = f"{_ELSEWHERE}, {element}"
+            found[name] = [each for each in verdicts if each.element == element]
+            print(f"{name}: {_right(found[name])} of {len(found[name])} right")
     if found and not chosen.only:
         PAGE.write_text(_page(found, seeds, commit, device), encoding="utf-8")
     return 0
 
 
-def _make(seeds: Sequence[int]) -> None:
+def _run(seeds: Sequence[int], element: str, target: str, only: bool) -> list[Verdict]:
+    found = []
+    with tempfile.TemporaryDirectory(prefix="edgec-chains-") as folder:
+        for seed in seeds:
+            found.append(checked(drawn(seed, element), target, _DEVICES[target], Path(folder)))
+            if found[-1].outcome != "right" or only:
+                print(f"{target}: {_line(found[-1])}", flush=True)
+    print(f"{target}, {element}: {_right(found)} of {len(found)} right", flush=True)
+    return found
+
+
+def _make(seeds: Sequence[int], elements: Sequence[str]) -> None:
     shutil.rmtree(_MADE, ignore_errors=True)
     _MADE.mkdir(parents=True)
-    for seed in seeds:
-        verdict = made(drawn(seed), _MODULES, _MADE)
-        if verdict.outcome != "compiled":
-            print(f"{_MODULES}: {_line(verdict)}", flush=True)
-    print(f"{_MODULES}: {len(list(_MADE.glob('*.vmfb')))} of {len(seeds)} compiled")
+    for element in elements:
+        for seed in seeds:
+            verdict = made(drawn(seed, element), _MODULES, _MADE)
+            if verdict.outcome != "compiled":
+                print(f"{_MODULES}: {_line(verdict)}", flush=True)
+    there = len(list(_MADE.glob("*.vmfb")))
+    print(f"{_MODULES}: {there} of {len(seeds) * len(elements)} compiled")
 
 
 def _page(
@@ -97,7 +111,10 @@ def _page(
         f"The seeds here are {seeds[0]} to {seeds[-1]}; seeds below {_FIRST} were looked at while",
         "edgec was worked on. Each is exported from JAX, compiled, called on edgert's driver",
         f"{CALLS} times and compared with XLA's answer on this machine's CPU; `right` is within",
-        f"{FAR:g} of the largest number of an answer, or of 1. Vulkan is {device}.",
+        f"{FAR['f32']:g} of the largest number of an answer, or of 1; in f16 within {FAR['f16']:g}",
+        f"and in bf16 within {FAR['bf16']:g} of XLA's answer in f32 to the same numbers, or four",
+        "times as far from it as XLA's own answer in that type is.",
+        f"Vulkan is {device}.",
         *(cuda if elsewhere else []),
         "",
         "<!-- not run: a quiet machine: it compiles for minutes -->",
@@ -127,7 +144,8 @@ def _page(
 
 def _line(verdict: Verdict) -> str:
     apart = f", {verdict.error:.1e} apart" if verdict.outcome in ("right", "wrong") else ""
-    return f"{verdict.seed} (`{verdict.label}`): {verdict.outcome[:200]}{apart}"
+    what = f"{verdict.seed} in {verdict.element} (`{verdict.label}`)"
+    return f"{what}: {verdict.outcome[:200]}{apart}"
 
 
 def _right(verdicts: Sequence[Verdict]) -> int:

@@ -10,7 +10,14 @@ import numpy as np
 
 from benchmarks.chains.steps import BEGINNINGS, STEPS, Drawing, Step
 
-__all__ = ["Chain", "drawn"]
+__all__ = ["ELEMENTS", "Chain", "drawn"]
+
+ELEMENTS = {
+    "f32": np.dtype(np.float32),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(jnp.bfloat16),
+}
+"""Types that a chain may have, by their names."""
 
 _MOST_STEPS = 4
 _GRADIENTS = 0.25
@@ -24,6 +31,7 @@ class Chain:
 
     Attributes:
         seed: what it was drawn by.
+        element: the type of its values, one of `ELEMENTS`.
         label: its operations.
         arguments: what it is called with.
         steps: the operations.
@@ -32,6 +40,7 @@ class Chain:
     """
 
     seed: int
+    element: str = "f32"
     label: str
     arguments: tuple[np.ndarray, ...]
     steps: tuple[Step, ...]
@@ -56,9 +65,9 @@ class Chain:
         return sum(jnp.sum(jnp.sin(value)) for value in self._forward(arguments))
 
 
-def drawn(seed: int) -> Chain:
-    """The chain of a seed; the same one each time."""
-    draw = Drawing(random=np.random.default_rng(seed))
+def drawn(seed: int, element: str = "f32") -> Chain:
+    """The chain of a seed; the same one each time, and of the same operations in each type."""
+    draw = Drawing(random=np.random.default_rng(seed), dtype=ELEMENTS[element])
     beginning = BEGINNINGS[int(draw.random.integers(len(BEGINNINGS)))]
     steps = [beginning(draw)]
     for _ in range(int(draw.random.integers(1, _MOST_STEPS + 1))):
@@ -69,6 +78,7 @@ def drawn(seed: int) -> Chain:
     words = [*(step.label for step in steps), *["both"] * both, *["gradient"] * gradient]
     return Chain(
         seed=seed,
+        element=element,
         label=" ".join(words),
         arguments=tuple(draw.arguments),
         steps=tuple(steps),

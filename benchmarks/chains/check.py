@@ -13,18 +13,22 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from benchmarks.chains.chain import Chain
+from benchmarks.chains.chain import ELEMENTS, Chain
+from benchmarks.operators.answers import TOLERANCES
 from benchmarks.operators.make import Made, keep_made
 from edgec import runtime, toolchain
 from edgec.exporters import export
+from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import EdgecError
 
 __all__ = ["CALLS", "FAR", "Verdict", "answers", "checked", "kept", "made"]
 
 CALLS = 3
 """Calls of each module: threads that are in each other's way are not so every time."""
-FAR = 1e-3
-"""What an answer may be off by, as a part of the largest one or of 1: a few sums in 32 bits."""
+FAR = {"f32": 1e-3, "f16": 1e-2, "bf16": 5e-2}
+"""What an answer may be off by, as a part of the largest one or of 1: a few sums and roundings."""
+_FARTHER = 4.0
+"""How many times as far from the answer in 32 bits as XLA's own a narrow type's may be, besides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +36,7 @@ class Verdict:
     """What became of a chain.
 
     Attributes:
-        seed: the chain's.
+        seed, element: the chain's.
         label: its operations.
         outcome: `right`, `wrong`, what edgec said in place of a module or an answer, or
             `compiled` for a device elsewhere.
@@ -41,6 +45,7 @@ class Verdict:
     """
 
     seed: int
+    element: str = "f32"
     label: str
     outcome: str
     error: float
@@ -48,8 +53,18 @@ class Verdict:
 
 
 def answers(chain: Chain) -> list[np.ndarray]:
-    """What XLA says."""
-    return [np.asarray(value) for value in jax.tree.leaves(jax.jit(chain)(*chain.arguments))]
+    """What XLA says: in 32 bits, of the same numbers, where a chain's type is narrower."""
+    given = [argument.astype(np.float32) for argument in chain.arguments]
+    return [np.asarray(value) for value in jax.tree.leaves(jax.jit(chain)(*given))]
+
+
+def _allowed(chain: Chain, expected: Sequence[np.ndarray]) -> float:
+    """How far the answers may be off."""
+    if chain.element == "f32":
+        return FAR["f32"]
+    narrow = jax.tree.leaves(jax.jit(chain)(*chain.arguments))
+    off = max(_apart(np.asarray(a), b) for a, b in zip(narrow, expected, strict=True))
+    return max(FAR[chain.element], _FARTHER * off)
 
 
 def checked(chain: Chain, target: str, device: str, folder: Path) -> Verdict:
@@ -63,24 +78,28 @@ def checked(chain: Chain, target: str, device: str, folder: Path) -> Verdict:
         expected = answers(chain)
         with runtime.load(module, device=device) as loaded:
             error = max(_error(chain, loaded, expected) for _ in range(CALLS))
-        if not error <= FAR:
+        if not error <= _allowed(chain, expected):
             outcome = "wrong"
     except EdgecError as refusal:
         outcome = refusal.what
-    seconds = time.perf_counter() - start
+    return _verdict(chain, outcome, start, error)
+
+
+def _verdict(chain: Chain, outcome: str, start: float, error: float = 0.0) -> Verdict:
     return Verdict(
-        seed=chain.seed, label=chain.label, outcome=outcome, error=error, seconds=seconds
+        seed=chain.seed,
+        element=chain.element,
+        label=chain.label,
+        outcome=outcome,
+        error=error,
+        seconds=time.perf_counter() - start,
     )
-
-
-_SLACK = 10.0
-"""How often `FAR` is what `benchmarks.operators` lets an answer be off by."""
 
 
 def made(chain: Chain, target: str, folder: Path) -> Verdict:
     """Compile a chain for a device elsewhere, and keep what it is called with and XLA's answers."""
     start = time.perf_counter()
-    files = Made(folder, str(chain.seed))
+    files = Made(folder, f"{chain.seed}-{chain.element}")
     outcome = "compiled"
     try:
         options = toolchain.CompileOptions(check=False, output=files.module)
@@ -88,14 +107,11 @@ def made(chain: Chain, target: str, folder: Path) -> Verdict:
     except EdgecError as refusal:
         files.module.unlink(missing_ok=True)
         outcome = refusal.what
-    verdict = Verdict(
-        seed=chain.seed,
-        label=chain.label,
-        outcome=outcome,
-        error=0.0,
-        seconds=time.perf_counter() - start,
-    )
-    keep_made(files, chain.arguments, answers(chain), slack=_SLACK, verdict=asdict(verdict))
+    verdict = _verdict(chain, outcome, start)
+    expected = answers(chain)
+    rounded = [value.astype(ELEMENTS[chain.element]) for value in expected]
+    slack = _allowed(chain, expected) / TOLERANCES[DType.of(rounded[0].dtype)]
+    keep_made(files, chain.arguments, rounded, slack=slack, verdict=asdict(verdict))
     return verdict
 
 
@@ -108,7 +124,7 @@ def kept(folder: Path, ran: Path) -> tuple[list[Verdict], str]:
     """
     told = {row["key"]: row for row in map(json.loads, ran.read_text().splitlines())}
     found = []
-    for note in sorted(folder.glob("*.json"), key=lambda path: int(path.stem)):
+    for note in sorted(folder.glob("*.json")):
         verdict = Verdict(**json.loads(note.read_text())["verdict"])
         if verdict.outcome == "compiled" and note.stem in told:
             row = told[note.stem]

@@ -35,9 +35,16 @@ class Step:
 
 @dataclass(kw_only=True)
 class Drawing:
-    """Draws numbers, and keeps the arguments that operations ask for."""
+    """Draws numbers, and keeps the arguments that operations ask for.
+
+    Attributes:
+        random: where from.
+        dtype: of the arguments.
+        arguments: those so far.
+    """
 
     random: np.random.Generator
+    dtype: np.dtype
     arguments: list[np.ndarray] = field(default_factory=list)
 
     def size(self) -> int:
@@ -50,7 +57,7 @@ class Drawing:
 
     def argument(self, *shape: int) -> int:
         """Another argument, normally distributed; its number."""
-        self.arguments.append(self.random.normal(size=shape).astype(np.float32))
+        self.arguments.append(self.random.normal(size=shape).astype(self.dtype))
         return len(self.arguments) - 1
 
 

@@ -24,9 +24,9 @@ from edgec.runtime.comparison import compare
 from edgec.runtime.dtypes import DType
 from edgec.runtime.errors import EdgecError
 
-__all__ = ["RIGHT", "Outcome", "Stop", "run_module", "said", "short"]
+__all__ = ["RIGHT", "TOLERANCES", "Outcome", "Stop", "run_module", "said", "short"]
 
-_TOLERANCES = {
+TOLERANCES = {
     DType.F16: 1e-2,
     DType.BF16: 5e-2,
     DType.F32: 1e-4,
@@ -112,7 +112,7 @@ def _compared(
             reason = f"the type is {actual.dtype} and should be {right.dtype}"
             raise Stop(outcome=Outcome.WRONG, reason=reason)
         kind = DType.of(right.dtype)
-        part = _TOLERANCES.get(kind, 0.0) * note["slack"]
+        part = TOLERANCES.get(kind, 0.0) * note["slack"]
         tolerance = Tolerance(absolute=Tolerance.of(kind).absolute, relative=part, spread=part)
         result = compare(actual, right, tolerance)
         if not result.ok:

@@ -143,7 +143,7 @@ def _prepared(
         done = prepare_file(made.program, source, info, facts, target, settings, integers=integers)
     except EdgecError as error:
         raise Stop(outcome=Outcome.REFUSED, reason=error.what) from error
-    if integers.value and not done.changes.get(integers.value):
+    if integers.pass_name and not done.changes.get(integers.pass_name):
         return False
     flags = compile_flags(target, dialect=info.dialect, doubles=info.needs_doubles)
     _compile(source, module, target, flags)

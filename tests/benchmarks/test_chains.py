@@ -52,12 +52,14 @@ def test_a_wrong_answer_is_told(
 def test_modules_for_a_device_elsewhere_are_joined_with_what_came_of_them(tmp_path: Path) -> None:
     chain = _doubled()
     assert made(chain, "cpu", tmp_path).outcome == "compiled"
-    note, inputs, expected = load_made(Made(tmp_path, "0"))
+    note, inputs, expected = load_made(Made(tmp_path, "0-f32"))
     np.testing.assert_allclose(expected[0], 2 * np.sin(inputs[0]), rtol=1e-6)
-    end, _ = run_module(Made(tmp_path, "0").module, "edgert://cpu", inputs, expected, note)
+    end, _ = run_module(Made(tmp_path, "0-f32").module, "edgert://cpu", inputs, expected, note)
     assert end is RIGHT
     rows = tmp_path / "rows"
-    rows.write_text(json.dumps({"key": "0", "device": "a GPU", "outcome": "wrong", "reason": "x"}))
+    rows.write_text(
+        json.dumps({"key": "0-f32", "device": "a GPU", "outcome": "wrong", "reason": "x"})
+    )
     (verdict,), device = kept(tmp_path, rows)
     assert (verdict.label, verdict.outcome, device) == ("doubled", "wrong: x", "a GPU")
 

@@ -16,7 +16,7 @@ def body(text: str, name: str = "main") -> str:
 
 def test_the_signature_stays_and_the_arithmetic_narrows() -> None:
     count, after = rewrite(
-        NarrowIntegers(),
+        NarrowIntegers(wraps=True),
         """
     func.func @main(%x: tensor<4x8xi64>) -> tensor<4x8xi64> {
       %c = stablehlo.constant dense<3> : tensor<4x8xi64>
@@ -47,7 +47,7 @@ def test_dynamic_sizes_are_read_from_the_argument() -> None:
 
 def test_the_extremes_that_start_a_maximum_become_those_of_32_bits() -> None:
     _, after = rewrite(
-        NarrowIntegers(),
+        NarrowIntegers(wraps=True),
         """
     func.func @main(%x: tensor<8xi64>) -> tensor<i64> {
       %c = stablehlo.constant dense<-9223372036854775808> : tensor<i64>
@@ -62,7 +62,7 @@ def test_the_extremes_that_start_a_maximum_become_those_of_32_bits() -> None:
 
 def test_private_functions_narrow_wholly() -> None:
     _, after = rewrite(
-        NarrowIntegers(),
+        NarrowIntegers(wraps=True),
         """
     func.func @main(%x: tensor<8xi64>) -> tensor<8xi64> {
       %0 = call @twice(%x) : (tensor<8xi64>) -> tensor<8xi64>
@@ -111,6 +111,33 @@ def test_the_initial_state_keeps_its_type() -> None:
             }""",
         ),
         (
+            "a result is made of an argument",
+            """func.func @main(%x: tensor<4xi64>) -> tensor<4xi64> {
+              %c = stablehlo.constant dense<3> : tensor<4xi64>
+              %0 = stablehlo.multiply %x, %c : tensor<4xi64>
+              return %0 : tensor<4xi64>
+            }""",
+        ),
+        (
+            "a result is made of an argument, in a loop and a function",
+            """func.func @main(%x: tensor<i64>, %n: tensor<i32>) -> tensor<i64> {
+              %c = stablehlo.constant dense<0> : tensor<i64>
+              %0:2 = stablehlo.while(%i = %n, %s = %c) : tensor<i32>, tensor<i64>
+                cond {
+                  %1 = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+                  stablehlo.return %1 : tensor<i1>
+                } do {
+                  %1 = func.call @more(%s, %x) : (tensor<i64>, tensor<i64>) -> tensor<i64>
+                  stablehlo.return %i, %1 : tensor<i32>, tensor<i64>
+                }
+              return %0#1 : tensor<i64>
+            }
+            func.func private @more(%a: tensor<i64>, %b: tensor<i64>) -> tensor<i64> {
+              %0 = stablehlo.add %a, %b : tensor<i64>
+              return %0 : tensor<i64>
+            }""",
+        ),
+        (
             "there is nothing to narrow",
             """func.func @main(%x: tensor<4xi32>) -> tensor<4xi32> {
               return %x : tensor<4xi32>
@@ -122,3 +149,20 @@ def test_what_is_left_as_it_is(why: str, text: str) -> None:
     with ir.Context() as context:
         before = str(parse_stablehlo(text, context))
     assert rewrite(NarrowIntegers(), text) == (0, before), why
+
+
+def test_a_result_that_counts_is_not_made_of_what_is_compared_and_looked_up() -> None:
+    count, after = rewrite(
+        NarrowIntegers(),
+        """
+    func.func @main(%ids: tensor<4xi64>) -> (tensor<4xi64>, tensor<4xf32>) {
+      %0 = stablehlo.iota dim = 0 : tensor<4xi64>
+      %1 = stablehlo.convert %ids : (tensor<4xi64>) -> tensor<4xf32>
+      %2 = stablehlo.compare GT, %ids, %0 : (tensor<4xi64>, tensor<4xi64>) -> tensor<4xi1>
+      %3 = stablehlo.negate %0 : tensor<4xi64>
+      %4 = stablehlo.select %2, %0, %3 : tensor<4xi1>, tensor<4xi64>
+      return %4, %1 : tensor<4xi64>, tensor<4xf32>
+    }""",
+    )
+    assert count > 0
+    assert "stablehlo.select" in body(after) and "tensor<4xi1>, tensor<4xi32>" in body(after)

@@ -182,3 +182,20 @@ def test_moves_and_regions_are_those_of_jax(tmp_path: Path) -> None:
         answers = loaded.main(*given)
     for place, (found, right) in enumerate(zip(answers, expected, strict=True)):
         np.testing.assert_array_equal(np.asarray(found), right, err_msg=str(place))
+
+
+@pytest.mark.vulkan
+def test_what_a_caller_gave_in_64_bits_comes_back_so(tmp_path: Path) -> None:
+    """Nothing but its arguments' type says that more is meant, and no check finds it."""
+    import torch
+
+    given = np.arange(16, dtype=np.int64) * ((1 << 40) + 12345)
+    program = export(
+        lambda x: (x * 7 + 1, x.remainder(97), x >> 7, x.to(torch.int32)), (torch.tensor(given),)
+    )
+    options = CompileOptions(output=tmp_path / "wide.vmfb", check=False)
+    made = toolchain.compile(program, "vulkan", options)
+    expected = given * 7 + 1, given % 97, given >> 7, given.astype(np.int32)
+    with load(made) as loaded:
+        for answer, right in zip(loaded.main(given), expected, strict=True):
+            np.testing.assert_array_equal(np.asarray(answer), right)

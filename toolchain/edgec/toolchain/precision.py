@@ -13,14 +13,21 @@ class Precision(Enum):
 
 
 class Integers(Enum):
-    """How 64-bit integers are computed on a device without them; the value is the pass's name."""
+    """How 64-bit integers are computed on a device without them, in the order of trying."""
 
     DECLARED = ""
     """As the compiler emulates them."""
     NARROW = "narrow-integers"
-    """In 32 bits; what does not fit wraps."""
+    """In 32 bits, where no 64-bit result is made of a 64-bit argument; what does not fit wraps."""
     PAIRS = "pair-integers"
     """As two words of 32 bits."""
+    WRAPPING = "narrow-integers, results too"
+    """In 32 bits in any case."""
+
+    @property
+    def pass_name(self) -> str:
+        """The pass that does it; none where they are computed as declared."""
+        return self.value.partition(",")[0]
 
 
 class F32(Enum):

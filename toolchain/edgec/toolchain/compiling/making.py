@@ -37,7 +37,11 @@ _PAIRED = (
     "64-bit integers are computed as two words of 32 bits, slower than one, since the compiler "
     "does not take them as they are"
 )
-_OTHERWISE = {Integers.NARROW: _NARROWED, Integers.PAIRS: _PAIRED}
+_OTHERWISE = {
+    Integers.NARROW: _NARROWED,
+    Integers.PAIRS: _PAIRED,
+    Integers.WRAPPING: _NARROWED,
+}
 """How 64-bit integers are tried where they are not had as declared, and what is said of it."""
 _SPARED = (
     "convolutions of 3 x 3 are computed plainly, slower than by Winograd: with that a call would "
@@ -153,8 +157,9 @@ def _build(task: Task, files: Files, scratch: Path) -> _Built:
     """Make and check the module; on a device without 64-bit integers, in three ways.
 
     Computing them in 32 bits wraps what does not fit, so it is done only where the compiler
-    refuses to emulate them, or does so wrongly. Where that is wrong, too, or constants show that
-    more is meant, they are computed in two words, which is right and slower.
+    refuses to emulate them, or does so wrongly. Where that is wrong, too, or constants or results
+    made of arguments show that more may be meant, they are computed in two words, which is right
+    and slower; and such results in 32 bits where nothing else is taken.
     """
     try:
         return _made(task, files, scratch, prepare(task, files, scratch))
@@ -164,7 +169,7 @@ def _build(task: Task, files: Files, scratch: Path) -> _Built:
         refused = error
     for integers, note in _OTHERWISE.items():
         prepared = prepare(task, files, scratch, integers=integers)
-        if prepared.changes.get(integers.value):
+        if prepared.changes.get(integers.pass_name):
             with contextlib.suppress(CompileError, WrongAnswer):
                 return _made(task, files, scratch, prepared, (note,), integers=integers)
     raise refused

@@ -1,6 +1,6 @@
 """64-bit integers computed in 32 bits, for GPUs whose shaders have no 64-bit integers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,20 +37,29 @@ class NarrowIntegers:
     the same way: no kernel ever holds an i64.
 
     Values beyond 32 bits would wrap. Constants show whether a program means such values (hashes,
-    random numbers): then it is left as it is. The extreme values of i64, which start minima and
-    maxima, become those of i32.
+    random numbers), and results of 64 bits that are made of arguments of 64 bits hand on what a
+    caller gave: such a program is left as it is, these unless nothing else compiles. The extreme
+    values of i64, which start minima and maxima, become those of i32.
+
+    Attributes:
+        wraps: whether results may be made of arguments.
 
     Measured on Mesa's llvmpipe: MiniLM (embedding, positions, masks in i64) is refused without it,
     and right to 2e-7 with it.
     """
 
-    name = Integers.NARROW.value
+    wraps: bool = False
+
+    name = Integers.NARROW.pass_name
     purpose = Purpose.RIGHT
 
     @classmethod
     def plan(cls, situation: Situation) -> "NarrowIntegers | None":
         """Where the compile asks for it: plain code was refused, or gave wrong answers."""
-        return cls() if situation.integers is Integers.NARROW else None
+        asked = situation.integers
+        if asked.pass_name != cls.name:
+            return None
+        return cls(wraps=asked is Integers.WRAPPING)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place.
@@ -66,6 +75,8 @@ class NarrowIntegers:
             if not any(_is_wide(v.type) for f in changing.values() for v in _values(f)):
                 return 0
             if not all(_can_change(op) for op in operations):
+                return 0
+            if not self.wraps and _hands_on(changing):
                 return 0
             count = 0
             boundary = _Boundary(module)
@@ -93,6 +104,67 @@ def _is_wide(kind: Any) -> bool:
     if isinstance(kind, ir.RankedTensorType):
         kind = kind.element_type
     return isinstance(kind, ir.IntegerType) and kind.width == 64
+
+
+def _hands_on(named: Mapping[str, Any]) -> bool:
+    """Whether a wide result of a public function is made of a wide argument of one.
+
+    By way of wide values alone: what was compared, indexed with or converted is another number.
+    """
+    made = _Wide()
+    for function in named.values():
+        if _is_public(function):
+            made.add(entry_block(function).arguments)
+    while made.grew():
+        for function in named.values():
+            for op in inside(function):
+                _follow(op, named, made)
+    return any(
+        value in made.values
+        for function in named.values()
+        if _is_public(function)
+        for end in returns(function)
+        for value in end.operands
+    )
+
+
+class _Wide:
+    """A set of wide values that grows."""
+
+    def __init__(self) -> None:
+        self.values: set[Any] = set()
+        self._before = -1
+
+    def add(self, values: Iterable[Any]) -> None:
+        """Add those of 64-bit integers."""
+        self.values.update(value for value in values if _is_wide(value.type))
+
+    def grew(self) -> bool:
+        """Whether there are more than when it was asked before."""
+        before, self._before = self._before, len(self.values)
+        return self._before > before
+
+
+def _follow(op: Any, named: Mapping[str, Any], made: _Wide) -> None:
+    """Add what an operation makes of values that are there."""
+    from iree.compiler import ir
+
+    if op.name == "func.call":
+        callee = named.get(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
+        if callee is None or not list(callee.regions[0].blocks):
+            return
+        into = zip(op.operands, entry_block(callee).arguments, strict=True)
+        made.add(inner for given, inner in into if given in made.values)
+        for end in returns(callee):
+            out = zip(end.operands, op.results, strict=True)
+            made.add(result for inner, result in out if inner in made.values)
+        return
+    blocks = [block for region in op.regions for block in region.blocks]
+    ends = [list(block.operations)[-1] for block in blocks if list(block.operations)]
+    if any(value in made.values for each in (op, *ends) for value in each.operands):
+        made.add(op.results)
+        for block in blocks:
+            made.add(block.arguments)
 
 
 def _narrow_type(kind: Any) -> Any:

@@ -27,7 +27,7 @@ class PairIntegers:
     refused without it, and right to the last bit with it.
     """
 
-    name = Integers.PAIRS.value
+    name = Integers.PAIRS.pass_name
     purpose = Purpose.RIGHT
 
     @classmethod
