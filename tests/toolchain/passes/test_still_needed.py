@@ -319,6 +319,12 @@ FAULTS = (
         says="bitwidth",
     ),
     Fault(
+        name="brain-products",
+        text=_product("4x32xbf16", "32x64xbf16", "4x64xbf16"),
+        target="vulkan",
+        says="vector.bitcast",
+    ),
+    Fault(
         name="split-conversions",
         text=_convert("4xi64", "4xf32"),
         target="cpu:armv7",

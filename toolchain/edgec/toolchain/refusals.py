@@ -121,7 +121,7 @@ KNOWN: tuple[Refusal, ...] = (
         hint="choose another one of `edgec targets`",
     ),
     Refusal(
-        pattern=re.compile(r"failed to legalize operation 'vector\.bitcast'.*(?P<kind>bf16|f16)"),
+        pattern=re.compile(r"failed to legalize operation 'vector\.bitcast'.*x(?P<kind>b?f16)>"),
         what="matrix products in {kind} have no code for {target}",
         hint="export the model in f32 for this target, or choose one with {kind} support",
     ),

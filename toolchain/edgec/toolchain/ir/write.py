@@ -469,6 +469,26 @@ def fence(value: Any) -> Any:
     StableHLO's own barrier would also make the host wait for what is before, and hide what sizes
     are; these may be known in the call only.
     """
+    return ir.Operation.create(FENCE, [value.type], [value, *_open_sizes(value)]).result
+
+
+def seen_as(value: Any, kind: Any) -> Any:
+    """The memory of a value as that of elements of another type, as wide as its own.
+
+    Unlike `bitcast` it is no part of the kernels around it, so that these read and write `kind`.
+    """
+    sizes = _open_sizes(value)
+    segments = ir.DenseI32ArrayAttr.get([1, len(sizes), len(sizes)])
+    return ir.Operation.create(
+        "iree_tensor_ext.bitcast",
+        [ir.RankedTensorType.get(value.type.shape, kind)],
+        [value, *sizes, *sizes],
+        attributes={"operandSegmentSizes": segments},
+    ).result
+
+
+def _open_sizes(value: Any) -> list[Any]:
+    """The sizes of a value that only a call knows."""
     index = ir.IndexType.get()
     sizes = []
     for axis in range(value.type.rank):
@@ -476,7 +496,7 @@ def fence(value: Any) -> Any:
             at = ir.IntegerAttr.get(index, axis)
             number = ir.Operation.create("arith.constant", [index], attributes={"value": at})
             sizes.append(ir.Operation.create("tensor.dim", [index], [value, number.result]).result)
-    return ir.Operation.create(FENCE, [value.type], [value, *sizes]).result
+    return sizes
 
 
 def copied(value: Any, number: int = 0) -> Any:
