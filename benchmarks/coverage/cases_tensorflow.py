@@ -1,5 +1,7 @@
 """TensorFlow modules, functions and SavedModels."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from benchmarks.coverage.case import Case, Given, Source, integers, normal
@@ -55,6 +57,15 @@ class Trainer(tf.Module):
         return x @ self.w
 
 
+_HELD: list[tf.Module] = []
+
+
+def _held(module: Any) -> Any:
+    """A module that stays: TensorFlow's functions do not hold what they are methods of."""
+    _HELD.append(module)
+    return module
+
+
 def mlp() -> Given:
     return Given(model=Mlp(), inputs=(normal(4, 32),))
 
@@ -79,7 +90,7 @@ def saved_model() -> Source:
 
 
 def two_signatures() -> Bundle:
-    model = Mlp()
+    model = _held(Mlp())
     return Bundle(
         (
             Entry(model.__call__, (normal(4, 32),), name="whole"),
@@ -118,7 +129,7 @@ def counter() -> Given:
 
 
 def train_step() -> Bundle:
-    trainer = Trainer()
+    trainer = _held(Trainer())
     return Bundle(
         (
             Entry(trainer.step, (normal(16, 8), normal(16, 3)), name="step"),

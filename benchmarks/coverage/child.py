@@ -57,9 +57,10 @@ def ran(target: str) -> dict[str, Any]:
     from edgec import runtime, toolchain
 
     options = toolchain.CompileOptions(output=Path(f"case.{target}.vmfb"), check=False, cache=False)
-    module = toolchain.compile(PROGRAM, target, options)
+    made = toolchain.compile_with_report(PROGRAM, target, options)
     golden = runtime.Golden.load(runtime.Golden.path_for(PROGRAM))
-    result = runtime.check_golden(module, golden, device=DEVICES[target])
+    tolerance = made.report.tolerance
+    result = runtime.check_golden(made.module, golden, tolerance, device=DEVICES[target])
     problem = ""
     if not result.ok and result.worst is not None:
         function, output, comparison = result.worst

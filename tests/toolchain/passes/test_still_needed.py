@@ -319,7 +319,7 @@ FAULTS = (
         says="bitwidth",
     ),
     Fault(
-        name="brain-products",
+        name="brain-floats",
         text=_product("4x32xbf16", "32x64xbf16", "4x64xbf16"),
         target="vulkan",
         says="vector.bitcast",

@@ -9,7 +9,7 @@ from edgec.toolchain.passes.bind_globals import BindGlobals
 from edgec.toolchain.passes.legalise.both_branches import BothBranches
 from edgec.toolchain.passes.legalise.bound_gathers import BoundGathers
 from edgec.toolchain.passes.legalise.brain_conversions import BrainConversions
-from edgec.toolchain.passes.legalise.brain_products import BrainProducts
+from edgec.toolchain.passes.legalise.brain_floats import BrainFloats
 from edgec.toolchain.passes.legalise.chosen_truths import ChosenTruths
 from edgec.toolchain.passes.legalise.complex_products import ComplexProducts
 from edgec.toolchain.passes.legalise.complex_ranges import ComplexRanges
@@ -180,6 +180,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     BindGlobals,
     WeightsLast,
     SharedMatrices,
+    BrainFloats,
     WidenHalves,
     PartFactors,
     ErrorFunctions,
@@ -207,7 +208,6 @@ CATALOGUE: tuple[type[Pass], ...] = (
     CudaKernels,
     VulkanKernels,
     SeparateBytes,
-    BrainProducts,
     TrimUnread,
     OwnUpdates,
     ChosenTruths,

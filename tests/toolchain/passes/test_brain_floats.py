@@ -1,4 +1,4 @@
-"""Products of bf16 where SPIR-V runs: right, rounded to the even one, at sizes that a call tells."""
+"""bf16 where SPIR-V runs: computed in f32, rounded to the even one, 16 bits where it lies."""
 
 from pathlib import Path
 
@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.legalise.brain_products import BrainProducts
+from edgec.exporters import export
+from edgec.toolchain.passes.legalise.brain_floats import BrainFloats
 from tests.toolchain.passes.before_after import rewrite
 
 BRAIN = np.dtype(ml_dtypes.bfloat16)
-PRODUCT = """func.func @main(%a: tensor<{m}x32xbf16>, %b: tensor<32x64xbf16>) -> tensor<{m}x64x{out}> {{
+PRODUCT = """func.func @main(%a: tensor<{m}x32xbf16>, %b: tensor<32x64xbf16>)
+    -> tensor<{m}x64x{out}> {{
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
     : (tensor<{m}x32xbf16>, tensor<32x64xbf16>) -> tensor<{m}x64x{out}>
   return %0 : tensor<{m}x64x{out}>
@@ -31,8 +33,8 @@ def brain(rng: np.random.Generator, *sizes: int) -> np.ndarray:
 
 
 def test_it_is_multiplied_in_f32_and_kept_in_16_bits() -> None:
-    count, after = rewrite(BrainProducts(), PRODUCT.format(m=4, out="bf16"))
-    assert count == 1
+    count, after = rewrite(BrainFloats(), PRODUCT.format(m=4, out="bf16"))
+    assert count == 3
     assert "(tensor<4x32xf32>, tensor<32x64xf32>) -> tensor<4x64xf32>" in after
     assert "iree_tensor_ext.bitcast %arg0 : tensor<4x32xbf16> -> tensor<4x32xi16>" in after
     assert "tensor<4x64xi16> -> tensor<4x64xbf16>" in after
@@ -40,7 +42,35 @@ def test_it_is_multiplied_in_f32_and_kept_in_16_bits() -> None:
 
 def test_others_are_left() -> None:
     other = PRODUCT.format(m=4, out="f16").replace("bf16", "f16")
-    assert rewrite(BrainProducts(), other)[0] == 0
+    assert rewrite(BrainFloats(), other)[0] == 0
+
+
+def test_loops_functions_and_bits_keep_their_meaning() -> None:
+    """A function's arguments and the bits of a number are those of bf16, a loop's values f32."""
+    _, after = rewrite(
+        BrainFloats(),
+        """func.func @main(%x: tensor<8xbf16>, %n: tensor<i32>) -> tensor<8xi16> {
+          %c = stablehlo.constant dense<1.5> : tensor<8xbf16>
+          %0:2 = stablehlo.while(%i = %n, %v = %c) : tensor<i32>, tensor<8xbf16>
+            cond {
+              %1 = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+              stablehlo.return %1 : tensor<i1>
+            } do {
+              %1 = func.call @more(%v, %x) : (tensor<8xbf16>, tensor<8xbf16>) -> tensor<8xbf16>
+              stablehlo.return %i, %1 : tensor<i32>, tensor<8xbf16>
+            }
+          %2 = stablehlo.bitcast_convert %0#1 : (tensor<8xbf16>) -> tensor<8xi16>
+          return %2 : tensor<8xi16>
+        }
+        func.func private @more(%a: tensor<8xbf16>, %b: tensor<8xbf16>) -> tensor<8xbf16> {
+          %0 = stablehlo.add %a, %b : tensor<8xbf16>
+          return %0 : tensor<8xbf16>
+        }""",
+    )
+    assert "dense<1.500000e+00> : tensor<8xf32>" in after
+    assert "stablehlo.add" in after and ": tensor<8xf32>" in after
+    assert "call @more" in after and "(tensor<8xbf16>, tensor<8xbf16>) -> tensor<8xbf16>" in after
+    assert "(tensor<8xbf16>) -> tensor<8xi16>" in after
 
 
 @pytest.mark.vulkan
@@ -91,3 +121,21 @@ def test_sums_are_rounded_as_ml_dtypes_rounds(tmp_path: Path) -> None:
         )
         assert np.isnan(column[62].astype(np.float32))
         assert column[63] == right.astype(BRAIN)[63]
+
+
+@pytest.mark.vulkan
+def test_a_model_with_norms_and_rows_looked_up_is_pytorchs(tmp_path: Path) -> None:
+    import torch
+
+    torch.manual_seed(0)
+    layers = torch.nn.Sequential(
+        torch.nn.Embedding(50, 64), torch.nn.LayerNorm(64), torch.nn.Linear(64, 32), torch.nn.GELU()
+    ).eval()
+    tokens = torch.randint(0, 50, (2, 12))
+    right = layers(tokens).detach().numpy()
+    program = export(layers.to(torch.bfloat16), (tokens,))
+    options = toolchain.CompileOptions(output=tmp_path / "model.vmfb")
+    module = toolchain.compile(program, "vulkan", options)
+    with runtime.load(module, device="edgert://vulkan") as loaded:
+        found = np.asarray(loaded.main(tokens.numpy())).astype(np.float32)
+    np.testing.assert_allclose(found, right, rtol=0, atol=0.03)
