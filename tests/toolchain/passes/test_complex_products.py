@@ -1,10 +1,12 @@
-"""Products that a program joins into complex numbers itself, for CUDA."""
+"""Products that a program joins into complex numbers itself, for CUDA and CPUs."""
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from edgec import toolchain
+from edgec import runtime, toolchain
+from edgec.exporters import export
 from edgec.runtime.errors import EdgecError
 from edgec.toolchain.passes.legalise.complex_products import ComplexProducts
 from tests.toolchain.passes.before_after import rewrite
@@ -48,3 +50,19 @@ def test_what_comes_of_no_product_stays() -> None:
 }
 """
     assert rewrite(ComplexProducts(joins_apart=True), other)[0] == 0
+
+
+def test_a_convolution_without_axes_is_numpys_on_a_cpu(tmp_path: Path) -> None:
+    """Its product and its join in one kernel are refused there ("valid padding vector element")."""
+    import jax
+
+    rng = np.random.default_rng(2)
+    x, w = (
+        (rng.normal(size=s) + 1j * rng.normal(size=s)).astype(np.complex64)
+        for s in ((2, 3), (4, 3))
+    )
+    program = export(jax.jit(lambda x, w: jax.lax.conv_general_dilated(x, w, (), [])), (x, w))
+    options = toolchain.CompileOptions(output=tmp_path / "f.vmfb", check=False)
+    with runtime.load(toolchain.compile(program, "cpu", options)) as loaded:
+        found = np.asarray(loaded.main(x, w))
+    np.testing.assert_allclose(found, x @ w.T, rtol=1e-5, atol=1e-6)
