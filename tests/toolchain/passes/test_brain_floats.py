@@ -135,7 +135,8 @@ def test_a_model_with_norms_and_rows_looked_up_is_pytorchs(tmp_path: Path) -> No
     right = layers(tokens).detach().numpy()
     program = export(layers.to(torch.bfloat16), (tokens,))
     options = toolchain.CompileOptions(output=tmp_path / "model.vmfb")
-    module = toolchain.compile(program, "vulkan", options)
-    with runtime.load(module, device="edgert://vulkan") as loaded:
+    made = toolchain.compile_with_report(program, "vulkan", options)
+    assert any("computed in f32" in note for note in made.report.notes)
+    with runtime.load(made.module, device="edgert://vulkan") as loaded:
         found = np.asarray(loaded.main(tokens.numpy())).astype(np.float32)
     np.testing.assert_allclose(found, right, rtol=0, atol=0.03)

@@ -1,7 +1,7 @@
 """bf16 computed in f32, and read and written in memory as 16-bit integers."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from edgec.toolchain.ir.functions import entry_block, functions, inside
@@ -14,6 +14,10 @@ __all__ = ["BrainFloats"]
 _KNOWN = ("stablehlo.", "chlo.")
 _AS_THEY_ARE = ("stablehlo.bitcast_convert", "stablehlo.custom_call", "stablehlo.composite")
 """Operations of StableHLO that read and write bf16 itself, as all of other dialects do."""
+_SAID = (
+    "bf16 is computed in f32, since the compiler has no code for it here: weights of bf16 take "
+    "twice their bytes in the device's memory"
+)
 _HALF = 0x7FFF
 _NO_NUMBER = 0x7FC0
 
@@ -34,7 +38,12 @@ class BrainFloats:
     Measured on Mesa's llvmpipe: products of 4 x 32 by 32 x 64 and of 128 x 384 by 384 x 384, a BERT
     and a Llama of two layers are refused without it; with it these are as near to PyTorch's answer
     in f32 as its own in bf16 is.
+
+    Attributes:
+        remarks: where to say so.
     """
+
+    remarks: list[str] = field(default_factory=list)
 
     name = "brain-floats"
     purpose = Purpose.RIGHT
@@ -42,7 +51,9 @@ class BrainFloats:
     @classmethod
     def plan(cls, situation: Situation) -> "BrainFloats | None":
         """For programs in StableHLO that become SPIR-V."""
-        return cls() if situation.is_stablehlo and situation.target.is_spirv else None
+        if not (situation.is_stablehlo and situation.target.is_spirv):
+            return None
+        return cls(remarks=situation.remarks)
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many values changed."""
@@ -54,6 +65,7 @@ class BrainFloats:
             changing = [f for name, f in functions(module).items() if name != STATE_FUNCTION]
             count = sum(_widen(f) for f in changing if list(f.regions[0].blocks))
             if count:
+                self.remarks.append(_SAID)
                 erase_unused(module)  # what was converted to a type that it has now
             return count
 
