@@ -1,4 +1,4 @@
-"""Halves reach f32 by their bits where the target has no f16."""
+"""Halves reach f32, and f32 halves, by their bits where the target has no f16."""
 
 from pathlib import Path
 
@@ -21,9 +21,9 @@ func.func @main(%x: tensor<65536xui16>) -> tensor<65536xf32> {
 
 @pytest.mark.parametrize(
     ("before", "after", "changed"),
-    [("f16", "f32", 1), ("bf16", "f32", 0), ("f32", "f16", 0), ("f16", "i32", 0)],
+    [("f16", "f32", 1), ("bf16", "f32", 0), ("f32", "f16", 1), ("f16", "i32", 0)],
 )
-def test_only_halves_to_f32_are_rewritten(before: str, after: str, changed: int) -> None:
+def test_only_halves_to_f32_and_back_are_rewritten(before: str, after: str, changed: int) -> None:
     text = (
         f"func.func @main(%x: tensor<6x{before}>) -> tensor<6x{after}> {{\n"
         f"  %0 = stablehlo.convert %x : (tensor<6x{before}>) -> tensor<6x{after}>\n"
@@ -53,3 +53,42 @@ def test_every_half_comes_out_exactly_in_webassembly(tmp_path: Path) -> None:
     numbers = ~np.isnan(halves)
     assert np.array_equal(bits[numbers], halves[numbers].astype(np.float32).view(np.uint32))
     assert np.all(np.isnan(bits[~numbers].view(np.float32)))
+
+
+NARROWED = """
+func.func @main(%x: tensor<{count}xf32>) -> tensor<{count}xui16> {{
+  %0 = stablehlo.convert %x : (tensor<{count}xf32>) -> tensor<{count}xf16>
+  %1 = stablehlo.bitcast_convert %0 : (tensor<{count}xf16>) -> tensor<{count}xui16>
+  return %1 : tensor<{count}xui16>
+}}"""
+
+
+def test_numbers_are_rounded_to_halves_as_numpy_rounds_them_in_webassembly(tmp_path: Path) -> None:
+    """Every half, what lies midway between two and a bit beside that, and numbers of all sizes."""
+    need_node()
+    write_runtime_once(tmp_path / "edgec-runtime")
+    halves = np.arange(0x7C01, dtype=np.uint16).view(np.float16).astype(np.float32)
+    midway = (halves[:-2] + halves[1:-1]) / 2
+    beside = [np.nextafter(midway, np.float32(end)) for end in (0, np.inf)]
+    wide = np.random.default_rng(1).integers(0, 2**32, 70_000, np.uint32).view(np.float32)
+    x = np.concatenate([halves, midway, -midway, *beside, wide]).astype(np.float32)
+    x.tofile(tmp_path / "x.bin")
+    (tmp_path / "narrow.mlir").write_text(NARROWED.format(count=x.size))
+    options = toolchain.CompileOptions(output=tmp_path / "narrow.vmfb", check=False)
+    toolchain.compile(tmp_path / "narrow.mlir", "wasm", options)
+    found = run_node(
+        "const fs = await import('node:fs');\n"
+        "const bytes = fs.readFileSync('x.bin');\n"
+        "const x = new Float32Array(bytes.buffer.slice(bytes.byteOffset,"
+        " bytes.byteOffset + bytes.length));\n"
+        "const model = await load('narrow.vmfb');\n"
+        "const [y] = await model.main(x);\n"
+        "print(Array.from(y));",
+        tmp_path,
+    )
+    bits = np.array(found, np.uint16)
+    numbers = ~np.isnan(x)
+    with np.errstate(over="ignore"):
+        right = x.astype(np.float16).view(np.uint16)
+    np.testing.assert_array_equal(bits[numbers], right[numbers])
+    assert np.all(np.isnan(bits[~numbers].view(np.float16)))

@@ -24,6 +24,7 @@ from edgec.toolchain.passes.legalise.flatten_scatters import FlattenScatters
 from edgec.toolchain.passes.legalise.fourier_products import FourierProducts
 from edgec.toolchain.passes.legalise.free_bitcasts import FreeBitcasts
 from edgec.toolchain.passes.legalise.guard_products import GuardProducts
+from edgec.toolchain.passes.legalise.half_floats import HalfFloats
 from edgec.toolchain.passes.legalise.loop_order import LoopOrder
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
 from edgec.toolchain.passes.legalise.own_updates import OwnUpdates
@@ -181,6 +182,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     WeightsLast,
     SharedMatrices,
     BrainFloats,
+    HalfFloats,
     WidenHalves,
     PartFactors,
     ErrorFunctions,

@@ -1,19 +1,13 @@
 """bf16 computed in f32, and read and written in memory as 16-bit integers."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from edgec.toolchain.ir.functions import entry_block, functions, inside
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
-from edgec.toolchain.program import STATE_FUNCTION
 
 __all__ = ["BrainFloats"]
 
-_KNOWN = ("stablehlo.", "chlo.")
-_AS_THEY_ARE = ("stablehlo.bitcast_convert", "stablehlo.custom_call", "stablehlo.composite")
-"""Operations of StableHLO that read and write bf16 itself, as all of other dialects do."""
 _SAID = (
     "bf16 is computed in f32, since the compiler has no code for it here: weights of bf16 take "
     "twice their bytes in the device's memory"
@@ -59,114 +53,14 @@ class BrainFloats:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many values changed."""
         from iree.compiler import ir
 
-        from edgec.toolchain.ir.erase import erase_unused
+        from edgec.toolchain.ir.widening import Widening
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            changing = [f for name, f in functions(module).items() if name != STATE_FUNCTION]
-            count = sum(_widen(f) for f in changing if list(f.regions[0].blocks))
-            if count:
-                self.remarks.append(_SAID)
-                erase_unused(module)  # what was converted to a type that it has now
-            return count
-
-
-def _is_brain(value: Any) -> bool:
-    from iree.compiler import ir
-
-    return isinstance(value.type, ir.RankedTensorType) and isinstance(
-        value.type.element_type, ir.BF16Type
-    )
-
-
-def _widen(function: Any) -> int:
-    """Have all in a function but what meets memory computed in f32; how many values changed."""
-    from iree.compiler import ir
-
-    operations = list(inside(function))
-    changed = {value for op in operations for value in _values(op) if _is_brain(value)}
-    arguments = [value for value in entry_block(function).arguments if _is_brain(value)]
-    for value in changed:
-        if not _is_kept(value):
-            value.set_type(_like(value.type, ir.F32Type.get()))
-    for op in operations:
-        if op.name == "stablehlo.constant":
-            _widen_constant(op)
-    # Operations that read bf16 itself get it from values that are f32 now.
-    for op in operations:
-        if _meets_memory(op):
-            for place, value in enumerate(op.operands):
-                if value in changed and not _is_kept(value):
-                    with op.location, ir.InsertionPoint(op):
-                        op.operands[place] = _written(value)
-    for value in arguments:
-        with ir.InsertionPoint.at_block_begin(entry_block(function)):
-            _read_later(value)
-    for value in changed:
-        if _is_kept(value):
-            with value.owner.location, ir.InsertionPoint.after(value.owner.operation):
-                _read_later(value)
-    for op in operations:
-        if op.name == "stablehlo.convert" and op.operands[0].type == op.results[0].type:
-            op.results[0].replace_all_uses_with(op.operands[0])
-    return len(changed) + len(arguments)
-
-
-def _values(op: Any) -> Iterator[Any]:
-    """The results of an operation, and the arguments of its blocks."""
-    yield from op.results
-    for region in op.regions:
-        for block in region.blocks:
-            yield from block.arguments
-
-
-def _meets_memory(op: Any) -> bool:
-    """Whether an operation reads and writes bf16 as it lies in memory."""
-    return op.name in _AS_THEY_ARE or not op.name.startswith(_KNOWN)
-
-
-def _is_kept(value: Any) -> bool:
-    """Whether a value stays what it is, and is read as f32 behind that."""
-    from iree.compiler import ir
-
-    return isinstance(value.owner, ir.Operation | ir.OpView) and (
-        _meets_memory(value.owner.operation)
-        or (value.owner.operation.name == "stablehlo.constant" and not _is_splat(value.owner))
-    )
-
-
-def _is_splat(constant: Any) -> bool:
-    from iree.compiler import ir
-
-    attribute = constant.operation.attributes["value"]
-    return isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat
-
-
-def _widen_constant(op: Any) -> None:
-    """Give a constant of one number the type that its result has."""
-    from iree.compiler import ir
-
-    kind, attribute = op.results[0].type, op.attributes["value"]
-    if attribute.type == kind or not _is_splat(op):
-        return
-    number = ir.FloatAttr(attribute.get_splat_value()).value
-    element = ir.FloatAttr.get(kind.element_type, number)
-    op.attributes["value"] = ir.DenseElementsAttr.get_splat(kind, element)
-
-
-def _like(kind: Any, element: Any) -> Any:
-    from iree.compiler import ir
-
-    return ir.RankedTensorType.get(kind.shape, element, kind.encoding)
-
-
-def _read_later(value: Any) -> None:
-    """Give f32 to all that read a value which stays bf16, but to what wants that."""
-    uses = [use for use in value.uses if not _meets_memory(use.owner.operation)]
-    if not uses:
-        return
-    wide = _read(value)
-    for use in uses:
-        use.owner.operation.operands[use.operand_number] = wide
+            widening = Widening(kind=ir.BF16Type, read=_read, written=_written)
+            count = widening.run(module)
+        if count:
+            self.remarks.append(_SAID)
+        return count
 
 
 def _read(value: Any) -> Any:
