@@ -56,7 +56,7 @@ class Widening:
             if not _is_kept(value):
                 value.set_type(_like(value.type, ir.F32Type.get()))
         for op in operations:
-            if op.name == "stablehlo.constant":
+            if op.name == "stablehlo.constant" and op.results[0] in changed:
                 _widen_constant(op)
         # Operations that read the type itself get it from values that are f32 now.
         for op in operations:
