@@ -56,7 +56,7 @@ def page(figures: dict[str, Any]) -> str:
         found += "\nWhat was refused:\n\n" + "\n".join(refused) + "\n"
     head = _HEAD.format(
         cores=figures["cores"],
-        calls="the median of {calls} or more, the best of {rounds} or more turns".format_map(figures),
+        calls="the median of {calls} or more, best of {rounds} or more turns".format_map(figures),
         measured=sentence(figures["commits"]),
     )
     return head + found + _TAIL
