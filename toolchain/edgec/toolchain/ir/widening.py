@@ -50,32 +50,32 @@ class Widening:
     def _widen(self, function: Any) -> int:
         """Have all in a function but what meets memory computed in f32; how many values changed."""
         operations = list(inside(function))
-        changed = {value for op in operations for value in _values(op) if self._is_narrow(value)}
+        narrow = [value for op in operations for value in _values(op) if self._is_narrow(value)]
+        kept = [value for value in narrow if _is_kept(value)]
+        wide = set(narrow).difference(kept)
         arguments = [value for value in entry_block(function).arguments if self._is_narrow(value)]
-        for value in changed:
-            if not _is_kept(value):
-                value.set_type(_like(value.type, ir.F32Type.get()))
+        for value in wide:
+            value.set_type(_like(value.type, ir.F32Type.get()))
         for op in operations:
-            if op.name == "stablehlo.constant" and op.results[0] in changed:
+            if op.name == "stablehlo.constant" and op.results[0] in wide:
                 _widen_constant(op)
         # Operations that read the type itself get it from values that are f32 now.
         for op in operations:
             if _meets_memory(op):
                 for place, value in enumerate(op.operands):
-                    if value in changed and not _is_kept(value):
+                    if value in wide:
                         with op.location, ir.InsertionPoint(op):
                             op.operands[place] = self.written(value)
         for value in arguments:
             with ir.InsertionPoint.at_block_begin(entry_block(function)):
                 self._read_later(value)
-        for value in changed:
-            if _is_kept(value):
-                with value.owner.location, ir.InsertionPoint.after(value.owner.operation):
-                    self._read_later(value)
+        for value in kept:
+            with value.owner.location, ir.InsertionPoint.after(value.owner.operation):
+                self._read_later(value)
         for op in operations:
             if op.name == "stablehlo.convert" and op.operands[0].type == op.results[0].type:
                 op.results[0].replace_all_uses_with(op.operands[0])
-        return len(changed) + len(arguments)
+        return len(narrow) + len(arguments)
 
     def _read_later(self, value: Any) -> None:
         """Give f32 to all that read a value which stays what it is, but to what wants that."""
@@ -96,7 +96,7 @@ def _values(op: Any) -> Iterator[Any]:
 
 
 def _meets_memory(op: Any) -> bool:
-    """Whether an operation reads and writes bf16 as it lies in memory."""
+    """Whether an operation reads and writes a narrow type as it lies in memory."""
     return op.name in _AS_THEY_ARE or not op.name.startswith(_KNOWN)
 
 
@@ -115,10 +115,8 @@ def _is_splat(constant: Any) -> bool:
 
 def _widen_constant(op: Any) -> None:
     """Give a constant of one number the type that its result has."""
-    kind, attribute = op.results[0].type, op.attributes["value"]
-    if attribute.type == kind or not _is_splat(op):
-        return
-    number = ir.FloatAttr(attribute.get_splat_value()).value
+    kind = op.results[0].type
+    number = ir.FloatAttr(op.attributes["value"].get_splat_value()).value
     element = ir.FloatAttr.get(kind.element_type, number)
     op.attributes["value"] = ir.DenseElementsAttr.get_splat(kind, element)
 

@@ -1,6 +1,6 @@
 """64-bit integers computed in 32 bits, for GPUs whose shaders have no 64-bit integers."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +76,7 @@ class NarrowIntegers:
                 return 0
             if not all(_can_change(op) for op in operations):
                 return 0
-            if not self.wraps and _hands_on(changing):
+            if not self.wraps and _hands_on(changing, operations):
                 return 0
             count = 0
             boundary = _Boundary(module)
@@ -106,7 +106,7 @@ def _is_wide(kind: Any) -> bool:
     return isinstance(kind, ir.IntegerType) and kind.width == 64
 
 
-def _hands_on(named: Mapping[str, Any]) -> bool:
+def _hands_on(named: Mapping[str, Any], operations: Sequence[Any]) -> bool:
     """Whether a wide result of a public function is made of a wide argument of one.
 
     By way of wide values alone: what was compared, indexed with or converted is another number.
@@ -116,9 +116,8 @@ def _hands_on(named: Mapping[str, Any]) -> bool:
         if _is_public(function):
             made.add(entry_block(function).arguments)
     while made.grew():
-        for function in named.values():
-            for op in inside(function):
-                _follow(op, named, made)
+        for op in operations:
+            _follow(op, named, made)
     return any(
         value in made.values
         for function in named.values()
