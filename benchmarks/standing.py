@@ -128,7 +128,7 @@ PAGES = (
     ),
     Page(
         name="benchmarks_vulkan_llvmpipe.md",
-        command="python benchmarks/vulkan/networks.py FOLDER --rounds 3 --calls 3 --limit 900",
+        command="python benchmarks/vulkan/networks.py FOLDER --rounds 5 --calls 5",
         measures=(*_COMPILER, *_RUNTIME, "exporters", "benchmarks/vulkan"),
     ),
     Page(

@@ -99,14 +99,14 @@ def parts(noting: Any, call: Callable[[], Any], count: int, *, stamped: bool) ->
 
 def measure(stem: str, folder: Path, noting: Any, count: int) -> dict[str, Any]:
     """A network's parts: on inputs that lie on the device, and from the host to the host."""
-    from networks import ENGINES
+    from engines import DEVICES
     from safetensors.numpy import save_file
     from torch_models import build
     from torch_run import weights_of
 
     from edgec import runtime
 
-    device, backend = ENGINES["edgert"]
+    device, backend = DEVICES["edgert"]
     model, inputs = build(*stem.rpartition("-")[::2])
     given: Sequence[np.ndarray] = [value.numpy() for value in inputs]
     with tempfile.TemporaryDirectory() as scratch:

@@ -19,19 +19,19 @@ _FIGURES = DOCS / "benchmarks_vulkan_llvmpipe.json"
 _ENGINES = ("edgert", "iree", "ncnn")
 _HEAD = """# Networks on llvmpipe, beside ncnn and IREE's driver
 
-Milliseconds a call, batch 1, f32, on Mesa's llvmpipe: Vulkan as a program on {cores} cores of a processor, so that the page can be made anywhere; what a GPU takes it does not show. Networks as on [benchmarks_vulkan_networks.md](benchmarks_vulkan_networks.md), compiled for `vulkan:android` with the kernels that phones get. The same module runs on edgert's Vulkan driver and on IREE's; ncnn has weights of zeros. All are called in turns in one process; {calls}. The load is that of the machine after a row's run, by this and other work: far above the cores, trust the ratio alone. {measured}
+Milliseconds a call, batch 1, f32, on Mesa's llvmpipe: Vulkan as a program on {cores} cores of a processor, so that the page can be made anywhere; what a GPU takes it does not show. Networks as on [benchmarks_vulkan_networks.md](benchmarks_vulkan_networks.md), compiled for `vulkan:android` with the kernels that phones get. The same module runs on edgert's Vulkan driver and on IREE's; ncnn has weights of zeros. Each has a process of its own, which is stopped but for its turns; {calls}. IREE's driver keeps two threads that wait for semaphores, and lavapipe of Mesa 22.3 waits by asking for the time without a pause: they take part of both cores. The load is that of the machine after a row's run, by this and other work. {measured}
 
-| network | edgert | IREE's driver | ncnn | IREE's / edgert | ncnn / edgert | first answer: edgert, IREE, ncnn | error | load |
-|---|--:|--:|--:|--:|--:|---|--:|--:|
+| network | edgert | IREE's driver | ncnn | IREE's / edgert | ncnn / edgert | first answer: edgert, IREE, ncnn | again | error | load |
+|---|--:|--:|--:|--:|--:|---|--:|--:|--:|
 """  # noqa: E501
 _TAIL = """
-First answers are in the order in which engines are loaded: the first one compiles what Mesa keeps for the next. Errors are |difference| / |answer| of edgert against the network in f64. The numbers are in [benchmarks_vulkan_llvmpipe.json](benchmarks_vulkan_llvmpipe.json).
+First answers are with nothing compiled before, imports apart; *again* is edgert's in a second process. Errors are |difference| / |answer| of edgert against the network in f64. The numbers are in [benchmarks_vulkan_llvmpipe.json](benchmarks_vulkan_llvmpipe.json).
 
 <!-- not run: a quiet machine: minutes a network -->
 ```console
 $ python benchmarks/cuda/torch_modules.py FOLDER mobilenetv3-l resnet50 --type f32 --target vulkan:android
 $ python benchmarks/vulkan/ncnn_networks.py FOLDER mobilenetv3-l resnet50
-$ python benchmarks/vulkan/networks.py FOLDER --rounds 3 --calls 3 --limit 900 --json figures.json
+$ python benchmarks/vulkan/networks.py FOLDER --rounds 5 --calls 5 --json figures.json
 $ python -m benchmarks.vulkan.llvmpipe_page COMMIT=figures.json
 ```
 """  # noqa: E501
@@ -49,14 +49,17 @@ def page(figures: dict[str, Any]) -> str:
         ratios = [f"{ms[name] / ms['edgert']:.2f}" if name in ms else "-" for name in _ENGINES[1:]]
         begun = ", ".join(f"{first[name]} s" for name in _ENGINES if name in first)
         error = str(row["error"].get("edgert", "-"))
-        cells = [row["name"], *times, *ratios, begun, error, f"{row['load']:.0f}"]
+        again = f"{row['again_s']} s" if "again_s" in row else ""
+        cells = [row["name"], *times, *ratios, begun, again, error, f"{row['load']:.0f}"]
         lines.append(f"| {' | '.join(cells)} |")
     found = "\n".join(lines) + "\n"
     if refused:
         found += "\nWhat was refused:\n\n" + "\n".join(refused) + "\n"
     head = _HEAD.format(
         cores=figures["cores"],
-        calls="the median of {calls} or more, best of {rounds} or more turns".format_map(figures),
+        calls="the median of up to {calls} calls, best of {rounds} or more turns".format_map(
+            figures
+        ),
         measured=sentence(figures["commits"]),
     )
     return head + found + _TAIL

@@ -24,7 +24,7 @@ _WORDS = 9
 """Of an error, in a cell; the whole stands below the table."""
 _HEAD = """# Networks through Vulkan on an NVIDIA GPU, by driver
 
-Milliseconds a call, batch 1, one {device}. Networks of `transformers` and `timm` as their users export them from PyTorch, and a U-Net of 31 million weights on 256 x 256 pixels, with seeded weights. The same module, with edgec's kernels, runs on edgert's Vulkan driver and on IREE's. *Plain IREE* is the same program by `iree-compile` alone (`--iree-vulkan-target=ada`, at O3, or at O2 where O3 is refused; none of edgec's passes or kernels) on IREE's driver. *CUDA* is the network compiled by edgec for CUDA, on edgert's CUDA driver, which is the default for such modules; ncnn uses its Vulkan on weights of zeros, its inputs and results on the host. All are called and waited for in turns in one process, from Python, after half a second of calls of each; the median of 30 calls, the best of 5 turns. {measured}
+Milliseconds a call, batch 1, one {device}. Networks of `transformers` and `timm` as their users export them from PyTorch, and a U-Net of 31 million weights on 256 x 256 pixels, with seeded weights. The same module, with edgec's kernels, runs on edgert's Vulkan driver and on IREE's. *Plain IREE* is the same program by `iree-compile` alone (`--iree-vulkan-target=ada`, at O3, or at O2 where O3 is refused; none of edgec's passes or kernels) on IREE's driver. *CUDA* is the network compiled by edgec for CUDA, on edgert's CUDA driver, which is the default for such modules; ncnn uses its Vulkan on weights of zeros, its inputs and results on the host. All are called and waited for in turns {where}, from Python, after half a second of calls of each; the median of 30 calls, the best of 5 turns. {measured}
 
 | network | edgert | IREE's driver | plain IREE | edgec on CUDA | ncnn | Vulkan / CUDA | plain IREE / edgert | before | dispatches | their time | between them | first answer: edgert, IREE, CUDA | kernels compiled before | error |
 |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|--:|--:|
@@ -78,7 +78,11 @@ def page(figures: dict[str, Any]) -> str:
     found = "\n".join(lines) + "\n"
     if refused:
         found += "\nWhat was refused, or took too long:\n\n" + "\n".join(refused) + "\n"
-    head = _HEAD.format(measured=sentence(figures["commits"]), device=figures["device"])
+    head = _HEAD.format(
+        measured=sentence(figures["commits"]),
+        device=figures["device"],
+        where="in processes of their own" if figures.get("apart") else "in one process",
+    )
     return head + found + _TAIL
 
 
@@ -96,12 +100,12 @@ def _cell(row: dict[str, Any], engine: str) -> str:
 def main() -> None:
     rows: dict[str, Any] = {}
     commits: list[str] = []
-    device = ""
+    device, apart = "", False
     for each in sys.argv[1:]:
         commit, _, path = each.partition("=")
         commits.append(commit)
         found = json.loads(Path(path).read_text())
-        device = found["device"]
+        device, apart = found["device"], found.get("apart", False)
         for row in found["rows"]:
             before = rows.get(row["name"], {"failed": {}})["failed"]
             kept = {engine: said for engine, said in before.items() if engine not in row["ms"]}
@@ -109,6 +113,7 @@ def main() -> None:
     figures = {
         "commits": commits,
         "device": device,
+        "apart": apart,
         "rows": [rows[name] for name in sorted(rows)],
     }
     _FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
