@@ -38,12 +38,31 @@ def test_the_inside_is_wide_and_the_signature_is_kept():
     assert "tensor<2x3xf32>" in after[after.index("stablehlo.tanh") :].splitlines()[0]
 
 
-def test_programs_that_look_at_bits_are_left_alone():
-    bits = BEFORE.replace(
-        "  return %1",
-        "  %2 = stablehlo.bitcast_convert %1 : (tensor<2x3xf16>) -> tensor<2x3xi16>\n  return %1",
-    )
-    assert widened(bits)[1] == 0
+BITS = """
+func.func @main(%x: tensor<2x4xf16>) -> (tensor<2x3xi16>, tensor<2x3xbf16>) {
+  %w = stablehlo.constant dense<0.3> : tensor<4x3xf16>
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+    : (tensor<2x4xf16>, tensor<4x3xf16>) -> tensor<2x3xf16>
+  %1 = stablehlo.bitcast_convert %0 : (tensor<2x3xf16>) -> tensor<2x3xi16>
+  %2 = stablehlo.convert %0 : (tensor<2x3xf16>) -> tensor<2x3xbf16>
+  return %1, %2 : tensor<2x3xi16>, tensor<2x3xbf16>
+}
+"""
+
+
+def test_programs_that_look_at_bits_see_those_of_halves(tmp_path):
+    after, count = widened(BITS)
+    assert count > 0
+    assert "(tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>" in after
+    source = tmp_path / "bits.mlir"
+    source.write_text(BITS)
+    module = compile(source, "cpu", CompileOptions(cache=False, output=tmp_path / "m.vmfb"))
+    x = np.random.default_rng(2).standard_normal((2, 4)).astype(np.float16)
+    exact = x.astype(np.float64) @ np.full((4, 3), np.float16(0.3), np.float64)
+    with load(module) as loaded:
+        bits, brains = loaded.main(x)
+    np.testing.assert_array_equal(np.asarray(bits).view(np.float16), exact.astype(np.float16))
+    np.testing.assert_array_equal(np.asarray(brains), exact.astype(jnp.bfloat16))
 
 
 def test_programs_without_products_are_left_alone():

@@ -9,6 +9,7 @@ from typing import Any
 
 from iree.compiler import ir
 
+from edgec.toolchain.ir import write as graph
 from edgec.toolchain.ir.erase import erase_unused
 from edgec.toolchain.ir.functions import entry_block, functions, inside
 from edgec.toolchain.program import STATE_FUNCTION
@@ -33,6 +34,15 @@ class Widening:
     kind: type
     read: Callable[[Any], Any]
     written: Callable[[Any], Any]
+
+    @classmethod
+    def by_conversion(cls, kind: type) -> "Widening":
+        """The one that reads and writes a type by StableHLO's own conversion."""
+        return cls(
+            kind=kind,
+            read=lambda value: graph.convert(value, ir.F32Type.get()),
+            written=lambda value: graph.convert(value, kind.get()),  # type: ignore[attr-defined]
+        )
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many values changed."""

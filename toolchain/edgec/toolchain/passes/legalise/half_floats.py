@@ -42,16 +42,10 @@ class HalfFloats:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many values changed."""
         from iree.compiler import ir
 
-        from edgec.toolchain.ir import write as graph
         from edgec.toolchain.ir.widening import Widening
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
-            widening = Widening(
-                kind=ir.F16Type,
-                read=lambda value: graph.convert(value, ir.F32Type.get()),
-                written=lambda value: graph.convert(value, ir.F16Type.get()),
-            )
-            count = widening.run(module)
+            count = Widening.by_conversion(ir.F16Type).run(module)
         if count:
             self.remarks.append(_SAID)
         return count
