@@ -13,15 +13,14 @@ With `--drawn` the files themselves are drawn by the seed, among others than the
 
 import argparse
 import json
-import os
 import random
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from benchmarks.jax_tests.cases import listed, tried
 from benchmarks.jax_tests.report import FILES, OTHERS, page
 from benchmarks.standing import measured_at
 
@@ -29,60 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "benchmarks_jax.md"
 KEPT = ROOT / "build" / "jax_tests"
 HELD_OUT = KEPT / "held_out"
-_SECONDS = 300
 _TOGETHER = 20
 """Cases that share a process, after which what came of them is kept."""
-_DIED = "the process died"
-
-
-def listed(file: Path) -> list[str]:
-    """The names of a file's cases.
-
-    Raises:
-        SystemExit: it cannot be read.
-    """
-    done = _child(file, "cpu", "list")
-    if done.returncode != 0:
-        raise SystemExit(f"{file.name} cannot be read: {done.stderr[-2000:]}")
-    names: list[str] = json.loads(done.stdout.splitlines()[-1])
-    return names
-
-
-def tried(file: Path, platform: str, names: Sequence[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """What came of each case; one that kills its process is said to, and the rest go on."""
-    left = list(names)
-    while left:
-        done = _child(file, platform, "run", str(_SECONDS), stdin="\n".join(left))
-        begun = None
-        for line in done.stdout.splitlines():
-            if not line.startswith('{"case"'):
-                continue
-            value = json.loads(line)
-            begun = value.pop("case")
-            if value:
-                left.remove(begun)
-                yield begun, value
-                begun = None
-        if begun is None:
-            if left:
-                raise SystemExit(f"{file.name} on {platform}: {done.stderr[-2000:]}")
-            return
-        left.remove(begun)
-        yield begun, {"outcome": "failed", "said": f"{_DIED} ({done.returncode})"}
-
-
-def _child(
-    file: Path, platform: str, *words: str, stdin: str = ""
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "benchmarks.jax_tests.child", str(file), *words],
-        env={**os.environ, "JAX_PLATFORMS": platform},
-        cwd=ROOT,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def _kept(folder: Path) -> dict[str, dict[str, dict[str, dict[str, str]]]]:

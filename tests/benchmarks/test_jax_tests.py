@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.jax_tests.__main__ import listed, tried
+from benchmarks.jax_tests.cases import listed, tried
 from benchmarks.jax_tests.report import cause, page
 
 CASES = """
