@@ -22,6 +22,8 @@ from edgec.toolchain.passes import CATALOGUE
 from edgec.toolchain.process import compiler_path
 from tests.js.node import need_node, run_node, write_runtime_once
 from tests.toolchain.passes.test_both_branches import CHOICES
+from tests.toolchain.passes.test_chosen_once import MASKED_TWICE
+from tests.toolchain.passes.test_chosen_once import answers as masked_twice
 from tests.toolchain.passes.test_flatten_scatters import WINDOWS
 from tests.toolchain.passes.test_loop_order import MEETING
 from tests.toolchain.passes.test_plain_depthwise import of as depthwise_of
@@ -496,6 +498,12 @@ FAULTS = (
         ),
         target="vulkan",
         inputs=(np.ones((1, 64), np.float32), np.zeros((64, 540672), np.float32)),
+    ),
+    Fault(
+        name="chosen-once",
+        text=MASKED_TWICE,
+        inputs=(_normal(5), _normal(5, 5), np.array([True, False, True, True, False])),
+        right=lambda *given: np.stack(masked_twice(*given)),
     ),
     Fault(
         name="chosen-truths",

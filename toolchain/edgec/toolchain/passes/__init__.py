@@ -10,6 +10,7 @@ from edgec.toolchain.passes.legalise.both_branches import BothBranches
 from edgec.toolchain.passes.legalise.bound_gathers import BoundGathers
 from edgec.toolchain.passes.legalise.brain_conversions import BrainConversions
 from edgec.toolchain.passes.legalise.brain_floats import BrainFloats
+from edgec.toolchain.passes.legalise.chosen_once import ChosenOnce
 from edgec.toolchain.passes.legalise.chosen_truths import ChosenTruths
 from edgec.toolchain.passes.legalise.complex_products import ComplexProducts
 from edgec.toolchain.passes.legalise.complex_ranges import ComplexRanges
@@ -178,6 +179,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     DoubleFunctions,
     CountZeros,
     NarrowIntegers,
+    ChosenOnce,
     BindGlobals,
     WeightsLast,
     SharedMatrices,
