@@ -24,6 +24,7 @@ from tests.js.node import need_node, run_node, write_runtime_once
 from tests.toolchain.passes.test_both_branches import CHOICES
 from tests.toolchain.passes.test_chosen_once import MASKED_TWICE
 from tests.toolchain.passes.test_chosen_once import answers as masked_twice
+from tests.toolchain.passes.test_complex_apart import TURNED
 from tests.toolchain.passes.test_flatten_scatters import WINDOWS
 from tests.toolchain.passes.test_loop_order import MEETING
 from tests.toolchain.passes.test_plain_depthwise import of as depthwise_of
@@ -499,6 +500,7 @@ FAULTS = (
         target="vulkan",
         inputs=(np.ones((1, 64), np.float32), np.zeros((64, 540672), np.float32)),
     ),
+    Fault(name="complex-apart", text=TURNED, target="cuda:sm_90", says="Stack dump"),
     Fault(
         name="chosen-once",
         text=MASKED_TWICE,

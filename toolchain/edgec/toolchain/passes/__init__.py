@@ -12,6 +12,7 @@ from edgec.toolchain.passes.legalise.brain_conversions import BrainConversions
 from edgec.toolchain.passes.legalise.brain_floats import BrainFloats
 from edgec.toolchain.passes.legalise.chosen_once import ChosenOnce
 from edgec.toolchain.passes.legalise.chosen_truths import ChosenTruths
+from edgec.toolchain.passes.legalise.complex_apart import ComplexApart
 from edgec.toolchain.passes.legalise.complex_products import ComplexProducts
 from edgec.toolchain.passes.legalise.complex_ranges import ComplexRanges
 from edgec.toolchain.passes.legalise.count_zeros import CountZeros
@@ -179,6 +180,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     DoubleFunctions,
     CountZeros,
     NarrowIntegers,
+    ComplexApart,
     ChosenOnce,
     BindGlobals,
     WeightsLast,
