@@ -62,6 +62,11 @@ PAGES = (
         measures=(*_COMPILER, "benchmarks/sparse"),
     ),
     Page(
+        name="benchmarks_jax_gpu.md",
+        command="python -m benchmarks.jax_tests.elsewhere TESTS",
+        measures=(*_COMPILER, *_RUNTIME, "runtime/pjrt", "toolchain/edgec/plugins"),
+    ),
+    Page(
         name="benchmarks_jax.md",
         command="python -m benchmarks.jax_tests TESTS",
         measures=(*_COMPILER, *_RUNTIME, "runtime/pjrt", "toolchain/edgec/plugins"),

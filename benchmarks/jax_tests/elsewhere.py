@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.jax_tests.cases import ROOT, listed, tried
-from benchmarks.jax_tests.report import FILES, OTHERS, Outcomes, Table
+from benchmarks.jax_tests.report import FILES, OTHERS, Outcomes, Table, cause
 from benchmarks.standing import sentence
 
 __all__ = ["page"]
@@ -103,11 +103,14 @@ def page(runs: Sequence[dict[str, Any]], measured: Sequence[str]) -> str:
         "",
         "## What is missing",
         "",
-        "| cases | what the first of them says |",
+        "| case | what it says |",
         "|---|---|",
         *(
-            f"| {count} | `{what.replace('|', '/').replace('`', chr(39))}` |"
-            for what, count in table.causes.most_common()
+            f"| `{case}` | `{cause(outcome['said']).replace('|', '/').replace('`', chr(39))}` |"
+            for found in results.values()
+            for case, outcome in found["edgec"].items()
+            if outcome["outcome"] == "failed"
+            and found["cpu"].get(case, {}).get("outcome") == "passed"
         ),
         "",
         "<!-- not run: a GPU -->",

@@ -28,7 +28,7 @@ pjrt_error *pjrt_plugin_initialize(plugin_initialize_args *args) {
 }
 
 /* The newest StableHLO that edgec reads: the caller writes programs in no newer one. */
-static const int64_t pjrt_stablehlo[] = {1, 0, 0};
+static const int64_t pjrt_stablehlo[] = {1, 17, 0};
 
 pjrt_error *pjrt_plugin_attributes(plugin_attributes_args *args) {
   static const pjrt_named_value attributes[] = {

@@ -74,6 +74,14 @@ def solvers_whose_loop_gives_all_it_carries() -> None:
         np.testing.assert_allclose(x, np.linalg.solve(a, b), rtol=1e-3, atol=1e-4)
 
 
+def products_by_a_named_algorithm() -> None:
+    """What StableHLO has since version 1.1 only."""
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    named = jax.lax.DotAlgorithmPreset.F32_F32_F32
+    product = jax.jit(lambda x: jax.lax.dot(x, x.T, precision=named))(x)
+    np.testing.assert_allclose(product, x @ x.T, rtol=1e-6)
+
+
 def buffers_of_every_type() -> None:
     kinds = ["bool", "int8", "int16", "int32", "uint8", "uint16", "uint32"]
     kinds += ["float16", "float32", "bfloat16", "complex64"]
@@ -347,6 +355,7 @@ PROGRAMS: dict[str, Callable[[], None]] = {
     for each in (
         *(
             losses_and_gradients,
+            products_by_a_named_algorithm,
             random_numbers_in_a_loop,
             solvers_whose_loop_gives_all_it_carries,
             buffers_of_every_type,

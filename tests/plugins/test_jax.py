@@ -25,6 +25,7 @@ TOGETHER = (
     *("refusal_with_its_line", "options_of_a_compile", "mesh_of_one", "integers_of_four_bits"),
     *("arrays_that_are_not_donated", "calls_that_go_on", "failure_of_a_call_that_goes_on"),
     *("compiler_that_dies", "solvers_whose_loop_gives_all_it_carries"),
+    "products_by_a_named_algorithm",
 )
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
