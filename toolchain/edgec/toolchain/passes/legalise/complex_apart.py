@@ -31,8 +31,7 @@ class ComplexApart:
     The parts are written first, by a kernel of their own, and turned or summed as real numbers.
 
     Measured: of 21 functions of complex64 at 128 x 128, 5 are refused for `cuda:sm_90` without it
-    (`x.T`, norms, sums of squares) and none is with it; four of 80 cases of JAX's own `lax_scipy`
-    tests failed so on an H200.
+    (`x.T`, norms, sums of squares) and none is with it.
     """
 
     name = "complex-apart"
