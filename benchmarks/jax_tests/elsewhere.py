@@ -113,7 +113,7 @@ def page(runs: Sequence[dict[str, Any]], measured: Sequence[str]) -> str:
             and found["cpu"].get(case, {}).get("outcome") == "passed"
         ),
         "",
-        "<!-- not run: a GPU -->",
+        "<!-- not run: a GPU: and minutes of JAX's tests -->",
         "```console",
         "$ python -m benchmarks.jax_tests.elsewhere TESTS --json figures.json   # where the GPU is",
         "$ python -m benchmarks.jax_tests.elsewhere --page COMMIT=figures.json",
