@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.jax_tests.cases import ROOT, listed, tried
-from benchmarks.jax_tests.report import FILES, OTHERS, Outcomes, Table, cause
+from benchmarks.jax_tests.report import FILES, OTHERS, Outcomes, Table, cause, cell
+from benchmarks.nvidia import gpu
 from benchmarks.standing import sentence
 
 __all__ = ["page"]
@@ -31,17 +31,6 @@ _TOGETHER = 10
 """Cases that share a process."""
 
 
-def _device() -> str:
-    """The GPU, as NVIDIA's tool names it."""
-    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return "no NVIDIA GPU"
-    name, _, driver = done.stdout.strip().splitlines()[0].partition(", ")
-    return f"{name} (driver {driver})"
-
-
 def _run(asked: argparse.Namespace) -> None:
     """Run cases, and keep what came of each as it comes."""
     from importlib import metadata
@@ -49,7 +38,11 @@ def _run(asked: argparse.Namespace) -> None:
     os.environ["EDGEC_JAX_DEVICES"] = asked.devices
     end = time.monotonic() + asked.limit
     results: dict[str, dict[str, dict[str, dict[str, str]]]] = {}
-    found = {"jax": metadata.version("jax"), "device": _device(), "devices": asked.devices}
+    found = {
+        "jax": metadata.version("jax"),
+        "device": gpu() or "no NVIDIA GPU",
+        "devices": asked.devices,
+    }
 
     def keep() -> None:
         asked.json.write_text(json.dumps({**found, "results": results}))
@@ -106,7 +99,7 @@ def page(runs: Sequence[dict[str, Any]], measured: Sequence[str]) -> str:
         "| case | what it says |",
         "|---|---|",
         *(
-            f"| `{case}` | `{cause(outcome['said']).replace('|', '/').replace('`', chr(39))}` |"
+            f"| `{case}` | {cell(cause(outcome['said']))} |"
             for found in results.values()
             for case, outcome in found["edgec"].items()
             if outcome["outcome"] == "failed"

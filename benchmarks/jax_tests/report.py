@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.standing import sentence
 
-__all__ = ["FILES", "OTHERS", "Outcomes", "Table", "cause", "page"]
+__all__ = ["FILES", "OTHERS", "Outcomes", "Table", "cause", "cell", "page"]
 
 FILES = (
     *("lax_test", "lax_numpy_test", "nn_test", "random_test", "api_test", "lax_scipy_test"),
@@ -42,6 +42,11 @@ def cause(said: str) -> str:
     line = re.sub(r"/\S*/", "", line)
     line = re.sub(r"0x[0-9a-f]+|(?<!\w)\d+(\.\d+)?(e[-+]?\d+)?", "N", line)
     return line[:160]
+
+
+def cell(what: str) -> str:
+    """What was said, as a table's cell of code."""
+    return f"`{what.replace('|', '/').replace('`', chr(39))}`"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +148,7 @@ def page(
         "| cases | what the first of them says |",
         "|---|---|",
         *(
-            f"| {count} | `{what.replace('|', '/').replace('`', chr(39))}` |"
+            f"| {count} | {cell(what)} |"
             for what, count in (table.causes + apart.causes + drawn.causes).most_common()
         ),
         "",

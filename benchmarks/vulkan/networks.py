@@ -11,7 +11,6 @@ import argparse
 import contextlib
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from engines import DEVICES, EVERY
 from turns import CALLS
 
+from benchmarks.nvidia import gpu
 from benchmarks.zoo.kinds.torch_models import declare_torchvision
 from edgec.runtime.cache_folder import CACHE_VARIABLE
 from edgec.runtime.edgert_library import EDGERT_VARIABLE, find_library
@@ -198,11 +198,14 @@ def measure(stem: str, options: argparse.Namespace) -> dict[str, Any]:
                     del running[name], times[name]
         row["ms"] = {name: round(1e3 * min(found), 4) for name, found in times.items()}
         if "edgert" in running:
-            if options.profile:
-                row["dispatches"] = running["edgert"].ask(profile=True)
-            stack.close()
-            with Engine("edgert", modules["edgert"], scratch, options.limit) as again:
-                row["again_s"] = again.ready["first_s"]
+            try:
+                if options.profile:
+                    row["dispatches"] = running["edgert"].ask(profile=True)
+                stack.close()
+                with Engine("edgert", modules["edgert"], scratch, options.limit) as again:
+                    row["again_s"] = again.ready["first_s"]
+            except Refused as error:  # What was measured before stands.
+                row["failed"]["edgert"] = str(error)
     return row
 
 
@@ -216,12 +219,9 @@ def _prepare() -> None:
 
 def _device() -> str:
     """What edgert's Vulkan runs on, with a GPU's driver as NVIDIA's tool names it."""
-    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    if shutil.which(command[0]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        name, _, driver = done.stdout.strip().partition(", ")
-        if driver:
-            return f"{name} (driver {driver})"
+    found = gpu()
+    if found is not None:
+        return found
     from edgec import runtime
 
     return runtime.Device.open(DEVICES["edgert"][0]).name
