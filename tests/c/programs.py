@@ -191,6 +191,32 @@ def _types_calls() -> tuple[Call, ...]:
     return tuple(calls)
 
 
+_ROWS = """
+func.func public @put(%x: tensor<6x6xf32>, %v: tensor<6xf32>, %all: tensor<5x4xf32>,
+    %row: tensor<i32>) -> (tensor<5x4xf32>, tensor<2xf32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.dot_general %v, %x, contracting_dims = [0] x [0]
+    : (tensor<6xf32>, tensor<6x6xf32>) -> tensor<6xf32>
+  %1 = stablehlo.slice %0 [0:2] : (tensor<6xf32>) -> tensor<2xf32>
+  %2 = stablehlo.slice %0 [2:6] : (tensor<6xf32>) -> tensor<4xf32>
+  %3 = stablehlo.tanh %1 : tensor<2xf32>
+  %4 = stablehlo.reshape %2 : (tensor<4xf32>) -> tensor<1x4xf32>
+  %5 = stablehlo.dynamic_update_slice %all, %4, %row, %zero
+    : (tensor<5x4xf32>, tensor<1x4xf32>, tensor<i32>, tensor<i32>) -> tensor<5x4xf32>
+  return %5, %3 : tensor<5x4xf32>, tensor<2xf32>
+}
+func.func public @join(%x: tensor<3x6xf32>, %row: tensor<i32>, %y: tensor<5x6xf32>)
+    -> tensor<9x6xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.dynamic_slice %x, %row, %zero, sizes = [1, 6]
+    : (tensor<3x6xf32>, tensor<i32>, tensor<i32>) -> tensor<1x6xf32>
+  %1 = stablehlo.tanh %y : tensor<5x6xf32>
+  %2 = stablehlo.concatenate %x, %0, %1, dim = 0
+    : (tensor<3x6xf32>, tensor<1x6xf32>, tensor<5x6xf32>) -> tensor<9x6xf32>
+  return %2 : tensor<9x6xf32>
+}
+"""
+
 PROGRAMS = (
     Program(
         name="softmax",
@@ -234,6 +260,17 @@ PROGRAMS = (
             Call(function="keep", arguments=(_normal(4),)),
             Call(function="kept"),
             Call(function="step", arguments=(_normal(4),)),
+        ),
+    ),
+    Program(
+        name="rows",
+        text=_ROWS,
+        calls=(
+            Call(
+                function="put",
+                arguments=(_normal(6, 6), _normal(6), _normal(5, 4), np.array(3, np.int32)),
+            ),
+            Call(function="join", arguments=(_normal(3, 6), np.array(1, np.int32), _normal(5, 6))),
         ),
     ),
     Program(name="types", text=_types_text(), calls=_types_calls()),

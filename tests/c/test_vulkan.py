@@ -73,7 +73,7 @@ def gpu(request: pytest.FixtureRequest, library: object, far_library: object) ->
 # --- answers --------------------------------------------------------------------------------------
 
 # Programs that IREE's driver runs, too: it refuses kernels on empty tensors.
-COMPARED = [program for program in PROGRAMS if program.name in ("softmax", "layers", "state")]
+COMPARED = [program for program in PROGRAMS if program.name in ("softmax", "layers", "rows", "state")]
 
 
 @pytest.mark.parametrize("program", COMPARED, ids=lambda program: program.name)
@@ -347,6 +347,57 @@ def test_older_and_plainer_devices_do(
     settings: dict[str, str], shim: Path, build: Callable[[str], Path], plain: Path
 ) -> None:
     assert "0.462117" in _behind(shim, build, plain, **settings)
+
+
+NARROWED = """
+import sys
+import numpy as np
+from edgec.runtime.edgert import EdgertDevice, open_library
+from tests.c.on_device import opened
+from tests.c.programs import PROGRAMS
+
+library, module, name, out = sys.argv[1:]
+program = next(program for program in PROGRAMS if program.name == name)
+session = opened(EdgertDevice("vulkan", library=open_library(library)), module)
+found = []
+for call in program.calls:
+    for _ in range(2):
+        kept = session.call(call.function, call.arguments)
+    found += kept
+np.savez(out, *found)
+"""
+
+
+@pytest.mark.parametrize("program", [one for one in COMPARED if one.name != "state"], ids=lambda program: program.name)
+def test_bindings_that_begin_where_a_device_lets_none_begin_are_copied(
+    program: Program,
+    shim: Path,
+    far_path: Path,
+    tmp_path: Path,
+    compile_text: Callable[..., Path],
+    same_bits: Callable[[np.ndarray, np.ndarray], bool],
+) -> None:
+    """Slices lie between multiples of 256 bytes; IREE's driver reaches them by addresses."""
+    path = compile_text(program.text, "vulkan")
+    out = tmp_path / "found.npz"
+    done = subprocess.run(
+        [sys.executable, "-c", NARROWED, str(far_path), str(path), program.name, str(out)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=behind(shim, alignment="256"),
+    )
+    assert done.returncode == 0, done.stderr
+    with runtime.load(path, device="vulkan") as loaded:
+        expected = [
+            np.array(output.numpy())
+            for call in program.calls
+            for output in loaded[call.function].call_flat(call.arguments)
+        ]
+    with np.load(out) as found:
+        for name, wanted in zip(found.files, expected, strict=True):
+            assert same_bits(found[name], wanted)
 
 
 def test_a_feature_that_is_missing_is_said(

@@ -4,6 +4,7 @@
  *     SHIM_VERSION=1.1   devices say they have no more, and need extensions for the rest
  *     SHIM_FEATURES=0    devices say they have no optional features
  *     SHIM_MEMORY=0      memory that the host sees is not coherent
+ *     SHIM_ALIGNMENT=256 bindings begin at multiples of that alone
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -73,6 +74,8 @@ FAILINGS(FAILING)
 
 static void change_properties(VkPhysicalDeviceProperties *properties) {
   if (is_set("SHIM_VERSION", "1.1")) properties->apiVersion = VK_API_VERSION_1_1;
+  const char *alignment = getenv("SHIM_ALIGNMENT");
+  if (alignment) properties->limits.minStorageBufferOffsetAlignment = (VkDeviceSize)atoi(alignment);
 }
 
 static VKAPI_ATTR void VKAPI_CALL shim_properties(VkPhysicalDevice device,

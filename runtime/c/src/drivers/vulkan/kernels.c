@@ -13,8 +13,6 @@ enum { PIPELINE_MODULE, PIPELINE_NAME, PIPELINE_LAYOUT, PIPELINE_SUBGROUP, PIPEL
 enum { BINDING_NUMBER, BINDING_TYPE, BINDING_COUNT };
 enum { LAYOUT_SETS, LAYOUT_CONSTANTS };
 
-#define KERNELS_MOST_BINDINGS 256u
-
 /* Behind the file: kernels that do the same with words where others have bytes. Their mark, how many
  * there are, and of each the module that it stands for, and where its words lie from the mark on. */
 #define KERNELS_WORDS "EDW1"
@@ -70,7 +68,7 @@ static edgert_status kernels_read_set(kernels_file *file, edgert_table table, vu
       edgert_table_vector(data, edgert_vector_table(data, file->sets, number), 0, 4);
   void *memory;
   edgert_status status = edgert_allocate_array(&file->out->executable.object.allocator,
-                                               KERNELS_MOST_BINDINGS, 1, &memory, error);
+                                               VULKAN_MOST_BINDINGS, 1, &memory, error);
   if (status != EDGERT_OK) return status;
   out->bindings = memory;
   for (uint32_t i = 0; i < bindings.count; ++i) {
@@ -78,7 +76,7 @@ static edgert_status kernels_read_set(kernels_file *file, edgert_table table, vu
     uint64_t at = edgert_table_number(data, binding, BINDING_NUMBER, 4, 0);
     uint64_t type = edgert_table_number(data, binding, BINDING_TYPE, 4, 0);
     uint64_t count = edgert_table_number(data, binding, BINDING_COUNT, 4, 0);
-    if (data->broken || at >= KERNELS_MOST_BINDINGS || count != 1 || out->bindings[at] ||
+    if (data->broken || at >= VULKAN_MOST_BINDINGS || count != 1 || out->bindings[at] ||
         (type != VK_DESCRIPTOR_TYPE_STORAGE_BUFFER && type != VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER))
       return kernels_damaged(error);
     out->bindings[at] = (uint8_t)type;
@@ -108,7 +106,7 @@ static edgert_status kernels_read_constants(kernels_file *file, edgert_table tab
 static edgert_status kernels_make_layout(kernels_file *file, edgert_table table,
                                          vulkan_layout *out, edgert_error *error) {
   vulkan_device *self = file->device;
-  VkDescriptorSetLayoutBinding bindings[KERNELS_MOST_BINDINGS];
+  VkDescriptorSetLayoutBinding bindings[VULKAN_MOST_BINDINGS];
   edgert_status status = kernels_read_set(file, table, out, error);
   if (status == EDGERT_OK) status = kernels_read_constants(file, table, out, error);
   if (status != EDGERT_OK) return status;

@@ -178,10 +178,12 @@ edgert_status vulkan_record_take(vulkan_device *self, vulkan_record **out, edger
 }
 
 void vulkan_record_give(vulkan_device *self, vulkan_record *record) {
-  if (record->bytes) {
-    record->bytes->point = record->point;
-    vulkan_chunk_give(self, record->bytes);
-    record->bytes = NULL;
+  vulkan_chunk **chunks[] = {&record->bytes, &record->aside};
+  for (size_t i = 0; i < sizeof chunks / sizeof *chunks; ++i) {
+    if (!*chunks[i]) continue;
+    (*chunks[i])->point = record->point;
+    vulkan_chunk_give(self, *chunks[i]);
+    *chunks[i] = NULL;
   }
   edgert_mutex_lock(&self->lock);
   record->next = self->records;

@@ -16,6 +16,7 @@
 #define RECORD_NARROW 16u   /* what a fill needs for its ends */
 #define RECORD_COPIES 32u   /* at once */
 #define RECORD_WRITES 16u   /* of descriptors at once */
+#define RECORD_THERE UINT64_MAX /* a binding that stays where it is */
 
 /* What is being translated. */
 typedef struct recorder {
@@ -211,25 +212,18 @@ static edgert_status record_reserve_sets(recorder *self, edgert_error *error) {
                               : vulkan_fail(device, result, "making room for bindings", error);
 }
 
-static edgert_status record_binding(recorder *self, edgert_range range, uint32_t type,
+/* Where a binding lies, with how many bytes a kernel may reach of it. */
+static edgert_status record_binding(recorder *self, edgert_range range,
                                     VkDescriptorBufferInfo *out, edgert_error *error) {
   const VkPhysicalDeviceLimits *limits = &self->device->facts.properties.limits;
   edgert_status status = edgert_range_resolve(range, self->slots, self->slot_count, &range, error);
   if (status != EDGERT_OK) return status;
-  uint64_t alignment = type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
-                           ? limits->minUniformBufferOffsetAlignment
-                           : limits->minStorageBufferOffsetAlignment;
   /* Kernels read small types by whole words; there is room for the last. */
   uint64_t size = range.length ? (range.length + 3) / 4 * 4 : 4;
   *out = (VkDescriptorBufferInfo){record_buffer(&range), record_offset(&range), size};
   const vulkan_chunk *chunk = record_chunk(range.buffer);
   if (out->offset + size > chunk->offset + chunk->size)
     out->offset = chunk->offset; /* an empty range at the end */
-  if (out->offset % alignment)
-    return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
-                       "a kernel's binding begins at %llu, and %s wants multiples of %llu",
-                       (unsigned long long)out->offset, self->device->device.name,
-                       (unsigned long long)alignment);
   if (size > limits->maxStorageBufferRange)
     return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
                        "a kernel reaches into %llu bytes at once, and %s gives it %u at most",
@@ -238,8 +232,110 @@ static edgert_status record_binding(recorder *self, edgert_range range, uint32_t
   return EDGERT_OK;
 }
 
+/* Whether a device lets a binding begin where this one lies. */
+static int record_may_begin(const recorder *self, const VkDescriptorBufferInfo *place,
+                            uint32_t type) {
+  const VkPhysicalDeviceLimits *limits = &self->device->facts.properties.limits;
+  return place->offset % (type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER
+                              ? limits->minUniformBufferOffsetAlignment
+                              : limits->minStorageBufferOffsetAlignment) == 0;
+}
+
+/* The bindings of a dispatch that begin where the device lets none begin are copied aside, and back
+ * when it is over. This is where the next one goes, `*size` bytes from the first on; one that begins
+ * where an earlier one does shares its copy, and one that overlaps with another is refused. */
+static edgert_status record_plan_aside(recorder *self, const edgert_range *ranges,
+                                       const vulkan_layout *layout, uint32_t number,
+                                       uint64_t *starts, uint64_t *size, edgert_error *error) {
+  VkDescriptorBufferInfo place, other;
+  starts[number] = RECORD_THERE;
+  if (!layout->bindings[number]) return EDGERT_OK;
+  edgert_status status = record_binding(self, ranges[number], &place, error);
+  if (status != EDGERT_OK || record_may_begin(self, &place, layout->bindings[number]))
+    return status;
+  uint64_t most = place.range;
+  for (uint32_t i = 0; i < layout->binding_count; ++i) {
+    if (i == number || !layout->bindings[i]) continue;
+    status = record_binding(self, ranges[i], &other, error);
+    if (status != EDGERT_OK) return status;
+    if (other.buffer != place.buffer || other.offset >= place.offset + place.range ||
+        place.offset >= other.offset + other.range)
+      continue;
+    if (other.offset != place.offset || layout->bindings[i] != layout->bindings[number])
+      return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
+                         "a kernel's binding begins at %llu of what another one reaches, and %s "
+                         "wants multiples of %llu",
+                         (unsigned long long)place.offset, self->device->device.name,
+                         (unsigned long long)self->device->alignment);
+    if (i < number) starts[number] = starts[i];
+    if (other.range > most) most = other.range;
+  }
+  if (starts[number] != RECORD_THERE) return EDGERT_OK;
+  starts[number] = *size;
+  *size += (most + self->device->alignment - 1) / self->device->alignment * self->device->alignment;
+  return EDGERT_OK;
+}
+
+static edgert_status record_plan_asides(recorder *self, const edgert_command *command,
+                                        uint64_t *starts, uint64_t *out_size,
+                                        edgert_error *error) {
+  const vulkan_executable *executable =
+      (const vulkan_executable *)command->as.dispatch.executable;
+  const vulkan_layout *layout = executable->kernels[command->as.dispatch.kernel].layout;
+  const edgert_range *ranges = self->commands->bindings + command->as.dispatch.first_binding;
+  edgert_status status = EDGERT_OK;
+  *out_size = 0;
+  for (uint32_t i = 0; i < layout->binding_count && status == EDGERT_OK; ++i)
+    status = record_plan_aside(self, ranges, layout, i, starts, out_size, error);
+  return status;
+}
+
+/* Room for the copies of one dispatch: while such a one runs, nothing else does. */
+static edgert_status record_reserve_aside(recorder *self, edgert_error *error) {
+  uint64_t starts[VULKAN_MOST_BINDINGS], size, most = 0;
+  for (size_t i = 0; i < self->commands->count; ++i) {
+    if (self->commands->commands[i].kind != EDGERT_COMMAND_DISPATCH) continue;
+    edgert_status status =
+        record_plan_asides(self, &self->commands->commands[i], starts, &size, error);
+    if (status != EDGERT_OK) return status;
+    if (size > most) most = size;
+  }
+  if (!most) return EDGERT_OK;
+  edgert_status status =
+      vulkan_chunk_take(self->device, VULKAN_LOCAL, 0, most, &self->record->aside, error);
+  if (status == EDGERT_OK) self->record->aside->owner = VULKAN_NOBODY;
+  return status;
+}
+
+/* Copy what is put aside there, or back, when all before is over, and before anything else. */
+static edgert_status record_move(recorder *self, const edgert_range *ranges,
+                                 const vulkan_layout *layout, const uint64_t *starts, int is_back,
+                                 edgert_error *error) {
+  static const vulkan_uses all = {VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT |
+                                      VK_PIPELINE_STAGE_TRANSFER_BIT |
+                                      VK_PIPELINE_STAGE_DRAW_INDIRECT_BIT,
+                                  VK_ACCESS_MEMORY_READ_BIT, VK_ACCESS_MEMORY_WRITE_BIT};
+  const vulkan_chunk *aside = self->record->aside;
+  vulkan_record_barrier(self->device, self->record, &all, &all);
+  for (uint32_t i = 0; i < layout->binding_count; ++i) {
+    if (starts[i] == RECORD_THERE) continue;
+    edgert_range range;
+    edgert_status status =
+        edgert_range_resolve(ranges[i], self->slots, self->slot_count, &range, error);
+    if (status != EDGERT_OK) return status;
+    uint64_t there = record_offset(&range), here = aside->offset + starts[i];
+    const VkBufferCopy copy = {is_back ? here : there, is_back ? there : here, range.length};
+    VkBuffer from = is_back ? aside->block->buffer : record_buffer(&range);
+    VkBuffer to = is_back ? record_buffer(&range) : aside->block->buffer;
+    if (range.length) self->device->CmdCopyBuffer(self->record->commands, from, to, 1, &copy);
+  }
+  vulkan_record_barrier(self->device, self->record, &all, &all);
+  return EDGERT_OK;
+}
+
 static edgert_status record_bind(recorder *self, const edgert_command *command,
-                                 const vulkan_layout *layout, edgert_error *error) {
+                                 const vulkan_layout *layout, const uint64_t *starts,
+                                 edgert_error *error) {
   vulkan_device *device = self->device;
   VkDescriptorSet set;
   const VkDescriptorSetAllocateInfo info = {
@@ -259,9 +355,12 @@ static edgert_status record_bind(recorder *self, const edgert_command *command,
   uint32_t count = 0;
   for (uint32_t i = 0; i < layout->binding_count; ++i) {
     if (layout->bindings[i]) {
-      edgert_status status =
-          record_binding(self, ranges[i], layout->bindings[i], &places[count], error);
+      edgert_status status = record_binding(self, ranges[i], &places[count], error);
       if (status != EDGERT_OK) return status;
+      if (starts[i] != RECORD_THERE) {
+        places[count].buffer = self->record->aside->block->buffer;
+        places[count].offset = self->record->aside->offset + starts[i];
+      }
       writes[count] = (VkWriteDescriptorSet){.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                              .dstSet = set,
                                              .dstBinding = i,
@@ -339,13 +438,21 @@ static edgert_status record_dispatch(recorder *self, const edgert_command *comma
     device->CmdBindPipeline(self->record->commands, VK_PIPELINE_BIND_POINT_COMPUTE,
                             kernel->pipeline);
   self->pipeline = kernel->pipeline;
-  edgert_status status = record_bind(self, command, kernel->layout, error);
+  const edgert_range *ranges = self->commands->bindings + command->as.dispatch.first_binding;
+  uint64_t starts[VULKAN_MOST_BINDINGS], aside;
+  edgert_status status = record_plan_asides(self, command, starts, &aside, error);
+  if (status == EDGERT_OK && aside)
+    status = record_move(self, ranges, kernel->layout, starts, 0, error);
+  if (status == EDGERT_OK) status = record_bind(self, command, kernel->layout, starts, error);
   if (status != EDGERT_OK) return status;
   if (kernel->layout->constant_count)
     device->CmdPushConstants(self->record->commands, kernel->layout->pipeline,
                              VK_SHADER_STAGE_COMPUTE_BIT, 0, 4 * kernel->layout->constant_count,
                              self->commands->constants + command->as.dispatch.first_constant);
-  return record_workgroups(self, command, kernel, error);
+  status = record_workgroups(self, command, kernel, error);
+  return status == EDGERT_OK && aside
+             ? record_move(self, ranges, kernel->layout, starts, 1, error)
+             : status;
 }
 
 /* --- barriers --------------------------------------------------------------------------------- */
@@ -388,6 +495,7 @@ static void record_barrier(recorder *self, size_t at) {
 static edgert_status record_all(recorder *self, edgert_error *error) {
   edgert_status status = record_reserve_bytes(self, error);
   if (status == EDGERT_OK) status = record_reserve_sets(self, error);
+  if (status == EDGERT_OK) status = record_reserve_aside(self, error);
   if (status == EDGERT_OK)
     status = vulkan_timing_prepare(self->device, self->record, self->commands, error);
   if (status == EDGERT_OK) status = vulkan_record_begin(self->device, self->record, error);

@@ -155,6 +155,7 @@ struct vulkan_record {
   vulkan_place *slots; /* what each slot was bound to */
   size_t slot_count, slot_capacity;
   vulkan_chunk *bytes; /* what updates and fills copy from */
+  vulkan_chunk *aside; /* where bindings are copied that begin where none may */
   uint64_t point;      /* of the last submission */
   VkQueryPool stamps;  /* two for each command, where the app is told; else 0 */
   uint32_t stamp_count, stamped; /* in all, and recorded so far */
@@ -263,6 +264,8 @@ edgert_status vulkan_spirv_check(const vulkan_facts *facts, const uint32_t *word
                                  edgert_text name, int *out_counts, edgert_error *error);
 
 /* --- kernels.c -------------------------------------------------------------------------------- */
+
+#define VULKAN_MOST_BINDINGS 256u
 
 /* What kernels are bound to; `bindings` by the number of the binding: a type, or 0. */
 typedef struct vulkan_layout {
