@@ -647,6 +647,17 @@ def test_updates_at_one_place_are_one_dispatch_that_reads_the_place() -> None:
     assert "dynamic_update_slice" not in after
 
 
+@pytest.mark.parametrize("array", [jnp.zeros_like, jnp.sin], ids=lambda each: each.__name__)
+def test_updates_of_what_may_be_one_value_are_two_dispatches(array) -> None:
+    """The compiler would have both arrays in one piece of memory."""
+
+    def alike(cache, key, value, place):
+        return written(array(cache), array(cache), key, value, place)
+
+    _, launches = place(lowered(alike, CACHE, TOKEN, TOKEN, PLACE))
+    assert [list(each.into) for each in launches] == [["y0"], ["y0"]]
+
+
 def test_updates_at_two_places_are_two_dispatches() -> None:
     def apart(cache, other, new, at, to):
         write = jax.lax.dynamic_update_slice

@@ -29,6 +29,17 @@ def put(keys: Any, values: Any, key: Any, value: Any, at: Any) -> Any:
     return keys, values, summed(keys)
 
 
+def put_into_zeros(key: Any, value: Any, at: Any) -> Any:
+    """Two arrays that are one value until something is put into them."""
+    keys, values = (jnp.zeros((2, 40, 16), key.dtype) for _ in range(2))
+    return put(keys, values, key, value, at)
+
+
+def put_into_equals(x: Any, key: Any, value: Any, at: Any) -> Any:
+    """Two arrays that are found to be equal only when more is known of them."""
+    return put(jnp.sin(x), jnp.sin(x + 0), key, value, at)
+
+
 def put_apart(x: Any, part: Any, at: Any) -> Any:
     """At three places that only the device knows, and one that is known."""
     x = jax.lax.dynamic_update_slice(x, part, (at[0], 1, at[0] // 2, at[0] * 2, 0))
@@ -74,6 +85,8 @@ CASES = {
     "put": (put, CACHE, (F32,) * 4, 17, 1),
     "put, beyond the end": (put, CACHE, (F32,) * 4, 99, 1),
     "put, before the beginning": (put, CACHE, (F32,) * 4, -7, 1),
+    "put into zeros": (put_into_zeros, CACHE[2:], (F32,) * 2, 17, 1),
+    "put into equals": (put_into_equals, CACHE[1:], (F32,) * 3, 17, 1),
     "put apart": (put_apart, ((6, 5, 7, 8, 4), (2, 3, 4, 5, 4)), (F32,) * 2, 3, 1),
     "put halves": (put, CACHE, (F16,) * 4, 5, 1),
     "put integers": (put, CACHE, (I32,) * 4, 5, 1),

@@ -16,7 +16,7 @@ from edgec.toolchain.ir.weights import is_constant
 from edgec.toolchain.ir.write import reshape, shape
 from edgec.toolchain.kernels.spec import Declined
 
-__all__ = ["Binary", "Dispatches", "erase_unused", "replace"]
+__all__ = ["Binary", "Dispatches", "erase_unused", "replace", "tied_operand"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +168,16 @@ def _integer(value: int, kind: Any) -> Any:
     return ir.Operation.create(
         "arith.constant", results=[kind], attributes={"value": ir.IntegerAttr.get(kind, value)}
     ).results[0]
+
+
+def tied_operand(dispatch: Any, number: int) -> int | None:
+    """The operand of a dispatch that its result is written into."""
+    tied = dispatch.attributes["tied_operands"]
+    argument = ir.IntegerAttr(ir.ArrayAttr(tied)[number]).value
+    if argument < 0:
+        return None
+    segments = list(ir.DenseI32ArrayAttr(dispatch.attributes["operandSegmentSizes"]))
+    return int(segments[0] + argument)
 
 
 def replace(old: Any, new: Any) -> None:

@@ -19,7 +19,7 @@ from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.known import evaluated
 from edgec.toolchain.ir.read import element_type, integers, is_dynamic, numbers_of
 from edgec.toolchain.ir.write import shape
-from edgec.toolchain.kernels.gpu.dispatches import replace
+from edgec.toolchain.kernels.gpu.dispatches import replace, tied_operand
 from edgec.toolchain.kernels.gpu.moves import MOST_AXES, MOST_STARTS, Mover, Part, Place
 from edgec.toolchain.kernels.gpu.turns import Turns
 from edgec.toolchain.kernels.spec import Declined, Kernel, Work
@@ -54,6 +54,7 @@ class _Slice:
         return (
             self.op.block == other.op.block
             and self.op.operands[0].type == other.op.operands[0].type
+            and _are_apart(self.op.operands[0], other.op.operands[0])
             and (one.base, one.axes) == (two.base, two.axes)
             and len(one.starts) == len(two.starts)
             and all(
@@ -187,6 +188,36 @@ def _is_same(one: Any, other: Any, steps: int) -> bool:
     return len(a.operands) == len(b.operands) and all(
         _is_same(x, y, steps - 1) for x, y in zip(a.operands, b.operands, strict=True)
     )
+
+
+def _are_apart(one: Any, other: Any) -> bool:
+    """Whether two arrays stay two values, whatever the compiler finds to be equal.
+
+    What one dispatch writes into two arrays, iree-compile 3.13 has in one piece of memory where
+    they are one value, as two arrays of zeros are: of `x[i] = a; y[i] = b` both were then `b`.
+    """
+    if one.owner == other.owner and not isinstance(one.owner, ir.Block):
+        return bool(one != other)
+    first, second = _origin(one), _origin(other)
+    return first is not None and second is not None and first != second
+
+
+def _origin(value: Any) -> str | None:
+    """The argument, or the state, that an array is made of, by name; None for anything else."""
+    while not isinstance(value.owner, ir.Block):
+        op = value.owner.operation
+        if op.name == "util.global.load":
+            return str(op.attributes["global"])
+        if op.name in (_UPDATE, _SLICE, "stablehlo.slice", "stablehlo.reshape"):
+            value = op.operands[0]
+        elif op.name == "flow.dispatch":
+            place = tied_operand(op, list(op.results).index(value))
+            if place is None:
+                return None
+            value = op.operands[place]
+        else:
+            return None
+    return f"argument {value.arg_number}"
 
 
 def _can_wait(first: Any, second: Any) -> bool:

@@ -17,6 +17,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir import write as graph
 from edgec.toolchain.ir.functions import entry_block, functions
 from edgec.toolchain.ir.read import element_type, is_dynamic
+from edgec.toolchain.kernels.gpu.dispatches import tied_operand
 from edgec.toolchain.kernels.gpu.moves import Mover, Part, Place
 from edgec.toolchain.kernels.spec import Declined
 
@@ -56,21 +57,11 @@ def _lies_there(value: Any, symbol: Any) -> bool:
             return bool(_symbol(op) == symbol)
         if op.name not in _UPDATES:
             return False
-        place = _tied(op, list(op.results).index(value)) if op.name == "flow.dispatch" else 0
+        place = tied_operand(op, list(op.results).index(value)) if op.name == "flow.dispatch" else 0
         if place is None:
             return False
         value = op.operands[place]
     return False
-
-
-def _tied(dispatch: Any, number: int) -> int | None:
-    """The operand of a dispatch that its result is written into."""
-    tied = dispatch.attributes["tied_operands"]
-    argument = ir.IntegerAttr(ir.ArrayAttr(tied)[number]).value
-    if argument < 0:
-        return None
-    segments = list(ir.DenseI32ArrayAttr(dispatch.attributes["operandSegmentSizes"]))
-    return int(segments[0] + argument)
 
 
 def _symbol(op: Any) -> Any:
