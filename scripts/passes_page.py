@@ -1,4 +1,4 @@
-"""Every pass's own docstring to `docs/passes.md`."""
+"""Every pass's own docstring to `docs/passes.md` and a page for each kind of pass."""
 
 import inspect
 import re
@@ -6,13 +6,18 @@ from pathlib import Path
 
 from edgec.toolchain.passes import CATALOGUE, ESSENTIAL, Pass
 
-PAGE = Path(__file__).parents[1] / "docs/passes.md"
+DOCS = Path(__file__).parents[1] / "docs"
+_TITLES = {
+    "legalise": "What iree-compile refuses or gets wrong, written in another way",
+    "simplify": "Programs made plainer or faster without kernels of their own",
+    "place": "Passes that put edgec's own kernels into a program",
+}
 _OPENING = """# edgec's compiler passes
 
 Between an exported program and `iree-compile` stand edgec's own rewrites of the program, in this
 order. Each runs only where the target and the program need it; what is written here is what the
-pass says of itself (`scripts/passes_page.py` writes this page), with the measurement that earned
-it its place. Each has a test with the program before and after it.
+pass says of itself (`scripts/passes_page.py` writes these pages), with the measurement that earned
+it its place, in full behind its name. Each has a test with the program before and after it.
 
 ```console
 $ edgec compile net.mlirbc --print-passes                    # what each does to this program
@@ -21,20 +26,29 @@ $ edgec compile net.mlirbc --disable-pass=channels-last      # without one of th
 """
 
 
-def page() -> str:
-    """The page's text."""
+_BACK = "Their order, and when each runs, is in [passes.md](../passes.md)."
+
+
+def pages() -> dict[str, str]:
+    """The texts of the overview and of a page for each kind of pass, by their places in docs."""
     rows = ["| pass | what it does | for | runs |", "|---|---|---|---|"]
-    parts = []
+    parts = {folder: [f"# {title}\n\n{_BACK}\n"] for folder, title in _TITLES.items()}
+    last = []
     for kind in CATALOGUE:
         text = inspect.cleandoc(kind.__doc__ or "")
         purpose, _, rest = text.partition("\n")
         runs = inspect.cleandoc(kind.plan.__doc__ or "").partition("\n")[0]
-        anchor = kind.name
+        folder = kind.__module__.split(".passes.")[1].partition(".")[0]
+        place = f"passes/{folder}.md#{kind.name}" if folder in parts else f"#{kind.name}"
         note = " (cannot be left out)" if kind.name in ESSENTIAL else ""
-        cells = (f"[{kind.name}](#{anchor})", purpose, kind.purpose.value, f"{_lower(runs)}{note}")
+        cells = (f"[{kind.name}]({place})", purpose, kind.purpose.value, f"{_lower(runs)}{note}")
         rows.append(f"| {' | '.join(cells)} |")
-        parts.append(f"## {kind.name}\n\n**{purpose}**\n\n{_body(kind, rest)}\n")
-    return "\n".join([_OPENING, *rows, "", *parts])
+        body = f"## {kind.name}\n\n**{purpose}**\n\n{_body(kind, rest)}\n"
+        parts.get(folder, last).append(body)
+    overview = "\n".join([_OPENING, *rows, "", *last])
+    return {"passes.md": overview} | {
+        f"passes/{folder}.md": "\n".join(bodies) for folder, bodies in parts.items()
+    }
 
 
 def _lower(sentence: str) -> str:
@@ -53,4 +67,6 @@ def _one_line(paragraph: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    for name, text in pages().items():
+        (DOCS / name).parent.mkdir(exist_ok=True)
+        (DOCS / name).write_text(text, encoding="utf-8")

@@ -73,7 +73,9 @@ def gpu(request: pytest.FixtureRequest, library: object, far_library: object) ->
 # --- answers --------------------------------------------------------------------------------------
 
 # Programs that IREE's driver runs, too: it refuses kernels on empty tensors.
-COMPARED = [program for program in PROGRAMS if program.name in ("softmax", "layers", "rows", "state")]
+COMPARED = [
+    program for program in PROGRAMS if program.name in ("softmax", "layers", "rows", "state")
+]
 
 
 @pytest.mark.parametrize("program", COMPARED, ids=lambda program: program.name)
@@ -368,7 +370,9 @@ np.savez(out, *found)
 """
 
 
-@pytest.mark.parametrize("program", [one for one in COMPARED if one.name != "state"], ids=lambda program: program.name)
+@pytest.mark.parametrize(
+    "program", [one for one in COMPARED if one.name != "state"], ids=lambda program: program.name
+)
 def test_bindings_that_begin_where_a_device_lets_none_begin_are_copied(
     program: Program,
     shim: Path,

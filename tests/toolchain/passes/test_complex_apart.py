@@ -40,8 +40,12 @@ def _turn(x: jax.Array) -> jax.Array:
     return x.T * 2
 
 
+def _centred(x: jax.Array) -> jax.Array:
+    return x - x.mean()
+
+
 @pytest.mark.parametrize("target", ["cuda:sm_90", "rocm:gfx90a"])
-@pytest.mark.parametrize("function", [_norm, _rows, _turn])
+@pytest.mark.parametrize("function", [_norm, _rows, _turn, _centred])
 def test_ordinary_sizes_compile_for_gpus(target: str, function, tmp_path: Path) -> None:
     program = export(function, (np.ones((128, 96), np.complex64),))
     options = toolchain.CompileOptions(cache=False, check=False, output=tmp_path / "module.vmfb")
@@ -74,3 +78,25 @@ def test_sums_of_real_and_of_complex_numbers_stay() -> None:
       return %0 : tensor<4xcomplex<f32>>
     }"""
     assert rewrite(ComplexApart(), text)[0] == 0
+
+
+def test_a_complex_sum_ends_a_kernel_where_it_is_read(tmp_path: Path) -> None:
+    text = """func.func @main(%x: tensor<4x4xcomplex<f32>>) -> tensor<4x4xcomplex<f32>> {
+      %z = stablehlo.constant dense<(0.0, 0.0)> : tensor<complex<f32>>
+      %0 = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [0, 1]
+        : (tensor<4x4xcomplex<f32>>, tensor<complex<f32>>) -> tensor<complex<f32>>
+      %1 = stablehlo.broadcast_in_dim %0, dims = []
+        : (tensor<complex<f32>>) -> tensor<4x4xcomplex<f32>>
+      return %1 : tensor<4x4xcomplex<f32>>
+    }"""
+    count, after = rewrite(ComplexApart(), text)
+    assert count == 1
+    assert after.count("compute_barrier") == 1
+    source = tmp_path / "program.mlir"
+    source.write_text(after)
+    toolchain.compile(source, "cpu", toolchain.CompileOptions(output=tmp_path / "module.vmfb"))
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4))).astype(np.complex64)
+    with er.load(tmp_path / "module.vmfb") as module:
+        found = np.asarray(module.main(x))
+    np.testing.assert_allclose(found, np.broadcast_to(x.sum(), (4, 4)), rtol=1e-5)

@@ -138,3 +138,47 @@ func.func @main(%x: tensor<2xcomplex<f64>>) -> tensor<2xcomplex<f64>> {
     x = values(2).astype(np.complex128)
     expected = x * np.array([1.5 - 2j, 0.25 + 4j]) + 1j
     np.testing.assert_allclose(run(text, tmp_path, x), expected, rtol=1e-12)
+
+
+HELD = """
+func.func @main(%x: tensor<3xcomplex<f64>>) -> tensor<8xcomplex<f64>> {
+  %c = stablehlo.constant dense<(1.0, -2.0)> : tensor<complex<f64>>
+  %0 = stablehlo.broadcast_in_dim %c, dims = [] : (tensor<complex<f64>>) -> tensor<3xcomplex<f64>>
+  %1 = stablehlo.pad %x, %c, low = [1], high = [1], interior = [0]
+    : (tensor<3xcomplex<f64>>, tensor<complex<f64>>) -> tensor<5xcomplex<f64>>
+  %2 = stablehlo.concatenate %0, %1, dim = 0
+    : (tensor<3xcomplex<f64>>, tensor<5xcomplex<f64>>) -> tensor<8xcomplex<f64>>
+  return %2 : tensor<8xcomplex<f64>>
+}"""
+
+
+def test_kernels_write_what_is_one_wide_complex_number_all_over(tmp_path: Path) -> None:
+    count, after = rewrite(SplitComplex(), HELD)
+    assert count == 2
+    assert after.count("compute_barrier") == 1
+    x = values(3).astype(np.complex128)
+    padded = np.pad(x, 1, constant_values=1 - 2j)
+    expected = np.concatenate([np.full(3, 1 - 2j), padded])
+    np.testing.assert_array_equal(run(HELD, tmp_path, x), expected)
+
+
+def test_a_wide_complex_number_is_returned_as_it_is(tmp_path: Path) -> None:
+    text = """
+func.func @main() -> tensor<3xcomplex<f64>> {
+  %c = stablehlo.constant dense<(1.0, -2.0)> : tensor<3xcomplex<f64>>
+  return %c : tensor<3xcomplex<f64>>
+}"""
+    np.testing.assert_array_equal(run(text, tmp_path), np.full(3, 1 - 2j))
+
+
+def test_real_numbers_become_wide_complex_ones_in_two_parts(tmp_path: Path) -> None:
+    text = """
+func.func @main(%x: tensor<3xi32>) -> tensor<3xcomplex<f64>> {
+  %0 = stablehlo.convert %x : (tensor<3xi32>) -> tensor<3xcomplex<f64>>
+  return %0 : tensor<3xcomplex<f64>>
+}"""
+    count, after = rewrite(SplitComplex(), text)
+    assert count == 1
+    assert after.count("stablehlo.complex") == 1
+    x = np.array([1, -2, 3], np.int32)
+    np.testing.assert_array_equal(run(text, tmp_path, x), x.astype(np.complex128))

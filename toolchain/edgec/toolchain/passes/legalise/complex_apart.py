@@ -27,8 +27,9 @@ class ComplexApart:
 
     iree-compile 3.13 dies (SIGSEGV) of a vector of complex numbers in the kernels for NVIDIA's and
     AMD's GPUs that turn a matrix by shared memory, and in those of sums of what is computed from
-    complex numbers, such as a norm. Small ones have no vectors: cases of a few numbers pass.
-    The parts are written first, by a kernel of their own, and turned or summed as real numbers.
+    complex numbers, such as a norm, or of complex numbers where the sum is repeated. Small ones
+    have no vectors: cases of a few numbers pass. The parts are written first, by a kernel of their
+    own, and turned or summed as real numbers, and what reads a complex sum is another kernel.
 
     Measured: of 21 functions of complex64 at 128 x 128, 5 are refused for `cuda:sm_90` without it
     (`x.T`, norms, sums of squares) and none is with it.
@@ -53,13 +54,33 @@ class ComplexApart:
         count = rewrite_each(module, (_TRANSPOSE,), _turned)
         with module.context:
             for op in list(graph.inside(module.operation)):
-                if op.name == _REDUCE and _is_meant(op):
-                    with op.location, ir.InsertionPoint(op):
-                        for place, value in enumerate(op.operands):
-                            if _reads_complex(value):
-                                op.operands[place] = graph.fence(value)
-                    count += 1
+                if op.name != _REDUCE or not _is_meant(op):
+                    continue
+                with op.location, ir.InsertionPoint(op):
+                    for place, value in enumerate(op.operands):
+                        if _reads_complex(value):
+                            op.operands[place] = graph.fence(value)
+                _end(op)
+                count += 1
         return count
+
+
+def _end(op: Any) -> None:
+    """Put a barrier behind complex sums that are read."""
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir import write as graph
+
+    for result in [result for result in op.results if _is_read(result)]:
+        with op.location, ir.InsertionPoint.after(op):
+            fenced = graph.fence(result)
+        result.replace_all_uses_except(fenced, fenced.owner.operation)
+
+
+def _is_read(result: Any) -> bool:
+    """Whether complex numbers are more than returned."""
+    users = (use.owner.name for use in result.uses)
+    return _is_complex(result) and not all(name.endswith(".return") for name in users)
 
 
 def _is_complex(value: Any) -> bool:
@@ -72,7 +93,7 @@ def _is_complex(value: Any) -> bool:
 def _is_meant(op: Any) -> bool:
     if op.name == _TRANSPOSE:
         return _is_complex(op.operands[0])
-    return any(map(_reads_complex, op.operands))
+    return any(map(_reads_complex, op.operands)) or any(map(_is_read, op.results))
 
 
 def _reads_complex(value: Any) -> bool:
@@ -80,7 +101,7 @@ def _reads_complex(value: Any) -> bool:
     from iree.compiler import ir
 
     if _is_complex(value):
-        return False  # Sums of complex numbers themselves pass.
+        return False  # Sums of complex numbers themselves pass, if nothing repeats them there.
     waiting, seen = [value], set()
     while waiting:
         last = waiting.pop()
