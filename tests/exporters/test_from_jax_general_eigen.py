@@ -67,8 +67,9 @@ def test_vectors_are_turned_into_their_multiples(a: np.ndarray) -> None:
     np.testing.assert_allclose((back @ a - values[:, None] * back) / scale, 0, atol=1e-5)
     for vectors in (left, right):
         np.testing.assert_allclose(np.linalg.norm(vectors, axis=0), 1, rtol=1e-5)
-        largest = np.take_along_axis(vectors, np.abs(vectors).argmax(0)[None], 0)
-        np.testing.assert_allclose(largest.imag, 0, atol=1e-6)
+        # The largest element of each is real; several may be as large but for rounding.
+        largest = np.abs(vectors) >= np.abs(vectors).max(0) * (1 - 1e-5)
+        assert np.abs(np.where(largest, vectors.imag, 1)).min(0).max() < 1e-6
 
 
 def test_a_matrix_with_one_vector_only_has_it_for_each_eigenvalue() -> None:
