@@ -13,7 +13,7 @@ from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
 
-from benchmarks.operators.catalogue import all_cases
+from benchmarks.operators.catalogue import all_cases, find_case
 from benchmarks.operators.sweep import ELSEWHERE, ROOT, Row, Sweep, read_rows
 from benchmarks.operators.table import cases_of, page, share, summary
 from benchmarks.vulkan_device import vulkan_device
@@ -30,6 +30,13 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases whose key this regular expression finds")
     parser.add_argument("--jobs", type=int, default=1, help="cases at a time")
     parser.add_argument("--sample", type=int, help="so many of the cases, evenly chosen")
+    parser.add_argument(
+        "--times",
+        type=int,
+        default=1,
+        help="cases for so many arguments at once, by jax.vmap: sizes that fill vectors and tiles",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--resume", action="store_true", help="keep the rows that are there")
     parser.add_argument("--failed", action="store_true", help="only what was not right before")
     parser.add_argument("--plain", action="store_true", help="the compiler alone, without edgec")
@@ -39,10 +46,13 @@ def main() -> int:
     if chosen.ran:
         _take(chosen.ran)
     cases = [case for case in all_cases() if re.search(chosen.only, case.key)]
+    cases = [many for case in cases if (many := case.many(chosen.times)) is not None]
     if chosen.sample:
-        cases = random.Random(1).sample(cases, min(chosen.sample, len(cases)))
+        cases = random.Random(chosen.seed).sample(cases, min(chosen.sample, len(cases)))
     for target in [] if chosen.kept else chosen.target or _TARGETS:
-        sweep = Sweep(target=target, plain=chosen.plain, jobs=chosen.jobs, tell=_tell)
+        sweep = Sweep(
+            target=target, plain=chosen.plain, jobs=chosen.jobs, tell=_tell, times=chosen.times
+        )
         known = read_rows(sweep.store)
         wanted = [
             case
@@ -56,12 +66,12 @@ def main() -> int:
         ]
         print(f"{target}: {summary(sweep.run(wanted))}", flush=True)
     stores = {
-        name: {key: row for key, row in read_rows(sweep.store).items() if key in keys}
-        for keys in [{case.key for case in all_cases()}]
+        name: {key: row for key, row in read_rows(sweep.store).items() if _is_known(key)}
         for name, sweep in {
-            f"{target}{', plain' if plain else ''}": Sweep(
-                target=target, plain=plain, jobs=1, tell=_tell
+            _column(target, plain=plain, times=times): Sweep(
+                target=target, plain=plain, jobs=1, tell=_tell, times=times
             )
+            for times in sorted({1, chosen.times})
             for plain in (False, True)
             for target in (*_TARGETS, *ELSEWHERE)
         }.items()
@@ -80,6 +90,19 @@ def main() -> int:
     versions = {package: metadata.version(package) for package in _PACKAGES}
     path.write_text(page(kept, versions, vulkan_device("no Vulkan device here"), before))
     return 0
+
+
+def _column(target: str, *, plain: bool, times: int) -> str:
+    return f"{target}{', plain' if plain else ''}{'' if times == 1 else f', {times} at once'}"
+
+
+def _is_known(key: str) -> bool:
+    """Whether there still is such a case."""
+    try:
+        find_case(key)
+    except KeyError:
+        return False
+    return True
 
 
 def _take(ran: Path) -> None:

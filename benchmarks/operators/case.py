@@ -1,7 +1,7 @@
 """One small program of JAX with its arguments, as data."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 
@@ -80,6 +80,8 @@ class Case:
         call: a function of JAX arrays.
         args: its arguments.
         slack: how many times the usual tolerance its answers may be off, for ill-conditioned ones.
+        times: of how many arrays at once each drawn argument is one, for `jax.vmap`; those whose
+            values are given are the same for all.
     """
 
     name: str
@@ -87,11 +89,18 @@ class Case:
     call: Callable[..., Any]
     args: tuple[Arg, ...]
     slack: float = 1.0
+    times: int = 1
 
     @property
     def key(self) -> str:
-        """`group/name`."""
-        return f"{self.group}/{self.name}"
+        """`group/name`, and how many at once if that is not one."""
+        return f"{self.group}/{self.name}{'' if self.times == 1 else f'-x{self.times}'}"
+
+    def many(self, times: int) -> "Case | None":
+        """The case for as many arguments at once; None where all of them are given."""
+        if times == 1:
+            return self
+        return replace(self, times=times) if any(a.values is None for a in self.args) else None
 
     @property
     def wide(self) -> bool:
@@ -102,4 +111,16 @@ class Case:
 
     def inputs(self) -> list[np.ndarray]:
         """The arguments' values."""
-        return [a.make(f"{self.key}{i}") for i, a in enumerate(self.args)]
+        return [self._argument(a).make(f"{self.key}{i}") for i, a in enumerate(self.args)]
+
+    def _argument(self, a: Arg) -> Arg:
+        drawn = self.times > 1 and a.values is None
+        return replace(a, shape=(self.times, *a.shape)) if drawn else a
+
+    def function(self) -> Callable[..., Any]:
+        """What takes the inputs; JAX is imported for several at once."""
+        if self.times == 1:
+            return self.call
+        import jax
+
+        return jax.vmap(self.call, [0 if a.values is None else None for a in self.args])

@@ -53,17 +53,20 @@ class Sweep:
         plain: the compiler alone, without edgec.
         jobs: worker processes.
         tell: called with each row.
+        times: how many arguments each case takes at once.
     """
 
     target: str
     plain: bool
     jobs: int
     tell: Callable[[Row], None]
+    times: int = 1
 
     @property
     def store(self) -> Path:
         """The rows as JSON lines; a later row of a case counts."""
-        return _BUILD / f"{self.target}{_PLAIN[self.plain]}.jsonl"
+        times = "" if self.times == 1 else f".x{self.times}"
+        return _BUILD / f"{self.target}{_PLAIN[self.plain]}{times}.jsonl"
 
     def run(self, cases: Iterable[Case]) -> list[Row]:
         """Make and check the cases."""
@@ -149,7 +152,9 @@ def _fingerprint(case: Case) -> str:
         *sorted((ROOT / "exporters/edgec/exporters/from_jax").glob("*.py")),
     ]
     parts = [_digest(file) for file in files]
-    return hashlib.sha256("".join([*parts, repr(case.args), repr(case.slack)]).encode()).hexdigest()
+    return hashlib.sha256(
+        "".join([*parts, repr(case.args), repr(case.slack), repr(case.times)]).encode()
+    ).hexdigest()
 
 
 _DIGESTS: dict[Path, str] = {}

@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from benchmarks.operators.catalogue import all_cases, find_case
 from benchmarks.operators.sweep import Row
 from benchmarks.operators.table import cases_of, page
 
@@ -14,11 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 KEY = "dot/matrix-f32"
 
 
-def _lines(module: str, *arguments: str) -> list[str]:
+def _lines(module: str, *arguments: str, key: str = KEY) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-m", f"benchmarks.operators.{module}", *arguments],
         cwd=ROOT,
-        input=f"{KEY}\n",
+        input=f"{key}\n",
         capture_output=True,
         text=True,
         check=True,
@@ -34,6 +36,26 @@ def test_a_case_is_made_and_right_with_edgecs_passes_and_without(tmp_path: Path)
         assert found["outcome"] == "right", found
         beside = {"edgec": ("right", True), "plain": ("", False)}[how]
         assert (found["iree"], found["same"]) == beside
+
+
+def test_a_case_for_many_arguments_at_once_is_that_of_each(tmp_path: Path) -> None:
+    key = f"{KEY}-x3"
+    assert json.loads(_lines("make", str(tmp_path), key=key)[0])["ok"]
+    (line,) = _lines("check", str(tmp_path), "cpu", "edgec", key=key)
+    assert json.loads(line)["outcome"] == "right"
+    with np.load(tmp_path / "dot--matrix-f32-x3.npz") as kept:
+        left, right, answers = (kept[name] for name in ("i0", "i1", "o0"))
+    for n in range(3):
+        np.testing.assert_allclose(answers[n], left[n] @ right[n], rtol=1e-5)
+
+
+def test_every_case_whose_arguments_are_drawn_is_found_for_many() -> None:
+    many = [found for case in all_cases() if (found := case.many(32)) is not None]
+    assert len(many) > 2000
+    for case in many[::50]:
+        assert find_case(case.key).key == case.key
+    with pytest.raises(KeyError):
+        find_case("dot/none-x32")
 
 
 def test_a_module_that_is_made_here_is_judged_elsewhere_without_jax_or_the_compiler(
