@@ -392,6 +392,17 @@ def cases() -> list[Case]:
         Case(name="norm and residual", function=norm_behind, shapes=((7, 200), (200,), (7, 200))),
         Case(name="attention", function=attention, shapes=((2, 50, 64), (2, 77, 64), (2, 77, 64))),
         Case(
+            name="f32: attention of few",
+            function=attention,
+            shapes=((5, 3, 64), (5, 700, 64), (5, 700, 48)),
+            dtype="float32",
+        ),
+        Case(
+            name="attention of few over many",
+            function=attention,
+            shapes=((2, 1, 64), (2, 2500, 64), (2, 2500, 64)),
+        ),
+        Case(
             name="bf16: attention",
             function=attention,
             shapes=((2, 50, 64), (2, 77, 64), (2, 77, 64)),

@@ -8,6 +8,9 @@ from edgec.toolchain.kernels.cuda.triton.finish import multiply
 
 __all__ = ["attention"]
 
+_TOGETHER = tl.constexpr(16)
+"""Parts that are read at a time."""
+
 
 @triton.jit
 def attention(
@@ -104,6 +107,10 @@ def attention(
             mask=fits[None, :] & (wide < width)[:, None],
             other=0.0,
         )
+        if SPLIT:
+            # A part has few keys: its values are on their way while its scores are computed.
+            valued = _placed(start + key, v_head, v_row, V_PARTS, V_ROLLS)
+            values = _values(v + v_head, valued, deep, v_column, fits, depth)
         scores = multiply(queried, held, tl.zeros((BM, BN), dtype=tl.float32), PRECISION) * scale
         if CAPPED:
             scores = cap * (1.0 - 2.0 / (tl.exp(2.0 * scores) + 1.0))
@@ -124,12 +131,9 @@ def attention(
         shares = tl.exp2((scores - level[:, None]) * 1.4426950408889634)
         fade = tl.exp2((most - level) * 1.4426950408889634)
         sums = sums * fade + tl.sum(shares, 1)
-        place = _placed(start + key, v_head, v_row, V_PARTS, V_ROLLS)
-        values = tl.load(
-            v + v_head + place[:, None] + deep[None, :] * v_column,
-            mask=fits[:, None] & (deep < depth)[None, :],
-            other=0.0,
-        )
+        if not SPLIT:
+            valued = _placed(start + key, v_head, v_row, V_PARTS, V_ROLLS)
+            values = _values(v + v_head, valued, deep, v_column, fits, depth)
         shares = shares.to(v.dtype.element_ty)
         total = multiply(shares, values, total * fade[:, None], PRECISION)
         most = more
@@ -137,7 +141,7 @@ def attention(
     if SPLIT:
         head = tl.program_id(2) * tl.num_programs(1) + tl.program_id(1)
         total, sums, done = _together(
-            total, most, sums, work, counters + slot, head, part, parts, BM, E
+            total, most, sums, work, counters + slot, head, part, parts, queries, BM, E
         )
     if done:
         total = total / sums[:, None]
@@ -152,41 +156,69 @@ def attention(
 
 
 @triton.jit
+def _values(v, place, deep, column, fits, depth):
+    """Values of keys, 0 beyond the last."""
+    return tl.load(
+        v + place[:, None] + deep[None, :] * column,
+        mask=fits[:, None] & (deep < depth)[None, :],
+        other=0.0,
+    )
+
+
+@triton.jit
 def _together(
-    total, most, sums, work, counters, head, part, parts, BM: tl.constexpr, E: tl.constexpr
-):
+    total, most, sums, work, counters, head, part, parts, queries,
+    BM: tl.constexpr, E: tl.constexpr,
+):  # fmt: skip
     """Weighted values and their sums over all parts, in the program that comes last; and whether.
 
-    `work` holds, for each head and part, BM x E values, then BM largest scores, then BM sums.
+    `work` holds, for each head and part, BM x E values, then BM largest scores, then BM sums, of
+    which those of queries that there are count. Parts are read many at a time: one behind the other
+    each would wait for memory.
     """
     line = tl.arange(0, BM)
-    here = line[:, None] * E + tl.arange(0, E)[None, :]
+    deep = tl.arange(0, E)
+    there = line < queries
     size = BM * (E + 2)
     base = work + head.to(tl.int64) * parts * size
     mine = base + part * size
-    tl.store(mine + here, total)
-    tl.store(mine + BM * E + line, most)
-    tl.store(mine + BM * (E + 1) + line, sums)
+    tl.store(mine + line[:, None] * E + deep[None, :], total, mask=there[:, None])
+    tl.store(mine + BM * E + line, most, mask=there)
+    tl.store(mine + BM * (E + 1) + line, sums, mask=there)
     tl.debug_barrier()
     number = tl.atomic_add(counters + head, 1, sem="acq_rel", scope="gpu")
     is_last = number == parts - 1
     if is_last:
         tl.atomic_xchg(counters + head, 0, sem="relaxed", scope="gpu")
-        most = tl.full((BM,), float("-inf"), dtype=tl.float32)
-        sums = tl.zeros((BM,), dtype=tl.float32)
-        total = tl.zeros((BM, E), dtype=tl.float32)
-        for index in range(0, parts):
-            other = base + index * size
-            held = tl.load(other + here, cache_modifier=".cg")
-            level = tl.load(other + BM * E + line, cache_modifier=".cg")
-            count = tl.load(other + BM * (E + 1) + line, cache_modifier=".cg")
-            more = tl.maximum(most, level)
-            against = tl.where(more == float("-inf"), 0.0, more)
-            old = tl.exp2((most - against) * 1.4426950408889634)
-            new = tl.exp2((level - against) * 1.4426950408889634)
-            sums = sums * old + count * new
-            total = total * old[:, None] + held * new[:, None]
-            most = more
+        for row in range(0, queries):
+            level = float("-inf")
+            count = 0.0
+            value = tl.zeros((E,), dtype=tl.float32)
+            for first in range(0, parts, _TOGETHER):
+                each = first + tl.arange(0, _TOGETHER)
+                fits = each < parts
+                other = base + each * size
+                scores = tl.load(
+                    other + BM * E + row, mask=fits, other=float("-inf"), cache_modifier=".cg"
+                )
+                counts = tl.load(
+                    other + BM * (E + 1) + row, mask=fits, other=0.0, cache_modifier=".cg"
+                )
+                held = tl.load(
+                    other[:, None] + row * E + deep[None, :],
+                    mask=fits[:, None],
+                    other=0.0,
+                    cache_modifier=".cg",
+                )
+                more = tl.maximum(level, tl.max(scores, 0))
+                against = tl.where(more == float("-inf"), 0.0, more)
+                old = tl.exp2((level - against) * 1.4426950408889634)
+                new = tl.exp2((scores - against) * 1.4426950408889634)
+                count = count * old + tl.sum(counts * new, 0)
+                value = value * old + tl.sum(held * new[:, None], 0)
+                level = more
+            total = tl.where((line == row)[:, None], value[None, :], total)
+            sums = tl.where(line == row, count, sums)
     return total, sums, is_last
 
 
