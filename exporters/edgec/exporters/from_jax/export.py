@@ -16,6 +16,7 @@ from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.examples import example_array
 from edgec.exporters.extras import need
 from edgec.exporters.failures import user_errors
+from edgec.exporters.from_jax.algorithms import any_algorithm
 from edgec.exporters.from_jax.arguments import Arguments, bind_arguments, skeleton_of
 from edgec.exporters.from_jax.captured import captured_arrays
 from edgec.exporters.from_jax.lower import Lowered, cut_of, lower, lower_for_mesh
@@ -63,7 +64,7 @@ def trace(bundle: Bundle, *, dynamic: Dynamic, values: bool = False) -> tuple[Tr
         UsageError: example inputs or dynamic dimensions that do not fit.
     """
     need("jax", extra="jax", why="exporting a JAX model")
-    with interpreted():
+    with interpreted(), any_algorithm():
         return _trace(bundle, dynamic, values=values)
 
 
@@ -86,7 +87,7 @@ def trace_for_mesh(bundle: Bundle, *, mesh: Mesh) -> tuple[TracedFunction, ...]:
             hint=f'jax.config.update("jax_num_cpu_devices", {mesh.devices}) before JAX is used, or '
             "`edgec export --mesh` from the command line",
         )
-    with interpreted():
+    with interpreted(), any_algorithm():
         if jax.sharding.get_abstract_mesh().axis_names:  # the model has set its own
             return _trace(bundle, Dynamic.parse(None), values=False, for_mesh=True)
         sizes, names = tuple(mesh.axes.values()), tuple(mesh.axes)

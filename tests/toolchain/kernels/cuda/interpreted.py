@@ -398,9 +398,26 @@ def cases() -> list[Case]:
             dtype="float32",
         ),
         Case(
+            name="f32: attention of one",
+            function=attention,
+            shapes=((5, 1, 64), (5, 700, 64), (5, 700, 48)),
+            dtype="float32",
+        ),
+        Case(
+            name="attention of one over few",
+            function=attention,
+            shapes=((3, 1, 80), (3, 70, 80), (3, 70, 80)),
+        ),
+        Case(
+            name="bf16: attention of one",
+            function=attention,
+            shapes=((2, 1, 64), (2, 300, 64), (2, 300, 64)),
+            dtype="bfloat16",
+        ),
+        Case(
             name="attention of few over many",
             function=attention,
-            shapes=((2, 1, 64), (2, 2500, 64), (2, 2500, 64)),
+            shapes=((2, 2, 64), (2, 2500, 64), (2, 2500, 64)),
         ),
         Case(
             name="bf16: attention",

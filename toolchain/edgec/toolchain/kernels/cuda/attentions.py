@@ -37,6 +37,8 @@ _WIDEST = 512
 _LEAST_SPLIT = 128
 """Keys that one program reads as soon as others would have put theirs together."""
 _LONGEST_MASK = 32768
+_FEW_PARTS = 16
+"""Parts that are put together at once; more pay where each has many keys. Timed on an H200."""
 NOT_SPLIT: dict[str, Any] = {"work": None, "counters": None, "slot": 0, "parts": 1}
 """Constants of a kernel that reads all keys in one part."""
 
@@ -133,6 +135,10 @@ def _call(attention: Attention, library: Library) -> Any | Declined:
 
 def _tiles(attention: Attention, library: Library) -> Iterator[tuple[int, int]]:
     """Queries and keys of a tile, the best first, and smaller ones that take less memory."""
+    if attention.queries == 1:
+        yield (1, 32 if _power(max(attention.width, attention.depth)) <= 128 else 16)
+    elif _parts_of_keys(attention, 16, 32, library) > 1:
+        yield (16, 32)
     tiles = attention.count * math.ceil(attention.queries / 64)
     large = tiles >= library.gpu.multiprocessors
     if _power(max(attention.width, attention.depth)) <= 128:
@@ -160,6 +166,7 @@ def _launch(
         "PRECISION": library.precision,
         "SPLIT": parts > 1,
         "SEEN": _seen(attention) if parts > 1 else 0,
+        "FEW": 1 << (attention.queries - 1).bit_length() if parts > 1 else 1,
         **({} if parts > 1 else NOT_SPLIT),
         "width": attention.width,
         "depth": attention.depth,
@@ -201,7 +208,7 @@ def _launch(
             heads[1] * heads[2],
             heads[0],
         ),
-        warps=4 if rows == 64 or parts > 1 else 1,
+        warps=4 if rows in (1, 64) or parts > 1 else 1,
         stages=2,
         reads=reads,
         writes={"o": ir.RankedTensorType.get([out.size], element_type(out.value)), **work},
@@ -213,10 +220,10 @@ def _launch(
 
 
 def _parts_of_keys(attention: Attention, rows: int, keys: int, library: Library) -> int:
-    """Into how many parts keys are split: as many as keep all multiprocessors busy."""
+    """Into how many parts keys are split: as keep all multiprocessors busy, and are worth it."""
     if attention.queries > rows or attention.keys < _LEAST_SPLIT:
         return 1
-    most = math.ceil(attention.keys / keys)
+    most = min(math.ceil(attention.keys / keys), max(_FEW_PARTS, attention.keys // _LEAST_SPLIT))
     return max(1, min(most, library.gpu.multiprocessors // max(1, attention.count)))
 
 

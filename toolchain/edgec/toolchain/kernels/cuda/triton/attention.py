@@ -8,9 +8,6 @@ from edgec.toolchain.kernels.cuda.triton.finish import multiply
 
 __all__ = ["attention"]
 
-_TOGETHER = tl.constexpr(16)
-"""Parts that are read at a time."""
-
 
 @triton.jit
 def attention(
@@ -28,7 +25,7 @@ def attention(
     SAFE: tl.constexpr, PRECISION: tl.constexpr,
     Q_PARTS: tl.constexpr, K_PARTS: tl.constexpr, V_PARTS: tl.constexpr, O_PARTS: tl.constexpr,
     Q_ROLLS: tl.constexpr, K_ROLLS: tl.constexpr, V_ROLLS: tl.constexpr, O_ROLLS: tl.constexpr,
-    SPLIT: tl.constexpr, SEEN: tl.constexpr, EARLY: tl.constexpr,
+    SPLIT: tl.constexpr, SEEN: tl.constexpr, FEW: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """O = softmax(scale * Q K^T, changed by terms) V for each head of three indices.
 
@@ -40,6 +37,7 @@ def attention(
     With CAPPED scores become cap * tanh(scores). Then up to three terms follow, by T0 to T2: at 1 a
     bias times a factor is added, at 2 a score whose byte is 0 becomes another number, at 3 one
     whose byte is not; 0 is no term. Factor and number are the bits of an f32, as are scale and cap.
+    With BM at 1 there is one query, which is multiplied by each key in f32.
     PRECISION: see `multiply`. With SAFE a row whose scores are all minus infinity gives zeros.
     Grid: (tiles of BM queries, middle and `inners` inner heads, outer heads).
 
@@ -47,7 +45,8 @@ def attention(
     its largest score, sum and weighted values in `work`, and the last one to come (by `counters`
     from `slot` on, which it sets back to 0) puts them together in order. SEEN, a power of two no
     less than `keys`, says that t0 is a mask of all queries alike, and that others' scores are too
-    low to count beside any: parts are then of the keys from the first to the last that is seen.
+    low to count beside any: parts are then of the keys from the first to the last that is seen. FEW
+    is a power of two no less than `queries`.
     """
     if EARLY > 0:
         begin()
@@ -102,16 +101,24 @@ def attention(
     for start in range(first, last, BN):
         fits = start + key < last
         place = _placed(start + key, k_head, k_row, K_PARTS, K_ROLLS)
-        held = tl.load(
-            k + k_head + place[None, :] + wide[:, None] * k_column,
-            mask=fits[None, :] & (wide < width)[:, None],
-            other=0.0,
-        )
-        if SPLIT:
-            # A part has few keys: its values are on their way while its scores are computed.
+        if BM == 1:
+            # One query by each key: matrix units would multiply 15 rows of nothing beside it.
+            held = _rows(k + k_head, place, wide, k_column, fits, width)
             valued = _placed(start + key, v_head, v_row, V_PARTS, V_ROLLS)
-            values = _values(v + v_head, valued, deep, v_column, fits, depth)
-        scores = multiply(queried, held, tl.zeros((BM, BN), dtype=tl.float32), PRECISION) * scale
+            values = _rows(v + v_head, valued, deep, v_column, fits, depth)
+            scores = tl.sum(held.to(tl.float32) * queried.to(tl.float32), 1)[None, :] * scale
+        else:
+            held = tl.load(
+                k + k_head + place[None, :] + wide[:, None] * k_column,
+                mask=fits[None, :] & (wide < width)[:, None],
+                other=0.0,
+            )
+            if SPLIT:
+                # A part has few keys: its values are on their way while scores are computed.
+                valued = _placed(start + key, v_head, v_row, V_PARTS, V_ROLLS)
+                values = _rows(v + v_head, valued, deep, v_column, fits, depth)
+            scores = tl.zeros((BM, BN), dtype=tl.float32)
+            scores = multiply(queried, held, scores, PRECISION) * scale
         if CAPPED:
             scores = cap * (1.0 - 2.0 / (tl.exp(2.0 * scores) + 1.0))
         both = there[:, None] & fits[None, :]
@@ -131,95 +138,120 @@ def attention(
         shares = tl.exp2((scores - level[:, None]) * 1.4426950408889634)
         fade = tl.exp2((most - level) * 1.4426950408889634)
         sums = sums * fade + tl.sum(shares, 1)
-        if not SPLIT:
-            valued = _placed(start + key, v_head, v_row, V_PARTS, V_ROLLS)
-            values = _values(v + v_head, valued, deep, v_column, fits, depth)
-        shares = shares.to(v.dtype.element_ty)
-        total = multiply(shares, values, total * fade[:, None], PRECISION)
+        if BM == 1:
+            added = tl.sum(tl.trans(shares) * values.to(tl.float32), 0)
+            total = total * fade[:, None] + added[None, :]
+        else:
+            if not SPLIT:
+                valued = _placed(start + key, v_head, v_row, V_PARTS, V_ROLLS)
+                values = _rows(v + v_head, valued, deep, v_column, fits, depth)
+            shares = shares.to(v.dtype.element_ty)
+            total = multiply(shares, values, total * fade[:, None], PRECISION)
         most = more
-    done = True
     if SPLIT:
         head = tl.program_id(2) * tl.num_programs(1) + tl.program_id(1)
-        total, sums, done = _together(
+        is_last = _put_down(
             total, most, sums, work, counters + slot, head, part, parts, queries, BM, E
         )
-    if done:
-        total = total / sums[:, None]
-        if SAFE:
-            total = tl.where((sums == 0.0)[:, None], 0.0, total)
-        written = _placed(row, o_head, o_row, O_PARTS, O_ROLLS)
-        tl.store(
-            o + o_head + written[:, None] + deep[None, :],
-            total.to(o.dtype.element_ty),
-            mask=there[:, None] & (deep < depth)[None, :],
-        )
+        if is_last:
+            few = tl.arange(0, FEW)
+            whole, shared = _together(work, head, parts, few, queries, BM, E, FEW)
+            _store(
+                o + o_head, whole, shared, _placed(few, o_head, o_row, O_PARTS, O_ROLLS),
+                few < queries, deep, depth, SAFE,
+            )  # fmt: skip
+    else:
+        _store(
+            o + o_head, total, sums, _placed(row, o_head, o_row, O_PARTS, O_ROLLS),
+            there, deep, depth, SAFE,
+        )  # fmt: skip
 
 
 @triton.jit
-def _values(v, place, deep, column, fits, depth):
-    """Values of keys, 0 beyond the last."""
+def _store(o, total, sums, place, there, deep, depth, SAFE: tl.constexpr):
+    """Weighted values by their sums, where they belong."""
+    total = total / sums[:, None]
+    if SAFE:
+        total = tl.where((sums == 0.0)[:, None], 0.0, total)
+    tl.store(
+        o + place[:, None] + deep[None, :],
+        total.to(o.dtype.element_ty),
+        mask=there[:, None] & (deep < depth)[None, :],
+    )
+
+
+@triton.jit
+def _rows(held, place, wide, column, fits, width):
+    """Rows of keys or values, 0 beyond the last."""
     return tl.load(
-        v + place[:, None] + deep[None, :] * column,
-        mask=fits[:, None] & (deep < depth)[None, :],
+        held + place[:, None] + wide[None, :] * column,
+        mask=fits[:, None] & (wide < width)[None, :],
         other=0.0,
     )
 
 
 @triton.jit
-def _together(
+def _put_down(
     total, most, sums, work, counters, head, part, parts, queries,
     BM: tl.constexpr, E: tl.constexpr,
 ):  # fmt: skip
-    """Weighted values and their sums over all parts, in the program that comes last; and whether.
+    """Leave a part's weighted values, largest scores and sums; whether it is the last to do so.
 
     `work` holds, for each head and part, BM x E values, then BM largest scores, then BM sums, of
-    which those of queries that there are count. Parts are read many at a time: one behind the other
-    each would wait for memory.
+    which those of queries that there are count.
     """
     line = tl.arange(0, BM)
-    deep = tl.arange(0, E)
     there = line < queries
     size = BM * (E + 2)
-    base = work + head.to(tl.int64) * parts * size
-    mine = base + part * size
-    tl.store(mine + line[:, None] * E + deep[None, :], total, mask=there[:, None])
+    mine = work + (head.to(tl.int64) * parts + part) * size
+    tl.store(mine + line[:, None] * E + tl.arange(0, E)[None, :], total, mask=there[:, None])
     tl.store(mine + BM * E + line, most, mask=there)
     tl.store(mine + BM * (E + 1) + line, sums, mask=there)
     tl.debug_barrier()
-    number = tl.atomic_add(counters + head, 1, sem="acq_rel", scope="gpu")
-    is_last = number == parts - 1
+    is_last = tl.atomic_add(counters + head, 1, sem="acq_rel", scope="gpu") == parts - 1
     if is_last:
         tl.atomic_xchg(counters + head, 0, sem="relaxed", scope="gpu")
-        for row in range(0, queries):
-            level = float("-inf")
-            count = 0.0
-            value = tl.zeros((E,), dtype=tl.float32)
-            for first in range(0, parts, _TOGETHER):
-                each = first + tl.arange(0, _TOGETHER)
-                fits = each < parts
-                other = base + each * size
-                scores = tl.load(
-                    other + BM * E + row, mask=fits, other=float("-inf"), cache_modifier=".cg"
-                )
-                counts = tl.load(
-                    other + BM * (E + 1) + row, mask=fits, other=0.0, cache_modifier=".cg"
-                )
-                held = tl.load(
-                    other[:, None] + row * E + deep[None, :],
-                    mask=fits[:, None],
-                    other=0.0,
-                    cache_modifier=".cg",
-                )
-                more = tl.maximum(level, tl.max(scores, 0))
-                against = tl.where(more == float("-inf"), 0.0, more)
-                old = tl.exp2((level - against) * 1.4426950408889634)
-                new = tl.exp2((scores - against) * 1.4426950408889634)
-                count = count * old + tl.sum(counts * new, 0)
-                value = value * old + tl.sum(held * new[:, None], 0)
-                level = more
-            total = tl.where((line == row)[:, None], value[None, :], total)
-            sums = tl.where(line == row, count, sums)
-    return total, sums, is_last
+    return is_last
+
+
+@triton.jit
+def _together(
+    work, head, parts, few, queries, BM: tl.constexpr, E: tl.constexpr, FEW: tl.constexpr
+):
+    """Weighted values and their sums over all parts, for the `few` queries that there may be.
+
+    Parts are read many at a time: one behind the other each would wait for memory.
+    """
+    MANY: tl.constexpr = min(16, 64 // FEW)
+    size = BM * (E + 2)
+    deep = tl.arange(0, E)
+    level = tl.full((FEW,), float("-inf"), dtype=tl.float32)
+    sums = tl.zeros((FEW,), dtype=tl.float32)
+    total = tl.zeros((FEW, E), dtype=tl.float32)
+    for first in range(0, parts, MANY):
+        each = first + tl.arange(0, MANY)
+        fits = (each < parts)[:, None] & (few < queries)[None, :]
+        at = work + (head.to(tl.int64) * parts + each)[:, None] * size
+        scores = tl.load(
+            at + BM * E + few[None, :], mask=fits, other=float("-inf"), cache_modifier=".cg"
+        )
+        counts = tl.load(
+            at + BM * (E + 1) + few[None, :], mask=fits, other=0.0, cache_modifier=".cg"
+        )
+        held = tl.load(
+            (at + few[None, :] * E)[:, :, None] + deep[None, None, :],
+            mask=fits[:, :, None],
+            other=0.0,
+            cache_modifier=".cg",
+        )
+        more = tl.maximum(level, tl.max(scores, 0))
+        against = tl.where(more == float("-inf"), 0.0, more)
+        old = tl.exp2((level - against) * 1.4426950408889634)
+        new = tl.exp2((scores - against[None, :]) * 1.4426950408889634)
+        sums = sums * old + tl.sum(counts * new, 0)
+        total = total * old[:, None] + tl.sum(held * new[:, :, None], 0)
+        level = more
+    return total, sums
 
 
 @triton.jit
