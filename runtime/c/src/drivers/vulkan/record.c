@@ -241,6 +241,16 @@ static int record_may_begin(const recorder *self, const VkDescriptorBufferInfo *
                               : limits->minStorageBufferOffsetAlignment) == 0;
 }
 
+/* Whether two ranges that resolve have bytes in common. */
+static int record_overlap(const recorder *self, edgert_range one, edgert_range other) {
+  if (edgert_range_resolve(one, self->slots, self->slot_count, &one, NULL) != EDGERT_OK ||
+      edgert_range_resolve(other, self->slots, self->slot_count, &other, NULL) != EDGERT_OK)
+    return 1;
+  return record_buffer(&one) == record_buffer(&other) &&
+         record_offset(&one) < record_offset(&other) + other.length &&
+         record_offset(&other) < record_offset(&one) + one.length;
+}
+
 /* The bindings of a dispatch that begin where the device lets none begin are copied aside, and back
  * when it is over. This is where the next one goes, `*size` bytes from the first on; one that begins
  * where an earlier one does shares its copy, and one that overlaps with another is refused. */
@@ -258,15 +268,14 @@ static edgert_status record_plan_aside(recorder *self, const edgert_range *range
     if (i == number || !layout->bindings[i]) continue;
     status = record_binding(self, ranges[i], &other, error);
     if (status != EDGERT_OK) return status;
-    if (other.buffer != place.buffer || other.offset >= place.offset + place.range ||
-        place.offset >= other.offset + other.range)
-      continue;
+    if (!record_overlap(self, ranges[number], ranges[i])) continue;
     if (other.offset != place.offset || layout->bindings[i] != layout->bindings[number])
       return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
                          "a kernel's binding begins at %llu of what another one reaches, and %s "
                          "wants multiples of %llu",
                          (unsigned long long)place.offset, self->device->device.name,
-                         (unsigned long long)self->device->alignment);
+                         (unsigned long long)self->device->facts.properties.limits
+                             .minStorageBufferOffsetAlignment);
     if (i < number) starts[number] = starts[i];
     if (other.range > most) most = other.range;
   }
