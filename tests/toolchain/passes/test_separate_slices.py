@@ -175,3 +175,32 @@ def test_what_is_joined_is_right_on_vulkan(
     x, y = (random.normal(size=size).astype(np.float32) for size in (3, 1024))
     answer = run(text, tmp_path, x, y, target="vulkan")
     np.testing.assert_allclose(answer, right(x, y), atol=1e-6)
+
+
+OWN = """
+func.func @main(%x: tensor<7x{row}x{kind}>, %i: tensor<i32>) -> tensor<7x{row}x{kind}> {{
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %all = stablehlo.negate %x : tensor<7x{row}x{kind}>
+  %part = stablehlo.slice %all [3:4, 0:{row}] : (tensor<7x{row}x{kind}>) -> tensor<1x{row}x{kind}>
+  %put = stablehlo.dynamic_update_slice %all, %part, %i, %zero
+    : (tensor<7x{row}x{kind}>, tensor<1x{row}x{kind}>, tensor<i32>, tensor<i32>)
+    -> tensor<7x{row}x{kind}>
+  return %put : tensor<7x{row}x{kind}>
+}}"""
+
+
+@pytest.mark.parametrize(("row", "kind"), [(3, "i8"), (4, "i8"), (3, "i16"), (3, "f32")])
+@pytest.mark.vulkan
+def test_a_slice_that_is_put_into_its_own_array_is_right(
+    row: int, kind: str, tmp_path: Path
+) -> None:
+    text = OWN.format(row=row, kind=kind)
+    count, after = rewrite(SeparateSlices(), text)
+    assert count == 1
+    assert after.count(FENCE) == 1
+    dtype = {"i8": np.int8, "i16": np.int16, "f32": np.float32}[kind]
+    x = np.arange(7 * row).reshape(7, row).astype(dtype)
+    expected = -x
+    expected[5] = expected[3]
+    actual = run(text, tmp_path, x, np.array(5, np.int32), target="vulkan")
+    np.testing.assert_array_equal(actual, expected)
