@@ -40,7 +40,7 @@ class BothBranches:
     be what the branch is there to avoid.
 
     Measured: JAX's `bessel_jn`, a loop of some 80 steps with a choice each, is refused for the CPU
-    without it.
+    without it; a loop of 2,000 turns with a choice each takes as long with it as without.
     """
 
     name = "both-branches"

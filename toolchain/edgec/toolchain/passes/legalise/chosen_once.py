@@ -27,8 +27,9 @@ class ChosenOnce:
     wrong, on every target, without a word. Folded here, they are one value from the start. The same
     of `and` and `or` by one mask, also of a float's bits.
 
-    Measured: the second derivative of a rematerialised branch in JAX's own tests
-    (`test_remat_checkpoint_dots_outside_cond`) is off by 44 % without it.
+    Measured: exp(x), a mask of it and the mask of that, each multiplied by a matrix: the last is
+    off by several times its size without it; the second derivative of a rematerialised branch in
+    JAX's own tests (`test_remat_checkpoint_dots_outside_cond`) by 44 %.
     """
 
     name = "chosen-once"

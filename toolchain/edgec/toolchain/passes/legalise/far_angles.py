@@ -40,9 +40,11 @@ class FarAngles:
     angle at most, of any f32. f16 and bf16 go through f32; f64 is written out elsewhere
     (`double-functions`). Complex exponentials, sines and their like have such an angle in one part.
 
-    Measured: sines on the CPU, Vulkan and CUDA were off by 3e-3 at 100,000, where a text model's
-    rotary angles come, and wrong from 1e8 on; with it they are within 4e-7 of NumPy's in 64 bits.
-    A million sines on the CPU take 2.4 ms, 0.9 without it, 11.3 by XLA.
+    Measured: sines on the CPU, Vulkan (llvmpipe and NVIDIA) and CUDA were off by 3e-3 at 100,000,
+    where a text model's rotary angles come, wrong from 1e8 on, and numbers like 1e9 or infinite
+    from 1e9 on; with it they are within 4e-7 of NumPy's in 64 bits (4,000 numbers up to 3e38, CPU
+    and llvmpipe). A million sines on the CPU take 2.4 ms, 0.9 without it, 11.3 by XLA; 16.8
+    million on an H200 0.081 ms, 0.045 without it.
     """
 
     name = "far-angles"

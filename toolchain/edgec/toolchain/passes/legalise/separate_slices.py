@@ -29,7 +29,8 @@ class SeparateSlices:
     stays where it is used. A slice that is put into its own array is one, too: the compiler would
     read and write that in one kernel, which it refuses of bytes ("hal.interface.binding.subspan").
 
-    Measured on llvmpipe: of 240 such of random sizes, 7 are wrong without it and none with it.
+    Measured on llvmpipe: of 240 slices, paddings and joins of random sizes, each with a function or
+    a product, 7 are wrong without it and none with it.
     """
 
     name = "separate-slices"

@@ -44,7 +44,8 @@ class SplitComplex:
     ("'stream.async.splat' op operand #0 must be 8-bit …"), so that a kernel writes it; a pair of
     f64 has 128 bits.
 
-    Measured: it changes 30 of 2,448 operator cases on the CPU, of which 6 tried are right.
+    Measured with `benchmarks.operators.passes` on the CPU: it changes 30 of 2,448 operator cases;
+    of 6 tried, 6 are right with it and 6 without.
 
     Attributes:
         spirv: the target's code is SPIR-V.

@@ -45,6 +45,9 @@ class CpuKernels:
     heads, 1500 keys and a width of 64 takes 18.6 ms and on two cores 10.0, where ONNX Runtime takes
     26.0 and 14.2; of 12 heads and 128 keys with a mask 0.27 (0.41), of 64 windows of 3 heads, 49
     keys and a bias 0.54 (1.21).
+    Gates on attention (4 heads of 196 queries, width 48: no attention of any kernel's) take 0.61 ms
+    with both products as kernels and 0.69 without, since nothing is re-laid between them.
+    An image of 3 x 224 x 224 is turned with its border in 0.02 ms (the compiler: 0.13).
     A RegNetX with groups of 16 channels (400 MFLOP, 224 x 224) takes 5.1 ms on one core and 2.5 on
     two, beside 5.5 and 2.6 of ONNX Runtime.
 

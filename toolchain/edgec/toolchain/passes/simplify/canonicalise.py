@@ -20,7 +20,8 @@ class Canonicalise:
     once a layer. What stands in `edgec.toolchain.match` should not have to know of them.
 
     Measured: a DistilBERT of two layers with a mask, as PyTorch exports it, has 74 of 449
-    operations fewer, in 6 ms.
+    operations fewer, in 6 ms; on its own this makes no module faster, as the compiler does it too,
+    later.
     """
 
     name = "canonicalise"
