@@ -1,5 +1,6 @@
 """Every pass's own docstring to `docs/passes.md` and a page for each kind of pass."""
 
+import importlib
 import inspect
 import re
 from pathlib import Path
@@ -7,11 +8,7 @@ from pathlib import Path
 from edgec.toolchain.passes import CATALOGUE, ESSENTIAL, Pass
 
 DOCS = Path(__file__).parents[1] / "docs"
-_TITLES = {
-    "legalise": "What iree-compile refuses or gets wrong, written in another way",
-    "simplify": "Programs made plainer or faster without kernels of their own",
-    "place": "Passes that put edgec's own kernels into a program",
-}
+_FOLDERS = ("legalise", "simplify", "place")
 _OPENING = """# edgec's compiler passes
 
 Between an exported program and `iree-compile` stand edgec's own rewrites of the program, in this
@@ -32,7 +29,7 @@ _BACK = "Their order, and when each runs, is in [passes.md](../passes.md)."
 def pages() -> dict[str, str]:
     """The texts of the overview and of a page for each kind of pass, by their places in docs."""
     rows = ["| pass | what it does | for | runs |", "|---|---|---|---|"]
-    parts = {folder: [f"# {title}\n\n{_BACK}\n"] for folder, title in _TITLES.items()}
+    parts = {folder: [f"# {_title(folder)}\n\n{_BACK}\n"] for folder in _FOLDERS}
     last = []
     for kind in CATALOGUE:
         text = inspect.cleandoc(kind.__doc__ or "")
@@ -49,6 +46,12 @@ def pages() -> dict[str, str]:
     return {"passes.md": overview} | {
         f"passes/{folder}.md": "\n".join(bodies) for folder, bodies in parts.items()
     }
+
+
+def _title(folder: str) -> str:
+    """What the folder of such passes says that they are."""
+    text = importlib.import_module(f"edgec.toolchain.passes.{folder}").__doc__ or ""
+    return text.strip().rstrip(".")
 
 
 def _lower(sentence: str) -> str:

@@ -44,7 +44,7 @@ def main() -> int:
     parser.add_argument("--ran", type=Path, help="what came of modules in another machine's device")
     chosen = parser.parse_args()
     if chosen.ran:
-        _take(chosen.ran)
+        _take(chosen.ran, chosen.times)
     cases = [case for case in all_cases() if re.search(chosen.only, case.key)]
     cases = [many for case in cases if (many := case.many(chosen.times)) is not None]
     if chosen.sample:
@@ -105,9 +105,9 @@ def _is_known(key: str) -> bool:
     return True
 
 
-def _take(ran: Path) -> None:
+def _take(ran: Path, times: int) -> None:
     """Put what `benchmarks.operators.elsewhere` wrote behind the rows of compiled modules."""
-    store = Sweep(target="cuda", plain=False, jobs=1, tell=_tell).store
+    store = Sweep(target="cuda", plain=False, jobs=1, tell=_tell, times=times).store
     known = read_rows(store)
     with store.open("a") as stream:
         for line in ran.read_text().splitlines():

@@ -103,7 +103,8 @@ def main() -> None:
     device, apart = "", False
     for each in sys.argv[1:]:
         commit, _, path = each.partition("=")
-        commits += [] if commit in commits else [commit]
+        if commit not in commits:
+            commits.append(commit)
         found = json.loads(Path(path).read_text())
         device, apart = found["device"], found.get("apart", False)
         for row in found["rows"]:

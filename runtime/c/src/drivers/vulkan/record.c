@@ -299,13 +299,18 @@ static edgert_status record_plan_asides(recorder *self, const edgert_command *co
   return status;
 }
 
+static int record_is_empty(const edgert_command *command) {
+  const uint32_t *counts = command->as.dispatch.workgroups;
+  return !command->as.dispatch.is_indirect && (!counts[0] || !counts[1] || !counts[2]);
+}
+
 /* Room for the copies of one dispatch: while such a one runs, nothing else does. */
 static edgert_status record_reserve_aside(recorder *self, edgert_error *error) {
   uint64_t starts[VULKAN_MOST_BINDINGS], size, most = 0;
   for (size_t i = 0; i < self->commands->count; ++i) {
-    if (self->commands->commands[i].kind != EDGERT_COMMAND_DISPATCH) continue;
-    edgert_status status =
-        record_plan_asides(self, &self->commands->commands[i], starts, &size, error);
+    const edgert_command *command = &self->commands->commands[i];
+    if (command->kind != EDGERT_COMMAND_DISPATCH || record_is_empty(command)) continue;
+    edgert_status status = record_plan_asides(self, command, starts, &size, error);
     if (status != EDGERT_OK) return status;
     if (size > most) most = size;
   }
@@ -342,6 +347,7 @@ static edgert_status record_move(recorder *self, const edgert_range *ranges,
   return EDGERT_OK;
 }
 
+/* `starts` is NULL where all bindings stay where they are. */
 static edgert_status record_bind(recorder *self, const edgert_command *command,
                                  const vulkan_layout *layout, const uint64_t *starts,
                                  edgert_error *error) {
@@ -366,7 +372,7 @@ static edgert_status record_bind(recorder *self, const edgert_command *command,
     if (layout->bindings[i]) {
       edgert_status status = record_binding(self, ranges[i], &places[count], error);
       if (status != EDGERT_OK) return status;
-      if (starts[i] != RECORD_THERE) {
+      if (starts && starts[i] != RECORD_THERE) {
         places[count].buffer = self->record->aside->block->buffer;
         places[count].offset = self->record->aside->offset + starts[i];
       }
@@ -440,19 +446,20 @@ static edgert_status record_dispatch(recorder *self, const edgert_command *comma
   const vulkan_executable *executable =
       (const vulkan_executable *)command->as.dispatch.executable;
   const vulkan_kernel *kernel = &executable->kernels[command->as.dispatch.kernel];
-  const uint32_t *counts = command->as.dispatch.workgroups;
-  if (!command->as.dispatch.is_indirect && (!counts[0] || !counts[1] || !counts[2]))
-    return EDGERT_OK;
+  if (record_is_empty(command)) return EDGERT_OK;
   if (kernel->pipeline != self->pipeline)
     device->CmdBindPipeline(self->record->commands, VK_PIPELINE_BIND_POINT_COMPUTE,
                             kernel->pipeline);
   self->pipeline = kernel->pipeline;
   const edgert_range *ranges = self->commands->bindings + command->as.dispatch.first_binding;
-  uint64_t starts[VULKAN_MOST_BINDINGS], aside;
-  edgert_status status = record_plan_asides(self, command, starts, &aside, error);
+  uint64_t starts[VULKAN_MOST_BINDINGS], aside = 0;
+  edgert_status status = EDGERT_OK;
+  if (self->record->aside) /* a dispatch of these has such bindings */
+    status = record_plan_asides(self, command, starts, &aside, error);
   if (status == EDGERT_OK && aside)
     status = record_move(self, ranges, kernel->layout, starts, 0, error);
-  if (status == EDGERT_OK) status = record_bind(self, command, kernel->layout, starts, error);
+  if (status == EDGERT_OK)
+    status = record_bind(self, command, kernel->layout, aside ? starts : NULL, error);
   if (status != EDGERT_OK) return status;
   if (kernel->layout->constant_count)
     device->CmdPushConstants(self->record->commands, kernel->layout->pipeline,

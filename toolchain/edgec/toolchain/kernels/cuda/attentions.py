@@ -39,7 +39,10 @@ _LEAST_SPLIT = 128
 _LONGEST_MASK = 32768
 _FEW_PARTS = 16
 """Parts that are put together at once; more pay where each has many keys. Timed on an H200."""
-NOT_SPLIT: dict[str, Any] = {"work": None, "counters": None, "slot": 0, "parts": 1}
+NOT_SPLIT: dict[str, Any] = {
+    **{"work": None, "counters": None, "slot": 0, "parts": 1},
+    **{"SEEN": 0, "FEW": 1},
+}
 """Constants of a kernel that reads all keys in one part."""
 
 
@@ -165,9 +168,7 @@ def _launch(
         "SAFE": int(attention.safe),
         "PRECISION": library.precision,
         "SPLIT": parts > 1,
-        "SEEN": _seen(attention) if parts > 1 else 0,
-        "FEW": 1 << (attention.queries - 1).bit_length() if parts > 1 else 1,
-        **({} if parts > 1 else NOT_SPLIT),
+        **(_split(attention) if parts > 1 else NOT_SPLIT),
         "width": attention.width,
         "depth": attention.depth,
     }
@@ -225,6 +226,11 @@ def _parts_of_keys(attention: Attention, rows: int, keys: int, library: Library)
         return 1
     most = min(math.ceil(attention.keys / keys), max(_FEW_PARTS, attention.keys // _LEAST_SPLIT))
     return max(1, min(most, library.gpu.multiprocessors // max(1, attention.count)))
+
+
+def _split(attention: Attention) -> dict[str, Any]:
+    """Constants of a kernel that reads keys in parts."""
+    return {"SEEN": _seen(attention), "FEW": 1 << (attention.queries - 1).bit_length()}
 
 
 def _seen(attention: Attention) -> int:

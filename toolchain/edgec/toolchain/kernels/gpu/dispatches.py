@@ -16,7 +16,7 @@ from edgec.toolchain.ir.weights import is_constant
 from edgec.toolchain.ir.write import reshape, shape
 from edgec.toolchain.kernels.spec import Declined
 
-__all__ = ["Binary", "Dispatches", "erase_unused", "replace", "tied_operand"]
+__all__ = ["Binary", "Dispatches", "erase_unused", "replace", "written_into"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,14 +170,21 @@ def _integer(value: int, kind: Any) -> Any:
     ).results[0]
 
 
-def tied_operand(dispatch: Any, number: int) -> int | None:
-    """The operand of a dispatch that its result is written into."""
-    tied = dispatch.attributes["tied_operands"]
-    argument = ir.IntegerAttr(ir.ArrayAttr(tied)[number]).value
+def written_into(value: Any) -> Any | None:
+    """The array of which a value is the rest, where an update or a dispatch writes parts of it."""
+    if isinstance(value.owner, ir.Block):
+        return None
+    op = value.owner.operation
+    if op.name == "stablehlo.dynamic_update_slice":
+        return op.operands[0]
+    if op.name != "flow.dispatch":
+        return None
+    tied = ir.ArrayAttr(op.attributes["tied_operands"])[list(op.results).index(value)]
+    argument = ir.IntegerAttr(tied).value
     if argument < 0:
         return None
-    segments = list(ir.DenseI32ArrayAttr(dispatch.attributes["operandSegmentSizes"]))
-    return int(segments[0] + argument)
+    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    return op.operands[int(segments[0] + argument)]
 
 
 def replace(old: Any, new: Any) -> None:

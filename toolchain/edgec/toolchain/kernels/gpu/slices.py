@@ -19,7 +19,7 @@ from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.known import evaluated
 from edgec.toolchain.ir.read import element_type, integers, is_dynamic, numbers_of
 from edgec.toolchain.ir.write import shape
-from edgec.toolchain.kernels.gpu.dispatches import replace, tied_operand
+from edgec.toolchain.kernels.gpu.dispatches import replace, written_into
 from edgec.toolchain.kernels.gpu.moves import MOST_AXES, MOST_STARTS, Mover, Part, Place
 from edgec.toolchain.kernels.gpu.turns import Turns
 from edgec.toolchain.kernels.spec import Declined, Kernel, Work
@@ -208,15 +208,11 @@ def _origin(value: Any) -> str | None:
         op = value.owner.operation
         if op.name == "util.global.load":
             return str(op.attributes["global"])
-        if op.name in (_UPDATE, _SLICE, "stablehlo.slice", "stablehlo.reshape"):
-            value = op.operands[0]
-        elif op.name == "flow.dispatch":
-            place = tied_operand(op, list(op.results).index(value))
-            if place is None:
-                return None
-            value = op.operands[place]
-        else:
+        is_part = op.name in (_SLICE, "stablehlo.slice", "stablehlo.reshape")
+        array = op.operands[0] if is_part else written_into(value)
+        if array is None:
             return None
+        value = array
     return f"argument {value.arg_number}"
 
 

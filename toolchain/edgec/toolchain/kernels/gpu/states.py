@@ -17,7 +17,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir import write as graph
 from edgec.toolchain.ir.functions import entry_block, functions
 from edgec.toolchain.ir.read import element_type, is_dynamic
-from edgec.toolchain.kernels.gpu.dispatches import tied_operand
+from edgec.toolchain.kernels.gpu.dispatches import written_into
 from edgec.toolchain.kernels.gpu.moves import Mover, Part, Place
 from edgec.toolchain.kernels.spec import Declined
 
@@ -26,7 +26,6 @@ __all__ = ["keep_states", "spread_tests"]
 _MOST_BYTES = 8 << 20
 """What a GPU's memory copies in the time in which some ten commands are made."""
 _LOAD, _STORE = "util.global.load", "util.global.store"
-_UPDATES = ("stablehlo.dynamic_update_slice", "flow.dispatch")
 
 
 def keep_states(module: Any, mover: Mover) -> None:
@@ -51,17 +50,11 @@ def _computed_anew(block: Any) -> Iterator[Any]:
 
 def _lies_there(value: Any, symbol: Any) -> bool:
     """Whether a value is what the state was, or that with parts that are written into it."""
-    while not isinstance(value.owner, ir.Block):
-        op = value.owner.operation
-        if op.name == _LOAD:
-            return bool(_symbol(op) == symbol)
-        if op.name not in _UPDATES:
-            return False
-        place = tied_operand(op, list(op.results).index(value)) if op.name == "flow.dispatch" else 0
-        if place is None:
-            return False
-        value = op.operands[place]
-    return False
+    while (array := written_into(value)) is not None:
+        value = array
+    if isinstance(value.owner, ir.Block) or value.owner.name != _LOAD:
+        return False
+    return bool(_symbol(value.owner.operation) == symbol)
 
 
 def _symbol(op: Any) -> Any:

@@ -102,21 +102,21 @@ def attention(
         fits = start + key < last
         place = _placed(start + key, k_head, k_row, K_PARTS, K_ROLLS)
         if BM == 1:
-            # One query by each key: matrix units would multiply 15 rows of nothing beside it.
             held = _rows(k + k_head, place, wide, k_column, fits, width)
-            valued = _placed(start + key, v_head, v_row, V_PARTS, V_ROLLS)
-            values = _rows(v + v_head, valued, deep, v_column, fits, depth)
-            scores = tl.sum(held.to(tl.float32) * queried.to(tl.float32), 1)[None, :] * scale
         else:
             held = tl.load(
                 k + k_head + place[None, :] + wide[:, None] * k_column,
                 mask=fits[None, :] & (wide < width)[:, None],
                 other=0.0,
             )
-            if SPLIT:
-                # A part has few keys: its values are on their way while scores are computed.
-                valued = _placed(start + key, v_head, v_row, V_PARTS, V_ROLLS)
-                values = _rows(v + v_head, valued, deep, v_column, fits, depth)
+        if SPLIT or BM == 1:
+            # There are few keys: their values are on their way while scores are computed.
+            valued = _placed(start + key, v_head, v_row, V_PARTS, V_ROLLS)
+            values = _rows(v + v_head, valued, deep, v_column, fits, depth)
+        if BM == 1:
+            # One query by each key: matrix units would multiply 15 rows of nothing beside it.
+            scores = tl.sum(held.to(tl.float32) * queried.to(tl.float32), 1)[None, :] * scale
+        else:
             scores = tl.zeros((BM, BN), dtype=tl.float32)
             scores = multiply(queried, held, scores, PRECISION) * scale
         if CAPPED:
@@ -138,13 +138,13 @@ def attention(
         shares = tl.exp2((scores - level[:, None]) * 1.4426950408889634)
         fade = tl.exp2((most - level) * 1.4426950408889634)
         sums = sums * fade + tl.sum(shares, 1)
+        if not (SPLIT or BM == 1):
+            valued = _placed(start + key, v_head, v_row, V_PARTS, V_ROLLS)
+            values = _rows(v + v_head, valued, deep, v_column, fits, depth)
         if BM == 1:
             added = tl.sum(tl.trans(shares) * values.to(tl.float32), 0)
             total = total * fade[:, None] + added[None, :]
         else:
-            if not SPLIT:
-                valued = _placed(start + key, v_head, v_row, V_PARTS, V_ROLLS)
-                values = _rows(v + v_head, valued, deep, v_column, fits, depth)
             shares = shares.to(v.dtype.element_ty)
             total = multiply(shares, values, total * fade[:, None], PRECISION)
         most = more
