@@ -10,7 +10,6 @@ from iree.compiler import ir
 from torch import nn
 
 from edgec.exporters import export
-from edgec.exporters.from_torch.lower import to_stablehlo
 from edgec.runtime.errors import UnsupportedOp
 from edgec.toolchain import run_passes
 from edgec.toolchain.ir.evaluate import evaluate
@@ -122,19 +121,6 @@ def test_images_resized_without_aliases(replay: Replay) -> None:
 
     torch.manual_seed(0)
     assert replay(export(Of(forward), (torch.randn(2, 3, 12, 17),))) < 1e-5
-
-
-def test_an_exception_inside_torch_mlir_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch_mlir.passmanager import PassManager
-
-    class Dying:
-        def run(self, module: object) -> None:
-            raise MemoryError("std::bad_alloc")
-
-    monkeypatch.setattr(PassManager, "parse", lambda text: Dying())
-    graph = torch.export.export(nn.ReLU(), (torch.zeros(2),)).graph
-    with pytest.raises(UnsupportedOp, match="died of the model: std::bad_alloc"):
-        to_stablehlo(graph)
 
 
 def test_windows_that_share_memory(replay: Replay) -> None:

@@ -121,10 +121,10 @@ def following(dim: Dim, size: Size) -> Dim:
 
 
 def multiplies(module: Any) -> bool:
-    """Whether an `ir.Module` has products."""
+    """Whether an `ir.Module` has products, or what becomes some."""
     from edgec.toolchain.ir.functions import inside
 
-    products = {"stablehlo.dot_general", "stablehlo.convolution"}
+    products = {"stablehlo.dot_general", "stablehlo.convolution", "stablehlo.fft"}
     return any(op.name in products for op in inside(module.operation))
 
 

@@ -21,11 +21,13 @@ from edgec.exporters.from_torch.decompositions import decompositions
 from edgec.exporters.from_torch.indices import count_from_start
 from edgec.exporters.from_torch.joined import join_twins
 from edgec.exporters.from_torch.lines import user_line
+from edgec.exporters.from_torch.pairs import composites
 from edgec.exporters.from_torch.parcels import join_parcels
 from edgec.exporters.from_torch.resampling import pools_in_two_dimensions
 from edgec.exporters.from_torch.settled import Number, is_on_data, numbers_read, settled
 from edgec.exporters.from_torch.sparse import is_about_sparse
 from edgec.exporters.from_torch.state import Snapshot
+from edgec.exporters.from_torch.systems import unchecked
 from edgec.exporters.from_torch.ways import is_raised_by_model, unmoved, unnoticed
 from edgec.exporters.from_torch.whole_loops import over_all, turns_change_nothing
 from edgec.exporters.places import describe, is_users, place_of_error
@@ -155,7 +157,7 @@ def capture(made: Callee, args: tuple[Any, ...], kwargs: Mapping[str, Any], shap
 
     pools = contextlib.nullcontext() if shapes is None else pools_in_two_dimensions()
     attention = sdpa_kernel(SDPBackend.MATH)
-    with torch.no_grad(), attention, quiet(), _forwarding(made), unmoved(), pools:
+    with torch.no_grad(), attention, quiet(), _forwarding(made), unmoved(), unchecked(), pools:
         try:
             program = made.program
             if program is None:
@@ -239,8 +241,14 @@ def _on_data(where: str) -> UnsupportedOp:
 
 def _decomposed(program: Any) -> Any:
     """The program in the operations that the lowering knows, in the forms that it gets right."""
+    import torch
+
     join_twins(program)
-    found = program.run_decompositions(dict(decompositions()))
+    known, usual = dict(decompositions()), torch.export.default_decompositions()
+    found = program.run_decompositions(known)
+    while several := composites(found.graph_module.graph) - known.keys():
+        known |= {operator: usual[operator] for operator in several}
+        found = found.run_decompositions(known)
     count_from_start(found)
     join_parcels(found)
     take_all_rows(found)

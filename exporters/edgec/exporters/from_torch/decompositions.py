@@ -4,16 +4,20 @@ Each was measured against eager PyTorch with torch-mlir 20261001; the reason is 
 """
 
 import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from edgec.exporters.from_torch.antialias import antialiased
 from edgec.exporters.from_torch.determinants import determinants
 from edgec.exporters.from_torch.gradients import gradients
-from edgec.exporters.from_torch.parts import as_strided, index_put, select_scatter, slice_scatter
+from edgec.exporters.from_torch.masks import masks
+from edgec.exporters.from_torch.parts import as_strided, select_scatter, slice_scatter
 from edgec.exporters.from_torch.pooling import pooling
+from edgec.exporters.from_torch.ranks import ranks
 from edgec.exporters.from_torch.resampling import resampling
+from edgec.exporters.from_torch.scans import scans
+from edgec.exporters.from_torch.special import special
+from edgec.exporters.from_torch.systems import systems
 
 __all__ = ["decompositions"]
 
@@ -40,13 +44,19 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
     table: dict[Any, Callable[..., Any]] = dict(get_decomposition_table())
     table |= {
         operator: _or_else(rule, table.get(operator))
-        for operator, rule in {**resampling(), **pooling(), **gradients()}.items()
+        for operator, rule in {
+            **resampling(),
+            **pooling(),
+            **gradients(),
+            **masks(),
+            **scans(),
+            **systems(),
+        }.items()
     }
-    table |= {**antialiased(), **determinants()}
+    table |= {**antialiased(), **determinants(), **ranks(), **special()}
     table |= {
         aten.addmm.default: _addmm,
         aten._sparse_addmm.default: _addmm,
-        aten.index_put.default: index_put,
         aten.select_scatter.default: select_scatter,
         aten.slice_scatter.default: slice_scatter,
         aten.as_strided.default: as_strided,
@@ -70,10 +80,8 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
         aten.topk.default: _topk,
         aten.unfold.default: _or_else(_unfold, table.get(aten.unfold.default)),
         aten.histc.default: _histc,
+        aten.squeeze.dims: _squeeze,
         aten._grouped_mm.default: _grouped_mm,
-        aten.fft_fft.default: _fft,
-        aten.fft_fftn.default: _fftn,
-        aten.fft_fft2.default: _fft2,
     }
     return table
 
@@ -306,43 +314,7 @@ def _grouped_mm(
     return found if out_dtype is None else found.to(out_dtype)
 
 
-def _fft(x: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
-    """By products with the matrices of the transform."""
-    import torch
-
-    if n not in (None, x.shape[dim]) or norm not in (None, "backward"):
-        return NotImplemented
-    if x.is_complex():
-        parts = torch.view_as_real(x)
-        (a, b), (c, d) = (_halves(parts[..., k], dim % x.ndim) for k in (0, 1))
-        return torch.complex(a - d, b + c)
-    return torch.complex(*_halves(x, dim % x.ndim))
-
-
-def _halves(x: Any, axis: int) -> tuple[Any, Any]:
-    """Real and imaginary part of the transform of real numbers along an axis."""
-    import torch
-
-    x = x.transpose(axis, -1)
-    places = torch.arange(x.shape[-1], device=x.device)
-    turns = places.reshape(-1, 1) * places % x.shape[-1]
-    angle = turns.to(x.dtype) * (2 * math.pi / x.shape[-1])
-    real, imaginary = x @ torch.cos(angle), -(x @ torch.sin(angle))
-    return real.transpose(axis, -1), imaginary.transpose(axis, -1)
-
-
-def _fftn(x: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
-    """One axis after the other."""
-    axes = list(range(x.ndim)) if dim is None else list(dim)
-    if dim is None and s is not None:
-        axes = axes[-len(s) :]
-    sizes = [None] * len(axes) if s is None else list(s)
-    for axis, size in zip(reversed(axes), reversed(sizes), strict=True):
-        x = _fft(x, size, axis, norm)
-        if x is NotImplemented:
-            return x
-    return x
-
-
-def _fft2(x: Any, s: Any = None, dim: Sequence[int] = (-2, -1), norm: str | None = None) -> Any:
-    return _fftn(x, s, dim, norm)
+def _squeeze(x: Any, dims: Sequence[int]) -> Any:
+    """As another shape; torch's own gives an operation that no later decomposition takes."""
+    gone = {dim % max(x.ndim, 1) for dim in dims}
+    return x.reshape([size for at, size in enumerate(x.shape) if at not in gone or size != 1])

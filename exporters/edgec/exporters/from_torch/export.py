@@ -15,15 +15,22 @@ from edgec.exporters.extras import need
 from edgec.exporters.failures import reason_of, user_errors
 from edgec.exporters.from_torch.arguments import Arguments, bind_arguments, named_values
 from edgec.exporters.from_torch.capture import Callee, callee, capture, evaluating, quiet
+from edgec.exporters.from_torch.cuts import Cut, cut_out, put_back
 from edgec.exporters.from_torch.distributed import whole_weights
 from edgec.exporters.from_torch.doubled import chooses, in_double
+from edgec.exporters.from_torch.fourier import OPERATION as FOURIER
+from edgec.exporters.from_torch.fourier import FourierCut
+from edgec.exporters.from_torch.further import not_lowered, written_further
 from edgec.exporters.from_torch.graph import Lifted, Storage, lift, mutated, names_of
 from edgec.exporters.from_torch.halves import halves_summed_in_f32
-from edgec.exporters.from_torch.lower import to_stablehlo, to_torch_dialect
+from edgec.exporters.from_torch.inline import copied
+from edgec.exporters.from_torch.lower import NoLowering, to_stablehlo, to_torch_dialect
 from edgec.exporters.from_torch.on_the_way import numbers_of, values_of
-from edgec.exporters.from_torch.own_kernels import cut_out, put_back
+from edgec.exporters.from_torch.own_kernels import kernel_cuts
+from edgec.exporters.from_torch.pairs import has_complex, in_pairs, put_together
 from edgec.exporters.from_torch.results import refuse_objects, taken_apart
 from edgec.exporters.from_torch.rounded import rounding
+from edgec.exporters.from_torch.scalars import scalars_as_rows
 from edgec.exporters.from_torch.shapes import Symbols, named_axes, torch_shapes, trace_sizes
 from edgec.exporters.from_torch.sparse import dense_weights
 from edgec.exporters.from_torch.state import Snapshot
@@ -36,6 +43,7 @@ from edgec.exporters.from_torch.values import (
     to_tensor,
 )
 from edgec.exporters.traced import TracedCall, TracedFunction
+from edgec.kernels.in_torch import OPERATION as KERNEL
 from edgec.runtime.errors import ExportError, SourceError, UnsupportedOp, UsageError
 from edgec.runtime.mesh.plan import Sharding
 from edgec.runtime.signature import Dim, Signature, TensorSpec
@@ -412,24 +420,52 @@ def _output_names(result: Tree) -> dict[int, str]:
 
 def _lowered(graphs: Sequence[Any], *, numbered: bool) -> tuple[list[bytes], Dialect, str]:
     """The graphs in StableHLO; where one has none, all in the torch dialect, and why."""
-    numbers = [numbers_of(graph) if numbered else None for graph in graphs]
-    cuts = [cut_out(graph) for graph in graphs]
     try:
-        modules = [to_stablehlo(*each) for each in zip(graphs, numbers, strict=True)]
-        made = [
-            put_back(module, found, _reference_lowered) if found else module
-            for module, found in zip(modules, cuts, strict=True)
-        ]
-        return made, Dialect.STABLEHLO, ""
+        return [_graph_lowered(graph, numbered=numbered) for graph in graphs], Dialect.STABLEHLO, ""
     except UnsupportedOp as refusal:
-        if any(cuts):
-            raise
+        if any(has_complex(graph) for graph in graphs):
+            raise  # the torch dialect's passes know few of them, and die of others
         try:
             modules = [to_torch_dialect(graph) for graph in graphs]
         except UnsupportedOp:
             raise refusal from None
         at = f", at {refusal.where}" if refusal.where else ""
         return modules, Dialect.TORCH, f"{refusal.what}{at}"
+
+
+def _graph_lowered(graph: Any, *, numbered: bool) -> bytes:
+    """A graph in StableHLO; operators without a lowering as PyTorch computes them by others."""
+    numbers = numbers_of(graph) if numbered else None
+    pairs = in_pairs(graph) if has_complex(graph) else None
+    graph = copied(graph) if pairs is None else pairs.graph
+    scalars_as_rows(graph)
+    first: NoLowering | None = None
+    tried: set[str] = set()
+    while True:
+        try:
+            module = _with_cuts(copied(graph), numbers)
+        except NoLowering as refusal:
+            names = not_lowered(graph, refusal.operators)
+            if first is None:
+                first = refusal.naming(names)
+            further = None if tried.issuperset(names) else written_further(graph, names)
+            if further is None:
+                raise first from None
+            tried.update(names)
+            graph = further
+        else:
+            return module if pairs is None else put_together(module, pairs)
+
+
+def _with_cuts(graph: Any, numbers: Mapping[str, int] | None) -> bytes:
+    """A graph in StableHLO, which it is changed for."""
+    kinds: dict[str, Callable[[Any], Cut]] = {
+        KERNEL: kernel_cuts(_reference_lowered),
+        FOURIER: FourierCut.of,
+    }
+    cuts = cut_out(graph, kinds)
+    module = to_stablehlo(graph, numbers)
+    return put_back(module, cuts) if cuts else module
 
 
 def _reference_lowered(function: Callable[..., Any], examples: tuple[Any, ...]) -> bytes:

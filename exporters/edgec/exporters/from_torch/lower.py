@@ -8,12 +8,13 @@ from typing import Any
 from edgec.exporters.from_torch.capture import quiet
 from edgec.exporters.from_torch.lines import user_line
 from edgec.exporters.from_torch.literals import literals
+from edgec.exporters.from_torch.lowering_process import Died, Refused, Request, lowered
 from edgec.exporters.from_torch.on_the_way import locate
-from edgec.exporters.from_torch.portable import only_stablehlo, place_of
+from edgec.exporters.from_torch.portable import place_of
 from edgec.exporters.from_torch.settled import sized_by_data
 from edgec.runtime.errors import ExportError, UnsupportedOp
 
-__all__ = ["to_stablehlo", "to_torch_dialect"]
+__all__ = ["NoLowering", "to_stablehlo", "to_torch_dialect"]
 
 _TO_BACKEND = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),"
@@ -23,6 +24,26 @@ _TO_STABLEHLO = (
     "builtin.module(torch-backend-to-stablehlo-backend-pipeline{allow-non-finites=true})"
 )
 _TORCH_TRIAL = "builtin.module(torch-to-iree)"
+
+
+class NoLowering(UnsupportedOp):
+    """An operator has no lowering.
+
+    Attributes:
+        operators: those that it may be, as `aten.addmv`; empty where none is known.
+    """
+
+    operators: tuple[str, ...] = ()
+
+    def naming(self, operators: Sequence[str]) -> "NoLowering":
+        """The same refusal, which names the operators that are refused by themselves."""
+        if not operators:
+            return self
+        named = NoLowering(
+            f"no portable form is known of {', '.join(operators)}", where=self.where, hint=self.hint
+        )
+        named.operators = tuple(operators)
+        return named
 
 
 def to_stablehlo(graph: Any, numbers: Mapping[str, int] | None = None) -> bytes:
@@ -38,42 +59,15 @@ def to_stablehlo(graph: Any, numbers: Mapping[str, int] | None = None) -> bytes:
     from torch_mlir import ir
     from torch_mlir.dialects import torch as torch_dialect
     from torch_mlir.extras.fx_importer import FxImporter
-    from torch_mlir.passmanager import PassManager
 
     context = ir.Context()
     torch_dialect.register_dialect(context)
-    messages: list[tuple[str, str]] = []
-
-    def keep(diagnostic: Any) -> bool:
-        messages.append((str(diagnostic.location), str(diagnostic.message)))
-        return True
-
     importer = FxImporter(context=context, hooks=literals())
     if numbers:
         locate(importer, numbers)
-    with quiet():
-        try:
-            importer.import_stateless_graph(graph, func_name="main", func_visibility="public")
-        except Exception as error:  # the importer raises errors of every kind
-            raise _import_refusal(error, graph) from error
-    module = importer.module
-    with context:
-        context.emit_error_diagnostics = True
-        handler = context.attach_diagnostic_handler(keep)
-        try:
-            PassManager.parse(_TO_BACKEND).run(module.operation)
-            _drop_assertions(module)
-            PassManager.parse(_TO_STABLEHLO).run(module.operation)
-        except ir.MLIRError as error:
-            raise _lowering_refusal(messages, str(error), graph) from error
-        except (MemoryError, RuntimeError) as error:  # how C++ exceptions of its passes arrive
-            raise _died(error, messages) from error
-        finally:
-            handler.detach()
-        only_stablehlo(module, _symbolic_shapes(graph))
-    buffer = io.BytesIO()
-    module.operation.write_bytecode(buffer)
-    return buffer.getvalue()
+    module = _imported(importer, graph)
+    pipelines = (_TO_BACKEND, _TO_STABLEHLO)
+    return _passed("torch_mlir", module, pipelines, graph, _symbolic_shapes(graph))
 
 
 def to_torch_dialect(graph: Any) -> bytes:
@@ -86,16 +80,14 @@ def to_torch_dialect(graph: Any) -> bytes:
     """
     from iree.compiler import ir
     from iree.compiler.extras.fx_importer import FxImporter
-    from iree.compiler.passmanager import PassManager
 
-    context = ir.Context()
-    messages: list[tuple[str, str]] = []
+    module = _imported(FxImporter(context=ir.Context()), graph)
+    _passed("iree.compiler", module, (_TORCH_TRIAL,), graph, None)
+    return module
 
-    def keep(diagnostic: Any) -> bool:
-        messages.append((str(diagnostic.location), str(diagnostic.message)))
-        return True
 
-    importer = FxImporter(context=context)
+def _imported(importer: Any, graph: Any) -> bytes:
+    """The bytecode of a graph in the torch dialect."""
     with quiet():
         try:
             importer.import_stateless_graph(graph, func_name="main", func_visibility="public")
@@ -103,39 +95,32 @@ def to_torch_dialect(graph: Any) -> bytes:
             raise _import_refusal(error, graph) from error
     buffer = io.BytesIO()
     importer.module.operation.write_bytecode(buffer)
-    with context:
-        handler = context.attach_diagnostic_handler(keep)
-        try:
-            PassManager.parse(_TORCH_TRIAL).run(importer.module.operation)
-        except ir.MLIRError as error:
-            raise _lowering_refusal(messages, str(error), graph) from error
-        except (MemoryError, RuntimeError) as error:
-            raise _died(error, messages) from error
-        finally:
-            handler.detach()
     return buffer.getvalue()
+
+
+def _passed(
+    package: str,
+    module: bytes,
+    pipelines: tuple[str, ...],
+    graph: Any,
+    shapes: Sequence[Sequence[int | str]] | None,
+) -> bytes:
+    """What passes make of a module, in a process of their own."""
+    request = Request(package=package, module=module, pipelines=pipelines, shapes=shapes)
+    try:
+        return lowered(request)
+    except Refused as refusal:
+        if refusal.is_exception:
+            raise _died(f"died of the model: {refusal.text}", refusal.messages) from refusal
+        raise _lowering_refusal(refusal.messages, refusal.text, graph) from refusal
+    except Died as death:
+        raise _died(f"{death}", ()) from death
 
 
 def _symbolic_shapes(graph: Any) -> list[list[int | str]]:
     """The shape of each placeholder; a dynamic dimension by its expression over symbols."""
     values = [node.meta["val"] for node in graph.nodes if node.op == "placeholder"]
     return [[s if isinstance(s, int) else str(s) for s in value.shape] for value in values]
-
-
-def _drop_assertions(module: Any) -> None:
-    """Take out checks of sizes, which have no lowering: torch.export has decided them."""
-    from torch_mlir import ir
-
-    found: list[Any] = []
-
-    def collect(operation: Any) -> Any:
-        if operation.name == "torch.runtime.assert":
-            found.append(operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(collect)
-    for operation in found:
-        operation.erase()
 
 
 def _import_refusal(error: Exception, graph: Any) -> ExportError:
@@ -151,12 +136,11 @@ def _import_refusal(error: Exception, graph: Any) -> ExportError:
     )
 
 
-def _died(error: Exception, messages: Sequence[tuple[str, str]]) -> ExportError:
-    """A pass that ended in an exception of C++ instead of a refusal."""
+def _died(how: str, messages: Sequence[tuple[str, str]]) -> NoLowering:
+    """Passes that ended in an exception of C++ or a signal instead of a refusal."""
     where = next((place_of(location) for location, _ in messages if place_of(location)), None)
-    said = str(error).strip().splitlines()[:1] or [type(error).__name__]
-    return UnsupportedOp(
-        f"torch-mlir's passes died of the model: {said[0]}",
+    return NoLowering(
+        f"torch-mlir's passes {how}",
         where=where,
         hint="export it as ONNX (torch.onnx.export), which takes another road, or leave parts out",
     )
@@ -181,14 +165,18 @@ def _lowering_refusal(
         if operation == "torch.operator":
             named = re.search(r'name = "([^"]+)"', text)
             operation = named.group(1) if named else operation
+        names = [operation.removeprefix("torch.")]
         if operation.startswith(("torch.constant", "torch.prim", "func.")):
             # What is left over is an operand; the line's operations are the ones to look at.
-            operation = ", ".join(_operations_at(graph, where)) or operation
-        return UnsupportedOp(
+            names = _operations_at(graph, where)
+            operation = ", ".join(names) or operation
+        refusal = NoLowering(
             f"no portable form is known of {operation}",
             where=where,
             hint="rewrite that line with simpler operations",
         )
+        refusal.operators = tuple(".".join(name.split(".")[:2]) for name in names)
+        return refusal
     first = next((text.splitlines()[0] for _, text in messages if text), fallback)
     where = next((place_of(location) for location, _ in messages if place_of(location)), None)
     return UnsupportedOp(

@@ -6,7 +6,7 @@ torch-mlir computes an index for each element of these: Longformer's windows too
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["as_strided", "index_put", "select_scatter", "slice_scatter"]
+__all__ = ["as_strided", "select_scatter", "slice_scatter"]
 
 
 def as_strided(
@@ -74,16 +74,3 @@ def select_scatter(x: Any, part: Any, dim: int, index: Any) -> Any:
         return NotImplemented
     at = index % x.shape[dim]
     return slice_scatter(x, part.unsqueeze(dim), dim, at, at + 1)
-
-
-def index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    """A number at all places of a mask is a choice; a list of the places has no fixed size."""
-    import torch
-
-    mask = indices[0]
-    if accumulate or len(indices) > 1 or mask is None or mask.dtype != torch.bool:
-        return NotImplemented
-    if values.numel() != 1:
-        return NotImplemented
-    mask = mask.reshape([*mask.shape, *[1] * (x.ndim - mask.ndim)])
-    return torch.where(mask, values.reshape([]).to(x.dtype), x)

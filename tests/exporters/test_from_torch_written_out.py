@@ -1,0 +1,142 @@
+"""Operators that torch-mlir does not lower, written as others; compared with PyTorch."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from edgec.exporters import export
+from edgec.runtime.errors import UnsupportedOp
+from edgec.toolchain.program import Dialect, Program
+
+Replay = Callable[[Program], float]
+
+
+class Of(nn.Module):
+    """A module of a function."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *values: torch.Tensor) -> Any:
+        return self.function(*values)
+
+
+def _randn(seed: int, *size: int) -> torch.Tensor:
+    return torch.randn(*size, generator=torch.Generator().manual_seed(seed))
+
+
+NUMBERS = torch.tensor([[3.0, math.nan, 1.0, 1.0, -2.0], [0.5, 0.5, -math.inf, 2.0, 2.0]])
+MASK = torch.tensor([True, False, True, True, False])
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
+    "running products": (
+        lambda x: (x.cumprod(1), x.cumprod(0), x.to(torch.int32).cumprod(1)),
+        (_randn(0, 4, 7),),
+    ),
+    "running extremes": (lambda x: (*x.cummax(1), *x.cummin(0)), (NUMBERS,)),
+    "logarithms of running sums": (
+        lambda x: x.logcumsumexp(1),
+        (torch.tensor([[-math.inf, 100.0, -3.0, 101.0], [1e3, 1e3, -1e3, 0.0]]),),
+    ),
+    "rows by a mask": (
+        lambda x, row, rows: (
+            torch.index_put(x, (MASK,), row),
+            torch.index_put(x, (MASK,), rows),
+            torch.index_put(x, (MASK,), rows, accumulate=True),
+            torch.index_put(x, (MASK,), row, accumulate=True),
+        ),
+        (_randn(0, 5, 4), _randn(1, 4), _randn(2, 3, 4)),
+    ),
+    "numbers by a mask": (
+        lambda x, source: x.masked_scatter(x > 0, source) + x.masked_scatter(MASK[:4], source),
+        (_randn(3, 5, 4), _randn(4, 30)),
+    ),
+    "medians": (
+        # Of those that are the same, any place may be given.
+        lambda x, y: (
+            *(x.median(1).values, x.nanmedian(1, keepdim=True).values, x.median(), x[1].median()),
+            *y.median(0),
+            *y.nanmedian(1),
+        ),
+        (NUMBERS, _randn(0, 4, 5)),
+    ),
+    "the smallest but k": (lambda x: (*x.kthvalue(2, 1), *x.kthvalue(1, 0)), (_randn(0, 4, 5),)),
+    "places among sorted numbers": (
+        lambda x: (
+            torch.searchsorted(torch.tensor([-1.0, 0.0, 0.5, 0.5, 2.0]), x, right=True),
+            torch.bucketize(x, torch.tensor([-1.0, 0.5, 2.0])),
+            torch.searchsorted(x.sort(1).values, x),
+        ),
+        (torch.cat([_randn(0, 3, 4), torch.full((3, 1), 0.5)], 1),),
+    ),
+    "logarithms of the gamma function": (
+        lambda x: torch.lgamma(x),
+        (torch.tensor([-2.5, -0.3, -0.0, 1e-20, 0.2, 0.5, 1.0, 1.0001, 2.0, 3.7, 30.0, 1e6]),),
+    ),
+    "the error function's inverse": (
+        lambda x: torch.erfinv(x),
+        (torch.tensor([-1.0, -0.9999999, -0.7, -1e-9, 0.0, 0.3, 0.99, 1.0, 1.5]),),
+    ),
+    "angles and lengths": (
+        lambda x: (x.angle(), torch.hypot(x[:1], x), torch.fmax(x[:1], x), torch.fmin(x, x[1:])),
+        (NUMBERS,),
+    ),
+    "distances": (
+        lambda x, y: [torch.cdist(x, y, p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)],
+        (_randn(0, 2, 4, 3), _randn(1, 2, 5, 3)),
+    ),
+    "distances of many": (lambda x, y: torch.cdist(x, y), (_randn(0, 40, 3), _randn(1, 30, 3))),
+    "numbers along an axis that they lack": (
+        lambda x: (x.softmax(0), x.cumsum(0), x.sort(0).values, x.max(0).values, x.logsumexp(0)),
+        (torch.tensor(0.7),),
+    ),
+    "by PyTorch's own decompositions": (
+        lambda x, y: (torch.addmv(y, x, y), x.trace(), torch.clamp(x[0, 0], max=x)),
+        (_randn(0, 4, 4), _randn(1, 4)),
+    ),
+    "systems of equations": (
+        lambda x, y: (
+            torch.linalg.inv(x),
+            torch.linalg.solve(x, y),
+            torch.linalg.solve(x.transpose(-1, -2), y[..., 0]),
+            torch.linalg.solve_triangular(x.triu(), y, upper=True),
+            torch.linalg.solve_triangular(x.tril(), y[..., 0, None].mT, upper=False, left=False),
+        ),
+        (_randn(0, 2, 4, 4) + torch.eye(4), _randn(1, 2, 4, 3)),
+    ),
+    "rows in the way of elimination": (
+        lambda x: torch.linalg.inv(x),
+        (torch.tensor([[0.0, 2.0, 1.0], [1.0, 0.0, 0.0], [3.0, 0.0, 1.0]]),),
+    ),
+    "Cholesky's factors": (
+        lambda x, y: (
+            torch.linalg.cholesky(x @ x.mT + torch.eye(4)),
+            torch.linalg.cholesky(x @ x.mT + torch.eye(4), upper=True),
+            torch.cholesky_solve(y, torch.linalg.cholesky(x @ x.mT + torch.eye(4))),
+        ),
+        (_randn(0, 2, 4, 4), _randn(1, 2, 4, 3)),
+    ),
+    "the error function's rest": (
+        lambda x: (torch.erfc(x) * torch.exp(x.clamp(0, 8) ** 2), torch.special.erfcx(x)),
+        (torch.tensor([-2.0, -0.1, 0.0, 0.4, 0.6, 2.0, 5.0, 8.0]),),
+    ),
+    "a transform there and back": (lambda x: torch.fft.irfft(x, 9), (_randn(0, 2, 5),)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_torch_mlir_does_not_lower(name: str, replay: Replay) -> None:
+    function, inputs = CASES[name]
+    program = export(Of(function), inputs)
+    assert program.info.dialect is Dialect.STABLEHLO
+    assert replay(program) < 1e-5
+
+
+def test_what_has_no_form_is_named() -> None:
+    with pytest.raises(UnsupportedOp, match=r"aten\.mode"):
+        export(Of(lambda x: x.mode(0).values), (_randn(0, 5),))
