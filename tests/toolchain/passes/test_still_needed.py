@@ -28,7 +28,6 @@ from tests.toolchain.passes.test_complex_apart import TURNED
 from tests.toolchain.passes.test_flatten_scatters import WINDOWS
 from tests.toolchain.passes.test_loop_order import MEETING
 from tests.toolchain.passes.test_plain_depthwise import of as depthwise_of
-from tests.toolchain.passes.test_reverse_first import reversed_slice
 from tests.toolchain.passes.test_separate_pads import PADDED_TWICE
 from tests.toolchain.passes.test_separate_reductions import SPREAD, quotient
 from tests.toolchain.passes.test_separate_slices import sliced
@@ -36,6 +35,7 @@ from tests.toolchain.passes.test_signless_integers import WINDOW
 from tests.toolchain.passes.test_sort_networks import SORT as SORTED
 from tests.toolchain.passes.test_split_scatters import MANY as SCATTERED
 from tests.toolchain.passes.test_spread_windows import LARGEST
+from tests.toolchain.passes.test_strided_slices import COLUMN, reversed_slice
 from tests.toolchain.passes.test_wide_sums import MEAN
 
 RNG = np.random.default_rng(5)
@@ -358,7 +358,8 @@ FAULTS = (
         right=_wide,
     ),
     Fault(name="plain-products", text=NAMED, says="dot_general"),
-    Fault(name="reverse-first", text=reversed_slice(3, 2), says="unrealized_conversion_cast"),
+    Fault(name="strided-slices", text=reversed_slice(3, 2), says="unrealized_conversion_cast"),
+    Fault(name="strided-slices", text=COLUMN, says="unrealized_conversion_cast"),
     Fault(name="flatten-scatters", text=WINDOWS, says="expected indices"),
     Fault(
         name="stable-sorts",
@@ -602,6 +603,20 @@ FAULTS = (
         ),
         target="cuda:sm_80",
         says="neutral element",
+    ),
+    Fault(
+        name="summed-products",
+        text=_function(
+            "%x: tensor<2x3xf32>, %w: tensor<3xf32>",
+            "tensor<f32>",
+            """  %0 = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.broadcast_in_dim %w, dims = [1] : (tensor<3xf32>) -> tensor<2x3xf32>
+  %2 = stablehlo.multiply %x, %1 : tensor<2x3xf32>
+  %3 = stablehlo.reduce(%2 init: %0) applies stablehlo.add across dimensions = [0, 1]
+    : (tensor<2x3xf32>, tensor<f32>) -> tensor<f32>
+  return %3 : tensor<f32>""",
+        ),
+        says="invalid accumulator/result vector shape",
     ),
     Fault(
         name="separate-updates",

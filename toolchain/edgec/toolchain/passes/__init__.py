@@ -35,7 +35,6 @@ from edgec.toolchain.passes.legalise.part_factors import PartFactors
 from edgec.toolchain.passes.legalise.plain_depthwise import PlainDepthwise
 from edgec.toolchain.passes.legalise.plain_products import PlainProducts
 from edgec.toolchain.passes.legalise.read_carried import ReadCarried
-from edgec.toolchain.passes.legalise.reverse_first import ReverseFirst
 from edgec.toolchain.passes.legalise.separate_bytes import SeparateBytes
 from edgec.toolchain.passes.legalise.separate_groups import SeparateGroups
 from edgec.toolchain.passes.legalise.separate_pads import SeparatePads
@@ -56,6 +55,7 @@ from edgec.toolchain.passes.legalise.split_windows import SplitWindows
 from edgec.toolchain.passes.legalise.spread_selected import SpreadSelected
 from edgec.toolchain.passes.legalise.spread_windows import SpreadWindows
 from edgec.toolchain.passes.legalise.stable_sorts import StableSorts
+from edgec.toolchain.passes.legalise.strided_slices import StridedSlices
 from edgec.toolchain.passes.legalise.summed_products import SummedProducts
 from edgec.toolchain.passes.legalise.trim_unread import TrimUnread
 from edgec.toolchain.passes.legalise.wide_sums import WideSums
@@ -162,7 +162,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     PairIntegers,
     GuardProducts,
     PlainProducts,
-    ReverseFirst,
+    StridedSlices,
     WriteWindows,
     FlattenScatters,
     SeparateUpdates,
