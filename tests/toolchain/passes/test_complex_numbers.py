@@ -182,3 +182,24 @@ func.func @main(%x: tensor<3xi32>) -> tensor<3xcomplex<f64>> {
     assert after.count("stablehlo.complex") == 1
     x = np.array([1, -2, 3], np.int32)
     np.testing.assert_array_equal(run(text, tmp_path, x), x.astype(np.complex128))
+
+
+TURNS = """
+func.func @main(%x: tensor<2x3xcomplex<f32>>) -> tensor<2x3xcomplex<f32>> {
+  %turns = stablehlo.constant dense<[(1.0, 0.0), (0.5, -0.5), (0.0, 2.0)]> : tensor<3xcomplex<f32>>
+  %all = stablehlo.broadcast_in_dim %turns, dims = [1]
+    : (tensor<3xcomplex<f32>>) -> tensor<2x3xcomplex<f32>>
+  %turned = stablehlo.multiply %x, %all : tensor<2x3xcomplex<f32>>
+  return %turned : tensor<2x3xcomplex<f32>>
+}"""
+
+
+@pytest.mark.vulkan
+def test_small_constants_of_complex_numbers_are_right_on_vulkan(tmp_path: Path) -> None:
+    assert rewrite(SplitComplex(), TURNS)[0] == 0
+    count, after = rewrite(SplitComplex(spirv=True), TURNS)
+    assert count == 1
+    assert "dense<[1.000000e+00, 5.000000e-01, 0.000000e+00]> : tensor<3xf32>" in after
+    x = values(2, 3)
+    turns = np.array([1, 0.5 - 0.5j, 2j], np.complex64)
+    np.testing.assert_allclose(run(TURNS, tmp_path, x, target="vulkan"), x * turns, rtol=1e-5)

@@ -25,6 +25,7 @@ from tests.toolchain.passes.test_both_branches import CHOICES
 from tests.toolchain.passes.test_chosen_once import MASKED_TWICE
 from tests.toolchain.passes.test_chosen_once import answers as masked_twice
 from tests.toolchain.passes.test_complex_apart import TURNED
+from tests.toolchain.passes.test_complex_numbers import TURNS
 from tests.toolchain.passes.test_flatten_scatters import WINDOWS
 from tests.toolchain.passes.test_loop_order import MEETING
 from tests.toolchain.passes.test_plain_depthwise import of as depthwise_of
@@ -383,6 +384,7 @@ FAULTS = (
         right=np.power,
     ),
     Fault(name="split-complex", text=SELECT, target="vulkan", says="arith.select"),
+    Fault(name="split-complex", text=TURNS, target="vulkan", says="arith.constant"),
     Fault(name="double-functions", text=SINE, says="sin"),
     Fault(
         name="separate-groups",

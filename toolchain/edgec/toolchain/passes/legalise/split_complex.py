@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from edgec.toolchain.ir.rewriting import rewrite_each
@@ -26,7 +27,8 @@ _HELD = (
     "stablehlo.optimization_barrier",
 )
 """What has its operands in memory."""
-_WIDE = "complex<f64>"
+_WIDE, _NARROW = "complex<f64>", "complex<f32>"
+_MAKING = ("stablehlo.convert", "stablehlo.complex")
 _FUNCTIONS = ("stablehlo.power", "stablehlo.sign")
 
 
@@ -42,7 +44,8 @@ class SplitComplex:
     and signs are written with what there is. It dies of constants of complex128 that are not one
     number all over ("getStorageSize"), which are two constants here, and fills no memory with one
     ("'stream.async.splat' op operand #0 must be 8-bit …"), so that a kernel writes it; a pair of
-    f64 has 128 bits.
+    f64 has 128 bits. SPIR-V has no code for small constants of complex numbers that a kernel reads
+    ("failed to legalize operation 'arith.constant'"), which are two as well.
 
     Measured with `benchmarks.operators.passes` on the CPU: it changes 30 of 2,448 operator cases;
     of 6 tried, 6 are right with it and 6 without.
@@ -61,12 +64,13 @@ class SplitComplex:
         """For programs in StableHLO with such an operation, or one that becomes one."""
         spirv = situation.target.is_spirv
         names = {*_MOVES, "stablehlo.scatter", *((*_REGIONS, *_FUNCTIONS) if spirv else ())}
-        needed = situation.operations & names or _has_wide(situation.module)
+        needed = situation.operations & names or _has_hindrance(situation.module, spirv=spirv)
         return cls(spirv=spirv) if needed else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many operations."""
-        count = rewrite_each(module, (_CONSTANT,), _split_constant)
+        split = partial(_split_constant, spirv=self.spirv)
+        count = rewrite_each(module, (_CONSTANT,), split)
         count += rewrite_each(module, ("stablehlo.convert",), _made_complex)
         count += _fill_all(module)
         if self.spirv:
@@ -75,25 +79,26 @@ class SplitComplex:
         return count + rewrite_each(module, _MOVES, _split)
 
 
-def _has_wide(module: Any) -> bool:
-    """Whether constants, or real numbers, become complex128."""
+def _has_hindrance(module: Any, *, spirv: bool) -> bool:
+    """Whether constants, or real numbers, become complex128, or constants complex for SPIR-V."""
     from edgec.toolchain.ir import write as graph
 
+    kinds = (_WIDE, _NARROW) if spirv else (_WIDE,)
     with module.context:
         return any(
-            op.name in (_CONSTANT, "stablehlo.convert", "stablehlo.complex")
-            and str(graph.element(op.results[0])) == _WIDE
+            (op.name == _CONSTANT and str(graph.element(op.results[0])) in kinds)
+            or (op.name in _MAKING and str(graph.element(op.results[0])) == _WIDE)
             for op in graph.inside(module.operation)
         )
 
 
-def _split_constant(op: Any) -> Sequence[Any] | None:
-    """A constant of complex128 as its parts; one number all over is no hindrance."""
+def _split_constant(op: Any, *, spirv: bool) -> Sequence[Any] | None:
+    """A constant of complex128, or for SPIR-V, as its parts; one number all over is fine."""
     from edgec.toolchain.ir import write as graph
     from edgec.toolchain.ir.literal import literal
 
     kind = graph.element(op.results[0])
-    values = literal(op) if str(kind) == _WIDE else None
+    values = literal(op) if str(kind) in ((_WIDE, _NARROW) if spirv else (_WIDE,)) else None
     if values is None or not any(values.strides):
         return None
     parts = (graph.constant(part, kind.element_type) for part in (values.real, values.imag))
