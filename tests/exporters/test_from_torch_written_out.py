@@ -65,6 +65,10 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         ),
         (NUMBERS, _randn(0, 4, 5)),
     ),
+    "what is no number, sorted": (
+        lambda x: (*x.sort(1), *x.sort(1, descending=True), *x.topk(3, 1), x.argsort(0)),
+        (torch.cat([NUMBERS, torch.tensor([[math.nan, math.inf], [-0.0, math.nan]])], 1),),
+    ),
     "the smallest but k": (lambda x: (*x.kthvalue(2, 1), *x.kthvalue(1, 0)), (_randn(0, 4, 5),)),
     "places among sorted numbers": (
         lambda x: (

@@ -88,6 +88,7 @@ class _Rewriter:
             self._follow(operation)
             if operation.name == "stablehlo.sort":
                 _keep_order(operation)
+                _place_what_is_no_number(operation)
                 _sort_places_in_i32(operation)
             if not self._is_idle(operation):
                 self._give_shapes(operation)
@@ -253,6 +254,37 @@ def _keep_order(sort: Any) -> None:
     from torch_mlir import ir
 
     sort.attributes["is_stable"] = ir.BoolAttr.get(True)
+
+
+def _place_what_is_no_number(sort: Any) -> None:
+    """Let NaN be larger than any number, as PyTorch has it; as nothing's neighbour it has no order,
+    and sorts with it give what they like."""
+    from torch_mlir import ir
+
+    block = sort.regions[0].blocks[0]
+    end = list(block.operations)[-1].operation
+    compare = end.operands[0].owner
+    direction = str(compare.attributes["comparison_direction"]) if compare.operands else ""
+    kind = ir.RankedTensorType(compare.operands[0].type).element_type
+    if compare.name != "stablehlo.compare" or not isinstance(kind, ir.FloatType):
+        return
+    small, large = compare.operands if "LT" in direction else reversed(list(compare.operands))
+
+    def made(name: str, operands: Sequence[Any], **attributes: Any) -> Any:
+        return ir.Operation.create(
+            f"stablehlo.{name}",
+            results=[compare.result.type],
+            operands=list(operands),
+            attributes=attributes,
+        ).result
+
+    def is_number(value: Any, answer: str) -> Any:
+        told = ir.Attribute.parse(f"#stablehlo<comparison_direction {answer}>")
+        return made("compare", [value, value], comparison_direction=told)
+
+    with ir.Location.unknown(), ir.InsertionPoint(end):
+        beyond = made("and", [is_number(large, "NE"), is_number(small, "EQ")])
+        end.operands[0] = made("or", [compare.result, beyond])
 
 
 def _sort_places_in_i32(sort: Any) -> None:
