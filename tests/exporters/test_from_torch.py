@@ -494,7 +494,7 @@ def test_places_in_the_users_source_reach_the_program() -> None:
 
 def test_what_has_only_a_torch_form_says_so(replay, caplog) -> None:
     with caplog.at_level(logging.WARNING, "edgec.exporters"):
-        pool = nn.AdaptiveAvgPool3d((3, 4, 3))
+        pool = nn.AdaptiveMaxPool3d((3, 4, 3))
         program = export(pool, (torch.randn(1, 2, 7, 8, 5),))
     assert program.info.dialect is Dialect.TORCH
     assert "torch dialect" in caplog.text

@@ -31,6 +31,7 @@ def _randn(seed: int, *size: int) -> torch.Tensor:
 
 
 NUMBERS = torch.tensor([[3.0, math.nan, 1.0, 1.0, -2.0], [0.5, 0.5, -math.inf, 2.0, 2.0]])
+PLACES = torch.tensor([[0, 1, 1, 2], [0, 0, 2, 1], [1, 1, 1, 1]])
 MASK = torch.tensor([True, False, True, True, False])
 
 CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
@@ -103,6 +104,39 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         lambda x, y: (torch.addmv(y, x, y), x.trace(), torch.clamp(x[0, 0], max=x)),
         (_randn(0, 4, 4), _randn(1, 4)),
     ),
+    "scatters that combine": (
+        lambda x, src: [
+            x.scatter_reduce(1, PLACES, src, how, include_self=itself)
+            for how in ("sum", "prod", "mean", "amax", "amin")
+            for itself in (True, False)
+        ],
+        (_randn(0, 3, 5), _randn(1, 3, 6)),
+    ),
+    "slices that are combined": (
+        lambda x, src: (
+            x.index_reduce(0, torch.tensor([2, 0, 2]), src, "amax"),
+            x.index_reduce(0, torch.tensor([2, 0, 2]), src, "mean", include_self=False),
+            x.scatter(0, PLACES[:, :3], 2.0, reduce="multiply"),
+        ),
+        (_randn(0, 4, 3), _randn(1, 3, 3)),
+    ),
+    "diagonals put in": (
+        lambda x, src: (x.diagonal_scatter(src, 1), x.diagonal_scatter(src[:2], -2)),
+        (_randn(0, 4, 5), _randn(1, 4)),
+    ),
+    "factors of columns": (
+        lambda x, y: (*torch.linalg.qr(x), *torch.linalg.qr(y, mode="complete")),
+        (_randn(0, 2, 5, 3), _randn(1, 3, 4)),
+    ),
+    "the digamma function": (
+        lambda x: torch.digamma(x),
+        (torch.tensor([-3.0, -2.5, -0.1, -0.0, 0.0, 0.3, 1.0, 1.4616, 5.0, 1e4]),),
+    ),
+    "what is close": (
+        lambda x: (torch.isclose(x, x[0]), torch.isclose(x, x + 1e-6, equal_nan=True)),
+        (NUMBERS,),
+    ),
+    "means of windows that differ": (nn.AdaptiveAvgPool3d((3, 4, 2)), (_randn(0, 1, 2, 7, 8, 5),)),
     "systems of equations": (
         lambda x, y: (
             torch.linalg.inv(x),
@@ -133,6 +167,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:index_reduce.*beta")
 @pytest.mark.parametrize("name", CASES)
 def test_what_torch_mlir_does_not_lower(name: str, replay: Replay) -> None:
     function, inputs = CASES[name]

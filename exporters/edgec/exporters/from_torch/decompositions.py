@@ -16,6 +16,7 @@ from edgec.exporters.from_torch.pooling import pooling
 from edgec.exporters.from_torch.ranks import ranks
 from edgec.exporters.from_torch.resampling import resampling
 from edgec.exporters.from_torch.scans import scans
+from edgec.exporters.from_torch.scatters import scatters
 from edgec.exporters.from_torch.special import special
 from edgec.exporters.from_torch.systems import systems
 
@@ -51,6 +52,7 @@ def _table() -> Mapping[Any, Callable[..., Any]]:
             **masks(),
             **scans(),
             **systems(),
+            **scatters(),
         }.items()
     }
     table |= {**antialiased(), **determinants(), **ranks(), **special()}

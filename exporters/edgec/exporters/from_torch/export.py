@@ -31,6 +31,8 @@ from edgec.exporters.from_torch.pairs import has_complex, in_pairs, put_together
 from edgec.exporters.from_torch.results import refuse_objects, taken_apart
 from edgec.exporters.from_torch.rounded import rounding
 from edgec.exporters.from_torch.scalars import scalars_as_rows
+from edgec.exporters.from_torch.scatters import OPERATION as COMBINE
+from edgec.exporters.from_torch.scatters import CombineCut
 from edgec.exporters.from_torch.shapes import Symbols, named_axes, torch_shapes, trace_sizes
 from edgec.exporters.from_torch.sparse import dense_weights
 from edgec.exporters.from_torch.state import Snapshot
@@ -462,6 +464,7 @@ def _with_cuts(graph: Any, numbers: Mapping[str, int] | None) -> bytes:
     kinds: dict[str, Callable[[Any], Cut]] = {
         KERNEL: kernel_cuts(_reference_lowered),
         FOURIER: FourierCut.of,
+        COMBINE: CombineCut.of,
     }
     cuts = cut_out(graph, kinds)
     module = to_stablehlo(graph, numbers)

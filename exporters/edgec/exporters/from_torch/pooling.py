@@ -22,6 +22,7 @@ def pooling() -> Mapping[Any, Callable[..., Any]]:
         aten.max_pool3d_with_indices.default: _maxima(aten.max_pool3d_with_indices.default, 3),
         aten.avg_pool2d.default: _means(aten.avg_pool2d.default, 2),
         aten.avg_pool3d.default: _means(aten.avg_pool3d.default, 3),
+        aten._adaptive_avg_pool3d.default: _adaptive_means,
     }
 
 
@@ -140,3 +141,18 @@ def _means(pool: Any, rank: int) -> Callable[..., Any]:
         return means / plain(held)
 
     return rule
+
+
+def _adaptive_means(x: Any, sizes: Sequence[int]) -> Any:
+    """An axis after the other, a mean for each of its windows."""
+    import torch
+
+    if not all(isinstance(size, int) for size in (*x.shape[-3:], *sizes)):
+        return NotImplemented
+    for axis, count in zip((-3, -2, -1), sizes, strict=True):
+        size, rows = x.shape[axis], []
+        for number in range(count):
+            begin, end = number * size // count, -(-(number + 1) * size // count)
+            rows.append(x.narrow(axis, begin, end - begin).mean(axis, keepdim=True))
+        x = torch.cat(rows, axis)
+    return x

@@ -26,6 +26,8 @@ _ERFC = (
     *(0.17087277, -0.82215223, 1.48851587, -1.13520398, 0.27886807),
     *(-0.18628806, 0.09678418, 0.37409196, 1.00002368, -1.26551223),
 )
+# B2n / 2n of Bernoulli's numbers (Abramowitz and Stegun, 6.3.18), the highest power first.
+_DIGAMMA = (-691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12)
 
 
 def special() -> Mapping[Any, Callable[..., Any]]:
@@ -37,9 +39,11 @@ def special() -> Mapping[Any, Callable[..., Any]]:
         aten.hypot.default: _hypot,
         aten.angle.default: _angle,
         aten.lgamma.default: _lgamma,
+        aten.digamma.default: _digamma,
         aten.erfinv.default: _erfinv,
         aten.erfc.default: _erfc,
         aten.special_erfcx.default: _erfcx,
+        aten.isclose.default: _isclose,
         aten.fmax.default: _greater,
         aten.fmin.default: _smaller,
         aten.clamp.Tensor: _clamp,
@@ -94,6 +98,29 @@ def _lgamma(x: Any) -> Any:
     return torch.where(infinite, torch.full_like(x, math.inf), found)
 
 
+def _digamma(x: Any) -> Any:
+    """Of numbers beyond 6 by its asymptotic series, of others by recurrence and reflection."""
+    import torch
+
+    x = x if x.dtype.is_floating_point else x.to(torch.float32)
+    reflected = x < 0
+    z = torch.where(reflected, 1 - x, x)
+    before: Any = 0.0
+    for step in range(6):
+        before = before + 1 / (z + step)
+    far = z + 6
+    square = 1 / (far * far)
+    series = _polynomial(square, _DIGAMMA) * square
+    found = torch.log(far) - 0.5 / far - series - before
+    part = x - torch.round(x)
+    mirrored = found - math.pi / torch.tan(math.pi * part)
+    found = torch.where(reflected, mirrored, found)
+    # At 0 the sign is that of the zero; at other whole numbers there is none.
+    zero = torch.where(torch.signbit(x), math.inf, -math.inf).to(x.dtype)
+    found = torch.where(x == 0, zero, found)
+    return torch.where(reflected & (part == 0), torch.full_like(x, math.nan), found)
+
+
 def _erfinv(x: Any) -> Any:
     """Polynomials of the logarithm of 1 - x², in f64 corrected by Newton's steps."""
     import torch
@@ -146,6 +173,19 @@ def _polynomial(x: Any, factors: tuple[float, ...]) -> Any:
     for factor in factors[1:]:
         found = found * x + factor
     return found
+
+
+def _isclose(
+    x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Any:
+    """Equal, or finite and near."""
+    import torch
+
+    if not (x.dtype.is_floating_point and y.dtype.is_floating_point):
+        return NotImplemented
+    away = (x - y).abs()
+    close = (x == y) | (torch.isfinite(away) & (away <= atol + (rtol * y).abs()))
+    return close | (torch.isnan(x) & torch.isnan(y)) if equal_nan else close
 
 
 def _greater(x: Any, y: Any) -> Any:

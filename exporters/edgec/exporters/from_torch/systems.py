@@ -25,6 +25,7 @@ def systems() -> Mapping[Any, Callable[..., Any]]:
         aten.linalg_inv_ex.default: lambda x, **_: (_inverse(x), _fine(x)),
         aten._linalg_solve_ex.default: _solve_ex,
         aten.linalg_cholesky_ex.default: _cholesky_ex,
+        aten.linalg_qr.default: _qr,
         aten.cholesky.default: lambda x, upper=False: _cholesky_ex(x, upper=upper)[0],
         aten.linalg_solve_triangular.default: _solve_triangular,
         aten.triangular_solve.default: _old_triangular_solve,
@@ -118,6 +119,40 @@ def _solved(a: Any, b: Any) -> Any:
         row = row / row[..., :1]
         x = torch.where(here, row, x - x[..., :1] * row)[..., 1:]
     return x
+
+
+def _qr(x: Any, mode: str = "reduced") -> Any:
+    """A column after the other is turned into the first axis, as LAPACK turns it."""
+    import torch
+
+    rows, columns = x.shape[-2:]
+    if x.is_complex() or not all(isinstance(size, int) for size in (rows, columns)):
+        return NotImplemented
+    count = min(_rows(x), rows)
+    turned = torch.eye(rows, dtype=x.dtype, device=x.device).expand([*x.shape[:-2], rows, rows])
+    places = torch.arange(rows, device=x.device)
+    for step in range(min(count, rows - 1)):
+        below = (places > step).to(x.dtype)
+        column = x[..., step]
+        head = column[..., step : step + 1]
+        rest = column * below
+        length = torch.sqrt((rest * rest).sum(-1, keepdim=True) + head * head)
+        top = torch.where(head >= 0, -length, length)
+        # A column that is there already is left as it is, as LAPACK leaves it.
+        is_done = (rest * rest).sum(-1, keepdim=True) == 0
+        axis = rest + (head - top) * (places == step).to(x.dtype)
+        size = (axis * axis).sum(-1, keepdim=True)
+        size = torch.where(is_done, torch.ones_like(size), size)
+        axis = torch.where(is_done, torch.zeros_like(axis), axis)
+        by = (2 / size).unsqueeze(-1)
+        x = x - by * axis.unsqueeze(-1) * (axis.unsqueeze(-2) @ x)
+        turned = turned - by * (turned @ axis.unsqueeze(-1)) * axis.unsqueeze(-2)
+    r = x.triu()
+    if mode == "complete":
+        return turned, r
+    least = min(rows, columns)
+    q = turned[..., :least] if mode == "reduced" else x.new_zeros([0])
+    return q, r[..., :least, :]
 
 
 def _cholesky_ex(x: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
