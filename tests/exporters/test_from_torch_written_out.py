@@ -151,6 +151,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         lambda x: torch.linalg.inv(x),
         (torch.tensor([[0.0, 2.0, 1.0], [1.0, 0.0, 0.0], [3.0, 0.0, 1.0]]),),
     ),
+    "steps that fail": (
+        lambda x: (
+            torch.linalg.inv_ex(x).info,
+            torch.linalg.solve_ex(x, x[..., :1]).info,
+            torch.linalg.cholesky_ex(x).info,
+        ),
+        (torch.tensor([[[2.0, 0.0], [0.0, 3.0]], [[1.0, 2.0], [2.0, 4.0]], [[0.0, 0], [0, 1]]]),),
+    ),
     "Cholesky's factors": (
         lambda x, y: (
             torch.linalg.cholesky(x @ x.mT + torch.eye(4)),

@@ -25,18 +25,14 @@ _TOGETHER = {
 """Operations that move numbers of several tensors, and the places of those, each part by itself."""
 
 _CREATING = (
-    *(
-        "zeros",
-        "ones",
-        "empty",
-        "eye",
-        "arange",
-        "empty_strided",
-        "empty_permuted",
-        "new_empty_strided",
-    ),
+    *("zeros", "ones", "empty", "eye", "arange", "empty_strided", "empty_permuted"),
     *("zeros_like", "ones_like", "empty_like", "new_zeros", "new_ones", "new_empty"),
+    "new_empty_strided",
 )
+"""Operations that make real numbers, of a complex type if asked."""
+
+_FILLING = {"full": 1, "full_like": 1, "new_full": 2, "scalar_tensor": 0}
+"""Operations that fill with a number, and its place among the arguments."""
 
 Rule = Callable[..., Any]
 
@@ -113,11 +109,9 @@ def _constant(x: Any) -> Any:
     with _disable_current_modes():
         parts = [torch.view_as_real(x.resolve_conj())[..., place].tolist() for place in (0, 1)]
     kind = x.dtype.to_real()
-    return (
-        _pair(*(torch.tensor(part, dtype=kind) for part in parts))
-        if x.ndim
-        else _pair(*(torch.full((), part, dtype=kind) for part in parts))
-    )
+    if x.ndim:
+        return _pair(*(torch.tensor(part, dtype=kind) for part in parts))
+    return _pair(*(torch.full((), part, dtype=kind) for part in parts))
 
 
 def is_composite(func: Any) -> bool:
@@ -172,10 +166,9 @@ def _rules() -> Mapping[Any, Rule]:
         made[operation] = functools.partial(_together, operation, places)
     for name in _CREATING:
         made[getattr(aten, name)] = functools.partial(_created, getattr(aten, name))
-    for name in ("full", "full_like", "new_full"):
-        made[getattr(aten, name)] = functools.partial(_filled, getattr(aten, name), place=1)
-    made[aten.new_full] = functools.partial(_filled, aten.new_full, place=2)
-    made[aten.scalar_tensor] = functools.partial(_filled, aten.scalar_tensor, place=0)
+    for name, place in _FILLING.items():
+        operation = getattr(aten, name)
+        made[operation] = functools.partial(_filled, operation, place=place)
     return made
 
 
@@ -276,8 +269,8 @@ def _logarithm(base: float, x: Any) -> Any:
     return torch.log(x) / math.log(base) if _is_pair(x) else NotImplemented
 
 
-def _is_real(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a type that is named, or the arguments, make the result real."""
+def _is_real(kwargs: Mapping[str, Any]) -> bool:
+    """Whether a type that is named makes the result real."""
     dtype = kwargs.get("dtype")
     return dtype is not None and not dtype.is_complex
 
@@ -289,7 +282,7 @@ def _created(operation: Any, *args: Any, **kwargs: Any) -> Any:
         return NotImplemented
     given, named = _real_of(args, kwargs)
     made = operation(*given, **named)
-    return made if _is_real(args, kwargs) else _pair(made, torch.zeros_like(made))
+    return made if _is_real(kwargs) else _pair(made, torch.zeros_like(made))
 
 
 def _filled(operation: Any, *args: Any, place: int, **kwargs: Any) -> Any:
@@ -297,7 +290,7 @@ def _filled(operation: Any, *args: Any, place: int, **kwargs: Any) -> Any:
         return NotImplemented
     given, named = _real_of(args, kwargs)
     value = given[place]
-    if _is_real(args, kwargs):
+    if _is_real(kwargs):
         return operation(*given, **named)
     parts = []
     for part in (complex(value).real, complex(value).imag):

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from edgec.exporters.from_torch.complex_rules import Unknown, pairing
+from edgec.exporters.from_torch.complex_rules import Unknown, is_composite, pairing
 from edgec.exporters.from_torch.inline import copied, inlined, is_node, replaced, values_of_node
 from edgec.exporters.from_torch.lower import to_stablehlo
 from edgec.runtime.errors import ExportError
@@ -50,9 +50,8 @@ def _name(node: Any) -> str:
 
 
 def _shapes(node: Any) -> str:
-    return str(
-        [[str(getattr(v, "shape", "")) for v in values_of_node(n)] for n in node.all_input_nodes]
-    )
+    values = [value for each in node.all_input_nodes for value in values_of_node(each)]
+    return str([(value.dtype, value.shape) for value in values if hasattr(value, "shape")])
 
 
 def _alone(node: Any) -> Any:
@@ -92,7 +91,7 @@ def written_further(graph: Any, names: Collection[str]) -> Any | None:
         if _name(node) not in names:
             continue
         target = node.target
-        for rule in (_rules().get(target), _composite(target)):
+        for rule in (_rules().get(target), target.decompose if is_composite(target) else None):
             if rule is None:
                 continue
             try:
@@ -137,13 +136,6 @@ def _product(x: Any, dims: Any = None, **_: Any) -> Any:
     for dim in sorted(range(x.ndim) if dims is None else dims, reverse=True):
         x = x.prod(dim)
     return x
-
-
-def _composite(target: Any) -> Rule | None:
-    import torch
-
-    key = torch._C.DispatchKey.CompositeImplicitAutograd
-    return target.decompose if target.has_kernel_for_dispatch_key(key) else None
 
 
 def _write(graph: Any, node: Any, rule: Rule) -> None:

@@ -22,7 +22,7 @@ def systems() -> Mapping[Any, Callable[..., Any]]:
 
     aten = torch.ops.aten
     return {
-        aten.linalg_inv_ex.default: lambda x, **_: (_inverse(x), _fine(x)),
+        aten.linalg_inv_ex.default: lambda x, **_: _solved(x, _eye(x).expand(x.shape)),
         aten._linalg_solve_ex.default: _solve_ex,
         aten.linalg_cholesky_ex.default: _cholesky_ex,
         aten.linalg_qr.default: _qr,
@@ -51,25 +51,10 @@ def unchecked() -> Iterator[None]:
         effect._effect = own
 
 
-def _fine(x: Any) -> Any:
-    """What LAPACK says of matrices that it could take: 0 for each."""
-    return x.new_zeros(x.shape[:-2]).to(_int32())
-
-
-def _int32() -> Any:
-    import torch
-
-    return torch.int32
-
-
 def _eye(x: Any) -> Any:
     import torch
 
     return torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
-
-
-def _inverse(x: Any) -> Any:
-    return _solved(x, _eye(x).expand(x.shape))
 
 
 def _solve_ex(a: Any, b: Any, *, left: bool = True, check_errors: bool = False) -> Any:
@@ -79,13 +64,13 @@ def _solve_ex(a: Any, b: Any, *, left: bool = True, check_errors: bool = False) 
     is_vector = b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
     if not left:
         a, b = a.transpose(-1, -2), b if is_vector else b.transpose(-1, -2)
-    found = _solved(a, b.unsqueeze(-1) if is_vector else b)
+    found, fault = _solved(a, b.unsqueeze(-1) if is_vector else b)
     if is_vector:
         found = found.squeeze(-1)
     elif not left:
         found = found.transpose(-1, -2)
     places = torch.ones(a.shape[:-1], dtype=torch.int32, device=a.device)
-    return found, torch.zeros_like(a), places, _fine(a)
+    return found, torch.zeros_like(a), places, fault
 
 
 def _rows(x: Any) -> int:
@@ -99,8 +84,15 @@ def _rows(x: Any) -> int:
     return size
 
 
-def _solved(a: Any, b: Any) -> Any:
-    """X of A X = B, by Gauss and Jordan's elimination."""
+def _noted(fault: Any, is_wrong: Any, step: int) -> Any:
+    """The first step that fails, counted from 1, as LAPACK says it; 0 for none."""
+    import torch
+
+    return torch.where((fault == 0) & is_wrong, step + 1, fault)
+
+
+def _solved(a: Any, b: Any) -> tuple[Any, Any]:
+    """X of A X = B, by Gauss and Jordan's elimination, and where it fails."""
     import torch
 
     size = _rows(a)
@@ -108,6 +100,7 @@ def _solved(a: Any, b: Any) -> Any:
     a = a.expand([*outer, size, size])
     x = torch.cat([a, b.expand([*outer, *b.shape[-2:]])], -1)
     rows = torch.arange(size, device=a.device)
+    fault = torch.zeros(outer, dtype=torch.int32, device=a.device)
     for step in range(size):
         # Rows above the step are done, and are not chosen.
         column = torch.where(rows < step, -1.0, x[..., 0].abs())
@@ -116,9 +109,10 @@ def _solved(a: Any, b: Any) -> Any:
         here = (rows == step).unsqueeze(-1)
         row = torch.where(chosen, x, torch.zeros_like(x)).sum(-2, keepdim=True)
         x = torch.where(chosen, x.narrow(-2, step, 1), x)
+        fault = _noted(fault, row[..., 0, 0] == 0, step)
         row = row / row[..., :1]
         x = torch.where(here, row, x - x[..., :1] * row)[..., 1:]
-    return x
+    return x, fault
 
 
 def _qr(x: Any, mode: str = "reduced") -> Any:
@@ -161,14 +155,17 @@ def _cholesky_ex(x: Any, *, upper: bool = False, check_errors: bool = False) -> 
 
     size, columns = _rows(x), []
     rest = x.transpose(-1, -2).conj() if upper else x
+    fault = torch.zeros(x.shape[:-2], dtype=torch.int32, device=x.device)
     for step in range(size):
-        root = torch.sqrt(rest[..., :1, 0].real if x.is_complex() else rest[..., :1, 0])
+        square = rest[..., :1, 0].real if x.is_complex() else rest[..., :1, 0]
+        fault = _noted(fault, ~(square[..., 0] > 0), step)
+        root = torch.sqrt(square)
         below = rest[..., 1:, 0] / root
         top = rest.new_zeros([*rest.shape[:-2], step])
         columns.append(torch.cat([top, root.to(x.dtype), below], -1))
         rest = rest[..., 1:, 1:] - below.unsqueeze(-1) * below.conj().unsqueeze(-2)
     found = torch.stack(columns, -1)
-    return found.transpose(-1, -2).conj() if upper else found, _fine(x)
+    return found.transpose(-1, -2).conj() if upper else found, fault
 
 
 def _solve_triangular(
