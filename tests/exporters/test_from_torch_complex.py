@@ -11,19 +11,9 @@ from edgec.exporters import export
 from edgec.runtime.errors import UnsupportedOp
 from edgec.toolchain.program import Dialect, Program
 from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.exporters.torch_functions import Of, randn
 
 Replay = Callable[[Program], float]
-
-
-class Of(nn.Module):
-    """A module of a function."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *values: torch.Tensor) -> Any:
-        return self.function(*values)
 
 
 class Rotary(nn.Module):
@@ -69,12 +59,8 @@ class Turning(nn.Module):
         return self.phase.real
 
 
-def _randn(seed: int, *size: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    return torch.randn(*size, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-
-
 def _complex(seed: int, *size: int) -> torch.Tensor:
-    return _randn(seed, *size, dtype=torch.cfloat)
+    return randn(seed, *size, dtype=torch.cfloat)
 
 
 def _text(program: Program) -> str:
@@ -113,7 +99,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     ),
     "real and complex": (
         lambda x, y: (x * y, x + y, torch.complex(y, y) * x, y.to(torch.cfloat) - x),
-        (_complex(4, 4, 5), _randn(5, 4, 5)),
+        (_complex(4, 4, 5), randn(5, 4, 5)),
     ),
     "sums": (lambda x: (x.sum(0), x.mean(), x.var(1), x.prod(1)), (_complex(6, 4, 5),)),
     "transforms": (
@@ -126,12 +112,12 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
             torch.fft.fftn(y, dim=(0, 1)),
             torch.fft.fftshift(torch.fft.fft(y, dim=0)),
         ),
-        (_complex(7, 6, 9), _randn(8, 6, 9)),
+        (_complex(7, 6, 9), randn(8, 6, 9)),
     ),
-    "pieces of a sound, and it again": (_there_and_back, (_randn(9, 2, 64),)),
+    "pieces of a sound, and it again": (_there_and_back, (randn(9, 2, 64),)),
     "f64": (
         lambda x: torch.fft.fft(x.to(torch.cdouble) * 1j),
-        (_randn(10, 3, 12, dtype=torch.float64),),
+        (randn(10, 3, 12, dtype=torch.float64),),
     ),
 }
 
@@ -145,28 +131,28 @@ def test_complex_numbers(name: str, replay: Replay) -> None:
 
 
 def test_a_transform_stays_one(replay: Replay) -> None:
-    program = export(Of(lambda x: torch.fft.rfft(x).abs()), (_randn(0, 4, 24),))
+    program = export(Of(lambda x: torch.fft.rfft(x).abs()), (randn(0, 4, 24),))
     assert "stablehlo.fft" in _text(program)
     assert replay(program) < 1e-4
 
 
 def test_turns_of_words(replay: Replay) -> None:
-    assert replay(export(Rotary(), (_randn(0, 2, 6, 8),))) < 1e-5
+    assert replay(export(Rotary(), (randn(0, 2, 6, 8),))) < 1e-5
 
 
 def test_products_of_frequencies(replay: Replay) -> None:
     torch.manual_seed(0)
-    assert replay(export(Spectral(), (_randn(1, 2, 3, 12, 10),))) < 1e-4
+    assert replay(export(Spectral(), (randn(1, 2, 3, 12, 10),))) < 1e-4
 
 
 def test_a_complex_state(replay: Replay) -> None:
-    assert replay(export(Turning(), (_randn(0, 4),))) < 1e-5
+    assert replay(export(Turning(), (randn(0, 4),))) < 1e-5
 
 
 def test_any_batch(replay: Replay) -> None:
     program = export(
         Of(lambda x: torch.view_as_real(torch.fft.fft(x) * 2j)),
-        (_randn(0, 3, 8),),
+        (randn(0, 3, 8),),
         dynamic="batch=1..8",
     )
     assert replay(program) < 1e-4
@@ -176,7 +162,7 @@ def test_a_gradient_through_complex_numbers(replay: Replay) -> None:
     def slope(x: torch.Tensor) -> torch.Tensor:
         return torch.func.grad(lambda v: (torch.fft.rfft(v).abs() ** 2).sum())(x)
 
-    assert replay(export(slope, (_randn(0, 16),))) < 1e-4
+    assert replay(export(slope, (randn(0, 16),))) < 1e-4
 
 
 def test_lengths_neither_overflow_nor_vanish(replay: Replay) -> None:

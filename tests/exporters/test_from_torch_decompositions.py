@@ -16,19 +16,9 @@ from edgec.toolchain.ir.evaluate import evaluate
 from edgec.toolchain.ir.functions import entry_block, find_function
 from edgec.toolchain.program import Dialect, Program
 from edgec.toolchain.stablehlo import parse_stablehlo
+from tests.exporters.torch_functions import Of
 
 Replay = Callable[[Program], float]
-
-
-class Of(nn.Module):
-    """A module of a function."""
-
-    def __init__(self, function: Callable[..., torch.Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *values: torch.Tensor) -> torch.Tensor:
-        return self.function(*values)
 
 
 def test_determinants_with_a_zero_in_the_way_of_elimination(replay: Replay) -> None:

@@ -5,24 +5,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
 from torch.nn import functional
 
 from edgec.exporters import export
 from edgec.toolchain.program import Dialect, Program
+from tests.exporters.torch_functions import Of, randn
 
 Replay = Callable[[Program], float]
-
-
-class Of(nn.Module):
-    """A module of a function."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *values: torch.Tensor) -> Any:
-        return self.function(*values)
 
 
 CONVOLUTIONS = {
@@ -49,18 +38,14 @@ MEANS = {
 }
 
 
-def _randn(seed: int, *size: int) -> torch.Tensor:
-    return torch.randn(*size, generator=torch.Generator().manual_seed(seed))
-
-
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_a_convolution(name: str, replay: Replay) -> None:
     sizes, how = CONVOLUTIONS[name]
-    x, weight = (_randn(i, *size) for i, size in enumerate(sizes))
-    bias = _randn(2, weight.shape[0])
+    x, weight = (randn(i, *size) for i, size in enumerate(sizes))
+    bias = randn(2, weight.shape[0])
     rank = x.ndim - 2
     convolve = (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1]
-    given = _randn(3, *convolve(x, weight, bias, **how).shape)
+    given = randn(3, *convolve(x, weight, bias, **how).shape)
 
     def each(name: str, default: int) -> list[int]:
         value = how.get(name, default)
@@ -82,7 +67,7 @@ def test_maxima(name: str, replay: Replay) -> None:
     size, how = MAXIMA[name]
     window, stride, padding, dilation = (*how, 1)[:4]
     # Equal numbers, too: the first of them is the largest.
-    x = _randn(1, *size).mul(2).round()
+    x = randn(1, *size).mul(2).round()
     _, places = torch.ops.aten.max_pool2d_with_indices(x, [window], [stride], [padding], [dilation])
 
     def backward(x: torch.Tensor, places: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
@@ -90,7 +75,7 @@ def test_maxima(name: str, replay: Replay) -> None:
             given, x, [window], [stride], [padding], [dilation], False, places
         )
 
-    program = export(Of(backward), (x, places, _randn(2, *places.shape)))
+    program = export(Of(backward), (x, places, randn(2, *places.shape)))
     assert program.info.dialect is Dialect.STABLEHLO
     assert replay(program) < 2e-6
 
@@ -101,20 +86,20 @@ def test_means(name: str, replay: Replay) -> None:
     window, stride, padding, *rest = how
     ceil, counted, divisor = (*rest, *(False, True, None)[len(rest) :])
     sizes = [[each] if isinstance(each, int) else list(each) for each in (window, stride, padding)]
-    x = _randn(1, *size)
+    x = randn(1, *size)
     y = torch.ops.aten.avg_pool2d(x, *sizes, ceil, counted, divisor)
 
     def backward(x: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
         return torch.ops.aten.avg_pool2d_backward(given, x, *sizes, ceil, counted, divisor)
 
-    program = export(Of(backward), (x, _randn(2, *y.shape)))
+    program = export(Of(backward), (x, randn(2, *y.shape)))
     assert program.info.dialect is Dialect.STABLEHLO
     assert replay(program) < 2e-6
 
 
 def test_means_side_by_side(replay: Replay) -> None:
     backward = torch.ops.aten._adaptive_avg_pool2d_backward
-    inputs = _randn(1, 2, 3, 9, 8), _randn(2, 2, 3, 3, 2)
+    inputs = randn(1, 2, 3, 9, 8), randn(2, 2, 3, 3, 2)
     program = export(Of(lambda x, given: backward(given, x)), inputs)
     assert program.info.dialect is Dialect.STABLEHLO
     assert replay(program) < 2e-6

@@ -11,23 +11,9 @@ from torch import nn
 from edgec.exporters import export
 from edgec.runtime.errors import UnsupportedOp
 from edgec.toolchain.program import Dialect, Program
+from tests.exporters.torch_functions import Of, randn
 
 Replay = Callable[[Program], float]
-
-
-class Of(nn.Module):
-    """A module of a function."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, *values: torch.Tensor) -> Any:
-        return self.function(*values)
-
-
-def _randn(seed: int, *size: int) -> torch.Tensor:
-    return torch.randn(*size, generator=torch.Generator().manual_seed(seed))
 
 
 NUMBERS = torch.tensor([[3.0, math.nan, 1.0, 1.0, -2.0], [0.5, 0.5, -math.inf, 2.0, 2.0]])
@@ -37,7 +23,7 @@ MASK = torch.tensor([True, False, True, True, False])
 CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     "running products": (
         lambda x: (x.cumprod(1), x.cumprod(0), x.to(torch.int32).cumprod(1)),
-        (_randn(0, 4, 7),),
+        (randn(0, 4, 7),),
     ),
     "running extremes": (lambda x: (*x.cummax(1), *x.cummin(0)), (NUMBERS,)),
     "logarithms of running sums": (
@@ -51,11 +37,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
             torch.index_put(x, (MASK,), rows, accumulate=True),
             torch.index_put(x, (MASK,), row, accumulate=True),
         ),
-        (_randn(0, 5, 4), _randn(1, 4), _randn(2, 3, 4)),
+        (randn(0, 5, 4), randn(1, 4), randn(2, 3, 4)),
     ),
     "numbers by a mask": (
         lambda x, source: x.masked_scatter(x > 0, source) + x.masked_scatter(MASK[:4], source),
-        (_randn(3, 5, 4), _randn(4, 30)),
+        (randn(3, 5, 4), randn(4, 30)),
     ),
     "medians": (
         # Of those that are the same, any place may be given.
@@ -64,20 +50,20 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
             *y.median(0),
             *y.nanmedian(1),
         ),
-        (NUMBERS, _randn(0, 4, 5)),
+        (NUMBERS, randn(0, 4, 5)),
     ),
     "what is no number, sorted": (
         lambda x: (*x.sort(1), *x.sort(1, descending=True), *x.topk(3, 1), x.argsort(0)),
         (torch.cat([NUMBERS, torch.tensor([[math.nan, math.inf], [-0.0, math.nan]])], 1),),
     ),
-    "the smallest but k": (lambda x: (*x.kthvalue(2, 1), *x.kthvalue(1, 0)), (_randn(0, 4, 5),)),
+    "the smallest but k": (lambda x: (*x.kthvalue(2, 1), *x.kthvalue(1, 0)), (randn(0, 4, 5),)),
     "places among sorted numbers": (
         lambda x: (
             torch.searchsorted(torch.tensor([-1.0, 0.0, 0.5, 0.5, 2.0]), x, right=True),
             torch.bucketize(x, torch.tensor([-1.0, 0.5, 2.0])),
             torch.searchsorted(x.sort(1).values, x),
         ),
-        (torch.cat([_randn(0, 3, 4), torch.full((3, 1), 0.5)], 1),),
+        (torch.cat([randn(0, 3, 4), torch.full((3, 1), 0.5)], 1),),
     ),
     "logarithms of the gamma function": (
         lambda x: torch.lgamma(x),
@@ -93,16 +79,16 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
     ),
     "distances": (
         lambda x, y: [torch.cdist(x, y, p) for p in (0.0, 1.0, 2.0, 3.0, math.inf)],
-        (_randn(0, 2, 4, 3), _randn(1, 2, 5, 3)),
+        (randn(0, 2, 4, 3), randn(1, 2, 5, 3)),
     ),
-    "distances of many": (lambda x, y: torch.cdist(x, y), (_randn(0, 40, 3), _randn(1, 30, 3))),
+    "distances of many": (lambda x, y: torch.cdist(x, y), (randn(0, 40, 3), randn(1, 30, 3))),
     "numbers along an axis that they lack": (
         lambda x: (x.softmax(0), x.cumsum(0), x.sort(0).values, x.max(0).values, x.logsumexp(0)),
         (torch.tensor(0.7),),
     ),
     "by PyTorch's own decompositions": (
         lambda x, y: (torch.addmv(y, x, y), x.trace(), torch.clamp(x[0, 0], max=x)),
-        (_randn(0, 4, 4), _randn(1, 4)),
+        (randn(0, 4, 4), randn(1, 4)),
     ),
     "scatters that combine": (
         lambda x, src: [
@@ -110,7 +96,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
             for how in ("sum", "prod", "mean", "amax", "amin")
             for itself in (True, False)
         ],
-        (_randn(0, 3, 5), _randn(1, 3, 6)),
+        (randn(0, 3, 5), randn(1, 3, 6)),
     ),
     "slices that are combined": (
         lambda x, src: (
@@ -118,15 +104,15 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
             x.index_reduce(0, torch.tensor([2, 0, 2]), src, "mean", include_self=False),
             x.scatter(0, PLACES[:, :3], 2.0, reduce="multiply"),
         ),
-        (_randn(0, 4, 3), _randn(1, 3, 3)),
+        (randn(0, 4, 3), randn(1, 3, 3)),
     ),
     "diagonals put in": (
         lambda x, src: (x.diagonal_scatter(src, 1), x.diagonal_scatter(src[:2], -2)),
-        (_randn(0, 4, 5), _randn(1, 4)),
+        (randn(0, 4, 5), randn(1, 4)),
     ),
     "factors of columns": (
         lambda x, y: (*torch.linalg.qr(x), *torch.linalg.qr(y, mode="complete")),
-        (_randn(0, 2, 5, 3), _randn(1, 3, 4)),
+        (randn(0, 2, 5, 3), randn(1, 3, 4)),
     ),
     "the digamma function": (
         lambda x: torch.digamma(x),
@@ -136,7 +122,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         lambda x: (torch.isclose(x, x[0]), torch.isclose(x, x + 1e-6, equal_nan=True)),
         (NUMBERS,),
     ),
-    "means of windows that differ": (nn.AdaptiveAvgPool3d((3, 4, 2)), (_randn(0, 1, 2, 7, 8, 5),)),
+    "means of windows that differ": (nn.AdaptiveAvgPool3d((3, 4, 2)), (randn(0, 1, 2, 7, 8, 5),)),
     "systems of equations": (
         lambda x, y: (
             torch.linalg.inv(x),
@@ -145,7 +131,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
             torch.linalg.solve_triangular(x.triu(), y, upper=True),
             torch.linalg.solve_triangular(x.tril(), y[..., 0, None].mT, upper=False, left=False),
         ),
-        (_randn(0, 2, 4, 4) + torch.eye(4), _randn(1, 2, 4, 3)),
+        (randn(0, 2, 4, 4) + torch.eye(4), randn(1, 2, 4, 3)),
     ),
     "rows in the way of elimination": (
         lambda x: torch.linalg.inv(x),
@@ -165,13 +151,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
             torch.linalg.cholesky(x @ x.mT + torch.eye(4), upper=True),
             torch.cholesky_solve(y, torch.linalg.cholesky(x @ x.mT + torch.eye(4))),
         ),
-        (_randn(0, 2, 4, 4), _randn(1, 2, 4, 3)),
+        (randn(0, 2, 4, 4), randn(1, 2, 4, 3)),
     ),
     "the error function's rest": (
         lambda x: (torch.erfc(x) * torch.exp(x.clamp(0, 8) ** 2), torch.special.erfcx(x)),
         (torch.tensor([-2.0, -0.1, 0.0, 0.4, 0.6, 2.0, 5.0, 8.0]),),
     ),
-    "a transform there and back": (lambda x: torch.fft.irfft(x, 9), (_randn(0, 2, 5),)),
+    "a transform there and back": (lambda x: torch.fft.irfft(x, 9), (randn(0, 2, 5),)),
 }
 
 
@@ -186,4 +172,4 @@ def test_what_torch_mlir_does_not_lower(name: str, replay: Replay) -> None:
 
 def test_what_has_no_form_is_named() -> None:
     with pytest.raises(UnsupportedOp, match=r"aten\.mode"):
-        export(Of(lambda x: x.mode(0).values), (_randn(0, 5),))
+        export(Of(lambda x: x.mode(0).values), (randn(0, 5),))

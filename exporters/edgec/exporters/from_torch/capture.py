@@ -244,9 +244,10 @@ def _decomposed(program: Any) -> Any:
     import torch
 
     join_twins(program)
-    known, usual = dict(decompositions()), torch.export.default_decompositions()
+    known = dict(decompositions())
     found = program.run_decompositions(known)
     while several := composites(found.graph_module.graph) - known.keys():
+        usual = torch.export.default_decompositions()
         known |= {operator: usual[operator] for operator in several}
         found = found.run_decompositions(known)
     count_from_start(found)

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from edgec.toolchain.ir.functions import entry_block, find_function, returns, set_types
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 __all__ = ["Cut", "cut_out", "put_back"]
@@ -81,9 +82,9 @@ def put_back(data: bytes, cuts: Sequence[Cut]) -> bytes:
 
     with ir.Context() as context, ir.Location.unknown():
         module = parse_stablehlo(data, context)
-        (main,) = [op.operation for op in module.body.operations if _name(op) == "main"]
-        block = main.regions[0].blocks[0]
-        end = list(block.operations)[-1].operation
+        main = find_function(module, "main")
+        block = entry_block(main)
+        (end,) = returns(main)
         given = list(block.arguments)
         results = list(end.operands)
         own_results = len(results) - sum(cut.reads for cut in cuts)
@@ -106,32 +107,11 @@ def put_back(data: bytes, cuts: Sequence[Cut]) -> bytes:
         for number in reversed(range(own_arguments, len(given))):
             block.erase_argument(number)
         _in_order(block)
-        retyped(main)
+        set_types(main, range(own_arguments), range(own_results))
         module.operation.verify()
         buffer = io.BytesIO()
         module.operation.write_bytecode(buffer)
     return buffer.getvalue()
-
-
-def retyped(main: Any) -> None:
-    """Give a function the type that its block's arguments and its results have now."""
-    from iree.compiler import ir
-
-    block = main.regions[0].blocks[0]
-    end = list(block.operations)[-1].operation
-    kind = ir.FunctionType.get(
-        [argument.type for argument in block.arguments], [value.type for value in end.operands]
-    )
-    main.attributes["function_type"] = ir.TypeAttr.get(kind)
-    for name in ("arg_attrs", "res_attrs"):
-        if name in main.attributes:
-            del main.attributes[name]
-
-
-def _name(op: Any) -> str:
-    from iree.compiler import ir
-
-    return str(ir.StringAttr(op.operation.attributes["sym_name"]).value)
 
 
 def _in_order(block: Any) -> None:

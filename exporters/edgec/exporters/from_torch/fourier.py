@@ -15,6 +15,7 @@ __all__ = ["OPERATION", "FourierCut", "complex_to_complex", "complex_to_real", "
 OPERATION = "edgec.fourier"
 """How the operation's name begins in a graph."""
 
+_PARTS = ("real", "imag")
 _FORWARD, _BACKWARD, _HALF, _WHOLE = "FFT", "IFFT", "RFFT", "IRFFT"
 
 Pair = tuple[Any, Any]
@@ -53,30 +54,18 @@ class FourierCut:
         """`stablehlo.fft` of one axis."""
         from iree.compiler import ir
 
-        def made(name: str, kind: Any, given: Sequence[Any], **attributes: Any) -> Any:
-            return ir.Operation.create(
-                f"stablehlo.{name}", results=[kind], operands=list(given), attributes=attributes
-            ).result
+        from edgec.toolchain.ir import write
 
-        def complex_of(kind: Any) -> Any:
-            shaped = ir.RankedTensorType(kind)
-            return ir.RankedTensorType.get(
-                shaped.shape, ir.ComplexType.get(shaped.element_type), shaped.encoding
-            )
-
-        value = operands[0]
-        if self.reads == 2:
-            value = made("complex", complex_of(value.type), operands)
-        transformed = made(
-            "fft",
-            types[0] if self.writes == 1 else complex_of(types[0]),
-            [value],
-            fft_type=ir.Attribute.parse(f"#stablehlo<fft_type {self.form}>"),
-            fft_length=ir.DenseI64ArrayAttr.get([self.length]),
-        )
-        if self.writes == 1:
-            return [transformed]
-        return [made(part, types[0], [transformed]) for part in ("real", "imag")]
+        value = operands[0] if self.reads == 1 else write.complex_(*operands)
+        kind = types[0]
+        if self.writes == 2:
+            kind = write.tensor(kind.shape, ir.ComplexType.get(kind.element_type))
+        described = {
+            "fft_type": ir.Attribute.parse(f"#stablehlo<fft_type {self.form}>"),
+            "fft_length": ir.DenseI64ArrayAttr.get([self.length]),
+        }
+        found = write.create("stablehlo.fft", kind, [value], described)
+        return [found] if self.writes == 1 else [write.part(name, found) for name in _PARTS]
 
 
 def complex_to_complex(x: Pair, dims: Sequence[int], normalization: int, forward: bool) -> Any:

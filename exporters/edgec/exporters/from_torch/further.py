@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from edgec.exporters.from_torch.complex_rules import Unknown, is_composite, pairing
-from edgec.exporters.from_torch.inline import copied, inlined, is_node, replaced, values_of_node
+from edgec.exporters.from_torch.inline import copied, rewritten, values_of_node
 from edgec.exporters.from_torch.lower import to_stablehlo
 from edgec.runtime.errors import ExportError
 
@@ -114,6 +114,7 @@ def _rules() -> Mapping[Any, Rule]:
     return {**decomposition_table, **_primitives()}
 
 
+@functools.cache
 def _primitives() -> Mapping[Any, Rule]:
     """What PyTorch's decompositions end in, as operators that torch-mlir lowers."""
     import torch
@@ -140,19 +141,9 @@ def _product(x: Any, dims: Any = None, **_: Any) -> Any:
 
 def _write(graph: Any, node: Any, rule: Rule) -> None:
     """Write what a node does by others in its place."""
-    import torch.utils._pytree as pytree
 
-    leaves, structure = pytree.tree_flatten((tuple(node.args), dict(node.kwargs)))
-    reads = list(dict.fromkeys(leaf for leaf in leaves if is_node(leaf)))
-
-    def compute(*values: Any) -> list[Any]:
-        at = dict(zip(reads, values, strict=True))
-        given = [at[leaf] if is_node(leaf) else leaf for leaf in leaves]
-        args, kwargs = pytree.tree_unflatten(given, structure)
+    def by_others(*args: Any, **kwargs: Any) -> Any:
         with pairing():  # a Fourier transform there and back has complex numbers on its way
-            found = rule(*args, **kwargs)
-        if found is NotImplemented:
-            raise NotImplementedError(str(node.target))
-        return list(found) if isinstance(found, list | tuple) else [found]
+            return rule(*args, **kwargs)
 
-    replaced(graph, node, inlined(graph, node, compute, reads, _primitives()))
+    rewritten(graph, node, by_others, _primitives())

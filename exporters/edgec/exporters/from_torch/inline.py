@@ -6,7 +6,7 @@ from typing import Any
 
 from edgec.exporters.from_torch.decompositions import decompositions
 
-__all__ = ["copied", "inlined", "is_node", "replaced", "values_of_node"]
+__all__ = ["copied", "inlined", "is_node", "rewritten", "values_of_node"]
 
 _KEPT = ("nn_module_stack", "source_fn_stack", "stack_trace")
 
@@ -82,12 +82,39 @@ def inlined(
     return found
 
 
-def replaced(graph: Any, node: Any, found: list[Any]) -> None:
-    """Take a node out; nodes that give its value, or each of its values, are read instead.
+def rewritten(
+    graph: Any,
+    node: Any,
+    function: Callable[..., Any],
+    rules: Mapping[Any, Callable[..., Any]] | None = None,
+) -> None:
+    """Write what a function does with a node's arguments in the node's place.
+
+    Args:
+        graph: the graph, changed in place.
+        node: the node.
+        function: takes the node's arguments, tensors for nodes, and gives what the node gives.
+        rules: decompositions besides the exporter's own.
 
     Raises:
-        NotImplementedError: its values are read together.
+        NotImplementedError: the function gives NotImplemented, or the node's values are read
+            together.
     """
+    import torch.utils._pytree as pytree
+
+    leaves, structure = pytree.tree_flatten((tuple(node.args), dict(node.kwargs)))
+    reads = list(dict.fromkeys(leaf for leaf in leaves if is_node(leaf)))
+
+    def compute(*values: Any) -> list[Any]:
+        at = dict(zip(reads, values, strict=True))
+        given = [at[leaf] if is_node(leaf) else leaf for leaf in leaves]
+        args, kwargs = pytree.tree_unflatten(given, structure)
+        found = function(*args, **kwargs)
+        if found is NotImplemented:
+            raise NotImplementedError(str(node.target))
+        return list(found) if isinstance(found, list | tuple) else [found]
+
+    found = inlined(graph, node, compute, reads, rules)
     if not isinstance(node.meta.get("val"), list | tuple):
         node.replace_all_uses_with(found[0])
     else:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from edgec.exporters.from_torch.complex_rules import Unknown, is_composite, pairing
-from edgec.exporters.from_torch.cuts import retyped
 from edgec.exporters.from_torch.inline import copied, inlined, is_node, values_of_node
 from edgec.exporters.from_torch.lines import user_line
 from edgec.runtime.errors import UnsupportedOp
+from edgec.toolchain.ir.functions import entry_block, find_function, returns, set_types
 from edgec.toolchain.stablehlo import parse_stablehlo
 
 __all__ = ["Pairs", "composites", "has_complex", "in_pairs", "put_together"]
@@ -99,66 +99,58 @@ def put_together(data: bytes, pairs: Pairs) -> bytes:
     """
     from iree.compiler import ir
 
+    from edgec.toolchain.ir import write
+
     with ir.Context() as context, ir.Location.unknown():
         module = parse_stablehlo(data, context)
-        (main,) = [
-            op.operation
-            for op in module.body.operations
-            if ir.StringAttr(op.operation.attributes["sym_name"]).value == "main"
-        ]
-        block = main.regions[0].blocks[0]
-        operations = list(block.operations)
-        end = operations[-1].operation
-        _join_arguments(block, pairs.arguments, operations[0])
+        main = find_function(module, "main")
+        block = entry_block(main)
+        (end,) = returns(main)
+        _join_arguments(block, pairs.arguments)
         with ir.InsertionPoint(end):
             rest = iter(list(end.operands))
             results = []
             for is_pair in pairs.results:
                 value = next(rest)
-                if is_pair:
-                    value = _created("complex", _complex(value.type), [value, next(rest)])
-                results.append(value)
+                results.append(write.complex_(value, next(rest)) if is_pair else value)
             ir.Operation.create("func.return", operands=results)
         end.erase()
-        retyped(main)
+        set_types(main, _firsts(pairs.arguments), _firsts(pairs.results))
         module.operation.verify()
         buffer = io.BytesIO()
         module.operation.write_bytecode(buffer)
     return buffer.getvalue()
 
 
-def _join_arguments(block: Any, are_pairs: Sequence[bool], first: Any) -> None:
+def _firsts(are_pairs: Sequence[bool]) -> list[int]:
+    """Where each value, or the first of its pair, stands."""
+    found, place = [], 0
+    for is_pair in are_pairs:
+        found.append(place)
+        place += 1 + is_pair
+    return found
+
+
+def _join_arguments(block: Any, are_pairs: Sequence[bool]) -> None:
     """One complex argument for each pair of a block's."""
     from iree.compiler import ir
 
+    from edgec.toolchain.ir import write
+
     old = list(block.arguments)
     rest = iter(old)
-    with ir.InsertionPoint(first):
+    with ir.InsertionPoint.at_block_begin(block):
         for is_pair in are_pairs:
-            part = next(rest)
-            kind = _complex(part.type) if is_pair else part.type
-            whole = block.add_argument(kind, ir.Location.unknown())
+            parts = [next(rest) for _ in range(1 + is_pair)]
+            kind = parts[0].type
             if is_pair:
-                part.replace_all_uses_with(_created("real", part.type, [whole]))
-                part = next(rest)
-                whole = _created("imag", part.type, [whole])
-            part.replace_all_uses_with(whole)
+                kind = write.tensor(kind.shape, ir.ComplexType.get(kind.element_type))
+            whole = block.add_argument(kind, ir.Location.unknown())
+            given = [write.part(name, whole) for name in ("real", "imag")] if is_pair else [whole]
+            for part, value in zip(parts, given, strict=True):
+                part.replace_all_uses_with(value)
     for number in reversed(range(len(old))):
         block.erase_argument(number)
-
-
-def _created(name: str, kind: Any, operands: Sequence[Any]) -> Any:
-    from iree.compiler import ir
-
-    return ir.Operation.create(f"stablehlo.{name}", results=[kind], operands=list(operands)).result
-
-
-def _complex(kind: Any) -> Any:
-    from iree.compiler import ir
-
-    shaped = ir.RankedTensorType(kind)
-    element = ir.ComplexType.get(shaped.element_type)
-    return ir.RankedTensorType.get(shaped.shape, element, shaped.encoding)
 
 
 def _is_complex(value: Any) -> bool:

@@ -261,13 +261,13 @@ def _place_what_is_no_number(sort: Any) -> None:
     and sorts with it give what they like."""
     from torch_mlir import ir
 
-    block = sort.regions[0].blocks[0]
-    end = list(block.operations)[-1].operation
+    end = list(sort.regions[0].blocks[0].operations)[-1].operation
     compare = end.operands[0].owner
-    direction = str(compare.attributes["comparison_direction"]) if compare.operands else ""
-    kind = ir.RankedTensorType(compare.operands[0].type).element_type
-    if compare.name != "stablehlo.compare" or not isinstance(kind, ir.FloatType):
+    if isinstance(compare, ir.Block) or compare.name != "stablehlo.compare":
         return
+    if not isinstance(ir.RankedTensorType(compare.operands[0].type).element_type, ir.FloatType):
+        return
+    direction = str(compare.attributes["comparison_direction"])
     small, large = compare.operands if "LT" in direction else reversed(list(compare.operands))
 
     def made(name: str, operands: Sequence[Any], **attributes: Any) -> Any:

@@ -1,8 +1,9 @@
 """Operators along an axis of a number that has none: PyTorch takes axis 0, torch-mlir does not."""
 
+import functools
 from typing import Any
 
-from edgec.exporters.from_torch.inline import inlined, is_node, replaced, values_of_node
+from edgec.exporters.from_torch.inline import is_node, rewritten, values_of_node
 
 __all__ = ["scalars_as_rows"]
 
@@ -12,7 +13,6 @@ _AXES = ("dim", "dims")
 def scalars_as_rows(graph: Any) -> None:
     """Give such numbers an axis of one, in place; some of torch-mlir's passes never end of them."""
     import torch
-    import torch.utils._pytree as pytree
 
     for node in list(graph.nodes):
         target = node.target
@@ -25,25 +25,18 @@ def scalars_as_rows(graph: Any) -> None:
             continue
         if first.meta["val"].ndim or not _by_axis(node):
             continue
-        leaves, structure = pytree.tree_flatten((tuple(node.args), dict(node.kwargs)))
-        reads = list(dict.fromkeys(leaf for leaf in leaves if is_node(leaf)))
-        shapes = [value.shape for value in values_of_node(node)]
+        rewritten(graph, node, functools.partial(_by_rows, node))
 
-        def compute(
-            *values: Any,
-            reads: Any = reads,
-            leaves: Any = leaves,
-            structure: Any = structure,
-            target: Any = target,
-            shapes: Any = shapes,
-        ) -> list[Any]:
-            at = dict(zip(reads, values, strict=True))
-            given = [_row(at[leaf]) if is_node(leaf) else leaf for leaf in leaves]
-            args, kwargs = pytree.tree_unflatten(given, structure)
-            found = pytree.tree_leaves(target(*args, **kwargs))
-            return [each.reshape(shape) for each, shape in zip(found, shapes, strict=True)]
 
-        replaced(graph, node, inlined(graph, node, compute, reads))
+def _by_rows(node: Any, *args: Any, **kwargs: Any) -> list[Any]:
+    """What an operator gives for rows of one, in the shapes that it gives for numbers."""
+    import torch
+    import torch.utils._pytree as pytree
+
+    args, kwargs = pytree.tree_map_only(torch.Tensor, _row, (args, kwargs))
+    found = pytree.tree_leaves(node.target(*args, **kwargs))
+    shapes = [value.shape for value in values_of_node(node)]
+    return [each.reshape(shape) for each, shape in zip(found, shapes, strict=True)]
 
 
 def _by_axis(node: Any) -> bool:
@@ -53,6 +46,4 @@ def _by_axis(node: Any) -> bool:
 
 
 def _row(value: Any) -> Any:
-    import torch
-
-    return value.reshape(1) if isinstance(value, torch.Tensor) and not value.ndim else value
+    return value if value.ndim else value.reshape(1)
