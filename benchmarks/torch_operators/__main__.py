@@ -39,12 +39,11 @@ def main() -> int:
     parser.add_argument("--names", default="", help="these alone, shown and not kept")
     parser.add_argument("--workers", type=int, default=2)
     asked = parser.parse_args()
-    names = set(asked.names.split(",")) - {""}
-    found = [row for row in _rows(asked) if not names or row["name"].split(".")[0] in names]
+    found = _rows(asked)
     for row in found:
-        if names or row["outcome"] != "right":
+        if asked.names or row["outcome"] != "right":
             print(json.dumps(row))
-    if not names:
+    if not asked.names:
         KEPT.mkdir(parents=True, exist_ok=True)
         kept = {"commit": measured_at(), "sample": asked.sample, "rows": found}
         (KEPT / f"{asked.type}-{asked.seed}.json").write_text(json.dumps(kept, indent=0))
