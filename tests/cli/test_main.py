@@ -264,11 +264,7 @@ def test_a_signal_ends_the_compiler_and_leaves_nothing_behind(tmp_path: Path, na
     """With a compiler that never ends; it says which process it is."""
     scratch, pid = tmp_path / "tmp", tmp_path / "pid"
     scratch.mkdir()
-    (tmp_path / "compiler").write_text("#!/bin/sh\necho $$ > new\nmv new pid\nexec sleep 60\n")
-    (tmp_path / "compiler").chmod(0o755)
-    (tmp_path / "one.mlir").write_text(
-        "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"
-    )
+    _endless_compiler(tmp_path)
     child = subprocess.Popen(
         [sys.executable, "-c", _ENDLESS, "compile", "one.mlir", "-o", "one.vmfb"],
         cwd=tmp_path,
@@ -288,6 +284,44 @@ def test_a_signal_ends_the_compiler_and_leaves_nothing_behind(tmp_path: Path, na
     assert list(scratch.iterdir()) == []
     assert sorted(p.name for p in tmp_path.glob("*.vmfb")) == []
     _wait_for_end(int(pid.read_text()))
+
+
+_EARLY = """
+import os, signal, subprocess
+class Early(subprocess.Popen):
+    def __init__(self, *words, **named):
+        super().__init__(*words, **named)
+        if str(words[0][0]).endswith("compiler"):
+            while not os.path.exists("pid"):
+                pass
+            os.kill(os.getpid(), signal.SIGTERM)
+subprocess.Popen = Early
+"""
+
+
+def test_a_signal_while_the_compiler_starts_ends_it_too(tmp_path: Path) -> None:
+    """At the one moment when it runs, and nothing here has its name yet."""
+    _endless_compiler(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", _EARLY + _ENDLESS, "compile", "one.mlir", "-o", "one.vmfb"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "EDGEC_CACHE_DIR": str(tmp_path / "cache")},
+        preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL),
+        timeout=120,
+    )
+    assert done.returncode == EXITS["SIGTERM"]
+    assert done.stderr.endswith("error: ended by SIGTERM\n")
+    _wait_for_end(int((tmp_path / "pid").read_text()))
+
+
+def _endless_compiler(folder: Path) -> None:
+    (folder / "compiler").write_text("#!/bin/sh\necho $$ > new\nmv new pid\nexec sleep 60\n")
+    (folder / "compiler").chmod(0o755)
+    (folder / "one.mlir").write_text(
+        "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"
+    )
 
 
 def _wait_for_end(process: int) -> None:

@@ -19,6 +19,7 @@ import platformdirs
 
 from edgec.runtime.errors import CompileError, MissingExtra
 from edgec.toolchain.inside import answers_here, compiled_here
+from edgec.toolchain.signals import signals_held
 
 __all__ = [
     "Finished",
@@ -119,27 +120,15 @@ def run_compiler(
     if here is not None:
         return Finished(code=here.code, stderr=here.stderr, seconds=here.seconds)
     start = time.monotonic()
-    try:
-        child = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            # Its linker takes the name as it stands, where Python passes over a folder that is
-            # full or not there.
-            env={**os.environ, "TMPDIR": tempfile.gettempdir()},
-        )
-    except OSError as error:
-        raise CompileError(
-            f"cannot start {command[0]}: {error.strerror}", hint="run `edgec doctor`"
-        ) from error
-    # Through a pipe: in a file on a full disk nobody would read that the disk is full.
     printed: list[bytes] = []
-    reader = threading.Thread(target=_read, args=(child, printed), daemon=True)
-    reader.start()
     timed_out = False
+    child = None
     try:
+        with signals_held():  # a child that no name stands for yet, nobody would kill
+            child = _started(command)
+        # Through a pipe: in a file on a full disk nobody would read that the disk is full.
+        reader = threading.Thread(target=_read, args=(child, printed), daemon=True)
+        reader.start()
         if memory is not None and sys.platform == "linux":
             import resource
 
@@ -156,7 +145,7 @@ def run_compiler(
             except subprocess.TimeoutExpired:
                 continue
     finally:
-        if child.poll() is None:
+        if child is not None and child.poll() is None:
             _kill(child)
     reader.join(_READ)
     return Finished(
@@ -165,6 +154,25 @@ def run_compiler(
         seconds=time.monotonic() - start,
         timed_out=timed_out,
     )
+
+
+def _started(command: Sequence[str]) -> "subprocess.Popen[bytes]":
+    """The command's process, at the head of a group of its own."""
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            # Its linker takes the name as it stands, where Python passes over a folder that is
+            # full or not there.
+            env={**os.environ, "TMPDIR": tempfile.gettempdir()},
+        )
+    except OSError as error:
+        raise CompileError(
+            f"cannot start {command[0]}: {error.strerror}", hint="run `edgec doctor`"
+        ) from error
 
 
 def _read(child: "subprocess.Popen[bytes]", into: list[bytes]) -> None:
