@@ -56,6 +56,14 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
         lambda x: (*x.sort(1), *x.sort(1, descending=True), *x.topk(3, 1), x.argsort(0)),
         (torch.cat([NUMBERS, torch.tensor([[math.nan, math.inf], [-0.0, math.nan]])], 1),),
     ),
+    "places of what is no number": (
+        lambda x: (x.argmax(1), *x.max(0), *x.min(1), x.argmin(0), x.argmax(), *x.half().max(1)),
+        (
+            torch.cat(
+                [NUMBERS, torch.tensor([[math.nan, math.inf, math.nan], [-math.inf, -0.0, 7.0]])], 1
+            ),
+        ),
+    ),
     "the smallest but k": (lambda x: (*x.kthvalue(2, 1), *x.kthvalue(1, 0)), (randn(0, 4, 5),)),
     "places among sorted numbers": (
         lambda x: (

@@ -90,6 +90,8 @@ class _Rewriter:
                 _keep_order(operation)
                 _place_what_is_no_number(operation)
                 _sort_places_in_i32(operation)
+            if operation.name == "stablehlo.reduce":
+                _find_what_is_no_number(operation)
             if not self._is_idle(operation):
                 self._give_shapes(operation)
                 self._sizes.learn(operation)
@@ -270,21 +272,58 @@ def _place_what_is_no_number(sort: Any) -> None:
     direction = str(compare.attributes["comparison_direction"])
     small, large = compare.operands if "LT" in direction else reversed(list(compare.operands))
 
-    def made(name: str, operands: Sequence[Any], **attributes: Any) -> Any:
-        return ir.Operation.create(
-            f"stablehlo.{name}",
-            results=[compare.result.type],
-            operands=list(operands),
-            attributes=attributes,
-        ).result
-
-    def is_number(value: Any, answer: str) -> Any:
-        told = ir.Attribute.parse(f"#stablehlo<comparison_direction {answer}>")
-        return made("compare", [value, value], comparison_direction=told)
-
     with ir.Location.unknown(), ir.InsertionPoint(end):
-        beyond = made("and", [is_number(large, "NE"), is_number(small, "EQ")])
-        end.operands[0] = made("or", [compare.result, beyond])
+        beyond = _logical("and", _compared(large, "NE", large), _compared(small, "EQ", small))
+        end.operands[0] = _logical("or", compare.result, beyond)
+
+
+def _find_what_is_no_number(reduce: Any) -> None:
+    """Let the place of the largest, or of the smallest, be that of the first NaN, as PyTorch has
+    it; it compares as neither larger nor equal, and what came before it was forgotten."""
+    from torch_mlir import ir
+
+    body = reduce.regions[0].blocks[0]
+    if len(body.arguments) != 4:
+        return
+    left, right = body.arguments[0], body.arguments[2]
+    if not isinstance(ir.RankedTensorType(left.type).element_type, ir.FloatType):
+        return
+    for operation in list(body.operations):
+        compare = operation.operation
+        if compare.name != "stablehlo.compare" or list(compare.operands) != [left, right]:
+            continue
+        direction = str(compare.attributes["comparison_direction"])
+        if not any(name in direction for name in ("GE", "LE", "EQ")):
+            continue
+        with ir.Location.unknown(), ir.InsertionPoint(compare):
+            found = _compared(left, "NE", left)
+            if "EQ" in direction:
+                found = _logical("and", found, _compared(right, "NE", right))
+            held = compare.clone()
+            known = _logical("or", held.results[0], found)
+        compare.results[0].replace_all_uses_with(known)
+        compare.erase()
+
+
+def _compared(left: Any, direction: str, right: Any) -> Any:
+    """A comparison of two scalars, where the context inserts."""
+    from torch_mlir import ir
+
+    told = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
+    return ir.Operation.create(
+        "stablehlo.compare",
+        results=[ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))],
+        operands=[left, right],
+        attributes={"comparison_direction": told},
+    ).result
+
+
+def _logical(name: str, left: Any, right: Any) -> Any:
+    from torch_mlir import ir
+
+    return ir.Operation.create(
+        f"stablehlo.{name}", results=[left.type], operands=[left, right]
+    ).result
 
 
 def _sort_places_in_i32(sort: Any) -> None:
