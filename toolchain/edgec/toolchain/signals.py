@@ -32,5 +32,5 @@ def signals_held() -> Iterator[None]:
     finally:
         for number, handler in held.items():
             signal.signal(number, handler)
-        for number, frame in came[:1]:
+        for number, frame in came:
             held[number](number, frame)

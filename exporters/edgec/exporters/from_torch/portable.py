@@ -7,6 +7,7 @@ away, and so do broadcasts to the shape that a value has.
 """
 
 import functools
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -271,10 +272,10 @@ def _place_what_is_no_number(sort: Any) -> None:
         return
     direction = str(compare.attributes["comparison_direction"])
     small, large = compare.operands if "LT" in direction else reversed(list(compare.operands))
-
-    with ir.Location.unknown(), ir.InsertionPoint(end):
-        beyond = _logical("and", _compared(large, "NE", large), _compared(small, "EQ", small))
-        end.operands[0] = _logical("or", compare.result, beyond)
+    beyond = _logical(
+        end, "and", _compared(end, large, "NE", large), _compared(end, small, "EQ", small)
+    )
+    end.operands[0] = _logical(end, "or", compare.result, beyond)
 
 
 def _find_what_is_no_number(reduce: Any) -> None:
@@ -288,42 +289,31 @@ def _find_what_is_no_number(reduce: Any) -> None:
     left, right = body.arguments[0], body.arguments[2]
     if not isinstance(ir.RankedTensorType(left.type).element_type, ir.FloatType):
         return
-    for operation in list(body.operations):
-        compare = operation.operation
+    for compare, after in itertools.pairwise([each.operation for each in body.operations]):
         if compare.name != "stablehlo.compare" or list(compare.operands) != [left, right]:
             continue
         direction = str(compare.attributes["comparison_direction"])
         if not any(name in direction for name in ("GE", "LE", "EQ")):
             continue
-        with ir.Location.unknown(), ir.InsertionPoint(compare):
-            found = _compared(left, "NE", left)
-            if "EQ" in direction:
-                found = _logical("and", found, _compared(right, "NE", right))
-            held = compare.clone()
-            known = _logical("or", held.results[0], found)
-        compare.results[0].replace_all_uses_with(known)
-        compare.erase()
+        found = _compared(after, left, "NE", left)
+        if "EQ" in direction:
+            found = _logical(after, "and", found, _compared(after, right, "NE", right))
+        known = _logical(after, "or", compare.result, found)
+        compare.result.replace_all_uses_except(known, known.owner.operation)
 
 
-def _compared(left: Any, direction: str, right: Any) -> Any:
-    """A comparison of two scalars, where the context inserts."""
+def _compared(before: Any, left: Any, direction: str, right: Any) -> Any:
+    """A comparison of two scalars."""
     from torch_mlir import ir
 
     told = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
-    return ir.Operation.create(
-        "stablehlo.compare",
-        results=[ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))],
-        operands=[left, right],
-        attributes={"comparison_direction": told},
-    ).result
+    truth = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
+    return make(before, "stablehlo.compare", truth, [left, right], {"comparison_direction": told})
 
 
-def _logical(name: str, left: Any, right: Any) -> Any:
-    from torch_mlir import ir
-
-    return ir.Operation.create(
-        f"stablehlo.{name}", results=[left.type], operands=[left, right]
-    ).result
+def _logical(before: Any, name: str, left: Any, right: Any) -> Any:
+    """Two truths to one, by `and` or `or`."""
+    return make(before, f"stablehlo.{name}", left.type, [left, right])
 
 
 def _sort_places_in_i32(sort: Any) -> None:
