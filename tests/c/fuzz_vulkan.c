@@ -60,7 +60,7 @@ void fuzz_vulkan(const uint8_t *data, size_t size) {
   edgert_driver driver = edgert_vulkan_driver;
   driver.destroy = NULL; /* it has nothing */
   void *made;
-  if (edgert_object_create(&fuzz_allocator, &edgert_device_kind, sizeof(vulkan_device), &made, NULL))
+  if (edgert_object_create(&fuzz_allocator, EDGERT_KIND_DEVICE, sizeof(vulkan_device), &made, NULL))
     return;
   vulkan_device *self = made;
   self->device.driver = &driver;

@@ -199,18 +199,26 @@ COUNTED = """
 #include "../../runtime/c/src/object.h"
 #include "edgert/edgert.h"
 
+static void *watched;
 static int destroyed;
-static void destroy(edgert_object *object) { (void)object, ++destroyed; }
+static edgert_allocator whole;
+static void *allocate(void *user, size_t size, size_t alignment) {
+  return whole.allocate(user, size, alignment);
+}
+static void release(void *user, void *memory) {
+  destroyed += memory == watched;
+  whole.release(user, memory);
+}
 
 int main(void) {
-  static const edgert_kind kind = {"counted", destroy};
-  edgert_allocator allocator = {0};
   edgert_device *device;
   if (edgert_device_create("null", 0, &device, 0) != EDGERT_OK) return 1;
-  allocator = ((edgert_object *)device)->allocator;
+  whole = ((edgert_object *)device)->allocator;
+  const edgert_allocator counting = {whole.user, allocate, release};
   void *object;
-  if (edgert_object_create(&allocator, &kind, sizeof(edgert_object), &object, 0) != EDGERT_OK)
+  if (edgert_object_create(&counting, EDGERT_KIND_FENCE, sizeof(edgert_object), &object, 0))
     return 2;
+  watched = object;
   ((edgert_object *)object)->references = UINT32_MAX; /* as if retained so often */
   edgert_retain(object);
   edgert_retain(object);

@@ -1,7 +1,9 @@
 """Every instruction gives what the reference runtime gives."""
 
+import struct
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 from iree.runtime import VmContext, VmInstance, VmModule, VmVariantList
 
@@ -12,6 +14,9 @@ from tests.c.hal_imports import AWAIT, DEVICE, FENCE, JOIN, SIGNAL
 from tests.c.vm_programs import HAND_MADE, Case, agree, pure_cases
 
 PURE = tuple(pure_cases())
+# What the C library approximates: in 32 bits edgert gives the 64-bit answer rounded, which the
+# reference runtime, by other functions, misses by a unit in the last place at most.
+APPROXIMATED = ("atan", "cos", "sin", "exp", "log", "pow", "tanh", "erf")
 
 
 class Reference:
@@ -57,17 +62,34 @@ def test_an_instruction_does_what_the_reference_does(case: Case, session_of) -> 
         assert agree(case, actual, expected), f"{arguments}: {actual} is not {expected}"
 
 
+def _widen(bits: Sequence[int]) -> list[int]:
+    floats = struct.unpack(f"<{len(bits)}f", struct.pack(f"<{len(bits)}i", *bits))
+    return list(struct.unpack(f"<{len(bits)}q", struct.pack(f"<{len(bits)}d", *floats)))
+
+
+def _narrow(bits: int) -> int:
+    with np.errstate(over="ignore"):
+        return int(np.array(bits, np.int64).view(np.float64).astype(np.float32).view(np.int32))
+
+
 def test_pure_instructions_compute_what_the_reference_computes(session_of) -> None:
     assert len(PURE) > 150
     module = Program(functions=[case.function for case in PURE]).build()
     session, reference = session_of(module), Reference(module)
+    wide = {case.function.name: case.function for case in PURE}
     wrong = []
     for case in PURE:
+        name = case.function.name
+        is_near = name.startswith(APPROXIMATED) and name.endswith(".f32")
         for arguments in case.arguments:
-            actual = session.call(case.function.name, arguments)
+            actual = session.call(name, arguments)
             expected = reference.call(case.function, arguments)
+            if is_near:
+                twin = wide[name.replace("f32", "f64")]
+                near, expected = expected, [_narrow(*reference.call(twin, _widen(arguments)))]
+                assert agree(case, near, expected) or abs(near[0] - expected[0]) == 1, name
             if not agree(case, actual, expected):
-                wrong.append(f"{case.function.name}{arguments}: {actual} is not {expected}")
+                wrong.append(f"{name}{arguments}: {actual} is not {expected}")
     assert not wrong, "\n".join(wrong[:20])
 
 

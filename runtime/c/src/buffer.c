@@ -1,7 +1,7 @@
 #include "driver.h"
 #include "seal.h"
 
-static void buffer_destroy(edgert_object *object) {
+void edgert_buffer_destroy(edgert_object *object) {
   edgert_buffer *self = (edgert_buffer *)object;
   if (self->whole) {
     edgert_release(self->whole);
@@ -14,8 +14,6 @@ static void buffer_destroy(edgert_object *object) {
   edgert_release(self->device);
 }
 
-const edgert_kind edgert_buffer_kind = {"hal.buffer", buffer_destroy};
-
 static edgert_status buffer_begin(edgert_device *device, uint64_t size, edgert_buffer **out,
                                   edgert_error *error) {
   *out = NULL;
@@ -23,7 +21,7 @@ static edgert_status buffer_begin(edgert_device *device, uint64_t size, edgert_b
     return EDGERT_FAIL(error, EDGERT_OUT_OF_MEMORY, "no memory for %llu bytes",
                        (unsigned long long)size);
   void *made;
-  edgert_status status = edgert_object_create(&device->object.allocator, &edgert_buffer_kind,
+  edgert_status status = edgert_object_create(&device->object.allocator, EDGERT_KIND_BUFFER,
                                               sizeof **out, &made, error);
   if (status != EDGERT_OK) return status;
   edgert_buffer *self = made;

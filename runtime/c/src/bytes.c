@@ -1,14 +1,12 @@
 #include "bytes.h"
 
-static void bytes_destroy(edgert_object *object) {
+void edgert_bytes_destroy(edgert_object *object) {
   edgert_bytes *self = (edgert_bytes *)object;
   if (self->owner)
     edgert_release(self->owner);
   else
     edgert_deallocate(&object->allocator, self->data);
 }
-
-const edgert_kind edgert_bytes_kind = {"vm.buffer", bytes_destroy};
 
 edgert_status edgert_bytes_create(const edgert_allocator *allocator, uint64_t size,
                                   uint32_t alignment, edgert_bytes **out, edgert_error *error) {
@@ -23,7 +21,7 @@ edgert_status edgert_bytes_create(const edgert_allocator *allocator, uint64_t si
   edgert_bytes *self;
   void *made;
   edgert_status status =
-      edgert_object_create(allocator, &edgert_bytes_kind, sizeof *self, &made, error);
+      edgert_object_create(allocator, EDGERT_KIND_BYTES, sizeof *self, &made, error);
   if (status != EDGERT_OK) return status;
   self = made;
   void *data;
@@ -45,7 +43,7 @@ edgert_status edgert_bytes_view(const edgert_allocator *allocator, const uint8_t
   *out = NULL;
   void *made;
   edgert_status status =
-      edgert_object_create(allocator, &edgert_bytes_kind, sizeof **out, &made, error);
+      edgert_object_create(allocator, EDGERT_KIND_BYTES, sizeof **out, &made, error);
   if (status != EDGERT_OK) return status;
   edgert_bytes *self = made;
   self->data = (uint8_t *)(uintptr_t)data;
@@ -57,7 +55,7 @@ edgert_status edgert_bytes_view(const edgert_allocator *allocator, const uint8_t
 
 static edgert_status bytes_range(edgert_object *object, int64_t index, int64_t count,
                                  uint32_t width, edgert_bytes **out, edgert_error *error) {
-  edgert_bytes *self = edgert_object_as(object, &edgert_bytes_kind);
+  edgert_bytes *self = edgert_object_as(object, EDGERT_KIND_BYTES);
   *out = self;
   if (!self)
     return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the program uses bytes that are null");
@@ -90,7 +88,7 @@ edgert_status edgert_bytes_write(edgert_object *object, int64_t index, int64_t c
 }
 
 edgert_text edgert_bytes_text(edgert_object *object) {
-  edgert_bytes *self = edgert_object_as(object, &edgert_bytes_kind);
+  edgert_bytes *self = edgert_object_as(object, EDGERT_KIND_BYTES);
   if (!self) return (edgert_text){"", 0};
   return (edgert_text){(const char *)self->data, self->size};
 }

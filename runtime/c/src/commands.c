@@ -1,6 +1,6 @@
 #include "commands.h"
 
-static void commands_destroy(edgert_object *object) {
+void edgert_commands_destroy(edgert_object *object) {
   edgert_commands *self = (edgert_commands *)object;
   if (self->translation) self->device->driver->forget(self->device, self);
   for (size_t i = 0; i < self->kept_count; ++i) edgert_release(self->kept[i]);
@@ -12,14 +12,12 @@ static void commands_destroy(edgert_object *object) {
   edgert_release(self->device);
 }
 
-const edgert_kind edgert_commands_kind = {"hal.command_buffer", commands_destroy};
-
 edgert_status edgert_commands_create(edgert_device *device, const edgert_allocator *allocator,
                                      edgert_commands **out, edgert_error *error) {
   *out = NULL;
   void *made;
   edgert_status status =
-      edgert_object_create(allocator, &edgert_commands_kind, sizeof **out, &made, error);
+      edgert_object_create(allocator, EDGERT_KIND_COMMANDS, sizeof **out, &made, error);
   if (status != EDGERT_OK) return status;
   *out = made;
   (*out)->device = edgert_retain(device);

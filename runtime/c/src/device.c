@@ -2,21 +2,17 @@
 
 #include <string.h>
 
-static void device_destroy(edgert_object *object) {
+void edgert_device_destroy(edgert_object *object) {
   edgert_device *self = (edgert_device *)object;
   if (self->driver && self->driver->destroy) self->driver->destroy(self);
 }
 
-const edgert_kind edgert_device_kind = {"hal.device", device_destroy};
-
-static void device_executable_destroy(edgert_object *object) {
+void edgert_executable_destroy(edgert_object *object) {
   edgert_executable *executable = (edgert_executable *)object;
   edgert_device *device = executable->device;
   if (device && device->driver->unload) device->driver->unload(executable);
   edgert_release(device);
 }
-
-const edgert_kind edgert_executable_kind = {"hal.executable", device_executable_destroy};
 
 void edgert_device_begin(edgert_device *self, const edgert_driver *driver,
                          const edgert_device_options *options) {

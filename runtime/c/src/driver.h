@@ -71,7 +71,7 @@ struct edgert_buffer {
 };
 
 /* Compiled kernels on a device; a driver's own begins with it. Create one as an object of
- * `edgert_executable_kind` and retain `device`. */
+ * `EDGERT_KIND_EXECUTABLE` and retain `device`. */
 struct edgert_executable {
   edgert_object object;
   edgert_device *device;

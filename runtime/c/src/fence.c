@@ -1,12 +1,12 @@
 #include "fence.h"
 
-const edgert_kind edgert_fence_kind = {"hal.fence", NULL};
+void edgert_fence_destroy(edgert_object *object) { (void)object; }
 
 edgert_status edgert_fence_create(const edgert_allocator *allocator, edgert_fence **out,
                                   edgert_error *error) {
   void *made;
   edgert_status status =
-      edgert_object_create(allocator, &edgert_fence_kind, sizeof **out, &made, error);
+      edgert_object_create(allocator, EDGERT_KIND_FENCE, sizeof **out, &made, error);
   *out = status == EDGERT_OK ? made : NULL;
   return status;
 }

@@ -179,6 +179,4 @@ static edgert_status hal_commands_collective(edgert_session *session, const edge
   X("command_buffer.invalidate_buffer", "kirII", "v", hal_commands_hint)                     \
   X("command_buffer.update_buffer", EDGERT_ARGUMENTS(HAL_UPDATE_BUFFER), "v", hal_commands_update)
 
-static const edgert_import_call hal_command_calls[] = {HAL_COMMAND_IMPORTS(EDGERT_IMPORT_CALL)};
-const edgert_import_table edgert_hal_command_imports = {HAL_COMMAND_IMPORTS(EDGERT_IMPORT_NAME),
-    hal_command_calls};
+EDGERT_IMPORT_TABLE(edgert_hal_command_imports, HAL_COMMAND_IMPORTS);

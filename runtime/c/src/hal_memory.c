@@ -3,17 +3,13 @@
 #include "hal.h"
 #include "session.h"
 
-static void hal_memory_heap_destroy(edgert_object *object) {
+void edgert_heap_destroy(edgert_object *object) {
   edgert_release(((edgert_heap *)object)->device);
 }
 
-const edgert_kind edgert_heap_kind = {"hal.allocator", hal_memory_heap_destroy};
-
-static void hal_memory_file_destroy(edgert_object *object) {
+void edgert_file_destroy(edgert_object *object) {
   edgert_release(((edgert_file *)object)->bytes);
 }
-
-const edgert_kind edgert_file_kind = {"hal.file", hal_memory_file_destroy};
 
 /* --- allocators ------------------------------------------------------------------------------- */
 
@@ -322,7 +318,7 @@ static edgert_status hal_memory_file(edgert_session *session, const edgert_cell 
   edgert_status status = hal_memory_range(given.bytes, given.offset, given.length, &length, error);
   if (status != EDGERT_OK) return status;
   void *made;
-  status = edgert_object_create(&session->object.allocator, &edgert_file_kind, sizeof(edgert_file),
+  status = edgert_object_create(&session->object.allocator, EDGERT_KIND_FILE, sizeof(edgert_file),
                                 &made, error);
   if (status != EDGERT_OK) return status;
   edgert_file *file = made;
@@ -355,6 +351,4 @@ static edgert_status hal_memory_file(edgert_session *session, const edgert_cell 
   X("buffer_view.trace", "rCrD", "v", hal_memory_view_trace)                                    \
   X("ex.file.from_memory", EDGERT_ARGUMENTS(HAL_FILE), "r", hal_memory_file)
 
-static const edgert_import_call hal_memory_calls[] = {HAL_MEMORY_IMPORTS(EDGERT_IMPORT_CALL)};
-const edgert_import_table edgert_hal_memory_imports = {HAL_MEMORY_IMPORTS(EDGERT_IMPORT_NAME),
-    hal_memory_calls};
+EDGERT_IMPORT_TABLE(edgert_hal_memory_imports, HAL_MEMORY_IMPORTS);

@@ -410,6 +410,4 @@ static edgert_status hal_queue_fence_await(edgert_session *session, const edgert
   X("fence.query", EDGERT_ARGUMENTS(HAL_FENCE), "i", hal_queue_fence_query)                     \
   X("fence.signal", EDGERT_ARGUMENTS(HAL_FENCE), "v", hal_queue_fence_signal)
 
-static const edgert_import_call hal_queue_calls[] = {HAL_QUEUE_IMPORTS(EDGERT_IMPORT_CALL)};
-const edgert_import_table edgert_hal_queue_imports = {HAL_QUEUE_IMPORTS(EDGERT_IMPORT_NAME),
-    hal_queue_calls};
+EDGERT_IMPORT_TABLE(edgert_hal_queue_imports, HAL_QUEUE_IMPORTS);

@@ -3,7 +3,7 @@
 #include "session.h"
 
 static const struct {
-  const char *module;
+  char module[14];
   const edgert_import_table *table;
 } imports_tables[] = {
     {"hal", &edgert_hal_memory_imports},
@@ -12,19 +12,19 @@ static const struct {
     {"io_parameters", &edgert_io_parameters_imports},
 };
 
-/* The kind that a code of ours stands for; NULL for numbers, and where any kind will do. */
-static const edgert_kind *imports_kind(char code) {
+/* The kind that a code of ours stands for; any for numbers, and where any kind will do. */
+static edgert_kind imports_kind(char code) {
   switch (code | 0x20) {
-    case 'd': return &edgert_device_kind;
-    case 'a': return &edgert_heap_kind;
-    case 'b': return &edgert_buffer_kind;
-    case 't': return &edgert_tensor_kind;
-    case 'y': return &edgert_bytes_kind;
-    case 'x': return &edgert_executable_kind;
-    case 'k': return &edgert_commands_kind;
-    case 'e': return &edgert_fence_kind;
-    case 'l': return &edgert_file_kind;
-    default: return NULL;
+    case 'd': return EDGERT_KIND_DEVICE;
+    case 'a': return EDGERT_KIND_HEAP;
+    case 'b': return EDGERT_KIND_BUFFER;
+    case 't': return EDGERT_KIND_TENSOR;
+    case 'y': return EDGERT_KIND_BYTES;
+    case 'x': return EDGERT_KIND_EXECUTABLE;
+    case 'k': return EDGERT_KIND_COMMANDS;
+    case 'e': return EDGERT_KIND_FENCE;
+    case 'l': return EDGERT_KIND_FILE;
+    default: return EDGERT_KIND_ANY;
   }
 }
 
@@ -53,11 +53,11 @@ int edgert_import_find(edgert_text name, edgert_text convention, edgert_imported
   for (size_t i = 0; i < sizeof imports_tables / sizeof *imports_tables; ++i) {
     if (!edgert_text_equal(module, imports_tables[i].module)) continue;
     const char *line = imports_tables[i].table->lines;
-    for (size_t row = 0; *line; ++row) {
+    for (uint32_t row = 0; *line; ++row) {
       const char *blank = strchr(line, ' '), *end = strchr(blank, '\n');
       if ((size_t)(blank - line) == function.size &&
           memcmp(line, function.data, function.size) == 0) {
-        *out = (edgert_imported){imports_tables[i].table->calls[row], blank + 1};
+        *out = (edgert_imported){imports_tables[i].table, blank + 1, row};
         *out_differs = !imports_fit(blank + 1, end, convention);
         return !*out_differs;
       }
@@ -82,14 +82,15 @@ edgert_status edgert_import_check(const edgert_session *session, const char *cod
       if (--repeat > 0) codes = group;
       continue;
     }
-    const edgert_kind *kind = imports_kind(*codes);
+    edgert_kind kind = imports_kind(*codes);
     edgert_object *object = kind ? in->ref : NULL;
     ++in;
     if (!kind || (!object && !(*codes & 0x20))) continue;
     if (!edgert_object_as(object, kind))
       return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the program gives a %s for a %s",
-                         object ? object->kind->name : "null", kind->name);
-    if (kind == &edgert_device_kind && object != &session->device->object)
+                         object ? edgert_kind_name(object->kind) : "null",
+                         edgert_kind_name(kind));
+    if (kind == EDGERT_KIND_DEVICE && object != &session->device->object)
       return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the program uses a foreign device");
   }
   return EDGERT_OK;

@@ -5,7 +5,7 @@ static edgert_status object_check_type(const edgert_frame *frame, uint32_t type,
                                             edgert_object *object, edgert_error *error) {
   if (edgert_type_accepts(&frame->session->module->types[type], object)) return EDGERT_OK;
   return EDGERT_FAIL(error, EDGERT_PROGRAM_FAILED, "the program takes a %s for something else",
-                     object->kind->name);
+                     edgert_kind_name(object->kind));
 }
 
 static edgert_status object_load_ref(edgert_frame *frame, uint32_t global,
@@ -62,7 +62,7 @@ static edgert_status object_constant(edgert_frame *frame, edgert_error *error) {
 
 static edgert_status object_list(edgert_object *object, edgert_list **out,
                                  edgert_error *error) {
-  *out = edgert_object_as(object, &edgert_list_kind);
+  *out = edgert_object_as(object, EDGERT_KIND_LIST);
   if (*out) return EDGERT_OK;
   return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the program uses a list that is null");
 }
@@ -238,7 +238,7 @@ static edgert_status object_bytes_hash(edgert_frame *frame, edgert_error *error)
 }
 
 static edgert_status object_bytes_length(edgert_frame *frame, edgert_error *error) {
-  edgert_bytes *bytes = edgert_object_as(edgert_next_ref_value(frame), &edgert_bytes_kind);
+  edgert_bytes *bytes = edgert_object_as(edgert_next_ref_value(frame), EDGERT_KIND_BYTES);
   if (!bytes)
     return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the program uses bytes that are null");
   edgert_next_set_u64(frame, bytes->size);

@@ -170,7 +170,7 @@ static edgert_status io_parameters_load(edgert_session *session, const edgert_ce
   uint64_t point;
   io_parameters_request request;
   edgert_list *list = NULL;
-  const edgert_type type = {.slot = EDGERT_SLOT_REF, .kind = &edgert_buffer_kind, .known = 1};
+  const edgert_type type = {.slot = EDGERT_SLOT_REF, .kind = EDGERT_KIND_BUFFER, .known = 1};
   edgert_status status = edgert_fence_point(given.wait, &point, error);
   if (status == EDGERT_OK)
     status = io_parameters_read(given.scope, given.table, given.keys, given.spans, &request, error);
@@ -230,6 +230,4 @@ static edgert_status io_parameters_scatter(edgert_session *session, const edgert
   X("load", EDGERT_ARGUMENTS(IO_LOAD), "r", io_parameters_load)       \
   X("scatter", "rIrrrrrrr", "v", io_parameters_scatter)
 
-static const edgert_import_call io_parameters_calls[] = {IO_PARAMETERS_IMPORTS(EDGERT_IMPORT_CALL)};
-const edgert_import_table edgert_io_parameters_imports = {IO_PARAMETERS_IMPORTS(EDGERT_IMPORT_NAME),
-    io_parameters_calls};
+EDGERT_IMPORT_TABLE(edgert_io_parameters_imports, IO_PARAMETERS_IMPORTS);

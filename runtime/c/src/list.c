@@ -8,7 +8,7 @@ static edgert_list *list_drop(edgert_list *self, size_t from, edgert_list *dying
   for (size_t i = from; i < self->count; ++i) {
     if (self->slots[i].type != EDGERT_SLOT_REF) continue;
     edgert_object *ref = self->slots[i].as.ref;
-    edgert_list *child = edgert_object_as(ref, &edgert_list_kind);
+    edgert_list *child = edgert_object_as(ref, EDGERT_KIND_LIST);
     if (child && atomic_load_explicit(&ref->references, memory_order_acquire) == 1) {
       child->dying = dying;
       dying = child;
@@ -29,7 +29,7 @@ static void list_clear(edgert_list *self, size_t from) {
   }
 }
 
-static void list_destroy(edgert_object *object) {
+void edgert_list_destroy(edgert_object *object) {
   edgert_list *self = (edgert_list *)object;
   list_clear(self, 0);
   if (self->next) self->next->previous = self->previous;
@@ -50,8 +50,6 @@ void edgert_lists_clear(edgert_lists *self) {
   }
 }
 
-const edgert_kind edgert_list_kind = {"vm.list", list_destroy};
-
 int edgert_type_accepts(const edgert_type *type, edgert_object *object) {
   if (!object) return 1;
   if (type->slot == EDGERT_SLOT_EMPTY) return 1;
@@ -65,7 +63,7 @@ edgert_status edgert_list_create(const edgert_allocator *allocator, edgert_lists
   *out = NULL;
   void *made;
   edgert_status status =
-      edgert_object_create(allocator, &edgert_list_kind, sizeof **out, &made, error);
+      edgert_object_create(allocator, EDGERT_KIND_LIST, sizeof **out, &made, error);
   if (status != EDGERT_OK) return status;
   edgert_list *self = made;
   self->type = type;
@@ -192,7 +190,7 @@ edgert_status edgert_list_set_ref(edgert_list *self, uint32_t index, edgert_obje
                                   edgert_error *error) {
   edgert_status status = list_check(self, index, error);
   if (status == EDGERT_OK && !edgert_type_accepts(&self->type, ref))
-    status = EDGERT_FAIL(error, EDGERT_PROGRAM_FAILED, "a list takes no %s", ref->kind->name);
+    status = EDGERT_FAIL(error, EDGERT_PROGRAM_FAILED, "a list takes no %s", edgert_kind_name(ref->kind));
   if (status == EDGERT_OK && self->type.slot != EDGERT_SLOT_REF &&
       self->type.slot != EDGERT_SLOT_EMPTY)
     status =

@@ -29,7 +29,7 @@ typedef struct edgert_slot {
 /* An entry of a module's type table. */
 typedef struct edgert_type {
   edgert_slot_type slot;   /* EMPTY: anything */
-  const edgert_kind *kind; /* of references; NULL: any */
+  edgert_kind kind; /* of references */
   int known;               /* whether `kind` is one of ours; nothing but null is of an unknown one */
 } edgert_type;
 

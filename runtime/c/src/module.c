@@ -12,7 +12,7 @@ enum { ROOT_NAME = 0, ROOT_NEEDS = 2, ROOT_TYPES = 4, ROOT_IMPORTS = 6, ROOT_EXP
 enum { ROOT_SIGNATURES = 8, ROOT_RODATA = 9, ROOT_RWDATA = 10, ROOT_STATE = 11 };
 enum { ROOT_DESCRIPTORS = 12, ROOT_VERSION = 13, ROOT_BYTECODE = 14 };
 
-static void module_destroy(edgert_object *object) {
+void edgert_module_destroy(edgert_object *object) {
   edgert_module *self = (edgert_module *)object;
   edgert_deallocate(&object->allocator, self->types);
   edgert_deallocate(&object->allocator, self->imports);
@@ -30,8 +30,6 @@ static void module_destroy(edgert_object *object) {
   if (self->release) self->release(self->user);
 }
 
-const edgert_kind edgert_module_kind = {"edgert.module", module_destroy};
-
 static edgert_status module_damaged(edgert_error *error, const char *what) {
   (void)what;
   return EDGERT_FAIL(error, EDGERT_DAMAGED, "the module is damaged: %s", what);
@@ -41,16 +39,12 @@ static edgert_status module_damaged(edgert_error *error, const char *what) {
 
 static edgert_type module_type(edgert_text text) {
   static const struct {
-    const char *name;
-    edgert_slot_type slot;
+    char name[4];
+    uint8_t slot;
   } numbers[] = {
       {"i8", EDGERT_SLOT_I8},   {"i16", EDGERT_SLOT_I16}, {"i32", EDGERT_SLOT_I32},
       {"i64", EDGERT_SLOT_I64}, {"f32", EDGERT_SLOT_F32}, {"f64", EDGERT_SLOT_F64},
   };
-  static const edgert_kind *const kinds[] = {
-      &edgert_bytes_kind,    &edgert_device_kind,     &edgert_heap_kind,  &edgert_buffer_kind,
-      &edgert_tensor_kind,   &edgert_commands_kind,   &edgert_file_kind,  &edgert_fence_kind,
-      &edgert_executable_kind};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; ++i)
     if (edgert_text_equal(text, numbers[i].name))
       return (edgert_type){.slot = numbers[i].slot, .known = 1};
@@ -60,12 +54,12 @@ static edgert_type module_type(edgert_text text) {
   const char list[] = "vm.list<";
   if (edgert_text_equal(name, "vm.opaque")) return (edgert_type){.known = 1};
   if (name.size > sizeof list && memcmp(name.data, list, sizeof list - 1) == 0) {
-    type.kind = &edgert_list_kind;
+    type.kind = EDGERT_KIND_LIST;
     type.known = 1;
   }
-  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i)
-    if (edgert_text_equal(name, kinds[i]->name)) {
-      type.kind = kinds[i];
+  for (edgert_kind kind = EDGERT_KIND_ANY + 1; kind < EDGERT_KIND_LIST; ++kind)
+    if (edgert_text_equal(name, edgert_kind_name(kind))) {
+      type.kind = kind;
       type.known = 1;
     }
   return type;
@@ -397,7 +391,7 @@ static edgert_status module_create(const edgert_module_options *options, edgert_
   if (status != EDGERT_OK) return status;
   edgert_allocator allocator = edgert_allocator_or_default(&full.allocator);
   void *made;
-  status = edgert_object_create(&allocator, &edgert_module_kind, sizeof **out, &made, error);
+  status = edgert_object_create(&allocator, EDGERT_KIND_MODULE, sizeof **out, &made, error);
   *out = status == EDGERT_OK ? made : NULL;
   if (status != EDGERT_OK) return status;
   (*out)->check = full.check;

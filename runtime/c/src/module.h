@@ -80,7 +80,6 @@ struct edgert_module {
   uint32_t global_refs;
 };
 
-extern const edgert_kind edgert_module_kind;
 
 /* Whether every function's code keeps the invariants that the interpreter relies on. */
 edgert_status edgert_module_verify(const edgert_module *self, edgert_error *error);

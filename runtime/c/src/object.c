@@ -1,7 +1,16 @@
 #include "object.h"
 
+#define OBJECT_NAME(upper, lower, name) name,
+#define OBJECT_DESTROY(upper, lower, name) \
+  case EDGERT_KIND_##upper: edgert_##lower##_destroy(object); break;
+
+const char *edgert_kind_name(edgert_kind kind) {
+  static const char names[][19] = {"anything", EDGERT_KINDS(OBJECT_NAME)};
+  return names[kind];
+}
+
 edgert_status edgert_object_create(const edgert_allocator *allocator,
-                                   const edgert_kind *kind, size_t size, void **out,
+                                   edgert_kind kind, size_t size, void **out,
                                    edgert_error *error) {
   edgert_status status = edgert_allocate_array(allocator, 1, size, out, error);
   if (status != EDGERT_OK) return status;
@@ -23,7 +32,10 @@ void edgert_release(void *reference) {
   if (!object) return;
   if (atomic_fetch_sub_explicit(&object->references, 1, memory_order_acq_rel) != 1) return;
   edgert_allocator allocator = object->allocator;
-  if (object->kind->destroy) object->kind->destroy(object);
+  switch (object->kind) {
+    case EDGERT_KIND_ANY: break;
+    EDGERT_KINDS(OBJECT_DESTROY)
+  }
   edgert_deallocate(&allocator, object);
 }
 
@@ -33,6 +45,6 @@ void edgert_release_at(edgert_object **place) {
   edgert_release(object);
 }
 
-void *edgert_object_as(edgert_object *object, const edgert_kind *kind) {
+void *edgert_object_as(edgert_object *object, edgert_kind kind) {
   return object && object->kind == kind ? object : NULL;
 }

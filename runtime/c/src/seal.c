@@ -99,13 +99,11 @@ struct edgert_pages {
   uint8_t leaves[];
 };
 
-static void pages_destroy(edgert_object *object) {
+void edgert_pages_destroy(edgert_object *object) {
   edgert_pages *self = (edgert_pages *)object;
   edgert_deallocate(&object->allocator, (void *)self->are_right);
   edgert_release(self->weights);
 }
-
-static const edgert_kind pages_kind = {"edgert.pages", pages_destroy};
 
 edgert_status edgert_pages_create(const edgert_allocator *allocator,
                                   const edgert_sealed_weights *sealed, edgert_weights *weights,
@@ -117,7 +115,7 @@ edgert_status edgert_pages_create(const edgert_allocator *allocator,
   size_t leaves_size = sealed->page_count * EDGERT_LEAF_SIZE;
   void *made, *marks;
   edgert_status status =
-      edgert_object_create(allocator, &pages_kind, sizeof **out + leaves_size, &made, error);
+      edgert_object_create(allocator, EDGERT_KIND_PAGES, sizeof **out + leaves_size, &made, error);
   if (status != EDGERT_OK) return status;
   edgert_pages *self = made;
   self->weights = edgert_retain(weights);

@@ -40,7 +40,7 @@ static void session_drop(edgert_session *self) {
   edgert_stack_restore(&self->stack, &self->object.allocator, self->begun.mark);
 }
 
-static void session_destroy(edgert_object *object) {
+void edgert_session_destroy(edgert_object *object) {
   edgert_session *self = (edgert_session *)object;
   const edgert_allocator *allocator = &object->allocator;
   edgert_module *module = self->module;
@@ -77,8 +77,6 @@ static void session_destroy(edgert_object *object) {
   edgert_release(module);
 }
 
-const edgert_kind edgert_session_kind = {"edgert.session", session_destroy};
-
 /* --- imports ---------------------------------------------------------------------------------- */
 
 static edgert_status session_resolve(edgert_session *self, edgert_error *error) {
@@ -87,7 +85,7 @@ static edgert_status session_resolve(edgert_session *self, edgert_error *error) 
     const edgert_import *import = &module->imports[i];
     int differs;
     int found = edgert_import_find(import->name, import->text, &self->imports[i], &differs);
-    if (!found) self->imports[i].call = NULL;
+    if (!found) self->imports[i].table = NULL;
     if (!found && !import->optional)
       return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
                          differs ? "the module calls %.*s as another version has it: compile it again"
@@ -145,8 +143,8 @@ static edgert_status session_explain(const edgert_session *self, edgert_status s
 
 static const struct {
   char code;
-  edgert_value_kind kind;
-  const char *name;
+  uint8_t kind;
+  char name[7];
 } session_kinds[] = {
     {'r', EDGERT_TENSOR, "tensor"},     {'i', EDGERT_I32_VALUE, "i32"},
     {'I', EDGERT_I64_VALUE, "i64"},     {'f', EDGERT_F32_VALUE, "f32"},
@@ -178,7 +176,7 @@ static edgert_status session_give_result(edgert_cell *cell, char code, size_t in
   size_t k = 0;
   while (session_kinds[k].code != code) ++k;
   if (code == 'r') {
-    if (!edgert_object_as(cell->ref, &edgert_tensor_kind))
+    if (!edgert_object_as(cell->ref, EDGERT_KIND_TENSOR))
       return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "result %u is no tensor", (unsigned)index);
     const edgert_tensor *given = (edgert_tensor *)cell->ref;
     edgert_status status = edgert_buffer_trust(given->buffer, 0, given->size, error);
@@ -344,7 +342,7 @@ static edgert_status session_allocate(edgert_session *self, edgert_error *error)
                                    error);
   self->imports = status == EDGERT_OK ? memory : NULL;
   if (status == EDGERT_OK)
-    status = edgert_object_create(allocator, &edgert_heap_kind, sizeof(edgert_heap), &memory, error);
+    status = edgert_object_create(allocator, EDGERT_KIND_HEAP, sizeof(edgert_heap), &memory, error);
   if (status != EDGERT_OK) return status;
   ((edgert_heap *)memory)->device = edgert_retain(self->device);
   self->heap = memory;
@@ -366,7 +364,7 @@ edgert_status edgert_session_create(edgert_module *module, edgert_device *device
   if (status != EDGERT_OK) return status;
   allocator = edgert_budget_allocator(budget);
   void *made;
-  status = edgert_object_create(&allocator, &edgert_session_kind, sizeof **out_session, &made,
+  status = edgert_object_create(&allocator, EDGERT_KIND_SESSION, sizeof **out_session, &made,
                                 error);
   edgert_budget_give(budget, 0); /* the session holds it, if there is one */
   if (status != EDGERT_OK) return status;

@@ -18,12 +18,9 @@ typedef union edgert_cell {
   edgert_object *ref;
 } edgert_cell;
 
-/* A function that the runtime gives to programs. `out` is zeroed before. */
-typedef edgert_status (*edgert_import_call)(edgert_session *session, const edgert_cell *in,
-                                            edgert_cell *out, edgert_error *error);
-
 /* Functions of one module: a line "name convention" for each, without the convention's version,
- * and in the same order what to call. One text instead of many pointers is nothing to relocate.
+ * and what runs the function of a line, counted from 0; `out` is zeroed before. One text and one
+ * function instead of many pointers are nothing to relocate.
  *
  * In these conventions a letter for the kind stands in the place of `r`; a capital may be null:
  *
@@ -33,11 +30,21 @@ typedef edgert_status (*edgert_import_call)(edgert_session *session, const edger
  * so that functions find what they ask for, and devices are the session's own. */
 typedef struct edgert_import_table {
   const char *lines;
-  const edgert_import_call *calls;
+  edgert_status (*run)(uint32_t line, edgert_session *session, const edgert_cell *in,
+                       edgert_cell *out, edgert_error *error);
 } edgert_import_table;
 
+/* Defines `table`, whose functions are `list`'s. Compilers make a switch of the comparisons. */
+#define EDGERT_IMPORT_TABLE(table, list)                                                \
+  static edgert_status table##_run(uint32_t line, edgert_session *session,              \
+                                   const edgert_cell *in, edgert_cell *out,             \
+                                   edgert_error *error) {                               \
+    list(EDGERT_IMPORT_RUN) return EDGERT_UNSUPPORTED;                                  \
+  }                                                                                     \
+  const edgert_import_table table = {list(EDGERT_IMPORT_NAME), table##_run}
 #define EDGERT_IMPORT_NAME(name, arguments, results, call) name " " arguments "_" results "\n"
-#define EDGERT_IMPORT_CALL(name, arguments, results, call) call,
+#define EDGERT_IMPORT_RUN(name, arguments, results, call) \
+  if (line-- == 0) return call(session, in, out, error);
 
 /* A list of codes and names is the arguments' part of a convention, and a structure: neither can
  * be changed without the other. Repeated groups are text alone; their cells come behind. */
@@ -81,8 +88,9 @@ extern const edgert_import_table edgert_io_parameters_imports;
 
 /* What an import of a program is here. */
 typedef struct edgert_imported {
-  edgert_import_call call; /* NULL: nothing */
-  const char *codes;       /* of its arguments, with kinds, up to `_` */
+  const edgert_import_table *table; /* NULL: nothing */
+  const char *codes;                /* of its arguments, with kinds, up to `_` */
+  uint32_t line;                    /* of the table */
 } edgert_imported;
 
 /* What `module.function` with that convention is; 0 where there is no such function, or only with
@@ -154,7 +162,6 @@ struct edgert_session {
   uint32_t depth;
 };
 
-extern const edgert_kind edgert_session_kind;
 
 /* A new buffer for the program, counted; `size` is what the program says. */
 edgert_status edgert_session_buffer(edgert_session *self, edgert_memory memory, int64_t size,

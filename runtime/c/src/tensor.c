@@ -2,11 +2,9 @@
 
 #define TENSOR_MAX_RANK 64
 
-static void tensor_destroy(edgert_object *object) {
+void edgert_tensor_destroy(edgert_object *object) {
   edgert_release(((edgert_tensor *)object)->buffer);
 }
-
-const edgert_kind edgert_tensor_kind = {"hal.buffer_view", tensor_destroy};
 
 /* --- types ------------------------------------------------------------------------------------ */
 
@@ -83,7 +81,7 @@ static edgert_status tensor_over(edgert_buffer *buffer, uint32_t type, uint32_t 
                                  edgert_tensor **out, edgert_error *error) {
   void *made;
   edgert_status status =
-      edgert_object_create(&buffer->object.allocator, &edgert_tensor_kind,
+      edgert_object_create(&buffer->object.allocator, EDGERT_KIND_TENSOR,
                            sizeof **out + rank * sizeof *shape, &made, error);
   if (status != EDGERT_OK) {
     edgert_release(buffer);

@@ -9,7 +9,7 @@
 #define WEIGHTS_IRPA_ENTRY 60
 enum { WEIGHTS_SKIP = 0, WEIGHTS_SPLAT = 1, WEIGHTS_DATA = 2 };
 
-static void weights_destroy(edgert_object *object) {
+void edgert_weights_destroy(edgert_object *object) {
   edgert_weights *self = (edgert_weights *)object;
   for (size_t i = 0; i < self->count; ++i)
     edgert_deallocate(&object->allocator, self->entries[i].name);
@@ -18,8 +18,6 @@ static void weights_destroy(edgert_object *object) {
   edgert_deallocate(&object->allocator, self->head);
   if (self->reader.release) self->reader.release(self->reader.user);
 }
-
-static const edgert_kind weights_kind = {"edgert.weights", weights_destroy};
 
 static edgert_status weights_damaged(edgert_error *error, const char *what) {
   (void)what;
@@ -218,7 +216,7 @@ static edgert_status weights_create(const edgert_allocator *allocator, edgert_we
                                     edgert_error *error) {
   edgert_allocator chosen = edgert_allocator_or_default(allocator);
   void *made;
-  edgert_status status = edgert_object_create(&chosen, &weights_kind, sizeof **out, &made, error);
+  edgert_status status = edgert_object_create(&chosen, EDGERT_KIND_WEIGHTS, sizeof **out, &made, error);
   *out = status == EDGERT_OK ? made : NULL;
   return status;
 }

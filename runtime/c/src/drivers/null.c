@@ -10,7 +10,7 @@
 static edgert_status null_create(const edgert_device_options *options, edgert_device **out,
                                  edgert_error *error) {
   void *made;
-  edgert_status status = edgert_object_create(&options->allocator, &edgert_device_kind,
+  edgert_status status = edgert_object_create(&options->allocator, EDGERT_KIND_DEVICE,
                                               sizeof **out, &made, error);
   *out = status == EDGERT_OK ? made : NULL;
   if (status == EDGERT_OK) edgert_device_begin(*out, &edgert_null_driver, options);
@@ -62,7 +62,7 @@ static edgert_status null_load(edgert_device *self, edgert_text format, const ui
                                edgert_executable **out, edgert_error *error) {
   (void)format, (void)data, (void)size, (void)constants, (void)constant_count;
   void *made;
-  edgert_status status = edgert_object_create(&self->object.allocator, &edgert_executable_kind,
+  edgert_status status = edgert_object_create(&self->object.allocator, EDGERT_KIND_EXECUTABLE,
                                               sizeof **out, &made, error);
   *out = status == EDGERT_OK ? made : NULL;
   if (status == EDGERT_OK) (*out)->device = edgert_retain(self);

@@ -67,7 +67,7 @@ static void cpu_destroy(edgert_device *device) {
 static edgert_status cpu_create(const edgert_device_options *options, edgert_device **out,
                                 edgert_error *error) {
   void *made;
-  edgert_status status = edgert_object_create(&options->allocator, &edgert_device_kind,
+  edgert_status status = edgert_object_create(&options->allocator, EDGERT_KIND_DEVICE,
                                               sizeof(cpu_device), &made, error);
   if (status != EDGERT_OK) return status;
   cpu_device *self = made;
@@ -208,7 +208,7 @@ static edgert_status cpu_load(edgert_device *device, edgert_text format, const u
   *out = NULL;
   void *made;
   edgert_status status =
-      edgert_object_create(allocator, &edgert_executable_kind, sizeof(cpu_executable), &made, error);
+      edgert_object_create(allocator, EDGERT_KIND_EXECUTABLE, sizeof(cpu_executable), &made, error);
   if (status != EDGERT_OK) return status;
   cpu_executable *self = made;
   self->executable.device = edgert_retain(device);
@@ -400,9 +400,9 @@ static edgert_status cpu_run_timed(cpu_device *self, cpu_run *run, const edgert_
                                    const edgert_command *command, const edgert_range *slots,
                                    size_t slot_count, const edgert_watch *watch,
                                    edgert_error *error) {
-  static const char *const moves[] = {[EDGERT_COMMAND_FILL] = "fill",
-                                      [EDGERT_COMMAND_COPY] = "copy",
-                                      [EDGERT_COMMAND_UPDATE] = "update"};
+  static const char moves[][7] = {[EDGERT_COMMAND_FILL] = "fill",
+                                  [EDGERT_COMMAND_COPY] = "copy",
+                                  [EDGERT_COMMAND_UPDATE] = "update"};
   edgert_timing timing = {.kernel = "?"};
   edgert_status status = EDGERT_OK;
   if (command->kind == EDGERT_COMMAND_DISPATCH) {

@@ -58,7 +58,7 @@ static edgert_status cuda_create(const edgert_device_options *options, edgert_de
                                  edgert_error *error) {
   void *made;
   *out = NULL;
-  edgert_status status = edgert_object_create(&options->allocator, &edgert_device_kind,
+  edgert_status status = edgert_object_create(&options->allocator, EDGERT_KIND_DEVICE,
                                               sizeof(cuda_device), &made, error);
   if (status != EDGERT_OK) return status;
   cuda_device *self = made;

@@ -195,7 +195,7 @@ static void execute_touch(cuda_device *self, const edgert_commands *commands,
                           const edgert_range *slots, size_t slot_count, uint64_t point) {
   edgert_mutex_lock(&self->lock);
   for (size_t i = 0; i < commands->kept_count; ++i)
-    execute_touch_buffer(edgert_object_as(commands->kept[i], &edgert_buffer_kind), point);
+    execute_touch_buffer(edgert_object_as(commands->kept[i], EDGERT_KIND_BUFFER), point);
   for (size_t i = 0; i < slot_count; ++i) execute_touch_buffer(slots[i].buffer, point);
   edgert_mutex_unlock(&self->lock);
 }

@@ -243,7 +243,7 @@ edgert_status cuda_load(edgert_device *device, edgert_text format, const uint8_t
   if (status == EDGERT_OK && constant_count)
     status = EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "kernels for CUDA are not specialised");
   if (status == EDGERT_OK)
-    status = edgert_object_create(&device->object.allocator, &edgert_executable_kind,
+    status = edgert_object_create(&device->object.allocator, EDGERT_KIND_EXECUTABLE,
                                   sizeof(cuda_executable), &made, error);
   if (status != EDGERT_OK) return status;
   file.out = made;

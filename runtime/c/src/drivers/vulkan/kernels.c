@@ -318,7 +318,7 @@ edgert_status vulkan_load(edgert_device *device, edgert_text format, const uint8
   void *made;
   edgert_status status = kernels_open(&file, data, size, error);
   if (status == EDGERT_OK)
-    status = edgert_object_create(allocator, &edgert_executable_kind, sizeof(vulkan_executable),
+    status = edgert_object_create(allocator, EDGERT_KIND_EXECUTABLE, sizeof(vulkan_executable),
                                   &made, error);
   if (status != EDGERT_OK) return status;
   file.out = made;

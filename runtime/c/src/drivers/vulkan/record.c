@@ -588,7 +588,7 @@ static edgert_status record_find(recorder *self, edgert_commands *commands, edge
 static void record_touch(recorder *self, uint64_t point) {
   edgert_mutex_lock(&self->device->lock);
   for (size_t i = 0; i < self->commands->kept_count; ++i) {
-    edgert_buffer *buffer = edgert_object_as(self->commands->kept[i], &edgert_buffer_kind);
+    edgert_buffer *buffer = edgert_object_as(self->commands->kept[i], EDGERT_KIND_BUFFER);
     if (!buffer) continue;
     if (buffer->whole) buffer = buffer->whole;
     if (buffer->point < point) buffer->point = point;

@@ -68,7 +68,7 @@ static edgert_status vulkan_create(const edgert_device_options *options, edgert_
                                    edgert_error *error) {
   void *made;
   *out = NULL;
-  edgert_status status = edgert_object_create(&options->allocator, &edgert_device_kind,
+  edgert_status status = edgert_object_create(&options->allocator, EDGERT_KIND_DEVICE,
                                               sizeof(vulkan_device), &made, error);
   if (status != EDGERT_OK) return status;
   vulkan_device *self = made;

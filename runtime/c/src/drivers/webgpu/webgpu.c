@@ -83,7 +83,7 @@ static edgert_status webgpu_create(const edgert_device_options *options, edgert_
                                    edgert_error *error) {
   void *made;
   *out = NULL;
-  edgert_status status = edgert_object_create(&options->allocator, &edgert_device_kind,
+  edgert_status status = edgert_object_create(&options->allocator, EDGERT_KIND_DEVICE,
                                               sizeof(webgpu_device), &made, error);
   if (status != EDGERT_OK) return status;
   webgpu_device *self = made;
@@ -146,7 +146,7 @@ static edgert_status webgpu_load(edgert_device *self, edgert_text format, const 
   if (constant_count)
     return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "kernels in WGSL are not specialised");
   void *made;
-  edgert_status status = edgert_object_create(&self->object.allocator, &edgert_executable_kind,
+  edgert_status status = edgert_object_create(&self->object.allocator, EDGERT_KIND_EXECUTABLE,
                                               sizeof(webgpu_executable), &made, error);
   if (status != EDGERT_OK) return status;
   webgpu_executable *executable = made;
