@@ -29,6 +29,7 @@ from edgec.toolchain.passes.legalise.guard_products import GuardProducts
 from edgec.toolchain.passes.legalise.half_floats import HalfFloats
 from edgec.toolchain.passes.legalise.loop_order import LoopOrder
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
+from edgec.toolchain.passes.legalise.neutral_numbers import NeutralNumbers
 from edgec.toolchain.passes.legalise.own_updates import OwnUpdates
 from edgec.toolchain.passes.legalise.pair_integers import PairIntegers
 from edgec.toolchain.passes.legalise.part_factors import PartFactors
@@ -58,6 +59,7 @@ from edgec.toolchain.passes.legalise.stable_sorts import StableSorts
 from edgec.toolchain.passes.legalise.strided_slices import StridedSlices
 from edgec.toolchain.passes.legalise.summed_products import SummedProducts
 from edgec.toolchain.passes.legalise.trim_unread import TrimUnread
+from edgec.toolchain.passes.legalise.wide_reductions import WideReductions
 from edgec.toolchain.passes.legalise.wide_sums import WideSums
 from edgec.toolchain.passes.locate import Locate
 from edgec.toolchain.passes.place.block_kernels import BlockKernels
@@ -99,6 +101,7 @@ from edgec.toolchain.passes.simplify.sliding_gathers import SlidingGathers
 from edgec.toolchain.passes.simplify.split_phases import SplitPhases
 from edgec.toolchain.passes.simplify.spread_products import SpreadProducts
 from edgec.toolchain.passes.simplify.turn_twice import TurnTwice
+from edgec.toolchain.passes.simplify.two_step_searches import TwoStepSearches
 from edgec.toolchain.passes.simplify.unroll_loops import UnrollLoops
 from edgec.toolchain.passes.simplify.unroll_rotations import UnrollRotations
 from edgec.toolchain.passes.simplify.weights_last import WeightsLast
@@ -155,8 +158,10 @@ CATALOGUE: tuple[type[Pass], ...] = (
     FeatureGroups,
     SpreadSelected,
     SpreadWindows,
+    TwoStepSearches,
     BrainConversions,
     SplitConversions,
+    NeutralNumbers,
     SignlessIntegers,
     FreeBitcasts,
     PairIntegers,
@@ -226,6 +231,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     PlainDepthwise,
     PointwiseProducts,
     SplitReductions,
+    WideReductions,
     SplitScatters,
     SeparateReductions,
     SeparateSlices,

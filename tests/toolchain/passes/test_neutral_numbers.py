@@ -1,0 +1,72 @@
+"""Reductions of integers for CUDA and ROCm that begin with a number that changes nothing."""
+
+import re
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from edgec import runtime, toolchain
+from edgec.exporters import export
+from edgec.toolchain import CompileOptions
+from edgec.toolchain.passes.legalise.neutral_numbers import NeutralNumbers
+from tests.toolchain.passes.before_after import rewrite
+
+KINDS = (np.int8, np.int16, np.int32, np.uint8, np.uint32)
+
+
+def reduced(x):
+    return jnp.min(x, 1), jnp.max(x, 1), jnp.bitwise_and.reduce(x, axis=1)
+
+
+def truths(x):
+    return jnp.all(x, 1), jnp.any(x, 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_signed_extrema_become_unsigned_and_an_and_an_or(kind: type) -> None:
+    program = export(reduced, (np.zeros((3, 40), kind),))
+    count, after = rewrite(NeutralNumbers(), program.bytecode)
+    signed = np.dtype(kind).kind == "i"
+    assert count == (3 if signed else 1)
+    applied = re.findall(r"applies stablehlo\.(\w+) across.*?-> tensor<3xu?i", after)
+    assert applied == ["minimum", "maximum", "or"]
+    assert after.count("xor") == (6 if signed else 0)
+
+
+def test_all_is_turned_about_and_any_stays() -> None:
+    program = export(truths, (np.zeros((3, 40), bool),))
+    count, after = rewrite(NeutralNumbers(), program.bytecode)
+    assert count == 1
+    assert len(re.findall(r"applies stablehlo\.or across", after)) == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_written_instead_is_the_same(kind: type, tmp_path: Path) -> None:
+    """On the CPU, which begins right either way."""
+    ends = np.iinfo(kind)
+    x = np.random.default_rng(2).integers(ends.min, ends.max, (5, 70), kind, endpoint=True)
+    x[1], x[2], x[3, 0], x[3, 1] = 9, x[2] | (ends.min or 1), ends.min, ends.max
+    _, after = rewrite(NeutralNumbers(), export(reduced, (x,)).bytecode)
+    (tmp_path / "case.mlir").write_text(after)
+    options = CompileOptions(output=tmp_path / "case.vmfb", check=False)
+    with runtime.load(toolchain.compile(tmp_path / "case.mlir", "cpu", options)) as loaded:
+        found = loaded.main(x)
+    expected = x.min(1), x.max(1), np.bitwise_and.reduce(x, axis=1)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int8])
+def test_no_warp_begins_with_the_wrong_number(kind: type, tmp_path: Path) -> None:
+    """PTX's instructions say with which: without the pass, -1 for a minimum, 0 for a maximum."""
+    program = export(lambda x: (jnp.min(x), jnp.max(x)), (np.zeros(4096, kind),))
+
+    def begun(**options: object) -> list[str]:
+        chosen = CompileOptions(output=tmp_path / "case.vmfb", cache=False, check=False, **options)
+        code = toolchain.compile(program, "cuda:sm_90", chosen).path.read_bytes()
+        return re.findall(rb"(?:min|max)\.s\d+ *\t[^;]*, (?:-1|0);", code)
+
+    assert begun() == []
+    assert begun(disabled=("neutral-numbers",)) != []
