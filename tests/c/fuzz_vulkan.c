@@ -71,6 +71,7 @@ void fuzz_vulkan(const uint8_t *data, size_t size) {
   self->facts.properties.limits.maxComputeWorkGroupInvocations = 256;
   self->facts.properties.limits.maxComputeSharedMemorySize = 32768;
   self->facts.subgroup.subgroupSize = 8;
+  self->facts.floats.shaderSignedZeroInfNanPreserveFloat32 = size % 2;
   edgert_mutex_create(&self->lock);
   edgert_mutex_create(&self->making);
   edgert_condition_create(&self->made);

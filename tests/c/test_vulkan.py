@@ -25,6 +25,7 @@ from edgec.runtime.edgert import (
     open_library,
 )
 from edgec.runtime.errors import DeviceError, DeviceMissing, ModuleError, ModuleMismatch
+from edgec.toolchain.spirv_words import operations
 from tests.c.conftest import SOURCE, run
 from tests.c.on_device import bare, opened, refusals
 from tests.c.programs import PROGRAMS, Program
@@ -537,3 +538,29 @@ def test_what_is_declared_of_vulkan_is_what_khronos_declares(shim: Path, tmp_pat
         said.append(run(tmp_path / "say"))
     assert said[0] == said[1]
     assert len(said[0].splitlines()) > 250
+
+
+@pytest.mark.parametrize("floats", ["1", "0"])
+def test_kernels_keep_nan_where_a_device_knows_how(
+    floats: str, shim: Path, far_path: Path, tmp_path: Path, compile_text: Callable[..., Path]
+) -> None:
+    """A driver's compiler is told for each kernel that NaN may be there, if it has heard of it."""
+    path = compile_text(COMPARED[0].text, "vulkan")
+    done = subprocess.run(
+        [sys.executable, "-c", NARROWED, far_path, path, COMPARED[0].name, tmp_path / "found.npz"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=behind(shim, kernels=str(tmp_path), floats=floats),
+    )
+    assert done.returncode == 0, done.stderr
+    kernels = [kernel.read_bytes() for kernel in tmp_path.glob("*.spv")]
+    assert kernels
+    for kernel in kernels:
+        found = list(operations(kernel))
+        entries = {words[1] for op, words in found if op == 15}
+        modes = {(words[0], words[2]) for op, words in found if op == 16 and words[1] == 4461}
+        assert modes == ({(entry, 32) for entry in entries} if floats == "1" else set())
+        assert ((17, (4466,)) in found) == (floats == "1")
+        assert (b"SPV_KHR_float_controls" in kernel) == (floats == "1")

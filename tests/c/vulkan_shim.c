@@ -30,6 +30,18 @@ static int fails(const char *name) {
   return is_set("SHIM_FAIL", name) && calls++ == atoi(getenv("SHIM_AFTER"));
 }
 
+/* Writes a kernel's SPIR-V into the folder that the test reads. */
+static void show(const VkShaderModuleCreateInfo *kernel) {
+  static int count;
+  const char *folder = getenv("SHIM_KERNELS");
+  char path[1024];
+  if (!folder) return;
+  snprintf(path, sizeof path, "%s/%d.spv", folder, count++);
+  FILE *file = fopen(path, "wb");
+  if (!file || fwrite(kernel->pCode, 1, kernel->codeSize, file) != kernel->codeSize) exit(98);
+  fclose(file);
+}
+
 /* A function of Vulkan's that may fail: `real_` what it is, and one that asks first. */
 #define FAILING(name, arguments, values)                            \
   static PFN_##name real_##name;                                    \
@@ -64,7 +76,7 @@ static int fails(const char *name) {
   X(vkCreateShaderModule,                                                                        \
     (VkDevice a, const VkShaderModuleCreateInfo *b, const VkAllocationCallbacks *c,              \
      VkShaderModule *d),                                                                         \
-    (a, b, c, d))                                                                                \
+    (a, (show(b), b), c, d))                                                                     \
   X(vkCreateComputePipelines,                                                                    \
     (VkDevice a, VkPipelineCache b, uint32_t c, const VkComputePipelineCreateInfo *d,            \
      const VkAllocationCallbacks *e, VkPipeline *f),                                             \
@@ -88,6 +100,10 @@ static VKAPI_ATTR void VKAPI_CALL shim_properties_2(VkPhysicalDevice device,
                                                     VkPhysicalDeviceProperties2 *out) {
   real_properties_2(device, out);
   change_properties(&out->properties);
+  for (VkPhysicalDeviceFloatControlsProperties *more = out->pNext; more; more = more->pNext)
+    if (more->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES &&
+        is_set("SHIM_FLOATS", "0"))
+      more->shaderSignedZeroInfNanPreserveFloat32 = VK_FALSE;
 }
 
 static VKAPI_ATTR void VKAPI_CALL shim_features(VkPhysicalDevice device,

@@ -8,16 +8,11 @@ once. Its size is a number in the kernel's SPIR-V, which is changed where it sta
 
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 
-from edgec.runtime.archive import sum_up
 from edgec.runtime.errors import CompileError
-from edgec.runtime.files import read_bytes, write_atomically
-from edgec.runtime.vmfb import parse
 from edgec.toolchain.spirv_words import HEADER, operations
-from edgec.toolchain.vulkan_executables import FORMAT, opened, spans
 
-__all__ = ["alone", "without_idle_threads"]
+__all__ = ["alone"]
 
 _CALL, _ENTRY, _MODE, _CAPABILITY = 12, 15, 16, 17
 _CONSTANT, _LOAD, _CHAIN, _DECORATE, _EXTRACT = 43, 61, 65, 71, 81
@@ -35,35 +30,6 @@ _TELLING = frozenset((_COUNTS, _GROUP, _LOCAL))
 _TOGETHER = frozenset((18, *range(61, 69), 4423, 4431, 5297, 5357, 6022, 6026))
 """Capabilities by which threads of a subgroup see each other: `Groups`, `GroupNonUniform…`,
 ballots, votes, rotations, matrix units."""
-
-
-def without_idle_threads(path: Path) -> int:
-    """Change the kernels of a module file in place; how many there were to change.
-
-    Raises:
-        FileError: the file cannot be read or written.
-        ModuleError: it is no module.
-    """
-    data = bytearray(read_bytes(path))
-    found = parse(memoryview(data).toreadonly(), path.name)
-    count = 0
-    for segment in found.segments:
-        if segment.code != FORMAT:
-            continue
-        content = bytes(data[segment.offset : segment.offset + segment.size])
-        before = count
-        for span in spans(opened(content)):
-            changed = alone(content[span.start : span.end])
-            if changed is not None:
-                at = segment.offset + span.start
-                data[at : at + len(changed)] = changed
-                count += 1
-        if count > before:
-            sum_up(data, found.archive, segment.offset, segment.size)
-    if count:
-        with write_atomically(path) as stream:
-            stream.write(data)
-    return count
 
 
 def alone(code: bytes) -> bytes | None:

@@ -18,8 +18,10 @@ from edgec.toolchain.compiling.report import PassReport
 from edgec.toolchain.compiling.task import Task
 from edgec.toolchain.flags import without_evaluation, without_tiling
 from edgec.toolchain.folded import FIRST_HALF
-from edgec.toolchain.idle_threads import without_idle_threads
+from edgec.toolchain.idle_threads import alone
+from edgec.toolchain.kernels_in_place import change_kernels
 from edgec.toolchain.linker import write_linker
+from edgec.toolchain.nan_kept import keeping_nan_in_place
 from edgec.toolchain.outside import Constant
 from edgec.toolchain.precision import Integers, Precision
 from edgec.toolchain.process import keep_log, run_compiler
@@ -124,7 +126,7 @@ def compile_files(
             entering = pause.after
         _run(task, part(line, source, files.module, entering), files.module)
         if task.target.backend is Backend.VULKAN:
-            without_idle_threads(files.module)
+            change_kernels(files.module, (alone, keeping_nan_in_place))
 
     retried = _tried(task, files, work)
     return (*notes, *retried)

@@ -28,6 +28,7 @@ from edgec.toolchain.passes.legalise.free_bitcasts import FreeBitcasts
 from edgec.toolchain.passes.legalise.guard_products import GuardProducts
 from edgec.toolchain.passes.legalise.half_floats import HalfFloats
 from edgec.toolchain.passes.legalise.loop_order import LoopOrder
+from edgec.toolchain.passes.legalise.nan_extrema import NanExtrema
 from edgec.toolchain.passes.legalise.narrow_integers import NarrowIntegers
 from edgec.toolchain.passes.legalise.neutral_numbers import NeutralNumbers
 from edgec.toolchain.passes.legalise.own_updates import OwnUpdates
@@ -230,6 +231,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SplitProducts,
     PlainDepthwise,
     PointwiseProducts,
+    NanExtrema,
     SplitReductions,
     WideReductions,
     SplitScatters,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from edgec.runtime.files import read_bytes, write_atomically
+from edgec.toolchain.nan_kept import keeping_nan
 from edgec.toolchain.vulkan_executables import (
     FORMAT,
     HEADER,
@@ -82,7 +83,7 @@ def with_words(data: bytes) -> tuple[bytes, list[str]]:
         if not has_bytes(code):
             continue
         try:
-            made[number] = in_words(code)
+            made[number] = keeping_nan(in_words(code))
         except Unwritable as error:
             missing.append(error.what)
     if not made:

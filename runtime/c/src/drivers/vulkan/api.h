@@ -83,6 +83,7 @@ enum {
   VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES = 1000177000,
   VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES = 1000211000,
   VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES = 1000225000,
+  VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES = 1000197000,
   VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO = 1000225001,
   VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES = 1000225002,
   VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES = 1000280000,
@@ -220,6 +221,17 @@ typedef struct VkPhysicalDeviceSubgroupSizeControlProperties {
   uint32_t maxComputeWorkgroupSubgroups;
   VkFlags requiredSubgroupSizeStages;
 } VkPhysicalDeviceSubgroupSizeControlProperties;
+
+typedef struct VkPhysicalDeviceFloatControlsProperties {
+  VkStructureType sType;
+  void *pNext;
+  uint32_t denormBehaviorIndependence;
+  uint32_t roundingModeIndependence;
+  VkBool32 shaderSignedZeroInfNanPreserveFloat16;
+  VkBool32 shaderSignedZeroInfNanPreserveFloat32;
+  VkBool32 shaderSignedZeroInfNanPreserveFloat64;
+  VkBool32 others[12]; /* denormal numbers and rounding, by width */
+} VkPhysicalDeviceFloatControlsProperties;
 
 typedef struct VkPhysicalDeviceFeatures {
   VkBool32 graphics[39];

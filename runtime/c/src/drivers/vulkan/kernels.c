@@ -207,10 +207,15 @@ static edgert_status kernels_make_shader(kernels_file *file, edgert_table table,
   /* Compilers count on more workgroups than some devices run in one dispatch. */
   out->may_split =
       !counts && self->facts.properties.limits.maxComputeWorkGroupCount[0] <= UINT16_MAX;
+  uint32_t *reduced;
+  status = vulkan_spirv_reduce(&self->facts, &self->device.object.allocator, words, &count,
+                               &reduced, error);
+  if (status != EDGERT_OK) return status;
   const VkShaderModuleCreateInfo source = {.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                            .codeSize = (size_t)count * 4,
-                                           .pCode = words};
+                                           .pCode = reduced ? reduced : words};
   VkResult result = self->CreateShaderModule(self->handle, &source, NULL, &out->shader);
+  edgert_deallocate(&self->device.object.allocator, reduced);
   if (result != VK_SUCCESS) return vulkan_fail(self, result, "compiling a kernel", error);
   out->executable = file->out;
   out->layout = &file->out->layouts[layout];

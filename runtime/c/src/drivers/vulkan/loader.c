@@ -206,8 +206,11 @@ edgert_status vulkan_facts_read(const vulkan_instance *instance, VkPhysicalDevic
   out->subgroup.pNext = &sizes;
   out->subgroup_sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES;
   if (out->has[VULKAN_HAS_SUBGROUP_SIZE]) sizes.pNext = &out->subgroup_sizes;
+  out->floats.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES;
+  out->floats.pNext = &out->subgroup;
   VkPhysicalDeviceProperties2 properties = {
-      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &out->subgroup};
+      .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, 
+      .pNext = out->has[VULKAN_HAS_FLOAT_CONTROLS] ? (void *)&out->floats : (void *)&out->subgroup};
   instance->GetPhysicalDeviceProperties2(device, &properties);
   out->largest_allocation = sizes.maxMemoryAllocationSize;
   return EDGERT_OK;

@@ -9,6 +9,7 @@
 #define SPIRV_MAGIC 0x07230203u
 #define SPIRV_HEADER_WORDS 5
 enum {
+  SPIRV_OP_EXTENSION = 10,
   SPIRV_OP_ENTRY_POINT = 15,
   SPIRV_OP_EXECUTION_MODE = 16,
   SPIRV_OP_CAPABILITY = 17,
@@ -17,7 +18,9 @@ enum {
   SPIRV_DECORATION_BUILT_IN = 11,
   SPIRV_BUILT_IN_COUNTS = 24,
   SPIRV_MODEL_COMPUTE = 5,
-  SPIRV_MODE_LOCAL_SIZE = 17
+  SPIRV_MODE_LOCAL_SIZE = 17,
+  SPIRV_MODE_KEEPS = 4461, /* SignedZeroInfNanPreserve */
+  SPIRV_CAPABILITY_KEEPS = 4466
 };
 
 /* A capability is there if a feature is: in the structure of a feature by its place, or (SUBGROUP) by
@@ -49,6 +52,7 @@ static const struct {
     {4435, VULKAN_HAS_16BIT_STORAGE, 2},
     {4441, VULKAN_HAS_VARIABLE_POINTERS, 0},
     {4442, VULKAN_HAS_VARIABLE_POINTERS, 1},
+    {SPIRV_CAPABILITY_KEEPS, SPIRV_ALWAYS, 0}, /* or done without */
     {4448, VULKAN_HAS_8BIT_STORAGE, 0},
     {4449, VULKAN_HAS_8BIT_STORAGE, 1},
     {4450, VULKAN_HAS_8BIT_STORAGE, 2},
@@ -137,6 +141,37 @@ edgert_status vulkan_spirv_check(const vulkan_facts *facts, const uint32_t *word
   if (entry) return EDGERT_OK;
   return EDGERT_FAIL(error, EDGERT_DAMAGED, "there is no kernel '%.*s' where it should be",
                      EDGERT_TEXT(name));
+}
+
+static int spirv_keeps(const uint32_t *word) {
+  static const char extension[] = "SPV_KHR_float_controls";
+  uint32_t length = word[0] >> 16, op = word[0] & 0xFFFF;
+  if (op == SPIRV_OP_CAPABILITY) return length > 1 && word[1] == SPIRV_CAPABILITY_KEEPS;
+  if (op == SPIRV_OP_EXECUTION_MODE) return length > 2 && word[2] == SPIRV_MODE_KEEPS;
+  return op == SPIRV_OP_EXTENSION &&
+         spirv_is_text(word + 1, length - 1, (edgert_text){extension, sizeof extension - 1});
+}
+
+edgert_status vulkan_spirv_reduce(const vulkan_facts *facts, const edgert_allocator *allocator,
+                                  const uint32_t *words, uint32_t *count, uint32_t **out,
+                                  edgert_error *error) {
+  *out = NULL;
+  if (facts->floats.shaderSignedZeroInfNanPreserveFloat32) return EDGERT_OK;
+  void *memory;
+  edgert_status status = edgert_allocate_array(allocator, *count, sizeof **out, &memory, error);
+  if (status != EDGERT_OK) return status;
+  *out = memory;
+  uint32_t put = SPIRV_HEADER_WORDS, at = put;
+  memcpy(*out, words, put * sizeof **out);
+  for (; at < *count && (words[at] & 0xFFFF) != SPIRV_OP_FUNCTION; at += words[at] >> 16) {
+    uint32_t length = words[at] >> 16;
+    if (spirv_keeps(words + at)) continue;
+    memcpy(*out + put, words + at, length * sizeof **out);
+    put += length;
+  }
+  memcpy(*out + put, words + at, (*count - at) * sizeof **out);
+  *count -= at - put;
+  return EDGERT_OK;
 }
 
 #endif

@@ -78,6 +78,7 @@ typedef struct vulkan_facts {
   uint8_t has[VULKAN_EXTENSIONS];      /* 1: in its version, 2: by an extension */
   VkPhysicalDeviceSubgroupProperties subgroup;
   VkPhysicalDeviceSubgroupSizeControlProperties subgroup_sizes;
+  VkPhysicalDeviceFloatControlsProperties floats;
   uint64_t largest_allocation;
   uint32_t family; /* of the queue */
   uint32_t timestamp_bits; /* of its clock; 0: it has none */
@@ -262,6 +263,12 @@ edgert_status vulkan_write(edgert_device *device, edgert_buffer *buffer, uint64_
  * it looks at how many workgroups there are. */
 edgert_status vulkan_spirv_check(const vulkan_facts *facts, const uint32_t *words, uint32_t count,
                                  edgert_text name, int *out_counts, edgert_error *error);
+
+/* A checked kernel without what tells a compiler to keep NaN, infinities and signs of zeros, for
+ * devices that do not know how; the caller releases it. `*out` is NULL where the device knows. */
+edgert_status vulkan_spirv_reduce(const vulkan_facts *facts, const edgert_allocator *allocator,
+                                  const uint32_t *words, uint32_t *count, uint32_t **out,
+                                  edgert_error *error);
 
 /* --- kernels.c -------------------------------------------------------------------------------- */
 

@@ -24,6 +24,7 @@ from edgec.toolchain.kernels.vulkan.glsl_compiler import GlslCompiler, tools
 from edgec.toolchain.kernels.vulkan.prebuilt import Prebuilt
 from edgec.toolchain.kernels.vulkan.shaders import Shader
 from edgec.toolchain.kernels.vulkan.variants import Variant
+from edgec.toolchain.nan_kept import keeping_nan
 
 __all__ = ["Binaries", "Library"]
 
@@ -212,6 +213,7 @@ class Library(Dispatches):
         binary = self._binaries.find(variant)
         if isinstance(binary, Declined):
             return binary
+        binary = replace(binary, data=keeping_nan(binary.data))
         if not self.fits(threads=binary.threads, shared=binary.shared):
             many = f"{binary.threads} threads that share {binary.shared} bytes"
             return Declined(reason=f"workgroups of {many}")

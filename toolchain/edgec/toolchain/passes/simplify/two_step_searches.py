@@ -108,7 +108,7 @@ def _end(name: str, kind: Any) -> float | int:
 
     if not isinstance(kind, ir.IntegerType):
         return math.inf if name == "minimum" else -math.inf
-    span = 1 << (kind.width if kind.is_unsigned else kind.width - 1)
+    span: int = 1 << (kind.width if kind.is_unsigned else kind.width - 1)
     if name == "minimum":
         return span - 1
     return 0 if kind.is_unsigned else -span
