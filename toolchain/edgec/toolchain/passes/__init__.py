@@ -62,6 +62,7 @@ from edgec.toolchain.passes.legalise.summed_products import SummedProducts
 from edgec.toolchain.passes.legalise.trim_unread import TrimUnread
 from edgec.toolchain.passes.legalise.wide_reductions import WideReductions
 from edgec.toolchain.passes.legalise.wide_sums import WideSums
+from edgec.toolchain.passes.legalise.written_counts import WrittenCounts
 from edgec.toolchain.passes.locate import Locate
 from edgec.toolchain.passes.place.block_kernels import BlockKernels
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
@@ -234,6 +235,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     NanExtrema,
     SplitReductions,
     WideReductions,
+    WrittenCounts,
     SplitScatters,
     SeparateReductions,
     SeparateSlices,
