@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from benchmarks.operators.case import COMPLEX, FLOATS, INTEGERS, Case, arg
+from benchmarks.operators.case import COMPLEX, FLOATS, INTEGERS, SIGNED, Case, arg
 
 __all__ = ["cases"]
 
@@ -41,7 +41,7 @@ _RUNNING = {
 
 
 def cases() -> Iterator[Case]:
-    """About four hundred."""
+    """About five hundred."""
     for n, (name, (call, kinds)) in enumerate(_REDUCTIONS.items()):
         for m, kind in enumerate(kinds):
             axis = ((1,), (0, 2), (0,), (2,))[(n + m) % 4]
@@ -80,10 +80,59 @@ def cases() -> Iterator[Case]:
         ),
         args=(arg("f32", 9, 3), arg("f32", 9, 3)),
     )
+    yield from _long()
     yield from _several()
     yield from _windows()
     yield from _selected()
     yield from _sorts()
+
+
+_LONG = 2048
+"""Elements of a row that a GPU's threads reduce together, and hand on from warp to warp."""
+_ALIKE = {
+    "max": (-9, -2),
+    "argmax": (-9, -2),
+    "min": (3, 9),
+    "argmin": (3, 9),
+    "prod": (0.99, 1.01),
+}
+"""Bounds that show with which number a reduction begins where there are not enough of them."""
+
+
+def _long() -> Iterator[Case]:
+    """Long rows: what is right of five elements may be wrong, or refused, of thousands."""
+    for name, (call, kinds) in _REDUCTIONS.items():
+        for kind in kinds:
+            if name == "prod" and kind not in FLOATS:
+                continue
+            low, high = _ALIKE.get(name, (None, None))
+            if low is not None and low < 0 and kind not in (*FLOATS, *SIGNED):
+                low, high = None, None
+            yield Case(
+                group="reduce",
+                name=f"{name}-long-{kind}",
+                call=lambda x, f=call: f(x, axis=1),
+                args=(arg(kind, 2, _LONG, low=low, high=high),),
+            )
+    for kind in ("f32", "i8", "bf16"):
+        yield Case(
+            group="reduce",
+            name=f"count-long-{kind}",
+            call=lambda x: jnp.sum(x > 0, axis=1, dtype=np.int64),
+            args=(arg(kind, 2, _LONG),),
+        )
+        yield Case(
+            group="reduce",
+            name=f"first-long-{kind}",
+            call=lambda x: jnp.min(jnp.where(x > 1, jnp.arange(_LONG), _LONG), axis=1),
+            args=(arg(kind, 2, _LONG),),
+        )
+        yield Case(
+            group="reduce",
+            name=f"wide-long-{kind}",
+            call=lambda x: jnp.var(x, axis=1, dtype=np.float64),
+            args=(arg(kind, 2, _LONG),),
+        )
 
 
 def _several() -> Iterator[Case]:

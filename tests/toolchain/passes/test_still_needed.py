@@ -53,6 +53,7 @@ class Fault:
         says: a part of the refusal; None where there is a module.
         inputs: what its module is called with.
         right: the answer by NumPy; None where the call itself fails.
+        holds: what is wrong in the code itself, for devices that are not here: a pattern of bytes.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Fault:
     says: str | None = None
     inputs: tuple[np.ndarray, ...] = ()
     right: Callable[..., Any] | None = None
+    holds: bytes | None = None
 
     @property
     def id(self) -> str:
@@ -85,6 +87,24 @@ def _convert(source: str, result: str) -> str:
         f"tensor<{result}>",
         f"  %0 = stablehlo.convert %x : (tensor<{source}>) -> tensor<{result}>\n"
         f"  return %0 : tensor<{result}>",
+    )
+
+
+def _reduced(step: str, kind: str, first: str, before: str = "", source: str = "") -> str:
+    """All of `%x`, or of `%y` that is computed before."""
+    element = kind.partition("x")[2]
+    given = source or kind
+    types = f"(tensor<{given}>) -> tensor<{kind}>" if "convert" in before else ""
+    types = types or f"tensor<{given}>, tensor<{kind}>"
+    return _function(
+        f"%x: tensor<{given}>",
+        f"tensor<{element}>",
+        (f"  {before} : {types}\n" if before else "")
+        + f"  %first = stablehlo.constant dense<{first}> : tensor<{element}>\n"
+        f"  %0 = stablehlo.reduce({'%y' if before else '%x'} init: %first) applies "
+        f"stablehlo.{step} across dimensions = [0] : (tensor<{kind}>, tensor<{element}>) "
+        f"-> tensor<{element}>\n"
+        f"  return %0 : tensor<{element}>",
     )
 
 
@@ -662,6 +682,38 @@ FAULTS = (
         ),
         says="region successor needs",
     ),
+    Fault(
+        name="nan-extrema",
+        text=_reduced("maximum", "4096xf32", "0xFF800000"),
+        target="vulkan:nvidia-hopper",
+        holds=rb"\x66\x01\x06\x00",  # OpGroupNonUniformFMax, of six words
+    ),
+    Fault(
+        name="neutral-numbers",
+        text=_reduced("minimum", "4096xi32", "2147483647"),
+        target="cuda:sm_90",
+        holds=rb"min\.s32[^;]*, -1;",
+    ),
+    Fault(
+        name="wide-reductions",
+        text=_reduced("add", "4096xi64", "0", "%y = stablehlo.convert %x", "4096xi1"),
+        target="cuda:sm_90",
+        says="failed to distribute",
+    ),
+    Fault(
+        name="written-counts",
+        text=_reduced(
+            "minimum",
+            "1024xi32",
+            "2147483647",
+            """%n = stablehlo.iota dim = 0 : tensor<1024xi32>
+  %end = stablehlo.constant dense<2147483647> : tensor<1024xi32>
+  %y = stablehlo.select %x, %n, %end""",
+            "1024xi1",
+        ),
+        target="vulkan:nvidia-hopper",
+        says="memref.alloc",
+    ),
     Fault(name="trim-unread", text=THREE_OF_FOUR, says="to be 4, but found 3"),
     Fault(
         name="wide-sums",
@@ -710,6 +762,9 @@ def test_the_compiler_still_fails_here(fault: Fault, tmp_path: Path) -> None:
         assert re.search(fault.says, done.stderr), done.stderr
         return
     assert done.returncode == 0, done.stderr
+    if fault.holds is not None:
+        assert re.search(fault.holds, module.read_bytes()), news
+        return
     if fault.target == "wasm":
         assert not _runs_in_node(tmp_path), news
         return

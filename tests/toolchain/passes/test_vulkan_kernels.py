@@ -299,7 +299,8 @@ def test_the_kernels_are_right(form, parts, names, tmp_path: Path, monkeypatch) 
     cases = [CASES[name] for name in names]
     monkeypatch.setattr(choice, "SUM_FORMS", {form: forms.SUM_FORMS[form]})
     monkeypatch.setattr(choice, "_PARTS", (1, parts))
-    monkeypatch.setattr(choice, "_JOIN", -1000.0)  # so that parts are taken wherever they can
+    for each in ("_JOIN", "_JOIN_PLAIN"):  # so that parts are taken wherever they can
+        monkeypatch.setattr(choice, each, -1000.0)
 
     def every(*arguments):
         given, results = iter(arguments), []

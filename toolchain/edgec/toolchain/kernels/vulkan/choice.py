@@ -23,7 +23,9 @@ _CLOCK = 1980
 _BANDWIDTH = 4800
 """10^9 bytes a second of its memory."""
 _SOME = 2
-_JOIN = 3.0
+_JOIN, _JOIN_PLAIN = 3.0, 5.0
+"""Microseconds of a join itself: of products by matrix units, and of others, which fill the GPU so
+that what joins waits longer for their ends (measured on networks, an H200)."""
 _JOIN_BYTES = 1.5e6
 """Bytes of parts that a join reads in a microsecond there."""
 
@@ -139,7 +141,8 @@ def _choices(
         load = _load(gpu, form, tiles * parts * batch)
         time = form.start + (each * pace + form.ends * slower) * load
         if parts > 1:
-            time += _JOIN + parts * m * n * 4 / _JOIN_BYTES * _BANDWIDTH / gpu.bandwidth
+            join = _JOIN if form.matrix else _JOIN_PLAIN
+            time += join + parts * m * n * 4 / _JOIN_BYTES * _BANDWIDTH / gpu.bandwidth
         found.append(
             Choice(
                 word=word,
