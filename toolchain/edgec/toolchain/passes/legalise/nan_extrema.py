@@ -27,8 +27,8 @@ class NanExtrema:
     integer of the same order, and NaN's the largest or the least. What goes on by differences into
     an exponential (softmax and its logarithm) stays: NaN comes back there by the sum.
 
-    Measured on an H200: of 108 minima and maxima of 1,000 to 49,152 numbers in f32, f16 and bf16,
-    of some of them NaN, 24 pass over it without this and none with it.
+    Measured on an H200: of 36 minima and maxima of 1,000 to 49,152 numbers in f32, f16 and bf16,
+    some of them NaN, 30 pass over it without this and none with it.
     """
 
     name = "nan-extrema"

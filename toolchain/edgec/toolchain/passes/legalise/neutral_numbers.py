@@ -22,8 +22,8 @@ class NeutralNumbers:
     what it gives. Signed numbers whose first bit is turned over have the order of unsigned ones,
     and `a and b` is not (not a or not b): both of these begin right.
 
-    Measured on an H200: of 1,260 reductions of integers and truths of 1,024 to 49,152 elements
-    each, 94 are wrong without it.
+    Measured on an H200: of 1,200 reductions of ten types, of 1,000 to 49,152 elements each, 133 are
+    wrong without it and none with it.
     """
 
     name = "neutral-numbers"

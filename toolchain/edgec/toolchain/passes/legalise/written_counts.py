@@ -21,7 +21,7 @@ class WrittenCounts:
     to legalize operation 'memref.alloc'"): of integers of which a multiple of 1,024 are reduced
     that are counted in the same kernel. Behind a barrier they are 32-bit integers of an array.
 
-    Measured: of 48 such programs of 1,000 to 49,152 numbers for four GPUs 25 were refused and none
+    Measured: of 48 such programs of 1,000 to 49,152 numbers for three GPUs 24 were refused and none
     is.
     """
 
