@@ -1,5 +1,6 @@
 """Integer minima, maxima and `and` on CUDA and ROCm by reductions that begin right."""
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,19 +53,15 @@ def _rewritten(op: Any) -> list[Any] | None:
         return None
     name = step[0].removeprefix("stablehlo.")
     if name == "and" or (name == "minimum" and kind.width == 1):
-        name, there, back = "or", _turned, _turned
+        turn, combine = _turned, functools.partial(graph.binary, "or")
     elif name in ("minimum", "maximum") and kind.width > 1 and not kind.is_unsigned:
-        there, back = _as_unsigned, lambda value: _as_signed(value, kind)
+        turn, combine = _with_other_sign, functools.partial(_unsigned, name)
     else:
         return None
-    values, first = op.operands
-    (found,) = graph.reduce(
-        [there(values)],
-        [there(first)],
-        graph.integers(op, "dimensions"),
-        lambda both: [graph.binary(name, *both)],
-    )
-    return [back(found)]
+    values, first = (turn(value) for value in op.operands)
+    axes = graph.integers(op, "dimensions")
+    (found,) = graph.reduce([values], [first], axes, lambda both: [combine(*both)])
+    return [turn(found)]
 
 
 def _turned(value: Any) -> Any:
@@ -73,19 +70,21 @@ def _turned(value: Any) -> Any:
     return graph.unary("not", value)
 
 
-def _as_unsigned(value: Any) -> Any:
-    """Unsigned integers in the order of signed ones."""
+def _with_other_sign(value: Any) -> Any:
+    """Bits that have the order of unsigned integers where the value has that of signed ones."""
+    from edgec.toolchain.ir import write as graph
+
+    kind = graph.element(value)
+    return graph.binary("xor", value, graph.fill_like(value, -(1 << (kind.width - 1)), kind))
+
+
+def _unsigned(name: str, left: Any, right: Any) -> Any:
+    """An operation on two values as unsigned integers; the types outside stay signless."""
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
 
-    kind = ir.IntegerType.get_unsigned(graph.element(value).width)
-    bits = graph.bitcast(value, kind)
-    return graph.binary("xor", bits, graph.fill_like(bits, 1 << (kind.width - 1), kind))
-
-
-def _as_signed(value: Any, kind: Any) -> Any:
-    from edgec.toolchain.ir import write as graph
-
-    sign = graph.fill_like(value, 1 << (kind.width - 1), graph.element(value))
-    return graph.bitcast(graph.binary("xor", value, sign), kind)
+    kind = graph.element(left)
+    plain = ir.IntegerType.get_unsigned(kind.width)
+    found = graph.binary(name, *(graph.bitcast(value, plain) for value in (left, right)))
+    return graph.bitcast(found, kind)
