@@ -144,7 +144,9 @@ def main() -> None:
     _begin_again(library)
     # From here to the end, or the real one, which has the same name, would be taken next time.
     noting = ctypes.CDLL(str(library.resolve()))
-    made = sorted({path.name.split(".")[0] for path in options.folder.glob("*.spirv*.vmfb")})
+    made = sorted({path.name.split(".")[0] for path in options.folder.glob("*spirv*.vmfb")})
+    if not options.stems and not made:
+        parser.error(f"no module for Vulkan in {options.folder}")
     rows = []
     for stem in options.stems or made:
         rows.append(measure(stem, options.folder, noting, options.calls))
