@@ -162,7 +162,6 @@ struct edgert_session {
   uint32_t depth;
 };
 
-
 /* A new buffer for the program, counted; `size` is what the program says. */
 edgert_status edgert_session_buffer(edgert_session *self, edgert_memory memory, int64_t size,
                                     edgert_buffer **out, edgert_error *error);

@@ -216,7 +216,8 @@ static edgert_status weights_create(const edgert_allocator *allocator, edgert_we
                                     edgert_error *error) {
   edgert_allocator chosen = edgert_allocator_or_default(allocator);
   void *made;
-  edgert_status status = edgert_object_create(&chosen, EDGERT_KIND_WEIGHTS, sizeof **out, &made, error);
+  edgert_status status =
+      edgert_object_create(&chosen, EDGERT_KIND_WEIGHTS, sizeof **out, &made, error);
   *out = status == EDGERT_OK ? made : NULL;
   return status;
 }

@@ -5,14 +5,15 @@ A module imported only by a pass that runs; it needs the compiler.
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from iree.compiler import ir
 
 from edgec.toolchain.ir.read import call_target
 
-__all__ = ["COMPARISONS", "ELEMENTWISE", "direction", "elementwise", "has_corner"]
+__all__ = ["COMPARISONS", "ELEMENTWISE", "computed_from", "direction", "elementwise", "has_corner"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -73,6 +74,7 @@ ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
 }
 """By name without dialect; `compare` and `convert` have attributes and stand apart."""
 
+_MOVES = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose")
 COMPARISONS: Mapping[str, Callable[..., Any]] = {
     "LT": np.less,
     "LE": np.less_equal,
@@ -98,6 +100,23 @@ def elementwise(op: Any) -> str | None:
     if dialect not in ("stablehlo", "chlo", "mhlo"):
         return None
     return word if word in ELEMENTWISE or word in ("compare", "convert") else None
+
+
+def computed_from(value: Any) -> Iterator[Any]:
+    """A value and all those that it is computed from element by element, seen through moves."""
+    seen = set()
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        yield each
+        if isinstance(each.owner, ir.Block):
+            continue
+        op = each.owner.operation
+        if elementwise(op) is not None or op.name in _MOVES:
+            waiting += op.operands
 
 
 def has_corner(name: str) -> bool:

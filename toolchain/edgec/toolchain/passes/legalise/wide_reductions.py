@@ -11,7 +11,6 @@ from edgec.toolchain.passes.situation import Situation
 __all__ = ["WideReductions"]
 
 _REDUCED = ("stablehlo.reduce", "stablehlo.dot_general")
-_MOVES = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose")
 _WIDE = 64
 _NARROW = 32
 
@@ -37,10 +36,9 @@ class WideReductions:
     @classmethod
     def plan(cls, situation: Situation) -> "WideReductions | None":
         """For programs in StableHLO with conversions and reductions or products for CUDA."""
-        needed = "stablehlo.convert" in situation.operations
-        needed = needed or "stablehlo.compare" in situation.operations
-        fits = situation.target.backend is Backend.CUDA
-        return cls() if fits and needed and situation.operations.intersection(_REDUCED) else None
+        found = situation.operations
+        needed = found & {"stablehlo.convert", "stablehlo.compare"} and found.intersection(_REDUCED)
+        return cls() if needed and situation.target.backend is Backend.CUDA else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many were changed."""
@@ -119,30 +117,12 @@ def _bits(value: Any) -> int:
 
 def _reads_narrow(value: Any) -> bool:
     """Whether a value is computed, element by element, from one of a narrower type."""
-    from iree.compiler import ir
+    from edgec.toolchain.ir.elementwise import computed_from
 
-    from edgec.toolchain.ir.elementwise import elementwise
-
-    seen = set()
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        if each in seen or isinstance(each.owner, ir.Block):
-            continue
-        seen.add(each)
-        op = each.owner.operation
-        moves = op.name in (
-            "stablehlo.broadcast_in_dim",
-            "stablehlo.reshape",
-            "stablehlo.transpose",
-        )
-        if elementwise(op) is None and not moves:
-            continue
-        for operand in op.operands:
-            if 0 < _bits(operand) < _WIDE and operand.type.rank and not _is_constant(operand):
-                return True
-            waiting.append(operand)
-    return False
+    return any(
+        0 < _bits(each) < _WIDE and each.type.rank and not _is_constant(each)
+        for each in computed_from(value)
+    )
 
 
 def _is_constant(value: Any) -> bool:

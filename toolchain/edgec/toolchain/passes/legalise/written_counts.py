@@ -8,8 +8,6 @@ from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["WrittenCounts"]
 
-_MOVES = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose")
-
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenCounts:
@@ -66,22 +64,11 @@ def _is_whole(value: Any) -> bool:
 
 def _counts(value: Any) -> list[Any]:
     """The operations that count, of those from which a value is computed element by element."""
-    from iree.compiler import ir
-
     from edgec.toolchain.ir import write as graph
-    from edgec.toolchain.ir.elementwise import elementwise
+    from edgec.toolchain.ir.elementwise import computed_from
+    from edgec.toolchain.ir.read import made_by
 
-    found = []
-    seen = set()
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        if each in seen or isinstance(each.owner, ir.Block):
-            continue
-        seen.add(each)
-        op = each.owner.operation
-        if op.name == "stablehlo.iota" and _is_whole(each) and graph.is_static(each):
-            found.append(op)
-        elif elementwise(op) is not None or op.name in _MOVES:
-            waiting += op.operands
-    return found
+    found = [(each, made_by(each, "iota")) for each in computed_from(value)]
+    return [
+        op for each, op in found if op is not None and _is_whole(each) and graph.is_static(each)
+    ]
