@@ -69,6 +69,7 @@ from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.place.integer_products import IntegerProducts
 from edgec.toolchain.passes.place.norm_kernels import NormKernels
+from edgec.toolchain.passes.place.order_kernels import OrderKernels
 from edgec.toolchain.passes.place.own_kernels import OwnKernels
 from edgec.toolchain.passes.place.pad_kernels import PadKernels
 from edgec.toolchain.passes.place.pooling_kernels import PoolingKernels
@@ -172,6 +173,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     WriteWindows,
     FlattenScatters,
     SeparateUpdates,
+    OrderKernels,
     SortNetworks,
     StableSorts,
     BoundGathers,

@@ -119,15 +119,17 @@ class Body:
         first: Sequence[str],
         kind: str,
         turn: Callable[[str, list[str]], list[str]],
+        *,
+        start: int | str = 0,
     ) -> list[str]:
-        """What becomes of some values of a type over a loop from 0 on; `turn` writes one step."""
+        """What becomes of some values of a type over a loop; `turn` writes one step."""
         counter, result = self.writer.fresh(), self.writer.fresh()
         names = [self.writer.fresh() for _ in first]
         pairs = ", ".join(f"{name} = {value}" for name, value in zip(names, first, strict=True))
         kinds = ", ".join([kind] * len(first))
+        span = f"{self.index(start)} to {self.index(stop)} step {self.index(1)}"
         self.lines.append(
-            f"{result}:{len(first)} = scf.for {counter} = {self.index(0)} to {self.index(stop)} "
-            f"step {self.index(1)} iter_args({pairs}) -> ({kinds}) {{"
+            f"{result}:{len(first)} = scf.for {counter} = {span} iter_args({pairs}) -> ({kinds}) {{"
         )
         self.lines.append(f"scf.yield {', '.join(turn(counter, names))} : {kinds}")
         self.lines.append("}")

@@ -1,0 +1,241 @@
+"""Sorts and searches for the first few by the CPU's kernel are NumPy's and the frameworks'."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+
+from edgec import runtime, toolchain
+from edgec.exporters import export
+from edgec.toolchain import CompileOptions
+from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.passes.place.order_kernels import OrderKernels
+from tests.toolchain.passes.before_after import rewrite
+
+UNIT = VectorUnit(lanes=8, registers=16)
+KINDS = (np.float32, ml_dtypes.bfloat16, np.int16, np.uint32, np.bool_)
+SHAPES = ((7, 3), (3, 64), (5, 65), (2, 700), (1, 9000))
+"""Few of a row one by one, more by their bytes, and more than a thread's stack holds."""
+
+
+def numbers(kind: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Some of them equal, and where the type has it some NaN, infinity and zeros of both signs."""
+    rng = np.random.default_rng(7)
+    if np.dtype(kind).kind in "iu":
+        limits = np.iinfo(kind)
+        x = rng.integers(limits.min, limits.max, shape, dtype=kind, endpoint=True)
+        x[:, ::3] = rng.integers(0, 5, x[:, ::3].shape)
+        return x
+    if kind is np.bool_:
+        return rng.random(shape) < 0.4
+    x = (rng.standard_normal(shape) * 4).astype(kind)
+    x[:, ::5] = np.round(x[:, ::5].astype(np.float64)).astype(kind)
+    x[0, :3] = np.nan, -np.nan, -0.0
+    x[0, 5:9] = np.asarray((0.0, np.inf, -np.inf, 0.0), kind)[: max(0, min(4, shape[1] - 5))]
+    return x
+
+
+def compiled(program: Any, folder: Path, inputs: list[Any]) -> list[np.ndarray]:
+    options = CompileOptions(output=folder / "case.vmfb", cache=False, check=False)
+    module = toolchain.compile(program, "cpu", options)
+    with runtime.load(module) as loaded:
+        return [each.numpy() for each in loaded["main"].call_flat(inputs)]
+
+
+def kernels(folder: Path) -> set[str]:
+    """The names of the kernels of the module that was compiled last."""
+    found = re.findall(rb"edgec_((?:sort|first_\d+)_\d+x\d+)", (folder / "case.vmfb").read_bytes())
+    return {name.decode() for name in found}
+
+
+def order(x: np.ndarray, axis: int, *, descending: bool = False) -> np.ndarray:
+    """The places of sorted numbers by NumPy, NaN as the largest, equals in their order."""
+    wide = x.astype(np.float64)
+    wide = np.where(np.isnan(wide), np.inf, wide)
+    late = np.isnan(x.astype(np.float64))
+    ranks = np.unique(np.stack([late, wide], -1).reshape(-1, 2), axis=0, return_inverse=True)[1]
+    ranks = ranks.reshape(x.shape)
+    return np.argsort(-ranks if descending else ranks, axis, kind="stable")
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: np.dtype(kind).name)
+def test_jax_sorts_as_numpy_does(kind: Any, tmp_path: Path) -> None:
+    inputs = [numbers(kind, shape) for shape in SHAPES]
+    turned = jnp.invert if np.dtype(kind).kind in "iub" else jnp.negative
+
+    def all_of_them(*given: Any) -> list[Any]:
+        return [
+            each
+            for x in given
+            for each in (
+                *(jnp.sort(x, 1), jnp.argsort(x, 1), jnp.argsort(x, 0)),
+                jnp.argsort(turned(x), 1),
+            )
+        ]
+
+    program = export(all_of_them, inputs)
+    found = iter(compiled(program, tmp_path, inputs))
+    for x in inputs:
+        places = order(x, 1)
+        np.testing.assert_array_equal(
+            next(found).astype(np.float64), np.take_along_axis(x, places, 1).astype(np.float64)
+        )
+        np.testing.assert_array_equal(next(found), places)
+        np.testing.assert_array_equal(next(found), order(x, 0))
+        np.testing.assert_array_equal(next(found), order(np.asarray(turned(x)), 1))
+    assert kernels(tmp_path) >= {f"sort_{rows}x{count}" for rows, count in SHAPES}
+
+
+FIRST = ((1, 9000, 5), (3, 9000, 4000), (40, 80, 1), (5, 64, 8), (2, 50, 49), (1, 20, 3), (2, 3, 3))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8])
+def test_jax_finds_the_first_few(kind: Any, tmp_path: Path) -> None:
+    """Also of rows that rise, of which each number comes before those found so far."""
+    inputs = [numbers(kind, shape[:2]) for shape in FIRST]
+    for x in inputs:
+        if np.dtype(kind).kind == "f":
+            x[0, :3] = np.nan, 3, -0.0
+            x[x == 0] = 0
+    inputs += [np.sort(x, 1) for x in inputs]
+    ends = [shape[2] for shape in FIRST] * 2
+    program = export(
+        lambda *given: [
+            each for x, k in zip(given, ends, strict=True) for each in jax.lax.top_k(x, k)
+        ],
+        inputs,
+    )
+    found = iter(compiled(program, tmp_path, inputs))
+    for x, k in zip(inputs, ends, strict=True):
+        places = order(x, 1, descending=True)[:, :k]
+        np.testing.assert_array_equal(next(found), np.take_along_axis(x, places, 1))
+        np.testing.assert_array_equal(next(found), places)
+    few = {f"first_{k}_{rows}x{count}" for rows, count, k in FIRST if k < count}
+    assert kernels(tmp_path) == {*few, "sort_2x3"}
+
+
+class Sorts(torch.nn.Module):
+    """What PyTorch has of it, both ways, of numbers with NaN."""
+
+    def forward(self, x: Any, y: Any) -> Any:
+        return (
+            *torch.sort(x, stable=True),
+            *torch.sort(x, dim=0, descending=True, stable=True),
+            *torch.topk(x, 5),
+            *torch.topk(x, 7, 0, largest=False),
+            *torch.sort(y, stable=True),
+            *torch.topk(y, 9),
+            torch.argsort(y > 3, dim=1, stable=True),
+        )
+
+
+def test_pytorch_sorts_as_it_does_itself(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    x = torch.from_numpy(rng.permutation(30 * 400).reshape(30, 400).astype(np.float32))
+    x[3, 7], x[4, 9] = float("nan"), -float("inf")
+    y = torch.from_numpy(rng.permutation(30 * 400).reshape(30, 400)) - (1 << 40)
+    program = export(Sorts(), (x, y))
+    found = compiled(program, tmp_path, [x.numpy(), y.numpy()])
+    for ours, theirs in zip(found, Sorts()(x, y), strict=True):
+        np.testing.assert_array_equal(ours, theirs.numpy())
+    sorts = {"sort_30x400", "sort_400x30"}
+    assert kernels(tmp_path) == {*sorts, "first_5_30x400", "first_7_400x30", "first_9_30x400"}
+
+
+def wide_keys(x: Any, y: Any, z: Any) -> Any:
+    with jax.enable_x64(True):
+        return (
+            *(jnp.argsort(each, 1) for each in (x, y, z)),
+            *(each for given in (x, y) for each in jax.lax.top_k(given, 6)),
+        )
+
+
+def test_numbers_of_64_bits(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    with jax.enable_x64(True):
+        x = rng.standard_normal((3, 500))
+        x[:, ::4] = np.round(x[:, ::4])
+        y = rng.integers(-(1 << 63), (1 << 63) - 1, (2, 900))
+        z = rng.integers(0, 1 << 64, (1, 77), np.uint64)
+        program = export(wide_keys, (x, y, z))
+        found = compiled(program, tmp_path, [x, y, z])
+    for ours, given in zip(found, (x, y, z), strict=False):
+        np.testing.assert_array_equal(ours, np.argsort(given, 1, kind="stable"))
+    for at, given in ((3, x), (5, y)):
+        places = np.argsort(-given if at == 3 else ~given, 1, kind="stable")[:, :6]
+        np.testing.assert_array_equal(found[at], np.take_along_axis(given, places, 1))
+        np.testing.assert_array_equal(found[at + 1], places)
+
+
+def test_what_is_moved_along(tmp_path: Path) -> None:
+    """Arrays of other types go where the numbers go; only what is read of them is kept."""
+    rng = np.random.default_rng(4)
+    x = rng.integers(0, 50, (6, 200)).astype(np.int32)
+    others = (
+        rng.standard_normal((6, 200)).astype(np.float32),
+        rng.random((6, 200)) < 0.5,
+        rng.integers(0, 9, (6, 200)).astype(np.int8),
+        rng.standard_normal((6, 200)).astype(np.float16),
+    )
+    program = export(
+        lambda *given: [
+            each[:, :12].astype(jnp.float32) for each in jax.lax.sort(given, num_keys=1)
+        ],
+        (x, *others),
+    )
+    found = compiled(program, tmp_path, [x, *others])
+    assert kernels(tmp_path) == {"first_12_6x200"}
+    places = np.argsort(x, 1, kind="stable")[:, :12]
+    for ours, given in zip(found, (x, *others), strict=True):
+        np.testing.assert_array_equal(ours, np.take_along_axis(given, places, 1).astype(np.float32))
+
+
+def test_a_permutation_is_that_of_jax(tmp_path: Path) -> None:
+    def permuted(key: Any) -> Any:
+        return jax.random.permutation(jax.random.wrap_key_data(key), 5000)
+
+    key = np.array([3, 9], np.uint32)
+    program = export(permuted, (key,))
+    (found,) = compiled(program, tmp_path, [key])
+    assert kernels(tmp_path) == {"sort_1x5000"}
+    np.testing.assert_array_equal(found, permuted(key))
+
+
+SORT = """
+func.func @main(%x: tensor<4x200xf32>, %y: tensor<4x200xf32>) -> tensor<4x200xf32> {
+  %z:2 = "stablehlo.sort"(%x, %y) ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>):
+      BODY
+      stablehlo.return %less : tensor<i1>
+  }) {dimension = 1 : i64, is_stable = true} :
+    (tensor<4x200xf32>, tensor<4x200xf32>) -> (tensor<4x200xf32>, tensor<4x200xf32>)
+  return %z#1 : tensor<4x200xf32>
+}"""
+PAIR = "(tensor<f32>, tensor<f32>) -> tensor<i1>"
+BODIES = {
+    "less": (f"%less = stablehlo.compare LT, %a, %b : {PAIR}", 1),
+    "by bits": (f"%less = stablehlo.compare GT, %a, %b, TOTALORDER : {PAIR}", 1),
+    "the other": (f"%less = stablehlo.compare GT, %c, %d : {PAIR}", 1),
+    "turned about": (f"%less = stablehlo.compare GT, %b, %a : {PAIR}", 1),
+    "or equal": (f"%less = stablehlo.compare LE, %a, %b : {PAIR}", 0),
+    "of two": (f"%less = stablehlo.compare LT, %a, %d : {PAIR}", 0),
+    "by size": (
+        "%s = stablehlo.abs %a : tensor<f32>\n%t = stablehlo.abs %b : tensor<f32>\n"
+        f"%less = stablehlo.compare LT, %s, %t : {PAIR}",
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_comparison_is_tried(name: str) -> None:
+    body, taken = BODIES[name]
+    count, after = rewrite(OrderKernels(unit=UNIT), SORT.replace("BODY", body))
+    assert count == taken
+    assert ("stablehlo.sort" in after) == (not taken)
