@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from edgec.exporters import export
-from edgec.exporters.conditioning import conditioned, nearby
+from edgec.exporters.conditioning import answers_beside, conditioned, nearby
 from edgec.runtime import Golden
 from edgec.runtime.comparison import compare
 
@@ -38,6 +38,22 @@ def test_answers_that_are_settled_are_held_to_their_types_tolerance() -> None:
     answer = np.linspace(0, 1, 50, dtype=np.float32)
     call = conditioned([answer], [answer], [[answer * np.float32(1 + 1e-7)]], name="main")
     assert (call.within, call.open) == ((), ())
+
+
+def test_answers_that_hide_how_far_they_are_settled_are_asked_for_again() -> None:
+    """The best of nearly equal numbers, as a 1 among zeros, is another one now and then."""
+    x = np.linspace(0, 1, 50, dtype=np.float32)
+    one, other = np.eye(2, 9, dtype=np.float32)
+    comes = iter([one, one, other, one])
+    others = answers_beside(lambda given: [next(comes), given[0] * 2], [x], [one, x * 2])
+    assert len(others) == 3
+    sharp, plain = conditioned([x], [one, x * 2], others, name="main").within or (0, 0)
+    assert sharp >= 1
+    assert plain == 0
+    always = [x.sum(keepdims=True) * 0]
+    assert len(answers_beside(lambda _: always, [x], always)) == 5
+    assert len(answers_beside(lambda given: [given[0] * 2], [x], [x * 2])) == 1
+    assert answers_beside(lambda _: always, [np.arange(4)], always) == []
 
 
 def test_a_tie_between_indices_is_open_and_no_other_index() -> None:

@@ -186,6 +186,12 @@ program = export(model, np.ones((2, 5, 6), np.float32))
 call = program.golden.calls[0]
 own = keras.ops.convert_to_numpy(model(call.inputs[0]))
 assert np.abs(own - call.outputs[0]).max() == 0
+rng = np.random.default_rng(0)
+even = rng.normal(size=(50, 1)) * (1 + 1e-7 * rng.normal(size=(50, 400))) * 1e9
+sharp = keras.Sequential([keras.Input((50,)), keras.layers.Dense(400, "softmax")])
+sharp.set_weights([even, np.zeros(400)])
+x = rng.normal(size=(1, 50)).astype(np.float32)
+assert export(sharp, x).golden.calls[0].within[0] >= 1, "the largest of nearly equal numbers"
 program.save(Path("model.mlirbc"))
 """
     done = subprocess.run(

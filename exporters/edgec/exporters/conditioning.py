@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from edgec.exporters.traced import TracedCall
-from edgec.runtime.conditioning import apart, largest, nearby, unsettled
+from edgec.runtime.conditioning import answers_beside, apart, largest, nearby, unsettled
 
-__all__ = ["conditioned", "moves", "nearby"]
+__all__ = ["answers_beside", "conditioned", "moves", "nearby"]
 
 _LOG = logging.getLogger("edgec.exporters")
 _LITTLE = 0.1

@@ -5,14 +5,14 @@ over large numbers, the best of nearly equal ones), its answers to inputs that d
 digits differ, too, and say by how much.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from edgec.runtime.dtypes import DType
 from edgec.runtime.tolerance import Tolerance
 
-__all__ = ["FRACTION_BITS", "apart", "largest", "moved", "nearby", "unsettled"]
+__all__ = ["FRACTION_BITS", "answers_beside", "apart", "largest", "moved", "nearby", "unsettled"]
 
 FRACTION_BITS = {DType.F16: 10, DType.BF16: 7, DType.F32: 23, DType.F64: 52}
 """Digits after the first of a real float."""
@@ -21,11 +21,48 @@ _DIGITS = 4
 """Units of the last place that inputs are moved by, at most."""
 _ROOM = 8
 """Rounding in every layer moves answers by this many times as much as rounding of the inputs."""
+_TRIES = 5
+"""How often inputs are moved, at most, where answers stay the same to the last digit."""
 
 
-def nearby(data: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+def answers_beside(
+    run: Callable[[list[np.ndarray]], Sequence[np.ndarray]],
+    data: Sequence[np.ndarray],
+    answers: Sequence[np.ndarray],
+) -> list[list[np.ndarray]]:
+    """Answers to inputs that differ from these in the last digits; none where none is of floats.
+
+    Floats that stay the same to the last digit hide how far they are settled: the 1 and the zeros
+    of a softmax over numbers in the thousands are the same, until another one is the largest. So
+    inputs are moved a few times, until each array of floats has moved.
+
+    Args:
+        run: from inputs to answers.
+        data: the inputs.
+        answers: to them.
+    """
+    found: list[list[np.ndarray]] = []
+    still = [number for number, answer in enumerate(answers) if _is_real(answer) and answer.size]
+    for seed in range(_TRIES):
+        beside = nearby(data, seed)
+        if beside is None:
+            break
+        others = list(run(beside))
+        found.append(others)
+        still = [
+            number
+            for number in still
+            if number < len(others)
+            and np.array_equal(answers[number], others[number], equal_nan=True)
+        ]
+        if not still:
+            break
+    return found
+
+
+def nearby(data: Sequence[np.ndarray], seed: int = 0) -> list[np.ndarray] | None:
     """Inputs that differ from these in the last digits; None where none is of floats."""
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     others = [moved(np.asarray(array), random) for array in data]
     same = all(one is other for one, other in zip(others, data, strict=True))
     return None if same else others

@@ -9,13 +9,14 @@ answers to the framework's inputs, on IREE's runtime where that is here.
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from edgec.runtime import Device, Golden, GoldenCall, load
-from edgec.runtime.conditioning import apart, nearby, unsettled
+from edgec.runtime.conditioning import answers_beside, apart, unsettled
 from edgec.runtime.errors import CompileError, DeviceMissing
 from edgec.runtime.seeded_input import SeededInput
 from edgec.toolchain import isolate
@@ -135,11 +136,9 @@ def run_seeded(arguments: Mapping[str, Any]) -> str:
     with load(Path(arguments["module"]), device=_device()) as loaded:
         calls = []
         for call in asked.calls:
-            answers = _answers(loaded[call.signature].call_flat(call.inputs))
-            moved = None if loaded.state() else nearby(call.inputs)
-            others = []
-            if moved is not None:
-                others = [_answers(loaded[call.signature].call_flat(moved))]
+            run = partial(_answers, loaded[call.signature])
+            answers = run(call.inputs)
+            others = [] if loaded.state() else answers_beside(run, call.inputs, answers)
             calls.append(_settled(call, answers, others))
         Golden(calls=tuple(calls)).save(Path(arguments["answered"]))
         return loaded.device.runtime
@@ -154,12 +153,12 @@ def _device() -> Device:
     return Device.open(_DEVICES[-1])
 
 
-def _answers(results: Sequence[Any]) -> tuple[np.ndarray, ...]:
-    return tuple(np.array(result.numpy()) for result in results)
+def _answers(function: Any, inputs: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    return tuple(np.array(result.numpy()) for result in function.call_flat(inputs))
 
 
 def _settled(
-    call: GoldenCall, answers: tuple[np.ndarray, ...], others: Sequence[tuple[np.ndarray, ...]]
+    call: GoldenCall, answers: tuple[np.ndarray, ...], others: Sequence[Sequence[np.ndarray]]
 ) -> GoldenCall:
     same = [o for o in others if [a.shape for a in o] == [a.shape for a in answers]]
     pairs = [[other[number] for other in same] for number in range(len(answers))]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.bundle import Bundle, Entry
-from edgec.exporters.conditioning import conditioned, nearby
+from edgec.exporters.conditioning import answers_beside, conditioned
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.examples import example_array
 from edgec.exporters.extras import need
@@ -300,13 +300,15 @@ def _run(
     leaves: list[Any] = []
     skeleton = skeleton_of(result, leaves)
     answers = tuple(np.asarray(leaf) for leaf in leaves)
-    others = []
-    beside = None if one.states or not one.entry.settled else nearby(data)
-    if beside is not None and not any(leaf.weak for leaf in one.arguments.leaves):
-        _, moved = run(weights, states, beside)
+    weak = any(leaf.weak for leaf in one.arguments.leaves)
+
+    def answered(given: Sequence[np.ndarray]) -> list[np.ndarray]:
         found: list[Any] = []
-        skeleton_of(moved, found)
-        others.append([np.asarray(leaf) for leaf in found])
+        skeleton_of(run(weights, states, given)[1], found)
+        return [np.asarray(leaf) for leaf in found]
+
+    alone = one.states or not one.entry.settled or weak
+    others = [] if alone else answers_beside(answered, data, answers)
     return conditioned(data, answers, others, name=one.entry.name), skeleton
 
 

@@ -9,7 +9,7 @@ import pickle
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.bundle import Bundle
+from edgec.exporters.conditioning import answers_beside, conditioned
 from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.extras import need
-from edgec.exporters.traced import TracedCall, TracedFunction
+from edgec.exporters.traced import TracedFunction
 from edgec.runtime import tree
 from edgec.runtime.errors import EdgecError, ExportError
 
@@ -82,17 +83,24 @@ def trace_in_child(bundle: Bundle, *, dynamic: Dynamic, values: bool) -> tuple[T
 
 
 def _with_own_answers(model: Any, traced: TracedFunction) -> TracedFunction:
+    """The function with the original model's answers, and how far these are settled."""
     if traced.states:
         return traced
+    signature = traced.signature
+
+    def answers(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        arguments = signature.arguments
+        values = [tree.unflatten(a.tree, inputs) for a in arguments if not a.keyword_only]
+        named = {a.name: tree.unflatten(a.tree, inputs) for a in arguments if a.keyword_only}
+        result = _plain(model(*values, **named, training=False))
+        leaves = tree.match(signature.result, result, "result")
+        return [leaves[i] for i in range(len(signature.outputs))]
+
     calls = []
     for call in traced.calls:
-        arguments = traced.signature.arguments
-        values = [tree.unflatten(a.tree, call.inputs) for a in arguments if not a.keyword_only]
-        named = {a.name: tree.unflatten(a.tree, call.inputs) for a in arguments if a.keyword_only}
-        result = _plain(model(*values, **named, training=False))
-        leaves = tree.match(traced.signature.result, result, "result")
-        outputs = tuple(leaves[i] for i in range(len(traced.signature.outputs)))
-        calls.append(TracedCall(inputs=call.inputs, outputs=outputs))
+        found = answers(call.inputs)
+        others = answers_beside(answers, call.inputs, found)
+        calls.append(conditioned(call.inputs, found, others, name=signature.name))
     return replace(traced, calls=tuple(calls))
 
 

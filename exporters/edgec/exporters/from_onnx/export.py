@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.bundle import Bundle, Entry
-from edgec.exporters.conditioning import conditioned, nearby
+from edgec.exporters.conditioning import answers_beside, conditioned
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
 from edgec.exporters.from_onnx.beside import inputs_beside, refuse_missing_weights
@@ -201,9 +201,8 @@ def _golden(
     if literal is not None:
         within = _within(answers, literal.run(given, data))
         return TracedCall(inputs=tuple(data), outputs=answers, within=within)
-    beside = nearby(data)
     try:
-        others = [] if beside is None else [session.run(given, beside)]
+        others = answers_beside(partial(session.run, given), data, answers)
     except ExportError:  # sizes, for one, that are floats
         others = []
     return conditioned(data, answers, others, name=name)

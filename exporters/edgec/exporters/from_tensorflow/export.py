@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.bundle import Bundle
-from edgec.exporters.conditioning import conditioned, nearby
+from edgec.exporters.conditioning import answers_beside, conditioned
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
 from edgec.exporters.failures import user_errors
@@ -244,8 +244,7 @@ def _run(flat: Flat, data: Sequence[np.ndarray], *, once: bool) -> TracedCall:
 
     with _user_errors(flat.name, "run on the example inputs"):
         found = answers(data)
-        beside = None if once else nearby(data)
-        others = [] if beside is None else [answers(beside)]
+        others = [] if once else answers_beside(answers, data, found)
     return conditioned(data, found, others, name=flat.name)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from edgec.exporters.bundle import Bundle, Entry
-from edgec.exporters.conditioning import conditioned, moves, nearby
+from edgec.exporters.conditioning import answers_beside, conditioned, moves
 from edgec.exporters.dynamic import Dynamic, other_sizes, resize
 from edgec.exporters.extras import need
 from edgec.exporters.failures import reason_of, user_errors
@@ -396,24 +396,24 @@ def _other_answers(
     The latter where it chooses between numbers, which moving the inputs may move together. Where
     an answer moves with the inputs by more than is usual, those with rounding on the way, too.
     """
-    found: list[Any] = []
 
     def arrays(answer: Any) -> list[np.ndarray]:
         return [to_numpy(leaf, "an answer") for leaf in _tensors(answer)]
 
-    beside = nearby(inputs)
-    if beside is not None:
-        found.append(_answer(work, *_filled(work, [to_tensor(value) for value in beside])))
+    def answered(given: Sequence[np.ndarray]) -> list[np.ndarray]:
+        return arrays(_answer(work, *_filled(work, [to_tensor(value) for value in given])))
+
+    found = answers_beside(answered, inputs, values)
     if work.made.is_model and work.made.program is None and chooses(_lifted(work).graph):
         with contextlib.suppress(Exception):  # models that name their types run in them alone
-            found.append(in_double(work.made, *_filled(work, [to_tensor(v) for v in inputs])))
-    if any(moves(values, arrays(answer)) for answer in found):
-        given = _filled(work, [to_tensor(value) for value in inputs])
+            given = _filled(work, [to_tensor(value) for value in inputs])
+            found.append(arrays(in_double(work.made, *given)))
+    if any(moves(values, answer) for answer in found):
         with contextlib.suppress(Exception):  # without them the check is only stricter
             for seed in range(_ROUNDINGS):
                 with rounding(seed):
-                    found.append(_answer(work, *given))
-    return [arrays(answer) for answer in found]
+                    found.append(answered(inputs))
+    return found
 
 
 def _output_names(result: Tree) -> dict[int, str]:
