@@ -38,6 +38,7 @@ from tests.toolchain.passes.test_split_scatters import MANY as SCATTERED
 from tests.toolchain.passes.test_spread_windows import LARGEST
 from tests.toolchain.passes.test_strided_slices import COLUMN, reversed_slice
 from tests.toolchain.passes.test_wide_sums import MEAN
+from tests.toolchain.passes.test_widened_rows import CENTRED
 
 RNG = np.random.default_rng(5)
 
@@ -429,6 +430,7 @@ FAULTS = (
         inputs=(_random(np.int8, 4, 32), _random(np.int8, 32, 16)),
         right=_wide,
     ),
+    Fault(name="widened-rows", text=CENTRED, target="vulkan", says="shared memory"),
     Fault(
         name="separate-reductions",
         text=quotient(0, "10x5", "1, 2"),

@@ -75,6 +75,10 @@ ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
 """By name without dialect; `compare` and `convert` have attributes and stand apart."""
 
 _MOVES = ("stablehlo.broadcast_in_dim", "stablehlo.reshape", "stablehlo.transpose")
+_BITS = tuple(
+    f"stablehlo.{name}"
+    for name in ("bitcast_convert", "shift_left", "shift_right_arithmetic", "shift_right_logical")
+)
 COMPARISONS: Mapping[str, Callable[..., Any]] = {
     "LT": np.less,
     "LE": np.less_equal,
@@ -115,7 +119,7 @@ def computed_from(value: Any) -> Iterator[Any]:
         if isinstance(each.owner, ir.Block):
             continue
         op = each.owner.operation
-        if elementwise(op) is not None or op.name in _MOVES:
+        if elementwise(op) is not None or op.name in (*_MOVES, *_BITS):
             waiting += op.operands
 
 

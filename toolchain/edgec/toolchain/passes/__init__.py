@@ -62,6 +62,7 @@ from edgec.toolchain.passes.legalise.summed_products import SummedProducts
 from edgec.toolchain.passes.legalise.trim_unread import TrimUnread
 from edgec.toolchain.passes.legalise.wide_reductions import WideReductions
 from edgec.toolchain.passes.legalise.wide_sums import WideSums
+from edgec.toolchain.passes.legalise.widened_rows import WidenedRows
 from edgec.toolchain.passes.legalise.written_counts import WrittenCounts
 from edgec.toolchain.passes.locate import Locate
 from edgec.toolchain.passes.place.block_kernels import BlockKernels
@@ -239,6 +240,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     WideReductions,
     WrittenCounts,
     SplitScatters,
+    WidenedRows,
     SeparateReductions,
     SeparateSlices,
     SummedProducts,
