@@ -1,4 +1,4 @@
-"""Sorts and searches for the first few by the CPU's kernel are NumPy's and the frameworks'."""
+"""Sorts and searches for the first few by kernels are NumPy's and the frameworks'."""
 
 import re
 from pathlib import Path
@@ -13,8 +13,10 @@ import torch
 
 from edgec import runtime, toolchain
 from edgec.exporters import export
+from edgec.targets import find
 from edgec.toolchain import CompileOptions
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
+from edgec.toolchain.kernels.cuda.triton_compiler import has_triton
 from edgec.toolchain.passes.place.order_kernels import OrderKernels
 from tests.toolchain.passes.before_after import rewrite
 
@@ -236,6 +238,22 @@ BODIES = {
 @pytest.mark.parametrize("name", BODIES)
 def test_a_comparison_is_tried(name: str) -> None:
     body, taken = BODIES[name]
-    count, after = rewrite(OrderKernels(unit=UNIT), SORT.replace("BODY", body))
+    count, after = rewrite(OrderKernels(device=UNIT), SORT.replace("BODY", body))
     assert count == taken
     assert ("stablehlo.sort" in after) == (not taken)
+
+
+@pytest.mark.skipif(not has_triton(), reason="Triton is not here (edgec[cuda])")
+def test_cuda_sorts_parts_of_rows(tmp_path: Path) -> None:
+    """Rows of few by one kernel, the first few of many by two; long sorts by a network."""
+    x = np.zeros((3, 700), np.float16), np.zeros((2, 20000), np.float32)
+    program = export(lambda x, y: (jnp.argsort(x, 1), jnp.sort(x, 0), *jax.lax.top_k(y, 50)), x)
+    options = CompileOptions(output=tmp_path / "case.vmfb", cache=False, check=False)
+    report = toolchain.compile_with_report(program, find("cuda:sm_90"), options)
+    data = report.module.path.read_bytes()
+    found = set(re.findall(rb"edgec_(order_\d+_f\d\d)", data))
+    assert found >= {b"order_1024_f16", b"order_32_f16", b"order_2048_f32", b"order_512_f32"}
+    text = SORT.replace("4x200", "4x5000").replace("BODY", BODIES["less"][0])
+    (tmp_path / "long.mlir").write_text(text)
+    long = toolchain.compile(tmp_path / "long.mlir", "cuda:sm_90", options)
+    assert b"edgec_order" not in long.path.read_bytes()

@@ -52,6 +52,20 @@ def test_kernels_compute_what_the_program_does(errors) -> None:
     assert not wrong
 
 
+def test_sorts_are_those_of_pytorch() -> None:
+    finished = subprocess.run(
+        [sys.executable, Path(__file__).with_name("ordered.py")],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr[-2000:]
+    found = json.loads(finished.stdout.splitlines()[-1])
+    assert len(found) > 30
+    assert not [name for name, wrong in found.items() if wrong]
+
+
 def variants(text: str, target: str, *, folds: bool) -> list[Variant]:
     """The kernels that a program needs."""
 
