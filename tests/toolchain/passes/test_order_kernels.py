@@ -17,6 +17,7 @@ from edgec.targets import find
 from edgec.toolchain import CompileOptions
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cuda.triton_compiler import has_triton
+from edgec.toolchain.kernels.vulkan.glsl_compiler import tools
 from edgec.toolchain.passes.place.order_kernels import OrderKernels
 from tests.toolchain.passes.before_after import rewrite
 
@@ -257,3 +258,51 @@ def test_cuda_sorts_parts_of_rows(tmp_path: Path) -> None:
     (tmp_path / "long.mlir").write_text(text)
     long = toolchain.compile(tmp_path / "long.mlir", "cuda:sm_90", options)
     assert b"edgec_order" not in long.path.read_bytes()
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_90", "vulkan", "webgpu"])
+def test_rows_by_a_loop_and_columns_by_a_kernel(target: str, tmp_path: Path) -> None:
+    """Both read one transposed array, which a submission may not make and need at once."""
+    x = np.zeros((2, 5000), np.float32)
+    options = CompileOptions(output=tmp_path / "case.vmfb", cache=False, check=False)
+    for function in (
+        lambda x: (jnp.sort(x, 1), jnp.argsort(x, 0)),
+        lambda x: (jnp.argsort(x, 0), jnp.sort(x, 1)),
+    ):
+        assert toolchain.compile(export(function, (x,)), target, options).path.exists()
+
+
+@pytest.mark.vulkan
+@pytest.mark.skipif(tools() is None, reason="no glslang is here (edgec[vulkan])")
+@pytest.mark.parametrize("kind", [np.float32, np.float16, np.int8, np.uint32])
+def test_vulkan_sorts_parts_of_rows(kind: Any, tmp_path: Path) -> None:
+    """Rows of up to 1,024 by one kernel, the first few of more by several."""
+    inputs = [numbers(kind, shape) for shape in ((7, 3), (3, 64), (2, 700), (2, 9000))]
+    if np.dtype(kind).kind == "f":
+        inputs[-1][0, :3] = np.nan, 3, 5  # the first few are by all bits, also those of NaN
+    program = export(
+        lambda *given: (
+            [
+                each
+                for x in given
+                for each in (
+                    *((jnp.argsort(x, 1),) if x.shape[1] < 9000 else ()),
+                    jnp.argsort(x, 0),
+                )
+            ]
+            + list(jax.lax.top_k(given[-1], 30))
+        ),
+        inputs,
+    )
+    options = CompileOptions(output=tmp_path / "case.vmfb", cache=False, check=False)
+    with runtime.load(toolchain.compile(program, "vulkan", options)) as loaded:
+        found = iter([each.numpy() for each in loaded["main"].call_flat(inputs)])
+    assert b"edgec_order_1024" in options.output.read_bytes()
+    for x in inputs:
+        if x.shape[1] < 9000:
+            np.testing.assert_array_equal(next(found), order(x, 1))
+        np.testing.assert_array_equal(next(found), order(x, 0))
+    values, places = found
+    expected = order(inputs[-1], 1, descending=True)[:, :30]
+    np.testing.assert_array_equal(places, expected)
+    np.testing.assert_array_equal(values, np.take_along_axis(inputs[-1], expected, 1))

@@ -35,6 +35,7 @@ __all__ = [
     "join",
     "moves",
     "norm",
+    "order",
     "shaders",
     "summing",
     "transpose",
@@ -353,6 +354,29 @@ def moves(source: str, element: str, sizes: Mapping[str, int], *, turned: bool) 
         sizes=sizes,
         threads=_THREADS,
         numbers=("base",),
+    )
+
+
+def order(part: int, threads: int, said: Mapping[str, bool]) -> Shader:
+    """Parts of rows in order.
+
+    Args:
+        part: how many numbers a workgroup sorts; a power of two.
+        threads: of a workgroup.
+        said: what the source asks of them, by word.
+    """
+    words = tuple(word for word, holds in said.items() if holds)
+    reads = 2 if said["CANDIDATES"] else 1
+    places = {"X_AT": 0, "P_AT": 1, "AT_AT": reads, "Y_AT": reads + 1}
+    return Shader(
+        name=f"order_{part}",
+        source="order",
+        element="f32",
+        words=words,
+        sizes={"PART": part, **places},
+        threads=threads,
+        shared=8 * part,
+        numbers=("length", "count", "kept"),
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from edgec.targets import Backend, Gpu
+from edgec.targets import Backend, Gpu, Limits
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit, vector_unit
 from edgec.toolchain.kernels.spec import Answers
@@ -13,6 +13,7 @@ from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["OrderKernels"]
 
+_GPUS = (Backend.CUDA, Backend.VULKAN, Backend.WEBGPU)
 _ORDERS = ("stablehlo.sort", "chlo.top_k")
 
 
@@ -35,10 +36,14 @@ class OrderKernels:
 
     Attributes:
         device: the vector registers of a CPU, or what is known of a GPU.
+        limits: what a workgroup of a GPU may be.
+        on_cuda: whether kernels of a GPU are CUDA's and not Vulkan's.
         answers: where the answer to each description is kept.
     """
 
     device: VectorUnit | Gpu
+    limits: Limits = field(default_factory=Limits)
+    on_cuda: bool = False
     answers: Answers = field(default_factory=Answers)
 
     name = "order-kernels"
@@ -53,9 +58,16 @@ class OrderKernels:
             return None
         target = situation.target
         device: VectorUnit | Gpu | None = vector_unit(target)
-        if target.backend is Backend.CUDA and target.gpu is not None and target.gpu.kernels:
+        if target.backend in _GPUS and target.gpu is not None and target.gpu.kernels:
             device = target.gpu
-        return None if device is None else cls(device=device, answers=situation.answers)
+        if device is None:
+            return None
+        return cls(
+            device=device,
+            limits=target.limits,
+            on_cuda=target.backend is Backend.CUDA,
+            answers=situation.answers,
+        )
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many were placed."""
@@ -82,7 +94,14 @@ class OrderKernels:
             from edgec.toolchain.kernels.cpu.orderings import order_rows
 
             return partial(order_rows, library=Library(module), unit=self.device)
-        from edgec.toolchain.kernels.cuda import library, orderings
+        if self.on_cuda:
+            from edgec.toolchain.kernels.cuda import library as of_cuda
+            from edgec.toolchain.kernels.cuda import orderings as on_cuda
 
-        kernels = library.Library(module, self.device, answers=self.answers)
-        return partial(orderings.order_rows, library=kernels)
+            kernels = of_cuda.Library(module, self.device, answers=self.answers)
+            return partial(on_cuda.order_rows, library=kernels)
+        from edgec.toolchain.kernels.vulkan import library as of_vulkan
+        from edgec.toolchain.kernels.vulkan import orderings as on_vulkan
+
+        shaders = of_vulkan.Library(module, self.device, answers=self.answers, limits=self.limits)
+        return partial(on_vulkan.order_rows, library=shaders)
