@@ -64,3 +64,41 @@ def test_the_elements_are_right(target: str, tmp_path: Path) -> None:
         gathered, turned = loaded.main(x, rows)
         np.testing.assert_array_equal(gathered, x[rows, :, 1])
         np.testing.assert_array_equal(turned, x[:, :, 1].T[:, ::-1])
+
+
+def rows_of(slice_: str, size: str) -> str:
+    return f"""
+func.func @main(%x: tensor<9x40xf32>, %i: tensor<5xi32>) -> tensor<5x{size}xf32> {{
+  %0 = stablehlo.slice %x [{slice_}] : (tensor<9x40xf32>) -> tensor<6x{size}xf32>
+  %1 = "stablehlo.gather"(%0, %i) {{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+    collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>,
+    slice_sizes = array<i64: 1, {size}>}}
+    : (tensor<6x{size}xf32>, tensor<5xi32>) -> tensor<5x{size}xf32>
+  return %1 : tensor<5x{size}xf32>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [(rows_of("2:8, 3:11", "8"), 1), (rows_of("2:8, 0:40", "40"), 0), (COLUMN, 2)],
+    ids=["some columns", "whole rows", "one column"],
+)
+def test_on_cuda_gaps_between_rows_count(text: str, changed: int) -> None:
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        assert StridedSlices(by_rows=True).run(module) == changed
+        assert module.operation.verify()
+        assert str(module).count("compute_barrier.start") == changed
+
+
+def test_cuda_reads_them_from_an_array_of_their_own(tmp_path: Path) -> None:
+    """A copy, or a kernel that copies, stands before the gather."""
+    (tmp_path / "rows.mlir").write_text(rows_of("2:8, 3:11", "8"))
+    sizes = {}
+    for name, disabled in (("with", ()), ("without", ("strided-slices",))):
+        options = toolchain.CompileOptions(
+            output=tmp_path / f"{name}.vmfb", cache=False, check=False, disabled=disabled
+        )
+        module = toolchain.compile(tmp_path / "rows.mlir", "cuda:sm_90", options)
+        sizes[name] = module.path.read_bytes().count(b".visible .entry")
+    assert sizes["with"] > sizes["without"] >= 1
