@@ -22,7 +22,11 @@ from edgec.toolchain.passes.place.order_kernels import OrderKernels
 from tests.toolchain.passes.before_after import rewrite
 
 UNIT = VectorUnit(lanes=8, registers=16)
-KINDS = (np.float32, ml_dtypes.bfloat16, np.int16, np.uint32, np.bool_)
+SLOW = pytest.mark.slow
+KINDS = (
+    *(np.float32, np.int16, np.bool_),
+    *(pytest.param(kind, marks=SLOW) for kind in (ml_dtypes.bfloat16, np.uint32)),
+)
 SHAPES = ((7, 3), (3, 64), (5, 65), (2, 700), (1, 9000))
 """Few of a row one by one, more by their bytes, and more than a thread's stack holds."""
 
@@ -98,7 +102,7 @@ def test_jax_sorts_as_numpy_does(kind: Any, tmp_path: Path) -> None:
 FIRST = ((1, 9000, 5), (3, 9000, 4000), (40, 80, 1), (5, 64, 8), (2, 50, 49), (1, 20, 3), (2, 3, 3))
 
 
-@pytest.mark.parametrize("kind", [np.float16, np.float32, np.int8])
+@pytest.mark.parametrize("kind", [np.float32, np.int8, pytest.param(np.float16, marks=SLOW)])
 def test_jax_finds_the_first_few(kind: Any, tmp_path: Path) -> None:
     """Also of rows that rise, of which each number comes before those found so far."""
     inputs = [numbers(kind, shape[:2]) for shape in FIRST]
@@ -260,7 +264,9 @@ def test_cuda_sorts_parts_of_rows(tmp_path: Path) -> None:
     assert b"edgec_order" not in long.path.read_bytes()
 
 
-@pytest.mark.parametrize("target", ["cuda:sm_90", "vulkan", "webgpu"])
+@pytest.mark.parametrize(
+    "target", ["cuda:sm_90", *(pytest.param(name, marks=SLOW) for name in ("vulkan", "webgpu"))]
+)
 def test_rows_by_a_loop_and_columns_by_a_kernel(target: str, tmp_path: Path) -> None:
     """Both read one transposed array, which a submission may not make and need at once."""
     x = np.zeros((2, 5000), np.float32)
@@ -274,7 +280,10 @@ def test_rows_by_a_loop_and_columns_by_a_kernel(target: str, tmp_path: Path) -> 
 
 @pytest.mark.vulkan
 @pytest.mark.skipif(tools() is None, reason="no glslang is here (edgec[vulkan])")
-@pytest.mark.parametrize("kind", [np.float32, np.float16, np.int8, np.uint32])
+@pytest.mark.parametrize(
+    "kind",
+    [np.float16, np.int8, *(pytest.param(kind, marks=SLOW) for kind in (np.float32, np.uint32))],
+)
 def test_vulkan_sorts_parts_of_rows(kind: Any, tmp_path: Path) -> None:
     """Rows of up to 1,024 by one kernel, the first few of more by several."""
     inputs = [numbers(kind, shape) for shape in ((7, 3), (3, 64), (2, 700), (2, 9000))]
