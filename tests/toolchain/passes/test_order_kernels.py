@@ -315,3 +315,18 @@ def test_vulkan_sorts_parts_of_rows(kind: Any, tmp_path: Path) -> None:
     expected = order(inputs[-1], 1, descending=True)[:, :30]
     np.testing.assert_array_equal(places, expected)
     np.testing.assert_array_equal(values, np.take_along_axis(inputs[-1], expected, 1))
+
+
+@pytest.mark.skipif(not has_triton(), reason="Triton is not here (edgec[cuda])")
+def test_on_cuda_there_may_be_many_rows() -> None:
+    """Of workgroups along y and z a GPU takes 65,535, along x two thousand million."""
+    text = SORT.replace("4x200", "70000x20").replace("BODY", BODIES["less"][0])
+    gpu = find("cuda:sm_90").gpu
+    assert gpu is not None
+    count, after = rewrite(OrderKernels(device=gpu, on_cuda=True), text)
+    assert count == 1
+    (line,) = [each for each in after.splitlines() if "flow.dispatch" in each]
+    named = dict(re.findall(r"(%\w+) = arith.constant (\d+) : index", after))
+    grid = re.search(r"\[(%\w+), (%\w+), (%\w+)\]", line)
+    assert grid is not None
+    assert [int(named[name]) for name in grid.groups()] == [70000, 1, 1]

@@ -42,12 +42,12 @@ def ordered(x: torch.Tensor, kept: int, part: int, **how: int) -> tuple[torch.Te
     candidates = torch.full((rows, parts * kept), 99, dtype=torch.int32)
     y, at = (torch.zeros((rows, kept), dtype=kind) for kind in (x.dtype, torch.int32))
     first, end = (candidates, None) if parts > 1 else (at, y)
-    order[(parts, rows, 1)](
+    order[(rows, parts, 1)](
         x, None, end, first, length, length, kept, fraction, BN=part, EARLY=0, **how
     )
     if parts > 1:
         size = 1 << (parts * kept - 1).bit_length()
-        order[(1, rows, 1)](
+        order[(rows, 1, 1)](
             x, candidates, y, at, length, parts * kept, kept, fraction, BN=size, EARLY=0, **how
         )
     return at, y

@@ -53,7 +53,7 @@ def _sort(call: Parts, order: Order, library: Library) -> list[Any] | Declined:
         Launch(
             name=f"order_{call.size}_{kind}",
             source="order",
-            grid=(call.parts, call.rows, 1),
+            grid=(call.rows, call.parts, 1),
             warps=min(32, max(1, call.size // _EACH)),
             stages=1,
             reads=reads,

@@ -23,12 +23,12 @@ def order(
     is none. `at` is [rows, parts, kept], and so is `y`, if it is there; -1 where a part has fewer.
     `fraction` is the number of digits after the first of floats, whose zeros are equal and whose
     NaN is one number after infinity without BY_BITS. Equal numbers keep the order of their places.
-    Grid: (parts, rows, 1).
+    Grid: (rows, parts, 1): of rows there may be more than 65,535.
     """
     if EARLY > 0:
         begin()
-    part = tl.program_id(0)
-    line = tl.program_id(1).to(tl.int64)
+    part = tl.program_id(1)
+    line = tl.program_id(0).to(tl.int64)
     index = part * BN + tl.arange(0, BN)
     if p is None:
         place = index
@@ -45,7 +45,7 @@ def order(
     both = tl.sort(tl.where(there, both, _END))
     place = both.to(tl.int32)
     index = tl.arange(0, BN)
-    end = (line * tl.num_programs(0) + part) * kept + index
+    end = (line * tl.num_programs(1) + part) * kept + index
     tl.store(at + end, place, mask=index < kept)
     if y is not None:
         first = (index < kept) & (place >= 0)
