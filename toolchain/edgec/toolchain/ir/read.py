@@ -22,6 +22,7 @@ __all__ = [
     "maker",
     "numbers_of",
     "shape_of",
+    "sorted_axis",
     "unshaped",
 ]
 
@@ -59,6 +60,12 @@ def shape_of(value: Any) -> tuple[int | None, ...]:
         return ()
     kind = ir.RankedTensorType(value.type)
     return tuple(None if kind.is_dynamic_dim(i) else kind.get_dim_size(i) for i in range(kind.rank))
+
+
+def sorted_axis(op: Any) -> int:
+    """Along which axis a `stablehlo.sort` sorts: the last, if it does not say."""
+    (axis,) = integers(op, "dimension", [-1])
+    return axis % len(shape_of(op.operands[0]))
 
 
 def is_dynamic(value: Any) -> bool:

@@ -50,6 +50,7 @@ __all__ = [
     "select",
     "shape",
     "slice_",
+    "taken",
     "tensor",
     "transpose",
     "unary",
@@ -409,6 +410,24 @@ def dynamic_slice(value: Any, starts: Sequence[Any], sizes: Sequence[int]) -> An
 def dynamic_update(value: Any, update: Any, starts: Sequence[Any]) -> Any:
     """The value with a slice replaced; the starts are kept in bounds."""
     return create("stablehlo.dynamic_update_slice", value.type, [value, update, *starts])
+
+
+def taken(value: Any, rows: Any) -> Any:
+    """Rows of an array, as many as there are numbers in `rows` ([count], all inside)."""
+    sizes, count = shape(value), shape(rows)[0]
+    return create(
+        "stablehlo.gather",
+        tensor([count, *sizes[1:]], element(value)),
+        [value, reshape(rows, [count, 1])],
+        {
+            "dimension_numbers": ir.Attribute.parse(
+                f"#stablehlo.gather<offset_dims = {list(range(1, len(sizes)))}, "
+                "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>"
+            ),
+            "slice_sizes": ir.DenseI64ArrayAttr.get([1, *sizes[1:]]),
+            "indices_are_sorted": ir.BoolAttr.get(False),
+        },
+    )
 
 
 def loop(

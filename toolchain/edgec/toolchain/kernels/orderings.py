@@ -13,15 +13,15 @@ from edgec.toolchain.ir.read import made_by
 from edgec.toolchain.kernels.spec import Answers, Declined, Kernel
 from edgec.toolchain.match.ordering import Ordering, is_of_each, read_ordering
 
-__all__ = ["Order", "place_ordering"]
+__all__ = ["OrderRows", "place_ordering"]
 
 _MOST = 2**31 - 1
-Order = Callable[[Ordering, Sequence[Any], Sequence[int]], Sequence[Any] | Declined]
+OrderRows = Callable[[Ordering, Sequence[Any], Sequence[int]], Sequence[Any] | Declined]
 """From what is ordered, arrays whose last axis is sorted by the first of them, and the shape of
 what is kept, to what is kept of each and the places (i32), or why there is no kernel."""
 
 
-def place_ordering(op: Any, answers: Answers, order: Order) -> bool:
+def place_ordering(op: Any, answers: Answers, order: OrderRows) -> bool:
     """Put a kernel in the place of a `stablehlo.sort` or `chlo.top_k`; whether there is one."""
     found = read_ordering(op)
     if isinstance(found, Declined) or not 0 < found.sizes[found.axis] <= _MOST:
@@ -38,7 +38,7 @@ def place_ordering(op: Any, answers: Answers, order: Order) -> bool:
     return True
 
 
-def _results(op: Any, found: Ordering, order: Order) -> list[Any] | Declined:
+def _results(op: Any, found: Ordering, order: OrderRows) -> list[Any] | Declined:
     """The first ones of each array, in order."""
     sizes, axis = found.sizes, found.axis
     last = [*(at for at in range(len(sizes)) if at != axis), axis]

@@ -15,7 +15,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.elementwise import COMPARISONS, direction, elementwise
 from edgec.toolchain.ir.evaluate import NotEvaluated, NotNamed, apply, dtype_of, evaluate
-from edgec.toolchain.ir.read import is_float, shape_of
+from edgec.toolchain.ir.read import is_float, shape_of, sorted_axis
 from edgec.toolchain.kernels.spec import Declined, Work
 from edgec.toolchain.match.order import Order
 
@@ -87,8 +87,7 @@ def read_ordering(op: Any) -> Ordering | Declined:
             moved=(0, None),
         )
     operands = tuple(op.operands)
-    said = op.attributes.get("dimension")
-    axis = (-1 if said is None else int(ir.IntegerAttr(said).value)) % len(shape_of(operands[0]))
+    axis = sorted_axis(op)
     block = op.regions[0].blocks[0]
     used = {number // 2 for number, value in enumerate(block.arguments) if list(value.uses)}
     if len(used) != 1:

@@ -25,7 +25,7 @@ _KINDS = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
 def order_rows(
     found: Ordering, arrays: Sequence[Any], kept: Sequence[int], library: Library, unit: VectorUnit
 ) -> list[Any] | Declined:
-    """What is kept of arrays whose last axis is sorted by the first, and the places (`Order`)."""
+    """What is kept of arrays sorted along the last axis by the first, and places (`OrderRows`)."""
     kinds = [write.element(array) for array in arrays]
     odd = sorted({str(kind) for kind in kinds}.difference(_KINDS))
     if odd:

@@ -27,7 +27,7 @@ _EACH = 128
 def order_rows(
     found: Ordering, arrays: Sequence[Any], kept: Sequence[int], library: Library
 ) -> list[Any] | Declined:
-    """What is kept of arrays whose last axis is sorted by the first, and the places (`Order`)."""
+    """What is kept of arrays sorted along the last axis by the first, and places (`OrderRows`)."""
     kind = str(write.element(arrays[0]))
     if kind not in _KINDS:
         return Declined(reason=f"a sort by {kind}")

@@ -54,10 +54,10 @@ def order_parts(
     part: int,
     most: int,
 ) -> list[Any] | Declined:
-    """What is kept of arrays whose last axis is sorted by the first, and the places (`Order`).
+    """What is kept of arrays whose last axis is sorted by the first, and the places (`OrderRows`).
 
     Args:
-        arrays, kept: see `Order`.
+        arrays, kept: see `OrderRows`.
         sort: calls the kernel: the places (i32) of the first ones of each part, in order, and of
             the last call these numbers, too.
         least: candidates that a kernel sorts, at least.
@@ -104,18 +104,6 @@ def _taken(array: Any, places: Any) -> Any:
         write.fill(sizes[-1], [rows, kept[-1]], i32),
     )
     at = write.binary("add", line, write.reshape(places, [rows, kept[-1]]))
-    count = math.prod(kept)
-    found = write.create(
-        "stablehlo.gather",
-        write.tensor([count], write.element(array)),
-        [write.reshape(array, [math.prod(sizes)]), write.reshape(at, [count, 1])],
-        {
-            "dimension_numbers": ir.Attribute.parse(
-                "#stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], "
-                "index_vector_dim = 1>"
-            ),
-            "slice_sizes": ir.DenseI64ArrayAttr.get([1]),
-            "indices_are_sorted": ir.BoolAttr.get(False),
-        },
-    )
+    whole = write.reshape(array, [math.prod(sizes)])
+    found = write.taken(whole, write.reshape(at, [math.prod(kept)]))
     return write.reshape(found, kept)

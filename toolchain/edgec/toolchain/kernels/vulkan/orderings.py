@@ -29,7 +29,7 @@ _THREADS = 128
 def order_rows(
     found: Ordering, arrays: Sequence[Any], kept: Sequence[int], library: Library
 ) -> list[Any] | Declined:
-    """What is kept of arrays whose last axis is sorted by the first, and the places (`Order`)."""
+    """What is kept of arrays sorted along the last axis by the first, and places (`OrderRows`)."""
     if not library.compiles:
         return Declined(reason="a kernel that needs edgec[vulkan] to be compiled")
     source = arrays[0]

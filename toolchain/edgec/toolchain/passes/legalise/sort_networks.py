@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from edgec.toolchain.ir.rewriting import rewrite_each
-from edgec.toolchain.passes.legalise.stable_sorts import sorted_axis
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
@@ -76,6 +75,7 @@ def _sort(op: Any) -> Sequence[Any] | None:
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
+    from edgec.toolchain.ir.read import sorted_axis
 
     operands = list(op.operands)
     sizes = graph.shape(operands[0])
@@ -145,7 +145,7 @@ def _network(operands: list[Any], axis: int, before: Any, *, by_place: Any | Non
         there = graph.compare("LE", partner, last)
         partner = graph.binary("minimum", partner, last)
         low = _along(graph.compare("LT", own, partner), rows)
-        others = [_taken(value, partner) for value in values]
+        others = [graph.taken(value, partner) for value in values]
         first = [graph.select(low, a, b) for a, b in zip(values, others, strict=True)]
         second = [graph.select(low, b, a) for a, b in zip(values, others, strict=True)]
         keys = len(operands)
@@ -190,26 +190,3 @@ def _along(value: Any, sizes: Sequence[int]) -> Any:
     from edgec.toolchain.ir import write as graph
 
     return graph.broadcast(value, sizes, [0])
-
-
-def _taken(value: Any, rows: Any) -> Any:
-    """Rows of an array by their numbers."""
-    from iree.compiler import ir
-
-    from edgec.toolchain.ir import write as graph
-
-    sizes = graph.shape(value)
-    offsets = list(range(1, len(sizes)))
-    return graph.create(
-        "stablehlo.gather",
-        graph.tensor(sizes, graph.element(value)),
-        [value, graph.reshape(rows, [sizes[0], 1])],
-        {
-            "dimension_numbers": ir.Attribute.parse(
-                f"#stablehlo.gather<offset_dims = {offsets}, collapsed_slice_dims = [0], "
-                "start_index_map = [0], index_vector_dim = 1>"
-            ),
-            "slice_sizes": ir.DenseI64ArrayAttr.get([1, *sizes[1:]]),
-            "indices_are_sorted": ir.BoolAttr.get(False),
-        },
-    )

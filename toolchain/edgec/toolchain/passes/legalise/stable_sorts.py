@@ -9,7 +9,7 @@ from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
 
-__all__ = ["StableSorts", "sorted_axis"]
+__all__ = ["StableSorts"]
 
 _PARTS = frozenset(f"stablehlo.{name}" for name in ("slice", "dynamic_slice", "gather"))
 
@@ -55,17 +55,6 @@ class StableSorts:
         return rewrite_each(module, ["stablehlo.sort"], lambda op: _stable(op, copies, self.apart))
 
 
-def sorted_axis(op: Any) -> int:
-    """Along which axis a `stablehlo.sort` sorts: the last, if it does not say."""
-    from iree.compiler import ir
-
-    from edgec.toolchain.ir import write as graph
-
-    said = op.attributes.get("dimension")
-    axis = -1 if said is None else int(ir.IntegerAttr(said).value)
-    return axis % len(graph.shape(op.operands[0]))
-
-
 def _stable(op: Any, copies: Iterator[int], apart: Collection[str]) -> Sequence[Any] | None:
     """The results of a sort that keeps the order of equals.
 
@@ -74,7 +63,7 @@ def _stable(op: Any, copies: Iterator[int], apart: Collection[str]) -> Sequence[
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
-    from edgec.toolchain.ir.read import maker, unshaped
+    from edgec.toolchain.ir.read import maker, sorted_axis, unshaped
 
     attributes = dict(op.attributes.items())
     stable = graph.flag(op, "is_stable")

@@ -90,7 +90,7 @@ class OrderKernels:
             return count
 
     def _order(self, module: Any) -> Any:
-        """The device's `Order`."""
+        """The device's `OrderRows`."""
         if isinstance(self.device, VectorUnit):
             from edgec.toolchain.kernels.cpu.library import Library
             from edgec.toolchain.kernels.cpu.orderings import order_rows
