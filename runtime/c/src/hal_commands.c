@@ -160,23 +160,23 @@ static edgert_status hal_commands_collective(edgert_session *session, const edge
 
 #define HAL_COMMAND_IMPORTS(X)                                                               \
   X("channel.create", "rIIrrii", "r", hal_commands_collective)                               \
-  X("channel.rank_and_count", "r", "ii", hal_commands_collective)                            \
-  X("channel.split", "riiI", "r", hal_commands_collective)                                   \
+  X(".rank_and_count", "r", "ii", hal_commands_collective)                                   \
+  X(".split", "riiI", "r", hal_commands_collective)                                          \
   X("command_buffer.advise_buffer", "krIIIi", "v", hal_commands_hint)                        \
-  X("command_buffer.begin_debug_group", "kr", "v", hal_commands_hint)                        \
-  X("command_buffer.collective", "rriiiirrIIIII", "v", hal_commands_collective)              \
-  X("command_buffer.copy_buffer", EDGERT_ARGUMENTS(HAL_COPY_BUFFER), "v", hal_commands_copy) \
-  X("command_buffer.create", EDGERT_ARGUMENTS(HAL_RECORD), "r", hal_commands_create)         \
-  X("command_buffer.dispatch", EDGERT_ARGUMENTS(HAL_DISPATCH) HAL_OPERANDS, "v",             \
+  X(".begin_debug_group", "kr", "v", hal_commands_hint)                                      \
+  X(".collective", "rriiiirrIIIII", "v", hal_commands_collective)                            \
+  X(".copy_buffer", EDGERT_ARGUMENTS(HAL_COPY_BUFFER), "v", hal_commands_copy)               \
+  X(".create", EDGERT_ARGUMENTS(HAL_RECORD), "r", hal_commands_create)                       \
+  X(".dispatch", EDGERT_ARGUMENTS(HAL_DISPATCH) HAL_OPERANDS, "v",                           \
     hal_commands_dispatch)                                                                   \
-  X("command_buffer.dispatch.indirect", EDGERT_ARGUMENTS(HAL_DISPATCH_INDIRECT) HAL_OPERANDS, \
+  X(".dispatch.indirect", EDGERT_ARGUMENTS(HAL_DISPATCH_INDIRECT) HAL_OPERANDS,               \
     "v", hal_commands_dispatch_indirect)                                                     \
-  X("command_buffer.end_debug_group", "k", "v", hal_commands_hint)                           \
-  X("command_buffer.execution_barrier", "kiiI", "v", hal_commands_barrier)                   \
-  X("command_buffer.fill_buffer", EDGERT_ARGUMENTS(HAL_FILL_BUFFER), "v", hal_commands_fill) \
-  X("command_buffer.finalize", EDGERT_ARGUMENTS(HAL_COMMANDS), "v", hal_commands_finalize)   \
-  X("command_buffer.flush_buffer", "kirII", "v", hal_commands_hint)                          \
-  X("command_buffer.invalidate_buffer", "kirII", "v", hal_commands_hint)                     \
-  X("command_buffer.update_buffer", EDGERT_ARGUMENTS(HAL_UPDATE_BUFFER), "v", hal_commands_update)
+  X(".end_debug_group", "k", "v", hal_commands_hint)                                         \
+  X(".execution_barrier", "kiiI", "v", hal_commands_barrier)                                 \
+  X(".fill_buffer", EDGERT_ARGUMENTS(HAL_FILL_BUFFER), "v", hal_commands_fill)               \
+  X(".finalize", EDGERT_ARGUMENTS(HAL_COMMANDS), "v", hal_commands_finalize)                 \
+  X(".flush_buffer", "kirII", "v", hal_commands_hint)                                        \
+  X(".invalidate_buffer", "kirII", "v", hal_commands_hint)                                   \
+  X(".update_buffer", EDGERT_ARGUMENTS(HAL_UPDATE_BUFFER), "v", hal_commands_update)
 
-EDGERT_IMPORT_TABLE(edgert_hal_command_imports, HAL_COMMAND_IMPORTS);
+EDGERT_IMPORT_TABLE(hal_command, HAL_COMMAND_IMPORTS)

@@ -331,24 +331,24 @@ static edgert_status hal_memory_file(edgert_session *session, const edgert_cell 
 
 #define HAL_MEMORY_IMPORTS(X)                                                                   \
   X("allocator.allocate", EDGERT_ARGUMENTS(HAL_ALLOCATE), "r", hal_memory_allocate)             \
-  X("allocator.import", EDGERT_ARGUMENTS(HAL_IMPORT), "r", hal_memory_import)                   \
-  X("allocator.select", EDGERT_ARGUMENTS(HAL_SELECT) "CrID", "rI", hal_memory_select)           \
+  X(".import", EDGERT_ARGUMENTS(HAL_IMPORT), "r", hal_memory_import)                            \
+  X(".select", EDGERT_ARGUMENTS(HAL_SELECT) "CrID", "rI", hal_memory_select)                    \
   X("buffer.allocation.discard", EDGERT_ARGUMENTS(HAL_BUFFER), "i", hal_memory_discard)         \
-  X("buffer.allocation.is_terminal", EDGERT_ARGUMENTS(HAL_BUFFER), "i", hal_memory_is_terminal) \
-  X("buffer.allocation.preserve", EDGERT_ARGUMENTS(HAL_BUFFER), "v", hal_memory_preserve)       \
-  X("buffer.assert", EDGERT_ARGUMENTS(HAL_ASSERT), "v", hal_memory_assert)                      \
-  X("buffer.length", EDGERT_ARGUMENTS(HAL_BUFFER), "I", hal_memory_length)                      \
-  X("buffer.load", EDGERT_ARGUMENTS(HAL_LOAD), "i", hal_memory_load)                            \
-  X("buffer.store", EDGERT_ARGUMENTS(HAL_STORE), "v", hal_memory_store)                         \
-  X("buffer.subspan", EDGERT_ARGUMENTS(HAL_PART), "r", hal_memory_part)                         \
+  X(".allocation.is_terminal", EDGERT_ARGUMENTS(HAL_BUFFER), "i", hal_memory_is_terminal)       \
+  X(".allocation.preserve", EDGERT_ARGUMENTS(HAL_BUFFER), "v", hal_memory_preserve)             \
+  X(".assert", EDGERT_ARGUMENTS(HAL_ASSERT), "v", hal_memory_assert)                            \
+  X(".length", EDGERT_ARGUMENTS(HAL_BUFFER), "I", hal_memory_length)                            \
+  X(".load", EDGERT_ARGUMENTS(HAL_LOAD), "i", hal_memory_load)                                  \
+  X(".store", EDGERT_ARGUMENTS(HAL_STORE), "v", hal_memory_store)                               \
+  X(".subspan", EDGERT_ARGUMENTS(HAL_PART), "r", hal_memory_part)                               \
   X("buffer_view.assert", EDGERT_ARGUMENTS(HAL_ASSERT_VIEW) "CID", "v", hal_memory_assert_view) \
-  X("buffer_view.buffer", EDGERT_ARGUMENTS(HAL_TENSOR), "r", hal_memory_view_buffer)            \
-  X("buffer_view.create", EDGERT_ARGUMENTS(HAL_VIEW) "CID", "r", hal_memory_view)               \
-  X("buffer_view.dim", EDGERT_ARGUMENTS(HAL_DIMENSION), "I", hal_memory_view_dim)               \
-  X("buffer_view.element_type", EDGERT_ARGUMENTS(HAL_TENSOR), "i", hal_memory_view_type)        \
-  X("buffer_view.encoding_type", EDGERT_ARGUMENTS(HAL_TENSOR), "i", hal_memory_view_encoding)   \
-  X("buffer_view.rank", EDGERT_ARGUMENTS(HAL_TENSOR), "i", hal_memory_view_rank)                \
-  X("buffer_view.trace", "rCrD", "v", hal_memory_view_trace)                                    \
+  X(".buffer", EDGERT_ARGUMENTS(HAL_TENSOR), "r", hal_memory_view_buffer)                       \
+  X(".create", EDGERT_ARGUMENTS(HAL_VIEW) "CID", "r", hal_memory_view)                          \
+  X(".dim", EDGERT_ARGUMENTS(HAL_DIMENSION), "I", hal_memory_view_dim)                          \
+  X(".element_type", EDGERT_ARGUMENTS(HAL_TENSOR), "i", hal_memory_view_type)                   \
+  X(".encoding_type", EDGERT_ARGUMENTS(HAL_TENSOR), "i", hal_memory_view_encoding)              \
+  X(".rank", EDGERT_ARGUMENTS(HAL_TENSOR), "i", hal_memory_view_rank)                           \
+  X(".trace", "rCrD", "v", hal_memory_view_trace)                                               \
   X("ex.file.from_memory", EDGERT_ARGUMENTS(HAL_FILE), "r", hal_memory_file)
 
-EDGERT_IMPORT_TABLE(edgert_hal_memory_imports, HAL_MEMORY_IMPORTS);
+EDGERT_IMPORT_TABLE(hal_memory, HAL_MEMORY_IMPORTS)

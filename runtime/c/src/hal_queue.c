@@ -386,28 +386,28 @@ static edgert_status hal_queue_fence_await(edgert_session *session, const edgert
 
 #define HAL_QUEUE_IMPORTS(X)                                                                    \
   X("device.allocator", EDGERT_ARGUMENTS(HAL_DEVICE), "r", hal_queue_allocator)                 \
-  X("device.query.i64", EDGERT_ARGUMENTS(HAL_QUERY), "iI", hal_queue_query)                     \
-  X("device.queue.alloca", EDGERT_ARGUMENTS(HAL_ALLOCA), "r", hal_queue_alloca)                 \
-  X("device.queue.barrier", EDGERT_ARGUMENTS(HAL_BARRIER), "v", hal_queue_nothing)              \
-  X("device.queue.copy", EDGERT_ARGUMENTS(HAL_COPY), "v", hal_queue_copy)                       \
-  X("device.queue.dealloca", EDGERT_ARGUMENTS(HAL_DEALLOCA), "v", hal_queue_nothing)            \
-  X("device.queue.execute", EDGERT_ARGUMENTS(HAL_EXECUTE), "v", hal_queue_execute)              \
-  X("device.queue.execute.indirect", EDGERT_ARGUMENTS(HAL_EXECUTE) "CBIID", "v",                \
+  X(".query.i64", EDGERT_ARGUMENTS(HAL_QUERY), "iI", hal_queue_query)                           \
+  X(".queue.alloca", EDGERT_ARGUMENTS(HAL_ALLOCA), "r", hal_queue_alloca)                       \
+  X(".queue.barrier", EDGERT_ARGUMENTS(HAL_BARRIER), "v", hal_queue_nothing)                    \
+  X(".queue.copy", EDGERT_ARGUMENTS(HAL_COPY), "v", hal_queue_copy)                             \
+  X(".queue.dealloca", EDGERT_ARGUMENTS(HAL_DEALLOCA), "v", hal_queue_nothing)                  \
+  X(".queue.execute", EDGERT_ARGUMENTS(HAL_EXECUTE), "v", hal_queue_execute)                    \
+  X(".queue.execute.indirect", EDGERT_ARGUMENTS(HAL_EXECUTE) "CBIID", "v",                      \
     hal_queue_execute_indirect)                                                                 \
-  X("device.queue.fill", EDGERT_ARGUMENTS(HAL_FILL), "v", hal_queue_fill)                       \
-  X("device.queue.flush", EDGERT_ARGUMENTS(HAL_FLUSH), "v", hal_queue_flush)                    \
-  X("device.queue.read", EDGERT_ARGUMENTS(HAL_READ), "v", hal_queue_read)                       \
-  X("device.queue.update", EDGERT_ARGUMENTS(HAL_UPDATE), "v", hal_queue_update)                 \
-  X("device.queue.write", EDGERT_ARGUMENTS(HAL_WRITE), "v", hal_queue_write)                    \
+  X(".queue.fill", EDGERT_ARGUMENTS(HAL_FILL), "v", hal_queue_fill)                             \
+  X(".queue.flush", EDGERT_ARGUMENTS(HAL_FLUSH), "v", hal_queue_flush)                          \
+  X(".queue.read", EDGERT_ARGUMENTS(HAL_READ), "v", hal_queue_read)                             \
+  X(".queue.update", EDGERT_ARGUMENTS(HAL_UPDATE), "v", hal_queue_update)                       \
+  X(".queue.write", EDGERT_ARGUMENTS(HAL_WRITE), "v", hal_queue_write)                          \
   X("devices.count", "v", "i", hal_queue_count)                                                 \
-  X("devices.get", EDGERT_ARGUMENTS(HAL_INDEX), "r", hal_queue_get)                             \
+  X(".get", EDGERT_ARGUMENTS(HAL_INDEX), "r", hal_queue_get)                                    \
   X("executable.create", EDGERT_ARGUMENTS(HAL_EXECUTABLE), "r", hal_queue_load)                 \
-  X("executable.lookup.function", EDGERT_ARGUMENTS(HAL_LOOKUP), "I", hal_queue_lookup)          \
+  X(".lookup.function", EDGERT_ARGUMENTS(HAL_LOOKUP), "I", hal_queue_lookup)                    \
   X("fence.await", EDGERT_ARGUMENTS(HAL_AWAIT) "CED", "i", hal_queue_fence_await)               \
-  X("fence.create", EDGERT_ARGUMENTS(HAL_FENCE_CREATE), "r", hal_queue_fence_create)            \
-  X("fence.fail", EDGERT_ARGUMENTS(HAL_FENCE_FAIL), "v", hal_queue_fence_fail)                  \
-  X("fence.join", EDGERT_ARGUMENTS(HAL_JOIN) "CED", "r", hal_queue_fence_join)                  \
-  X("fence.query", EDGERT_ARGUMENTS(HAL_FENCE), "i", hal_queue_fence_query)                     \
-  X("fence.signal", EDGERT_ARGUMENTS(HAL_FENCE), "v", hal_queue_fence_signal)
+  X(".create", EDGERT_ARGUMENTS(HAL_FENCE_CREATE), "r", hal_queue_fence_create)                 \
+  X(".fail", EDGERT_ARGUMENTS(HAL_FENCE_FAIL), "v", hal_queue_fence_fail)                       \
+  X(".join", EDGERT_ARGUMENTS(HAL_JOIN) "CED", "r", hal_queue_fence_join)                       \
+  X(".query", EDGERT_ARGUMENTS(HAL_FENCE), "i", hal_queue_fence_query)                          \
+  X(".signal", EDGERT_ARGUMENTS(HAL_FENCE), "v", hal_queue_fence_signal)
 
-EDGERT_IMPORT_TABLE(edgert_hal_queue_imports, HAL_QUEUE_IMPORTS);
+EDGERT_IMPORT_TABLE(hal_queue, HAL_QUEUE_IMPORTS)

@@ -2,15 +2,17 @@
 #include "fence.h"
 #include "session.h"
 
-static const struct {
-  char module[14];
-  const edgert_import_table *table;
-} imports_tables[] = {
-    {"hal", &edgert_hal_memory_imports},
-    {"hal", &edgert_hal_command_imports},
-    {"hal", &edgert_hal_queue_imports},
-    {"io_parameters", &edgert_io_parameters_imports},
-};
+#define IMPORTS_MODULE(module, table) module "\0"
+#define IMPORTS_LINES(module, table) \
+  if (index-- == 0) return edgert_##table##_lines;
+#define IMPORTS_RUN(module, table) \
+  if (index-- == 0) return edgert_##table##_run(imported->line, session, in, out, error);
+
+/* A table's functions; NULL behind the last. */
+static const char *imports_lines(uint32_t index) {
+  EDGERT_IMPORT_TABLES(IMPORTS_LINES)
+  return NULL;
+}
 
 /* The kind that a code of ours stands for; any for numbers, and where any kind will do. */
 static edgert_kind imports_kind(char code) {
@@ -50,14 +52,18 @@ int edgert_import_find(edgert_text name, edgert_text convention, edgert_imported
   const edgert_text function = {dot + 1, name.size - module.size - 1};
   if (convention.size && convention.data[0] == '0')
     convention = (edgert_text){convention.data + 1, convention.size - 1};
-  for (size_t i = 0; i < sizeof imports_tables / sizeof *imports_tables; ++i) {
-    if (!edgert_text_equal(module, imports_tables[i].module)) continue;
-    const char *line = imports_tables[i].table->lines;
+  const char *line, *modules = EDGERT_IMPORT_TABLES(IMPORTS_MODULE);
+  for (uint32_t i = 0; (line = imports_lines(i)) != NULL; ++i) {
+    if (!edgert_text_equal(module, edgert_name_at(modules, i))) continue;
+    const char *whole = line; /* the last name that is there in full */
     for (uint32_t row = 0; *line; ++row) {
       const char *blank = strchr(line, ' '), *end = strchr(blank, '\n');
-      if ((size_t)(blank - line) == function.size &&
-          memcmp(line, function.data, function.size) == 0) {
-        *out = (edgert_imported){imports_tables[i].table, blank + 1, row};
+      if (*line != '.') whole = line;
+      size_t rest = (size_t)(blank - line);
+      size_t shared = whole == line ? 0 : (size_t)(strchr(whole, '.') - whole);
+      if (shared + rest == function.size && memcmp(whole, function.data, shared) == 0 &&
+          memcmp(line, function.data + shared, rest) == 0) {
+        *out = (edgert_imported){blank + 1, i, row};
         *out_differs = !imports_fit(blank + 1, end, convention);
         return !*out_differs;
       }
@@ -67,8 +73,9 @@ int edgert_import_find(edgert_text name, edgert_text convention, edgert_imported
   return 0;
 }
 
-edgert_status edgert_import_check(const edgert_session *session, const char *codes,
-                                  const edgert_cell *in, edgert_error *error) {
+/* Refuse references that are not of the kinds that an import asks for. */
+static edgert_status imports_check(const edgert_session *session, const char *codes,
+                                   const edgert_cell *in, edgert_error *error) {
   const char *group = NULL;
   int64_t repeat = 0;
   for (; *codes != '_'; ++codes) {
@@ -94,4 +101,13 @@ edgert_status edgert_import_check(const edgert_session *session, const char *cod
       return EDGERT_FAIL(error, EDGERT_INVALID_ARGUMENT, "the program uses a foreign device");
   }
   return EDGERT_OK;
+}
+
+edgert_status edgert_import_run(const edgert_imported *imported, edgert_session *session,
+                                const edgert_cell *in, edgert_cell *out, edgert_error *error) {
+  uint32_t index = imported->table;
+  edgert_status status = imports_check(session, imported->codes, in, error);
+  if (status != EDGERT_OK) return status;
+  EDGERT_IMPORT_TABLES(IMPORTS_RUN)
+  return EDGERT_UNSUPPORTED;
 }

@@ -145,7 +145,7 @@ static edgert_status interpreter_ask_import(edgert_frame *frame, uint32_t index,
   edgert_session *session = frame->session;
   const edgert_import *import = &session->module->imports[index];
   const edgert_imported *imported = &session->imports[index];
-  if (!imported->table)
+  if (!imported->codes)
     return EDGERT_FAIL(error, EDGERT_UNSUPPORTED, "the program calls %.*s, which is not here",
                        EDGERT_TEXT(import->name));
   void *cells;
@@ -154,9 +154,7 @@ static edgert_status interpreter_ask_import(edgert_frame *frame, uint32_t index,
                                            count * sizeof(edgert_cell), &cells, error);
   if (status != EDGERT_OK) return status;
   interpreter_gather(frame, import->convention.arguments, spans, arguments, cells);
-  status = edgert_import_check(session, imported->codes, cells, error);
-  if (status == EDGERT_OK)
-    status = imported->table->run(imported->line, session, cells, results, error);
+  status = edgert_import_run(imported, session, cells, results, error);
   if (status != EDGERT_PENDING) edgert_frame_drop_moved(frame, arguments);
   return status;
 }
@@ -441,7 +439,7 @@ static edgert_status interpreter_core(edgert_frame *frame, edgert_core_opcode co
     case EDGERT_OP_IMPORT_RESOLVED: {
       uint32_t callee = edgert_next_u32(frame);
       int found =
-          !(callee & INTERPRETER_IMPORT) || session->imports[callee & ~INTERPRETER_IMPORT].table;
+          !(callee & INTERPRETER_IMPORT) || session->imports[callee & ~INTERPRETER_IMPORT].codes;
       edgert_next_set_u32(frame, found ? 1 : 0);
       break;
     }

@@ -230,4 +230,4 @@ static edgert_status io_parameters_scatter(edgert_session *session, const edgert
   X("load", EDGERT_ARGUMENTS(IO_LOAD), "r", io_parameters_load)       \
   X("scatter", "rIrrrrrrr", "v", io_parameters_scatter)
 
-EDGERT_IMPORT_TABLE(edgert_io_parameters_imports, IO_PARAMETERS_IMPORTS);
+EDGERT_IMPORT_TABLE(io_parameters, IO_PARAMETERS_IMPORTS)

@@ -85,7 +85,7 @@ static edgert_status session_resolve(edgert_session *self, edgert_error *error) 
     const edgert_import *import = &module->imports[i];
     int differs;
     int found = edgert_import_find(import->name, import->text, &self->imports[i], &differs);
-    if (!found) self->imports[i].table = NULL;
+    if (!found) self->imports[i].codes = NULL;
     if (!found && !import->optional)
       return EDGERT_FAIL(error, EDGERT_UNSUPPORTED,
                          differs ? "the module calls %.*s as another version has it: compile it again"

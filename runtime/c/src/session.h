@@ -19,8 +19,9 @@ typedef union edgert_cell {
 } edgert_cell;
 
 /* Functions of one module: a line "name convention" for each, without the convention's version,
- * and what runs the function of a line, counted from 0; `out` is zeroed before. One text and one
- * function instead of many pointers are nothing to relocate.
+ * and what runs the function of a line, counted from 0; `out` is zeroed before. A name that begins
+ * with a dot has what the last other one has before its first. One text and one function instead
+ * of many pointers are nothing to relocate.
  *
  * In these conventions a letter for the kind stands in the place of `r`; a capital may be null:
  *
@@ -28,20 +29,25 @@ typedef union edgert_cell {
  *     e E fence   l file   r anything
  *
  * so that functions find what they ask for, and devices are the session's own. */
-typedef struct edgert_import_table {
-  const char *lines;
-  edgert_status (*run)(uint32_t line, edgert_session *session, const edgert_cell *in,
-                       edgert_cell *out, edgert_error *error);
-} edgert_import_table;
+#define EDGERT_IMPORT_TABLES(X) \
+  X("hal", hal_memory)          \
+  X("hal", hal_command)         \
+  X("hal", hal_queue)           \
+  X("io_parameters", io_parameters)
+
+#define EDGERT_IMPORT_RUNS(table)                                                     \
+  edgert_status edgert_##table##_run(uint32_t line, edgert_session *session,          \
+                                     const edgert_cell *in, edgert_cell *out,         \
+                                     edgert_error *error)
+#define EDGERT_IMPORT_DECLARE(module, table)  \
+  extern const char edgert_##table##_lines[]; \
+  EDGERT_IMPORT_RUNS(table);
+EDGERT_IMPORT_TABLES(EDGERT_IMPORT_DECLARE)
 
 /* Defines `table`, whose functions are `list`'s. Compilers make a switch of the comparisons. */
-#define EDGERT_IMPORT_TABLE(table, list)                                                \
-  static edgert_status table##_run(uint32_t line, edgert_session *session,              \
-                                   const edgert_cell *in, edgert_cell *out,             \
-                                   edgert_error *error) {                               \
-    list(EDGERT_IMPORT_RUN) return EDGERT_UNSUPPORTED;                                  \
-  }                                                                                     \
-  const edgert_import_table table = {list(EDGERT_IMPORT_NAME), table##_run}
+#define EDGERT_IMPORT_TABLE(table, list)                          \
+  const char edgert_##table##_lines[] = list(EDGERT_IMPORT_NAME); \
+  EDGERT_IMPORT_RUNS(table) { list(EDGERT_IMPORT_RUN) return EDGERT_UNSUPPORTED; }
 #define EDGERT_IMPORT_NAME(name, arguments, results, call) name " " arguments "_" results "\n"
 #define EDGERT_IMPORT_RUN(name, arguments, results, call) \
   if (line-- == 0) return call(session, in, out, error);
@@ -80,17 +86,11 @@ _Static_assert(sizeof(edgert_cell) == 8, "arguments lie as cells do");
   memcpy(&name, in, sizeof name)
 #define EDGERT_CELLS(name) (sizeof(name) / sizeof(edgert_cell))
 
-/* The module `hal` has three tables. */
-extern const edgert_import_table edgert_hal_memory_imports;
-extern const edgert_import_table edgert_hal_command_imports;
-extern const edgert_import_table edgert_hal_queue_imports;
-extern const edgert_import_table edgert_io_parameters_imports;
-
 /* What an import of a program is here. */
 typedef struct edgert_imported {
-  const edgert_import_table *table; /* NULL: nothing */
-  const char *codes;                /* of its arguments, with kinds, up to `_` */
-  uint32_t line;                    /* of the table */
+  const char *codes; /* of its arguments, with kinds, up to `_`; NULL: nothing */
+  uint32_t table;
+  uint32_t line; /* of the table */
 } edgert_imported;
 
 /* What `module.function` with that convention is; 0 where there is no such function, or only with
@@ -98,9 +98,9 @@ typedef struct edgert_imported {
 int edgert_import_find(edgert_text name, edgert_text convention, edgert_imported *out,
                        int *out_differs);
 
-/* Refuse references that are not of the kinds that an import asks for. */
-edgert_status edgert_import_check(const edgert_session *session, const char *codes,
-                                  const edgert_cell *in, edgert_error *error);
+/* Run an import; references that are not of the kinds that it asks for are refused. */
+edgert_status edgert_import_run(const edgert_imported *imported, edgert_session *session,
+                                const edgert_cell *in, edgert_cell *out, edgert_error *error);
 
 /* Memory that is taken and given back in order: frames of functions and arguments of imports. */
 typedef struct edgert_stack_chunk edgert_stack_chunk;

@@ -48,6 +48,17 @@ int edgert_text_equal(edgert_text text, const char *other) {
   return strlen(other) == text.size && memcmp(text.data, other, text.size) == 0;
 }
 
+const char *edgert_name_at(const char *names, size_t index) {
+  while (index--) names += strlen(names) + 1;
+  return names;
+}
+
+size_t edgert_name_index(const char *names, edgert_text text) {
+  for (size_t i = 0; *names; ++i, names = edgert_name_at(names, 1))
+    if (edgert_text_equal(text, names)) return i;
+  return SIZE_MAX;
+}
+
 void edgert_error_clear(edgert_error *error) {
   if (!error) return;
   error->status = EDGERT_OK;

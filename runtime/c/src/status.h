@@ -38,6 +38,12 @@ typedef struct edgert_text {
 
 int edgert_text_equal(edgert_text text, const char *other);
 
+/* Names in one text, each ended by NUL: no room is lost, and a loader has nothing to relocate. */
+const char *edgert_name_at(const char *names, size_t index);
+
+/* Which one a text is, of those before an empty name; SIZE_MAX: none. */
+size_t edgert_name_index(const char *names, edgert_text text);
+
 void edgert_error_clear(edgert_error *error);
 
 /* Fill `error` where there is one, and return `status`. */
