@@ -1,4 +1,5 @@
 #include "driver.h"
+#include "format.h"
 
 #include <string.h>
 
@@ -56,8 +57,7 @@ edgert_status edgert_driver_device(const char *driver, uint32_t index, char *out
   if (status != EDGERT_OK) return status;
   if (found->list) return found->list(index, out_name, name_size, error);
   if (index) return EDGERT_FAIL(error, EDGERT_NOT_FOUND, "'%s' has one device", driver);
-  strncpy(out_name, driver, name_size - 1);
-  out_name[name_size - 1] = 0;
+  edgert_format(out_name, name_size, "%s", driver);
   return EDGERT_OK;
 }
 

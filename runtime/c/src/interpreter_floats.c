@@ -55,13 +55,6 @@ static double float_fma(int wide, double a, double b, double c) {
 #endif
 }
 
-/* To the nearest integer, halves away from zero; the least integer where that does not fit. */
-static uint64_t float_to_integer(double value) {
-  double rounded = round(value);
-  if (!(rounded >= -0x1p63 && rounded < 0x1p63)) return (uint64_t)INT64_MIN;
-  return (uint64_t)(int64_t)rounded;
-}
-
 static edgert_status float_holds(edgert_frame *frame, int holds) {
   edgert_next_set_u32(frame, holds ? 1 : 0);
   return EDGERT_OK;
@@ -70,6 +63,14 @@ static edgert_status float_holds(edgert_frame *frame, int holds) {
 static edgert_status float_gives_integer(edgert_frame *frame, int wide, uint64_t value) {
   edgert_next_set(frame, wide, value);
   return EDGERT_OK;
+}
+
+/* The nearest integer, halves away from zero; the least integer where that does not fit. The
+ * reference runtime rounds to 32 bits on the way to 32-bit integers; so does this. */
+static edgert_status float_gives_nearest(edgert_frame *frame, int wide, double value) {
+  double nearest = round(wide ? value : (double)(float)value);
+  int fits = nearest >= -0x1p63 && nearest < 0x1p63;
+  return float_gives_integer(frame, wide, (uint64_t)(fits ? (int64_t)nearest : INT64_MIN));
 }
 
 static edgert_status float_copy(edgert_frame *frame, int wide) {
@@ -161,20 +162,19 @@ edgert_status edgert_frame_run_float(edgert_frame *frame, unsigned prefix, edger
       bits = edgert_next_u64_value(frame);
       a = wide ? (double)bits : (double)(float)bits;
       break;
-    /* The reference runtime rounds to 32 bits on the way to 32-bit integers; so does this. */
     case EDGERT_OP_CAST_F32_SI32:
     case EDGERT_OP_CAST_F32_UI32:
     case FLOAT_WIDE | EDGERT_OP_CAST_F64_SI32:
     case FLOAT_WIDE | EDGERT_OP_CAST_F64_UI32:
-      return float_gives_integer(frame, 0, float_to_integer((double)(float)a));
+      return float_gives_nearest(frame, 0, a);
     case EDGERT_OP_CAST_F32_UI64:
       a = round(a);
       if (a >= 0x1p63 && a < 0x1p64) return float_gives_integer(frame, 1, (uint64_t)a);
-      return float_gives_integer(frame, 1, float_to_integer(a));
+      return float_gives_nearest(frame, 1, a);
     case EDGERT_OP_CAST_F32_SI64:
     case FLOAT_WIDE | EDGERT_OP_CAST_F64_SI64:
     case FLOAT_WIDE | EDGERT_OP_CAST_F64_UI64:
-      return float_gives_integer(frame, 1, float_to_integer(a));
+      return float_gives_nearest(frame, 1, a);
     case EDGERT_OP_BITCAST_F32_I32:
     case FLOAT_WIDE | EDGERT_OP_BITCAST_F64_I64:
       frame->pc -= 2; /* read again, as bits */

@@ -1,12 +1,11 @@
 #include "object.h"
 
-#define OBJECT_NAME(upper, lower, name) name,
+#define OBJECT_NAME(upper, lower, name) name "\0"
 #define OBJECT_DESTROY(upper, lower, name) \
   case EDGERT_KIND_##upper: edgert_##lower##_destroy(object); break;
 
 const char *edgert_kind_name(edgert_kind kind) {
-  static const char names[][19] = {"anything", EDGERT_KINDS(OBJECT_NAME)};
-  return names[kind];
+  return edgert_name_at("anything\0" EDGERT_KINDS(OBJECT_NAME), kind);
 }
 
 edgert_status edgert_object_create(const edgert_allocator *allocator,

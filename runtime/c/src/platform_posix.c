@@ -166,16 +166,18 @@ void edgert_thread_join(edgert_thread *self) { pthread_join(*self, NULL); }
 void edgert_thread_detach(edgert_thread *self) { pthread_detach(*self); }
 
 int edgert_thread_is_current(const edgert_thread *self) {
-  return pthread_equal(*self, pthread_self()) != 0;
+  return *self == pthread_self(); /* numbers or pointers wherever this file is for */
 }
 
 void edgert_thread_yield(void) { sched_yield(); }
 
 unsigned edgert_processor_count(void) {
-#if defined(__linux__) && defined(CPU_COUNT)
+#if defined(__linux__) && defined(CPU_ISSET)
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
-    return (unsigned)CPU_COUNT(&set);
+  unsigned allowed = 0;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int i = 0; i < CPU_SETSIZE; ++i) allowed += CPU_ISSET(i, &set) != 0;
+  if (allowed) return allowed;
 #endif
   long count = sysconf(_SC_NPROCESSORS_ONLN);
   return count > 0 ? (unsigned)count : 1;

@@ -8,19 +8,20 @@ void edgert_tensor_destroy(edgert_object *object) {
 
 /* --- types ------------------------------------------------------------------------------------ */
 
-static const struct {
-  char name[13];
-  uint32_t type;
-} tensor_types[] = {
-    {"bool", EDGERT_BOOL}, {"i8", EDGERT_I8},     {"i16", EDGERT_I16}, {"i32", EDGERT_I32},
-    {"i64", EDGERT_I64},   {"u8", EDGERT_U8},     {"u16", EDGERT_U16}, {"u32", EDGERT_U32},
-    {"u64", EDGERT_U64},   {"f16", EDGERT_F16},   {"f32", EDGERT_F32}, {"f64", EDGERT_F64},
-    {"bf16", EDGERT_BF16}, {"c64", EDGERT_C64},   {"c128", EDGERT_C128},
-    /* As MLIR spells them. */
-    {"i1", EDGERT_BOOL},   {"si8", EDGERT_I8},    {"si16", EDGERT_I16}, {"si32", EDGERT_I32},
-    {"si64", EDGERT_I64},  {"ui8", EDGERT_U8},    {"ui16", EDGERT_U16}, {"ui32", EDGERT_U32},
-    {"ui64", EDGERT_U64},  {"complex<f32>", EDGERT_C64}, {"complex<f64>", EDGERT_C128},
+/* Names and what they stand for, in one order; those that MLIR spells otherwise come last. */
+static const char tensor_names[] =
+    "bool\0" "i8\0" "i16\0" "i32\0" "i64\0" "u8\0" "u16\0" "u32\0" "u64\0"
+    "f16\0" "f32\0" "f64\0" "bf16\0" "c64\0" "c128\0"
+    "i1\0" "si8\0" "si16\0" "si32\0" "si64\0" "ui8\0" "ui16\0" "ui32\0" "ui64\0"
+    "complex<f32>\0" "complex<f64>\0";
+static const uint32_t tensor_types[] = {
+    EDGERT_BOOL, EDGERT_I8,  EDGERT_I16, EDGERT_I32,  EDGERT_I64, EDGERT_U8,
+    EDGERT_U16,  EDGERT_U32, EDGERT_U64, EDGERT_F16,  EDGERT_F32, EDGERT_F64,
+    EDGERT_BF16, EDGERT_C64, EDGERT_C128, EDGERT_BOOL, EDGERT_I8, EDGERT_I16,
+    EDGERT_I32,  EDGERT_I64, EDGERT_U8,  EDGERT_U16,  EDGERT_U32, EDGERT_U64,
+    EDGERT_C64,  EDGERT_C128,
 };
+#define TENSOR_TYPES (sizeof tensor_types / sizeof *tensor_types)
 
 #define TENSOR_KIND(type) ((type) >> 24)
 #define TENSOR_SIGNLESS 0x10u
@@ -28,15 +29,14 @@ static const struct {
 #define TENSOR_BOOL 0x13u
 
 uint32_t edgert_type_parse(const char *name) {
-  for (size_t i = 0; i < sizeof tensor_types / sizeof *tensor_types; ++i)
-    if (strcmp(tensor_types[i].name, name) == 0) return tensor_types[i].type;
-  return 0;
+  size_t index = edgert_name_index(tensor_names, (edgert_text){name, strlen(name)});
+  return index < TENSOR_TYPES ? tensor_types[index] : 0;
 }
 
 const char *edgert_type_name(uint32_t type) {
   if (TENSOR_KIND(type) == TENSOR_SIGNLESS) type += (TENSOR_SIGNED - TENSOR_SIGNLESS) << 24;
-  for (size_t i = 0; i < sizeof tensor_types / sizeof *tensor_types; ++i)
-    if (tensor_types[i].type == type) return tensor_types[i].name;
+  for (size_t i = 0; i < TENSOR_TYPES; ++i)
+    if (tensor_types[i] == type) return edgert_name_at(tensor_names, i);
   return "?";
 }
 

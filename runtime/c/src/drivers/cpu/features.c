@@ -1,13 +1,12 @@
 /* What this processor can do, by the names that LLVM gives features. */
 #include "cpu.h"
 
-/* Where a feature is looked up; `word` is architecture's own. */
-typedef struct feature_entry {
-  char name[19]; /* in place: a pointer would be one more thing to relocate */
-  uint8_t word;
-  uint8_t bit;
+/* Where a feature is looked up, in the order of their names; words are the architecture's own. */
+typedef struct feature_place {
+  uint8_t word : 3;
+  uint8_t bit : 5;
   uint8_t needs; /* x86: what the system must save, see below */
-} feature_entry;
+} feature_place;
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -19,59 +18,58 @@ enum { LEAF_1_C, LEAF_7_B, LEAF_7_C, LEAF_7_D, LEAF_7_1_A, LEAF_7_1_D, LEAF_EXTE
 /* Registers that the system must save for a feature to be of use. */
 enum { SAVES_NOTHING, SAVES_AVX, SAVES_AVX512, SAVES_AMX };
 
-static const feature_entry feature_table[] = {
-    {"sse3", LEAF_1_C, 0, 0},
-    {"pclmul", LEAF_1_C, 1, 0},
-    {"ssse3", LEAF_1_C, 9, 0},
-    {"fma", LEAF_1_C, 12, SAVES_AVX},
-    {"sse4.1", LEAF_1_C, 19, 0},
-    {"sse4.2", LEAF_1_C, 20, 0},
-    {"movbe", LEAF_1_C, 22, 0},
-    {"popcnt", LEAF_1_C, 23, 0},
-    {"aes", LEAF_1_C, 25, 0},
-    {"avx", LEAF_1_C, 28, SAVES_AVX},
-    {"f16c", LEAF_1_C, 29, SAVES_AVX},
-    {"bmi", LEAF_7_B, 3, 0},
-    {"avx2", LEAF_7_B, 5, SAVES_AVX},
-    {"bmi2", LEAF_7_B, 8, 0},
-    {"avx512f", LEAF_7_B, 16, SAVES_AVX512},
-    {"avx512dq", LEAF_7_B, 17, SAVES_AVX512},
-    {"adx", LEAF_7_B, 19, 0},
-    {"avx512ifma", LEAF_7_B, 21, SAVES_AVX512},
-    {"avx512cd", LEAF_7_B, 28, SAVES_AVX512},
-    {"sha", LEAF_7_B, 29, 0},
-    {"avx512bw", LEAF_7_B, 30, SAVES_AVX512},
-    {"avx512vl", LEAF_7_B, 31, SAVES_AVX512},
-    {"avx512vbmi", LEAF_7_C, 1, SAVES_AVX512},
-    {"avx512vbmi2", LEAF_7_C, 6, SAVES_AVX512},
-    {"gfni", LEAF_7_C, 8, 0},
-    {"vaes", LEAF_7_C, 9, SAVES_AVX},
-    {"vpclmulqdq", LEAF_7_C, 10, SAVES_AVX},
-    {"avx512vnni", LEAF_7_C, 11, SAVES_AVX512},
-    {"avx512bitalg", LEAF_7_C, 12, SAVES_AVX512},
-    {"avx512vpopcntdq", LEAF_7_C, 14, SAVES_AVX512},
-    {"avx512vp2intersect", LEAF_7_D, 8, SAVES_AVX512},
-    {"amx-bf16", LEAF_7_D, 22, SAVES_AMX},
-    {"avx512fp16", LEAF_7_D, 23, SAVES_AVX512},
-    {"amx-tile", LEAF_7_D, 24, SAVES_AMX},
-    {"amx-int8", LEAF_7_D, 25, SAVES_AMX},
-    {"sha512", LEAF_7_1_A, 0, SAVES_AVX},
-    {"sm3", LEAF_7_1_A, 1, SAVES_AVX},
-    {"sm4", LEAF_7_1_A, 2, SAVES_AVX},
-    {"avxvnni", LEAF_7_1_A, 4, SAVES_AVX},
-    {"avx512bf16", LEAF_7_1_A, 5, SAVES_AVX512},
-    {"amx-fp16", LEAF_7_1_A, 21, SAVES_AMX},
-    {"avxifma", LEAF_7_1_A, 23, SAVES_AVX},
-    {"avxvnniint8", LEAF_7_1_D, 4, SAVES_AVX},
-    {"avxneconvert", LEAF_7_1_D, 5, SAVES_AVX},
-    {"amx-complex", LEAF_7_1_D, 8, SAVES_AMX},
-    {"avxvnniint16", LEAF_7_1_D, 10, SAVES_AVX},
-    {"lzcnt", LEAF_EXTENDED_C, 5, 0},
-    {"sse4a", LEAF_EXTENDED_C, 6, 0},
-    {"xop", LEAF_EXTENDED_C, 11, SAVES_AVX},
-    {"fma4", LEAF_EXTENDED_C, 16, SAVES_AVX},
-    {"tbm", LEAF_EXTENDED_C, 21, 0},
-};
+#define FEATURES(X)                                  \
+  X("sse3", LEAF_1_C, 0, 0)                          \
+  X("pclmul", LEAF_1_C, 1, 0)                        \
+  X("ssse3", LEAF_1_C, 9, 0)                         \
+  X("fma", LEAF_1_C, 12, SAVES_AVX)                  \
+  X("sse4.1", LEAF_1_C, 19, 0)                       \
+  X("sse4.2", LEAF_1_C, 20, 0)                       \
+  X("movbe", LEAF_1_C, 22, 0)                        \
+  X("popcnt", LEAF_1_C, 23, 0)                       \
+  X("aes", LEAF_1_C, 25, 0)                          \
+  X("avx", LEAF_1_C, 28, SAVES_AVX)                  \
+  X("f16c", LEAF_1_C, 29, SAVES_AVX)                 \
+  X("bmi", LEAF_7_B, 3, 0)                           \
+  X("avx2", LEAF_7_B, 5, SAVES_AVX)                  \
+  X("bmi2", LEAF_7_B, 8, 0)                          \
+  X("avx512f", LEAF_7_B, 16, SAVES_AVX512)           \
+  X("avx512dq", LEAF_7_B, 17, SAVES_AVX512)          \
+  X("adx", LEAF_7_B, 19, 0)                          \
+  X("avx512ifma", LEAF_7_B, 21, SAVES_AVX512)        \
+  X("avx512cd", LEAF_7_B, 28, SAVES_AVX512)          \
+  X("sha", LEAF_7_B, 29, 0)                          \
+  X("avx512bw", LEAF_7_B, 30, SAVES_AVX512)          \
+  X("avx512vl", LEAF_7_B, 31, SAVES_AVX512)          \
+  X("avx512vbmi", LEAF_7_C, 1, SAVES_AVX512)         \
+  X("avx512vbmi2", LEAF_7_C, 6, SAVES_AVX512)        \
+  X("gfni", LEAF_7_C, 8, 0)                          \
+  X("vaes", LEAF_7_C, 9, SAVES_AVX)                  \
+  X("vpclmulqdq", LEAF_7_C, 10, SAVES_AVX)           \
+  X("avx512vnni", LEAF_7_C, 11, SAVES_AVX512)        \
+  X("avx512bitalg", LEAF_7_C, 12, SAVES_AVX512)      \
+  X("avx512vpopcntdq", LEAF_7_C, 14, SAVES_AVX512)   \
+  X("avx512vp2intersect", LEAF_7_D, 8, SAVES_AVX512) \
+  X("amx-bf16", LEAF_7_D, 22, SAVES_AMX)             \
+  X("avx512fp16", LEAF_7_D, 23, SAVES_AVX512)        \
+  X("amx-tile", LEAF_7_D, 24, SAVES_AMX)             \
+  X("amx-int8", LEAF_7_D, 25, SAVES_AMX)             \
+  X("sha512", LEAF_7_1_A, 0, SAVES_AVX)              \
+  X("sm3", LEAF_7_1_A, 1, SAVES_AVX)                 \
+  X("sm4", LEAF_7_1_A, 2, SAVES_AVX)                 \
+  X("avxvnni", LEAF_7_1_A, 4, SAVES_AVX)             \
+  X("avx512bf16", LEAF_7_1_A, 5, SAVES_AVX512)       \
+  X("amx-fp16", LEAF_7_1_A, 21, SAVES_AMX)           \
+  X("avxifma", LEAF_7_1_A, 23, SAVES_AVX)            \
+  X("avxvnniint8", LEAF_7_1_D, 4, SAVES_AVX)         \
+  X("avxneconvert", LEAF_7_1_D, 5, SAVES_AVX)        \
+  X("amx-complex", LEAF_7_1_D, 8, SAVES_AMX)         \
+  X("avxvnniint16", LEAF_7_1_D, 10, SAVES_AVX)       \
+  X("lzcnt", LEAF_EXTENDED_C, 5, 0)                  \
+  X("sse4a", LEAF_EXTENDED_C, 6, 0)                  \
+  X("xop", LEAF_EXTENDED_C, 11, SAVES_AVX)           \
+  X("fma4", LEAF_EXTENDED_C, 16, SAVES_AVX)          \
+  X("tbm", LEAF_EXTENDED_C, 21, 0)
 
 static uint32_t feature_saved_registers(uint32_t leaf_1_c) {
   if (!(leaf_1_c >> 27 & 1)) return 0; /* no xgetbv */
@@ -105,11 +103,11 @@ void edgert_cpu_read_features(edgert_cpu_features *out) {
   words[SAVED] = feature_saved_registers(words[LEAF_1_C]);
 }
 
-static int feature_test(const edgert_cpu_features *features, const feature_entry *entry) {
+static int feature_test(const edgert_cpu_features *features, const feature_place *place) {
   static const uint32_t masks[] = {0, 0x6, 0xE6, 0x60000};
-  uint32_t mask = masks[entry->needs];
+  uint32_t mask = masks[place->needs];
   if ((features->words[SAVED] & mask) != mask) return 0;
-  return features->words[entry->word] >> entry->bit & 1;
+  return features->words[place->word] >> place->bit & 1;
 }
 
 #elif defined(__linux__) && (defined(__aarch64__) || defined(__arm__) || defined(__riscv))
@@ -117,20 +115,23 @@ static int feature_test(const edgert_cpu_features *features, const feature_entry
 #include <sys/auxv.h>
 
 /* Bits of the words that the kernel hands to a program: AT_HWCAP (0) and AT_HWCAP2 (1). */
-static const feature_entry feature_table[] = {
 #if defined(__aarch64__)
-    {"fp-armv8", 0, 0, 0}, {"neon", 0, 1, 0},      {"aes", 0, 3, 0},       {"sha2", 0, 6, 0},
-    {"crc", 0, 7, 0},      {"lse", 0, 8, 0},       {"fullfp16", 0, 10, 0}, {"rdm", 0, 12, 0},
-    {"jsconv", 0, 13, 0},  {"complxnum", 0, 14, 0}, {"rcpc", 0, 15, 0},    {"sha3", 0, 17, 0},
-    {"dotprod", 0, 20, 0}, {"sve", 0, 22, 0},      {"fp16fml", 0, 23, 0},  {"sve2", 1, 1, 0},
-    {"i8mm", 1, 13, 0},    {"bf16", 1, 14, 0},     {"sme", 1, 23, 0},
+#define FEATURES(X)                                                \
+  X("fp-armv8", 0, 0, 0) X("neon", 0, 1, 0) X("aes", 0, 3, 0)      \
+  X("sha2", 0, 6, 0) X("crc", 0, 7, 0) X("lse", 0, 8, 0)           \
+  X("fullfp16", 0, 10, 0) X("rdm", 0, 12, 0) X("jsconv", 0, 13, 0) \
+  X("complxnum", 0, 14, 0) X("rcpc", 0, 15, 0) X("sha3", 0, 17, 0) \
+  X("dotprod", 0, 20, 0) X("sve", 0, 22, 0) X("fp16fml", 0, 23, 0) \
+  X("sve2", 1, 1, 0) X("i8mm", 1, 13, 0) X("bf16", 1, 14, 0)       \
+  X("sme", 1, 23, 0)
 #elif defined(__arm__)
-    {"neon", 0, 12, 0}, {"vfp3", 0, 13, 0}, {"vfp4", 0, 16, 0},
+#define FEATURES(X)                                           \
+  X("neon", 0, 12, 0) X("vfp3", 0, 13, 0) X("vfp4", 0, 16, 0)
 #else
-    {"a", 0, 0, 0}, {"c", 0, 2, 0}, {"d", 0, 3, 0}, {"f", 0, 5, 0}, {"m", 0, 12, 0},
-    {"v", 0, 21, 0},
+#define FEATURES(X)                                 \
+  X("a", 0, 0, 0) X("c", 0, 2, 0) X("d", 0, 3, 0)   \
+  X("f", 0, 5, 0) X("m", 0, 12, 0) X("v", 0, 21, 0)
 #endif
-};
 
 void edgert_cpu_read_features(edgert_cpu_features *out) {
   memset(out, 0, sizeof *out);
@@ -138,45 +139,48 @@ void edgert_cpu_read_features(edgert_cpu_features *out) {
   out->words[1] = (uint32_t)getauxval(AT_HWCAP2);
 }
 
-static int feature_test(const edgert_cpu_features *features, const feature_entry *entry) {
-  return features->words[entry->word] >> entry->bit & 1;
+static int feature_test(const edgert_cpu_features *features, const feature_place *place) {
+  return features->words[place->word] >> place->bit & 1;
 }
 
 #elif defined(__APPLE__) && defined(__aarch64__)
 
 /* Every Apple processor for Macs, and phones since the A14, has these. */
-static const feature_entry feature_table[] = {
-    {"neon", 0, 0, 0}, {"fp-armv8", 0, 0, 0}, {"lse", 0, 0, 0},    {"fullfp16", 0, 0, 0},
-    {"aes", 0, 0, 0},  {"fp16fml", 0, 0, 0},  {"sha2", 0, 0, 0},   {"sha3", 0, 0, 0},
-    {"crc", 0, 0, 0},  {"dotprod", 0, 0, 0},  {"rdm", 0, 0, 0},    {"jsconv", 0, 0, 0},
-    {"rcpc", 0, 0, 0}, {"complxnum", 0, 0, 0},
-};
+#define FEATURES(X)                                              \
+  X("neon", 0, 0, 0) X("fp-armv8", 0, 0, 0) X("lse", 0, 0, 0)    \
+  X("fullfp16", 0, 0, 0) X("aes", 0, 0, 0) X("fp16fml", 0, 0, 0) \
+  X("sha2", 0, 0, 0) X("sha3", 0, 0, 0) X("crc", 0, 0, 0)        \
+  X("dotprod", 0, 0, 0) X("rdm", 0, 0, 0) X("jsconv", 0, 0, 0)   \
+  X("rcpc", 0, 0, 0) X("complxnum", 0, 0, 0)
 
 void edgert_cpu_read_features(edgert_cpu_features *out) { memset(out, 0, sizeof *out); }
 
-static int feature_test(const edgert_cpu_features *features, const feature_entry *entry) {
-  (void)features, (void)entry;
+static int feature_test(const edgert_cpu_features *features, const feature_place *place) {
+  (void)features, (void)place;
   return 1;
 }
 
 #else
 
-static const feature_entry feature_table[] = {{"", 0, 0, 0}};
+#define FEATURES(X) \
+  X("", 0, 0, 0)
 
 void edgert_cpu_read_features(edgert_cpu_features *out) { memset(out, 0, sizeof *out); }
 
-static int feature_test(const edgert_cpu_features *features, const feature_entry *entry) {
-  (void)features, (void)entry;
+static int feature_test(const edgert_cpu_features *features, const feature_place *place) {
+  (void)features, (void)place;
   return 0;
 }
 
 #endif
 
+#define FEATURE_NAME(name, word, bit, needs) name "\0"
+#define FEATURE_PLACE(name, word, bit, needs) {word, bit, needs},
+
 int edgert_cpu_feature(const edgert_cpu_features *features, edgert_text name, int64_t *out) {
-  for (size_t i = 0; name.size && i < sizeof feature_table / sizeof *feature_table; ++i)
-    if (edgert_text_equal(name, feature_table[i].name)) {
-      *out = feature_test(features, &feature_table[i]);
-      return 1;
-    }
-  return 0;
+  static const feature_place places[] = {FEATURES(FEATURE_PLACE)};
+  size_t index = edgert_name_index(FEATURES(FEATURE_NAME), name);
+  if (index >= sizeof places / sizeof *places) return 0;
+  *out = feature_test(features, &places[index]);
+  return 1;
 }
