@@ -36,7 +36,7 @@ from tests.toolchain.passes.test_signless_integers import WINDOW
 from tests.toolchain.passes.test_sort_networks import SORT as SORTED
 from tests.toolchain.passes.test_split_scatters import MANY as SCATTERED
 from tests.toolchain.passes.test_spread_windows import LARGEST
-from tests.toolchain.passes.test_strided_slices import COLUMN, reversed_slice
+from tests.toolchain.passes.test_strided_slices import COLUMN, FILTER, reversed_slice
 from tests.toolchain.passes.test_wide_sums import MEAN
 from tests.toolchain.passes.test_widened_rows import CENTRED
 
@@ -382,6 +382,7 @@ FAULTS = (
     Fault(name="plain-products", text=NAMED, says="dot_general"),
     Fault(name="strided-slices", text=reversed_slice(3, 2), says="unrealized_conversion_cast"),
     Fault(name="strided-slices", text=COLUMN, says="unrealized_conversion_cast"),
+    Fault(name="strided-slices", text=FILTER, target="cuda:sm_90", says="bufferize"),
     Fault(name="flatten-scatters", text=WINDOWS, says="expected indices"),
     Fault(
         name="stable-sorts",

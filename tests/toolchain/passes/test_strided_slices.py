@@ -1,4 +1,7 @@
-"""Slices with gaps between their elements are arrays of their own where they are gathered from."""
+"""Slices with gaps between their elements are arrays of their own where they are gathered from.
+
+On CUDA also where they are filters.
+"""
 
 from pathlib import Path
 
@@ -102,3 +105,40 @@ def test_cuda_reads_them_from_an_array_of_their_own(tmp_path: Path) -> None:
         module = toolchain.compile(tmp_path / "rows.mlir", "cuda:sm_90", options)
         sizes[name] = module.path.read_bytes().count(b".visible .entry")
     assert sizes["with"] > sizes["without"] >= 1
+
+
+FILTER = """
+func.func @main(%x: tensor<2x9x3xf16>, %w: tensor<3x3x4xf16>) -> tensor<2x8x4xf16> {
+  %0 = stablehlo.slice %w [0:3:2, 0:3, 0:4] : (tensor<3x3x4xf16>) -> tensor<2x3x4xf16>
+  %1 = stablehlo.convolution(%x, %0) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<2x9x3xf16>, tensor<2x3x4xf16>) -> tensor<2x8x4xf16>
+  return %1 : tensor<2x8x4xf16>
+}"""
+TRANSPOSED = """
+func.func @main(%x: tensor<2x8x3xf16>, %w: tensor<3x3x4xf16>) -> tensor<2x17x4xf16> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f],
+    window = {pad = [[2, 2]], lhs_dilate = [2]}
+    {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<2x8x3xf16>, tensor<3x3x4xf16>) -> tensor<2x17x4xf16>
+  return %0 : tensor<2x17x4xf16>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "by_rows", "changed"),
+    [(FILTER, True, 1), (FILTER, False, 0), (FILTER.replace("0:3:2", "1:3"), True, 0)],
+    ids=["rows apart", "on other devices", "rows that touch"],
+)
+def test_on_cuda_filters_are_arrays_of_their_own(text: str, by_rows: bool, changed: int) -> None:
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        assert StridedSlices(by_rows=by_rows).run(module) == changed
+        assert module.operation.verify()
+
+
+@pytest.mark.parametrize("text", [FILTER, TRANSPOSED], ids=["a slice", "of a transposed one"])
+def test_cuda_takes_filters_with_gaps(text: str, tmp_path: Path) -> None:
+    (tmp_path / "filter.mlir").write_text(text)
+    options = toolchain.CompileOptions(output=tmp_path / "f.vmfb", cache=False, check=False)
+    assert toolchain.compile(tmp_path / "filter.mlir", "cuda:sm_90", options).path.stat().st_size
