@@ -84,7 +84,8 @@ def bind_arguments(
         bound.append(
             Argument(name=name, tree=tree, keyword_only=_only_by_keyword(parameters, name, kwargs))
         )
-    bound.sort(key=lambda argument: order.get(argument.name, -1))
+    # Those by keyword may come in any order; those by position, `*rest` among them, are in theirs.
+    bound.sort(key=lambda each: order.get(each.name, len(order)) if each.name in kwargs else -1)
     if all(argument.name in order for argument in bound):
         bound = _after_gaps(bound, parameters)
     return Arguments(
