@@ -13,6 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from edgec import runtime, toolchain
 from edgec.exporters import Bundle, Entry, export
 from edgec.exporters.from_torch.export import load
 from edgec.runtime.dtypes import DType
@@ -234,6 +235,36 @@ def test_nested_arguments_and_results_keep_their_names(replay) -> None:
     assert [spec.name for spec in said.outputs] == ["score", "pairs[0].left", "pairs[0].right"]
     assert said.result == {"score": 0, "extra": None, "pairs": [{"left": 1, "right": 2}]}
     assert replay(program) <= 1e-4
+
+
+class Variadic(nn.Module):
+    def forward(self, x, *rest, scale, **more):
+        return x - 2 * rest[0] + 3 * rest[1] - 5 * scale + 7 * more["shift"]
+
+
+def test_arguments_without_names_stay_where_they_are(tmp_path: Path) -> None:
+    """A call by position and keyword gives what the model gives; all have one shape and type."""
+    values = [torch.randn(2, 3) for _ in range(5)]
+    by_name = {"shift": values[3], "scale": values[4]}
+    program = export(Variadic(), tuple(values[:3]), example_kwargs=by_name)
+    path = toolchain.compile(program, "cpu", toolchain.CompileOptions(output=tmp_path / "m.vmfb"))
+    with runtime.load(path) as loaded:
+        given = {name: value.numpy() for name, value in by_name.items()}
+        answer = loaded.main(*(value.numpy() for value in values[:3]), **given)
+    np.testing.assert_allclose(answer, Variadic()(*values[:3], **by_name), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "still",
+    [
+        lambda x: functional.rrelu(x, training=False),
+        lambda x: functional.dropout(x, 0.5, training=False),
+        lambda x: functional.scaled_dot_product_attention(x, x, x),
+    ],
+    ids=["rrelu", "dropout", "attention"],
+)
+def test_what_could_draw_and_does_not_is_exported(still: Any, replay) -> None:
+    assert replay(export(still, (torch.randn(1, 4, 8),))) < 1e-5
 
 
 def test_arguments_after_one_that_is_left_out_go_by_keyword() -> None:
@@ -533,12 +564,27 @@ def gives_a_text(x: torch.Tensor) -> tuple[torch.Tensor, str]:
     return x, "three"
 
 
+def draws_numbers(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.rand_like(x)
+
+
+def drops_some(x: torch.Tensor) -> torch.Tensor:
+    return functional.scaled_dot_product_attention(x[None], x[None], x[None], dropout_p=0.5)
+
+
 @pytest.mark.parametrize(
     ("function", "kind", "what", "place"),
     [
         (control_flow, UnsupportedOp, "depends on data", "control_flow"),
         (no_lowering, UnsupportedOp, "aten.mode", "test_from_torch.py"),
         (changes_its_input, ExportError, "changes its input x in place", ""),
+        (
+            draws_numbers,
+            UnsupportedOp,
+            "draws random numbers: aten.rand_like",
+            "test_from_torch.py",
+        ),
+        (drops_some, UnsupportedOp, "draws random numbers: aten.native_dropout", ""),
         (gives_a_text, ExportError, "returns 'three'", ""),
     ],
 )

@@ -88,6 +88,7 @@ def to_torch_dialect(graph: Any) -> bytes:
 
 def _imported(importer: Any, graph: Any) -> bytes:
     """The bytecode of a graph in the torch dialect."""
+    _refuse_chance(graph)
     with quiet():
         try:
             importer.import_stateless_graph(graph, func_name="main", func_visibility="public")
@@ -96,6 +97,30 @@ def _imported(importer: Any, graph: Any) -> bytes:
     buffer = io.BytesIO()
     importer.module.operation.write_bytecode(buffer)
     return buffer.getvalue()
+
+
+def _refuse_chance(graph: Any) -> None:
+    """Refuse numbers drawn at random, which a module would draw alike in each call."""
+    for node in graph.nodes:
+        if node.op == "call_function" and node.users and _draws(node):
+            raise UnsupportedOp(
+                f"the model draws random numbers: {node.target}",
+                where=user_line(node.meta.get("stack_trace")),
+                hint="give the numbers as an input; if it is dropout, call it in eval mode "
+                "(model.eval(), or training=self.training)",
+            )
+
+
+def _draws(node: Any) -> bool:
+    """Whether an operation draws random numbers, as it is called."""
+    import torch
+
+    if torch.Tag.nondeterministic_seeded not in getattr(node.target, "tags", ()):
+        return False
+    arguments = node.target._schema.arguments
+    given = {each.name: each.default_value for each in arguments if each.has_default_value()}
+    given |= dict(zip([each.name for each in arguments], node.args, strict=False)) | node.kwargs
+    return not any(given.get(name) in (False, 0.0) for name in ("training", "train", "dropout_p"))
 
 
 def _passed(
