@@ -31,12 +31,12 @@ Microseconds of a call of edgert's Vulkan driver from Python, batch 1, medians o
 _TAIL = """
 - **arrays** that stay there lie on the GPU before and behind a call; from and to the host they are NumPy's, copied within the call.
 - **outside the GPU** is all of the call but what lies between the stamps. *Recordings* are command buffers that a call makes anew: a program's own are replayed.
-- Calls of the earliest commit recorded their commands each time, since kernels of edgec's own were declared without the flag by which the compiler binds buffers through a table; and they slept until a fence woke them.
+- Calls of commit 8f1f1aa98f recorded their commands each time, since kernels of edgec's own were declared without the flag by which the compiler binds buffers through a table; and they slept until a fence woke them.
 - A GPU that is asked for little runs at a slow clock for the first tenth of a second: figures are of calls behind others.
 
 <!-- not run: a GPU: and weights of hundreds of megabytes -->
 ```console
-$ python benchmarks/cuda/torch_modules.py FOLDER NAMES --target vulkan:nvidia-ada      # here, no GPU
+$ python benchmarks/cuda/torch_modules.py FOLDER NAMES --target vulkan:nvidia-hopper      # here, no GPU
 $ python benchmarks/vulkan/call_parts.py FOLDER STEMS --json parts.json                # where the GPU is
 $ python -m benchmarks.vulkan.calls_page COMMIT=parts.json                             # this page
 ```
