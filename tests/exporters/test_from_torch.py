@@ -237,6 +237,13 @@ def test_nested_arguments_and_results_keep_their_names(replay) -> None:
     assert replay(program) <= 1e-4
 
 
+def test_functions_of_torchs_own_are_exported(replay) -> None:
+    """Whose parameters Python does not know."""
+    program = export(torch.matmul, (torch.randn(2, 3), torch.randn(3, 4)))
+    assert described(program) == ["main(arg0: f32[2, 3], arg1: f32[3, 4]) -> (result: f32[2, 4])"]
+    assert replay(program) < 1e-5
+
+
 class Variadic(nn.Module):
     def forward(self, x, *rest, scale, **more):
         return x - 2 * rest[0] + 3 * rest[1] - 5 * scale + 7 * more["shift"]

@@ -38,6 +38,8 @@ __all__ = ["Callee", "callee", "capture", "evaluating", "quiet"]
 _UNKNOWN_RESULT = re.compile(r"Found <class '([\w.]+)'> in output, which is not a known type")
 
 _LOG = logging.getLogger("edgec.exporters")
+_TALKATIVE = ("torch.fx.experimental.symbolic_shapes", "torch._subclasses.fake_tensor")
+"""Loggers of torch that print what an error of edgec's says."""
 _DEPENDS = "the model's control flow or a shape depends on data"
 _ON_DATA = (
     "choose with torch.where and keep sizes fixed; an `if` or loop on a tensor's value has no "
@@ -112,7 +114,7 @@ def callee(function: Any) -> Callee:
         holder.add_module(name, module)
     return Callee(
         owner=holder,
-        forward=function,
+        forward=_with_signature(function),
         run=function,
         parameters=_parameters(function),
         is_model=False,
@@ -297,10 +299,18 @@ def _differentiated(
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep torch's own warnings (deprecations inside torch and torch-mlir) from the user."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """Keep torch's own words from the user: deprecations inside it, and graphs that it gave up."""
+    loggers = [logging.getLogger(name) for name in _TALKATIVE]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _callee_of_program(program: Any) -> Callee:
@@ -327,6 +337,14 @@ def _parameters(function: Any) -> tuple[inspect.Parameter, ...]:
         return tuple(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return ()
+
+
+def _with_signature(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, in one of Python's if it is one of C's, whose parameters nobody can ask for."""
+    with contextlib.suppress(TypeError, ValueError):
+        inspect.signature(function)
+        return function
+    return lambda *args, **kwargs: function(*args, **kwargs)
 
 
 def _without_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
