@@ -62,6 +62,11 @@ PAGES = (
         measures=(*_COMPILER, "benchmarks/sparse"),
     ),
     Page(
+        name="torch_operators.md",
+        command="python -m benchmarks.torch_operators",
+        measures=(*_COMPILER, "exporters/edgec/exporters/from_torch", "benchmarks/torch_operators"),
+    ),
+    Page(
         name="benchmarks_jax_gpu.md",
         command="python -m benchmarks.jax_tests.elsewhere TESTS",
         measures=(*_COMPILER, *_RUNTIME, "runtime/pjrt", "toolchain/edgec/plugins"),
