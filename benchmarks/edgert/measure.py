@@ -134,6 +134,8 @@ def _words(path: Path, contender: Contender) -> list[str]:
     name = next(iter(Module.read(path).signatures))
     words = [f"--module={path}", f"--device={contender.device}", f"--function={name}"]
     if contender.device == "local-task":
+        # Kernels take up to 256 KiB of a thread's stack; these threads have 128 KiB by themselves.
+        words.append("--task_worker_stack_size=1048576")
         words.append(f"--task_topology_group_count={contender.threads}")
     return words + [f"--input={text}" for text in _inputs(path)]
 
