@@ -316,6 +316,25 @@ def test_a_mask_that_keeps_all_is_none() -> None:
     assert only(export(Call(lambda q, k, v: sdpa(q, k, v, mask)), tensors(*HEADS))).terms == ()
 
 
+class Placed(nn.Module):
+    """Scores scaled by head, and a bias that a small network makes of places, as Swin v2's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("places", torch.randn(36, 8))
+        self.by_head = nn.Linear(8, 2)
+        self.tau = nn.Parameter(torch.rand(2, 1, 1) + 0.1)
+
+    def forward(self, q, k, v):
+        bias = self.by_head(self.places.relu()).T.reshape(2, 6, 6)
+        return torch.softmax(q @ k.transpose(-1, -2) / self.tau + bias, -1) @ v
+
+
+def test_a_bias_that_weights_alone_give_is_not_taken_for_scores() -> None:
+    found = attentions(export(Placed().eval(), tensors(*[(3, 2, 6, 16)] * 3)))
+    assert not [each for each in found if each.width != 16]
+
+
 def text_models():
     """Small random models of `transformers`, by name, with what their users give them."""
     transformers = pytest.importorskip("transformers")

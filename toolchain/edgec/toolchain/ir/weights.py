@@ -7,7 +7,7 @@ from typing import Any
 
 from iree.compiler import ir
 
-__all__ = ["Weights", "fixed_globals", "is_constant", "is_unchanging"]
+__all__ = ["Weights", "fixed_globals", "follows_from_weights", "is_constant", "is_unchanging"]
 
 _DISPATCH = "flow.dispatch"
 _LOAD = "util.global.load"
@@ -41,6 +41,16 @@ def is_constant(value: Any) -> bool:
             return False
         waiting += op.operands
     return True
+
+
+def follows_from_weights(value: Any) -> bool:
+    """Whether a value is the same in each call: of constants and weights, wherever they lie."""
+    module = value.owner if isinstance(value.owner, ir.Block) else value.owner.operation
+    if isinstance(module, ir.Block):
+        return False
+    while module.parent is not None:
+        module = module.parent
+    return Weights(module.opview).holds(value)
 
 
 def is_unchanging(value: Any) -> bool:

@@ -15,6 +15,7 @@ from edgec.toolchain.ir.evaluate import NotEvaluated, NotNamed, evaluate
 from edgec.toolchain.ir.fold import splat
 from edgec.toolchain.ir.read import made_by, shape_of
 from edgec.toolchain.ir.views import Strided
+from edgec.toolchain.ir.weights import follows_from_weights
 from edgec.toolchain.match.description import Array
 from edgec.toolchain.match.softmax import plain
 
@@ -101,6 +102,9 @@ def _read(view: Strided, factor: float, deep: int) -> Scores | None:
     further = [replace(view, value=value) for value in operands]
     match op.name:
         case "stablehlo.dot_general":
+            # What weights alone give is a bias (of places, say), whatever makes it.
+            if follows_from_weights(view.value):
+                return None
             return Scores(product=op, view=view, scale=factor)
         case "stablehlo.multiply" | "stablehlo.divide":
             return _scaled(op, further, factor, deep)
