@@ -3,6 +3,7 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from iree.compiler import ir
@@ -28,6 +29,22 @@ def is_constant(value: Any) -> bool:
 
     It evaluates no dispatch: a kernel of what is constant would end it.
     """
+    return _follows(value, lambda op: op.name != _DISPATCH, _lies_in_module)
+
+
+def follows_from_weights(value: Any) -> bool:
+    """Whether a value is the same in each call: of constants and weights, wherever they lie."""
+    return _follows(value, _is_pure, _is_fixed)
+
+
+def _follows(value: Any, passes: Callable[[Any], bool], is_known: Callable[[Any], bool]) -> bool:
+    """Whether a value is made of known globals alone; it ends at the first that is not.
+
+    Args:
+        value: what is asked of.
+        passes: whether an operation's results are known where all that it reads is.
+        is_known: whether a load of a global gives what is known.
+    """
     waiting, seen = [value], set[Any]()
     while waiting:
         each = waiting.pop()
@@ -37,20 +54,10 @@ def is_constant(value: Any) -> bool:
         if isinstance(each.owner, ir.Block):
             return False
         op = each.owner.operation
-        if op.name == _DISPATCH or (op.name == _LOAD and not _lies_in_module(op)):
+        if not (is_known(op) if op.name == _LOAD else passes(op)):
             return False
         waiting += op.operands
     return True
-
-
-def follows_from_weights(value: Any) -> bool:
-    """Whether a value is the same in each call: of constants and weights, wherever they lie."""
-    module = value.owner if isinstance(value.owner, ir.Block) else value.owner.operation
-    if isinstance(module, ir.Block):
-        return False
-    while module.parent is not None:
-        module = module.parent
-    return Weights(module.opview).holds(value)
 
 
 def is_unchanging(value: Any) -> bool:
@@ -58,9 +65,17 @@ def is_unchanging(value: Any) -> bool:
     if isinstance(value.owner, ir.Block):
         return False
     op = value.owner.operation
-    if op.name == "stablehlo.constant":
-        return True
-    return bool(op.name == _LOAD) and "is_mutable" not in _declared(op)
+    return op.name == "stablehlo.constant" or (op.name == _LOAD and _is_fixed(op))
+
+
+def _is_pure(op: Any) -> bool:
+    """Whether an operation's results follow from its operands, and from nothing else."""
+    return op.name.startswith(_PURE) and op.name != "stablehlo.custom_call" and not op.regions
+
+
+def _is_fixed(load: Any) -> bool:
+    """Whether nothing changes the global that is loaded."""
+    return "is_mutable" not in _declared(load)
 
 
 def _lies_in_module(load: Any) -> bool:
@@ -111,5 +126,4 @@ class Weights:
         if op.name == _LOAD:
             is_fixed = ir.FlatSymbolRefAttr(op.attributes["global"]).value in self._fixed
             return [] if is_fixed else None
-        pure = op.name.startswith(_PURE) and op.name != "stablehlo.custom_call"
-        return list(op.operands) if pure and not op.regions else None
+        return list(op.operands) if _is_pure(op) else None
