@@ -112,10 +112,11 @@ def callee(function: Any) -> Callee:
     holder = torch.nn.Module()
     for name, module in _captured_modules(function).items():
         holder.add_module(name, module)
+    forward = _with_signature(function)
     return Callee(
         owner=holder,
-        forward=_with_signature(function),
-        run=function,
+        forward=forward,
+        run=forward,
         parameters=_parameters(function),
         is_model=False,
     )
