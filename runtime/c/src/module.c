@@ -57,11 +57,11 @@ static edgert_type module_type(edgert_text text) {
     type.kind = EDGERT_KIND_LIST;
     type.known = 1;
   }
-  for (edgert_kind kind = EDGERT_KIND_ANY + 1; kind < EDGERT_KIND_LIST; ++kind)
-    if (edgert_text_equal(name, edgert_kind_name(kind))) {
-      type.kind = kind;
-      type.known = 1;
-    }
+  const edgert_kind kind = edgert_kind_of(name);
+  if (kind != EDGERT_KIND_ANY && kind < EDGERT_KIND_LIST) {
+    type.kind = kind;
+    type.known = 1;
+  }
   return type;
 }
 

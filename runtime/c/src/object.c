@@ -4,8 +4,13 @@
 #define OBJECT_DESTROY(upper, lower, name) \
   case EDGERT_KIND_##upper: edgert_##lower##_destroy(object); break;
 
-const char *edgert_kind_name(edgert_kind kind) {
-  return edgert_name_at("anything\0" EDGERT_KINDS(OBJECT_NAME), kind);
+static const char kind_names[] = "anything\0" EDGERT_KINDS(OBJECT_NAME);
+
+const char *edgert_kind_name(edgert_kind kind) { return edgert_name_at(kind_names, kind); }
+
+edgert_kind edgert_kind_of(edgert_text name) {
+  size_t index = edgert_name_index(kind_names + sizeof "anything", name);
+  return index == SIZE_MAX ? EDGERT_KIND_ANY : (edgert_kind)(index + 1);
 }
 
 edgert_status edgert_object_create(const edgert_allocator *allocator,

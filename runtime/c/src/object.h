@@ -38,6 +38,8 @@ typedef enum edgert_kind { EDGERT_KIND_ANY, EDGERT_KINDS(EDGERT_KIND_CODE) } edg
 EDGERT_KINDS(EDGERT_KIND_DESTROY)
 
 const char *edgert_kind_name(edgert_kind kind);
+/* The kind that programs call by a name; EDGERT_KIND_ANY if there is none. */
+edgert_kind edgert_kind_of(edgert_text name);
 
 struct edgert_object {
   edgert_kind kind;
