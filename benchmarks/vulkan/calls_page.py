@@ -37,8 +37,8 @@ _TAIL = """
 <!-- not run: a GPU: and weights of hundreds of megabytes -->
 ```console
 $ python benchmarks/cuda/torch_modules.py FOLDER NAMES --target vulkan:nvidia-hopper      # here, no GPU
-$ python benchmarks/vulkan/call_parts.py FOLDER STEMS --json parts.json                # where the GPU is
-$ python -m benchmarks.vulkan.calls_page COMMIT=parts.json                             # this page
+$ python benchmarks/vulkan/call_parts.py FOLDER STEMS --json parts.json                    # where the GPU is
+$ python -m benchmarks.vulkan.calls_page COMMIT=parts.json                                 # this page
 ```
 """  # noqa: E501
 
