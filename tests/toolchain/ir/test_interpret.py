@@ -59,6 +59,12 @@ CASES = {
     "rows that are set": lambda x: x.at[NUMBERS[:3]].set(x[:3] * 2),
     "rows that are added": lambda x: x.at[jnp.array([1, 1, 4, 9])].add(x[:4], mode="drop"),
     "the largest's place": lambda x: (x.argmax(1), jnp.argmin(x, 0)),
+    "two numbers reduced in order": lambda x: jax.lax.reduce(
+        (x / 2, x),
+        (np.float32(1), np.float32(0)),
+        lambda one, next: (one[0] * next[0], one[1] * next[0] + next[1]),
+        (0,),
+    ),
     "sorted": lambda x: (jnp.sort(x, 0), jnp.argsort(-x, 1)),
     "bits": bits,
     "an image": lambda x: jax.lax.conv_general_dilated(
@@ -93,6 +99,19 @@ def test_a_constant_can_have_other_numbers():
         instead = Interpreter(module, {constant: np.array([10.0, 20.0], np.float32)})
         (found,) = instead.call("main", [np.zeros(2, np.float32)])
     assert found.tolist() == [10, 20]
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_products_by_large_weights_are_those_of_f64(side):
+    rng = np.random.default_rng(2)
+    sizes = [(900, 500), (500, 3)] if side == 0 else [(3, 500), (500, 900)]
+    given = [rng.standard_normal(size).astype(np.float32) for size in sizes]
+    text = str(jax.jit(jnp.matmul).lower(*given).compiler_ir("stablehlo"))
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        (found,) = Interpreter(module).call("main", given, fixed=[side])
+    one, other = (each.astype(np.float64) for each in given)
+    np.testing.assert_allclose(found, one @ other, 1e-11, 1e-11)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ the blocks again.
 """
 
 import contextlib
+import functools
 import io
 import json
 import logging
@@ -129,8 +130,8 @@ def _gguf(path: Path, floats: bool) -> Opened:
     with _read_once():
         reader = _checked(path)
         opened = _opened(path.parent, str(path), {"gguf_file": path.name})
+        tensors = _tensor_names(opened.model)
     set_positions(path, reader, opened.model)
-    tensors = _tensor_names(opened.model)
     return Opened(
         model=opened.model,
         tokenizer=opened.tokenizer,
@@ -141,26 +142,20 @@ def _gguf(path: Path, floats: bool) -> Opened:
 
 @contextlib.contextmanager
 def _read_once() -> Iterator[None]:
-    """Let all who ask for a GGUF file's reader have one: transformers makes three of it.
+    """Let all who ask for a GGUF file's reader have one, and for an architecture's names one table.
 
-    To read 150,000 words takes as long as a small model's weights.
+    transformers makes three readers of a file, and to read 150,000 words takes as long as a small
+    model's weights; and it makes a table of names for each part of a model, down to the smallest.
     """
     import gguf
 
-    made: dict[str, Any] = {}
-    own = gguf.GGUFReader
-
-    def reader(path: Any, *rest: Any) -> Any:
-        key = str(path)
-        if key not in made:
-            made[key] = own(path, *rest)
-        return made[key]
-
-    gguf.GGUFReader = reader
+    own = (gguf.GGUFReader, gguf.get_tensor_name_map)
+    reader, gguf.get_tensor_name_map = (functools.cache(each) for each in own)
+    gguf.GGUFReader = lambda path, *rest: reader(str(path), *rest)
     try:
         yield
     finally:
-        gguf.GGUFReader = own
+        gguf.GGUFReader, gguf.get_tensor_name_map = own
 
 
 def _checked(path: Path) -> Any:

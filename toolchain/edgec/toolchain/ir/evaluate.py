@@ -21,6 +21,8 @@ from edgec.toolchain.ir.reductions import windows
 __all__ = ["NotEvaluated", "NotNamed", "apply", "between", "dtype_of", "evaluate"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
+_WIDENED = 1 << 20
+"""Bytes of a weight's columns in f64 at a time."""
 _INTEGERS = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 
 
@@ -233,9 +235,23 @@ def _dot_general(op: Any, left: _Array, right: _Array) -> _Array:
     count = len(batch[0])
     lead = a.shape[:count]
     inside = math.prod(left.shape[axis] for axis in inner[0])
-    product = np.matmul(a.reshape(*lead, -1, inside), b.reshape(*lead, inside, -1))
+    product = _product(a.reshape(*lead, -1, inside), b.reshape(*lead, inside, -1))
     outer = [left.shape[axis] for axis in free[0]] + [right.shape[axis] for axis in free[1]]
     return np.asarray(product.reshape([*lead, *outer]))
+
+
+def _product(left: _Array, right: _Array) -> _Array:
+    """A product of matrices; weights of f32 are widened some columns at a time, as caches hold."""
+    if left.ndim == right.ndim == 2 and left.dtype == np.float32 != right.dtype:
+        return _product(right.T, left.T).T
+    if right.ndim != 2 or right.dtype != np.float32 or left.dtype == np.float32:
+        return np.asarray(np.matmul(left, right))
+    result = np.empty((*left.shape[:-1], right.shape[1]), np.float64)
+    count = max(_WIDENED // (8 * max(right.shape[0], 1)), 1)
+    for first in range(0, right.shape[1], count):
+        some = right[:, first : first + count].astype(np.float64)
+        np.matmul(left, some, out=result[..., first : first + count])
+    return result
 
 
 def _convolution(op: Any, image: _Array, weight: _Array) -> _Array:

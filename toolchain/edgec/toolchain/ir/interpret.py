@@ -169,7 +169,10 @@ class Interpreter:
         return self._run(op.regions[number].blocks[0], [], known)
 
     def _reduce(self, op: Any, operands: Sequence[_Array], known: Any) -> Sequence[_Array]:
-        """A reduction by more than one operation: step by step, all places of a step at once."""
+        """A reduction by more than one operation: neighbours two by two, all pairs at once.
+
+        The order is StableHLO's to choose, as long as neighbours stay neighbours.
+        """
         if len(operands) == 2:
             try:
                 return [apply(op, operands)]
@@ -181,14 +184,19 @@ class Interpreter:
         for array in operands[:half]:
             moved = np.moveaxis(array, axes, range(len(axes)))
             arrays.append(moved.reshape(-1, *moved.shape[len(axes) :]))
-        totals = [
+        block = op.regions[0].blocks[0]
+        while (count := len(arrays[0])) > 1:
+            pairs = [array[side : count - count % 2 : 2] for side in (0, 1) for array in arrays]
+            joined = self._each(block, pairs, known)
+            rest = [array[count - count % 2 :] for array in arrays]
+            arrays = [np.concatenate(both) for both in zip(joined, rest, strict=True)]
+        starts = [
             np.broadcast_to(start, array.shape[1:])
             for start, array in zip(operands[half:], arrays, strict=True)
         ]
-        block = op.regions[0].blocks[0]
-        for step in range(len(arrays[0])):
-            totals = self._each(block, [*totals, *(array[step] for array in arrays)], known)
-        return totals
+        if not len(arrays[0]):
+            return starts
+        return self._each(block, [*starts, *(array[0] for array in arrays)], known)
 
     def _each(self, block: Any, arguments: Sequence[_Array], known: Any) -> list[_Array]:
         """What a block of scalars gives for each place of arrays."""

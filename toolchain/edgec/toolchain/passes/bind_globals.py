@@ -195,9 +195,10 @@ class _Globals:
 
         symbol = f"__parameter.{key}"
         stored = _stored_type(kind)
+        is_new = symbol not in self.types
         if self.types.setdefault(symbol, stored) != stored:
             raise ProgramError(f"the functions disagree on the type of the parameter {key}")
-        if symbol not in _symbols(self.module):
+        if is_new:
             scope_text, key_text = ir.StringAttr.get(scope), ir.StringAttr.get(key)
             value = ir.Attribute.parse(
                 f"#flow.parameter.named<{scope_text}::{key_text}> : {stored}"
@@ -273,16 +274,6 @@ class _Globals:
 
 def _state_symbol(name: str) -> str:
     return f"__state.{name}"
-
-
-def _symbols(module: Any) -> set[str]:
-    from iree.compiler import ir
-
-    return {
-        ir.StringAttr(op.operation.attributes["sym_name"]).value
-        for op in module.body.operations
-        if "sym_name" in op.operation.attributes
-    }
 
 
 def _stored_type(kind: Any) -> Any:
