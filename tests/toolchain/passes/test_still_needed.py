@@ -33,6 +33,9 @@ from tests.toolchain.passes.test_separate_pads import PADDED_TWICE
 from tests.toolchain.passes.test_separate_reductions import SPREAD, quotient
 from tests.toolchain.passes.test_separate_slices import sliced
 from tests.toolchain.passes.test_signless_integers import WINDOW
+from tests.toolchain.passes.test_sliced_joins import INPUT as JOINED
+from tests.toolchain.passes.test_sliced_joins import JOINED_TWICE
+from tests.toolchain.passes.test_sliced_joins import answer as joined_twice
 from tests.toolchain.passes.test_sort_networks import SORT as SORTED
 from tests.toolchain.passes.test_split_scatters import MANY as SCATTERED
 from tests.toolchain.passes.test_spread_windows import LARGEST
@@ -717,6 +720,7 @@ FAULTS = (
         target="vulkan:nvidia-hopper",
         says="memref.alloc",
     ),
+    Fault(name="sliced-joins", text=JOINED_TWICE, inputs=(JOINED,), right=joined_twice),
     Fault(name="trim-unread", text=THREE_OF_FOUR, says="to be 4, but found 3"),
     Fault(
         name="wide-sums",

@@ -46,6 +46,7 @@ from edgec.toolchain.passes.legalise.separate_updates import SeparateUpdates
 from edgec.toolchain.passes.legalise.signed_angles import SignedAngles
 from edgec.toolchain.passes.legalise.signed_powers import SignedPowers
 from edgec.toolchain.passes.legalise.signless_integers import SignlessIntegers
+from edgec.toolchain.passes.legalise.sliced_joins import SlicedJoins
 from edgec.toolchain.passes.legalise.sort_networks import SortNetworks
 from edgec.toolchain.passes.legalise.spelled_functions import SpelledFunctions
 from edgec.toolchain.passes.legalise.split_complex import SplitComplex
@@ -241,6 +242,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     SplitScatters,
     WidenedRows,
     SeparateReductions,
+    SlicedJoins,
     StridedSlices,
     SeparateSlices,
     SummedProducts,
