@@ -59,6 +59,26 @@ def test_a_question_is_answered_as_python_answers_it(module: Path, programs: Pat
     assert f"{expected.stats.tokens} tokens, " in stats
 
 
+def test_a_recurrent_model_writes_what_it_writes_in_python(programs: Path) -> None:
+    module = one_language_model.recurrent("cpu")
+    questions = ("One?", "Two, and more than a chunk of it?")
+    with TextModel(module) as model:
+        messages: list[dict[str, str]] = []
+        expected, reused = [], []
+        for question in questions:
+            messages.append({"role": "user", "content": question})
+            answer = model.chat(messages, limit=6)
+            expected.append(answer.whole())
+            reused.append(answer.stats.reused)
+            messages.append({"role": "assistant", "content": expected[-1]})
+    found, stats = _said(
+        programs / "chat", module, "--limit=6", given="".join(f"{each}\n" for each in questions)
+    )
+    assert found == "".join(f"{text}\n" for text in expected)
+    lines = stats.splitlines()
+    assert all(f"({count} known)" in line for count, line in zip(reused, lines, strict=True))
+
+
 def test_a_conversation_goes_on_and_is_read_once(module: Path, programs: Path) -> None:
     with TextModel(module) as model:
         messages: list[dict[str, str]] = []

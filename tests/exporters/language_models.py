@@ -5,7 +5,7 @@ from typing import Any
 
 from benchmarks.byte_words import TEMPLATE, tokenizer
 
-__all__ = ["FAMILIES", "TEMPLATE", "VOCABULARY", "model", "save", "tokenizer"]
+__all__ = ["FAMILIES", "RECURRENT", "TEMPLATE", "VOCABULARY", "model", "save", "tokenizer"]
 
 VOCABULARY = 300
 _SMALL = {
@@ -34,6 +34,43 @@ FAMILIES: dict[str, dict[str, Any]] = {
 }
 """Of each family the settings beside those that all share."""
 
+_STATES = {"mamba_n_heads": 8, "mamba_d_head": 16, "mamba_d_state": 16}
+_DELTA = {
+    "linear_num_value_heads": 4,
+    "linear_num_key_heads": 2,
+    "linear_key_head_dim": 16,
+    "linear_value_head_dim": 16,
+    "layer_types": ["linear_attention", "full_attention"],
+}
+_EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 48}
+RECURRENT: dict[str, dict[str, Any]] = {
+    # Both kinds of cache in each layer.
+    "falcon_h1": {"mamba_d_ssm": 64, **_STATES, "mamba_n_heads": 4, "mamba_n_groups": 1},
+    # Short convolutions alone, beside attention.
+    "lfm2": {"layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False},
+    "granitemoehybrid": {
+        **_STATES,
+        "layer_types": ["mamba", "attention"],
+        **{"num_local_experts": 0, "num_experts_per_tok": 0, "shared_intermediate_size": 96},
+    },
+    "bamba": {**_STATES, "attn_layer_indices": [1], "mamba_n_groups": 1},
+    "nemotron_h": {
+        "hybrid_override_pattern": "M*",
+        **{"mamba_num_heads": 8, "mamba_head_dim": 16, "ssm_state_size": 16, "n_groups": 2},
+    },
+    "mamba2": {"state_size": 16, "num_heads": 8, "head_dim": 16, "n_groups": 2},
+    "qwen3_next": {**_DELTA, **_EXPERTS, "shared_expert_intermediate_size": 48},
+    "qwen3_5_text": _DELTA,
+    "olmo_hybrid": {**_DELTA, "linear_num_key_heads": 4},
+    # These two go on from states with one token at a time.
+    "mamba": {"state_size": 8},
+    "jamba": {
+        **{"num_experts": 2, "attn_layer_period": 2, "attn_layer_offset": 1},
+        **{"mamba_d_state": 8, "mamba_dt_rank": 8},
+    },
+}
+"""The same of families some of whose layers keep what all tokens so far have left."""
+
 
 def model(family: str, *, seed: int = 7, **settings: Any) -> Any:
     """A model of a family, with seeded weights."""
@@ -41,7 +78,8 @@ def model(family: str, *, seed: int = 7, **settings: Any) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.manual_seed(seed)
-    config = AutoConfig.for_model(family, **{**_SMALL, **FAMILIES[family], **settings})
+    own = {**FAMILIES, **RECURRENT}[family]
+    config = AutoConfig.for_model(family, **{**_SMALL, **own, **settings})
     return AutoModelForCausalLM.from_config(config).eval()
 
 

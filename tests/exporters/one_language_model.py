@@ -14,7 +14,7 @@ from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.fingerprint import digest
 from tests.exporters import language_models
 
-__all__ = ["CONTEXT", "another", "module"]
+__all__ = ["CONTEXT", "another", "module", "recurrent"]
 
 CONTEXT = 120
 _ROOT = Path(__file__).resolve().parents[2]
@@ -31,8 +31,13 @@ def another() -> Path:
     return _made("cpu.vmfb", seed=8)
 
 
-def _made(name: str, *, seed: int) -> Path:
-    folder = _KEPT / _digest() / str(seed)
+def recurrent(target: str) -> Path:
+    """A Falcon-H1, each of whose layers keeps states beside keys and values; likewise."""
+    return _made(f"{target}.vmfb", seed=7, family="falcon_h1")
+
+
+def _made(name: str, *, seed: int, family: str = "llama") -> Path:
+    folder = _KEPT / _digest() / f"{family}-{seed}"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     with (folder / f"{name}.lock").open("w") as lock:
@@ -40,14 +45,15 @@ def _made(name: str, *, seed: int) -> Path:
         if path.exists():
             pass
         elif path.suffix == ".mlirbc":
-            model = language_models.model("llama", seed=seed)
+            model = language_models.model(family, seed=seed)
+            guesses = 0 if family in language_models.RECURRENT else 4
             made = export_opened(
-                model, language_models.tokenizer(), context=CONTEXT, prefill=(8,), speculate=4
+                model, language_models.tokenizer(), context=CONTEXT, prefill=(8,), speculate=guesses
             )
             made.save(path)
         else:
             options = CompileOptions(output=path, level=1, check=False)
-            compile(_made("model.mlirbc", seed=seed), path.stem, options)
+            compile(_made("model.mlirbc", seed=seed, family=family), path.stem, options)
     return path
 
 

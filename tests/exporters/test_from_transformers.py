@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from edgec.exporters import export_source
+from edgec.exporters.from_transformers.cache import reads_chunks
 from edgec.exporters.from_transformers.export import export_opened, facts_of
 from edgec.exporters.from_transformers.golden_text import golden_text
 from edgec.exporters.from_transformers.stepping import stepping
@@ -155,13 +156,52 @@ def test_a_tokenizer_that_does_not_fit_is_refused() -> None:
         export_opened(tiny.model("llama", vocab_size=200), tiny.tokenizer(), context=32)
 
 
-def test_a_cache_of_another_kind_is_refused() -> None:
-    from transformers import MambaConfig, MambaForCausalLM
+@pytest.mark.parametrize("family", [n for n in tiny.RECURRENT if n != "qwen3_5_text"])
+def test_what_all_tokens_left_is_kept_from_call_to_call(family: str) -> None:
+    """In eager PyTorch, a text in chunks and tokens beside the same in one pass."""
+    model = tiny.model(family)
+    sizes = (4, 16) if reads_chunks(model) else ()
+    bundle = stepping(model, context=CONTEXT, prefill=sizes)
+    functions = {entry.name: entry.function for entry in bundle.entries}
+    text = torch.arange(60, dtype=torch.int32) * 7 % 250
+    at, count = 0, torch.tensor
+    with torch.no_grad():
+        right = model(text[None].long(), use_cache=False).logits[0]
+        for size in [*(16, 4, 16) * bool(sizes), 1, 1, *(4,) * bool(sizes), 1]:
+            part = text[at : at + size]
+            if size == 1:
+                functions["decode"](part[0])
+            else:
+                # What does not fit leaves no trace.
+                assert functions[f"prefill_{size}"](part, count(size - 1)) == -1
+                functions[f"prefill_{size}"](part, count(size))
+            at += size
+            found = functions["decode"].__self__.logits
+            assert torch.allclose(found, right[at - 1], atol=2e-3)
+        assert functions["reset"](count(at)) == at
+        assert functions["reset"](count(at - 1)) == 0
+        functions["decode"](text[0])
+        assert torch.allclose(found, right[0], atol=2e-3)
+    assert sizes or family in ("mamba", "jamba")
 
-    torch.manual_seed(0)
-    config = MambaConfig(vocab_size=300, hidden_size=32, num_hidden_layers=1, state_size=4)
-    with pytest.raises(UnsupportedOp, match="Mamba"):
-        export_opened(MambaForCausalLM(config).eval(), tiny.tokenizer(), context=32)
+
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(n, marks=() if n == "lfm2" else pytest.mark.slow) for n in tiny.RECURRENT],
+)
+def test_recurrent_models_write_what_transformers_writes(family: str, tmp_path: Path) -> None:
+    program = export_opened(tiny.model(family), tiny.tokenizer(), context=CONTEXT)
+    assert program.info.text is not None
+    assert program.info.text.recurrent
+    assert bool(program.info.text.prefill) == (family not in ("mamba", "jamba"))
+    program.save(tmp_path / "model.mlirbc")
+    module = compile(program, "cpu", CompileOptions(output=tmp_path / "model.vmfb", level=1))
+    assert module.facts.check.startswith("checked")
+
+
+def test_guesses_for_a_recurrent_model_are_refused() -> None:
+    with pytest.raises(UnsupportedOp, match="cannot be taken back"):
+        export_opened(tiny.model("lfm2"), tiny.tokenizer(), context=32, speculate=4)
 
 
 def test_a_model_that_keeps_no_cache_is_told() -> None:

@@ -79,6 +79,32 @@ model.close();
 """
 
 
+RECURRENT = """
+const { loadText } = await import('./edgec-runtime/text.js');
+const model = await loadText('recurrent.vmfb', { threads: 1 });
+const found = [];
+for (const text of texts) {
+  const answer = model.generate(text, { limit: 6 });
+  found.push([await answer.whole(), answer.stats.reused]);
+}
+print(found);
+model.close();
+"""
+
+
+def test_a_recurrent_model_writes_in_node_what_it_writes_in_python(folder: Path) -> None:
+    shutil.copy(one_language_model.recurrent("wasm"), folder / "recurrent.vmfb")
+    expected, texts = [], [list(range(20, 43)), [20, 21], list(range(40, 70))]
+    with TextModel(one_language_model.recurrent("cpu")) as model:
+        for number, text in enumerate(texts):
+            answer = model.generate(text, limit=6)
+            expected.append([answer.whole(), answer.stats.reused])
+            if number == 0:
+                texts.insert(1, [*model.known, 65])
+    assert run_node(RECURRENT, folder, texts=texts) == expected
+    assert [reused for _, reused in expected] == [0, 28, 0, 0]
+
+
 SAVING = """
 const { loadText } = await import('./edgec-runtime/text.js');
 const { readFile, writeFile } = await import('node:fs/promises');

@@ -90,6 +90,36 @@ def test_a_conversation_that_goes_on_is_not_read_again(model: TextModel) -> None
     assert other.tokens == second.tokens
 
 
+def test_a_recurrent_model_reads_full_chunks_and_takes_nothing_back(tmp_path: Path) -> None:
+    """Falcon-H1, each of whose layers keeps states beside keys and values."""
+    network = tiny.model("falcon_h1")
+    with TextModel(one_language_model.recurrent("cpu")) as model:
+        for length in (1, 7, 8, 9, 30):
+            prompt = [int(n) for n in np.random.default_rng(length).integers(0, 250, length)]
+            answer = model.generate(prompt, limit=12)
+            answer.whole()
+            assert answer.tokens == _written(network, prompt, 12)
+            assert answer.stats.reused == 0
+        # A text that goes on is not read again, one that was changed is read anew.
+        going = [*prompt, *answer.tokens[:-1]]
+        assert list(model.known) == going
+        more = model.generate([*going, 65], limit=5)
+        more.whole()
+        assert (more.stats.reused, more.tokens) == (41, _written(network, [*going, 65], 5))
+        other = model.generate([*going[:20], 66], limit=5)
+        other.whole()
+        assert (other.stats.reused, other.tokens) == (0, _written(network, [*going[:20], 66], 5))
+        model.save(tmp_path / "text.saved")
+        model.generate([1, 2, 3], limit=2).whole()
+        model.restore(tmp_path / "text.saved")
+        again = [*going[:20], 66, *other.tokens[:-1], 67]
+        last = model.generate(again, limit=4)
+        last.whole()
+        assert (last.stats.reused, last.tokens) == (25, _written(network, again, 4))
+        long = model.generate([65] * 118, limit=20, when_full=WhenFull.SLIDE)
+        assert len(long.whole()) and len(long.tokens) == 20
+
+
 def test_a_full_context_ends_an_answer_and_says_so(model: TextModel) -> None:
     answer = model.generate([65] * (CONTEXT - 3))
     answer.whole()

@@ -183,8 +183,7 @@ edgert_status edgert_text_generate_from(edgert_text_model *self, const int32_t *
     it.guesses = self->verify_size && !it.options.without_guesses && !it.options.allow && it.options.temperature == 0 &&
                  (it.options.repetition_penalty == 0 || it.options.repetition_penalty == 1);
     it.stats.prompt = (uint32_t)count;
-    it.stats.reused =
-        (uint32_t)text_alike(self->seen, window_of(&it) - 1, self->held, self->held_count);
+    it.stats.reused = (uint32_t)text_model_known(self, self->seen, window_of(&it));
     status = begin(&it, error);
   }
   if (it.is_over) it.stats.finish = EDGERT_TEXT_STOP;

@@ -188,14 +188,11 @@ edgert_status text_model_read(edgert_text_model *self, const int32_t *tokens, si
                                  int32_t *out_token, edgert_error *error) {
   edgert_status status = EDGERT_OK;
   while (count && status == EDGERT_OK) {
-    size_t part = 1, which = 0;
-    if (count == 1 || self->prefill_count == 0) {
+    size_t part = edgert_tokenizer_chunk(self->tokenizer, count), which = 0;
+    if (part == 1) {
       status = call_with(self, self->decode, tokens[0], out_token, error);
     } else {
-      while (which + 1 < self->prefill_count &&
-             edgert_tokenizer_prefill(self->tokenizer, which) < count)
-        ++which;
-      part = edgert_tokenizer_prefill(self->tokenizer, which);
+      while (edgert_tokenizer_prefill(self->tokenizer, which) != part) ++which;
       part = part < count ? part : count;
       status = read_chunk(self, which, tokens, part, out_token, error);
     }
@@ -237,17 +234,24 @@ edgert_status text_model_choose(edgert_text_model *self, const edgert_text_optio
 }
 
 edgert_status text_model_forget(edgert_text_model *self, size_t count, edgert_error *error) {
-  int32_t ignored;
+  int32_t kept;
+  edgert_status status = call_with(self, self->reset, (int32_t)count, &kept, error);
+  /* What a recurrent model has read is kept as a whole, or not at all. */
   self->held_count = count;
-  return call_with(self, self->reset, (int32_t)count, &ignored, error);
+  if (status == EDGERT_OK && kept < (int32_t)count) self->held_count = kept < 0 ? 0 : (size_t)kept;
+  return status;
 }
 
-/* The last token is read again, for what follows it. */
+size_t text_model_known(const edgert_text_model *self, const int32_t *tokens, size_t count) {
+  size_t known = text_alike(tokens, count - 1, self->held, self->held_count);
+  return self->tokenizer->recurrent && known < self->held_count ? 0 : known;
+}
+
 edgert_status text_model_read_anew(edgert_text_model *self, const int32_t *tokens, size_t count,
                                    int32_t *out_token, edgert_error *error) {
-  size_t known = text_alike(tokens, count - 1, self->held, self->held_count);
-  edgert_status status = text_model_forget(self, known, error);
+  edgert_status status = text_model_forget(self, text_model_known(self, tokens, count), error);
   if (status != EDGERT_OK) return status;
+  const size_t known = self->held_count;
   return text_model_read(self, tokens + known, count - known, out_token, error);
 }
 

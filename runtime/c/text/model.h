@@ -42,7 +42,10 @@ edgert_status text_model_read(edgert_text_model *self, const int32_t *tokens, si
 /* Forget all tokens that are held from a place on. */
 edgert_status text_model_forget(edgert_text_model *self, size_t count, edgert_error *error);
 
-/* Read what of a text is not held; the likeliest next token, and how many were held. */
+/* How many tokens of a text are held; the last is read again, for what follows it. */
+size_t text_model_known(const edgert_text_model *self, const int32_t *tokens, size_t count);
+
+/* Read what of a text is not held; the likeliest next token. */
 edgert_status text_model_read_anew(edgert_text_model *self, const int32_t *tokens, size_t count,
                                    int32_t *out_token, edgert_error *error);
 

@@ -2,7 +2,7 @@
  * with what it counts before it is kept, so that nobody has to look again. */
 #include "text.h"
 
-static const uint8_t magic[8] = {'e', 'd', 'g', 'e', 'c', 't', 'x', '1'};
+static const uint8_t magic[7] = {'e', 'd', 'g', 'e', 'c', 't', 'x'};
 
 enum { MOST_CLASSES = 1024, MOST_ROLES = 16, LAST_CODE = 0x10FFFF };
 
@@ -347,10 +347,12 @@ static edgert_status read_template(cursor *c) {
 
 edgert_status text_read(edgert_tokenizer *self, edgert_error *error) {
   cursor c = {self, self->form, self->form + self->form_size, 0, error};
-  if (self->form_size > UINT32_MAX / 2 || self->form_size < sizeof magic ||
-      memcmp(self->form, magic, sizeof magic) != 0)
+  if (self->form_size > UINT32_MAX / 2 || self->form_size <= sizeof magic ||
+      memcmp(self->form, magic, sizeof magic) != 0 ||
+      (self->form[sizeof magic] != '1' && self->form[sizeof magic] != '2'))
     return text_fail(error, EDGERT_UNSUPPORTED, "the form of the text is of another version");
-  c.at += sizeof magic;
+  self->recurrent = self->form[sizeof magic] == '2';
+  c.at += sizeof magic + 1;
   static edgert_status (*const parts[])(cursor *) = {
       read_sizes, read_classes, read_patterns, read_normal_form, read_steps,
       read_tokens, read_merges, read_model, read_added, read_template};

@@ -167,6 +167,7 @@ struct edgert_tokenizer {
 
   uint32_t context, vocabulary;
   uint32_t *prefill, prefill_count;
+  int recurrent; /* what all tokens have left is kept: chunks are full, and none is taken back */
   uint32_t *stops, stop_count;
 
   text_class *classes;

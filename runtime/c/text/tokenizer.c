@@ -83,6 +83,18 @@ uint32_t edgert_tokenizer_prefill(const edgert_tokenizer *self, size_t index) {
   return index < self->prefill_count ? self->prefill[index] : 0;
 }
 
+uint32_t edgert_tokenizer_chunk(const edgert_tokenizer *self, size_t left) {
+  uint32_t size = 1;
+  for (uint32_t i = 0; i < self->prefill_count && left > 1; ++i) {
+    if (self->recurrent && self->prefill[i] > left) break;
+    size = self->prefill[i];
+    if (size >= left) break;
+  }
+  return size;
+}
+
+int edgert_tokenizer_recurrent(const edgert_tokenizer *self) { return self->recurrent; }
+
 int edgert_tokenizer_stops(const edgert_tokenizer *self, int32_t token) {
   for (uint32_t i = 0; i < self->stop_count; ++i)
     if (self->stops[i] == (uint32_t)token) return 1;

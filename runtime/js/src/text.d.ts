@@ -63,6 +63,10 @@ export class Tokenizer {
   readonly context: number;
   readonly vocabulary: number;
   readonly prefill: readonly number[];
+  /** Whether the model keeps what all tokens so far have left, of which none can be taken back. */
+  readonly recurrent: boolean;
+  /** The chunk by which the next call reads a text of which so many tokens are left; 1: `decode`. */
+  chunk(left: number): number;
   encode(text: string, options?: { readonly special?: boolean }): Int32Array;
   decode(tokens: ArrayLike<number>): string;
   prompt(messages: readonly Message[]): string;

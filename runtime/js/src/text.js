@@ -125,7 +125,7 @@ export class TextModel {
     const ended = () => signal?.aborted || this.#turn !== turn;
     const text = [...tokens];
     const seen = () => (whenFull === 'slide' ? windowOf(text, this.context, keep) : text);
-    const known = Math.min(alike(seen(), this.#held), seen().length - 1);
+    const known = this.#known(seen());
     if (limit <= 0) return 'limit';
     if (!await mayGoOn(undefined)) return 'stop';
     const first = await this.#readAnew(seen(), ended);
@@ -179,12 +179,19 @@ export class TextModel {
     return finish;
   }
 
+  /** How many tokens of a text are known; the last one is read again, for what follows it. */
+  #known(tokens) {
+    const known = Math.min(alike(tokens, this.#held), tokens.length - 1);
+    // Of what it has read a recurrent model can take nothing back.
+    return this.tokenizer.recurrent && known < this.#held.length ? 0 : known;
+  }
+
   /** Read what of a text is not known; as `#read`. */
   async #readAnew(tokens, ended) {
-    const known = Math.min(alike(tokens, this.#held), tokens.length - 1);
-    this.#held.length = known;
-    await this.model.call('reset', known);
-    return this.#read(tokens.slice(known), ended);
+    this.#held.length = this.#known(tokens);
+    const [kept] = await this.model.call('reset', this.#held.length);
+    this.#held.length = Math.min(this.#held.length, Number(kept[0]));
+    return this.#read(tokens.slice(this.#held.length), ended);
   }
 
   /** Read tokens in chunks; the likeliest next one, or undefined where the answer was ended. */
@@ -192,13 +199,11 @@ export class TextModel {
     let token;
     for (let at = 0; at < tokens.length;) {
       if (ended()) return undefined;
-      const left = tokens.length - at;
-      const sizes = this.tokenizer.prefill;
-      const size = left === 1 ? 1 : (sizes.find((each) => each >= left) ?? sizes.at(-1));
+      const size = this.tokenizer.chunk(tokens.length - at);
       const part = tokens.slice(at, at + size);
       const chunk = new Int32Array(size);
       chunk.set(part);
-      const [found] = await (left === 1
+      const [found] = await (size === 1
         ? this.model.call('decode', part[0])
         : this.model.call(`prefill_${size}`, chunk, part.length));
       token = Number(found[0]);

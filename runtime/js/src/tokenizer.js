@@ -26,10 +26,16 @@ export class Tokenizer {
     self.#self = self.#word(self.#out);
     self.context = c.edgert_tokenizer_context(self.#self);
     self.vocabulary = c.edgert_tokenizer_vocabulary(self.#self);
+    self.recurrent = c.edgert_tokenizer_recurrent(self.#self) !== 0;
     self.prefill = [];
     for (let size; (size = c.edgert_tokenizer_prefill(self.#self, self.prefill.length));)
       self.prefill.push(size);
     return self;
+  }
+
+  /** The chunk by which the next call reads a text of which so many tokens are left; 1: `decode`. */
+  chunk(left) {
+    return this.#c.edgert_tokenizer_chunk(this.#self, left);
   }
 
   /** The tokens of a text; `special`: with those that the model's texts begin and end with. */

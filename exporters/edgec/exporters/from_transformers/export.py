@@ -1,5 +1,6 @@
 """A language model of transformers to a program that reads prompts and writes tokens."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,14 +12,15 @@ from edgec.exporters.assemble import assemble
 from edgec.exporters.dynamic import Dynamic
 from edgec.exporters.frameworks import FRAMEWORKS
 from edgec.exporters.from_torch.export import trace
+from edgec.exporters.from_transformers.cache import is_recurrent, reads_chunks
 from edgec.exporters.from_transformers.golden_answers import golden_answers
 from edgec.exporters.from_transformers.golden_text import golden_text
-from edgec.exporters.from_transformers.opening import open_model
+from edgec.exporters.from_transformers.opening import open_model, silent
 from edgec.exporters.from_transformers.source import source_of
 from edgec.exporters.from_transformers.stepping import OWNER, stepping
 from edgec.exporters.in_blocks import in_blocks
 from edgec.exporters.traced import TracedFunction
-from edgec.runtime.errors import SourceError, UsageError
+from edgec.runtime.errors import SourceError, UnsupportedOp, UsageError
 from edgec.runtime.text.facts import TextFacts, packed
 from edgec.toolchain.blocked_weights import BlockedWeights
 from edgec.toolchain.program import Parameter, Program, Provenance, Role
@@ -26,11 +28,16 @@ from edgec.toolchain.weights_file import check_weights_path
 
 __all__ = ["CONTEXT", "PREFILL_SIZES", "export_language_model", "export_opened", "facts_of"]
 
+_LOG = logging.getLogger("edgec.exporters")
+
 CONTEXT = 1024
 """Tokens that a text may have, where nothing else is asked for."""
 
 PREFILL_SIZES = (64,)
 """Tokens of a prompt that are read together, where nothing else is asked for."""
+
+RECURRENT_SIZES = (8, 64)
+"""The same of a recurrent model, whose chunks are full."""
 
 _MOST_GUESSES = 64
 _SPECIAL = ("bos_token", "eos_token", "unk_token", "pad_token")
@@ -67,14 +74,14 @@ def export_language_model(
     """
     if external_weights is not None:
         check_weights_path(external_weights)
-    sizes = _sizes(prefill, context)
+    _sizes(prefill, context)
     _check_guesses(speculate)
     opened = open_model(source, floats=floats)
     return export_opened(
         opened.model,
         opened.tokenizer,
         context=context,
-        prefill=sizes,
+        prefill=prefill,
         speculate=speculate,
         external_weights=external_weights,
         folder=folder,
@@ -84,6 +91,7 @@ def export_language_model(
     )
 
 
+@silent()
 def export_opened(
     model: Any,
     tokenizer: Any,
@@ -116,6 +124,22 @@ def export_opened(
     encoded = source_of(model, facts.context)
     if encoded is not None:
         facts = replace(facts, source=encoded.shape, start=_start(model, tokenizer))
+    elif is_recurrent(model):
+        if speculate:
+            raise UnsupportedOp(
+                f"{type(model).__name__} keeps what all tokens so far have left, so guesses that "
+                "are wrong cannot be taken back",
+                hint="leave out --speculate",
+            )
+        sizes = sizes if prefill else RECURRENT_SIZES
+        if not reads_chunks(model):
+            _LOG.warning(
+                "%s goes on from what it has read with one token at a time: it reads a prompt as "
+                "slowly as it writes",
+                type(model).__name__,
+            )
+            sizes = ()
+        facts = replace(facts, prefill=sizes, recurrent=True)
     facts = replace(facts, verify=speculate)
     framework = FRAMEWORKS["torch"]
     functions = trace(

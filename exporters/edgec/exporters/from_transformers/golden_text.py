@@ -132,15 +132,20 @@ def calls_that_read(
     """The calls that read `whole`: the prompt in chunks, the rest token by token, or guessed."""
     zero = np.zeros((), np.int32)
     yield GoldenCall(signature=RESET, inputs=(zero,), outputs=(zero,))
-    largest = facts.prefill[-1]
-    for start in range(0, len(prompt), largest):
-        part = prompt[start : start + largest]
-        size = next(n for n in facts.prefill if n >= len(part))
-        chunk = np.zeros(size, np.int32)
-        chunk[: len(part)] = part
-        count = np.asarray(len(part), np.int32)
-        name, end = PREFILL.format(size=size), start + len(part)
-        yield _call(name, (chunk, count), end, prompt, whole, scores)
+    start = 0
+    while start < len(prompt):
+        size = facts.chunk(len(prompt) - start)
+        if size == 1 and not facts.recurrent:
+            size = facts.prefill[0]  # so that it is called, too
+        part = prompt[start : start + size]
+        start += len(part)
+        inputs: tuple[np.ndarray, ...] = (np.asarray(part[0], np.int32),)
+        if size > 1:
+            chunk = np.zeros(size, np.int32)
+            chunk[: len(part)] = part
+            inputs = (chunk, np.asarray(len(part), np.int32))
+        name = PREFILL.format(size=size) if size > 1 else DECODE
+        yield _call(name, inputs, start, prompt, whole, scores)
     start = len(prompt)
     while guessed and facts.verify and start + facts.verify < len(whole):
         found = _guessed(facts, start, whole, scores)

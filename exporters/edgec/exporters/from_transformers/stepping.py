@@ -4,7 +4,8 @@ All that a text needs is in buffers of the module, so it becomes state on the de
 tokens there are (`position`), which (`tokens`), their keys and values in each layer, and the
 scores of the next (`logits`). A call gives one token id back. The buffers of tokens are longer
 than the context by the largest chunk: a padded chunk always fits, and what lies behind
-`position` counts for nothing.
+`position` counts for nothing. A recurrent model's states are as large for any text; chunks are full
+then, and `reset` keeps all that was read or nothing.
 """
 
 import inspect
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from edgec.exporters.bundle import Bundle, Entry
-from edgec.exporters.from_transformers.cache import kept_cache
+from edgec.exporters.from_transformers.cache import kept_cache, with_cache
 from edgec.exporters.from_transformers.choosing import choose, likeliest
 from edgec.exporters.from_transformers.source import Source, source_of
 from edgec.runtime.text.facts import (
@@ -41,11 +42,12 @@ def stepping(model: Any, *, context: int, prefill: Sequence[int], verify: int = 
         verify: how many tokens a call takes that checks guesses; 0 for no such function.
 
     Raises:
-        UnsupportedOp: its cache is of another kind than keys and values.
+        UnsupportedOp: its cache is of a kind that is not known; or it is recurrent, and there are
+            guesses to check, which it could not take back.
     """
     import torch
 
-    length = context + max(*prefill, verify)
+    length = context + max(*prefill, verify, 1)
     source = source_of(model, context)
     module = _module(model, context=context, length=length, source=source)
     one = torch.zeros((), dtype=torch.int32)
@@ -101,6 +103,7 @@ def _module(model: Any, *, context: int, length: int, source: Source | None) -> 
             self.last_place = context - 1
             keeping = source.kept_cache if source is not None else kept_cache
             self.cache = keeping(model, self, length)
+            self.states = getattr(self.cache, "states", ())
             self.add_module(OWNER, model)
 
         def encode(self, tokens: Any, count: Any) -> Any:
@@ -188,15 +191,25 @@ def _module(model: Any, *, context: int, length: int, source: Source | None) -> 
             )
 
         def reset(self, position: Any) -> Any:
-            self.position.copy_(position.clamp(min=0).minimum(self.position))
+            kept = position.clamp(min=0).minimum(self.position)
+            if self.states:
+                kept = torch.where(kept == self.position, kept, 0)
+                for name in self.states:
+                    state = getattr(self, name)
+                    state.copy_(torch.where(kept > 0, state, 0))
+            self.position.copy_(kept)
             return self.position.clone()
 
         def _read(self, tokens: Any, count: Any) -> Any:
             size = tokens.shape[0]
             after = self.position + count
-            fits = (after <= context) & (count >= 1) & (count <= size)
+            fits = (after <= context) & (count >= (size if self.states else 1)) & (count <= size)
+            before = [getattr(self, name).clone() for name in self.states]
             last = (count - 1).clamp(0, size - 1).to(torch.int64).reshape(1)
             scores = self._scores(tokens, last)[0]
+            for name, old in zip(self.states, before, strict=True):
+                state = getattr(self, name)
+                state.copy_(torch.where(fits, state, old))
             self.logits.copy_(torch.where(fits, scores, self.logits))
             self.position.copy_(torch.where(fits, after, self.position))
             return torch.where(fits, likeliest(scores), -1)
@@ -213,9 +226,7 @@ def _module(model: Any, *, context: int, length: int, source: Source | None) -> 
             given = {"logits_to_keep": kept} if takes_kept else {}
             scores = getattr(self, OWNER)(
                 input_ids=tokens.to(torch.int64)[None],
-                position_ids=places[None],
-                past_key_values=self.cache,
-                use_cache=True,
+                **with_cache(getattr(self, OWNER), self.cache, places),
                 **given,
             ).logits[0]
             return scores if takes_kept else scores.index_select(0, kept)

@@ -57,6 +57,13 @@ EDGERT_API uint32_t edgert_tokenizer_vocabulary(const edgert_tokenizer *tokenize
 /* How many tokens a call of each `prefill_N` reads, smallest first; 0 behind the last. */
 EDGERT_API uint32_t edgert_tokenizer_prefill(const edgert_tokenizer *tokenizer, size_t index);
 
+/* The chunk by which the next call reads a text of which so many tokens are left: a size of
+ * `prefill_N`, or 1 for `decode`. It may be more than are left, unless the model is recurrent. */
+EDGERT_API uint32_t edgert_tokenizer_chunk(const edgert_tokenizer *tokenizer, size_t left);
+
+/* 1: the model keeps what all tokens so far have left, of which none can be taken back. */
+EDGERT_API int edgert_tokenizer_recurrent(const edgert_tokenizer *tokenizer);
+
 /* 1: the token ends an answer. */
 EDGERT_API int edgert_tokenizer_stops(const edgert_tokenizer *tokenizer, int32_t token);
 

@@ -54,6 +54,8 @@ HISTORY = "tokens"
 """The state that holds the tokens of the text so far; as long as each cache."""
 
 _SCHEMA = 1
+_RECURRENT = 2
+"""The schema of what is said of a recurrent model."""
 _MOST = 256 << 20
 """Bytes that a tokenizer may unpack to."""
 
@@ -76,6 +78,9 @@ class TextFacts:
             there is none.
         start: the tokens that a text after a source begins with.
         special: what the template calls some tokens (`bos_token` …), and their text.
+        recurrent: whether the model keeps what all tokens so far have left, of which none can be
+            taken back: a call of `prefill` is then given as many tokens as it takes, and `reset`
+            keeps all of them or none.
     """
 
     context: int
@@ -88,6 +93,18 @@ class TextFacts:
     source: tuple[int, ...] = ()
     start: tuple[int, ...] = ()
     special: Mapping[str, str] = field(default_factory=dict)
+    recurrent: bool = False
+
+    def chunk(self, left: int) -> int:
+        """How many tokens the next call reads of a text of which so many are `left`; 1 by `decode`.
+
+        It takes all that are left where a chunk may be padded; that of a recurrent model is full.
+        """
+        if left == 1 or not self.prefill:
+            return 1
+        if self.recurrent:
+            return max((size for size in self.prefill if size <= left), default=1)
+        return next((size for size in self.prefill if size >= left), self.prefill[-1])
 
     @cached_property
     def tokenizer(self) -> str:
@@ -104,7 +121,8 @@ class TextFacts:
     def to_json(self) -> dict[str, Any]:
         """As plain JSON types."""
         return {
-            "schema": _SCHEMA,
+            # A runtime that does not know of recurrent models refuses them.
+            "schema": _RECURRENT if self.recurrent else _SCHEMA,
             "context": self.context,
             "prefill": list(self.prefill),
             "vocabulary": self.vocabulary,
@@ -114,6 +132,7 @@ class TextFacts:
             "source": list(self.source),
             "start": list(self.start),
             "special": dict(self.special),
+            **({"recurrent": True} if self.recurrent else {}),
             "tokenizer": self.packed,
         }
 
@@ -125,10 +144,10 @@ class TextFacts:
             ModuleError: it is damaged, or of another version of edgec.
         """
         try:
-            if value["schema"] != _SCHEMA:
+            if value["schema"] not in (_SCHEMA, _RECURRENT):
                 raise ModuleError(
                     f"what it says of its text has schema {value['schema']}, and this edgec "
-                    f"reads {_SCHEMA}",
+                    f"reads {_SCHEMA} and {_RECURRENT}",
                     hint="export the model again with this version of edgec",
                 )
             return cls(
@@ -142,6 +161,7 @@ class TextFacts:
                 source=tuple(map(int, value.get("source", ()))),
                 start=tuple(map(int, value.get("start", ()))),
                 special={str(name): str(text) for name, text in value["special"].items()},
+                recurrent=bool(value.get("recurrent", False)),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _damaged(error) from None

@@ -69,9 +69,8 @@ class Reader:
         Raises:
             DeviceError: the context has no room for them.
         """
-        known = self.common(tokens)
-        self.forget_from(known)
-        return self.read(tokens[known:])
+        self.forget_from(self.common(tokens))
+        return self.read(tokens[len(self.held) :])
 
     def chosen(self, likeliest: int, sampling: Sampling, allowed: np.ndarray | None = None) -> int:
         """The next token, of which the likeliest is known.
@@ -108,14 +107,15 @@ class Reader:
             if one != other:
                 break
             known += 1
-        return known
+        # Of what is known a recurrent model can take nothing back.
+        return 0 if self._facts.recurrent and known < len(self.held) else known
 
     def forget_from(self, position: int) -> None:
-        """Know only the first tokens."""
-        self.held = self.held[:position]
+        """Know only the first tokens; none where a recurrent model has read more than these."""
         if self._position != position:
-            self._module[RESET](np.array(position, np.int32))
+            position = int(self._module[RESET](np.array(position, np.int32)))
             self._position = position
+        self.held = self.held[:position]
 
     def encode(self, source: np.ndarray) -> None:
         """Read what the next texts are about: tokens, or features of sound; forget all else.
@@ -153,13 +153,11 @@ class Reader:
         token = -1
         self._position = None
         while rest:
-            if len(rest) == 1:
-                part, rest = rest, []
+            size = self._facts.chunk(len(rest))
+            part, rest = rest[:size], rest[size:]
+            if size == 1:
                 token = int(self._module[DECODE](np.array(part[0], np.int32)))
             else:
-                size = next((n for n in self._facts.prefill if n >= len(rest)), None)
-                size = size or self._facts.prefill[-1]
-                part, rest = rest[:size], rest[size:]
                 function = self._module[PREFILL.format(size=size)]
                 token = int(function(_padded(part, size), np.array(len(part), np.int32)))
             if token < 0:

@@ -31,6 +31,8 @@ REFUSED = "!"
 """What an attribute begins with that says why there is no form."""
 
 _MAGIC = b"edgectx1"
+_RECURRENT = b"edgectx2"
+"""The same of a recurrent model, which an older library refuses."""
 
 
 def text_form(facts: TextFacts, tell: Callable[[str], None] = lambda _: None) -> str:
@@ -78,7 +80,7 @@ def _form(facts: TextFacts, tell: Callable[[str], None]) -> bytes:
     ends = number_of(trimmed()) if template is not None and any(template.trimmed) else None
 
     writer = Writer()
-    writer.raw(_MAGIC)
+    writer.raw(_RECURRENT if facts.recurrent else _MAGIC)
     writer.number(facts.context)
     writer.number(facts.vocabulary)
     writer.numbers(facts.prefill)
