@@ -19,7 +19,7 @@ from edgec.toolchain.ir.gathering import gathered, scattered
 from edgec.toolchain.ir.literal import literal
 from edgec.toolchain.ir.open_sizes import SIZED
 from edgec.toolchain.ir.read import element_type, integers, shape_of
-from edgec.toolchain.ir.uses import last_uses
+from edgec.toolchain.ir.uses import last_uses, only_user
 
 __all__ = ["Interpreter"]
 
@@ -47,6 +47,7 @@ class Interpreter:
         self.seen: Callable[[Any, Sequence[_Array]], None] | None = None
         self._constants: dict[Any, _Array] = {}
         self._fixed: _Known = {}
+        self._follow: set[Any] = set()
 
     def call(
         self, name: str, arguments: Sequence[_Array], fixed: Sequence[int] = ()
@@ -76,7 +77,7 @@ class Interpreter:
         last = last_uses(operations)
         for place, op in enumerate(operations[:-1]):
             if self._is_fixed(op):
-                known |= {value: self._fixed[value] for value in op.results}
+                known |= {each: self._fixed[each] for each in op.results if each in self._fixed}
                 continue
             operands = [known[v] if v in known else outer[v] for v in op.operands]
             results = self._operation(op, operands, _Both(known, outer))
@@ -89,11 +90,14 @@ class Interpreter:
         return [known[v] if v in known else outer[v] for v in operations[-1].operands]
 
     def _is_fixed(self, op: Any) -> bool:
-        """Whether what an operation gives follows from fixed arguments alone, and is known."""
+        """Whether what an operation gives follows from fixed arguments alone, and is known.
+
+        What one such operation alone reads is forgotten then.
+        """
         if not self._fixed or not op.operands or op.regions or len(op.results) != 1:
             return False
         (result,) = op.results
-        if result in self._fixed:
+        if result in self._follow:
             return True
         if not all(v in self._fixed or _is_constant(v) for v in op.operands):
             return False
@@ -105,6 +109,11 @@ class Interpreter:
         ]
         array = _shaped(result, self._operation(op, operands, {})[0])
         self._fixed[result] = array.astype(np.float32) if array.dtype == np.float64 else array
+        self._follow.add(result)
+        for value in op.operands:
+            user = only_user(value) if value in self._follow else None
+            if user is not None and user == op:
+                del self._fixed[value]
         return True
 
     def _operation(self, op: Any, operands: Sequence[_Array], known: Any) -> Sequence[_Array]:
