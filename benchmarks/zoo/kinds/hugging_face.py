@@ -5,6 +5,7 @@ name says it counts, in several ways from very small to nearly the default; the 
 and runs is taken. Inputs are made for the model's main input, or found by asking it.
 """
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -105,6 +106,13 @@ _SMALL = {
     r"(num_attention_heads|n_heads?|num_heads|encoder_attention_heads|decoder_attention_heads)$": 4,
     r"^(num_key_value_heads|num_kv_heads)$": 2,
     r"^(head_dim|d_kv)$": 16,
+    # Recurrent layers: heads times their width is what they expand the hidden size to.
+    r"^(mamba_expand|expand|mamba_n_?groups|n_groups)$": 1,
+    r"^(mamba_n_heads|mamba_num_heads|n_mamba_heads|linear_num_(key|value)_heads)$": 4,
+    r"^(mamba_d_head|mamba_head_?dim|linear_(key|value)_head_dim)$": 16,
+    r"^(state_size|ssm_state_size|mamba_d_state|mamba_dt_rank)$": 16,
+    r"^(mamba_d_ssm|lru_width)$": 64,
+    r"^(attn|expert)_layer_(period|offset)$": 2,
     r"^(vocab_size|text_vocab_size)$": 256,
     r"^(num_local_experts|num_experts|n_routed_experts)$": 4,
     r"^(num_experts_per_tok|num_experts_per_token|moe_top_?k|moe_topk)$": 2,
@@ -137,13 +145,18 @@ def _cut(config: Any, cuts: Cuts) -> None:
         for pattern, size in cuts.items():
             named = "layers" in key and getattr(config, "out_indices", None)  # by their numbers
             if re.search(pattern, key) and value > size and not named:
-                setattr(config, key, size)
+                setattr(config, key, size - key.endswith("offset"))
         if cuts is _SMALL and key.endswith("token_id") and value >= 256:
             setattr(config, key, 1)
     types = getattr(config, "layer_types", None)
     layers = getattr(config, "num_hidden_layers", None)
-    if isinstance(types, list) and isinstance(layers, int):
-        config.layer_types = types[:layers]
+    if isinstance(types, list) and isinstance(layers, int) and len(types) > layers:
+        # Each kind of layer stays, even where that makes more of them.
+        kept = list(dict.fromkeys(types))
+        kept = [*kept, *types[len(kept) : max(layers, len(kept))]]
+        with contextlib.suppress(AttributeError):  # of some it follows from other numbers
+            config.layer_types = kept
+            config.num_hidden_layers = len(kept)
 
 
 def _masked(inputs: Mapping[str, Any]) -> dict[str, Any]:
