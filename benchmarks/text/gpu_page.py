@@ -2,11 +2,13 @@
 
 `python -m benchmarks.text.gpu_page COMMIT=figures.json … [--name=MODULE=WORDS]`; the commit is the
 one whose code compiled the modules of a run. A run that is on the page and not given anew stays
-there with `--keep=COMMIT`. No GPU is needed.
+there with `--keep=COMMIT`. `--peer=COMMIT=MODEL=FILE` is what `llama_gpu.cpp` printed of the same
+file in the same run. No GPU is needed.
 """
 
 import argparse
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ _RUN = """One {gpu}, whose memory gave {memory:.2f} TB/s in the same run (a copy
 _TAIL = """
 - **of memory's speed**: the file of weights, once a token, beside what the copy gave.
 - **their time** is that of all kernels of a token, one by one, by edgert's time stamps on the GPU before and behind each, which take time themselves. In a call that is not timed a token's kernels are one graph on CUDA, and most of them begin while the one before them ends, so that a token takes less than their sum; on Vulkan they are commands that were recorded once, and each waits for the one before it.
+- **llama.cpp** reads the GGUF file itself (`benchmarks/text/llama_gpu.cpp`, built there with CUDA 13 for this GPU from the source that `llama-cpp-python` 0.3.36 ships); edgec's module beside it has chunks of 64 tokens alone, and those of the other rows 64 and 256.
 - **same tokens**: of those that the CPU (SmolLM2) or `transformers` (the 1B shape, whose seeded weights always choose one token) wrote greedily with the same weights.
 
 What a token's time on the GPU is made of, in microseconds:
@@ -43,7 +46,8 @@ $ edgec export llama.gguf --prefill=64,256 --external-weights=llama.safetensors 
 $ edgec compile smol.mlirbc --target=cuda:sm_90 -o smol.vmfb                        # here, no GPU
 $ edgec compile smol.mlirbc --target=vulkan:nvidia-hopper -o smolv.vmfb
 $ python benchmarks/text/gpu.py smol.vmfb smolv.vmfb --on=smolv.vmfb=edgert://vulkan --answers=smol.vmfb=answers.json --answers=smolv.vmfb=answers.json --json=figures.json  # there
-$ python -m benchmarks.text.gpu_page COMMIT=figures.json --keep=0359fcfcd7 --name=smol="SmolLM2-135M, Q4_1"  # this page
+$ ./llama_gpu smol.gguf > llama.txt  # there, likewise; its first lines say how it is built
+$ python -m benchmarks.text.gpu_page COMMIT=figures.json --peer=COMMIT=smol=llama.txt --keep=0359fcfcd7 --name=smol="SmolLM2-135M, Q4_1"  # this page
 ```
 """  # noqa: E501
 _SHOWN = 8
@@ -64,6 +68,7 @@ def page(runs: list[dict[str, Any]], names: dict[str, str]) -> str:
             parts = row["kernels"]["longest"][:_SHOWN]
             told = ", ".join(f"`{kernel}` {us:.0f} ({count:.0f})" for kernel, count, us in parts)
             longest.append(f"- {name}, {_driver(row)}: {told}")
+        lines += [_peer_line(row, names) for row in run.get("peers", ())]
         head = _RUN.format(
             gpu=run["gpu"], memory=run["memory"] / 1e12, measured=sentence([run["commit"]])
         )
@@ -91,10 +96,35 @@ def _line(row: dict[str, Any], name: str, memory: float) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+_PRINTED = re.compile(r"(\S+) flash=(\d) prompt of (\d+): ([\d.]+) ms, a token ([\d.]+) ms")
+
+
+def _peers(path: Path, model: str) -> list[dict[str, Any]]:
+    """What `llama_gpu.cpp` printed, one with flash attention and one without."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for engine, flash, size, prompt, token in _PRINTED.findall(path.read_text()):
+        row = found.setdefault((engine, flash), {"engine": engine, "name": model, "flash": flash})
+        row[f"prompt_{size}_ms"], row[f"token_{size}_ms"] = float(prompt), float(token)
+    return list(found.values())
+
+
+def _peer_line(row: dict[str, Any], names: dict[str, str]) -> str:
+    """Another engine's line of the table."""
+    flash = "with" if row["flash"] == "1" else "without"
+    token = row["token_256_ms"]
+    cells = [
+        *(names.get(row["name"], row["name"]), f"{row['engine']}, CUDA, {flash} flash attention"),
+        *("", f"{row['prompt_64_ms']:.1f}, {row['prompt_256_ms']:.1f} ms"),
+        *(f"{token:.2f} ms", f"{1e3 / token:.0f}", "", "", "", "", ""),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("figures", metavar="COMMIT=FILE", nargs="*")
     parser.add_argument("--keep", action="append", default=[], metavar="COMMIT")
+    parser.add_argument("--peer", action="append", default=[], metavar="COMMIT=MODEL=FILE")
     parser.add_argument("--name", action="append", default=[], metavar="MODULE=WORDS")
     options = parser.parse_args()
     held = json.loads(_FIGURES.read_text()) if options.keep else []
@@ -102,6 +132,9 @@ def main() -> None:
     for each in options.figures:
         commit, _, path = each.partition("=")
         runs.append({"commit": commit, **json.loads(Path(path).read_text())})
+    for each in options.peer:
+        commit, model, path = each.split("=", 2)
+        next(run for run in runs if run["commit"] == commit)["peers"] = _peers(Path(path), model)
     names = dict(each.split("=", 1) for each in options.name)
     _FIGURES.write_text(json.dumps(runs, indent=1) + "\n")
     _PAGE.write_text(page(runs, names), encoding="utf-8")

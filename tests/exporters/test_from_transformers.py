@@ -156,7 +156,14 @@ def test_a_tokenizer_that_does_not_fit_is_refused() -> None:
         export_opened(tiny.model("llama", vocab_size=200), tiny.tokenizer(), context=32)
 
 
-@pytest.mark.parametrize("family", [n for n in tiny.RECURRENT if n != "qwen3_5_text"])
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(name, marks=() if name in ("falcon_h1", "mamba") else pytest.mark.slow)
+        for name in tiny.RECURRENT
+        if name != "qwen3_5_text"
+    ],
+)
 def test_what_all_tokens_left_is_kept_from_call_to_call(family: str) -> None:
     """In eager PyTorch, a text in chunks and tokens beside the same in one pass."""
     model = tiny.model(family)
@@ -185,10 +192,8 @@ def test_what_all_tokens_left_is_kept_from_call_to_call(family: str) -> None:
     assert sizes or family in ("mamba", "jamba")
 
 
-@pytest.mark.parametrize(
-    "family",
-    [pytest.param(n, marks=() if n == "lfm2" else pytest.mark.slow) for n in tiny.RECURRENT],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("family", tiny.RECURRENT)
 def test_recurrent_models_write_what_transformers_writes(family: str, tmp_path: Path) -> None:
     program = export_opened(tiny.model(family), tiny.tokenizer(), context=CONTEXT)
     assert program.info.text is not None
