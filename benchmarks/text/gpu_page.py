@@ -32,7 +32,7 @@ _RUN = """One {gpu}, whose memory gave {memory:.2f} TB/s in the same run (a copy
 _TAIL = """
 - **of memory's speed**: the file of weights, once a token, beside what the copy gave.
 - **their time** is that of all kernels of a token, one by one, by edgert's time stamps on the GPU before and behind each, which take time themselves. In a call that is not timed a token's kernels are one graph on CUDA, and most of them begin while the one before them ends, so that a token takes less than their sum; on Vulkan they are commands that were recorded once, and each waits for the one before it.
-- **llama.cpp** reads the GGUF file itself (`benchmarks/text/llama_gpu.cpp`, built there with CUDA 13 for this GPU from the source that `llama-cpp-python` 0.3.36 ships); edgec's module beside it has chunks of 64 tokens alone, and those of the other rows 64 and 256.
+- **llama.cpp** reads the GGUF file itself (`benchmarks/text/llama_gpu.cpp`, built there with CUDA 13 for this GPU from the source that `llama-cpp-python` 0.3.36 ships); rows of edgec that say so have chunks of 64 tokens alone, the others 64 and 256.
 - **same tokens**: of those that the CPU (SmolLM2) or `transformers` (the 1B shape, whose seeded weights always choose one token) wrote greedily with the same weights.
 
 What a token's time on the GPU is made of, in microseconds:

@@ -132,7 +132,6 @@ class TextFacts:
             "source": list(self.source),
             "start": list(self.start),
             "special": dict(self.special),
-            **({"recurrent": True} if self.recurrent else {}),
             "tokenizer": self.packed,
         }
 
@@ -161,7 +160,7 @@ class TextFacts:
                 source=tuple(map(int, value.get("source", ()))),
                 start=tuple(map(int, value.get("start", ()))),
                 special={str(name): str(text) for name, text in value["special"].items()},
-                recurrent=bool(value.get("recurrent", False)),
+                recurrent=value["schema"] == _RECURRENT,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _damaged(error) from None
