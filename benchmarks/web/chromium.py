@@ -147,11 +147,12 @@ class Page:
         return self._browser.send(method, self._session, timeout, **params)
 
     def go(self, url: str) -> None:
-        """Load another page; waits until its scripts run in it."""
+        """Load another page; waits until its scripts run in it and it has an element."""
         failed = self.send("Page.navigate", url=url).get("errorText")
         if failed:
             raise RuntimeError(f"{url}: {failed}")
-        self.wait(f"location.href.split('#')[0] === {json.dumps(url.split('#')[0])}")
+        is_there = f"location.href.split('#')[0] === {json.dumps(url.split('#')[0])}"
+        self.wait(f"document.documentElement !== null && {is_there}")
 
     def run(self, code: str, timeout: float = 60) -> Any:
         """The value of an expression of JavaScript, awaited if it is a promise."""
