@@ -43,7 +43,7 @@ def _clang(folder: Path, options: Sequence[str]) -> None:
     _zig("clang", *words, folder / "edgert.c")
 
 
-@pytest.mark.parametrize("check", [_gcc, _clang])
+@pytest.mark.parametrize("check", [pytest.param(_gcc, marks=pytest.mark.slow), _clang])
 def test_no_choice_of_options_is_warned_of(
     check: Callable[[Path, Sequence[str]], None], folder: Path
 ) -> None:
@@ -54,7 +54,7 @@ def test_no_choice_of_options_is_warned_of(
         check(folder, [*chosen, f"-DEDGERT_WITH_CUDA={sum(some[:3]) % 2}"])
 
 
-@pytest.mark.parametrize("check", [_gcc, _clang])
+@pytest.mark.parametrize("check", [pytest.param(_gcc, marks=pytest.mark.slow), _clang])
 def test_signatures_are_not_warned_of(
     check: Callable[[Path, Sequence[str]], None], folder: Path
 ) -> None:

@@ -174,7 +174,8 @@ def test_two_models_in_one_program(replay) -> None:
     assert replay(program) <= 1e-4
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", pytest.param("torch", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["tensorflow", "torch"])
 def test_a_model_on_another_backend_goes_through_jax(backend: str, tmp_path: Path, replay) -> None:
     script = f"""
 import keras, numpy as np

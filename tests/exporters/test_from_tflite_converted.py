@@ -172,6 +172,7 @@ def test_an_int8_model_compiles_and_is_off_by_a_step_at_most(
         assert np.abs(got - want).max() <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.vulkan
 def test_an_int8_model_of_any_batch_is_right_on_vulkan(
     files: dict[str, Path], tmp_path: Path

@@ -226,6 +226,7 @@ def processes(folder, devices, *arguments):
     return said, [each.returncode for each in started]
 
 
+@pytest.mark.slow
 def test_a_pytorch_model_is_cut_by_its_inputs_alone(tmp_path):
     import torch
 

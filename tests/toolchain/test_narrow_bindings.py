@@ -69,6 +69,7 @@ class Branches(torch.nn.Module):
         return torch.cat(parts, 1).softmax(1) @ parts[2].repeat(3, 1)[:192] + signs
 
 
+@pytest.mark.slow
 @pytest.mark.vulkan
 def test_a_call_that_holds_more_is_right_on_vulkan(tmp_path: Path) -> None:
     network, x = Branches(), torch.randn(512, 64)

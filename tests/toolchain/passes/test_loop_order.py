@@ -93,6 +93,7 @@ def test_barriers_are_put_where_loops_follow_each_other_alone() -> None:
         assert rewrite(LoopOrder(), text)[0] == barriers, function.__name__
 
 
+@pytest.mark.slow
 def test_forty_loops_behind_each_other(tmp_path) -> None:
     """Values that went through the barriers of all loops were more than the compiler follows."""
 

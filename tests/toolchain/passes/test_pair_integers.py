@@ -152,6 +152,7 @@ def test_every_operation_is_numpys(target: str, tmp_path: Path) -> None:
             np.testing.assert_array_equal(found, right, err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.vulkan
 def test_moves_and_regions_are_those_of_jax(tmp_path: Path) -> None:
     import jax

@@ -117,6 +117,7 @@ def test_halves_are_not_summed_and_cancelled() -> None:
     assert any("convolution_" in each for each in said)
 
 
+@pytest.mark.slow
 def test_a_call_that_would_hold_too_much_is_computed_plainly_and_says_so(tmp_path) -> None:
     weights = np.random.default_rng(2).standard_normal((3, 3, 3, 64, 64)).astype(np.float32)
 

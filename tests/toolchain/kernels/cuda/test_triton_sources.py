@@ -52,6 +52,7 @@ def test_kernels_compute_what_the_program_does(errors) -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_sorts_are_those_of_pytorch() -> None:
     finished = subprocess.run(
         [sys.executable, Path(__file__).with_name("ordered.py")],

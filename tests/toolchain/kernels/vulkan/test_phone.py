@@ -90,7 +90,10 @@ def test_a_product_that_shares_nothing_says_so() -> None:
 
 
 @pytest.mark.vulkan
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 2e-5), ("float16", 1e-2)])
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"),
+    [pytest.param("float32", 2e-5, marks=pytest.mark.slow), ("float16", 1e-2)],
+)
 def test_a_phones_kernels_are_right(dtype: str, tolerance: float, tmp_path: Path) -> None:
     if tools() is None and dtype == "float16":
         pytest.skip(f"its kernels need {_NEEDS}")
