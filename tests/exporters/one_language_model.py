@@ -48,7 +48,11 @@ def _made(name: str, *, seed: int, family: str = "llama") -> Path:
             model = language_models.model(family, seed=seed)
             guesses = 0 if family in language_models.RECURRENT else 4
             made = export_opened(
-                model, language_models.tokenizer(), context=CONTEXT, prefill=(8,), speculate=guesses
+                model,
+                language_models.tokenizer(),
+                context=CONTEXT,
+                prefill=(8, 24),
+                speculate=guesses,
             )
             made.save(path)
         else:

@@ -31,9 +31,10 @@ CONTEXT = 160
 )
 def test_chunks_and_single_tokens_give_what_transformers_gives(family: str) -> None:
     model, tokenizer = tiny.model(family), tiny.tokenizer()
-    facts = facts_of(model, tokenizer, context=CONTEXT, prefill=(16,))
+    sizes = (16, 200)  # more than any question has, and than the context
+    facts = facts_of(model, tokenizer, context=CONTEXT, prefill=sizes)
     entries = {
-        entry.name: entry for entry in stepping(model, context=CONTEXT, prefill=(16,)).entries
+        entry.name: entry for entry in stepping(model, context=CONTEXT, prefill=sizes).entries
     }
     golden = golden_text(model, tokenizer, facts)
     chosen = set()
@@ -44,6 +45,7 @@ def test_chunks_and_single_tokens_give_what_transformers_gives(family: str) -> N
         assert int(found) in right
         chosen.add(int(found))
     assert sum(call.signature == "decode" for call in golden.calls) > 50
+    assert {call.signature for call in golden.calls} > {"prefill_16", "prefill_200"}
     assert len(chosen) > 5
 
 

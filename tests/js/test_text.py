@@ -70,6 +70,7 @@ print({ guessed: guessed.tokens, plain: plain.tokens, guesses, told: told.tokens
   stats: [first.stats, second.stats], drawn, broken: broken.finish,
   full: [full.finish, full.tokens.length],
   decoded: model.tokenizer.decode(first.tokens),
+  chunks: Array.from({ length: 40 }, (_, left) => model.tokenizer.chunk(left + 1)),
   failures: [await failure((async () => model.generate(''))()),
     await failure((async () => model.generate('a'.repeat(200)))()),
     await failure((async () => model.generate('a', { warmth: 2 }).whole())()),
@@ -92,6 +93,7 @@ model.close();
 """
 
 
+@pytest.mark.slow
 def test_a_recurrent_model_writes_in_node_what_it_writes_in_python(folder: Path) -> None:
     shutil.copy(one_language_model.recurrent("wasm"), folder / "recurrent.vmfb")
     expected, texts = [], [list(range(20, 43)), [20, 21], list(range(40, 70))]
@@ -169,6 +171,7 @@ def test_a_model_writes_in_node_what_it_writes_in_python(folder: Path, worker: b
         assert found["tokens"] == first.tokens
         assert found["finish"] == first.finish.value
         assert found["decoded"] == first.text
+        assert found["chunks"] == [model.facts.chunk(left) for left in range(1, 41)]
         messages = [
             {"role": "user", "content": QUESTION},
             {"role": "assistant", "content": first.text},

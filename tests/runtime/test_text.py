@@ -423,6 +423,7 @@ def test_what_is_no_saved_text_is_refused_and_changes_nothing(
             model.restore(file)
 
 
+@pytest.mark.slow
 def test_what_another_model_of_the_same_shapes_has_read_is_refused(
     model: TextModel, tmp_path: Path
 ) -> None:
@@ -505,6 +506,22 @@ def test_templates_are_rendered_as_transformers_does() -> None:
 def test_a_template_cannot_reach_out_of_its_sandbox() -> None:
     with pytest.raises(InputError, match="unsafe"):
         render("{{ messages.__class__.__mro__[1].__subclasses__() }}", [], {})
+
+
+@pytest.mark.parametrize(
+    ("left", "padded", "full"),
+    [
+        *((1, 1, 1), (2, 8, 1), (8, 8, 8), (20, 8, 8), (33, 64, 8), (128, 64, 64)),
+        *((129, 256, 64), (256, 256, 256), (1000, 256, 256)),
+    ],
+)
+def test_a_chunk_is_more_than_half_full(left: int, padded: int, full: int) -> None:
+    facts = TextFacts(
+        context=2048, prefill=(8, 64, 256), vocabulary=3, stop=(2,), packed=packed("{}")
+    )
+    assert facts.chunk(left) == padded
+    assert replace(facts, recurrent=True).chunk(left) == full
+    assert replace(facts, prefill=()).chunk(left) == 1
 
 
 def test_damaged_facts_are_refused() -> None:

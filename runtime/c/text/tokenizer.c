@@ -84,12 +84,10 @@ uint32_t edgert_tokenizer_prefill(const edgert_tokenizer *self, size_t index) {
 }
 
 uint32_t edgert_tokenizer_chunk(const edgert_tokenizer *self, size_t left) {
-  uint32_t size = 1;
-  for (uint32_t i = 0; i < self->prefill_count && left > 1; ++i) {
-    if (self->recurrent && self->prefill[i] > left) break;
-    size = self->prefill[i];
-    if (size >= left) break;
-  }
+  const size_t most = self->recurrent ? left : 2 * left - 1;
+  uint32_t size = self->recurrent || left < 2 || !self->prefill_count ? 1 : self->prefill[0];
+  for (uint32_t i = 0; i < self->prefill_count && left > 1; ++i)
+    if (self->prefill[i] <= most) size = self->prefill[i];
   return size;
 }
 

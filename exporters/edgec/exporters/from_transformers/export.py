@@ -33,11 +33,14 @@ _LOG = logging.getLogger("edgec.exporters")
 CONTEXT = 1024
 """Tokens that a text may have, where nothing else is asked for."""
 
-PREFILL_SIZES = (64,)
-"""Tokens of a prompt that are read together, where nothing else is asked for."""
+PREFILL_SIZES = (64, 256)
+"""Tokens of a prompt that are read together, where nothing is asked for and a text has room."""
 
 RECURRENT_SIZES = (8, 64)
 """The same of a recurrent model, whose chunks are full."""
+
+ANSWER_SIZES = (64,)
+"""The same of what an encoder's reader is told before it answers, which is short."""
 
 _MOST_GUESSES = 64
 _SPECIAL = ("bos_token", "eos_token", "unk_token", "pad_token")
@@ -74,7 +77,7 @@ def export_language_model(
     """
     if external_weights is not None:
         check_weights_path(external_weights)
-    _sizes(prefill, context)
+    _check(prefill, context)
     _check_guesses(speculate)
     opened = open_model(source, floats=floats)
     return export_opened(
@@ -118,12 +121,16 @@ def export_opened(
     Raises:
         As `export_language_model`.
     """
-    sizes = _sizes(prefill, context)
+    _check(prefill, context)
     _check_guesses(speculate)
-    facts = facts_of(model, tokenizer, context=_context(model, context), prefill=sizes)
+    context = _context(model, context)
+    sizes = _sizes(prefill, PREFILL_SIZES, context)
+    facts = facts_of(model, tokenizer, context=context, prefill=sizes)
     encoded = source_of(model, facts.context)
     if encoded is not None:
-        facts = replace(facts, source=encoded.shape, start=_start(model, tokenizer))
+        sizes = _sizes(prefill, ANSWER_SIZES, context)
+        start = _start(model, tokenizer)
+        facts = replace(facts, prefill=sizes, source=encoded.shape, start=start)
     elif is_recurrent(model):
         if speculate:
             raise UnsupportedOp(
@@ -131,7 +138,7 @@ def export_opened(
                 "are wrong cannot be taken back",
                 hint="leave out --speculate",
             )
-        sizes = sizes if prefill else RECURRENT_SIZES
+        sizes = _sizes(prefill, RECURRENT_SIZES, context)
         if not reads_chunks(model):
             _LOG.warning(
                 "%s goes on from what it has read with one token at a time: it reads a prompt as "
@@ -165,20 +172,25 @@ def export_opened(
     return replace(program, golden=golden)
 
 
-def _sizes(prefill: Sequence[int], context: int | None) -> tuple[int, ...]:
-    """The sizes of chunks, smallest first.
+def _check(prefill: Sequence[int], context: int | None) -> None:
+    """Refuse sizes before a model is opened, which takes long.
 
     Raises:
-        UsageError: one of them is too small, or larger than the context.
+        UsageError: a chunk, or the context, is too small.
     """
-    sizes = tuple(sorted(set(prefill or PREFILL_SIZES)))
-    if sizes[0] < 2:
+    if min(prefill, default=2) < 2:
         raise UsageError(
-            f"a chunk of {sizes[0]} tokens is none", hint="give --prefill sizes of 2 and more"
+            f"a chunk of {min(prefill)} tokens is none", hint="give --prefill sizes of 2 and more"
         )
     if context is not None and context < 2:
         raise UsageError(f"a context of {context} tokens holds no text", hint="give 2 and more")
-    return sizes
+
+
+def _sizes(asked: Sequence[int], usual: Sequence[int], context: int) -> tuple[int, ...]:
+    """The sizes of chunks, smallest first: those asked for, or the usual that a text can fill."""
+    return tuple(sorted(set(asked))) or tuple(
+        size for size in usual if size <= max(context, usual[0])
+    )
 
 
 def _check_guesses(speculate: int) -> None:

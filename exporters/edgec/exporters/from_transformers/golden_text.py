@@ -52,6 +52,11 @@ def golden_text(model: Any, tokenizer: Any, facts: TextFacts) -> Golden:
                 scores = _scores(model, whole)
             last = prompt is prompts[-1]
             calls += calls_that_read(facts, prompt, whole, scores, guessed=last)
+        called = {call.signature for call in calls}
+        text = [token for whole in answers for token in whole]
+        for size in facts.prefill:
+            if PREFILL.format(size=size) not in called:
+                calls += _calls_that_fill(model, facts, size, text)
     return Golden(calls=tuple(calls))
 
 
@@ -157,6 +162,21 @@ def calls_that_read(
     for end in range(start + 1, len(whole)):
         token = np.asarray(whole[end - 1], np.int32)
         yield _call(DECODE, (token,), end, prompt, whole, scores)
+
+
+def _calls_that_fill(
+    model: Any, facts: TextFacts, size: int, text: Sequence[int]
+) -> Iterator[GoldenCall]:
+    """The call that reads one full chunk, of a text over and over; it forgets all others before."""
+    count = min(size, facts.context)
+    chunk = np.zeros(size, np.int32)
+    chunk[:count] = np.resize(np.asarray(text, np.int32), count)
+    tokens = chunk[:count].tolist()
+    zero = np.zeros((), np.int32)
+    yield GoldenCall(signature=RESET, inputs=(zero,), outputs=(zero,))
+    inputs = (chunk, np.asarray(count, np.int32))
+    scores = _scores(model, tokens)
+    yield _call(PREFILL.format(size=size), inputs, count, tokens, tokens, scores)
 
 
 def _guessed(

@@ -58,7 +58,8 @@ EDGERT_API uint32_t edgert_tokenizer_vocabulary(const edgert_tokenizer *tokenize
 EDGERT_API uint32_t edgert_tokenizer_prefill(const edgert_tokenizer *tokenizer, size_t index);
 
 /* The chunk by which the next call reads a text of which so many tokens are left: a size of
- * `prefill_N`, or 1 for `decode`. It may be more than are left, unless the model is recurrent. */
+ * `prefill_N`, or 1 for `decode`. It may be more than are left, unless the model is recurrent: of the
+ * largest that is chosen, more than half are tokens. */
 EDGERT_API uint32_t edgert_tokenizer_chunk(const edgert_tokenizer *tokenizer, size_t left);
 
 /* 1: the model keeps what all tokens so far have left, of which none can be taken back. */

@@ -98,13 +98,13 @@ class TextFacts:
     def chunk(self, left: int) -> int:
         """How many tokens the next call reads of a text of which so many are `left`; 1 by `decode`.
 
-        It takes all that are left where a chunk may be padded; that of a recurrent model is full.
+        It is the largest of which more than half are tokens, and that of a recurrent model is full.
         """
         if left == 1 or not self.prefill:
             return 1
         if self.recurrent:
             return max((size for size in self.prefill if size <= left), default=1)
-        return next((size for size in self.prefill if size >= left), self.prefill[-1])
+        return max((size for size in self.prefill if size < 2 * left), default=self.prefill[0])
 
     @cached_property
     def tokenizer(self) -> str:
