@@ -99,7 +99,9 @@ static void ask(edgert_text_model *model) {
              EDGERT_INVALID_ARGUMENT,
          "an option is out of range");
   expect(edgert_tokenizer_context(tokenizer) == 120 && edgert_tokenizer_prefill(tokenizer, 0) == 8 &&
-             edgert_tokenizer_prefill(tokenizer, 1) == 0,
+             edgert_tokenizer_prefill(tokenizer, 1) == 24 &&
+             edgert_tokenizer_prefill(tokenizer, 2) == 0 &&
+             edgert_tokenizer_chunk(tokenizer, 12) == 8 && edgert_tokenizer_chunk(tokenizer, 13) == 24,
          "the model's sizes are known");
 }
 

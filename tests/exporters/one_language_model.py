@@ -22,7 +22,7 @@ _KEPT = _ROOT / "build" / "tests" / "language_model"
 
 
 def module(target: str) -> Path:
-    """A Llama that reads 8 tokens at once and checks 4 guesses, for a target; not to be changed."""
+    """A Llama that reads 8 or 24 tokens at once, or 4 guesses, for a target; not to be changed."""
     return _made(f"{target}.vmfb", seed=7)
 
 
