@@ -132,6 +132,23 @@ def test_scales_are_f32_where_that_is_asked_for_and_mean_the_same(edgec, folder:
     assert kinds == {"float32", "int8"}
 
 
+@pytest.mark.parametrize("name", ["inside", "outside"])
+def test_choices_are_timed_on_a_device_that_is_here(edgec, folder: Path, name: str) -> None:
+    line = ("quantise", folder / f"{name}.mlirbc", "-o", "timed.mlirbc", "--weights=auto")
+    told = edgec(*line, "--target=cpu", "--device=cpu?threads=1", "--max-error=5%", "--json").json
+    times = told["times"]
+    assert (times["target"], times["function"]) == ("cpu:host", "main")
+    seconds = [times["before"], times["after"], *(each["seconds"] for each in told["choices"])]
+    assert len(seconds) > 3
+    assert all(1e-7 < each < 10 for each in seconds)
+    assert " a call " in edgec(*line, "--target=cpu", "--max-error=5%").out
+    wrong = edgec(*line, "--device=cpu")
+    assert (wrong.code, "add --target" in wrong.err) == (2, True)
+    missing = edgec(*line, "--target=cpu:arm64")
+    assert missing.code == 41
+    assert "next: measure where the device is" in missing.err
+
+
 def test_each_line_has_the_fewest_bits_that_an_error_lets_it_have(edgec, folder: Path) -> None:
     source = folder / "inside.mlirbc"
     sizes = []

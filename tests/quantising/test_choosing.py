@@ -67,8 +67,8 @@ def test_the_smallest_choice_that_is_measured_within_the_error_is_taken() -> Non
         fitting = [each for each in choices if 1.3 * math.sqrt(_squares(each)) <= most]
         assert taken == fitting[0]
         assert len(measured) == len(set(measured)) < len(choices)
-        assert [each.taken for each in told].count(True) == 1
-        assert [each.size for each in told] == sorted(each.size for each in told)
+        assert [each.taken for each, _ in told].count(True) == 1
+        assert [each.size for each, _ in told] == sorted(_size(ways) for _, ways in told)
 
 
 def test_a_way_that_is_larger_and_no_nearer_is_never_taken() -> None:

@@ -136,12 +136,11 @@ def _write_manifest(
 
 def _write_weights(program: Program, plan: Plan, folder: Path) -> tuple[str | None, ...]:
     """Each device's part of the weights; the files' names by device."""
-    weights = program.info.weights
+    weights, path = program.info.weights, program.weights_path
     count = plan.mesh.devices
-    if weights is None:
+    if weights is None or path is None:
         return (None,) * count
-    base = program.path.parent if program.path is not None else Path()
-    whole = read_weights((base / weights.file).resolve())
+    whole = read_weights(path)
     parts = {name: _parts(whole[name], name, plan) for name in weights.names}
     names: list[str | None] = []
     known: dict[tuple[Any, ...], str] = {}

@@ -5,12 +5,14 @@ from edgec.quantising.in_bytes import quantise_to_bytes
 from edgec.quantising.quantise import Line, Quantised, quantise
 from edgec.quantising.rows_in_bytes import quantise_with_rounded_rows
 from edgec.quantising.scheme import AUTO, GROUPS, LOSSLESS, Scheme
+from edgec.quantising.timing import Clock
 
 __all__ = [
     "AUTO",
     "GROUPS",
     "LOSSLESS",
     "MOST",
+    "Clock",
     "Line",
     "Quantised",
     "Scheme",

@@ -4,15 +4,19 @@ Each line is measured alone in 4 and in 8 bits. That orders the choices for all 
 (`front.py`); which of them is within the error is then measured, not added up.
 """
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from edgec.quantising.answers import measurable
 from edgec.quantising.front import Choice, Way, counted, front
 from edgec.quantising.quantise import CALLS, SECONDS, Quantised, Work
 from edgec.quantising.scheme import AUTO, Scheme
+from edgec.quantising.timing import Clock
 from edgec.runtime.errors import WrongAnswer
 from edgec.toolchain.program import Program
+from edgec.toolchain.weights_file import write_weights
 
 __all__ = ["MOST", "quantise_by_choice", "within"]
 
@@ -31,6 +35,7 @@ def quantise_by_choice(
     calls: int = CALLS,
     halves: bool = True,
     seconds: float = SECONDS,
+    clock: Clock | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Quantised:
     """Round the weights of a program's products, each line's in 4 bits, 8, or not at all.
@@ -39,6 +44,7 @@ def quantise_by_choice(
         And as `quantise`.
         max_error: how far the answers may be off, on the calls that lines are measured on. Of a
             program whose answers are whole numbers (tokens) that counts what it remembers, too.
+        clock: times the choices that were measured; None for no times.
 
     Raises:
         UsageError: there is nothing to round, or `keep` names nothing.
@@ -52,7 +58,7 @@ def quantise_by_choice(
     work.compare()
     work.shorten(seconds / len(_WAYS))
     ways = {where: _ways(work, where) for where in work.layers}
-    taken, choices = within(front(ways), max_error, lambda choice: _error(work, choice), tell)
+    taken, told = within(front(ways), max_error, lambda choice: _error(work, choice), tell)
     if not any(way.scheme for way in taken.values()):
         least = min(way.error for each in ways.values() for way in each if way.scheme)
         raise WrongAnswer(
@@ -60,6 +66,10 @@ def quantise_by_choice(
             f"error of {least:.2%}",
             hint=f"allow more than that: --max-error={2 * least:.1%}",
         )
+    choices = tuple(
+        each if clock is None else replace(each, seconds=_seconds(work, ways_of, clock))
+        for each, ways_of in told
+    )
     _take(work, taken, ways)
     work.how = f"{AUTO} ({counted(taken)})"
     return work.written(None if weights_file is None else Path(weights_file), choices)
@@ -70,7 +80,7 @@ def within(
     most: float,
     error_of: Callable[[Mapping[str, Way]], float],
     tell: Callable[[str], None],
-) -> tuple[Mapping[str, Way], tuple[Choice, ...]]:
+) -> tuple[Mapping[str, Way], tuple[tuple[Choice, Mapping[str, Way]], ...]]:
     """The smallest choice that is off by no more than `most`, and all that were measured.
 
     Args:
@@ -97,11 +107,14 @@ def within(
     for number in (high, len(choices) // 2):  # one more to compare with, where the first will do
         error(number)
     told = tuple(
-        Choice(
-            what=counted(choices[number]),
-            size=sum(way.size for way in choices[number].values()),
-            error=errors[number],
-            taken=number == high,
+        (
+            Choice(
+                what=counted(choices[number]),
+                size=sum(way.size for way in choices[number].values()),
+                error=errors[number],
+                taken=number == high,
+            ),
+            choices[number],
         )
         for number in sorted(errors)
     )
@@ -126,6 +139,17 @@ def _error(work: Work, choice: Mapping[str, Way]) -> float:
     for where in rounded:
         work.put(where, choice[where].scheme)
     return work.together(rounded)
+
+
+def _seconds(work: Work, choice: Mapping[str, Way], clock: Clock) -> float:
+    """What a call takes with the weights of a choice."""
+    work.tell(f"timing {counted(choice)} on {clock.target.name}")
+    other = work.anew({where: way.scheme for where, way in choice.items()})
+    with tempfile.TemporaryDirectory(prefix="edgec-choice-") as folder:
+        program, weights = other.rewritten(Path("weights.safetensors"))
+        if program.info.weights is not None:
+            write_weights(weights, Path(folder) / program.info.weights.file)
+        return clock.seconds(program.save(Path(folder) / "choice.mlirbc"))
 
 
 def _take(work: Work, taken: Mapping[str, Way], ways: Mapping[str, Sequence[Way]]) -> None:

@@ -38,12 +38,14 @@ class Choice:
         size: bytes of all these lines' weights.
         error: of the answers, on the calls that the lines were measured on.
         taken: whether it is what the program became.
+        seconds: of a call on the device that was asked for; None where none was.
     """
 
     what: str
     size: int
     error: float
     taken: bool
+    seconds: float | None = None
 
 
 def front(lines: Mapping[str, Sequence[Way]]) -> list[dict[str, Way]]:

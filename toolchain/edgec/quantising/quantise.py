@@ -169,8 +169,7 @@ class Work:
         from edgec.toolchain.stablehlo import parse_stablehlo
 
         self.program, self.golden, self.scheme, self.tell = program, golden, scheme, tell
-        self.halves = halves
-        self.others = others
+        self.halves, self.others, self.keep = halves, others, keep
         self.how = LOSSLESS if scheme is None else str(scheme)
         self.weights = weights_of(program)
         self.module = parse_stablehlo(program.bytecode, ir.Context())
@@ -208,6 +207,24 @@ class Work:
         self.own: Answers | None = None
         self.calls = len(golden.calls)
         self.rounded: dict[tuple[Any, Scheme], BlockedWeights] = {}
+
+    def anew(self, schemes: Mapping[str, Scheme | None]) -> "Work":
+        """The same program from the beginning, with each line's weights kept as is said."""
+        other = Work(
+            *(self.program, self.golden, self.scheme, self.keep, self.tell),
+            halves=self.halves,
+            others=self.others,
+        )
+        for where, layers in self.layers.items():
+            scheme = schemes[where]
+            if scheme is None:
+                del other.layers[where]
+                continue
+            other.put(where, scheme)
+            for mine, its in zip(layers, other.layers[where], strict=True):
+                if (mine.key, scheme) in self.rounded:
+                    other.rounded[its.key, scheme] = self.rounded[mine.key, scheme]
+        return other
 
     def _scheme_of(self, layer: Any, keep: Sequence[str]) -> Scheme | str:
         """How a layer's weights are kept, or why they stay."""
@@ -315,42 +332,20 @@ class Work:
 
     def written(self, weights_file: Path | None, choices: tuple[Choice, ...] = ()) -> Quantised:
         """The program with blocks, and its own answers."""
-        from iree.compiler import ir
-
         from edgec.quantising.constants import bytes_of_constants
-        from edgec.quantising.rewriting import put_blocks
-        from edgec.toolchain.ir.erase import erase_unused
-        from edgec.toolchain.program import PROGRAM_ATTRIBUTE
 
         self.tell("writing the program and computing its answers in NumPy")
-        layers = [layer for each in self.layers.values() for layer in each]
         before = sum(array.nbytes for array in self.weights.values()) + bytes_of_constants(
             self.module
         )
-        with self.module.context, ir.Location.unknown():
-            info, added = put_blocks(
-                self.module,
-                self.program.info,
-                {layer.key: (layer, self.made(layer)) for layer in layers},
-            )
-            info = _named(info, weights_file)
-            erase_unused(self.module)
-            self.module.operation.verify()
-            gone = {layer.name for layer in layers}
-            weights = {n: a for n, a in self.weights.items() if n not in gone} | added
-            answers = answers_of(self.module, info, weights, self.golden)
-            error = distance(Answers(golden=answers.golden), Answers(golden=self.golden))
-            info = replace(info, loss=Loss(weights=self.how, error=error))
-            self.module.operation.attributes[PROGRAM_ATTRIBUTE] = ir.StringAttr.get(info.to_json())
-            buffer = io.BytesIO()
-            self.module.operation.write_bytecode(buffer)
-        program = Program(
-            bytecode=to_portable(buffer.getvalue()),
-            info=info,
-            golden=Golden(calls=without_slack(answers.golden.calls)),
-        )
+        info, weights = self._put(weights_file)
+        answers = answers_of(self.module, info, weights, self.golden)
+        error = distance(Answers(golden=answers.golden), Answers(golden=self.golden))
         return Quantised(
-            program=program,
+            program=self._program(
+                replace(info, loss=Loss(weights=self.how, error=error)),
+                Golden(calls=without_slack(answers.golden.calls)),
+            ),
             weights=weights,
             lines=tuple(
                 sorted(map(self._line, self.layers), key=lambda line: -(line.error or 0.0))
@@ -362,6 +357,42 @@ class Work:
             calls=self.calls,
             choices=choices,
         )
+
+    def rewritten(self, weights_file: Path) -> tuple[Program, Mapping[str, _Array]]:
+        """The program with blocks, whose answers nobody has computed, and its parameters."""
+        info, weights = self._put(weights_file)
+        return self._program(info, self.golden), weights
+
+    def _put(self, weights_file: Path | None) -> tuple[ProgramInfo, Mapping[str, _Array]]:
+        """Write blocks into the module; its description, and its parameters by name."""
+        from iree.compiler import ir
+
+        from edgec.quantising.rewriting import put_blocks
+        from edgec.toolchain.ir.erase import erase_unused
+
+        layers = [layer for each in self.layers.values() for layer in each]
+        with self.module.context, ir.Location.unknown():
+            info, added = put_blocks(
+                self.module,
+                self.program.info,
+                {layer.key: (layer, self.made(layer)) for layer in layers},
+            )
+            erase_unused(self.module)
+            self.module.operation.verify()
+        gone = {layer.name for layer in layers}
+        weights = {n: a for n, a in self.weights.items() if n not in gone} | added
+        return _named(info, weights_file), weights
+
+    def _program(self, info: ProgramInfo, golden: Golden) -> Program:
+        from iree.compiler import ir
+
+        from edgec.toolchain.program import PROGRAM_ATTRIBUTE
+
+        with self.module.context, ir.Location.unknown():
+            self.module.operation.attributes[PROGRAM_ATTRIBUTE] = ir.StringAttr.get(info.to_json())
+            buffer = io.BytesIO()
+            self.module.operation.write_bytecode(buffer)
+        return Program(bytecode=to_portable(buffer.getvalue()), info=info, golden=golden)
 
     def _line(self, where: str) -> Line:
         layers = self.layers[where]

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,7 +110,5 @@ def weights_of(program: Program) -> dict[str, _Array]:
     Raises:
         As `edgec.toolchain.weights_file.read_weights`.
     """
-    if program.info.weights is None:
-        return {}
-    folder = Path() if program.path is None else program.path.parent
-    return read_weights(folder / program.info.weights.file)
+    path = program.weights_path
+    return {} if path is None else read_weights(path)

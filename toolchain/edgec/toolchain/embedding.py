@@ -32,17 +32,16 @@ def embed_weights(program: Program) -> Program:
         ProgramError: it lacks a weight, or the program is damaged.
         CompileError: the program is in another dialect than StableHLO.
     """
-    weights = program.info.weights
-    if weights is None:
+    path = program.weights_path
+    if path is None:
         return program
     if program.info.dialect is not Dialect.STABLEHLO:
         raise CompileError(
             f"the weights of {program.path or 'the program'} are in a file of their own "
-            f"({weights.file}), and cannot be put into a program in {program.info.dialect.value}",
+            f"({path.name}), and cannot be put into a program in {program.info.dialect.value}",
             hint="export again without --external-weights",
         )
-    base = program.path.parent if program.path is not None else Path()
-    file = WeightsFile.open(base / weights.file)  # refused here, where it is missing or damaged
+    file = WeightsFile.open(path)  # refused here, where it is missing or damaged
     with tempfile.TemporaryDirectory(prefix="edgec-") as folder:
         source, output = Path(folder, "source.mlirbc"), Path(folder, "whole.mlirbc")
         source.write_bytes(program.bytecode)

@@ -327,6 +327,14 @@ class Program:
         )
 
     @property
+    def weights_path(self) -> Path | None:
+        """Its weights file; None where it keeps none outside."""
+        weights = self.info.weights
+        if weights is None:
+            return None
+        return ((self.path.parent if self.path is not None else Path()) / weights.file).resolve()
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of its file, in hexadecimal; modules and golden answers hold it."""
         return digest_of(self.bytecode)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from edgec.cli.given import check_program_name
+from edgec.cli.options import complete_target
 from edgec.cli.report import Block, Grid, Report
 from edgec.cli.rounding import part_of
 from edgec.cli.session import Session
 from edgec.runtime.errors import UsageError
 
 if TYPE_CHECKING:
-    from edgec.quantising import Line, Quantised, Scheme
+    from edgec.quantising import Clock, Line, Quantised, Scheme
     from edgec.runtime.golden import GoldenCall
     from edgec.toolchain import Program
 
@@ -101,6 +102,26 @@ def quantise(
             show_default=False,
         ),
     ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            metavar="NAME",
+            help="Time a call as a module for this target, whose device must be here: of the "
+            "program before and after, and of each choice of --weights=auto.",
+            autocompletion=complete_target,
+            show_default=False,
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device",
+            metavar="URI",
+            help="Where to time it: cpu?threads=1, vulkan://1 … (default: the target's).",
+            show_default=False,
+        ),
+    ] = None,
 ) -> Report:
     """Keep a program's weights in 8 or 4 bits, and say what that costs its answers."""
     from edgec.cli.folders import make_place
@@ -133,6 +154,7 @@ def quantise(
     check_program_name(output)
     if source.resolve() == output.resolve():
         raise UsageError(f"{source} would be written over itself", hint="name another file with -o")
+    clock = _clock(target, device)
     make_place(output)
     program = load_program(source)
     if program.golden is not None and len(program.golden.calls) > calls:
@@ -151,7 +173,8 @@ def quantise(
         )
     else:
         by_scheme = rounded if activations == "none" else quantise_with_rounded_rows
-        found = (quantise_by_choice if chooses else partial(by_scheme, scheme=scheme))(
+        by_choice = partial(quantise_by_choice, clock=clock)
+        found = (by_choice if chooses else partial(by_scheme, scheme=scheme))(
             program,
             keep=tuple(keep or ()),
             max_error=most,
@@ -179,7 +202,41 @@ def quantise(
         weights if activations == "none" else f"{weights}, activations of {activations}",
         output,
         [function.signature for function in saved.info.functions],
+        None if clock is None else _times(session, clock, program, saved),
     )
+
+
+def _clock(target: str | None, device: str | None) -> "Clock | None":
+    """What times programs, if that is asked for; it is looked for before anything is computed.
+
+    Raises:
+        UsageError: there is a device and no target.
+        DeviceMissing: the target's device is not here.
+    """
+    from edgec.quantising import Clock
+    from edgec.targets import find
+
+    if target is None:
+        if device is not None:
+            raise UsageError("--device says where to time a target's module", hint="add --target")
+        return None
+    clock = Clock(target=find(target), device=device)
+    clock.find_device()
+    return clock
+
+
+def _times(
+    session: Session, clock: "Clock", program: "Program", saved: "Program"
+) -> dict[str, Any]:
+    """What a call takes before and after, as JSON."""
+    session.say(f"timing the program before and after on {clock.target.name}")
+    return {
+        "target": clock.target.name,
+        "device": clock.find_device(),
+        "function": clock.called(program),
+        "before": clock.seconds(program),
+        "after": clock.seconds(saved),
+    }
 
 
 def _check_activations(activations: str, scheme: "Scheme | None", calibrate: str | None) -> None:
@@ -257,8 +314,14 @@ def _kept_as(line: "Line") -> str:
     return f"{schemes} by {line.activations}" if line.activations else schemes
 
 
-def _report(found: "Quantised", how: str, output: Path, signatures: list[Any]) -> Report:
-    from edgec.cli.amounts import bytes_text
+def _report(
+    found: "Quantised",
+    how: str,
+    output: Path,
+    signatures: list[Any],
+    times: dict[str, Any] | None,
+) -> Report:
+    from edgec.cli.amounts import bytes_text, seconds_text
 
     command = f"edgec compile {output}"
     tried = list(dict.fromkeys(name for line in found.lines for name in line.tried))
@@ -295,23 +358,25 @@ def _report(found: "Quantised", how: str, output: Path, signatures: list[Any]) -
         blocks += [
             "",
             Grid(
-                columns=("choice", "size", "error", ""),
+                columns=("choice", "size", "error", *["a call"] * (times is not None), ""),
                 rows=tuple(
                     (
                         each.what,
                         bytes_text(each.size),
                         f"{each.error:.2%}",
+                        *(() if each.seconds is None else (seconds_text(each.seconds),)),
                         "taken" if each.taken else "",
                     )
                     for each in found.choices
                 ),
-                right=frozenset({1, 2}),
+                right=frozenset({1, 2, *[3] * (times is not None)}),
             ),
         ]
     blocks += [
         "",
         f"weights: {bytes_text(found.before)} before, {bytes_text(found.after)} after",
         f"error: {found.error:.2%} of the spread of the original's answers",
+        *([] if times is None else [_times_text(times)]),
         f"next: {command}",
     ]
     return Report(
@@ -335,11 +400,26 @@ def _report(found: "Quantised", how: str, output: Path, signatures: list[Any]) -
                 for line in found.lines
             ],
             "choices": [
-                {"what": each.what, "size": each.size, "error": each.error, "taken": each.taken}
+                {
+                    "what": each.what,
+                    "size": each.size,
+                    "error": each.error,
+                    "seconds": each.seconds,
+                    "taken": each.taken,
+                }
                 for each in found.choices
             ],
+            "times": times,
             "kept": [{"where": w, "what": what, "why": why} for w, what, why in found.kept],
             "next": command,
         },
         blocks=tuple(blocks),
     )
+
+
+def _times_text(times: dict[str, Any]) -> str:
+    """`time: 4.10 ms before, 2.05 ms after: a call of main on cpu:host`."""
+    from edgec.cli.amounts import seconds_text
+
+    before, after = seconds_text(times["before"]), seconds_text(times["after"])
+    return f"time: {before} before, {after} after: a call of {times['function']}, {times['target']}"

@@ -57,7 +57,7 @@ class Task:
         As large again is what it may make of them, turned, padded or widened. Of a weights file
         that is not at hand anything may be.
         """
-        most, path = self.target.limits.binding, self._weights
+        most, path = self.target.limits.binding, self.program.weights_path
         size = len(self.program.bytecode)
         if path is not None:
             size += path.stat().st_size if path.exists() else most
@@ -108,7 +108,7 @@ class Task:
     @cached_property
     def identity(self) -> str:
         """Which language model it is; empty of other programs. Its weights are read for it."""
-        return identity_of(self.program, self._weights)
+        return identity_of(self.program, self.program.weights_path)
 
     @cached_property
     def golden(self) -> dict[str, str]:
@@ -141,20 +141,11 @@ class Task:
         outside = self.options.outside
         if outside is not None and Module.read(module).facts.weights is not None:
             return outside.path
-        return self._weights
-
-    @property
-    def _weights(self) -> Path | None:
-        """Where the program's weights file is."""
-        weights = self.program.info.weights
-        if weights is None:
-            return None
-        base = self.program.path.parent if self.program.path is not None else Path()
-        return (base / weights.file).resolve()
+        return self.program.weights_path
 
     def _weights_reference(self) -> str:
         """How the module names its weights file: relative to the module where it can be."""
-        path = self._weights
+        path = self.program.weights_path
         output = self.options.output
         if path is None or output is None:
             return str(path)

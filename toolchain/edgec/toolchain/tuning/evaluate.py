@@ -105,11 +105,7 @@ class Subject:
     @property
     def weights(self) -> Path | None:
         """The program's weights file, if it keeps them outside."""
-        weights = self.program.info.weights
-        if weights is None:
-            return None
-        base = self.program.path.parent if self.program.path is not None else Path()
-        return (base / weights.file).resolve()
+        return self.program.weights_path
 
 
 class Evaluator:

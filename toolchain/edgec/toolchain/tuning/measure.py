@@ -91,13 +91,13 @@ def device_name(target: Target, device: str | None) -> str:
         raise DeviceMissing(
             f"{target.name} is for {target.isa}, and this machine, which would measure, is "
             f"{architecture()}",
-            hint="tune where the device is, or choose --target=cpu",
+            hint="measure where the device is, or choose --target=cpu",
         )
     missing = missing_features(target.required_features, host_features())
     if target.cpu is not None and missing:
         raise DeviceMissing(
             f"{target.name} needs a processor with {', '.join(missing)}, not this one",
-            hint="tune where the device is, or choose --target=cpu",
+            hint="measure where the device is, or choose --target=cpu",
         )
     reply = isolate.call(
         "device",
