@@ -47,6 +47,12 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, required=True, help="a folder")
     parser.add_argument("--threads", type=int, action="append")
     parser.add_argument("--nncf", metavar="PYTHON", help="one that has nncf and openvino")
+    parser.add_argument(
+        "--litert",
+        type=Path,
+        metavar="FOLDER",
+        help="where ai_edge_quantizer and litert_torch are (`pip install --no-deps --target`)",
+    )
     parser.add_argument("--write", action="store_true", help="the page")
     chosen = parser.parse_args()
     chosen.keep.mkdir(parents=True, exist_ok=True)
@@ -57,6 +63,8 @@ def main() -> int:
         rows.append(_row(name, case, chosen.keep, chosen.threads or (1, 2)))
         if chosen.nncf is not None and case.write_onnx is not None:
             rows.append(_by_nncf(name, case, chosen.keep, chosen.nncf))
+        if chosen.litert is not None and case.write_tflite is not None:
+            rows += _by_litert(name, case, chosen.keep, chosen.litert)
     lines = [_HEAD, "|---|---|---|---|---|---|", *map(_line, rows)]
     print("\n".join(lines))
     busy = company.cores()
@@ -89,9 +97,31 @@ def _row(name: str, case: Case, folder: Path, threads: Sequence[int]) -> Row:
 
 def _by_nncf(name: str, case: Case, folder: Path, python: str) -> Row:
     """The network as NNCF quantises it, with the same ranges and on the same inputs."""
-    network, small = folder / f"{name}.onnx", folder / f"{name}.nncf.npz"
+    network = folder / f"{name}.onnx"
     if case.write_onnx is not None and not network.exists():
         case.write_onnx(network)
+    child = Path(__file__).with_name("nncf_child.py")
+    label = f"{name}, NNCF on OpenVINO"
+    return _by_other(label, name, case, folder, [python, str(child), str(network)])
+
+
+def _by_litert(name: str, case: Case, folder: Path, packages: Path) -> list[Row]:
+    """The network as ai-edge-quantizer quantises it: its activations by ranges, or at each call."""
+    network = folder / f"{name}.tflite"
+    if case.write_tflite is not None and not network.exists():
+        case.write_tflite(network, packages)
+    child = Path(__file__).with_name("litert_child.py")
+    command = [sys.executable, str(child), str(packages), str(network)]
+    return [
+        _by_other(
+            f"{name}, ai-edge-quantizer on LiteRT, {how}", name, case, folder, [*command, how]
+        )
+        for how in ("static", "dynamic")
+    ]
+
+
+def _by_other(label: str, name: str, case: Case, folder: Path, command: Sequence[str]) -> Row:
+    """What a process says that is given ranges, inputs, and a file for its answers."""
     asked: list[tuple[np.ndarray, ...]] = []
     with load(folder / f"{name}.f32.vmfb") as plain:
 
@@ -100,25 +130,25 @@ def _by_nncf(name: str, case: Case, folder: Path, python: str) -> Row:
             return np.asarray(plain.main(*inputs))
 
         first = case.judge(recorded)
+    calls, answers = asked or [case.inputs], folder / f"{name}.answers.npz"
     paths = [folder / f"{name}.{what}.npz" for what in ("ranges", "calls")]
-    for path, calls in zip(paths, (case.ranges, asked), strict=True):
-        arrays = {f"{i}/{j}": each for i, call in enumerate(calls) for j, each in enumerate(call)}
+    for path, some in zip(paths, (case.ranges or [case.inputs], calls), strict=True):
+        arrays = {f"{i}/{j}": each for i, call in enumerate(some) for j, each in enumerate(call)}
         np.savez(path, **arrays)  # type: ignore[arg-type]
-    child = str(Path(__file__).with_name("nncf_child.py"))
-    command = [python, child, *map(str, (network, *paths, small))]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    given = [*command, *map(str, (*paths, answers))]
+    done = subprocess.run(given, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"nncf: {done.stderr.strip()[-2000:]}")
+        raise SystemExit(f"{label}: {done.stderr.strip()[-2000:]}")
     found = json.loads(done.stdout.splitlines()[-1])
-    with np.load(small) as archive:
-        answers = iter([archive[str(number)] for number in range(len(asked))])
-        second = case.judge(lambda *_: next(answers))
+    with np.load(answers) as archive:
+        in_turn = iter([archive[str(number)] for number in range(len(calls))])
+        second = case.judge(lambda *_: next(in_turn))
     seconds = {int(count): (pair[0], pair[1]) for count, pair in found["seconds"].items()}
     return Row(
-        name=f"{name}, NNCF on OpenVINO",
+        name=label,
         error=found["error"],
         judged=(first, second),
-        sizes=None,
+        sizes=found.get("sizes"),
         seconds=seconds,
     )
 

@@ -5,6 +5,7 @@ on), and a judgement of a function that computes what the model does.
 """
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ class Case:
         inputs: examples, and what is timed.
         ranges: inputs to see values in; none for the examples.
         judge: of a function of the inputs, what is right of its answers, in words.
-        write_onnx: writes the network for other engines; None where nothing does.
+        write_onnx: writes the network for NNCF; None where nothing does.
+        write_tflite: writes it for ai-edge-quantizer, by what the packages in a folder have.
     """
 
     model: Any
@@ -38,6 +40,7 @@ class Case:
     ranges: tuple[_Inputs, ...]
     judge: Callable[[_Compute], str]
     write_onnx: Callable[[Path], None] | None = None
+    write_tflite: Callable[[Path, Path], None] | None = None
 
 
 def _digits() -> Case:
@@ -93,9 +96,16 @@ def _sentences() -> Case:
         names = ["input_ids", "attention_mask"]
         torch.onnx.export(network, inputs, str(path), input_names=names, dynamo=False)
 
+    def write_tflite(path: Path, packages: Path) -> None:
+        sys.path.append(str(packages))
+        import litert_torch
+
+        litert_torch.convert(network, inputs).export(str(path))
+
     examples = tuple(np.asarray(each) for each in inputs)
     return Case(
         write_onnx=write_onnx,
+        write_tflite=write_tflite,
         model=(network, inputs),
         inputs=examples,
         ranges=tuple(batches(library)),
@@ -108,7 +118,36 @@ def _photos() -> Case:
     os.environ["WEB_PHOTOS_WEIGHTS"] = "none"
     (network,) = _modules("web_photos", "network")
     function, inputs = network.classifier()
-    return Case(model=function, inputs=inputs, ranges=(), judge=lambda _: "seeded weights")
+
+    def write_tflite(path: Path, packages: Path) -> None:
+        import keras
+
+        del packages  # TensorFlow's converter, in a process whose Keras is TensorFlow's
+        keras.utils.set_random_seed(3)  # the numbers of `classifier`
+        size = (network.SIZE, network.SIZE, 3)
+        weights = path.with_suffix(".weights.h5")
+        keras.applications.MobileNetV3Large(input_shape=size, weights=None).save_weights(weights)
+        subprocess.run(
+            [sys.executable, "-c", _KERAS_TO_TFLITE, str(weights), str(path)],
+            env={**os.environ, "KERAS_BACKEND": "tensorflow"},
+            check=True,
+        )
+
+    return Case(
+        model=function,
+        inputs=inputs,
+        ranges=(),
+        judge=lambda _: "seeded weights",
+        write_tflite=write_tflite,
+    )
+
+
+_KERAS_TO_TFLITE = """
+import sys, keras, tensorflow as tf
+network = keras.applications.MobileNetV3Large(input_shape=(224, 224, 3), weights=None)
+network.load_weights(sys.argv[1])
+open(sys.argv[2], "wb").write(tf.lite.TFLiteConverter.from_keras_model(network).convert())
+"""
 
 
 def _modules(sample: str, *names: str) -> tuple[Any, ...]:
