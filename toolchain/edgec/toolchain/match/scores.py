@@ -19,7 +19,10 @@ from edgec.toolchain.ir.weights import follows_from_weights
 from edgec.toolchain.match.description import Array
 from edgec.toolchain.match.softmax import plain
 
-__all__ = ["Bias", "Mask", "Scores", "Term", "read_scores"]
+__all__ = ["LOW", "Bias", "Mask", "Scores", "Term", "read_scores"]
+
+LOW = -1e30
+"""A score that counts for nothing beside any that a network computes, and stays if one is added."""
 
 _View = TypeVar("_View")
 _DEEPEST = 16
@@ -151,7 +154,7 @@ def _with(scores: Scores, *terms: Term[Strided]) -> Scores:
 
 
 def _bias(view: Strided, factor: float) -> Iterator[Term[Strided]]:
-    """What is added to scores; a choice between zero and minus infinity is a mask."""
+    """What is added to scores; a choice between zero and what no score shows beside is a mask."""
     if splat(view.value) == 0:
         return
     seen = plain(view)
@@ -160,8 +163,9 @@ def _bias(view: Strided, factor: float) -> Iterator[Term[Strided]]:
         numbers = [splat(value) for value in chosen]
         same = shape_of(truth) == shape_of(chosen[0])
         for keep, numbered in ((True, numbers), (False, numbers[::-1])):
-            if same and numbered[0] == 0 and numbered[1] == -math.inf and factor > 0:
-                yield from _masks(replace(seen, value=truth), keep, -math.inf)
+            lowest = math.nan if numbered[1] is None else numbered[1] * factor
+            if same and numbered[0] == 0 and lowest <= LOW:
+                yield from _masks(replace(seen, value=truth), keep, lowest)
                 return
     yield Bias(view=view, factor=factor)
 

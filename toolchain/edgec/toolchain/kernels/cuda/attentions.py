@@ -17,6 +17,7 @@ from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.attentions import (
     MOST_TERMS,
     by_keys,
+    hides,
     kind_of,
     number_of,
     refused,
@@ -37,6 +38,12 @@ _WIDEST = 512
 _LEAST_SPLIT = 128
 """Keys that one program reads as soon as others would have put theirs together."""
 _LONGEST_MASK = 32768
+_LEAST_SCANNED = 256
+"""Keys of which it pays to look first for those that are seen."""
+_MARKS = 2048
+"""Truth values that a program looks at together."""
+_SCHEDULERS = 4
+"""Of a multiprocessor, each of which has a warp at a time."""
 _FEW_PARTS = 16
 """Parts that are put together at once; more pay where each has many keys. Timed on an H200."""
 NOT_SPLIT: dict[str, Any] = {
@@ -168,7 +175,7 @@ def _launch(
         "SAFE": int(attention.safe),
         "PRECISION": library.precision,
         "SPLIT": parts > 1,
-        **(_split(attention) if parts > 1 else NOT_SPLIT),
+        **(_split(attention) if parts > 1 else NOT_SPLIT | {"SEEN": _looked_at(attention, rows)}),
         "width": attention.width,
         "depth": attention.depth,
     }
@@ -235,8 +242,19 @@ def _warps(attention: Attention, rows: int, parts: int, library: Library) -> int
     heads, 1,088 keys, in f32: 201 us by one warp in a program, 68 by two, 47 by four, 50 by eight.
     """
     programs = attention.count * math.ceil(attention.queries / rows)
-    few = rows in (1, 64) or parts > 1 or programs < library.gpu.multiprocessors
+    few = rows in (1, 64) or parts > 1 or programs < _SCHEDULERS * library.gpu.multiprocessors
     return 4 if few else 1
+
+
+def _looked_at(attention: Attention, rows: int) -> int:
+    """Keys whose marks a tile looks at together for those that it sees; 0 where it reads them all.
+
+    That pays where a mask hides much: in a prompt's chunk all keys behind it, and what the cache
+    has not been given yet.
+    """
+    if attention.keys < _LEAST_SCANNED or not hides(attention):
+        return 0
+    return max(16, _MARKS // rows)
 
 
 def _split(attention: Attention) -> dict[str, Any]:

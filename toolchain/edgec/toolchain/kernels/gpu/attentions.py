@@ -10,11 +10,13 @@ from edgec.toolchain.ir.views import Digit
 from edgec.toolchain.kernels.gpu.numbers import bits
 from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.match.attention import Attention, Bias, Mask, Term, View
+from edgec.toolchain.match.scores import LOW
 
 __all__ = [
     "INDICES",
     "MOST_TERMS",
     "by_keys",
+    "hides",
     "kind_of",
     "number_of",
     "refused",
@@ -25,8 +27,6 @@ __all__ = [
 INDICES = 3
 """Indices of a grid, and so of heads."""
 MOST_TERMS = 3
-_LOW = -1e30
-"""A score that counts for nothing beside any that a network computes."""
 
 
 def refused(attention: Attention, elements: Collection[str]) -> Declined | None:
@@ -94,10 +94,17 @@ def by_keys(attention: Attention) -> Attention:
     )
 
 
-def seen_alone(attention: Attention) -> bool:
-    """Whether its first term masks all queries alike, and what it hides counts for nothing."""
+def hides(attention: Attention) -> bool:
+    """Whether its first term is a mask, and what masks hide counts for nothing."""
     masks = [term for term in attention.terms if isinstance(term, Mask)]
     if not masks or masks[0] is not attention.terms[0]:
         return False
-    view = masks[0].view
-    return not (view.row or any(view.heads) or any(mask.otherwise > _LOW for mask in masks))
+    return not any(mask.otherwise > LOW for mask in masks)
+
+
+def seen_alone(attention: Attention) -> bool:
+    """Whether its first term masks all queries alike, and what it hides counts for nothing."""
+    if not hides(attention):
+        return False
+    view = attention.terms[0].view
+    return not (view.row or any(view.heads))

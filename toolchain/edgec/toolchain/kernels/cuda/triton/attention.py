@@ -46,7 +46,8 @@ def attention(
     from `slot` on, which it sets back to 0) puts them together in order. SEEN, a power of two no
     less than `keys`, says that t0 is a mask of all queries alike, and that others' scores are too
     low to count beside any: parts are then of the keys from the first to the last that is seen. FEW
-    is a power of two no less than `queries`.
+    is a power of two no less than `queries`. Without SPLIT, SEEN is how many keys' marks of t0 are
+    looked at together, and those of the tile's queries count, which need not be alike.
     """
     if EARLY > 0:
         begin()
@@ -95,6 +96,8 @@ def attention(
         step = tl.cdiv(tl.cdiv(last - first, parts), BN) * BN
         first += part * step
         last = tl.minimum(first + step, last)
+    elif SEEN > 0:
+        first, last = _seen(t0, row, there, keys, t0_row, t0_column, BM, BN, T0, SEEN)
     most = tl.full((BM,), float("-inf"), dtype=tl.float32)
     sums = tl.zeros((BM,), dtype=tl.float32)
     total = tl.zeros((BM, E), dtype=tl.float32)
@@ -165,6 +168,30 @@ def attention(
             o + o_head, total, sums, _placed(row, o_head, o_row, O_PARTS, O_ROLLS),
             there, deep, depth, SAFE,
         )  # fmt: skip
+
+
+@triton.jit
+def _seen(
+    t0, row, there, keys, t0_row, t0_column,
+    BM: tl.constexpr, BN: tl.constexpr, T0: tl.constexpr, SEEN: tl.constexpr,
+):  # fmt: skip
+    """The keys that any query of a tile sees, from a multiple of BN on; all where one sees none."""
+    low = tl.full((BM, SEEN), 2147483647, dtype=tl.int32)
+    high = tl.zeros((BM, SEEN), dtype=tl.int32)
+    each = tl.arange(0, SEEN)
+    for start in range(0, keys, SEEN):
+        at = start + each
+        both = there[:, None] & (at < keys)[None, :]
+        place = t0 + row[:, None] * t0_row + at[None, :] * t0_column
+        mark = ((tl.load(place, mask=both, other=0) != 0) == (T0 == 2)) & both
+        low = tl.minimum(low, tl.where(mark, at[None, :], 2147483647))
+        high = tl.maximum(high, tl.where(mark, at[None, :] + 1, 0))
+    ends = tl.max(high, 1)
+    last = tl.max(ends, 0)
+    # A query that sees none counts all keys alike.
+    blind = tl.min(tl.where(there, ends, last), 0) == 0
+    first = tl.where(blind, 0, tl.min(tl.min(low, 1), 0) // BN * BN)
+    return first, tl.where(blind, keys, last)
 
 
 @triton.jit
