@@ -19,6 +19,7 @@ import torch
 import triton.language as tl
 import triton.runtime.interpreter as interpreter
 from block_cases import BLOCK_CASES
+from chunk_cases import CHUNKS
 from iree.compiler import ir
 
 from edgec.targets import find
@@ -249,18 +250,6 @@ def cases() -> list[Case]:
         scores = jnp.where(jnp.arange(90) >= 70, scores, -jnp.inf)
         return jnp.einsum("bhgqk,bkhd->bqhgd", jax.nn.softmax(scores), v)
 
-    def chunk(how: str) -> Callable[..., Any]:
-        """Some queries by a cache of 300 keys, most of which they do not see."""
-        key, last = np.arange(300), 150 + np.arange(40)[:, None]
-        seen = {"causal": key <= last, "window": abs(key - last) < 20, "blind": key > last + 140}
-
-        def attention(q: Any, k: Any, v: Any) -> Any:
-            hidden = jnp.where(seen[how], 0, jnp.finfo(jnp.float32).min)
-            scores = jnp.einsum("hqd,hkd->hqk", q, k).astype(jnp.float32) / 4 + hidden
-            return jnp.einsum("hqk,hkd->hqd", jax.nn.softmax(scores).astype(v.dtype), v)
-
-        return attention
-
     def in_windows(qkv: Any, bias: Any) -> Any:
         """Windows of 5 x 3 in two images of 10 x 9, both turned by 2 x 1 before and back after."""
         x = jnp.roll(qkv, (-2, -1), (1, 2)).reshape(2, 2, 5, 3, 3, 3, 2, 24)
@@ -327,11 +316,11 @@ def cases() -> list[Case]:
         *(
             Case(
                 name=f"f32: chunk, {how}",
-                function=chunk(how),
+                function=function,
                 shapes=((2, 40, 16), (2, 300, 16), (2, 300, 16)),
                 dtype="float32",
             )
-            for how in ("causal", "window", "blind")
+            for how, function in CHUNKS.items()
         ),
         Case(name="f32: put", function=put, shapes=rows, dtype="float32"),
         Case(

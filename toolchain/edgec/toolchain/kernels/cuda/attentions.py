@@ -15,6 +15,7 @@ from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.ir.uses import only_user
 from edgec.toolchain.kernels.cuda.library import Launch, Library
 from edgec.toolchain.kernels.gpu.attentions import (
+    LEAST_SCANNED,
     MOST_TERMS,
     by_keys,
     hides,
@@ -38,8 +39,6 @@ _WIDEST = 512
 _LEAST_SPLIT = 128
 """Keys that one program reads as soon as others would have put theirs together."""
 _LONGEST_MASK = 32768
-_LEAST_SCANNED = 256
-"""Keys of which it pays to look first for those that are seen."""
 _MARKS = 2048
 """Truth values that a program looks at together."""
 _SCHEDULERS = 4
@@ -252,7 +251,7 @@ def _looked_at(attention: Attention, rows: int) -> int:
     That pays where a mask hides much: in a prompt's chunk all keys behind it, and what the cache
     has not been given yet.
     """
-    if attention.keys < _LEAST_SCANNED or not hides(attention):
+    if attention.keys < LEAST_SCANNED or not hides(attention):
         return 0
     return max(16, _MARKS // rows)
 

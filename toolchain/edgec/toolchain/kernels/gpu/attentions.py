@@ -4,6 +4,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import dataclasses
+import math
 from collections.abc import Collection
 
 from edgec.toolchain.ir.views import Digit
@@ -14,6 +15,7 @@ from edgec.toolchain.match.scores import LOW
 
 __all__ = [
     "INDICES",
+    "LEAST_SCANNED",
     "MOST_TERMS",
     "by_keys",
     "hides",
@@ -27,6 +29,8 @@ __all__ = [
 INDICES = 3
 """Indices of a grid, and so of heads."""
 MOST_TERMS = 3
+LEAST_SCANNED = 256
+"""Keys of which it pays to look first for those that are seen."""
 
 
 def refused(attention: Attention, elements: Collection[str]) -> Declined | None:
@@ -95,11 +99,16 @@ def by_keys(attention: Attention) -> Attention:
 
 
 def hides(attention: Attention) -> bool:
-    """Whether its first term is a mask, and what masks hide counts for nothing."""
+    """Whether its first term is a mask, and what masks hide counts for nothing.
+
+    Of several masks all hide with minus infinity: a query that sees nothing because of two of them
+    counts keys alike that either of them hides with another number.
+    """
     masks = [term for term in attention.terms if isinstance(term, Mask)]
     if not masks or masks[0] is not attention.terms[0]:
         return False
-    return not any(mask.otherwise > LOW for mask in masks)
+    most = LOW if len(masks) == 1 else -math.inf
+    return all(mask.otherwise <= most for mask in masks)
 
 
 def seen_alone(attention: Attention) -> bool:

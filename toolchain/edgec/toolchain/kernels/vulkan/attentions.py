@@ -12,8 +12,10 @@ from edgec.targets import Gpu
 from edgec.toolchain.ir import write
 from edgec.toolchain.ir.read import element_type
 from edgec.toolchain.kernels.gpu.attentions import (
+    LEAST_SCANNED,
     MOST_TERMS,
     by_keys,
+    hides,
     kind_of,
     number_of,
     refused,
@@ -127,8 +129,13 @@ def _part(attention: Attention) -> int:
 
 def _whole(attention: Attention, form: AttentionForm, library: Library) -> Any | Declined:
     """The result of a kernel that reads all keys one after the other."""
-    fours = library.compiles and not form.matrix and _in_fours(attention)
-    shader = shaders.attention(form, attention.q.element, fours=fours)
+    scalar = library.compiles and not form.matrix
+    shader = shaders.attention(
+        form,
+        attention.q.element,
+        hides=scalar and attention.keys >= LEAST_SCANNED and hides(attention),
+        fours=scalar and _in_fours(attention),
+    )
     out = attention.out
     kind = ir.RankedTensorType.get([out.size], element_type(out.value))
     tiles = math.ceil(attention.queries / form.queries)

@@ -238,6 +238,7 @@ def attention(
     *,
     part: int = 0,
     seen: bool = False,
+    hides: bool = False,
     fours: bool = False,
 ) -> Shader:
     """Attention whose widest head fits a form.
@@ -246,9 +247,11 @@ def attention(
         form, element: of the kernel.
         part: keys of a workgroup, whose sums `attention_join` puts together; 0 for all of them.
         seen: its only term is a mask of all queries alike, whose other scores count for nothing.
+        hides: its first term is a mask whose other scores count for nothing, not alike for all; no
+            matrix units.
         fours: rows of queries, keys and values lie in whole fours; no matrix units.
     """
-    said = {"SEEN": seen, "FOURS": fours}
+    said = {"SEEN": seen, "HIDES": hides, "FOURS": fours}
     return Shader(
         name=f"attention_{form.word}{'_parts' if part else ''}_{element}",
         source=form.source,

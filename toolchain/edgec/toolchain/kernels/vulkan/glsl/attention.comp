@@ -8,7 +8,9 @@
 // With PART a workgroup has one tile of queries and so many of their keys, and leaves their sums,
 // their largest scores and the powers' totals for `attention_join`. With SEEN the one term is a mask of
 // all queries alike whose other scores count for nothing: blocks of which none is seen are not read.
-// With FOURS rows lie in whole fours, and are read so.
+// With HIDES the first term is a mask whose other scores count for nothing: a tile reads the keys from
+// the first to the last that any of its queries sees; all where one of them sees none, to which all
+// count alike. With FOURS rows lie in whole fours, and are read so.
 //
 // What a call is told is in `attention_numbers`. D is at least the width of a query and the depth of
 // a value; both may be any number.
@@ -106,6 +108,37 @@ void main() {
   vec4 sums[TM];
   [[unroll]] for (int i = 0; i < TM; i++) sums[i] = vec4(0.0);
 
+#ifdef HIDES
+  // What a thread finds: the first key that is seen, the one behind the last, and by which queries, a
+  // bit each. All of it goes through the tile of keys, as numbers that floats hold.
+  int low = keys;
+  int high = 0;
+  int rows = 0;
+  for (int key = thread; key < keys; key += THREADS) {
+    int here = 0;
+    [[unroll]] for (int i = 0; i < BM; i++) {
+      int row = min(row0 + i, n[QUERIES] - 1);
+      bool truth = term0[bases.x + row * n[TERMS_AT + ROW] + key * n[TERMS_AT + COLUMN]] != 0.0;
+      here |= int(truth == (n[TERMS_AT + KIND] == 2)) << i;
+    }
+    if (here != 0) low = min(low, key);
+    if (here != 0) high = key + 1;
+    rows |= here;
+  }
+  kv_tile[thread] = vec4(float(low), float(high), float(rows & 65535), float(rows >> 16 & 65535));
+  barrier();
+  ivec2 halves = ivec2(0);
+  for (int i = 0; i < THREADS; i++) {
+    vec4 other = kv_tile[i];
+    low = min(low, int(other.x));
+    high = max(high, int(other.y));
+    halves |= ivec2(other.zw);
+  }
+  if (halves == ivec2((1 << min(BM, 16)) - 1, (1 << max(BM - 16, 0)) - 1)) {
+    first = low / BN * BN;
+    keys = high;
+  }
+#endif
   for (int start = first; start < keys; start += BN) {
 #ifdef SEEN
     // All are read at once: `||` would wait for each before the next.
