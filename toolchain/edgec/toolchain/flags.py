@@ -170,12 +170,20 @@ def _turned_weights_flags(target: Target) -> list[str]:
     of Winograd's convolution are four times as large; those of a ViT's patches, filled up from
     three channels to eight, two megabytes larger, and took 20 us of each call on an H100.
     """
+    most = most_filled(target)
+    return [f"--iree-opt-const-expr-max-size-increase-threshold={most}"] if most else []
+
+
+def most_filled(target: Target) -> int:
+    """Bytes by which what is computed at load may be larger than the weights that it is made of.
+
+    0 where that is the compiler's own choice.
+    """
     if target.gpu is None or not target.gpu.kernels:
-        return []
-    most = _MOST_FILLED
+        return 0
     if target.gpu.kernels == "direct":
-        most = target.limits.binding or 2**31 - 1
-    return [f"--iree-opt-const-expr-max-size-increase-threshold={most}"]
+        return target.limits.binding or 2**31 - 1
+    return _MOST_FILLED
 
 
 def _level_flags(target: Target, level: int) -> list[str]:

@@ -8,7 +8,7 @@ A module imported only by a pass that runs; it needs the compiler.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from iree.compiler import ir
 from edgec.toolchain.ir.functions import inside
 from edgec.toolchain.ir.read import unshaped
 from edgec.toolchain.ir.uses import only_use
+from edgec.toolchain.ir.weights import is_unchanging
 from edgec.toolchain.ir.write import shape
 from edgec.toolchain.kernels.gpu.dispatches import replace
 from edgec.toolchain.kernels.gpu.tails import Finish, find_finish
@@ -26,7 +27,7 @@ from edgec.toolchain.match.blocks import Blocks, Grouped
 from edgec.toolchain.match.description import validate
 from edgec.toolchain.match.norm import ROOTS, Norm, NotANorm, find_norms
 
-__all__ = ["MOST_ROWS", "BlockCall", "block_calls", "parts_of", "place_call"]
+__all__ = ["MOST_ROWS", "BlockCall", "block_calls", "parts_of", "place_call", "said_of_many_rows"]
 
 MOST_ROWS = 8
 """Rows beyond which weights pay to be written out as f32: each row reads all blocks."""
@@ -105,6 +106,49 @@ def block_calls(
             each for each in left if all(each != p.value.owner.operation for p in call.products)
         ]
         yield call
+
+
+def said_of_many_rows(module: Any, most_filled: int) -> Iterator[str]:
+    """What weights in blocks cost a device whose products of many rows read them as f32.
+
+    Args:
+        module: the program, before kernels are placed.
+        most_filled: bytes by which what is made at load may be larger than its weights; what is
+            larger still is made in each call.
+    """
+    at_load: dict[Any, int] = {}
+    in_calls: dict[Any, int] = {}
+    for op in inside(module.operation):
+        found = read_block_product(op) if op.name == "stablehlo.dot_general" else None
+        if found is None or found.rows <= MOST_ROWS:
+            continue
+        weights = found.weights
+        codes = unshaped(weights.codes)
+        size = 4 * weights.outputs * weights.inner
+        more = size - weights.outputs * weights.inner * weights.bits // 8
+        if is_unchanging(codes):
+            (at_load if more <= most_filled else in_calls)[_source(codes)] = size
+    how = f"products of more than {MOST_ROWS} rows, a prompt's say, read"
+    instead = f"`edgec export --prefill={MOST_ROWS}` reads prompts from the blocks, more slowly"
+    if at_load:
+        size = sum(at_load.values()) / 2**20
+        yield (
+            f"{how} {_weights(at_load)} in blocks as f32, which take {size:,.1f} MiB beside the "
+            f"blocks on the device; {instead}"
+        )
+    if in_calls:
+        yield f"{how} {_weights(in_calls)} in blocks as f32, written out in each call; {instead}"
+
+
+def _weights(found: Collection[Any]) -> str:
+    return f"{len(found)} weight{'s' * (len(found) != 1)}"
+
+
+def _source(codes: Any) -> Any:
+    """What weights come from, the same for all functions: a global's name, or a constant."""
+    op = codes.owner.operation
+    name = "global" if "global" in op.attributes else "value"
+    return str(op.attributes[name]) if name == "global" else op.attributes[name]
 
 
 def place_call(call: BlockCall, answers: Answers, make: Callable[[], Any]) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edgec.targets import Backend, Gpu
+from edgec.toolchain.flags import most_filled
 from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
@@ -36,6 +37,8 @@ class CudaKernels:
     answers: Answers = field(default_factory=Answers)
     tiles: Mapping[str, Tile] = field(default_factory=dict)
     f32: F32 = F32.FULL
+    most_filled: int = 0
+    remarks: list[str] = field(default_factory=list)
 
     name = "cuda-kernels"
     purpose = Purpose.SPEED
@@ -49,7 +52,12 @@ class CudaKernels:
         if not fits or gpu is None or not gpu.kernels:
             return None
         return cls(
-            gpu=gpu, answers=situation.answers, f32=situation.f32, tiles=situation.settings.tiles
+            gpu=gpu,
+            answers=situation.answers,
+            f32=situation.f32,
+            tiles=situation.settings.tiles,
+            most_filled=most_filled(target),
+            remarks=situation.remarks,
         )
 
     def run(self, module: Any) -> int:
@@ -58,10 +66,12 @@ class CudaKernels:
 
         from edgec.toolchain.kernels.cuda.library import Library
         from edgec.toolchain.kernels.cuda.placing import place_kernels
+        from edgec.toolchain.kernels.gpu.block_calls import said_of_many_rows
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             library = Library(
                 module, self.gpu, answers=self.answers, precision=self.f32.triton, tiles=self.tiles
             )
+            self.remarks.extend(said_of_many_rows(module, self.most_filled))
             place_kernels(module, library)
             return library.calls

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edgec.targets import Backend, Gpu, Limits
+from edgec.toolchain.flags import most_filled
 from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
@@ -59,6 +60,7 @@ class VulkanKernels:
     tiles: Mapping[str, Tile] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     spares: bool = False
+    most_filled: int = 0
     remarks: list[str] = field(default_factory=list)
 
     name = "vulkan-kernels"
@@ -81,6 +83,7 @@ class VulkanKernels:
             tiles=situation.settings.tiles,
             limits=target.limits,
             spares=situation.spares,
+            most_filled=most_filled(target),
             remarks=situation.remarks,
         )
 
@@ -89,6 +92,7 @@ class VulkanKernels:
         from iree.compiler import ir
 
         from edgec.toolchain.ir.weights import Weights
+        from edgec.toolchain.kernels.gpu.block_calls import said_of_many_rows
         from edgec.toolchain.kernels.gpu.slices import place_slices
         from edgec.toolchain.kernels.gpu.states import keep_states, spread_tests
         from edgec.toolchain.kernels.vulkan.attentions import place_attention
@@ -116,6 +120,7 @@ class VulkanKernels:
                 spares=self.spares,
             )
             release(module)
+            self.remarks.extend(said_of_many_rows(module, self.most_filled))
             # They take norms along, so they come first.
             place_block_products(module, library)
             for op in operations_named(module, "stablehlo.dot_general"):
