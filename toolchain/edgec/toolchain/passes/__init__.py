@@ -70,6 +70,7 @@ from edgec.toolchain.passes.place.block_kernels import BlockKernels
 from edgec.toolchain.passes.place.cpu_kernels import CpuKernels
 from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.place.integer_products import IntegerProducts
+from edgec.toolchain.passes.place.made_once import MadeOnce
 from edgec.toolchain.passes.place.norm_kernels import NormKernels
 from edgec.toolchain.passes.place.order_kernels import OrderKernels
 from edgec.toolchain.passes.place.own_kernels import OwnKernels
@@ -252,6 +253,7 @@ CATALOGUE: tuple[type[Pass], ...] = (
     HostLoops,
     LoopOrder,
     ReadCarried,
+    MadeOnce,
     Annotate,
     Locate,
 )

@@ -1,0 +1,190 @@
+"""What weights alone give is made once, when a module loads, for all functions that read it."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from edgec.toolchain.flags import most_filled
+from edgec.toolchain.ir.functions import entry_block, functions
+from edgec.toolchain.passes.purpose import Purpose
+from edgec.toolchain.passes.situation import Situation
+
+__all__ = ["MadeOnce"]
+
+_LOAD = "util.global.load"
+_CONSTANT = "stablehlo.constant"
+_WHOLE = ("flow.dispatch", "stablehlo.dot_general", "stablehlo.convolution")
+"""What reads an operand from memory, whatever made it."""
+_SAME_BYTES = ("stablehlo.reshape", "stablehlo.bitcast_convert", _LOAD, _CONSTANT)
+_LEAST = 4096
+"""Bytes from which it is worth a global."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeOnce:
+    """What several functions make of weights alone, and read whole, becomes one global.
+
+    The compiler computes such values when a module loads, for each function by itself: a language
+    model whose prompts are read in chunks of 64 and of 256 tokens had its weights as f32 twice.
+    Here they are made by an initializer, and functions load what it has stored. What is larger than
+    the compiler would make at load stays where it is.
+
+    Measured on an H200: SmolLM2 from 4-bit blocks with chunks of 64 and 256 took 1,611 MiB of the
+    GPU's memory, one with chunks of 64 alone 1,097; with it both take as much.
+
+    Attributes:
+        most_filled: bytes by which a value may be larger than the weights that it is made of.
+    """
+
+    most_filled: int
+
+    name = "made-once"
+    purpose = Purpose.SPEED
+
+    @classmethod
+    def plan(cls, situation: Situation) -> "MadeOnce | None":
+        """For StableHLO with weights outside on GPUs with kernels of edgec's own, at -O2."""
+        most = most_filled(situation.target)
+        if not most or not situation.is_stablehlo or situation.level < 2:
+            return None
+        return cls(most_filled=most)
+
+    def run(self, module: Any) -> int:
+        """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many globals it adds."""
+        from iree.compiler import ir
+
+        from edgec.toolchain.ir.erase import erase_unused
+
+        with module.context, ir.Location.name(f"edgec.{self.name}"):
+            shared = [
+                values for values in _made_alike(module).values() if len({f for f, _ in values}) > 1
+            ]
+            number = 0
+            for values in shared:
+                made = [value for _, value in values]
+                if self._pays(made[0]):
+                    _make_once(module, made, f"__made.{number}")
+                    number += 1
+            if number:
+                erase_unused(module)
+            return number
+
+    def _pays(self, value: Any) -> bool:
+        made_of = sum(_bytes(each) for each in _loaded(value))
+        return made_of > 0 and _LEAST <= _bytes(value) <= made_of + self.most_filled
+
+
+def _made_alike(module: Any) -> dict[str, list[tuple[str, Any]]]:
+    """What is made of weights and read whole, by how it is made: functions and values."""
+    from iree.compiler import ir
+
+    from edgec.toolchain.ir.weights import Weights
+
+    weights = Weights(module)
+    tokens: dict[Any, str] = {}
+    found = defaultdict[str, list[tuple[str, Any]]](list)
+    for name, function in functions(module).items():
+        if not list(function.regions[0].blocks):
+            continue
+        seen = set[Any]()
+        for op in entry_block(function).operations:
+            if op.operation.name not in _WHOLE:
+                continue
+            for value in op.operands:
+                if value in seen or not isinstance(value.type, ir.RankedTensorType):
+                    continue
+                seen.add(value)
+                if weights.holds(value) and _is_made(value):
+                    found[_token(value, tokens)].append((name, value))
+    return found
+
+
+def _is_made(value: Any) -> bool:
+    """Whether more than reading the same bytes is done, and nothing that differs each time."""
+    names = {op.name for op in _chain(value)}
+    return "stablehlo.rng" not in names and _LOAD in names and not names <= set(_SAME_BYTES)
+
+
+def _chain(value: Any) -> Iterator[Any]:
+    """The operations that make a value, each once, operands before what reads them."""
+    done, waiting = set[Any](), [(value.owner.operation, False)]
+    while waiting:
+        op, is_ready = waiting.pop()
+        if is_ready:
+            yield op
+        elif op not in done:
+            done.add(op)
+            waiting.append((op, True))
+            waiting += [(operand.owner.operation, False) for operand in op.operands]
+
+
+def _loaded(value: Any) -> list[Any]:
+    return [op.results[0] for op in _chain(value) if op.name == _LOAD]
+
+
+def _token(value: Any, tokens: dict[Any, str]) -> str:
+    """How a value is made, the same for what is made alike."""
+    for op in _chain(value):
+        if op in tokens:
+            continue
+        attributes = sorted(f"{name}={op.attributes[name]}" for name in op.attributes)
+        operands = [f"{tokens[o.owner.operation]}.{_number(o)}" for o in op.operands]
+        kinds = [str(result.type) for result in op.results]
+        tokens[op] = str(hash((op.name, *attributes, *operands, *kinds)))
+    return f"{tokens[value.owner.operation]}.{_number(value)}"
+
+
+def _number(value: Any) -> int:
+    return list(value.owner.operation.results).index(value)
+
+
+def _bytes(value: Any) -> int:
+    from edgec.toolchain.ir.read import element_type, shape_of
+
+    kind = str(element_type(value))
+    bits = int("".join(filter(str.isdigit, kind)) or 64)
+    return math.prod(size or 0 for size in shape_of(value)) * bits // 8
+
+
+def _make_once(module: Any, values: list[Any], symbol: str) -> None:
+    """One global in the place of values that are made alike."""
+    from iree.compiler import ir
+
+    first = values[0]
+    reference = ir.FlatSymbolRefAttr.get(symbol)
+    start = next(op for op in module.body.operations if op.operation.name == "func.func")
+    with ir.InsertionPoint(start):
+        ir.Operation.create(
+            "util.global",
+            attributes={
+                "sym_name": ir.StringAttr.get(symbol),
+                "sym_visibility": ir.StringAttr.get("private"),
+                "type": ir.TypeAttr.get(first.type),
+            },
+        )
+        initializer = ir.Operation.create(
+            "util.initializer",
+            attributes={"function_type": ir.TypeAttr.get(ir.FunctionType.get([], []))},
+            regions=1,
+        )
+    copies: dict[Any, Any] = {}
+    with ir.InsertionPoint(initializer.regions[0].blocks.append()):
+        for op in _chain(first):
+            copy = op.clone()
+            for number, operand in enumerate(op.operands):
+                made = copies[operand.owner.operation]
+                copy.operands[number] = made.results[_number(operand)]
+            copies[op] = copy
+        stored = copies[first.owner.operation].results[_number(first)]
+        ir.Operation.create(
+            "util.global.store", operands=[stored], attributes={"global": reference}
+        )
+        ir.Operation.create("util.return")
+    for value in values:
+        with ir.InsertionPoint(value.owner.operation), value.owner.operation.location:
+            load = ir.Operation.create(
+                "util.global.load", results=[value.type], attributes={"global": reference}
+            )
+        value.replace_all_uses_with(load.results[0])
