@@ -1,5 +1,6 @@
 """How attention of many queries is cut up: tiles of queries, keys at once, blocks of keys."""
 
+import math
 from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.attention import Attention, Term
@@ -9,6 +10,9 @@ from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
 __all__ = ["QueryTiling", "by_query", "query_tiling"]
 
 _MOST_SUMS = 24
+_SMALL = 64
+"""Keys of a block under masks: at 64 a causal prompt of 256 computes a ninth more than it needs."""
+_LEAST_SMALL = 4
 _NUMBERS = 8  # of each query: its largest score, its sum, what they were before
 
 
@@ -69,7 +73,7 @@ def query_tiling(attention: Attention, unit: VectorUnit) -> QueryTiling | None:
     fitting = {
         n: block
         for n in range(max(1, at_once // 2), at_once + 1)
-        if (block := _block(a.keys, n, a.stack // (4 * tile)))
+        if (block := _block(a, n, a.stack // (4 * tile)))
         and not (bent and _whole(n, lanes) > a.keys)
     }
     if not fitting:
@@ -102,15 +106,30 @@ def _whole(count: int, lanes: int) -> int:
     return -(-count // lanes) * lanes
 
 
-def _block(keys: int, at_once: int, room: int) -> int | None:
-    """Keys of a block: all, or what half of the room holds; the last has `at_once` or more."""
-    if keys <= room:
-        return keys
-    for count in range(room // 2 // at_once, 0, -1):
-        rest = keys % (count * at_once)
+def _block(a: Attention, at_once: int, room: int) -> int | None:
+    """Keys of a block: all, or what half of the room holds; the last has `at_once` or more.
+
+    Few where a mask hides other keys from each query: a block that all of a tile's queries do not
+    see is left out, and one that a query sees a key of is computed whole.
+    """
+    most = room // 2 // at_once
+    if a.keys >= _LEAST_SMALL * _SMALL and any(map(_hides, a.terms)):
+        few = -(-_SMALL // at_once)
+        counts = [*range(few, most + 1), *range(min(few - 1, most), 0, -1)]
+    elif a.keys <= room:
+        return a.keys
+    else:
+        counts = [*range(most, 0, -1)]
+    for count in counts:
+        rest = a.keys % (count * at_once)
         if rest == 0 or rest >= at_once:
             return count * at_once
     return None
+
+
+def _hides(term: Term) -> bool:
+    """Whether a mask says by query which keys count for nothing."""
+    return by_query(term) and term.keep is not None and term.otherwise == -math.inf
 
 
 def by_query(term: Term) -> bool:
