@@ -33,7 +33,7 @@ _TAIL = """
 - **of memory's speed**: the file of weights, once a token, beside what the copy gave.
 - **their time** is that of all kernels of a token, one by one, by edgert's time stamps on the GPU before and behind each, which take time themselves. In a call that is not timed a token's kernels are one graph on CUDA, and most of them begin while the one before them ends, so that a token takes less than their sum; on Vulkan they are commands that were recorded once, and each waits for the one before it.
 - **llama.cpp** reads the GGUF file itself (`benchmarks/text/llama_gpu.cpp`, built there with CUDA 13 for this GPU from the source that `llama-cpp-python` 0.3.36 ships); rows of edgec that say so have chunks of 64 tokens alone, the others 64 and 256.
-- **same tokens**: of those that the CPU (SmolLM2) or `transformers` (the 1B shape, whose seeded weights always choose one token) wrote greedily with the same weights.
+- **same tokens**: of those that the CPU (SmolLM2) and, of the 1B shape, `transformers` (H100) or the CPU (H200, with numbers from a seed in all blocks: `benchmarks/text/filled.py`) wrote greedily with the same weights. That shape chooses one token, or one by prompt, whatever it has read.
 
 What a token's time on the GPU is made of, in microseconds:
 
@@ -42,9 +42,10 @@ What a token's time on the GPU is made of, in microseconds:
 <!-- not run: a GPU: and weights of hundreds of megabytes -->
 ```console
 $ python -m benchmarks.text.shapes llama-3.2-1b Q4_0 --words=SmolLM2.gguf -o llama.gguf
-$ edgec export llama.gguf --prefill=64,256 --external-weights=llama.safetensors -o llama.mlirbc
+$ edgec export llama.gguf --external-weights=llama.safetensors -o llama.mlirbc
 $ edgec compile smol.mlirbc --target=cuda:sm_90 -o smol.vmfb                        # here, no GPU
 $ edgec compile smol.mlirbc --target=vulkan:nvidia-hopper -o smolv.vmfb
+$ python benchmarks/text/filled.py llama.header -o llama.safetensors  # there, where the file cannot be brought
 $ python benchmarks/text/gpu.py smol.vmfb smolv.vmfb --on=smolv.vmfb=edgert://vulkan --answers=smol.vmfb=answers.json --answers=smolv.vmfb=answers.json --json=figures.json  # there
 $ ./llama_gpu smol.gguf > llama.txt  # there, likewise; its first lines say how it is built
 $ python -m benchmarks.text.gpu_page COMMIT=figures.json --peer=COMMIT=smol=llama.txt --keep=0359fcfcd7 --name=smol="SmolLM2-135M, Q4_1"  # this page
