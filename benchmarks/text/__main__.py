@@ -193,12 +193,12 @@ _HEAD = """# How fast a language model reads and writes
 edgec computes in f32 from the file's own blocks, and with "rows as bytes" as `edgec quantise
 --activations=int8-dynamic` has it: what meets a weight is rounded to bytes, group by group, which
 llama.cpp does, too (what it costs: [quantise.md](quantise.md#bytes-on-both-sides)). Other engines
-read the file itself, each as its wheel from PyPI has it, or built from source; onnxruntime-genai and
-LiteRT-LM read what their own converters make of the file's floats (`python -m
-benchmarks.text.converted` says how): four bits in groups of 32, and four bits with one scale for each
-output, both with products in bytes. LiteRT-LM's times are those of its own benchmark, a token's the
-mean. Each has a process of its own, pinned to as many cores as threads; the best prompt, the median
-token. OpenVINO keeps a prompt that comes again in one process, so each is the first of its own.
+read the file itself, each as its wheel from PyPI has it, or built from source; onnxruntime-genai
+and LiteRT-LM read what their own converters make of the file's floats (`python -m
+benchmarks.text.converted` says how): four bits in groups of 32, and four bits with one scale for
+each output, both with products in bytes. LiteRT-LM's times are those of its own benchmark, a
+token's the mean. Each has a process of its own, pinned to as many cores as threads; the best
+prompt, the median token. OpenVINO keeps a prompt that comes again in one process, so each is the first of its own.
 What memory gives is measured in the same run, in large pages: a token reads the whole file once.
 An engine's files are dropped from the page cache before its first process, so that their pages
 there are as it reads them. edgec's load does not read the tokenizer, which the first text needs: by
