@@ -198,7 +198,8 @@ and LiteRT-LM read what their own converters make of the file's floats (`python 
 benchmarks.text.converted` says how): four bits in groups of 32, and four bits with one scale for
 each output, both with products in bytes. LiteRT-LM's times are those of its own benchmark, a
 token's the mean. Each has a process of its own, pinned to as many cores as threads; the best
-prompt, the median token. OpenVINO keeps a prompt that comes again in one process, so each is the first of its own.
+prompt, the median token. OpenVINO keeps a prompt that comes again in one process, so each is the
+first of its own.
 What memory gives is measured in the same run, in large pages: a token reads the whole file once.
 An engine's files are dropped from the page cache before its first process, so that their pages
 there are as it reads them. edgec's load does not read the tokenizer, which the first text needs: by
