@@ -15,7 +15,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["CASES", "Case"]
+__all__ = ["CASES", "SEEDED", "Case"]
+
+SEEDED = "seeded weights"
+"""The judgement of a network that knows nothing."""
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"
 _Compute = Callable[..., Any]
@@ -137,7 +140,7 @@ def _photos() -> Case:
         model=function,
         inputs=inputs,
         ranges=(),
-        judge=lambda _: "seeded weights",
+        judge=lambda _: SEEDED,
         write_tflite=write_tflite,
     )
 
