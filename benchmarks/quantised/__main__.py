@@ -205,8 +205,8 @@ _PAGE = """# What int8 costs networks, and how much sooner they answer
 MobileNetV3Large with numbers from a seed, of which the time alone says something. Ranges are those
 of other inputs than the networks are judged on: digits to learn from for digits held out, sentences
 for questions; NNCF and ai-edge-quantizer see and are asked the same, the latter with activations
-by ranges (`static_wi8_ai8`) and by what each call has (`dynamic_wi8_afp32`), on LiteRT with XNNPACK;
-it keeps looked-up tables in bytes, too. Both of a pair take turns, the least of 60 calls
+by ranges (`static_wi8_ai8`) and by what each call has (`dynamic_wi8_afp32`), on LiteRT with
+XNNPACK; it keeps looked-up tables in bytes, too. Both of a pair take turns, the least of 60 calls
 counts.{said}
 {at}
 

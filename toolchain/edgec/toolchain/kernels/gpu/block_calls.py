@@ -131,9 +131,9 @@ def said_of_many_rows(module: Any, most_filled: int) -> Iterator[str]:
     how = f"products of more than {MOST_ROWS} rows, a prompt's say, read"
     instead = f"`edgec export --prefill={MOST_ROWS}` reads prompts from the blocks, more slowly"
     if at_load:
-        size = sum(at_load.values()) / 2**20
+        room = sum(at_load.values()) / 2**20
         yield (
-            f"{how} {_weights(at_load)} in blocks as f32, which take {size:,.1f} MiB beside the "
+            f"{how} {_weights(at_load)} in blocks as f32, which take {room:,.1f} MiB beside the "
             f"blocks on the device; {instead}"
         )
     if in_calls:

@@ -113,6 +113,7 @@ def _block(a: Attention, at_once: int, room: int) -> int | None:
     see is left out, and one that a query sees a key of is computed whole.
     """
     most = room // 2 // at_once
+    counts: list[int]
     if a.keys >= _LEAST_SMALL * _SMALL and any(map(_hides, a.terms)):
         few = -(-_SMALL // at_once)
         counts = [*range(few, most + 1), *range(min(few - 1, most), 0, -1)]
