@@ -19,6 +19,7 @@ from edgec.targets import find
 from edgec.toolchain import CompileOptions
 from tests.js.node import need_chromium, write_runtime_once
 from tests.toolchain.kernels.cuda.block_cases import floats, nibbles, norm
+from tests.toolchain.kernels.cuda.chunk_cases import CHUNKS
 
 _CALL = """(async (given) => {
   const { load } = await import('./edgec-runtime/index.js');
@@ -119,10 +120,22 @@ def _token() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
     return main, (random.normal(size=(1, 64)).astype(np.float32), np.array([90], np.int32))
 
 
+def _prompt() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
+    """Attention of a prompt's chunk by a cache, under masks that hide most keys."""
+    random = np.random.default_rng(2)
+
+    def main(q, k, v):
+        return {name: function(q, k, v) for name, function in CHUNKS.items()}
+
+    shapes = ((2, 40, 16), (2, 300, 16), (2, 300, 16))
+    return main, tuple(random.normal(size=shape).astype(np.float32) for shape in shapes)
+
+
 @pytest.mark.parametrize(
     ("case", "kernels"),
     [
         (_operations, (b"edge_f32",)),
+        (_prompt, (b"attention_32",)),
         (_token, (b"block_rows_4", b"block_rows_8", b"attention_join")),
     ],
 )

@@ -52,6 +52,12 @@ shared vec4 scores[BM * S_ROW];
 shared float parts[BM * PARTS];
 shared float fades[BM];
 
+#ifdef HIDES
+#define WHERE_SEEN if (is_seen)
+#else
+#define WHERE_SEEN
+#endif
+
 // Rows of `of` from number `first` up to `last` to a tile, with zeros behind these and behind their
 // `size` elements. They lie at `base` by the numbers at `at`.
 #ifdef FOURS
@@ -134,10 +140,7 @@ void main() {
     high = max(high, int(other.y));
     halves |= ivec2(other.zw);
   }
-  if (halves == ivec2((1 << min(BM, 16)) - 1, (1 << max(BM - 16, 0)) - 1)) {
-    first = low / BN * BN;
-    keys = high;
-  }
+  bool are_some = halves == ivec2((1 << min(BM, 16)) - 1, (1 << max(BM - 16, 0)) - 1);
 #endif
   for (int start = first; start < keys; start += BN) {
 #ifdef SEEN
@@ -150,70 +153,86 @@ void main() {
     }
     if (seen == 0) continue;
 #endif
+#ifdef HIDES
+    // All threads come to all barriers, as WebGPU wants it.
+    bool is_seen = !are_some || (start < high && start + BN > low);
+#endif
     barrier();
-    LOAD(kv_tile, k, BN, k_base, K_AT, start, keys, width)
+    WHERE_SEEN {
+      LOAD(kv_tile, k, BN, k_base, K_AT, start, keys, width)
+    }
     barrier();
-    int along = thread % KEYS_WIDE;
-    int under = thread / KEYS_WIDE;
-    float products[SM * SN];
-    [[unroll]] for (int i = 0; i < SM * SN; i++) products[i] = 0.0;
-    for (int c = 0; c < fours; c++) {
-      vec4 held[SN];
-      [[unroll]] for (int j = 0; j < SN; j++) {
-        held[j] = kv_tile[(along + j * KEYS_WIDE) * D_ROW + c];
+    WHERE_SEEN {
+      int along = thread % KEYS_WIDE;
+      int under = thread / KEYS_WIDE;
+      float products[SM * SN];
+      [[unroll]] for (int i = 0; i < SM * SN; i++) products[i] = 0.0;
+      for (int c = 0; c < fours; c++) {
+        vec4 held[SN];
+        [[unroll]] for (int j = 0; j < SN; j++) {
+          held[j] = kv_tile[(along + j * KEYS_WIDE) * D_ROW + c];
+        }
+        [[unroll]] for (int i = 0; i < SM; i++) {
+          vec4 asked = q_tile[(under + i * ROWS_HIGH) * D_ROW + c];
+          [[unroll]] for (int j = 0; j < SN; j++) products[i * SN + j] += dot(asked, held[j]);
+        }
       }
       [[unroll]] for (int i = 0; i < SM; i++) {
-        vec4 asked = q_tile[(under + i * ROWS_HIGH) * D_ROW + c];
-        [[unroll]] for (int j = 0; j < SN; j++) products[i * SN + j] += dot(asked, held[j]);
-      }
-    }
-    [[unroll]] for (int i = 0; i < SM; i++) {
-      [[unroll]] for (int j = 0; j < SN; j++) {
-        int row = under + i * ROWS_HIGH;
-        int key = along + j * KEYS_WIDE;
-        float score = -infinity;
-        if (start + key < keys) {
-          score = products[i * SN + j] * scale;
-          score = changed(score, min(row0 + row, n[QUERIES] - 1), start + key, bases);
+        [[unroll]] for (int j = 0; j < SN; j++) {
+          int row = under + i * ROWS_HIGH;
+          int key = along + j * KEYS_WIDE;
+          float score = -infinity;
+          if (start + key < keys) {
+            score = products[i * SN + j] * scale;
+            score = changed(score, min(row0 + row, n[QUERIES] - 1), start + key, bases);
+          }
+          scores[row * S_ROW + key / 4][key % 4] = score;
         }
-        scores[row * S_ROW + key / 4][key % 4] = score;
       }
     }
     barrier();
-    LOAD(kv_tile, v, BN, v_base, V_AT, start, keys, depth)
-    float largest = LEAST;
-    for (int i = 0; i < SHARE; i++) {
-      int key = part + i * PARTS;
-      largest = max(largest, scores[mine * S_ROW + key / 4][key % 4]);
+    WHERE_SEEN {
+      LOAD(kv_tile, v, BN, v_base, V_AT, start, keys, depth)
+      float largest = LEAST;
+      for (int i = 0; i < SHARE; i++) {
+        int key = part + i * PARTS;
+        largest = max(largest, scores[mine * S_ROW + key / 4][key % 4]);
+      }
+      parts[mine * PARTS + part] = largest;
     }
-    parts[mine * PARTS + part] = largest;
     barrier();
     float more = most;
-    [[unroll]] for (int i = 0; i < PARTS; i++) more = max(more, parts[mine * PARTS + i]);
-    barrier();
-    float added = 0.0;
-    for (int i = 0; i < SHARE; i++) {
-      int key = part + i * PARTS;
-      float power = exp(scores[mine * S_ROW + key / 4][key % 4] - more);
-      scores[mine * S_ROW + key / 4][key % 4] = power;
-      added += power;
+    WHERE_SEEN {
+      [[unroll]] for (int i = 0; i < PARTS; i++) more = max(more, parts[mine * PARTS + i]);
     }
-    parts[mine * PARTS + part] = added;
-    float fade = exp(most - more);
-    if (part == 0) fades[mine] = fade;
-    most = more;
     barrier();
-    total *= fade;
-    [[unroll]] for (int i = 0; i < PARTS; i++) total += parts[mine * PARTS + i];
-    int across = thread % ROOMS;
-    int down = thread / ROOMS;
-    [[unroll]] for (int i = 0; i < TM; i++) sums[i] *= fades[down + i * DOWN];
-    for (int c = 0; c < BN / 4; c++) {
-      vec4 powers[TM];
-      [[unroll]] for (int i = 0; i < TM; i++) powers[i] = scores[(down + i * DOWN) * S_ROW + c];
-      [[unroll]] for (int e = 0; e < 4; e++) {
-        vec4 values = kv_tile[(c * 4 + e) * D_ROW + across];
-        [[unroll]] for (int i = 0; i < TM; i++) sums[i] += powers[i][e] * values;
+    WHERE_SEEN {
+      float added = 0.0;
+      for (int i = 0; i < SHARE; i++) {
+        int key = part + i * PARTS;
+        float power = exp(scores[mine * S_ROW + key / 4][key % 4] - more);
+        scores[mine * S_ROW + key / 4][key % 4] = power;
+        added += power;
+      }
+      parts[mine * PARTS + part] = added;
+      float fade = exp(most - more);
+      if (part == 0) fades[mine] = fade;
+      most = more;
+      total *= fade;
+    }
+    barrier();
+    WHERE_SEEN {
+      [[unroll]] for (int i = 0; i < PARTS; i++) total += parts[mine * PARTS + i];
+      int across = thread % ROOMS;
+      int down = thread / ROOMS;
+      [[unroll]] for (int i = 0; i < TM; i++) sums[i] *= fades[down + i * DOWN];
+      for (int c = 0; c < BN / 4; c++) {
+        vec4 powers[TM];
+        [[unroll]] for (int i = 0; i < TM; i++) powers[i] = scores[(down + i * DOWN) * S_ROW + c];
+        [[unroll]] for (int e = 0; e < 4; e++) {
+          vec4 values = kv_tile[(c * 4 + e) * D_ROW + across];
+          [[unroll]] for (int i = 0; i < TM; i++) sums[i] += powers[i][e] * values;
+        }
       }
     }
   }
