@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from edgec.toolchain.passes.situation import Situation
 
 __all__ = ["MadeOnce"]
 
+_Way = tuple[int, int]
 _LOAD = "util.global.load"
 _CONSTANT = "stablehlo.constant"
 _WHOLE = ("flow.dispatch", "stablehlo.dot_general", "stablehlo.convolution")
@@ -76,15 +77,15 @@ class MadeOnce:
         return made_of > 0 and _LEAST <= _bytes(value) <= made_of + self.most_filled
 
 
-def _made_alike(module: Any) -> dict[str, list[tuple[str, Any]]]:
+def _made_alike(module: Any) -> dict[_Way, list[tuple[str, Any]]]:
     """What is made of weights and read whole, by how it is made: functions and values."""
     from iree.compiler import ir
 
     from edgec.toolchain.ir.weights import Weights
 
     weights = Weights(module)
-    tokens: dict[Any, str] = {}
-    found = defaultdict[str, list[tuple[str, Any]]](list)
+    ways = _Ways(by_op={}, known={})
+    found = defaultdict[_Way, list[tuple[str, Any]]](list)
     for name, function in functions(module).items():
         if not list(function.regions[0].blocks):
             continue
@@ -97,7 +98,7 @@ def _made_alike(module: Any) -> dict[str, list[tuple[str, Any]]]:
                     continue
                 seen.add(value)
                 if weights.holds(value) and _is_made(value):
-                    found[_token(value, tokens)].append((name, value))
+                    found[ways.of(value)].append((name, value))
     return found
 
 
@@ -124,16 +125,23 @@ def _loaded(value: Any) -> list[Any]:
     return [op.results[0] for op in _chain(value) if op.name == _LOAD]
 
 
-def _token(value: Any, tokens: dict[Any, str]) -> str:
-    """How a value is made, the same for what is made alike."""
-    for op in _chain(value):
-        if op in tokens:
-            continue
-        attributes = sorted(f"{name}={op.attributes[name]}" for name in op.attributes)
-        operands = [f"{tokens[o.owner.operation]}.{_number(o)}" for o in op.operands]
-        kinds = [str(result.type) for result in op.results]
-        tokens[op] = str(hash((op.name, *attributes, *operands, *kinds)))
-    return f"{tokens[value.owner.operation]}.{_number(value)}"
+@dataclass(frozen=True, kw_only=True)
+class _Ways:
+    """How values are made, numbered: the same for what is made alike, and for nothing else."""
+
+    by_op: dict[Any, int]
+    known: dict[Hashable, int]
+
+    def of(self, value: Any) -> _Way:
+        """The number of an operation's way, and which result of it."""
+        for op in _chain(value):
+            if op in self.by_op:
+                continue
+            attributes = tuple(sorted(f"{name}={op.attributes[name]}" for name in op.attributes))
+            operands = tuple((self.by_op[o.owner.operation], _number(o)) for o in op.operands)
+            way = (op.name, attributes, operands, tuple(str(each.type) for each in op.results))
+            self.by_op[op] = self.known.setdefault(way, len(self.known))
+        return self.by_op[value.owner.operation], _number(value)
 
 
 def _number(value: Any) -> int:
