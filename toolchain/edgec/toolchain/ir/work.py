@@ -16,7 +16,7 @@ from edgec.toolchain.ir.weights import fixed_globals
 from edgec.toolchain.kernels.spec import Work
 from edgec.toolchain.match.loop import blocks, turns
 
-__all__ = ["Computed", "census", "title", "uncounted"]
+__all__ = ["Computed", "bytes_of", "census", "title", "uncounted"]
 
 _MOVES = frozenset(
     f"stablehlo.{name}"
@@ -130,8 +130,10 @@ def _work(op: Any) -> Work | None:
     if not op.results or not all(_is_known(value) for value in values):
         return None
     if (function := written_out(op)) is not None:
-        return Work(flops=_count(op.results[0]), bytes=_bytes(op.results[0])) if function else None
-    written = sum(_bytes(value) for value in op.results)
+        return (
+            Work(flops=_count(op.results[0]), bytes=bytes_of(op.results[0])) if function else None
+        )
+    written = sum(bytes_of(value) for value in op.results)
     count = _count(op.results[0])
     match op.name:
         case "stablehlo.dot_general":
@@ -139,7 +141,7 @@ def _work(op: Any) -> Work | None:
             numbers = numbers_of(op.attributes["dot_dimension_numbers"])
             summed = numbers.get("lhs_contracting_dimensions", [])
             inner = math.prod(left.type.shape[axis] for axis in summed)
-            read = sum(_bytes(value) for value in op.operands)
+            read = sum(bytes_of(value) for value in op.operands)
             return Work(flops=2 * count * inner, bytes=written + read)
         case "stablehlo.convolution":
             kernel = op.operands[1]
@@ -147,19 +149,19 @@ def _work(op: Any) -> Work | None:
             taken = math.prod(
                 size for size, axis in zip(kernel.type.shape, layout, strict=True) if axis != "o"
             )
-            read = sum(_bytes(value) for value in op.operands)
+            read = sum(bytes_of(value) for value in op.operands)
             # Zeros put between the elements of a transposed one are no work.
             spread = math.prod(integers(op, "lhs_dilation", (1,)))
             return Work(flops=2 * count * taken // spread, bytes=written + read)
         case "stablehlo.reduce":
             sources = op.operands[: len(op.operands) // 2]
-            read = sum(_bytes(value) for value in sources)
+            read = sum(bytes_of(value) for value in sources)
             return Work(flops=sum(_count(value) for value in sources), bytes=written + read)
         case "stablehlo.reduce_window":
             window = math.prod(integers(op, "window_dimensions", (1,)))
             return Work(flops=count * window, bytes=written)
         case "stablehlo.dynamic_update_slice":
-            return Work(bytes=_bytes(op.operands[1]))
+            return Work(bytes=bytes_of(op.operands[1]))
         case name if name in _MOVES:
             return Work(bytes=written)
         case _:
@@ -175,7 +177,8 @@ def _count(value: Any) -> int:
     return math.prod(value.type.shape)
 
 
-def _bytes(value: Any) -> int:
+def bytes_of(value: Any) -> int:
+    """Of all elements of a value whose sizes are known."""
     kind = value.type.element_type
     if isinstance(kind, ir.ComplexType):
         return _count(value) * 2 * int(ir.ComplexType(kind).element_type.width) // 8

@@ -1,6 +1,5 @@
 """What weights alone give is made once, when a module loads, for all functions that read it."""
 
-import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -73,8 +72,10 @@ class MadeOnce:
             return number
 
     def _pays(self, value: Any) -> bool:
-        made_of = sum(_bytes(each) for each in _loaded(value))
-        return made_of > 0 and _LEAST <= _bytes(value) <= made_of + self.most_filled
+        from edgec.toolchain.ir.work import bytes_of
+
+        made_of = sum(bytes_of(each) for each in _loaded(value))
+        return made_of > 0 and _LEAST <= bytes_of(value) <= made_of + self.most_filled
 
 
 def _made_alike(module: Any) -> dict[_Way, list[tuple[str, Any]]]:
@@ -146,14 +147,6 @@ class _Ways:
 
 def _number(value: Any) -> int:
     return list(value.owner.operation.results).index(value)
-
-
-def _bytes(value: Any) -> int:
-    from edgec.toolchain.ir.read import element_type, shape_of
-
-    kind = str(element_type(value))
-    bits = int("".join(filter(str.isdigit, kind)) or 64)
-    return math.prod(size or 0 for size in shape_of(value)) * bits // 8
 
 
 def _make_once(module: Any, values: list[Any], symbol: str) -> None:
