@@ -3,48 +3,31 @@
 python litert_child.py FOLDER NETWORK.tflite static|dynamic RANGES.npz CALLS.npz ANSWERS.npz
 
 Archives hold `CALL/INPUT`, inputs in the order of the network's names. The folder has
-`ai_edge_quantizer`; LiteRT is this Python's. Imports nothing of this repository. Prints JSON: error
+`ai_edge_quantizer`; LiteRT is this Python's. Imports nothing of this repository but `pairs`. Prints JSON: error
 of the answers, bytes of both files, and by threads the least seconds of a call of both.
 """
 
 import json
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-_CALLS = 60
+from pairs import compared, read
 
 
 def main() -> None:
     packages, network, how, ranges, calls, answers = sys.argv[1:]
     sys.path.append(packages)
-    given = _read(calls)
+    given = read(calls)
     with tempfile.TemporaryDirectory() as folder:
         small = str(Path(folder) / "small.tflite")
-        _quantise(network, how, _read(ranges), small)
-        both = [_opened(path, 1) for path in (network, small)]
-        found = [[_answer(each, inputs) for inputs in given] for each in both]
-        np.savez(answers, **{str(number): each for number, each in enumerate(found[1])})
-        error = max(
-            float(np.sqrt(np.mean((one - other) ** 2)) / one.std())
-            for one, other in zip(*found, strict=True)
-        )
-        times = {}
-        for threads in (1, 2):
-            pair = [_opened(path, threads) for path in (network, small)]
-            best = [float("inf")] * 2
-            for _ in range(_CALLS):
-                for number, each in enumerate(pair):
-                    began = time.perf_counter()
-                    _answer(each, given[0])
-                    best[number] = min(best[number], time.perf_counter() - began)
-            times[threads] = best
-        sizes = [Path(path).stat().st_size for path in (network, small)]
-    print(json.dumps({"error": error, "sizes": sizes, "seconds": times}))
+        _quantise(network, how, read(ranges), small)
+        paths = (network, small)
+        said = compared(lambda count: [_opened(p, count) for p in paths], _answer, given, answers)
+        said["sizes"] = [Path(path).stat().st_size for path in paths]
+    print(json.dumps(said))
 
 
 def _quantise(network: str, how: str, ranges: list[list[np.ndarray]], output: str) -> None:
@@ -95,16 +78,6 @@ def _answer(opened: Any, inputs: list[np.ndarray]) -> np.ndarray:
     ((output, found),) = runner(**_named(opened, inputs)).items()
     scale, zero = runner.get_output_details()[output]["quantization"]
     return (found.astype(np.float32) - zero) * np.float32(scale) if scale else np.array(found)
-
-
-def _read(path: str) -> list[list[np.ndarray]]:
-    """The calls of an archive, each a list of inputs."""
-    found: dict[int, dict[int, np.ndarray]] = {}
-    with np.load(path) as archive:
-        for name in archive.files:
-            call, index = map(int, name.split("/"))
-            found.setdefault(call, {})[index] = archive[name]
-    return [[each[index] for index in sorted(each)] for _, each in sorted(found.items())]
 
 
 if __name__ == "__main__":

@@ -9,12 +9,10 @@ both.
 
 import json
 import sys
-import time
 from typing import Any
 
 import numpy as np
-
-_CALLS = 60
+from pairs import compared, read
 
 
 def main() -> None:
@@ -24,37 +22,12 @@ def main() -> None:
     network, ranges, calls, answers = sys.argv[1:]
     core = ov.Core()
     plain = core.read_model(network)
-    some = nncf.Dataset(_read(ranges))
-    small = nncf.quantize(plain, some, model_type=nncf.ModelType.TRANSFORMER)
-    given = _read(calls)
-    both = [_compiled(core, model, 1) for model in (plain, small)]
-    found = [[_answer(model, each) for each in given] for model in both]
-    np.savez(answers, **{str(number): each for number, each in enumerate(found[1])})
-    error = max(
-        float(np.sqrt(np.mean((one - other) ** 2)) / one.std())
-        for one, other in zip(*found, strict=True)
-    )
-    times = {}
-    for threads in (1, 2):
-        pair = [_compiled(core, model, threads) for model in (plain, small)]
-        best = [float("inf")] * 2
-        for _ in range(_CALLS):
-            for number, model in enumerate(pair):
-                began = time.perf_counter()
-                _answer(model, given[0])
-                best[number] = min(best[number], time.perf_counter() - began)
-        times[threads] = best
-    print(json.dumps({"error": error, "seconds": times}))
+    small = nncf.quantize(plain, nncf.Dataset(read(ranges)), model_type=nncf.ModelType.TRANSFORMER)
 
+    def opened(threads: int) -> list[Any]:
+        return [_compiled(core, model, threads) for model in (plain, small)]
 
-def _read(path: str) -> list[list[np.ndarray]]:
-    """The calls of an archive, each a list of inputs."""
-    found: dict[int, dict[int, np.ndarray]] = {}
-    with np.load(path) as archive:
-        for name in archive.files:
-            call, index = map(int, name.split("/"))
-            found.setdefault(call, {})[index] = archive[name]
-    return [[each[index] for index in sorted(each)] for _, each in sorted(found.items())]
+    print(json.dumps(compared(opened, _answer, read(calls), answers)))
 
 
 def _compiled(core: Any, model: Any, threads: int) -> Any:
