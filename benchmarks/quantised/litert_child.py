@@ -3,8 +3,8 @@
 python litert_child.py FOLDER NETWORK.tflite static|dynamic RANGES.npz CALLS.npz ANSWERS.npz
 
 Archives hold `CALL/INPUT`, inputs in the order of the network's names. The folder has
-`ai_edge_quantizer`; LiteRT is this Python's. Imports nothing of this repository but `pairs`. Prints JSON: error
-of the answers, bytes of both files, and by threads the least seconds of a call of both.
+`ai_edge_quantizer`; LiteRT is this Python's. Imports `pairs` alone of this repository. Prints JSON:
+error of the answers, bytes of both files, and by threads the least seconds of a call of both.
 """
 
 import json
