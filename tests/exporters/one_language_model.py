@@ -14,11 +14,16 @@ from edgec.toolchain import CompileOptions, compile
 from edgec.toolchain.fingerprint import digest
 from tests.exporters import language_models
 
-__all__ = ["CONTEXT", "another", "module", "recurrent"]
+__all__ = ["CONTEXT", "another", "module", "program", "recurrent"]
 
 CONTEXT = 120
 _ROOT = Path(__file__).resolve().parents[2]
 _KEPT = _ROOT / "build" / "tests" / "language_model"
+
+
+def program() -> Path:
+    """The Llama of `module` before it is compiled; not to be changed."""
+    return _made("model.mlirbc", seed=7)
 
 
 def module(target: str) -> Path:

@@ -20,7 +20,7 @@ NOT_RUN = {
     "the network": 8,
     "a GPU": 6,
     "a phone": 3,
-    "an app around it": 6,
+    "an app around it": 7,
     "not code": 5,
     "the others": 3,
     "another module": 1,

@@ -21,6 +21,7 @@ __all__ = [
     "code",
     "declaration",
     "header",
+    "text_values",
     "weights_code",
 ]
 
@@ -68,12 +69,7 @@ def build(plan: Plan) -> None:
     values["weights"] = weights_code(plan, "embedded")
     writes = bool(plan.variants[0].compiled.module.text)
     if writes:
-        values |= {
-            "text_include": '#include "edgert_text.h"\n',
-            "text_declaration": render("c/text.h", values),
-            "text_definition": render("c/text.c", values),
-            "text_source": " edgert/edgert_text.c",
-        }
+        values |= text_values(values)
     write_edgert(plan.folder / "edgert", text=writes)
     opens = {place: render(f"c/open.{place}", values) for place in ("h", "c")}
     plan.write(f"{name}.h", header(functions, values | {"open": opens["h"]}))
@@ -123,6 +119,16 @@ def c_values(plan: Plan, functions: Sequence[BoundFunction]) -> dict[str, str]:
         "share": "0" if stateful else "1",
         "stateless_note": " (never: functions may keep it)" if stateful else "",
         **_NO_TEXT,
+    }
+
+
+def text_values(values: Mapping[str, str]) -> dict[str, str]:
+    """What the templates need beside `c_values` where the model is a language model."""
+    return {
+        "text_include": '#include "edgert_text.h"\n',
+        "text_declaration": render("c/text.h", values),
+        "text_definition": render("c/text.c", values),
+        "text_source": " edgert/edgert_text.c",
     }
 
 

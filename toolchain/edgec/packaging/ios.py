@@ -8,13 +8,13 @@ import shutil
 from pathlib import Path
 
 from edgec.packaging.apple_archive import framework_plist, static_library
-from edgec.packaging.c import bind_c, c_values, code, header, weights_code
+from edgec.packaging.c import bind_c, c_values, code, header, text_values, weights_code
 from edgec.packaging.edgert_sources import write_edgert
 from edgec.packaging.linked import own_symbol
 from edgec.packaging.names import pascal
 from edgec.packaging.plan import BuiltVariant, Plan
 from edgec.packaging.selftest import proves_itself, write_c_self_test
-from edgec.packaging.swift import swift_binding, swift_example
+from edgec.packaging.swift import swift_binding, swift_example, swift_text
 from edgec.packaging.templates import render
 from edgec.runtime.errors import CompileError
 
@@ -27,6 +27,9 @@ _SYSTEMS = {
 }
 
 
+_TEXT = """
+- Text: `let model = try {type}Text()`, `try model.chat("Hello!") {{ print($0); return true }}`;
+  `model.stream` gives pieces to `for try await`, `{type}Text.Options` says how they are chosen."""
 _SELF_TEST = """\
         .executableTarget(
             name: "{type}SelfTest",
@@ -77,10 +80,15 @@ def build(plan: Plan) -> None:
         "open": "",
         "weights": weights_code(plan, "beside"),
     }
+    writes = bool(plan.variants[0].compiled.module.text)
+    if writes:
+        values |= text_values(values)
+        plan.write(f"Sources/{type_name}/{type_name}Text.swift", swift_text(values))
     home = f"Sources/C{type_name}"
-    write_edgert(plan.folder / home)
+    write_edgert(plan.folder / home, text=writes)
     (plan.folder / home / "include").mkdir()
-    shutil.move(plan.folder / home / "edgert.h", plan.folder / home / "include" / "edgert.h")
+    for file in (plan.folder / home).glob("*.h"):
+        shutil.move(file, plan.folder / home / "include" / file.name)
     plan.write(f"{home}/include/{plan.name}.h", header(functions, values))
     plan.write(f"{home}/include/module.modulemap", render("ios/module.modulemap", values))
     plan.write(f"{home}/{plan.name}.c", code(functions, values))
@@ -93,6 +101,7 @@ def build(plan: Plan) -> None:
     plan.write("Package.swift", render("ios/Package.swift", values | {"test": test}))
     words = {
         "swift": swift_example(functions[0]),
+        "text": _TEXT.format(type=type_name) if writes else "",
         "test": "\n- `try model.prove()` says whether this device computes rightly; so does "
         f"`swift run {type_name}SelfTest` on a Mac."
         if is_proved

@@ -8,7 +8,7 @@ from edgec.packaging.names import camel, unique
 from edgec.packaging.templates import render
 from edgec.runtime import Dim
 
-__all__ = ["swift_binding", "swift_example"]
+__all__ = ["swift_binding", "swift_example", "swift_text"]
 
 _SWIFT = {
     "uint8_t": "UInt8",
@@ -37,6 +37,11 @@ def swift_binding(
     lines += ["        #endif"]
     methods = "".join(_method(values, function) for function in functions if _is_plain(function))
     return render("ios/Model.swift", {**values, "files": "\n".join(lines), "methods": methods})
+
+
+def swift_text(values: Mapping[str, str]) -> str:
+    """The class of a language model beside it: prompts and conversations to text."""
+    return render("ios/Text.swift", values)
 
 
 def swift_example(function: BoundFunction) -> str:
