@@ -1,12 +1,16 @@
 """Weigh packages of the samples, and write the table into docs/package.md.
 
-python -m benchmarks.packages [--sample digits] [--whole]
+python -m benchmarks.packages [--sample digits] [--whole] [--keep FOLDER]
+
+The chat model's weights come from a package of 93 MB, and its package for the web takes minutes to
+compile; with `--keep` its program stays in the folder, and edgec's cache keeps what is compiled.
 """
 
 import argparse
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.packages.measure import ROWS, Measured, Size, measure
@@ -25,17 +29,30 @@ SAMPLES = {
     "f, (x,) = model.classifier(); exporters.export(f, (x[:1],)).save(out)",
     "sentences": "import model; from edgec import exporters\n"
     "f, x = model.embedder(); exporters.export(f, x).save(out)",
+    "chat": "import fetch\n"
+    "from edgec.exporters.from_transformers.export import export_language_model\n"
+    "model = str(fetch.fetch(out.parent)); weights = out.with_suffix('.safetensors')\n"
+    "export_language_model(model, external_weights=weights).save(out)",
 }
+# Those that write text.
+TEXT = ("chat",)
+# Whole packages are of these: the chat model's for all devices take most of an hour to compile.
+WHOLE_SAMPLES = ("digits", "sentences")
 
 
 def table(found: dict[str, dict[str, Measured]]) -> str:
-    """The runtime once, as it is the same for every model; then each model."""
-    samples = list(found)
-    lines = [f"| package | runtime | {' | '.join(f'{name}, model' for name in samples)} |"]
-    lines.append("|---|---:|" + "---:|" * len(samples))
-    for label in found[samples[0]]:
-        sizes = [found[samples[0]][label].runtime, *(found[name][label].model for name in samples)]
-        lines.append(f"| {label} | {' | '.join(map(cell, sizes))} |")
+    """The runtime, which is the same for every model, without text and with; and the models."""
+    plain = [name for name in found if name not in TEXT]
+    columns: list[tuple[str, Callable[[str], Size]]] = []
+    for head, names in (("runtime", plain), ("runtime with text", [n for n in found if n in TEXT])):
+        if names:
+            columns.append((head, lambda label, name=names[0]: found[name][label].runtime))
+        for name in names:
+            columns.append((f"{name}, model", lambda label, name=name: found[name][label].model))
+    lines = [f"| package | {' | '.join(head for head, _ in columns)} |"]
+    lines.append(f"|---|{'---:|' * len(columns)}")
+    for label in next(iter(found.values())):
+        lines.append(f"| {label} | {' | '.join(cell(size(label)) for _, size in columns)} |")
     return "\n".join(lines)
 
 
@@ -60,10 +77,11 @@ def table_of_whole(found: dict[str, dict[str, Whole]]) -> str:
 
 
 def program_of(name: str, folder: Path) -> Program:
-    """A sample's program."""
+    """A sample's program, which may be in the folder from another time."""
     path = folder / f"{name}.mlirbc"
-    code = f"import sys; from pathlib import Path; out = Path(sys.argv[1])\n{SAMPLES[name]}"
-    subprocess.run([sys.executable, "-c", code, path], cwd=ROOT / "samples" / name, check=True)
+    if not path.exists():
+        code = f"import sys; from pathlib import Path; out = Path(sys.argv[1])\n{SAMPLES[name]}"
+        subprocess.run([sys.executable, "-c", code, path], cwd=ROOT / "samples" / name, check=True)
     return load_program(path)
 
 
@@ -81,14 +99,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sample", action="append", choices=SAMPLES, help="default: all")
     parser.add_argument("--whole", action="store_true", help="whole packages, for several devices")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where programs stay")
     given = parser.parse_args()
-    chosen = given.sample or list(SAMPLES)
+    every = WHOLE_SAMPLES if given.whole else tuple(SAMPLES)
+    chosen = tuple(given.sample or every)
     found: dict[str, dict[str, Measured]] = {name: {} for name in chosen}
     whole: dict[str, dict[str, Whole]] = {name: {} for name in chosen}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
+        kept = given.keep.resolve() if given.keep else folder
+        kept.mkdir(parents=True, exist_ok=True)
         for name in chosen:
-            program = program_of(name, folder)
+            program = program_of(name, kept)
             for kind in KINDS if given.whole else ():
                 whole[name][kind] = weigh(program, kind, name, folder)
                 print(f"{name}, {kind}: {whole[name][kind]}", flush=True)
@@ -97,7 +119,7 @@ def main() -> int:
                 print(f"{name}, {row.label}: {found[name][row.label]}", flush=True)
     made = table_of_whole(whole) if given.whole else table(found)
     print(made)
-    if chosen == list(SAMPLES):
+    if chosen == every:
         write(WHOLE if given.whole else SIZES, made)
     return 0
 

@@ -2,8 +2,10 @@
 
 Each package is built for one device, stripped and for size (`-Os`). What a program of the same
 compiler takes that does nothing is subtracted. Compressed is as an APK or a download is (deflate).
+The runtime of a language model's package has edgert_text in it, and what the app calls of it.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from pathlib import Path
 from edgec.packaging import KINDS, PackageOptions, make_package
 from edgec.toolchain import Program
 
-__all__ = ["ROWS", "Row", "Size", "measure"]
+__all__ = ["ROWS", "Measured", "Row", "Size", "called_by", "measure"]
 
 ZIG = (sys.executable, "-m", "ziglang", "cc")
 SMALL = ("-std=c11", "-Os", "-w", "-ffunction-sections", "-fdata-sections")
@@ -64,8 +66,8 @@ def measure(program: Program, row: Row, name: str, folder: Path) -> Measured:
     shutil.rmtree(place, ignore_errors=True)
     options = PackageOptions(targets=(row.target,), name=name, link=row.link)
     make_package(program, row.kind, place, options)
-    modules = [file.read_bytes() for file in place.rglob("*.vmfb")]
-    modules += [file.read_bytes() for kind in ("*.a", "*.o") for file in place.rglob(kind)]
+    kinds = ("*.vmfb", "*.safetensors", "*.a", "*.o")
+    modules = [file.read_bytes() for kind in kinds for file in place.rglob(kind)]
     return Measured(runtime=row.runtime(place, name, folder), model=Size.of(*modules))
 
 
@@ -82,7 +84,7 @@ def _program(compiler: Sequence[str], flags: Sequence[str]) -> Callable[[Path, s
         without = ["-DEDGERT_WITH_ELF=0"] if kernels else []
         _run(
             *(*compiler, *SMALL, *without, "-I.", "-Iedgert", f"{name}.c", f"{name}_modules.S"),
-            *("main.c", "edgert/edgert.c", *kernels, *flags, "-o", folder / "full"),
+            *("main.c", *_sources(package / "edgert"), *kernels, *flags, "-o", folder / "full"),
             folder=package,
         )
         _run(*compiler, *SMALL, empty, *flags, "-o", folder / "nothing", folder=package)
@@ -93,31 +95,44 @@ def _program(compiler: Sequence[str], flags: Sequence[str]) -> Callable[[Path, s
     return weigh
 
 
+def _sources(folder: Path) -> list[Path]:
+    """edgert's C, and edgert_text's where the package has it."""
+    return sorted(folder.glob("edgert*.c"))
+
+
 def _jni(package: Path, name: str, folder: Path) -> Size:
     """The runtime in an Android package: the shared library and the Java classes."""
     javac = Path(shutil.which("javac") or "javac").resolve()
     jdk = javac.parents[1] / "include"
     library = folder / "libedgec_jni.so"
     native = package / "src/main/cpp"
+    sources = _sources(native / "edgert")
+    text = ["-DEDGEC_WITH_TEXT"] if len(sources) > 1 else []
     _run(
-        *(*ZIG, "-target", "aarch64-linux-gnu", *SMALL, "-shared", "-fvisibility=hidden"),
-        *(f"-I{jdk}", f"-I{jdk / 'linux'}", "-Iedgert", "edgec_jni.c", "edgert/edgert.c"),
+        *(*ZIG, "-target", "aarch64-linux-gnu", *SMALL, *text, "-shared", "-fvisibility=hidden"),
+        *(f"-I{jdk}", f"-I{jdk / 'linux'}", "-Iedgert", "edgec_jni.c", *sources),
         *(*STRIPPED, "-Wl,-z,max-page-size=16384", "-Wl,--version-script=edgec_jni.map"),
         *("-lm", "-o", library),
         folder=native,
     )
     classes = folder / "classes"
     shutil.rmtree(classes, ignore_errors=True)
-    sources = [f for f in package.glob("src/main/java/**/*.java") if "android" not in f.parts]
-    _run(javac, "--release", "8", "-Xlint:none", "-g:none", "-d", classes, *sources, folder=package)
+    java = [f for f in package.glob("src/main/java/**/*.java") if "android" not in f.parts]
+    _run(javac, "--release", "8", "-Xlint:none", "-g:none", "-d", classes, *java, folder=package)
     return Size.of(library.read_bytes(), *(f.read_bytes() for f in classes.rglob("*.class")))
 
 
 def _mach(package: Path, name: str, folder: Path) -> Size:
-    """The runtime in an iOS package, linked for macOS, which is as near as can be built here."""
+    """The runtime in an iOS package, linked for macOS, which is as near as can be built here.
+
+    The program takes all functions that the package's Swift calls; the Swift itself is not in it.
+    """
+    swift = "\n".join(file.read_text() for file in package.glob("Sources/*/*.swift"))
+    called = ", ".join(f"(const void *){function}" for function in called_by(swift, name))
     (folder / "main.c").write_text(
-        f'#include "{name}.h"\nint main(int count, char **files) {{\n  {name} *model;\n'
-        f"  return {name}_open_file(files[count - 1], NULL, &model, NULL);\n}}\n"
+        f'#include "{name}.h"\nint main(int count, char **files) {{\n  (void)files;\n'
+        f"  static const void *const volatile called[] = {{{called}}};\n"
+        "  return called[count] == 0;\n}\n"
     )
     (folder / "empty.c").write_text("int main(void) { return 0; }\n")
     zig = (*ZIG, "-target", "aarch64-macos", *SMALL, "-DEDGERT_WITH_ELF=0")
@@ -125,7 +140,7 @@ def _mach(package: Path, name: str, folder: Path) -> Size:
     (kernels,) = package.glob("*.xcframework/macos-arm64/*.a")
     home = next((package / "Sources").glob("C*"))
     _run(
-        *(*zig, "-Iinclude", folder / "main.c", f"{name}.c", "edgert.c", kernels, *flags),
+        *(*zig, "-Iinclude", folder / "main.c", f"{name}.c", *_sources(home), kernels, *flags),
         *("-o", folder / "full"),
         folder=home,
     )
@@ -133,6 +148,12 @@ def _mach(package: Path, name: str, folder: Path) -> Size:
     full = Size.of((folder / "full").read_bytes())
     empty = Size.of((folder / "nothing").read_bytes())
     return full.less(empty).less(Size.of(kernels.read_bytes()))
+
+
+def called_by(swift: str, name: str) -> list[str]:
+    """The C functions that the Swift of a model by this name calls; structs are made otherwise."""
+    code = re.sub(r"//.*", "", swift)
+    return sorted(set(re.findall(rf"\b((?:edgert|{name})_\w+)\((?!\)|\s*\w+:)", code)))
 
 
 def _web(package: Path, name: str, folder: Path) -> Size:
