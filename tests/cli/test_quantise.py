@@ -262,7 +262,7 @@ def test_a_flag_that_costs_too_much_is_refused_with_the_way_to_keep_lines(
         (("--weights=int4-g33",), 2, "there is no way int4-g33"),
         (("--max-error=lots",), 2, "--max-error=lots is no part of a whole"),
         (("--max-error=-1%",), 2, "is no part of a whole"),
-        (("--keep=model.py:3",), 2, "no product by weights is at model.py:3"),
+        (("--keep=model.py:3",), 2, "no product by weights, and no table, is at model.py:3"),
         (("--weights=int4-g128",), 2, "64 summed do not make int4-g128"),
         (("--weights=lossless",), 2, "no blocks hold it exactly"),
         (("--scales=bf16",), 2, "scales are not kept as bf16"),
@@ -288,4 +288,4 @@ def test_a_program_without_answers_or_weights_is_refused(edgec, folder: Path) ->
     export(lambda x: x * 2, (np.ones(3, np.float32),)).save("plain.mlirbc")
     done = edgec("quantise", "plain.mlirbc", "-o", "new.mlirbc")
     assert done.code == 2
-    assert "multiplies by no weights" in done.err
+    assert "has no weights that int8 fits" in done.err

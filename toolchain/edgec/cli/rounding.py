@@ -40,8 +40,9 @@ PrecisionOption = Annotated[
         "--precision",
         metavar="declared|f16|int8",
         help="f16 halves the weights. GPUs compute products in it, too (norms, softmax and sums "
-        "stay f32); processors compute in f32. int8 keeps the weights of products in 8 bits, as "
-        "`edgec quantise` does. Inputs and outputs stay as declared. A note says the error.",
+        "stay f32); processors compute in f32. int8 keeps the weights of products and looked-up "
+        "tables in 8 bits, as `edgec quantise` does. Inputs and outputs stay as declared. A note "
+        "says the error.",
     ),
 ]
 MaxErrorOption = Annotated[
@@ -62,7 +63,7 @@ class Rounding:
 
     Attributes:
         precision: what the compiler is told.
-        scheme: how the weights of products are kept; None as they are.
+        scheme: how the weights of products and tables are kept; None as they are.
         most: what answers may be off by, as a part of their spread.
     """
 

@@ -1,4 +1,4 @@
-"""A program to one whose products read weights of 8 or 4 bits, and what that costs its answers."""
+"""A program to one whose weights have 8 or 4 bits, and what that costs its answers."""
 
 from edgec.quantising.choosing import MOST, quantise_by_choice
 from edgec.quantising.in_bytes import quantise_to_bytes

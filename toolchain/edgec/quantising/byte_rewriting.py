@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from iree.compiler import ir
 
+from edgec.quantising.layers import Layer
 from edgec.quantising.ranges import ByteRange
-from edgec.quantising.rounding import round_weights
+from edgec.quantising.rounding import round_weights, upright
 from edgec.quantising.scheme import Scheme
-from edgec.quantising.sites import Site
+from edgec.quantising.sites import Site, moved_from
 from edgec.toolchain.ir import write
+from edgec.toolchain.ir.fold import Constants
 
 __all__ = ["put_bytes"]
 
@@ -26,15 +28,18 @@ _EIGHT = Scheme(bits=8)
 _ENDS = ("func.return", "stablehlo.return")
 
 
-def put_bytes(sites: Sequence[Site], ranges: Mapping[Any, ByteRange]) -> dict[int, int]:
+def put_bytes(
+    sites: Sequence[Site], ranges: Mapping[Any, ByteRange], tables: Sequence[Layer]
+) -> dict[int, int]:
     """Write both sides of the sites in bytes, in place.
 
     Args:
         sites: of one module.
         ranges: of their values.
+        tables: what is kept in bytes by row anyhow: a site that multiplies by one reads those.
 
     Returns:
-        Bytes of each site's weights now, by its number.
+        Bytes of each site's weights now, by its number; none where they are a table's.
     """
     sizes: dict[int, int] = {}
     made: set[Any] = set()
@@ -44,9 +49,20 @@ def put_bytes(sites: Sequence[Site], ranges: Mapping[Any, ByteRange]) -> dict[in
             made.add(value)
             with value.context:
                 _in_bytes(value, ranges[value])
+        if any(_is_by(site, table) for table in tables):
+            sizes[site.number] = 0
+            continue
         with ir.InsertionPoint(site.op), site.op.location:
             site.op.operands[1], sizes[site.number] = _weights(site)
     return sizes
+
+
+def _is_by(site: Site, table: Layer) -> bool:
+    """Whether a site's outputs are a table's rows, in whose memory they are."""
+    if moved_from(site.op.operands[1], Constants()) not in table.values:
+        return False
+    outputs = np.moveaxis(site.weights, site.axis, 0)
+    return np.array_equal(outputs.reshape(len(outputs), -1), table.matrix)
 
 
 def _in_bytes(value: Any, found: ByteRange) -> None:
@@ -83,13 +99,9 @@ def _in_bytes(value: Any, found: ByteRange) -> None:
 def _weights(site: Site) -> tuple[Any, int]:
     """The weights as bytes times a scale for each output, and how many bytes that takes."""
     moved = np.moveaxis(site.weights, site.axis, 0)
-    rounded = round_weights(np.ascontiguousarray(moved.reshape(len(moved), -1)), _EIGHT)
-    # A scale that is not above 0 is no scale to kernels: outputs of zeros, and those turned round.
-    sign = np.where(rounded.scale.reshape(-1, 1) < 0, -1, 1)
-    whole = np.clip(rounded.codes * sign, int(_LOW), int(_HIGH)).astype(np.int8)
-    codes = np.moveaxis(whole.reshape(moved.shape), 0, site.axis)
-    scale = np.abs(rounded.scale.reshape(-1).astype(np.float32))
-    scale = np.where(scale > 0, scale, np.float32(1))
+    rounded = upright(round_weights(np.ascontiguousarray(moved.reshape(len(moved), -1)), _EIGHT))
+    codes = np.moveaxis(rounded.codes.reshape(moved.shape), 0, site.axis)
+    scale = rounded.scale.reshape(-1)
     f32, byte = ir.F32Type.get(), ir.IntegerType.get_signless(8)
     integers = write.convert(write.constant(np.ascontiguousarray(codes), byte), f32)
     factors = write.broadcast(write.constant(scale, f32), site.weights.shape, [site.axis])

@@ -38,7 +38,7 @@ def quantise_by_choice(
     clock: Clock | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Quantised:
-    """Round the weights of a program's products, each line's in 4 bits, 8, or not at all.
+    """Round a program's weights as `quantise` does, each line's in 4 bits, 8, or not at all.
 
     Args:
         And as `quantise`.

@@ -1,13 +1,14 @@
 """A program to one whose convolutions and products multiply bytes, and what that costs its answers.
 
 Ranges of values are those of some calls, computed in NumPy: the golden ones, or what a user gives.
+Tables that rows are looked up in become bytes as `quantise` keeps them.
 Each line's error alone, and the answers of the new program, are as `quantise` has them.
 """
 
 import io
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,12 @@ from edgec.quantising.answers import (
 from edgec.quantising.keeping import is_named, refusal
 from edgec.quantising.quantise import CALLS, SECONDS, Line, Quantised
 from edgec.quantising.ranges import ByteRange, Seen
+from edgec.quantising.rounding import round_weights, upright
 from edgec.quantising.scheme import Scheme
 from edgec.runtime.conditioning import apart, unsettled
 from edgec.runtime.errors import ProgramError, UsageError
 from edgec.runtime.golden import Golden, GoldenCall
+from edgec.toolchain.blocked_weights import BlockedWeights
 from edgec.toolchain.computed import answered, refuse_other, weights_of
 from edgec.toolchain.portable import to_portable
 from edgec.toolchain.program import Input, Loss, Program
@@ -50,7 +53,7 @@ def quantise_to_bytes(
     seconds: float = SECONDS,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Quantised:
-    """Compute convolutions and products by constant weights in bytes.
+    """Compute convolutions and products by constant weights in bytes, and keep tables in bytes.
 
     Args:
         program: with golden answers, its weights inside.
@@ -76,8 +79,33 @@ def quantise_to_bytes(
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Opened:
+    """A program's code with its calls inlined.
+
+    Attributes:
+        module: the code.
+        sites: what can multiply bytes, in order.
+        tables: constants that rows are looked up in, in order.
+        kept: what stays as it is.
+    """
+
+    module: Any
+    sites: Sequence[Any]
+    tables: Sequence[Any]
+    kept: Sequence[Any]
+
+
+@dataclass(kw_only=True)
+class _Members:
+    """What stands in a line: numbers of sites, and places among the tables."""
+
+    sites: list[int] = field(default_factory=list)
+    tables: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Written:
-    """The program with some sites in bytes, and how many their weights take, by number."""
+    """The program with some lines in bytes, and what the weights of its sites take, by number."""
 
     module: Any
     sizes: Mapping[int, int]
@@ -91,23 +119,25 @@ class _Work:
     ) -> None:
         self.program, self.golden, self.tell = program, golden, tell
         self.weights = weights_of(program)
-        self.module, sites, self.kept = _opened(program)
-        unknown = [each for each in keep if not any(is_named(s.where, "", each) for s in sites)]
+        opened = _opened(program)
+        self.module, self.tables, self.kept = opened.module, opened.tables, list(opened.kept)
+        self.rounded: dict[int, BlockedWeights] = {}
+        known = [each.where for each in (*opened.sites, *opened.tables)]
+        unknown = [each for each in keep if not any(is_named(name, "", each) for name in known)]
         if unknown:
             raise UsageError(
-                f"no convolution or product by weights is at {unknown[0]}",
+                f"no convolution or product by weights, and no table, is at {unknown[0]}",
                 hint="name a line as the table does (model.py:12)",
             )
-        from edgec.quantising.layers import Kept
-
-        self.lines: dict[str, list[int]] = {}
-        self.sites = {site.number: site for site in sites}
-        for site in sites:
-            if any(is_named(site.where, "", each) for each in keep):
-                self.kept.append(Kept(where=site.where, what=site.what, reason="as asked"))
-            else:
-                self.lines.setdefault(site.where, []).append(site.number)
-        if not self.lines:
+        self.lines: dict[str, _Members] = {}
+        self.sites = {site.number: site for site in opened.sites}
+        for site in opened.sites:
+            if self._is_rounded(site, keep):
+                self.lines.setdefault(site.where, _Members()).sites.append(site.number)
+        for place, table in enumerate(opened.tables):
+            if self._is_rounded(table, keep):
+                self.lines.setdefault(table.where, _Members()).tables.append(place)
+        if not any(line.sites for line in self.lines.values()):
             reasons = "; ".join(dict.fromkeys(f"{k.what}: {k.reason}" for k in self.kept))
             raise UsageError(
                 f"{program.path or program.name} has nothing that is computed in bytes",
@@ -116,6 +146,15 @@ class _Work:
         self.ranges: dict[int, ByteRange] = {}
         self.alone: dict[str, float | None] = {}
         self.calls = len(golden.calls)
+
+    def _is_rounded(self, found: Any, keep: Sequence[str]) -> bool:
+        """Whether a site or a table becomes bytes; what is to stay is told among what does."""
+        from edgec.quantising.layers import Kept
+
+        if not any(is_named(found.where, "", each) for each in keep):
+            return True
+        self.kept.append(Kept(where=found.where, what=found.what, reason="as asked"))
+        return False
 
     def calibrate(self, given: Sequence[GoldenCall]) -> None:
         """See what values the sites read in some calls.
@@ -142,7 +181,7 @@ class _Work:
                     seen.add(layer, call.inputs[index])
         found = seen.ranges()
         for where in list(self.lines):
-            for number in self.lines[where]:
+            for number in self.lines[where].sites:
                 layer = self.sites[number].layer
                 if layer not in found:
                     raise ProgramError(
@@ -152,19 +191,35 @@ class _Work:
                     )
                 self.ranges[number] = found[layer]
 
-    def put(self, numbers: Collection[int], *, moved: float = 0.0) -> _Written:
-        """The program with some sites in bytes; scales moved by a part of themselves."""
-        from edgec.quantising.byte_rewriting import put_bytes
+    def table(self, place: int) -> BlockedWeights:
+        """What a table becomes."""
+        if place not in self.rounded:
+            self.rounded[place] = upright(round_weights(self.tables[place].matrix, _EIGHT))
+        return self.rounded[place]
 
-        module, sites, _ = _opened(self.program)
-        chosen = [site for site in sites if site.number in numbers]
-        ranges = {site.value: self.ranges[site.number].scaled(1 + moved) for site in chosen}
-        return _Written(module=module, sizes=put_bytes(chosen, ranges))
+    def put(self, lines: Sequence[str], *, moved: float = 0.0) -> _Written:
+        """The program with some lines in bytes; scales of values moved by a part of themselves."""
+        from iree.compiler import ir
+
+        from edgec.quantising.byte_rewriting import put_bytes
+        from edgec.quantising.rewriting import put_blocks
+
+        opened = _opened(self.program)
+        numbers = {number for where in lines for number in self.lines[where].sites}
+        places = [place for where in lines for place in self.lines[where].tables]
+        sites = [site for site in opened.sites if site.number in numbers]
+        ranges = {site.value: self.ranges[site.number].scaled(1 + moved) for site in sites}
+        tables = [opened.tables[place] for place in places]
+        sizes = put_bytes(sites, ranges, tables)
+        blocks = {opened.tables[n].key: (opened.tables[n], self.table(n)) for n in places}
+        with opened.module.context, ir.Location.unknown():
+            put_blocks(opened.module, self.program.info, blocks)
+        return _Written(module=opened.module, sizes=sizes)
 
     def answers(self, lines: Sequence[str], golden: Golden) -> Answers:
         """What the program gives with some lines in bytes."""
-        made = self.put([number for where in lines for number in self.lines[where]])
-        return answers_of(made.module, self.program.info, self.weights, golden)
+        module = self.put(lines).module
+        return answers_of(module, self.program.info, self.weights, golden)
 
     def error(self, lines: Sequence[str]) -> float:
         """Of all answers with some lines in bytes."""
@@ -193,8 +248,7 @@ class _Work:
         from edgec.toolchain.program import PROGRAM_ATTRIBUTE
 
         self.tell("writing the program and computing its answers in NumPy")
-        numbers = [number for each in self.lines.values() for number in each]
-        made = self.put(numbers)
+        made = self.put(list(self.lines))
         module = made.module
         with module.context, ir.Location.unknown():
             erase_unused(module)
@@ -210,7 +264,7 @@ class _Work:
             program=Program(
                 bytecode=to_portable(buffer.getvalue()),
                 info=info,
-                golden=self._settled(own.golden, numbers),
+                golden=self._settled(own.golden),
             ),
             weights=self.weights,
             lines=tuple(
@@ -226,7 +280,7 @@ class _Work:
             calls=self.calls,
         )
 
-    def _settled(self, own: Golden, numbers: Collection[int]) -> Golden:
+    def _settled(self, own: Golden) -> Golden:
         """Answers with how far they are settled: values that lie between two bytes become either.
 
         Devices round sums of f32 in ways of their own, and a value half-way between two bytes falls
@@ -235,8 +289,8 @@ class _Work:
         self.tell("computing how far the answers are settled")
         others = []
         for moved in (-_MOVED, _MOVED):
-            made = self.put(numbers, moved=moved)
-            found = answers_of(made.module, self.program.info, self.weights, self.golden)
+            module = self.put(list(self.lines), moved=moved).module
+            found = answers_of(module, self.program.info, self.weights, self.golden)
             others.append(found.golden.calls)
         calls = []
         for call, *rest in zip(without_slack(own.calls), *others, strict=True):
@@ -256,31 +310,46 @@ class _Work:
         return Golden(calls=tuple(calls))
 
     def _line(self, where: str, sizes: Mapping[int, int]) -> Line:
-        sites = [self.sites[number] for number in self.lines[where]]
-        shapes = list(dict.fromkeys(site.what for site in sites))
-        many = f"{len(sites)} of " if len(sites) > 1 else ""
+        sites = [self.sites[number] for number in self.lines[where].sites]
+        tables = self.lines[where].tables
+        all_ = [*sites, *(self.tables[place] for place in tables)]
+        shapes = list(dict.fromkeys(each.what for each in all_))
+        many = f"{len(all_)} of " if len(all_) > 1 else ""
+        own = [site.weights.nbytes for site in sites if sizes[site.number]]
         return Line(
             where=where,
             what=f"{many}{shapes[0]}{' and others' if len(shapes) > 1 else ''}",
             schemes=(_EIGHT,),
-            before=sum(site.weights.nbytes for site in sites),
-            after=sum(sizes[site.number] for site in sites),
+            before=sum(own) + sum(self.tables[place].numbers.nbytes for place in tables),
+            after=sum(sizes[site.number] for site in sites)
+            + sum(self.table(place).size for place in tables),
             error=self.alone[where],
-            activations=str(_EIGHT),
+            activations=str(_EIGHT) if sites else "",
         )
 
 
-def _opened(program: Program) -> tuple[Any, list[Any], list[Any]]:
-    """A program's code with its calls inlined, the sites in it, and what stays as it is."""
+def _opened(program: Program) -> _Opened:
     from iree.compiler import ir
 
+    from edgec.quantising.layers import Kept, find_layers
     from edgec.quantising.sites import find_sites
     from edgec.toolchain.passes.simplify.inline_calls import InlineCalls
     from edgec.toolchain.stablehlo import parse_stablehlo
 
     module = parse_stablehlo(program.bytecode, ir.Context())
     InlineCalls().run(module)
-    return module, *find_sites(module)
+    sites, kept = find_sites(module)
+    layers, others = find_layers(module, program.info, weights_of(program))
+    looked_up = [layer for layer in layers if layer.looked_up]
+    reason = "weights that are no constants: bytes on both sides are for those in the program"
+    kept += [each for each in others if each.looked_up]
+    kept += [Kept(where=t.where, what=t.what, reason=reason) for t in looked_up if t.name]
+    return _Opened(
+        module=module,
+        sites=sites,
+        tables=[table for table in looked_up if not table.name],
+        kept=kept,
+    )
 
 
 def _inputs(module: Any, program: Program) -> dict[Any, tuple[str, int]]:

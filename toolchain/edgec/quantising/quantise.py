@@ -1,4 +1,4 @@
-"""A program to one whose products read integers: layer by layer, with what that costs its answers.
+"""A program to one whose weights are integers: layer by layer, with what that costs its answers.
 
 The framework's answers are the yardstick. NumPy computes the program first as it is, and has to
 give them; then with each line's weights rounded alone, which shows where rounding hurts, on as many
@@ -41,14 +41,14 @@ CALLS = 32
 """Golden calls that are computed in NumPy, which a language model has many more of."""
 SECONDS = 120.0
 """What all lines alone may take together, beside the rounding itself."""
-_ROUNDED = "products by weights of at least 4,096 numbers are rounded"
+_ROUNDED = "weights of products and tables that are looked up are rounded from 4,096 numbers on"
 _LARGE_SHARE = 0.5
 """Of the squared error: a line of 4 bits that makes more of it is kept in 8."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """What became of the weights that a line of the user's source multiplies by.
+    """What became of the weights that a line of the user's source multiplies by or looks up.
 
     Attributes:
         where: `file:line`, or the weights' name where the framework kept no line.
@@ -117,7 +117,7 @@ def quantise(
     seconds: float = SECONDS,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Quantised:
-    """Round the weights of a program's products.
+    """Round the weights of a program's products, and the tables that it looks up rows in.
 
     Args:
         program: with golden answers.
@@ -191,12 +191,12 @@ class Work:
         ]
         if unknown:
             raise UsageError(
-                f"no product by weights is at {unknown[0]}",
+                f"no product by weights, and no table, is at {unknown[0]}",
                 hint="name a line as the table does (model.py:12), or a weight",
             )
         if not self.layers:
             raise UsageError(
-                f"{program.path or program.name} multiplies by no weights that {self.how} fits: "
+                f"{program.path or program.name} has no weights that {self.how} fits: "
                 + (_reasons((each.what, each.reason) for each in self.kept) or _ROUNDED),
                 hint="`edgec quantise --activations=int8` multiplies convolutions in bytes; "
                 "`edgec compile --precision=f16` keeps all weights as halves",
@@ -235,7 +235,8 @@ class Work:
         for scheme in (self.scheme, *self.others):
             if scheme.fits(layer.inner):
                 return scheme
-        return f"{layer.inner} summed do not make {self.scheme}"
+        summed = f"{layer.inner} summed" if layer.multiplied else f"{layer.inner} numbers of a row"
+        return f"{summed} do not make {self.scheme}"
 
     def put(self, where: str, scheme: Scheme | None) -> None:
         """Keep a line's weights in another way."""

@@ -6,6 +6,7 @@ fits these codes best, and the pair with the least error is kept.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from edgec.quantising.scheme import Scheme
 from edgec.toolchain.blocked_weights import BlockedWeights
 
-__all__ = ["exact_scheme", "round_weights"]
+__all__ = ["exact_scheme", "round_weights", "upright"]
 
 _Array = np.ndarray[Any, np.dtype[Any]]
 _MOST = 1 << 22
@@ -73,6 +74,20 @@ def exact_scheme(matrix: _Array) -> Scheme | None:
         else:
             return scheme
     return None
+
+
+def upright(rounded: BlockedWeights) -> BlockedWeights:
+    """Weights of 8 bits with all scales above 0, as kernels of bytes want them.
+
+    Groups of zeros have a scale of 1, and those whose scale is below 0 are turned round: a code of
+    -128, whose counterpart is none, becomes 127.
+    """
+    scale = rounded.scale.astype(np.float32)
+    sign = np.where(scale < 0, -1, 1)[..., None]
+    grouped = rounded.codes.reshape(*scale.shape, -1) * sign
+    codes = np.clip(grouped, -128, 127).astype(np.int8).reshape(rounded.codes.shape)
+    scale = np.where(scale == 0, np.float32(1), np.abs(scale))
+    return replace(rounded, codes=codes, scale=scale)
 
 
 def _in_pieces(grouped: _Array, work: Any) -> Iterator[_Array]:

@@ -39,10 +39,10 @@ def quantise(
         typer.Option(
             "--weights",
             metavar="HOW",
-            help="int8 or int4, with a scale for each output, or for each group of "
-            "neighbours: int4-g32, int4-g64, int4-g128; or auto: each line's in as few bits as "
-            "--max-error allows (1% without it); or lossless: weights that came in blocks (GGUF) "
-            "go back into them.",
+            help="int8 or int4, with a scale for each output (of a table each row), or for each "
+            "group of neighbours: int4-g32, int4-g64, int4-g128; or auto: each line's in as few "
+            "bits as --max-error allows (1% without it); or lossless: weights that came in blocks "
+            "(GGUF) go back into them.",
         ),
     ] = "int8",
     scales: Annotated[

@@ -42,7 +42,13 @@ def _slice(_: Any, value: _Array, starts: _Array, ends: _Array, steps: _Array) -
     return value[tuple(slice(*each) for each in bounds)]
 
 
+def _alike(op: Any, value: _Array) -> _Array:
+    number = op.attributes["value"].value
+    return np.full(value.shape, number, np.float64 if isinstance(number, float) else np.int64)
+
+
 SIZED: Mapping[str, Callable[..., _Array]] = {
+    "chlo.constant_like": _alike,
     "stablehlo.dynamic_broadcast_in_dim": _broadcast,
     "stablehlo.dynamic_iota": _iota,
     "stablehlo.dynamic_reshape": _reshape,

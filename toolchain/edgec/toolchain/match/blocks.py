@@ -23,10 +23,10 @@ from edgec.toolchain.ir.read import element_type, integers, shape_of
 from edgec.toolchain.ir.views import Digit, Strided, before
 from edgec.toolchain.match.expression import Array
 
-__all__ = ["Blocks", "Grouped", "read_blocks"]
+__all__ = ["Blocks", "Grouped", "read_block_rows", "read_blocks"]
 
 _FLOATS = ("f32", "f16")
-_MOVES = ("stablehlo.reshape", "stablehlo.transpose")
+_MOVES = ("stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim")
 _IN_PLACE = ("stablehlo.reshape", "stablehlo.optimization_barrier")
 _LOW, _SHIFT = 15, 4
 
@@ -158,13 +158,23 @@ def read_blocks(value: Any, own: int, inner: int) -> Blocks | None:
     sizes = [size or 0 for size in shape_of(value)]
     if len(sizes) != 2 or 0 in sizes or str(element_type(value)) != "f32":
         return None
-    outputs, summed = sizes[own], sizes[inner]
     steps = [sizes[1], 1]
-    view = Strided(
-        value=value,
-        start=0,
-        axes=((Digit(size=outputs, step=steps[own]),), (Digit(size=summed, step=steps[inner]),)),
-    )
+    return _read(value, *(Digit(size=sizes[axis], step=steps[axis]) for axis in (own, inner)))
+
+
+def read_block_rows(value: Any) -> Blocks | None:
+    """The blocks that rows along a value's last axis are made of; None where they are of none."""
+    sizes = [size or 0 for size in shape_of(value)]
+    if not sizes or 0 in sizes or str(element_type(value)) != "f32":
+        return None
+    rows = Digit(size=math.prod(sizes[:-1]), step=sizes[-1])
+    return _read(value, rows, Digit(size=sizes[-1], step=1))
+
+
+def _read(value: Any, own: Digit, inner: Digit) -> Blocks | None:
+    """The blocks of a value, whose elements are read by outputs and by what is summed."""
+    outputs, summed = own.size, inner.size
+    view = Strided(value=value, start=0, axes=((own,), (inner,)))
     while (op := _owner(view.value)) is not None and op.name in _MOVES:
         further = before(view)
         if further is None:
