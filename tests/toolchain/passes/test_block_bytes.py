@@ -71,6 +71,8 @@ SIZES = {"few": (3, 13, 448), "one": (1, 12, 576), "wide": (4, 8, 640), "tall": 
 """Rows, outputs, inner; 448 and 576 are not whole numbers of pieces, 13 and 21 not of tiles."""
 LONG = (9, 16, 4096)
 """Its sums are made in two blocks."""
+UNEVEN = (9, 16, 16 * 257)
+"""Its blocks are made of many short steps."""
 
 
 def expected(form: Form, numbers: dict[str, np.ndarray], rows: np.ndarray) -> np.ndarray:
@@ -116,6 +118,7 @@ def test_all_forms_and_sizes_give_what_numpy_gives(tmp_path: Path) -> None:
         for size, sizes in SIZES.items()
         if not (form.group and form.fitting(sizes[2]) % form.group)
     } | {f"long_{name}": (FORMS[name], LONG) for name in ("int8", "Q4_1")}
+    cases["uneven_int8"] = (FORMS["int8"], UNEVEN)
     text = "\n".join(
         program(form, *sizes).replace("@main", f"@{name}") for name, (form, sizes) in cases.items()
     )

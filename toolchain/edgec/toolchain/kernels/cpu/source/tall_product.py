@@ -101,8 +101,12 @@ class _Kernel:
         body.lines.append(f"%x0 = arith.addi {row}, {w.index(0)} : index")
         places = self._places(body, row, rows)
         base = body.place(body.times(tile, cut.steps * cut.record), ("%step_from", cut.record))
-        sums = self._begun(body, places)
-        sums = self._bytes(body, base, sums, rows) if cut.dot else self._floats(body, base, sums)
+        if cut.whole:
+            sums = self._whole(body, base, places, rows)
+        elif cut.dot:
+            sums = self._bytes(body, base, self._begun(body, places), rows)
+        else:
+            sums = self._floats(body, base, self._begun(body, places))
         yield from body.lines
         if cut.blocks == 1:
             yield from self.result.finish(w, sums, self._tile(rows), self.first)
@@ -176,6 +180,31 @@ class _Kernel:
 
     # Rows of bytes
 
+    def _whole(self, body: Body, base: str, places: list[str], rows: int) -> list[str]:
+        """Rows and outputs of one scale each: whole numbers until all of a block is summed."""
+        cut, panel = self.cut, TallPanel(cut=self.cut, body=body)
+
+        def step(number: str, totals: list[str]) -> list[str]:
+            at = body.plus(base, body.times(number, cut.record))
+            return self._products(body, panel, number, at, rows, totals)
+
+        zero = body.value("arith.constant dense<0>", self.words)
+        if cut.longest == 1:
+            totals = self._products(body, panel, body.index(0), base, rows)
+        else:
+            totals = body.fold("%step_count", [zero] * len(places), self.words, step)
+        before = self._begun(body, places)
+        scales = [panel.numbers("scale", body.index(0), v) for v in range(cut.vectors)]
+        found = []
+        for row in range(rows):
+            scale = self._part(body, base, "scale", row)
+            for v in range(cut.vectors):
+                place = row * cut.vectors + v
+                made = body.value(f"arith.sitofp {totals[place]}", f"{self.words} to {self.floats}")
+                both = body.value(f"arith.mulf {scales[v]}, {scale}", self.floats)
+                found.append(body.multiply_add(made, both, before[place], self.floats))
+        return found
+
     def _bytes(self, body: Body, base: str, sums: list[str], rows: int) -> list[str]:
         cut, panel = self.cut, TallPanel(cut=self.cut, body=body)
 
@@ -197,14 +226,23 @@ class _Kernel:
 
         return body.fold("%step_count", sums, self.floats, step)
 
-    def _products(self, body: Body, panel: TallPanel, step: str, at: str, rows: int) -> list[str]:
-        """The exact sums of a step."""
+    def _products(
+        self,
+        body: Body,
+        panel: TallPanel,
+        step: str,
+        at: str,
+        rows: int,
+        before: list[str] | None = None,
+    ) -> list[str]:
+        """The exact sums of a step, added to those before it."""
         cut = self.cut
         begin = body.value("arith.constant dense<0>", self.words)
-        totals = [begin] * (rows * cut.vectors)
+        totals = [begin] * (rows * cut.vectors) if before is None else before
         if cut.shift:
             begun = [self._part(body, at, "begin", row) for row in range(rows)]
-            totals = [each for each in begun for _ in range(cut.vectors)]
+            spread = [each for each in begun for _ in range(cut.vectors)]
+            totals = spread if before is None else self._added(body, before, spread)
         first = body.times(step, cut.quads)
 
         def some(start: int | str, count: int, totals: list[str]) -> list[str]:
@@ -222,6 +260,12 @@ class _Kernel:
             return some(body.times(number, each), each, totals)
 
         return body.fold(cut.quads // each, totals, self.words, turn)
+
+    def _added(self, body: Body, ones: list[str], others: list[str]) -> list[str]:
+        return [
+            body.value(f"arith.addi {one}, {other}", self.words)
+            for one, other in zip(ones, others, strict=True)
+        ]
 
     def _quad(
         self, body: Body, panel: TallPanel, number: str, near: str, totals: list[str]

@@ -6,7 +6,7 @@ tile at a time (`TallTiles`). Bytes come with their group's scale, with what its
 and with its sum, as the product needs them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.body import Body
@@ -23,6 +23,7 @@ __all__ = ["tall_rows_kernel"]
 _ROUNDING = 1.5 * 2**23
 """What is added to this lies one apart from the next f32: the sum's low bits are the integer."""
 _QUAD = 4
+_WAYS = (4, 2, 1)
 _RUN = 16
 """Neighbours that are rounded together, at most."""
 
@@ -98,31 +99,50 @@ class _Rows:
         """The scale of some neighbours."""
         body, kind = self.body, self.floats
 
-        def turn(chunk: str, largest: list[str]) -> list[str]:
+        def larger(chunk: str, largest: str) -> str:
             place = body.plus(at, body.times(chunk, self.lanes))
             value = body.load("%m0", place, body.writer.memory(0), kind)
-            return [body.larger(largest[0], body.value(f"math.absf {value}", kind), kind)]
+            return body.larger(largest, body.value(f"math.absf {value}", kind), kind)
 
-        first = [body.number(0.0, kind)]
-        (most,) = body.fold(count // self.lanes, first, kind, turn)
+        most = self._of_chunks(count // self.lanes, larger, body.larger)
         found = of_all_lanes(body, most, self.lanes, body.larger)
         least = body.value(f"arith.constant {literal(SMALLEST)}", "f32")
         found = body.value(f"arith.maximumf {found}, {least}", "f32")
         part = body.value(f"arith.constant {literal(1 / LARGEST)}", "f32")
         return body.value(f"arith.mulf {found}, {part}", "f32")
 
+    def _of_chunks(
+        self,
+        count: int,
+        turn: Callable[[str, str], str],
+        both: Callable[[str, str, str], str],
+    ) -> str:
+        """What becomes of zeros over chunks, some at once so that none waits for the one before."""
+        body, kind = self.body, self.floats
+        ways = next(number for number in _WAYS if count % number == 0)
+
+        def some(number: str, found: list[str]) -> list[str]:
+            first = body.times(number, ways)
+            return [turn(body.plus(first, way), each) for way, each in enumerate(found)]
+
+        found = body.fold(count // ways, [body.number(0.0, kind)] * ways, kind, some)
+        while len(found) > 1:
+            pairs = zip(found[::2], found[1::2], strict=True)
+            found = [both(one, other, kind) for one, other in pairs]
+        return found[0]
+
     def _step(self, at: str, there: str, scale: str) -> None:
         """Round a step and keep what belongs to it."""
         cut, body, kind = self.cut, self.body, self.floats
-        spread = body.spread(scale, kind)
+        one = body.value("arith.constant 1.0", "f32")
+        spread = body.spread(body.value(f"arith.divf {one}, {scale}", "f32"), kind)
 
-        def turn(chunk: str, total: list[str]) -> list[str]:
+        def rounded(chunk: str, total: str) -> str:
             place = body.plus(at, body.times(chunk, self.lanes))
             quads = body.times(chunk, self.lanes // _QUAD * cut.tall)
-            return [self._chunk(place, body.plus(there, quads), spread, total[0])]
+            return self._chunk(place, body.plus(there, quads), spread, total)
 
-        first = [body.number(0.0, kind)]
-        (total,) = body.fold(cut.step // self.lanes, first, kind, turn)
+        total = self._of_chunks(cut.step // self.lanes, rounded, self._add)
         found = {"scale": scale}
         if len(cut.parts) > 1:
             total = of_all_lanes(body, total, self.lanes, self._add)
@@ -140,14 +160,17 @@ class _Rows:
     def _add(self, one: str, other: str, kind: str) -> str:
         return self.body.value(f"arith.addf {one}, {other}", kind)
 
-    def _chunk(self, at: str, there: str, scale: str, total: str) -> str:
-        """Round neighbours and keep them; the whole numbers added to a total, as f32."""
+    def _chunk(self, at: str, there: str, part: str, total: str) -> str:
+        """Round neighbours times `part` and keep them; the whole numbers added to a total, as f32.
+
+        A division for each would take most of the time, and rounds no better than sums of f32 are.
+        """
         cut, body, kind = self.cut, self.body, self.floats
         words, few = (f"vector<{self.lanes}x{each}>" for each in ("i32", "i8"))
         quads = f"vector<{self.lanes // _QUAD}xi32>"
         large = body.number(_ROUNDING, kind)
         value = body.load("%m0", at, body.writer.memory(0), kind)
-        value = body.value(f"arith.divf {value}, {scale}", kind)
+        value = body.value(f"arith.mulf {value}, {part}", kind)
         near = body.value(f"arith.addf {value}, {large}", kind)
         bits = body.value(f"arith.bitcast {near}", f"{kind} to {words}")
         narrow = body.value(f"arith.trunci {bits}", f"{words} to {few}")

@@ -106,6 +106,11 @@ class TallTiles:
         """Whether all that is summed shares one scale."""
         return self.weights.group == self.weights.inner
 
+    @property
+    def whole(self) -> bool:
+        """Whether sums of bytes stay whole numbers over all steps of a block."""
+        return self.dot is not None and self.by_output
+
     # Rows as they are laid out: tile by tile, step by step, quad by quad, row by row.
 
     @property
@@ -150,27 +155,33 @@ def tall_tiles(
         unit: the vector registers of the target.
         dot: how bytes are multiplied, if the rows are rounded to bytes.
     """
-    step = _step(weights)
     lanes = unit.lanes if dot is None else dot.lanes[0]
-    if not step or weights.outputs % lanes:
+    if not _step(weights, _LONGEST_STEP) or weights.outputs % lanes:
         return None
     best = min(_cuts(weights, rows, lanes, unit, dot), default=None)
     if best is None:
         return None
     _, tall, vectors = best
+    step = _step(weights, _longest(weights, vectors * lanes, dot))
     cut = TallTiles(
         weights=weights, rows=rows, tall=tall, vectors=vectors, lanes=lanes, step=step, dot=dot
     )
     return cut if _fits(cut) and cut.stack <= unit.stack // _STACK_SHARE else None
 
 
-def _step(weights: BlockWeights) -> int:
-    """A group; where there is one for all, the longest part of it that is not too long."""
+def _step(weights: BlockWeights, longest: int) -> int:
+    """A group; where there is one for all, the largest part of it that is no longer."""
     whole = max(weights.span, _RUN)
     if weights.group != weights.inner:
         return 0 if weights.group % whole else weights.group
-    sizes = range(_LONGEST_STEP, 0, -whole)
+    sizes = range(longest // whole * whole, 0, -whole)
     return next((size for size in sizes if weights.inner % size == 0), 0)
+
+
+def _longest(weights: BlockWeights, width: int, dot: DotUnit | None) -> int:
+    """How long a step may be: of bytes with one scale for all as long as the cache allows."""
+    by_output = weights.group == weights.inner
+    return FIRST_CACHE // width if by_output and dot is not None else _LONGEST_STEP
 
 
 def _fits(cut: TallTiles) -> bool:
@@ -188,7 +199,7 @@ def _cuts(
     Two multiplications start in a cycle, and two loads; eight sums hide a multiplication's latency.
     Of bytes a group's sums become floats, and are multiplied and added.
     """
-    sums = 1 if dot is None else 2
+    sums = 1 if dot is None or weights.group == weights.inner else 2
     for vectors in range(1, 5):
         if weights.outputs % (vectors * lanes):
             continue
@@ -201,5 +212,6 @@ def _cuts(
             tall = -(-rows // tiles)
             cost = max(tall * vectors, tall + vectors, 8) + 1.0
             if dot is not None:
-                cost += 3 * _QUAD * tall * vectors / min(weights.group, _LONGEST_STEP)
+                longest = _longest(weights, vectors * lanes, dot)
+                cost += 3 * _QUAD * tall * vectors / min(weights.group, longest)
             yield cost * tiles * (weights.outputs // (vectors * lanes)), tall, vectors
