@@ -36,6 +36,7 @@ class Case:
         judge: of a function of the inputs, what is right of its answers, in words.
         write_onnx: writes the network for NNCF; None where nothing does.
         write_tflite: writes it for ai-edge-quantizer, by what the packages in a folder have.
+        by_rows: whether its products are most of it, so that rows can be rounded at each call.
     """
 
     model: Any
@@ -44,6 +45,7 @@ class Case:
     judge: Callable[[_Compute], str]
     write_onnx: Callable[[Path], None] | None = None
     write_tflite: Callable[[Path, Path], None] | None = None
+    by_rows: bool = False
 
 
 def _digits() -> Case:
@@ -113,6 +115,7 @@ def _sentences() -> Case:
         inputs=examples,
         ranges=tuple(batches(library)),
         judge=judge,
+        by_rows=True,
     )
 
 
