@@ -83,7 +83,7 @@ def compile_all(folder: Path) -> None:
                 order = [name for name, kind in variant.types if kind[0] != "*"]
                 found.append(
                     {
-                        "size": [m, n, k, layout],
+                        "size": f"{m} x {n} x {k} {layout}",
                         "form": choice.form,
                         "parts": parts,
                         "symbol": variant.symbol,
@@ -92,8 +92,13 @@ def compile_all(folder: Path) -> None:
                         "grid": launch.grid,
                         "threads": binary.threads,
                         "shared": binary.shared,
-                        "work": tiles * parts * rows * columns * 4,
-                        "counters": max(launch.counters, 1) * 4,
+                        "weights": "b",
+                        "copied": n * k * 2,
+                        "sizes": {
+                            **{"a": m * k * 2, "c": m * n * 2},
+                            "work": tiles * parts * rows * columns * 4,
+                            "counters": max(launch.counters, 1) * 4,
+                        },
                     }
                 )
         print(f"{m} x {n} x {k}: {len(found)} kernels", flush=True)
@@ -140,38 +145,37 @@ def run_all(folder: Path) -> None:
     driver = Driver()
     rows: dict[str, list[tuple[float, str, int]]] = {}
     for each in json.loads((folder / "tiles.json").read_text()):
-        m, n, k, layout = each["size"]
         try:
-            us = _time(driver, folder, each)
+            us = timed(driver, folder, each)
         except RuntimeError as error:
             print(each["size"], each["form"], error)
             continue
-        rows.setdefault(f"{m} x {n} x {k} {layout}", []).append((us, each["form"], each["parts"]))
+        rows.setdefault(each["size"], []).append((us, each["form"], each["parts"]))
     for size, times in rows.items():
         print(size)
         for us, form, parts in sorted(times):
             print(f"  {us:6.2f}  {form} in {parts}")
 
 
-def _time(driver: Driver, folder: Path, each: dict[str, Any]) -> float:
-    m, n, k, _ = each["size"]
+def timed(driver: Driver, folder: Path, each: dict[str, Any]) -> float:
+    """Microseconds of a kernel, with as many copies of what it names as its weights in turn."""
     module, function = ctypes.c_void_p(), ctypes.c_void_p()
     text = ctypes.create_string_buffer((folder / f"{each['symbol']}.ptx").read_bytes() + b"\0")
     driver("cuModuleLoadData", ctypes.byref(module), text)
     name = f"edgec_{each['symbol']}".encode()
     driver("cuModuleGetFunction", ctypes.byref(function), module, name)
     driver("cuFuncSetAttribute", function, 8, each["shared"])
-    weights = [driver.memory(n * k * 2) for _ in range(COPIES)]
-    sizes = {"a": m * k * 2, "c": m * n * 2, "work": each["work"], "counters": each["counters"]}
-    places = {name: driver.memory(size) for name, size in sizes.items()}
+    weights = [driver.memory(each["copied"]) for _ in range(COPIES)]
+    places = {name: driver.memory(size) for name, size in each["sizes"].items()}
+    spare = next(iter(places.values()))
     numbers = [ctypes.c_int(number) for number in each["numbers"]]
 
     stream = ctypes.c_void_p()
     driver("cuStreamCreate", ctypes.byref(stream), 1)
 
     def launch(copy: int) -> None:
-        given = {**places, "b": weights[copy % COPIES]}
-        pointers = [given.get(name, places["a"]) for name in each["pointers"]]
+        given = {**places, each["weights"]: weights[copy % COPIES]}
+        pointers = [given.get(name, spare) for name in each["pointers"]]
         values = [*pointers, *numbers]
         array = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
         grid = each["grid"]

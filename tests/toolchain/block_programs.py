@@ -156,6 +156,20 @@ class Form:
             f"  return {returned} : {result}\n}}\n"
         )
 
+    def by_constants(self, rows: int, outputs: int, inner: int) -> str:
+        """The program whose weights are constants in it."""
+        text = self.text(rows, outputs, inner)
+        for name, array in self.numbers(outputs, inner).items():
+            kind = {"int8": "i8", "float16": "f16"}.get(str(array.dtype), "f32")
+            sizes = "x".join(map(str, array.shape))
+            data = np.ascontiguousarray(array).tobytes().hex().upper()
+            text = text.replace(f", %{name}: tensor<{sizes}x{kind}>", "").replace(
+                "{\n",
+                f'{{\n  %{name} = stablehlo.constant dense<"0x{data}"> : tensor<{sizes}x{kind}>\n',
+                1,
+            )
+        return text
+
 
 FORMS = {
     "int8": Form(bits=8, scale="f32"),

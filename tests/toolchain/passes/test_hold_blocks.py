@@ -1,12 +1,13 @@
 """Codes that are constants stay codes until a kernel reads them."""
 
-import numpy as np
 import pytest
 from iree.compiler import ir
 
 from edgec.targets import find
+from edgec.toolchain.kernels.cuda.triton_compiler import has_triton
 from edgec.toolchain.kernels.vulkan.glsl_compiler import tools
 from edgec.toolchain.passes.place.block_kernels import BlockKernels
+from edgec.toolchain.passes.place.cuda_kernels import CudaKernels
 from edgec.toolchain.passes.place.vulkan_kernels import VulkanKernels
 from edgec.toolchain.passes.simplify.canonicalise import Canonicalise
 from edgec.toolchain.passes.simplify.fold_constants import FoldConstants
@@ -20,17 +21,7 @@ FORM = FORMS["Q8_0"]
 
 def program(rows: int = 1) -> str:
     """A product by constants."""
-    text = FORM.text(rows, 64, 128)
-    for name, array in FORM.numbers(64, 128).items():
-        kind = "i8" if name == "codes" else "f16"
-        sizes = "x".join(map(str, array.shape))
-        data = np.ascontiguousarray(array).tobytes().hex().upper()
-        text = text.replace(f", %{name}: tensor<{sizes}x{kind}>", "").replace(
-            "{\n",
-            f'{{\n  %{name} = stablehlo.constant dense<"0x{data}"> : tensor<{sizes}x{kind}>\n',
-            1,
-        )
-    return text
+    return FORM.by_constants(rows, 64, 128)
 
 
 def placed(*, held: bool) -> tuple[int, str]:
@@ -58,20 +49,34 @@ def test_without_it_they_become_f32():
     assert "tensor<64x128xf32>" in after
 
 
-@pytest.mark.skipif(tools() is None, reason="its kernel needs edgec[vulkan]")
-@pytest.mark.parametrize(("rows", "held"), [(1, 1), (9, 0)])
-def test_through_vulkan_those_are_held_that_its_kernel_reads(rows: int, held: int) -> None:
+@pytest.mark.skipif(tools() is None, reason="its kernels need edgec[vulkan]")
+@pytest.mark.parametrize(("rows", "kernel"), [(1, "block_rows"), (9, "block_product")])
+def test_through_vulkan_its_kernels_read_them(rows: int, kernel: str) -> None:
     target = find("vulkan:android")
     assert target.gpu is not None
     with ir.Context() as context:
         module = parse_stablehlo(program(rows), context)
-        assert HoldBlocks(most_rows=8).run(module) == held
+        assert HoldBlocks().run(module) == 1
         Canonicalise().run(module)
         FoldConstants().run(module)
-        count = VulkanKernels(gpu=target.gpu, limits=target.limits).run(module)
-        assert ("@edgec_block_rows" in str(module)) == bool(held)
+        assert VulkanKernels(gpu=target.gpu, limits=target.limits).run(module)
+        assert f"@edgec_{kernel}" in str(module)
         assert "optimization_barrier" not in str(module)
-        assert count or not held
+
+
+@pytest.mark.skipif(not has_triton(), reason="its kernels need edgec[cuda]")
+@pytest.mark.parametrize(("rows", "kernel"), [(1, "block_rows"), (9, "block_product")])
+def test_on_cuda_its_kernels_read_them(rows: int, kernel: str) -> None:
+    target = find("cuda:sm_90")
+    assert target.gpu is not None
+    with ir.Context() as context:
+        module = parse_stablehlo(program(rows), context)
+        assert HoldBlocks().run(module) == 1
+        Canonicalise().run(module)
+        FoldConstants().run(module)
+        assert CudaKernels(gpu=target.gpu).run(module) == 1
+        assert f"@edgec_{kernel}" in str(module)
+        assert "optimization_barrier" not in str(module)
 
 
 def test_a_product_of_bytes_by_bytes_is_left_to_the_kernels_of_bytes():

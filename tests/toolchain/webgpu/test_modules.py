@@ -94,6 +94,15 @@ def _operations() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
 
 def _token() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
     """What a language model does for a token: products by weights in blocks, and attention."""
+    return _tokens(1)
+
+
+def _chunk() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
+    """The same for some tokens of a prompt."""
+    return _tokens(13)
+
+
+def _tokens(count: int) -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
     import jax
     import jax.numpy as jnp
 
@@ -101,7 +110,7 @@ def _token() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
 
     def weights(outputs: int, inner: int, bits: int) -> list[np.ndarray]:
         codes = random.integers(-128, 128, (outputs, inner * bits // 8)).astype(np.int8)
-        numbers = random.normal(size=(2, outputs, inner // 32)).astype(np.float16)
+        numbers = random.normal(0, 0.01, (2, outputs, inner // 32)).astype(np.float16)
         return [codes, *numbers[: 3 - bits // 4]]
 
     gate, up, down = weights(96, 64, 4), weights(96, 64, 4), weights(64, 96, 8)
@@ -112,12 +121,12 @@ def _token() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
         wide = jax.nn.silu(rows @ floats(nibbles(gate[0], 32), *gate[1:]).T)
         wide = wide * (rows @ floats(nibbles(up[0], 32), *up[1:]).T)
         x = x + wide @ floats(*map(jnp.asarray, down)).T
-        q = x.reshape(2, 1, 32)
+        q = x[0].reshape(2, 1, 32)
         scores = jnp.einsum("hqd,hkd->hqk", q, keys) / 8
         scores = jnp.where(jnp.arange(300) < last[0], scores, -jnp.inf)
         return {"x": x, "seen": jnp.einsum("hqk,hkd->hqd", jax.nn.softmax(scores), values)}
 
-    return main, (random.normal(size=(1, 64)).astype(np.float32), np.array([90], np.int32))
+    return main, (random.normal(size=(count, 64)).astype(np.float32), np.array([90], np.int32))
 
 
 def _prompt() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
@@ -136,6 +145,7 @@ def _prompt() -> tuple[Callable[..., Any], tuple[np.ndarray, ...]]:
     [
         (_operations, (b"edge_f32",)),
         (_prompt, (b"attention_32",)),
+        (_chunk, (b"block_product_4", b"block_product_8")),
         (_token, (b"block_rows_4", b"block_rows_8", b"attention_join")),
     ],
 )

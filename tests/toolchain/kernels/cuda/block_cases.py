@@ -98,6 +98,23 @@ BLOCK_CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], tu
         ((1, 512), (21, 256), (21, 16), (21, 2), (21, 16), (21, 2)),
         (WHOLE, BYTE, BYTE, WHOLE, BYTE, WHOLE),
     ),
+    "f32: many rows by 4 bits": (
+        four,
+        ((19, 96), (37, 3, 16), (37, 3), (37, 3), (37,), (19, 37)),
+        (WHOLE, BYTE, HALF, HALF, WHOLE, WHOLE),
+    ),
+    "f32: many rows by pairs": (pairs, ((70, 160), (9, 80), (9, 5)), (WHOLE, BYTE, WHOLE)),
+    "f32: many rows by 8 bits": (eight, ((9, 640), (11, 640), (11, 40)), (WHOLE, BYTE, HALF)),
+    "f32: many rows by 8 bits an output": (
+        eight,
+        ((65, 2048), (75, 2048), (75, 1)),
+        (WHOLE, BYTE, HALF),
+    ),
+    "f32: many rows by two levels": (
+        by_levels,
+        ((20, 512), (21, 256), (21, 16), (21, 2), (21, 16), (21, 2)),
+        (WHOLE, BYTE, BYTE, WHOLE, BYTE, WHOLE),
+    ),
     "f32: three of a norm": (
         three,
         ((1, 64), (64,), (21, 64), (21, 4), (5, 64), (5, 4), (9, 64), (9, 4)),

@@ -9,10 +9,8 @@ import pytest
 
 from edgec import runtime, toolchain
 from edgec.exporters import export
-from edgec.quantising import Scheme, quantise
 from edgec.toolchain import CompileOptions
 from edgec.toolchain.kernels.vulkan.glsl_compiler import tools
-from edgec.toolchain.weights_file import write_weights
 from tests.toolchain.kernels.cuda.block_cases import (
     BLOCK_CASES,
     BYTE,
@@ -37,8 +35,24 @@ def levels_of_a_norm(x: Any, factors: Any, bias: Any, *parts: Any) -> Any:
 
 
 SHARED = ("by pairs", "by 8 bits", "by two levels", "three of a norm", "a gate")
+MANY = ("many rows by pairs", "many rows by 8 bits", "many rows by two levels")
 CASES = {
-    **{case: BLOCK_CASES[f"f32: {case}"] for case in SHARED},
+    **{case: BLOCK_CASES[f"f32: {case}"] for case in (*SHARED, *MANY)},
+    "many rows by 4 bits, a tail": (
+        four,
+        ((19, 96), (38, 3, 16), (38, 3), (38, 3), (38,), (19, 38)),
+        (WHOLE, BYTE, HALF, HALF, WHOLE, WHOLE),
+    ),
+    "many rows in parts, a tail": (
+        four,
+        ((19, 1024), (40, 32, 16), (40, 32), (40, 32), (40,), (19, 40)),
+        (WHOLE, BYTE, HALF, HALF, WHOLE, WHOLE),
+    ),
+    "many rows by 8 bits an output": (
+        eight,
+        ((65, 2048), (76, 2048), (76, 1)),
+        (WHOLE, BYTE, HALF),
+    ),
     "4 bits, a tail": (
         four,
         ((3, 96), (38, 3, 16), (38, 3), (38, 3), (38,), (3, 38)),
@@ -53,6 +67,7 @@ CASES = {
     ),
     "a norm": (alone, ((2, 192), (192,), (70, 192), (70, 6)), (WHOLE, WHOLE, BYTE, HALF)),
 }
+TURING = ("three of a norm", "a gate", "many rows by pairs", "many rows in parts, a tail")
 
 
 @pytest.mark.vulkan
@@ -61,7 +76,7 @@ CASES = {
     ("target", "case"),
     [
         *(("vulkan:android", case) for case in CASES),
-        *(("vulkan:nvidia-turing", case) for case in ["three of a norm", "a gate"]),
+        *(("vulkan:nvidia-turing", case) for case in TURING),
     ],
 )
 def test_weights_in_blocks_are_read_as_they_lie(target: str, case: str, tmp_path: Path) -> None:
@@ -85,25 +100,3 @@ def test_weights_in_blocks_are_read_as_they_lie(target: str, case: str, tmp_path
     for got, array in zip(found, wanted, strict=True):
         off = np.abs(np.asarray(got) - array).max() / np.abs(array).max()
         assert off < 2e-5
-
-
-@pytest.mark.skipif(tools() is None, reason="its kernel needs edgec[vulkan]")
-@pytest.mark.parametrize("rows", [8, 9])
-def test_what_weights_in_blocks_cost_a_prompt_is_said(rows: int, tmp_path: Path) -> None:
-    weights = np.random.default_rng(0).standard_normal((576, 640)).astype(np.float32)
-    given = tuple(np.ones((count, 576), np.float32) for count in (1, rows))
-    floating = export(
-        lambda token, prompt: (token @ weights, prompt @ weights),
-        given,
-        external_weights=tmp_path / "floats.safetensors",
-        folder=tmp_path,
-    )
-    floating = floating.save(tmp_path / "floats.mlirbc")
-    made = quantise(floating, Scheme.parse("int8-g32"), weights_file="codes.safetensors")
-    write_weights(made.weights, tmp_path / "codes.safetensors")
-    program = made.program.save(tmp_path / "codes.mlirbc")
-    options = CompileOptions(output=tmp_path / "prompt.vmfb", check=False)
-    notes = toolchain.compile_with_report(program, "vulkan:android", options).report.notes
-    said = [note for note in notes if "1 weight in blocks as f32, which take 1.4 MiB" in note]
-    assert len(said) == (rows > 8)
-    assert all("`edgec export --prefill=8`" in note for note in said)

@@ -1,4 +1,4 @@
-"""Products of few rows by weights in blocks to dispatches of the kernel that reads the blocks.
+"""Products by weights in blocks to dispatches of the kernels that read the blocks.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
@@ -10,15 +10,29 @@ from iree.compiler import ir
 
 from edgec.toolchain.ir.read import unshaped
 from edgec.toolchain.ir.weights import is_unchanging
+from edgec.toolchain.kernels.cuda.block_choice import choose
 from edgec.toolchain.kernels.cuda.library import Launch, Library
-from edgec.toolchain.kernels.gpu.block_calls import BlockCall, block_calls, parts_of, place_call
+from edgec.toolchain.kernels.cuda.products import NOT_SPLIT
+from edgec.toolchain.kernels.gpu.block_calls import (
+    BlockCall,
+    block_calls,
+    many_row_calls,
+    parts_of,
+    place_call,
+)
 from edgec.toolchain.kernels.gpu.numbers import bits
 from edgec.toolchain.kernels.spec import Declined
+from edgec.toolchain.match.block_product import BlockProduct
 from edgec.toolchain.match.blocks import Blocks, Grouped
 
 __all__ = ["place_block_products"]
 
 _MOST_SETS = 3
+_STEP = 64
+"""Weights of an output that are multiplied at a time, at most."""
+_ALIGNED = 16
+_MOST_ZERO = 128
+"""With which codes of 8 bits less their zero are at most 256, the last integer that bf16 has."""
 _WARP = 32
 _NARROW = (32, 64)
 _WIDE = (128, 256)
@@ -27,17 +41,70 @@ _SHORT = 128
 
 
 def place_block_products(module: Any, library: Library) -> None:
-    """Rewrite `module` in place, where the kernel takes a product."""
+    """Rewrite `module` in place, where a kernel takes a product."""
 
     for call in block_calls(module, library.answers, lambda product: _MOST_SETS):
 
         def make(call: BlockCall = call) -> list[Any] | Declined:
-            return library.call(_launch(call, library))
+            return library.call(_few_rows(call, library))
 
         place_call(call, library.answers, make)
+    for call in many_row_calls(module, library.answers, _unfit):
+
+        def make_many(call: BlockCall = call) -> list[Any] | Declined:
+            results = library.call(_many_rows(call, library))
+            return results if isinstance(results, Declined) else results[:1]
+
+        place_call(call, library.answers, make_many)
 
 
-def _launch(call: BlockCall, library: Library) -> Launch:
+def _unfit(product: BlockProduct) -> str:
+    """Why matrix units do not multiply a product's codes; empty if they do."""
+    zero = product.weights.zero
+    return "" if zero == int(zero) and abs(zero) <= _MOST_ZERO else f"a zero point of {zero:g}"
+
+
+def _many_rows(call: BlockCall, library: Library) -> Launch:
+    (product,) = call.products
+    weights, rows = product.weights, product.rows
+    step = math.gcd(weights.group, _STEP)
+    choice = choose(library.gpu, (rows, weights.outputs, weights.inner), step)
+    split = choice.parts > 1
+    f32 = ir.F32Type.get()
+    last = ir.RankedTensorType.get([rows, weights.outputs], f32)
+    room = choice.tiles * choice.parts * choice.rows * choice.columns
+    given = parts_of(weights)
+    reads = {"x": product.left, **given}
+    reads |= {
+        {"scale": "factor"}.get(name, name): value
+        for name, value in call.finish.reads(product.left).items()
+    }
+    numbers = {"m": rows, "n": weights.outputs, "k": weights.inner, "k_part": choice.inside}
+    return Launch(
+        name=f"block_product_{weights.bits}_{weights.inner}",
+        source="block_product",
+        grid=(choice.tiles, choice.parts, 1),
+        warps=choice.warps,
+        stages=choice.stages,
+        reads=reads,
+        writes={"c": last, **({"work": ir.RankedTensorType.get([room], f32)} if split else {})},
+        numbers=numbers,
+        folded=call.finish.folded,
+        constants={
+            **{name: None for name in ("scale_by", "least", "least_by") if name not in given},
+            **{"BM": choice.rows, "BN": choice.columns, "STEP": step},
+            **{"BITS": weights.bits, "SPAN": weights.span or 2, "GROUP": weights.group},
+            **{"SCALES": weights.scale.shared, "LEASTS": _shared(weights.least)},
+            **{"ZERO": weights.zero, "SPLIT": split},
+            "PIECES": 3 if library.precision == "tf32x3" else 2,
+            **({} if split else NOT_SPLIT),
+        },
+        multiples={"k": _ALIGNED, "k_part": _ALIGNED},
+        counters=choice.tiles if split else 0,
+    )
+
+
+def _few_rows(call: BlockCall, library: Library) -> Launch:
     norm = call.norm
     first = call.products[0]
     weights = first.weights

@@ -1,8 +1,8 @@
-"""Products of few rows by weights in blocks, and those that one dispatch of a GPU does together.
+"""Products by weights in blocks, and those of few rows that one dispatch of a GPU does together.
 
-Products of the same rows go into one dispatch, with the norm before them where it is theirs, and a
-gate with what it is multiplied with: a token costs as many dispatches as it has steps that wait for
-each other.
+Products of the same few rows go into one dispatch, with the norm before them where it is theirs,
+and a gate with what it is multiplied with: a token costs as many dispatches as it has steps that
+wait for each other. Each product of many rows has a dispatch of its own.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
@@ -27,10 +27,18 @@ from edgec.toolchain.match.blocks import Blocks, Grouped
 from edgec.toolchain.match.description import validate
 from edgec.toolchain.match.norm import ROOTS, Norm, NotANorm, find_norms
 
-__all__ = ["MOST_ROWS", "BlockCall", "block_calls", "parts_of", "place_call", "said_of_many_rows"]
+__all__ = [
+    "MOST_ROWS",
+    "BlockCall",
+    "block_calls",
+    "many_row_calls",
+    "parts_of",
+    "place_call",
+    "said_of_floats",
+]
 
 MOST_ROWS = 8
-"""Rows beyond which weights pay to be written out as f32: each row reads all blocks."""
+"""Of few rows, each of which reads all blocks; beyond, tiles of rows share what they read."""
 _BYTES = 16
 """Of codes that lie together, at least."""
 _BROKEN = 4
@@ -108,11 +116,32 @@ def block_calls(
         yield call
 
 
-def said_of_many_rows(module: Any, most_filled: int) -> Iterator[str]:
-    """What weights in blocks cost a device whose products of many rows read them as f32.
+def many_row_calls(
+    module: Any, answers: Answers, unfit: Callable[[BlockProduct], str] = lambda product: ""
+) -> Iterator[BlockCall]:
+    """The products of more rows, one by one; each is placed before the next.
 
     Args:
-        module: the program, before kernels are placed.
+        module, answers, unfit: see `block_calls`.
+    """
+    for op in [each for each in inside(module.operation) if each.name == "stablehlo.dot_general"]:
+        found = read_block_product(op)
+        if found is None or found.rows <= MOST_ROWS:
+            continue
+        reason = _unfit(found) or unfit(found)
+        if reason:
+            answers.record(op, str(found), found.work, Declined(reason=reason))
+            continue
+        finish = _finish(found, answers)
+        place = finish.last.owner.operation
+        yield BlockCall(products=(found,), finish=finish, last=(finish.last,), place=place)
+
+
+def said_of_floats(module: Any, most_filled: int) -> Iterator[str]:
+    """What weights in blocks cost a device where no kernel reads them for products of many rows.
+
+    Args:
+        module: the program, after products by blocks are placed.
         most_filled: bytes by which what is made at load may be larger than its weights; what is
             larger still is made in each call.
     """

@@ -1,4 +1,4 @@
-"""Products of few rows by weights in blocks to dispatches of the kernel that reads the blocks.
+"""Products by weights in blocks to dispatches of the kernels that read the blocks.
 
 A module imported only by a pass that runs; it needs the compiler.
 """
@@ -10,10 +10,17 @@ from typing import Any
 from iree.compiler import ir
 
 from edgec.toolchain.ir.write import shape
-from edgec.toolchain.kernels.gpu.block_calls import BlockCall, block_calls, parts_of, place_call
+from edgec.toolchain.kernels.gpu.block_calls import (
+    BlockCall,
+    block_calls,
+    many_row_calls,
+    parts_of,
+    place_call,
+)
 from edgec.toolchain.kernels.gpu.numbers import bits
 from edgec.toolchain.kernels.spec import Declined
 from edgec.toolchain.kernels.vulkan import shaders
+from edgec.toolchain.kernels.vulkan.block_choice import choose
 from edgec.toolchain.kernels.vulkan.forms import MOST_GROUPS, BlockForm
 from edgec.toolchain.kernels.vulkan.library import Library
 from edgec.toolchain.match.block_product import BlockProduct
@@ -32,12 +39,14 @@ _EACH = (1, 2, 4)
 _THREADS = 512
 """That a multiprocessor works at together."""
 _MOST_OUTPUTS = 1 << 20
+_WIDE = 4
+"""The bit of `what` that stores f32."""
 _OUTPUT = 0.5
 """What an output adds to a turn, where the row's piece is 1."""
 
 
 def place_block_products(module: Any, library: Library) -> None:
-    """Rewrite `module` in place, where the kernel takes a product."""
+    """Rewrite `module` in place, where a kernel takes a product."""
 
     def most(product: BlockProduct) -> int:
         return _most(product, library)
@@ -45,9 +54,15 @@ def place_block_products(module: Any, library: Library) -> None:
     for call in block_calls(module, library.answers, most, _unfit):
 
         def make(call: BlockCall = call) -> list[Any] | Declined:
-            return _dispatched(call, library)
+            return _few_rows(call, library)
 
         place_call(call, library.answers, make)
+    for call in many_row_calls(module, library.answers, _unfit):
+
+        def make_many(call: BlockCall = call) -> list[Any] | Declined:
+            return _many_rows(call, library)
+
+        place_call(call, library.answers, make_many)
 
 
 def _most(product: BlockProduct, library: Library) -> int:
@@ -67,8 +82,44 @@ def _unfit(found: BlockProduct) -> str:
     return ""
 
 
-def _dispatched(call: BlockCall, library: Library) -> list[Any] | Declined:
-    """The results of the kernel, or why there is none."""
+def _many_rows(call: BlockCall, library: Library) -> list[Any] | Declined:
+    """The result of the kernel for many rows, or why there is none."""
+    if not library.compiles:
+        library.unread += 1
+        return Declined(reason="a kernel that needs edgec[vulkan] to be compiled")
+    (product,) = call.products
+    weights, rows = product.weights, product.rows
+    pieces = weights.inner * weights.bits // _PIECE
+    form, parts = choose(library.gpu, (rows, weights.outputs, pieces))
+    each = math.ceil(pieces / parts)
+    split = parts > 1
+    after = {} if split else _after(call)
+    reads = {"X_AT": product.left, **after, **_parts(call)}
+    bindings = [*reads, "C_AT"]
+    if len(bindings) > library.most_bindings:
+        return Declined(reason=f"{len(bindings)} pieces of memory")
+    words = {name: place for place, name in enumerate(bindings)}
+    sizes = (rows, weights.outputs)
+    f32 = ir.F32Type.get()
+    kind = ir.RankedTensorType.get([parts, *sizes] if split else sizes, f32)
+    values = {"m": rows, "outputs0": weights.outputs, "pieces": each, **call.after}
+    if split:
+        values["what"] = _WIDE
+    tiles = math.ceil(rows / form.rows) * math.ceil(weights.outputs / form.columns)
+    shader = shaders.block_product(form, {**_sizes(weights), **words})
+    total = library.call(shader, (tiles, parts, 1), values, list(reads.values()), kind)
+    if not split or isinstance(total, Declined):
+        return total if isinstance(total, Declined) else [total]
+    last = ir.RankedTensorType.get([1, *sizes], f32)
+    tail = call.finish
+    joined = library.join(
+        total, f32, (parts, *sizes), list(tail.reads(product.left).values()), last, tail
+    )
+    return joined if isinstance(joined, Declined) else [joined]
+
+
+def _few_rows(call: BlockCall, library: Library) -> list[Any] | Declined:
+    """The results of the kernel for few rows, or why there is none."""
     if not library.compiles:
         library.unread += len(call.products)
         return Declined(reason="a kernel that needs edgec[vulkan] to be compiled")
@@ -107,13 +158,24 @@ def _reads(call: BlockCall, norm: Norm | None) -> dict[str, Any]:
     if norm is not None and norm.scale is not None:
         reads["NORM_AT"] = norm.scale.value
     if len(call.products) == 1:
-        tail = call.finish
-        after = {"BIAS_AT": tail.bias, "FACTOR_AT": tail.scale, "OTHER_AT": tail.other}
-        reads |= {name: value for name, value in after.items() if value is not None}
-    for number, product in enumerate(call.products):
-        parts = parts_of(product.weights)
-        reads |= {f"{name.upper()}_AT{number}": value for name, value in parts.items()}
-    return reads
+        reads |= _after(call)
+    return reads | _parts(call)
+
+
+def _after(call: BlockCall) -> dict[str, Any]:
+    """What is read by what follows, by the same names."""
+    tail = call.finish
+    after = {"BIAS_AT": tail.bias, "FACTOR_AT": tail.scale, "OTHER_AT": tail.other}
+    return {name: value for name, value in after.items() if value is not None}
+
+
+def _parts(call: BlockCall) -> dict[str, Any]:
+    """What is read of the weights of all products, likewise."""
+    return {
+        f"{name.upper()}_AT{number}": value
+        for number, product in enumerate(call.products)
+        for name, value in parts_of(product.weights).items()
+    }
 
 
 def _tiles(outputs: Sequence[int], form: BlockForm) -> int:

@@ -5,6 +5,7 @@ from functools import partial
 
 __all__ = [
     "ATTENTION_FORMS",
+    "BLOCK_TILES",
     "COLUMNS_FORM",
     "DIRECT_ATTENTION_FORMS",
     "DIRECT_FORMS",
@@ -20,6 +21,7 @@ __all__ = [
     "WINDOW_FORMS",
     "AttentionForm",
     "BlockForm",
+    "BlockTileForm",
     "ColumnsForm",
     "NormForm",
     "ProductForm",
@@ -367,3 +369,53 @@ class BlockForm:
     def shared(self, sums: int, *, normed: bool) -> int:
         """Bytes that a workgroup shares, for so many sums of an output, with a norm or without."""
         return 4 * self.threads * (self.each * sums + normed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockTileForm:
+    """How threads share a product of many rows by weights in blocks.
+
+    Attributes:
+        high, wide: rows and outputs of a thread.
+        across: threads that read the same rows.
+        pace: microseconds on an H200 for each 16 bytes of codes, with one workgroup on each
+            multiprocessor.
+        load: how the time grows with workgroups per multiprocessor.
+    """
+
+    high: int
+    wide: int
+    across: int = 16
+    pace: float
+    load: float
+    threads = 64
+    """Of a workgroup."""
+
+    @property
+    def rows(self) -> int:
+        """Of a workgroup's tile."""
+        return self.threads // self.across * self.high
+
+    @property
+    def columns(self) -> int:
+        """Outputs of a workgroup's tile."""
+        return self.across * self.wide
+
+    @property
+    def registers(self) -> int:
+        """Numbers that a thread holds in its inner loop: sums, codes, weights, scales, a row."""
+        return self.high * self.wide + (2 * _FOURS + 2) * self.wide + _FOURS
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What the source calls them."""
+        return {"TM": self.high, "TN": self.wide, "ACROSS": self.across}
+
+
+BLOCK_TILES = (
+    BlockTileForm(high=8, wide=4, pace=3.5, load=0.24),
+    BlockTileForm(high=4, wide=4, pace=2.3, load=0.24),
+    BlockTileForm(high=4, wide=2, pace=2.3, load=0.12),
+    BlockTileForm(high=4, wide=1, across=32, pace=1.7, load=0.12),
+)
+"""The last one holds the fewest numbers."""

@@ -266,9 +266,31 @@ class Library(Dispatches):
         )
         if not split or isinstance(total, Declined):
             return total
+        return self.join(total, element, (choice.parts, m, n), after, last, tail)
+
+    def join(
+        self,
+        total: Any,
+        element: Any,
+        sizes: tuple[int, int, int],
+        after: Sequence[Any],
+        last: Any,
+        tail: Finish,
+    ) -> Any | Declined:
+        """Dispatch what adds up the parts of a sum, and what follows it.
+
+        Args:
+            total: the parts, in f32.
+            element: the type of what is read by what follows.
+            sizes: parts, m, n; n is a multiple of 4.
+            after: what is read by what follows.
+            last: the type of the result.
+            tail: what follows.
+        """
+        parts, m, n = sizes
         shader = shaders.join(str(element))
         groups = math.ceil(m * n / _FOURS / shader.threads)
-        values = {"m": m, "n": n, "parts": choice.parts, **tail.folded}
+        values = {"m": m, "n": n, "parts": parts, **tail.folded}
         return self.call(shader, (groups, 1, 1), values, [total, *after], last)
 
 

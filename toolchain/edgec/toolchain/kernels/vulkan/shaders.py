@@ -16,6 +16,7 @@ from edgec.toolchain.kernels.vulkan.forms import (
     WINDOW_FORMS,
     AttentionForm,
     BlockForm,
+    BlockTileForm,
     ColumnsForm,
     NormForm,
     ProductForm,
@@ -27,6 +28,7 @@ __all__ = [
     "Shader",
     "attention",
     "attention_join",
+    "block_product",
     "block_rows",
     "columns",
     "concatenate",
@@ -335,6 +337,24 @@ def block_rows(form: BlockForm, sizes: Mapping[str, int], *, sets: int, normed: 
         threads=form.threads,
         shared=form.shared(sums, normed=normed),
         numbers=(*(f"outputs{number}" for number in range(sets)), "eps_bits", *_TAIL),
+        folds=_TAIL,
+    )
+
+
+def block_product(form: BlockTileForm, sizes: Mapping[str, int]) -> Shader:
+    """Many rows by weights in blocks.
+
+    Args:
+        form: a workgroup's tile.
+        sizes: what the kernel is compiled for: the blocks, and where it finds each part of them.
+    """
+    return Shader(
+        name=f"block_product_{sizes['BITS']}_{sizes['INNER']}",
+        source="block_product",
+        element="f32",
+        sizes={**sizes, **form.sizes},
+        threads=form.threads,
+        numbers=("m", "outputs0", "pieces", *_TAIL),
         folds=_TAIL,
     )
 

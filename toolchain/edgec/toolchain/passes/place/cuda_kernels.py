@@ -9,6 +9,7 @@ from edgec.toolchain.flags import most_filled
 from edgec.toolchain.kernels.gpu.tiles import Tile
 from edgec.toolchain.kernels.spec import Answers
 from edgec.toolchain.passes.purpose import Purpose
+from edgec.toolchain.passes.simplify.hold_blocks import release
 from edgec.toolchain.passes.situation import Situation
 from edgec.toolchain.precision import F32
 
@@ -66,12 +67,13 @@ class CudaKernels:
 
         from edgec.toolchain.kernels.cuda.library import Library
         from edgec.toolchain.kernels.cuda.placing import place_kernels
-        from edgec.toolchain.kernels.gpu.block_calls import said_of_many_rows
+        from edgec.toolchain.kernels.gpu.block_calls import said_of_floats
 
         with module.context, ir.Location.name(f"edgec.{self.name}"):
             library = Library(
                 module, self.gpu, answers=self.answers, precision=self.f32.triton, tiles=self.tiles
             )
-            self.remarks.extend(said_of_many_rows(module, self.most_filled))
+            release(module)
             place_kernels(module, library)
+            self.remarks.extend(said_of_floats(module, self.most_filled))
             return library.calls

@@ -24,19 +24,13 @@ class HoldBlocks:
     A scale times an integer that is a constant is a constant too, and everything that works out
     constants would make f32 of a network's weights again: canonicalisation of small ones,
     `fold-constants` of the matrices of products, the compiler of all. A barrier after the codes
-    keeps them apart; `block-kernels` and `vulkan-kernels` take it away. It stands only on targets
-    whose kernels read blocks, and through Vulkan only before products of so few rows that they do,
-    since elsewhere f32 is what a product wants; and not where the other side is bytes, too,
-    which is a product of bytes (`quantised-kernels`).
+    keeps them apart; `block-kernels`, `cuda-kernels` and `vulkan-kernels` take it away. It stands
+    only on targets whose kernels read blocks, and not where the other side is bytes, too, which is
+    a product of bytes (`quantised-kernels`).
 
     Measured: a product by 64 x 128 weights of 8 bits inside the program reads 8,192 bytes of codes
     with this pass, and 32,768 of f32 without.
-
-    Attributes:
-        most_rows: of a product whose codes are held; None for any.
     """
-
-    most_rows: int | None = None
 
     name = "hold-blocks"
     purpose = Purpose.SPEED
@@ -45,17 +39,18 @@ class HoldBlocks:
     def plan(cls, situation: Situation) -> "HoldBlocks | None":
         """For StableHLO with products and conversions at -O2 and above, where kernels read blocks.
 
-        Those are CPUs with vectors, and Vulkan where its kernels can be compiled.
+        Those are CPUs with vectors, and GPUs where their kernels can be compiled.
         """
         needed = {_PRODUCT, _CONSTANT, "stablehlo.convert"}
         if situation.level < 2 or not situation.is_stablehlo or not situation.operations >= needed:
             return None
         target = situation.target
-        if target.is_spirv and target.gpu is not None and target.gpu.kernels:
-            from edgec.toolchain.kernels.gpu.block_calls import MOST_ROWS
+        if target.gpu is not None and target.gpu.kernels:
+            from edgec.toolchain.kernels.cuda.triton_compiler import has_triton
             from edgec.toolchain.kernels.vulkan.glsl_compiler import tools
 
-            return None if tools() is None else cls(most_rows=MOST_ROWS)
+            compiles = tools() is not None if target.is_spirv else has_triton()
+            return cls() if compiles else None
         return None if vector_unit(target) is None else cls()
 
     def run(self, module: Any) -> int:
@@ -71,8 +66,6 @@ class HoldBlocks:
             for op in [each for each in inside(module.operation) if each.name == _PRODUCT]:
                 found = read_block_product(op)
                 if found is None or dequantised(found.left, known) is not None:
-                    continue
-                if self.most_rows is not None and found.rows > self.most_rows:
                     continue
                 codes = found.weights.codes
                 if isinstance(codes.owner, ir.Block) or codes.owner.operation.name != _CONSTANT:

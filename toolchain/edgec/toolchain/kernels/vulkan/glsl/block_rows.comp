@@ -106,15 +106,18 @@ float dotted(uvec4 codes, Piece piece) {
 
 #define SET(name) name##0
 #include "block_set.glsl"
+#include "block_dot.glsl"
 #undef SET
 #if SETS > 1
 #define SET(name) name##1
 #include "block_set.glsl"
+#include "block_dot.glsl"
 #undef SET
 #endif
 #if SETS > 2
 #define SET(name) name##2
 #include "block_set.glsl"
+#include "block_dot.glsl"
 #undef SET
 #endif
 
