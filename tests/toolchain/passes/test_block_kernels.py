@@ -94,9 +94,13 @@ def test_what_no_kernel_takes_is_left_to_the_compiler(form, sizes, why):
     assert "stablehlo.dot_general" in after
 
 
-def test_16_bit_scales_are_left_where_the_target_converts_none():
-    assert rewritten(FORMS["Q4_0"].text(1, 8, 64), NEON, halves=False)[1] == 0
-    assert rewritten(FORMS["MatMulNBits"].text(1, 8, 64), NEON, halves=False)[1] == 1
+def test_16_bit_scales_are_read_as_their_bits_where_the_target_converts_none():
+    for form in ("Q4_0", "Q4_1", "MatMulNBits"):
+        for rows in (1, 20):
+            after, count = rewritten(FORMS[form].text(rows, 64, 64), NEON, halves=False)
+            assert count == (1 if rows == 1 else 2)
+            assert "arith.extf" not in after
+            assert not re.search(r"stablehlo\.(convert|dot_general)", after)
 
 
 SIZES = {"few": (3, 13, 448), "one": (1, 13, 448), "many": (9, 70, 256), "tall": (37, 96, 448)}

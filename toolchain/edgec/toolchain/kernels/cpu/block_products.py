@@ -60,7 +60,7 @@ def place_block_product(
     found = read_block_product(op)
     if found is None:
         return False
-    weights = _weights(found.weights)
+    weights = _weights(found.weights, halves)
     codes = cut = rounded = None
     if isinstance(weights, BlockWeights):
         codes = None if dot is None else byte_codes_for(weights, dot)
@@ -70,9 +70,7 @@ def place_block_product(
             rounded = None if cut is None else rounded
             cut = cut or tall_tiles(weights, found.rows, unit, None)
     found = found if rounded is None else rounded
-    outcome = (
-        weights if isinstance(weights, Declined) else _answer(found, weights, cut, unit, halves)
-    )
+    outcome = weights if isinstance(weights, Declined) else _answer(found, weights, cut, unit)
     answers.record(op, str(found), found.work, outcome)
     if isinstance(weights, Declined) or isinstance(outcome, Declined):
         return False
@@ -98,8 +96,11 @@ def place_block_product(
 _FEW, _MANY = "product of a few rows by blocks", "product by blocks"
 
 
-def _weights(blocks: Blocks) -> BlockWeights | Declined:
-    """The blocks as kernels take them: numbers in the order of the groups."""
+def _weights(blocks: Blocks, halves: bool) -> BlockWeights | Declined:
+    """The blocks as kernels take them: numbers in the order of the groups.
+
+    Halves that the target does not convert are read as their bits.
+    """
     groups = blocks.groups
     for each in (blocks.scale, blocks.least):
         if each is not None and not each.in_order(blocks.outputs, groups):
@@ -113,14 +114,19 @@ def _weights(blocks: Blocks) -> BlockWeights | Declined:
         bits=blocks.bits,
         span=blocks.span,
         zero=blocks.zero,
-        scale=_kind(blocks.scale),
-        least=None if blocks.least is None else _kind(blocks.least),
+        scale=_kind(blocks.scale, halves),
+        least=None if blocks.least is None else _kind(blocks.least, halves),
     )
 
 
-def _kind(numbers: Grouped) -> NumberKind:
+def _kind(numbers: Grouped, halves: bool) -> NumberKind:
     factor = "" if numbers.factor is None else numbers.factor.element
-    return NumberKind(element=numbers.element, factor=factor, shared=numbers.shared)
+    kept = {} if halves else {"f16": "i16"}
+    return NumberKind(
+        element=kept.get(numbers.element, numbers.element),
+        factor=kept.get(factor, factor),
+        shared=numbers.shared,
+    )
 
 
 def _answer(
@@ -128,13 +134,10 @@ def _answer(
     weights: BlockWeights,
     cut: TallTiles | None,
     unit: VectorUnit,
-    halves: bool,
 ) -> Kernel | Declined:
     """Which kernel takes the product, or why none does."""
     if set(found.elements) != {"f32"}:
         return Declined(reason=f"activations of {found.elements[0]}")
-    if not halves and "f16" in weights.kinds:
-        return Declined(reason="16-bit scales, which this target does not convert")
     if weights.outputs < _LEAST_OUTPUTS:
         return Declined(reason=f"{weights.outputs} outputs")
     if found.rows <= MOST_ROWS:

@@ -29,6 +29,7 @@ class BlockKernels:
     (`tall_product.py`). Where outputs are no whole vectors, panels of all weights are written out
     for the time of the call, and the usual kernel reads those. Rows that the program itself rounds
     to bytes are multiplied with the codes as they are, by the processor's instruction for bytes.
+    16-bit scales are widened by their bits where the target has no halves, as in WebAssembly.
 
     Measured with `benchmarks.blocks --layers 12` (all products of a token of 12 layers as
     SmolLM2-135M has them, and its last, whose 4 bits are 8) on a core with AVX-512 whose memory
@@ -36,7 +37,9 @@ class BlockKernels:
     256 rows by 4 bits on one thread, panels of f32 before and this now: 2048 x 2048 122 and 147
     GFLOP/s, 8192 x 2048 97 and 122; rounded to bytes 103 and 376, 92 and 346. SmolLM2-135M's
     Q4_1 writes 200 tokens a second on one core where its rows are rounded to bytes, and 164 with
-    rows of f32.
+    rows of f32. In node, on one thread, it writes a token in 37 ms, and took 267 where the weights
+    became f32 before, in 206 MB of memory for 1,154; 64 tokens of a prompt take as long (732 and
+    830 ms).
 
     Attributes:
         unit: the vector registers of the target.

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edgec.toolchain.kernels.cpu.source.body import Body
+from edgec.toolchain.kernels.cpu.source.half_bits import widened_bits
 
 __all__ = ["BlockNumbers", "NumberKind"]
 
@@ -17,7 +18,8 @@ class NumberKind:
     """How numbers of groups are kept, a group's beside the next one's.
 
     Attributes:
-        element: their type: f32, f16, or i8 with factors.
+        element: their type: f32, f16, i16 for the bits of halves where the target converts none,
+            or i8 with factors.
         factor: the type of the factors; empty for none.
         shared: how many neighbouring groups have one factor, a power of two.
     """
@@ -104,7 +106,7 @@ class BlockNumbers:
     def _gathered(self, binding: int, kind: str, places: Sequence[str]) -> str:
         body, lanes = self.body, len(places)
         stored = f"vector<{lanes}x{kind}>"
-        zero = "0" if kind == "i8" else "0.0"
+        zero = "0" if kind.startswith("i") else "0.0"
         found = body.value(f"arith.constant dense<{zero}>", stored)
         for lane, place in enumerate(places):
             one = self._loaded(binding, place, kind)
@@ -115,6 +117,8 @@ class BlockNumbers:
         """What was loaded as f32, or as a vector of it."""
         if stored == wide:
             return value
+        if stored.rstrip(">").endswith("i16"):
+            return widened_bits(self.body, value, stored, wide)
         if stored.rstrip(">").endswith("i8"):
             words = wide.replace("f32", "i32")
             whole = self.body.value(f"arith.extsi {value}", f"{stored} to {words}")
