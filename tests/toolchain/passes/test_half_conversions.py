@@ -1,5 +1,6 @@
 """Halves reach f32, and f32 halves, by their bits where the target has no f16."""
 
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,10 @@ import pytest
 from iree.compiler import ir
 
 from edgec import toolchain
+from edgec.targets import find
+from edgec.toolchain.flags import compile_flags
 from edgec.toolchain.passes.simplify.half_conversions import HalfConversions
+from edgec.toolchain.process import compiler_path
 from edgec.toolchain.stablehlo import parse_stablehlo
 from tests.js.node import need_node, run_node, write_runtime_once
 
@@ -34,6 +38,67 @@ def test_only_halves_to_f32_and_back_are_rewritten(before: str, after: str, chan
         assert HalfConversions().run(module) == changed
         assert module.operation.verify()
         assert (f"(tensor<6x{before}>) -> tensor<6x{after}>" in str(module)) == (not changed)
+
+
+WEIGHTS = """
+util.global private @scale = #stream.parameter.named<"model"::"scale"> : tensor<8x4xf16>
+util.global private mutable @state = #stream.parameter.named<"model"::"s"> : tensor<8x4xf16>
+util.global private @table = #stream.parameter.named<"model"::"t"> : tensor<{rows}x1024xf16>
+"""
+READ = """
+func.func @{name}() -> (tensor<8x4xf32>, tensor<8x4xf32>, tensor<{rows}x1024xf32>) {{
+  %0 = util.global.load @scale : tensor<8x4xf16>
+  %1 = stablehlo.convert %0 : (tensor<8x4xf16>) -> tensor<8x4xf32>
+  %2 = util.global.load @state : tensor<8x4xf16>
+  %3 = stablehlo.convert %2 : (tensor<8x4xf16>) -> tensor<8x4xf32>
+  %4 = util.global.load @table : tensor<{rows}x1024xf16>
+  %5 = stablehlo.convert %4 : (tensor<{rows}x1024xf16>) -> tensor<{rows}x1024xf32>
+  return %1, %3, %5 : tensor<8x4xf32>, tensor<8x4xf32>, tensor<{rows}x1024xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(("rows", "at_load"), [(512, 2), (513, 1)])
+def test_small_weights_are_widened_once_at_load_for_all_functions(rows: int, at_load: int) -> None:
+    """Up to a megabyte more; what a call changes, and what is larger, stays where it is read."""
+    text = WEIGHTS.format(rows=rows)
+    text += "".join(READ.format(rows=rows, name=name) for name in ("prefill", "decode"))
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        assert HalfConversions().run(module) == at_load + 2 * (3 - at_load)
+        assert module.operation.verify()
+        after = str(module)
+    assert after.count("util.initializer") == 1
+    assert after.count("util.global.store") == at_load
+    assert after.count("util.global.load @__wide.scale") == 2
+    assert "xf16>) -> tensor<8x4xf32>" not in after
+
+
+def test_the_compiler_makes_no_initializer_for_each_step_of_a_weight() -> None:
+    """It would for each weight and function, and each of its passes takes a while for each."""
+    text = "".join(
+        f'util.global private @w{n} = #stream.parameter.named<"m"::"w{n}"> : tensor<64xf16>\n'
+        for n in range(4)
+    )
+    for name in ("prefill", "decode"):
+        body = "".join(
+            f"  %h{n} = util.global.load @w{n} : tensor<64xf16>\n"
+            f"  %f{n} = stablehlo.convert %h{n} : (tensor<64xf16>) -> tensor<64xf32>\n"
+            f"  %x{n + 1} = stablehlo.multiply %x{n}, %f{n} : tensor<64xf32>\n"
+            for n in range(4)
+        )
+        text += (
+            f"func.func @{name}(%x0: tensor<64xf32>) -> tensor<64xf32> {{\n{body}"
+            "  return %x4 : tensor<64xf32>\n}\n"
+        )
+    with ir.Context() as context:
+        module = parse_stablehlo(text, context)
+        HalfConversions().run(module)
+        written = str(module)
+    line = [str(compiler_path()), "-", *compile_flags(find("wasm:plain")), "--compile-to=flow"]
+    done = subprocess.run(line, input=written, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("util.initializer") == 1
 
 
 def test_every_half_comes_out_exactly_in_webassembly(tmp_path: Path) -> None:
