@@ -18,9 +18,19 @@ def of_all_lanes(
     return body.value(f"vector.extract {vector}[0]", f"{kind} from vector<1x{kind}>")
 
 
-def side_by_side(body: Body, totals: Sequence[str], lanes: int) -> str:
-    """The sums of four vectors' lanes, as a vector of four."""
+def side_by_side(
+    body: Body,
+    totals: Sequence[str],
+    lanes: int,
+    join: Callable[[str, str, str], str] | None = None,
+) -> str:
+    """The sums of four vectors' lanes, as a vector of four; `join` makes one of two instead."""
     kind = f"vector<{lanes}xf32>"
+
+    def added(one: str, other: str, of: str) -> str:
+        return body.value(f"arith.addf {one}, {other}", of)
+
+    join = join or added
 
     def both(one: str, other: str, width: int) -> str:
         """Neighbouring parts of two vectors added, those of one beside those of the other."""
@@ -35,13 +45,13 @@ def side_by_side(body: Body, totals: Sequence[str], lanes: int) -> str:
             )
             for order in orders
         ]
-        return body.value(f"arith.addf {picked[0]}, {picked[1]}", kind)
+        return join(picked[0], picked[1], kind)
 
     total = both(both(totals[0], totals[1], 1), both(totals[2], totals[3], 1), 2)
     while lanes > len(totals):
         wide, lanes = f"vector<{lanes}xf32>", lanes // 2
         halves = [_part(body, total, start, lanes, wide) for start in (0, lanes)]
-        total = body.value(f"arith.addf {halves[0]}, {halves[1]}", f"vector<{lanes}xf32>")
+        total = join(halves[0], halves[1], f"vector<{lanes}xf32>")
     return total
 
 
