@@ -52,8 +52,10 @@ def inside(operation: Any) -> Iterator[Any]:
     for region in operation.regions:
         for block in region.blocks:
             for op in list(block.operations):
-                yield op.operation
-                yield from inside(op.operation)
+                inner = op.operation
+                yield inner
+                if len(inner.regions):
+                    yield from inside(inner)
 
 
 def blocks_inside(operation: Any) -> list[Any]:
@@ -63,7 +65,8 @@ def blocks_inside(operation: Any) -> list[Any]:
         for block in region.blocks:
             found.append(block)
             for op in block.operations:
-                found += blocks_inside(op.operation)
+                if len(op.operation.regions):
+                    found += blocks_inside(op.operation)
     return found
 
 

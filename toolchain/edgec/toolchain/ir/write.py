@@ -65,8 +65,10 @@ def inside(operation: Any) -> Iterator[Any]:
     for region in operation.regions:
         for block in region.blocks:
             for op in list(block.operations):
-                yield from inside(op.operation)
-                yield op.operation
+                inner = op.operation
+                if len(inner.regions):
+                    yield from inside(inner)
+                yield inner
 
 
 # Types

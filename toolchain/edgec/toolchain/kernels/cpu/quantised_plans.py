@@ -76,8 +76,11 @@ def find_byte_plans(
     found: list[BytePlan] = []
     constants = Parameters(module)
     for op in operations:
-        plan = plan_of(op, taken, constants)
-        made = _plan(plan, unit, known, taken) if isinstance(plan, Plan) else None
+        operands = _operands(op, known)
+        plan = None if operands is None else plan_of(op, taken, constants)
+        made = None
+        if operands is not None and isinstance(plan, Plan):
+            made = _plan(plan, operands, unit, known, taken)
         if isinstance(made, Declined):
             answers.record(op, "a convolution in bytes", Work(), made)
         elif made is not None:
@@ -86,14 +89,24 @@ def find_byte_plans(
     return sorted(found, key=lambda each: order[each.last])
 
 
-def _plan(
-    plan: Plan, unit: DotUnit, known: Constants, taken: set[Any]
-) -> BytePlan | Declined | None:
-    """How one operation is computed in bytes, or why not; None where it is not one of bytes."""
-    source = dequantised(plan.op.operands[0], known)
-    bytes_ = None if source is None else weights(plan.op.operands[1], known, _turn(plan.op))
-    if source is None or bytes_ is None:
+def _operands(op: Any, known: Constants) -> tuple[Dequantised, Weights] | None:
+    """Both sides of a convolution or product in bytes; None of any other operation."""
+    if op.name not in ("stablehlo.convolution", "stablehlo.dot_general"):
         return None
+    source = dequantised(op.operands[0], known)
+    bytes_ = None if source is None else weights(op.operands[1], known, _turn(op))
+    return None if source is None or bytes_ is None else (source, bytes_)
+
+
+def _plan(
+    plan: Plan,
+    operands: tuple[Dequantised, Weights],
+    unit: DotUnit,
+    known: Constants,
+    taken: set[Any],
+) -> BytePlan | Declined:
+    """How one operation of bytes is computed in them, or why not."""
+    source, bytes_ = operands
     if plan.groups > 1 and not plan.depthwise:
         return Declined(reason=f"bytes in {plan.groups} groups of channels: computed in f32")
     if plan.frames != Frames():

@@ -9,6 +9,7 @@ with the keys.
 import math
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from edgec.toolchain.kernels.cpu.source.attention import (
     Attention,
@@ -22,11 +23,12 @@ from edgec.toolchain.kernels.cpu.source.attention_keys import KeyCut, packed_key
 from edgec.toolchain.kernels.cpu.source.literals import literal
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
-from edgec.toolchain.kernels.cpu.source.writer import Writer
+from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer
 
 __all__ = ["by_key_kernel"]
 
 
+@lru_cache(maxsize=KEPT)
 def by_key_kernel(name: str, attention: Attention, unit: VectorUnit) -> str:
     """The text of the kernel; its bindings are queries, packed keys, values, terms, result."""
     heads, panels, width, panel = packed_keys(attention, unit)

@@ -9,6 +9,7 @@ exceeds the last.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 from edgec.toolchain.kernels.cpu.source.attention import (
     Attention,
@@ -22,13 +23,14 @@ from edgec.toolchain.kernels.cpu.source.by_lane import QUAD
 from edgec.toolchain.kernels.cpu.source.exponential import powers_of_e
 from edgec.toolchain.kernels.cpu.source.turned import turned
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
-from edgec.toolchain.kernels.cpu.source.writer import Writer
+from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer
 
 __all__ = ["by_query_kernel"]
 
 _LOWEST = -3.4028234e38
 
 
+@lru_cache(maxsize=KEPT)
 def by_query_kernel(name: str, attention: Attention, cut: QueryTiling, unit: VectorUnit) -> str:
     """The text of the kernel; its bindings are queries, keys, values, terms, result."""
     a = attention

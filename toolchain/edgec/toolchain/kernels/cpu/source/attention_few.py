@@ -8,6 +8,7 @@ query lie on the stack, so that its softmax is the plain one.
 """
 
 from collections.abc import Callable, Generator
+from functools import lru_cache
 
 from edgec.toolchain.kernels.cpu.source.attention import (
     Attention,
@@ -21,7 +22,7 @@ from edgec.toolchain.kernels.cpu.source.exponential import powers_of_e
 from edgec.toolchain.kernels.cpu.source.turned import lane_sums
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import even, workgroups
-from edgec.toolchain.kernels.cpu.source.writer import Writer
+from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer
 
 __all__ = ["few_kernel", "lanes_for"]
 
@@ -51,6 +52,7 @@ def lanes_for(attention: Attention, unit: VectorUnit) -> int | None:
     return None
 
 
+@lru_cache(maxsize=KEPT)
 def few_kernel(name: str, attention: Attention, lanes: int, unit: VectorUnit) -> str:
     """The text of the kernel; its bindings are queries, keys, values, terms, result."""
     a = attention

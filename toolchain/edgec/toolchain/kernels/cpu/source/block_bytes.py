@@ -7,6 +7,7 @@ Least values are multiplied with the sums of the rows' groups, many groups at a 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from edgec.toolchain.kernels.cpu.source.block_codes import BlockWeights
 from edgec.toolchain.kernels.cpu.source.block_numbers import BlockNumbers
@@ -16,7 +17,7 @@ from edgec.toolchain.kernels.cpu.source.result import Result, Tile
 from edgec.toolchain.kernels.cpu.source.rounded_rows import ByteCodes, RoundedRows
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import workgroups
-from edgec.toolchain.kernels.cpu.source.writer import Writer
+from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer
 
 __all__ = ["block_bytes_kernel", "byte_stack_needed"]
 
@@ -31,6 +32,7 @@ def byte_stack_needed(weights: BlockWeights, rows: int) -> int:
     return 4 * rows * weights.inner
 
 
+@lru_cache(maxsize=KEPT)
 def block_bytes_kernel(name: str, codes: ByteCodes, result: Result, unit: VectorUnit) -> str:
     """The text of a `stream.executable` called `name` with an entry point of that name.
 

@@ -8,6 +8,7 @@ in which codes come out of their words; a group's factor is applied to its sum.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from edgec.toolchain.kernels.cpu.source.block_codes import BlockWeights, Codes
 from edgec.toolchain.kernels.cpu.source.block_numbers import BlockNumbers
@@ -16,7 +17,7 @@ from edgec.toolchain.kernels.cpu.source.lanes import side_by_side
 from edgec.toolchain.kernels.cpu.source.result import Result, Tile
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import workgroups
-from edgec.toolchain.kernels.cpu.source.writer import Writer
+from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer
 
 __all__ = ["MOST_ROWS", "block_rows_kernel", "codes_for", "stack_needed"]
 
@@ -58,6 +59,7 @@ def stack_needed(weights: BlockWeights, rows: int) -> int:
     return 5 * rows * weights.inner
 
 
+@lru_cache(maxsize=KEPT)
 def block_rows_kernel(name: str, codes: Codes, result: Result, unit: VectorUnit) -> str:
     """The text of a `stream.executable` called `name` with an entry point of that name.
 

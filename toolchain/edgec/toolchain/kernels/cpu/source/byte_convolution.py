@@ -8,7 +8,7 @@ channel, and the four products are added to a sum in i32, all by one instruction
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from edgec.toolchain.kernels.cpu.source.ahead import Ahead, ahead
 from edgec.toolchain.kernels.cpu.source.by_lane import QUAD
@@ -18,7 +18,7 @@ from edgec.toolchain.kernels.cpu.source.dot_unit import DotUnit
 from edgec.toolchain.kernels.cpu.source.first_pixel import first_pixel
 from edgec.toolchain.kernels.cpu.source.nest import summed_loops
 from edgec.toolchain.kernels.cpu.source.result import Tile
-from edgec.toolchain.kernels.cpu.source.writer import Writer
+from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer
 
 __all__ = ["DEPTH", "ByteConvolution", "byte_convolution_kernel"]
 
@@ -61,6 +61,7 @@ class ByteConvolution:
         )
 
 
+@lru_cache(maxsize=KEPT)
 def byte_convolution_kernel(name: str, conv: ByteConvolution, cut: Tiling, unit: DotUnit) -> str:
     """The text of a `stream.executable` called `name` with an entry point of that name.
 

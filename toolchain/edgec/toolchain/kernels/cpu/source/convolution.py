@@ -10,7 +10,7 @@ which lie panel by panel.
 import math
 from collections.abc import Collection, Generator, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from edgec.toolchain.kernels.cpu.source.ahead import Ahead, ahead
 from edgec.toolchain.kernels.cpu.source.by_lane import (
@@ -26,7 +26,7 @@ from edgec.toolchain.kernels.cpu.source.nest import summed_loops
 from edgec.toolchain.kernels.cpu.source.result import Result, Tile
 from edgec.toolchain.kernels.cpu.source.vectors import FIRST_CACHE, VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import beside, even, workgroups
-from edgec.toolchain.kernels.cpu.source.writer import Writer
+from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer
 
 __all__ = ["Convolution", "Tiling", "convolution_kernel", "ranked_tilings", "tiling"]
 
@@ -292,6 +292,7 @@ def _split(conv: Convolution, tiles: int, panels: int) -> tuple[int, int]:
     return down, even(panels, beside(down * batch, wanted))
 
 
+@lru_cache(maxsize=KEPT)
 def convolution_kernel(name: str, conv: Convolution, cut: Tiling, unit: VectorUnit) -> str:
     """The text of a `stream.executable` called `name` with an entry point of that name.
 

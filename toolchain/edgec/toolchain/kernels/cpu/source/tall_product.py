@@ -9,13 +9,14 @@ with both scales.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from edgec.toolchain.kernels.cpu.source.body import Body
 from edgec.toolchain.kernels.cpu.source.result import Result, Tile
 from edgec.toolchain.kernels.cpu.source.tall_panel import TallPanel
 from edgec.toolchain.kernels.cpu.source.tall_tiles import TallTiles
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
-from edgec.toolchain.kernels.cpu.source.writer import Writer
+from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer
 
 __all__ = ["tall_product_kernel"]
 
@@ -24,6 +25,7 @@ _UNROLLED = 16
 """Quads of a step that are written out; of longer ones some at a time."""
 
 
+@lru_cache(maxsize=KEPT)
 def tall_product_kernel(name: str, cut: TallTiles, result: Result, unit: VectorUnit) -> str:
     """The text of a `stream.executable` called `name` with an entry point of that name.
 

@@ -8,13 +8,14 @@ and with its sum, as the product needs them.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from edgec.toolchain.kernels.cpu.source.body import Body
 from edgec.toolchain.kernels.cpu.source.lanes import of_all_lanes, side_by_side
 from edgec.toolchain.kernels.cpu.source.tall_tiles import TallTiles
 from edgec.toolchain.kernels.cpu.source.vectors import VectorUnit
 from edgec.toolchain.kernels.cpu.source.workgroups import workgroups
-from edgec.toolchain.kernels.cpu.source.writer import Writer
+from edgec.toolchain.kernels.cpu.source.writer import KEPT, Writer
 from edgec.toolchain.match.rounded_rows import LARGEST, SMALLEST
 
 __all__ = ["tall_rows_kernel"]
@@ -29,6 +30,7 @@ _RUN = 16
 """Neighbours that are rounded together, at most."""
 
 
+@lru_cache(maxsize=KEPT)
 def tall_rows_kernel(name: str, cut: TallTiles, unit: VectorUnit) -> str:
     """The text of a `stream.executable` called `name` with an entry point of that name.
 

@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Writer"]
+__all__ = ["KEPT", "Writer"]
+
+KEPT = 64
+"""Texts of kernels that are kept: a network has the same layer many times."""
 
 
 @dataclass(kw_only=True)
