@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.blocks.memory import bandwidth
 from benchmarks.peers.company import Company
@@ -84,9 +85,15 @@ def main() -> int:
     rows: list[Row] = []
     memory: dict[int, float] = {}
     for threads in chosen.threads or (1, 2):
-        memory[threads] = bandwidth(threads)
-        found = [_measured(name, python, threads, chosen) for name, python in pythons.items()]
-        rows += found
+        ran: dict[str, list[dict[str, float]]] = {name: [] for name in pythons}
+        for name in pythons:
+            _forget(_path(name, chosen))
+        # In turns, so that a machine that becomes slower does so for all.
+        for _ in range(chosen.turns):
+            memory[threads] = max(memory.get(threads, 0.0), bandwidth(threads))
+            for name, python in pythons.items():
+                ran[name].append(_process(name, python, threads, chosen))
+        rows += [_row(name, threads, each, chosen) for name, each in ran.items()]
     lines = list(table(rows, memory, chosen))
     busy = company.cores()
     print("\n".join(lines))
@@ -97,24 +104,32 @@ def main() -> int:
     return 0
 
 
-def _measured(name: str, python: str, threads: int, chosen: argparse.Namespace) -> Row:
-    """The best of an engine's processes."""
-    path = chosen.paths.get(name, chosen.module if name == _OURS else chosen.file)
+def _path(name: str, chosen: argparse.Namespace) -> Path:
+    """What an engine reads."""
+    return Path(chosen.paths.get(name, chosen.module if name == _OURS else chosen.file))
+
+
+def _process(name: str, python: str, threads: int, chosen: argparse.Namespace) -> dict[str, float]:
+    """Seconds and bytes of one process of an engine."""
     context = chosen.prompt + chosen.count + 8
     numbers = (threads, chosen.prompt, chosen.count, chosen.rounds, context)
-    command = [python, str(Path(__file__).with_name("child.py")), name, str(path.resolve())]
-    found = []
-    _forget(path)
-    for _ in range(chosen.turns):
-        done = subprocess.run(
-            [*command, *map(str, numbers)], capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise SystemExit(f"{name}: {done.stderr.strip()[-2000:]}")
-        lines = done.stdout.splitlines()  # some engines talk, too
-        found.append(json.loads(next(each for each in lines if each.startswith('{"load"'))))
-    best = {key: min(each[key] for each in found) for key in found[0]}
-    print(f"{name}, {threads} threads: {best}", file=sys.stderr, flush=True)
+    place = str(_path(name, chosen).resolve())
+    command = [python, str(Path(__file__).with_name("child.py")), name, place]
+    done = subprocess.run(
+        [*command, *map(str, numbers)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise SystemExit(f"{name}: {done.stderr.strip()[-2000:]}")
+    lines = done.stdout.splitlines()  # some engines talk, too
+    found: dict[str, float] = json.loads(next(e for e in lines if e.startswith('{"load"')))
+    print(f"{name}, {threads} threads: {found}", file=sys.stderr, flush=True)
+    return found
+
+
+def _row(name: str, threads: int, found: list[dict[str, float]], chosen: argparse.Namespace) -> Row:
+    """The best of an engine's processes."""
+    best: dict[str, Any] = {key: min(each[key] for each in found) for key in found[0]}
+    path = _path(name, chosen)
     read = path if name in chosen.paths and not name.startswith(_OURS) else chosen.file
     files = read.iterdir() if read.is_dir() else [read]
     size = max(each.stat().st_size for each in files)
