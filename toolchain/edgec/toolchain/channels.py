@@ -49,17 +49,15 @@ def open_channels(source: Path, output: Path) -> int:
     """
     from iree.compiler import ir
 
+    from edgec.toolchain.ir import global_values
+
     module = parse(source)
     with module.context, ir.Location.name("edgec.channels"):
         made = [operation for operation in bodies(module) if operation.name == _MADE]
         for operation in made:
             with ir.InsertionPoint(operation):
-                loaded = ir.Operation.create(
-                    "util.global.load",
-                    results=[operation.results[0].type],
-                    attributes={"global": ir.FlatSymbolRefAttr.get(_VARIABLE)},
-                )
-            operation.results[0].replace_all_uses_with(loaded.results[0])
+                loaded = global_values.load(_VARIABLE, operation.results[0].type)
+            operation.results[0].replace_all_uses_with(loaded)
             operation.erase()
         opened = ir.Module.parse(_OPENED)
         for each in opened.body.operations:

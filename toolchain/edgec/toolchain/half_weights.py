@@ -122,6 +122,8 @@ class _Halving:
         """Put a matrix of halves in the place of a constant; whether it is widened as a whole."""
         from iree.compiler import ir
 
+        from edgec.toolchain.ir import global_values
+
         operation = value.owner.operation
         uses = [(use.owner.operation, use.operand_number) for use in value.uses]
         with ir.InsertionPoint(operation):
@@ -138,13 +140,9 @@ class _Halving:
         if rest:
             name = self._declare(value.type, halves)
             with ir.InsertionPoint(operation):
-                loaded = ir.Operation.create(
-                    "util.global.load",
-                    results=[value.type],
-                    attributes={"global": ir.FlatSymbolRefAttr.get(name)},
-                )
+                loaded = global_values.load(name, value.type)
             for user, place in rest:
-                user.operands[place] = loaded.results[0]
+                user.operands[place] = loaded
         operation.erase()
         for made in (narrower, words):
             if not list(made.uses):

@@ -115,6 +115,8 @@ def move_out(source: Path, output: Path, file: str, keys: Collection[str]) -> li
     """
     from iree.compiler import ir
 
+    from edgec.toolchain.ir import global_values
+
     module = parse(source)
     symbols: dict[tuple[str, str], str] = {}
     with module.context, ir.Location.name("edgec.outside"):
@@ -128,12 +130,8 @@ def move_out(source: Path, output: Path, file: str, keys: Collection[str]) -> li
                 name = symbols[key, str(kind)] = f"__edgec_weight_{len(symbols)}"
                 _declare(module, name, key, kind)
             with ir.InsertionPoint(operation):
-                loaded = ir.Operation.create(
-                    "util.global.load",
-                    results=[kind],
-                    attributes={"global": ir.FlatSymbolRefAttr.get(name)},
-                )
-            operation.results[0].replace_all_uses_with(loaded.results[0])
+                loaded = global_values.load(name, kind)
+            operation.results[0].replace_all_uses_with(loaded)
             operation.erase()
         names = sorted({key for key, _ in symbols})
         if names:
@@ -147,17 +145,11 @@ def move_out(source: Path, output: Path, file: str, keys: Collection[str]) -> li
 def _declare(module: Any, name: str, key: str, kind: Any) -> None:
     from iree.compiler import ir
 
+    from edgec.toolchain.ir import global_values
+
     value = ir.Attribute.parse(f'#flow.parameter.named<"{_SCOPE}"::"{key}"> : {kind}')
     with ir.InsertionPoint.at_block_begin(module.body):
-        ir.Operation.create(
-            "util.global",
-            attributes={
-                "sym_name": ir.StringAttr.get(name),
-                "sym_visibility": ir.StringAttr.get("private"),
-                "type": ir.TypeAttr.get(kind),
-                "initial_value": value,
-            },
-        )
+        global_values.declare(name, kind, initial_value=value)
 
 
 def _say(module: Any, weights: Mapping[str, Any]) -> None:

@@ -216,26 +216,16 @@ class _Globals:
     def _declare(self, symbol: str, attributes: Mapping[str, Any]) -> None:
         from iree.compiler import ir
 
+        from edgec.toolchain.ir import global_values
+
         with ir.InsertionPoint.at_block_begin(self.module.body):
-            ir.Operation.create(
-                "util.global",
-                attributes={
-                    "sym_name": ir.StringAttr.get(symbol),
-                    "sym_visibility": ir.StringAttr.get("private"),
-                    "type": ir.TypeAttr.get(self.types[symbol]),
-                    **attributes,
-                },
-            )
+            global_values.declare(symbol, self.types[symbol], **attributes)
 
     def load(self, symbol: str, kind: Any) -> Any:
         """The global's value, as the type the program uses."""
-        from iree.compiler import ir
+        from edgec.toolchain.ir import global_values
 
-        value = ir.Operation.create(
-            "util.global.load",
-            results=[self._known(symbol)],
-            attributes={"global": ir.FlatSymbolRefAttr.get(symbol)},
-        ).results[0]
+        value = global_values.load(symbol, self._known(symbol))
         if value.type == kind:
             return value
         if str(kind).startswith("!torch"):
@@ -244,18 +234,14 @@ class _Globals:
 
     def store(self, symbol: str, value: Any) -> None:
         """Set the global."""
-        from iree.compiler import ir
+        from edgec.toolchain.ir import global_values
 
         stored = self.stored_form(value)
         if stored.type != self._known(symbol):
             raise ProgramError(
                 f"the state {symbol} is {self._known(symbol)} and is given {stored.type}"
             )
-        ir.Operation.create(
-            "util.global.store",
-            operands=[stored],
-            attributes={"global": ir.FlatSymbolRefAttr.get(symbol)},
-        )
+        global_values.store(symbol, stored)
 
     def stored_form(self, value: Any) -> Any:
         """A value as globals can hold it: a builtin tensor of signless elements."""
@@ -314,13 +300,10 @@ def _initializer(module: Any, symbols: list[str], types: list[Any]) -> None:
     """`util.initializer` that stores what the initial-state function returns."""
     from iree.compiler import ir
 
+    from edgec.toolchain.ir import global_values
+
     with ir.InsertionPoint(module.body):
-        initializer = ir.Operation.create(
-            "util.initializer",
-            attributes={"function_type": ir.TypeAttr.get(ir.FunctionType.get([], []))},
-            regions=1,
-        )
-    block = initializer.regions[0].blocks.append()
+        block = global_values.initializer()
     with ir.InsertionPoint(block):
         call = ir.Operation.create(
             "func.call",
@@ -328,11 +311,7 @@ def _initializer(module: Any, symbols: list[str], types: list[Any]) -> None:
             attributes={"callee": ir.FlatSymbolRefAttr.get(STATE_FUNCTION)},
         )
         for symbol, value in zip(symbols, call.results, strict=True):
-            ir.Operation.create(
-                "util.global.store",
-                operands=[value],
-                attributes={"global": ir.FlatSymbolRefAttr.get(symbol)},
-            )
+            global_values.store(symbol, value)
         ir.Operation.create("util.return")
 
 

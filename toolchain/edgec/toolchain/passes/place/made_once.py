@@ -153,39 +153,24 @@ def _make_once(module: Any, values: list[Any], symbol: str) -> None:
     """One global in the place of values that are made alike."""
     from iree.compiler import ir
 
+    from edgec.toolchain.ir import global_values
+
     first = values[0]
-    reference = ir.FlatSymbolRefAttr.get(symbol)
     start = next(op for op in module.body.operations if op.operation.name == "func.func")
     with ir.InsertionPoint(start):
-        ir.Operation.create(
-            "util.global",
-            attributes={
-                "sym_name": ir.StringAttr.get(symbol),
-                "sym_visibility": ir.StringAttr.get("private"),
-                "type": ir.TypeAttr.get(first.type),
-            },
-        )
-        initializer = ir.Operation.create(
-            "util.initializer",
-            attributes={"function_type": ir.TypeAttr.get(ir.FunctionType.get([], []))},
-            regions=1,
-        )
+        global_values.declare(symbol, first.type)
+        block = global_values.initializer()
     copies: dict[Any, Any] = {}
-    with ir.InsertionPoint(initializer.regions[0].blocks.append()):
+    with ir.InsertionPoint(block):
         for op in _chain(first):
             copy = op.clone()
             for number, operand in enumerate(op.operands):
                 made = copies[operand.owner.operation]
                 copy.operands[number] = made.results[_number(operand)]
             copies[op] = copy
-        stored = copies[first.owner.operation].results[_number(first)]
-        ir.Operation.create(
-            "util.global.store", operands=[stored], attributes={"global": reference}
-        )
+        global_values.store(symbol, copies[first.owner.operation].results[_number(first)])
         ir.Operation.create("util.return")
     for value in values:
         with ir.InsertionPoint(value.owner.operation), value.owner.operation.location:
-            load = ir.Operation.create(
-                "util.global.load", results=[value.type], attributes={"global": reference}
-            )
-        value.replace_all_uses_with(load.results[0])
+            loaded = global_values.load(symbol, value.type)
+        value.replace_all_uses_with(loaded)

@@ -69,6 +69,7 @@ def _widen_at_load(module: Any) -> None:
     """Conversions of weights become loads of globals, which one initializer fills."""
     from iree.compiler import ir
 
+    from edgec.toolchain.ir import global_values
     from edgec.toolchain.ir import write as graph
     from edgec.toolchain.ir.weights import fixed_globals
 
@@ -82,32 +83,21 @@ def _widen_at_load(module: Any) -> None:
     start = next(op for op in module.body.operations if op.operation.name == "func.func")
     with ir.InsertionPoint(start):
         for symbol, (first, *_) in found.items():
-            ir.Operation.create(
-                "util.global",
-                attributes={
-                    "sym_name": ir.StringAttr.get(_wide_name(symbol)),
-                    "sym_visibility": ir.StringAttr.get("private"),
-                    "type": ir.TypeAttr.get(first.results[0].type),
-                },
-            )
-        initializer = ir.Operation.create(
-            "util.initializer",
-            attributes={"function_type": ir.TypeAttr.get(ir.FunctionType.get([], []))},
-            regions=1,
-        )
-    with ir.InsertionPoint(initializer.regions[0].blocks.append()):
+            global_values.declare(_wide_name(symbol), first.results[0].type)
+        block = global_values.initializer()
+    with ir.InsertionPoint(block):
         for symbol, (first, *_) in found.items():
             with first.location:
-                half = _global("load", symbol, results=[first.operands[0].type]).results[0]
+                half = global_values.load(symbol, first.operands[0].type)
                 single = graph.convert(half, ir.F32Type.get())
-                _global("store", _wide_name(symbol), operands=[single])
+                global_values.store(_wide_name(symbol), single)
         ir.Operation.create("util.return")
     for symbol, ops in found.items():
         for op in ops:
             (result,) = op.results
             with op.location, ir.InsertionPoint(op):
-                load = _global("load", _wide_name(symbol), results=[result.type])
-            result.replace_all_uses_with(load.results[0])
+                loaded = global_values.load(_wide_name(symbol), result.type)
+            result.replace_all_uses_with(loaded)
             op.erase()
 
 
@@ -133,13 +123,6 @@ def _widened_weights(op: Any) -> str:
 
 def _wide_name(symbol: str) -> str:
     return f"__wide.{symbol}"
-
-
-def _global(what: str, symbol: str, **given: Any) -> Any:
-    from iree.compiler import ir
-
-    attributes = {"global": ir.FlatSymbolRefAttr.get(symbol)}
-    return ir.Operation.create(f"util.global.{what}", attributes=attributes, **given)
 
 
 def _by_bits(op: Any) -> Sequence[Any] | None:
