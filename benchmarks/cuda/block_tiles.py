@@ -5,13 +5,12 @@ beside each the kernel for f32, whose weights take eight times the memory. Times
 `tiles.py`.
 """
 
-import argparse
 import json
 import math
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cuda.tiles import Driver, timed
+from benchmarks.cuda.tiles import launched, main
 
 SIZES = [
     (m, n, k, least)
@@ -33,7 +32,7 @@ FLOAT = "f32"
 
 
 def program(m: int, n: int, k: int, least: bool) -> str:
-    """A product as GGUF's formats are written out; a plain one of f32 without blocks."""
+    """A product as GGUF's Q4_1 (`least`) and Q4_0 are written out."""
     groups = k // GROUP
     weights = f"tensor<{n}x{groups}x32xf32>"
     added = f"""
@@ -102,8 +101,6 @@ def compile_all(folder: Path) -> None:
             print(form, binary)
             return
         (folder / f"{variant.symbol}.ptx").write_bytes(binary.data)
-        given = {**launch.numbers, **launch.folded, "slot": 0}
-        order = [name for name, kind in variant.types if kind[0] != "*"]
         m, n, k = sizes[:3]
         weights = n * k // 2 if form != FLOAT else n * k * 4
         work = next(
@@ -114,12 +111,7 @@ def compile_all(folder: Path) -> None:
                 "size": f"{m} x {n} x {k}",
                 "form": form,
                 "parts": parts,
-                "symbol": variant.symbol,
-                "pointers": [name for name, kind in variant.types if kind[0] == "*"],
-                "numbers": [given[name] for name in order],
-                "grid": launch.grid,
-                "threads": binary.threads,
-                "shared": binary.shared,
+                **launched(launch, variant, binary),
                 "weights": "b" if form == FLOAT else "codes",
                 "copied": weights,
                 "sizes": {
@@ -157,30 +149,5 @@ def compile_all(folder: Path) -> None:
         (folder / "tiles.json").write_text(json.dumps(found))
 
 
-def run_all(folder: Path) -> None:
-    """Microseconds of each kernel, the quickest of each size first."""
-    driver = Driver()
-    rows: dict[str, list[tuple[float, str, int]]] = {}
-    for each in json.loads((folder / "tiles.json").read_text()):
-        try:
-            us = timed(driver, folder, each)
-        except RuntimeError as error:
-            print(each["size"], each["form"], error)
-            continue
-        rows.setdefault(each["size"], []).append((us, each["form"], each["parts"]))
-    for size, times in rows.items():
-        print(size)
-        for us, form, parts in sorted(times):
-            print(f"  {us:6.2f}  {form} in {parts}")
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("compile", "run"))
-    parser.add_argument("folder", type=Path)
-    options = parser.parse_args()
-    (compile_all if options.what == "compile" else run_all)(options.folder)
-
-
 if __name__ == "__main__":
-    main()
+    main(compile_all, __doc__)

@@ -7,7 +7,7 @@ many copies are multiplied in turn as do not fit. Needs nothing but NVIDIA's dri
 import argparse
 import ctypes
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,19 +79,12 @@ def compile_all(folder: Path) -> None:
                 if not isinstance(binary, Binary):
                     continue
                 (folder / f"{variant.symbol}.ptx").write_bytes(binary.data)
-                given = {**launch.numbers, **launch.folded, "slot": 0}
-                order = [name for name, kind in variant.types if kind[0] != "*"]
                 found.append(
                     {
                         "size": f"{m} x {n} x {k} {layout}",
                         "form": choice.form,
                         "parts": parts,
-                        "symbol": variant.symbol,
-                        "pointers": [name for name, kind in variant.types if kind[0] == "*"],
-                        "numbers": [given[name] for name in order],
-                        "grid": launch.grid,
-                        "threads": binary.threads,
-                        "shared": binary.shared,
+                        **launched(launch, variant, binary),
                         "weights": "b",
                         "copied": n * k * 2,
                         "sizes": {
@@ -103,6 +96,19 @@ def compile_all(folder: Path) -> None:
                 )
         print(f"{m} x {n} x {k}: {len(found)} kernels", flush=True)
         (folder / "tiles.json").write_text(json.dumps(found))
+
+
+def launched(launch: Any, variant: Any, binary: Any) -> dict[str, Any]:
+    """How a kernel is launched, for `timed`."""
+    given = {**launch.numbers, **launch.folded, "slot": 0}
+    return {
+        "symbol": variant.symbol,
+        "pointers": [name for name, kind in variant.types if kind[0] == "*"],
+        "numbers": [given[name] for name, kind in variant.types if kind[0] != "*"],
+        "grid": launch.grid,
+        "threads": binary.threads,
+        "shared": binary.shared,
+    }
 
 
 def _fitting(shared: int) -> Iterator[tuple[int, int, int, int, int]]:
@@ -209,8 +215,9 @@ def timed(driver: Driver, folder: Path, each: dict[str, Any]) -> float:
     return best
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(compile_all: Callable[[Path], None], said: str | None) -> None:
+    """Compile or run, as the command line says; `said` is what it says of itself."""
+    parser = argparse.ArgumentParser(description=said)
     parser.add_argument("what", choices=("compile", "run"))
     parser.add_argument("folder", type=Path)
     options = parser.parse_args()
@@ -218,4 +225,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(compile_all, __doc__)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.cuda.block_tiles import FLOAT, GROUP, SIZES, program
-from benchmarks.vulkan.tiles import CALLS, FLUSHED, WARM
+from benchmarks.vulkan.tiles import FLUSHED, WARM, flushed, timed, write
 
 TILES = [
     # rows and outputs of a thread, threads that read the same rows
@@ -27,13 +27,12 @@ MOST_THREADS, FEWEST_THREADS = 1 << 19, 1 << 12
 
 def compile_all(folder: Path) -> None:
     """One module with a function for each size, tile and number of parts."""
-    from iree.compiler import ir, tools
+    from iree.compiler import ir
 
     from edgec.targets import find
     from edgec.toolchain.kernels.vulkan import block_products
     from edgec.toolchain.kernels.vulkan.block_choice import choose
     from edgec.toolchain.kernels.vulkan.block_products import place_block_products
-    from edgec.toolchain.kernels.vulkan.columns import rewrite_total
     from edgec.toolchain.kernels.vulkan.forms import BlockTileForm
     from edgec.toolchain.kernels.vulkan.library import Library
     from edgec.toolchain.kernels.vulkan.products import rewrite_product
@@ -80,20 +79,8 @@ def compile_all(folder: Path) -> None:
         place_block_products(module, library)
         for op in operations_named(module, "stablehlo.dot_general"):
             rewrite_product(op, library)
-        for op in operations_named(module, "stablehlo.reduce"):
-            rewrite_total(op, library)
-        for answer in library.answers:
-            if not hasattr(answer.outcome, "name"):
-                print(answer)
-        placed = str(module)
-    tools.compile_str(
-        placed,
-        output_file=str(folder / "tiles.vmfb"),
-        input_type="stablehlo",
-        extra_args=["--iree-hal-target-device=vulkan", "--iree-vulkan-target=ada"],
-    )
-    (folder / "tiles.json").write_text(json.dumps(listed) + "\n")
-    print(f"{len(listed)} tiles")
+        placed = flushed(module, library)
+    write(placed, folder / "tiles.vmfb", listed)
 
 
 def _plain(m: int, n: int, k: int) -> str:
@@ -151,12 +138,7 @@ def run_all(folder: Path) -> list[dict[str, Any]]:
         while time.perf_counter() < end:
             session.run(f"f{i}", [*held[key], flush])
         warmed = True
-        times = []
-        for _ in range(CALLS):
-            ran.clear()
-            session.run(f"f{i}", [*held[key], flush])
-            times.append([r.seconds for r in ran if "columns" not in r.kernel])
-        row["us"] = [round(1e6 * float(t), 2) for t in np.median(np.array(times), 0)]
+        row["us"] = timed(session, f"f{i}", [*held[key], flush], ran)
     return listed
 
 

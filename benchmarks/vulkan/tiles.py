@@ -55,12 +55,11 @@ WARM = 1.0
 
 def compile_all(folder: Path, element: str, *, windows: bool) -> None:
     """One module with a function for each size, tile and number of parts."""
-    from iree.compiler import ir, tools
+    from iree.compiler import ir
 
     from edgec.targets import find
     from edgec.toolchain.kernels.vulkan import convolutions, products
     from edgec.toolchain.kernels.vulkan.choice import Choice
-    from edgec.toolchain.kernels.vulkan.columns import rewrite_total
     from edgec.toolchain.kernels.vulkan.library import Library
     from edgec.toolchain.match.product import operations_named
 
@@ -94,24 +93,38 @@ def compile_all(folder: Path, element: str, *, windows: bool) -> None:
             )
             by.choose = lambda *_, choice=choice, **__: choice  # type: ignore[attr-defined]
             place(op, library)
-        for op in operations_named(module, "stablehlo.reduce"):
-            rewrite_total(op, library)
-        for answer in library.answers:
-            if not hasattr(answer.outcome, "name"):
-                print(answer)
-        placed = str(module)
-    tools.compile_str(
-        placed,
-        output_file=str(_path(folder, element, windows=windows)),
-        input_type="stablehlo",
-        extra_args=["--iree-hal-target-device=vulkan", "--iree-vulkan-target=ada"],
-    )
+        placed = flushed(module, library)
     listed = [
         {"sizes": sizes, "tile": _spelled(form), "parts": parts} for sizes, form, parts in tiles
     ]
-    path = _path(folder, element, windows=windows)
+    write(placed, _path(folder, element, windows=windows), listed)
+
+
+def flushed(module: Any, library: Any) -> str:
+    """The text of a program whose other kernels are placed; prints what became none."""
+    from edgec.toolchain.kernels.vulkan.columns import rewrite_total
+    from edgec.toolchain.match.product import operations_named
+
+    for op in operations_named(module, "stablehlo.reduce"):
+        rewrite_total(op, library)
+    for answer in library.answers:
+        if not hasattr(answer.outcome, "name"):
+            print(answer)
+    return str(module)
+
+
+def write(placed: str, path: Path, listed: list[dict[str, Any]]) -> None:
+    """Compile a program, and write beside it what each of its functions is."""
+    from iree.compiler import tools
+
+    tools.compile_str(
+        placed,
+        output_file=str(path),
+        input_type="stablehlo",
+        extra_args=["--iree-hal-target-device=vulkan", "--iree-vulkan-target=ada"],
+    )
     path.with_suffix(".json").write_text(json.dumps(listed) + "\n")
-    print(f"{len(tiles)} tiles")
+    print(f"{len(listed)} tiles")
 
 
 def _path(folder: Path, element: str, *, windows: bool) -> Path:
@@ -222,12 +235,7 @@ def run_all(folder: Path, element: str, *, windows: bool) -> list[dict[str, Any]
         session.run("f0", [*given[tuple(listed[0]["sizes"])][0], flush])
     for i, row in enumerate(listed):
         there, _ = given[tuple(row["sizes"])]
-        times = []
-        for _ in range(CALLS):
-            ran.clear()
-            session.run(f"f{i}", [*there, flush])
-            times.append([r.seconds for r in ran if "columns" not in r.kernel])
-        row["us"] = [round(1e6 * float(t), 2) for t in np.median(np.array(times), 0)]
+        row["us"] = timed(session, f"f{i}", [*there, flush], ran)
     for i, row in enumerate(listed):
         there, wanted = given[tuple(row["sizes"])]
         made, _ = session.run(f"f{i}", [*there, flush])
@@ -235,6 +243,21 @@ def run_all(folder: Path, element: str, *, windows: bool) -> list[dict[str, Any]
         row["error"] = float(f"{np.linalg.norm(got - wanted) / np.linalg.norm(wanted):.2g}")
         rows.append(row)
     return rows
+
+
+def timed(session: Any, function: str, given: list[Any], ran: list[Any]) -> list[float]:
+    """Microseconds of each kernel of a function but what flushes, the median of so many calls.
+
+    Args:
+        session, function, given: what is called, with what.
+        ran: where the device says what ran.
+    """
+    times = []
+    for _ in range(CALLS):
+        ran.clear()
+        session.run(function, given)
+        times.append([each.seconds for each in ran if "columns" not in each.kernel])
+    return [round(1e6 * float(t), 2) for t in np.median(np.array(times), 0)]
 
 
 def _case(rng: Any, sizes: tuple[int, ...], kind: Any) -> tuple[Any, Any, Any]:
