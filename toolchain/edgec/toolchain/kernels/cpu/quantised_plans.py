@@ -78,12 +78,12 @@ def find_byte_plans(
     for op in operations:
         operands = _operands(op, known)
         plan = None if operands is None else plan_of(op, taken, constants)
-        made = None
-        if operands is not None and isinstance(plan, Plan):
-            made = _plan(plan, operands, unit, known, taken)
+        if operands is None or not isinstance(plan, Plan):
+            continue
+        made = _plan(plan, operands, unit, known, taken)
         if isinstance(made, Declined):
             answers.record(op, "a convolution in bytes", Work(), made)
-        elif made is not None:
+        else:
             found.append(made)
             taken.update(made.tail.operations)
     return sorted(found, key=lambda each: order[each.last])

@@ -3,6 +3,7 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
+import itertools
 import math
 from typing import Any
 
@@ -43,19 +44,14 @@ _SHORT = 128
 def place_block_products(module: Any, library: Library) -> None:
     """Rewrite `module` in place, where a kernel takes a product."""
 
-    for call in block_calls(module, library.answers, lambda product: _MOST_SETS):
+    def make(call: BlockCall) -> list[Any] | Declined:
+        launch = _many_rows(call, library) if call.has_many_rows else _few_rows(call, library)
+        results = library.call(launch)
+        return results if isinstance(results, Declined) else results[: len(call.last)]
 
-        def make(call: BlockCall = call) -> list[Any] | Declined:
-            return library.call(_few_rows(call, library))
-
+    few = block_calls(module, library.answers, lambda product: _MOST_SETS)
+    for call in itertools.chain(few, many_row_calls(module, library.answers, _unfit)):
         place_call(call, library.answers, make)
-    for call in many_row_calls(module, library.answers, _unfit):
-
-        def make_many(call: BlockCall = call) -> list[Any] | Declined:
-            results = library.call(_many_rows(call, library))
-            return results if isinstance(results, Declined) else results[:1]
-
-        place_call(call, library.answers, make_many)
 
 
 def _unfit(product: BlockProduct) -> str:

@@ -68,6 +68,11 @@ class BlockCall:
     place: Any
 
     @property
+    def has_many_rows(self) -> bool:
+        """Whether it is a product of more than `MOST_ROWS` rows, alone then."""
+        return self.products[0].rows > MOST_ROWS
+
+    @property
     def norm(self) -> Norm | None:
         """The norm by the mean square that its rows are, if the kernel can take it along."""
         return _norm(self.products[0])
@@ -180,19 +185,19 @@ def _source(codes: Any) -> Any:
     return str(op.attributes[name]) if name == "global" else op.attributes[name]
 
 
-def place_call(call: BlockCall, answers: Answers, make: Callable[[], Any]) -> None:
+def place_call(call: BlockCall, answers: Answers, make: Callable[[BlockCall], Any]) -> None:
     """Put a kernel in the place of a call's products, or say why there is none.
 
     Args:
         call: the products.
         answers: where that is said.
-        make: dispatches the kernel at the insertion point: a tensor for each of `call.last`, or a
-            `Declined`.
+        make: dispatches the kernel of a call at the insertion point: a tensor for each of
+            `call.last`, or a `Declined`.
     """
     for each in call.products:
         validate(each, "product by blocks")
     with ir.InsertionPoint(call.place), call.place.location:
-        results = make()
+        results = make(call)
         for each in call.products:
             outcome = results if isinstance(results, Declined) else Kernel(name=_NAME)
             answers.record(each.value.owner.operation, str(each), each.work, outcome)

@@ -3,6 +3,7 @@
 A module imported only by a pass that runs; it needs the compiler.
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -51,18 +52,15 @@ def place_block_products(module: Any, library: Library) -> None:
     def most(product: BlockProduct) -> int:
         return _most(product, library)
 
-    for call in block_calls(module, library.answers, most, _unfit):
+    def make(call: BlockCall) -> list[Any] | Declined:
+        if not library.compiles:
+            library.unread += len(call.products)
+            return Declined(reason="a kernel that needs edgec[vulkan] to be compiled")
+        return _many_rows(call, library) if call.has_many_rows else _few_rows(call, library)
 
-        def make(call: BlockCall = call) -> list[Any] | Declined:
-            return _few_rows(call, library)
-
+    few = block_calls(module, library.answers, most, _unfit)
+    for call in itertools.chain(few, many_row_calls(module, library.answers, _unfit)):
         place_call(call, library.answers, make)
-    for call in many_row_calls(module, library.answers, _unfit):
-
-        def make_many(call: BlockCall = call) -> list[Any] | Declined:
-            return _many_rows(call, library)
-
-        place_call(call, library.answers, make_many)
 
 
 def _most(product: BlockProduct, library: Library) -> int:
@@ -84,9 +82,6 @@ def _unfit(found: BlockProduct) -> str:
 
 def _many_rows(call: BlockCall, library: Library) -> list[Any] | Declined:
     """The result of the kernel for many rows, or why there is none."""
-    if not library.compiles:
-        library.unread += 1
-        return Declined(reason="a kernel that needs edgec[vulkan] to be compiled")
     (product,) = call.products
     weights, rows = product.weights, product.rows
     pieces = weights.inner * weights.bits // _PIECE
@@ -108,21 +103,15 @@ def _many_rows(call: BlockCall, library: Library) -> list[Any] | Declined:
     tiles = math.ceil(rows / form.rows) * math.ceil(weights.outputs / form.columns)
     shader = shaders.block_product(form, {**_sizes(weights), **words})
     total = library.call(shader, (tiles, parts, 1), values, list(reads.values()), kind)
-    if not split or isinstance(total, Declined):
-        return total if isinstance(total, Declined) else [total]
-    last = ir.RankedTensorType.get([1, *sizes], f32)
-    tail = call.finish
-    joined = library.join(
-        total, f32, (parts, *sizes), list(tail.reads(product.left).values()), last, tail
-    )
-    return joined if isinstance(joined, Declined) else [joined]
+    if split and not isinstance(total, Declined):
+        last, tail = ir.RankedTensorType.get([1, *sizes], f32), call.finish
+        following = list(tail.reads(product.left).values())
+        total = library.join(total, f32, (parts, *sizes), following, last, tail)
+    return total if isinstance(total, Declined) else [total]
 
 
 def _few_rows(call: BlockCall, library: Library) -> list[Any] | Declined:
     """The results of the kernel for few rows, or why there is none."""
-    if not library.compiles:
-        library.unread += len(call.products)
-        return Declined(reason="a kernel that needs edgec[vulkan] to be compiled")
     norm = call.norm
     reads = _reads(call, norm)
     if norm is not None and len(reads) + len(call.last) > library.most_bindings:
