@@ -101,6 +101,8 @@ def _many_rows(call: BlockCall, library: Library) -> list[Any] | Declined:
     if split:
         values["what"] = _WIDE
     tiles = math.ceil(rows / form.rows) * math.ceil(weights.outputs / form.columns)
+    if tiles > MOST_GROUPS:
+        return Declined(reason=f"{tiles} tiles")
     shader = shaders.block_product(form, {**_sizes(weights), **words})
     total = library.call(shader, (tiles, parts, 1), values, list(reads.values()), kind)
     if split and not isinstance(total, Declined):
