@@ -23,6 +23,11 @@ __all__ = ["ROWS", "Measured", "Row", "Size", "called_by", "measure"]
 ZIG = (sys.executable, "-m", "ziglang", "cc")
 SMALL = ("-std=c11", "-Os", "-w", "-ffunction-sections", "-fdata-sections")
 STRIPPED = ("-Wl,--gc-sections", "-s")
+ANDROID = (
+    # As the package's CMakeLists has it. The driver takes -Oz for -Os; clang itself does not.
+    *("-Oz", "-Xclang", "-Oz", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"),
+    *("-fno-math-errno", "-Wl,--hash-style=gnu", "-Wl,-z,max-page-size=16384"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,8 +132,9 @@ def _jni(package: Path, name: str, folder: Path) -> Size:
     text = ["-DEDGEC_WITH_TEXT"] if len(sources) > 1 else []
     _run(
         *(*ZIG, "-target", "aarch64-linux-gnu", *SMALL, *text, "-shared", "-fvisibility=hidden"),
+        *ANDROID,
         *(f"-I{jdk}", f"-I{jdk / 'linux'}", "-Iedgert", "edgec_jni.c", *sources),
-        *(*STRIPPED, "-Wl,-z,max-page-size=16384", "-Wl,--version-script=edgec_jni.map"),
+        *(*STRIPPED, "-Wl,--version-script=edgec_jni.map"),
         *("-lm", "-o", library),
         folder=native,
     )
@@ -175,9 +181,13 @@ def called_by(swift: str, name: str) -> list[str]:
 
 
 def _web(package: Path, name: str, folder: Path) -> Size:
-    """The runtime in a web package: scripts, and the larger of two builds for pages to choose."""
+    """The runtime in a web package, as a page that computes on processors loads it.
+
+    Of two builds of edgert it is the larger one; what a GPU needs, and the page that shows the
+    package, are not in it.
+    """
     kinds = (".wasm", ".js", ".mjs")
-    apart = ("edgert.wasm", "selftest.mjs")
+    apart = ("edgert.wasm", "webgpu.js", "copier.js", "try.js", "selftest.mjs")
     files = [f for f in package.rglob("*") if f.suffix in kinds and f.name not in apart]
     return Size.of(*(file.read_bytes() for file in files))
 

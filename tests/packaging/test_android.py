@@ -82,6 +82,12 @@ def java(package: Path, odd: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     )
 
 
+def test_without_a_variant_for_gpus_their_driver_is_not_built(java: tuple[str, ...]) -> None:
+    (option,) = (word for word in java if word.startswith("-Ddev.edgec.library="))
+    cache = Path(option.partition("=")[2]).with_name("CMakeCache.txt").read_text()
+    assert "EDGERT_WITH_VULKAN:BOOL=OFF" in cache
+
+
 def test_typed_java_answers_as_the_reference_runtime(
     java: tuple[str, ...], package: Path, images: np.ndarray, tmp_path: Path
 ) -> None:

@@ -45,7 +45,7 @@ def java(package: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, 
     ]
     run("javac", "-Xlint:all", "-Werror", "--release", "9", "-d", folder / "classes", *sources)
     cpp = package / "src/main/cpp"
-    run("cmake", "-G", "Ninja", "-S", cpp, "-B", folder / "native", "-DCMAKE_BUILD_TYPE=Debug")
+    run("cmake", "-G", "Ninja", "-S", cpp, "-B", folder / "native", "-DCMAKE_BUILD_TYPE=Release")
     run("cmake", "--build", folder / "native")
     library = folder / "native" / "libedgec_jni.so"
     heap = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xcheck:jni")

@@ -181,6 +181,30 @@ def test_a_missing_compiler_is_named_with_the_extra_that_has_it(
     assert "edgec[web]" in caught.value.hint
 
 
+def test_a_missing_minifier_is_named_with_the_extra_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "rjsmin", None)
+    with pytest.raises(MissingExtra, match="rjsmin") as caught:
+        write_runtime(tmp_path / "edgec-runtime")
+    assert "edgec[web]" in caught.value.hint
+
+
+def test_scripts_go_out_without_comments_but_those_for_bundlers(made: Made) -> None:
+    folder = made.folder / "edgec-runtime"
+    scripts = {
+        file.name: file.read_text() for kind in ("js", "mjs") for file in folder.glob(f"*.{kind}")
+    }
+    assert "webpackIgnore: true" in scripts.pop("platform.js")
+    assert scripts
+    for name, script in scripts.items():
+        assert not re.search(r"^\s*(//|/\*)", script, re.MULTILINE), name
+    smaller = sum(map(len, scripts.values())) / sum(
+        len(file.read_text()) for name, file in runtime_files().items() if name in scripts
+    )
+    assert smaller < 0.75
+
+
 def test_what_edgert_js_calls_is_exported() -> None:
     code = runtime_files()["edgert.js"].read_text()
     called = set(re.findall(r"\bc\.(edgert_\w+|free)\b", code))

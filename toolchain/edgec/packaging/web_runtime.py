@@ -2,7 +2,8 @@
 
 edgert is compiled for WebAssembly by the clang in the wheel `ziglang`, once for one thread and once
 for several on a shared memory, and for language models what reads and writes text by itself. Each
-is kept: in `build/js` of a checkout, else in edgec's cache.
+is kept: in `build/js` of a checkout, else in edgec's cache. Scripts go out without their comments
+and the space that they do not need.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from edgec.toolchain.cache import Cache
 from edgec.toolchain.linker import LIBRARY
 from edgec.toolchain.sources import runtime_sources
 
-__all__ = ["BUILDS", "TEXT", "edgert_wasm", "runtime_files", "write_runtime"]
+__all__ = ["BUILDS", "TEXT", "edgert_wasm", "minified", "runtime_files", "write_runtime"]
 
 EXPORTS = (
     "edgert_device_create",
@@ -102,6 +103,12 @@ TEXT = "edgert-text.wasm"
 _FOR_TEXT = {"text.js", "text.d.ts", "saved.js", "tokenizer.js"}
 """Sources that only they need."""
 
+_SCRIPTS = {".js", ".mjs"}
+"""What the sources in JavaScript end in."""
+
+_FOR_BUNDLERS = "webpackIgnore"
+"""In a comment: what a bundler leaves for node to import."""
+
 
 def runtime_files(*, text: bool = False) -> dict[str, Path]:
     """The files of the package by their names, but those that are compiled.
@@ -125,7 +132,7 @@ def write_runtime(folder: Path, *, text: bool = False) -> None:
     """Write the npm package into a folder, which is made; `text`: with what language models need.
 
     Raises:
-        MissingExtra: edgert was not compiled before, and `ziglang` is missing.
+        MissingExtra: `rjsmin` is missing, or edgert was not compiled before and `ziglang` is.
         CompileError: edgert cannot be compiled.
         FileError: this installation does not hold the sources.
     """
@@ -134,7 +141,29 @@ def write_runtime(folder: Path, *, text: bool = False) -> None:
         compiled = dict(zip(names, pool.map(edgert_wasm, names), strict=True))
     folder.mkdir(parents=True, exist_ok=True)
     for name, file in (runtime_files(text=text) | compiled).items():
-        shutil.copyfile(file, folder / name)
+        if file.suffix in _SCRIPTS:
+            small = minified(file.read_text(encoding="utf-8"))
+            (folder / name).write_text(small, encoding="utf-8", newline="\n")
+        else:
+            shutil.copyfile(file, folder / name)
+
+
+def minified(script: str) -> str:
+    """The same JavaScript without comments and the space that it does not need.
+
+    A script whose comments are for bundlers stays as it is.
+
+    Raises:
+        MissingExtra: `rjsmin` is missing.
+    """
+    try:
+        import rjsmin
+    except ImportError:
+        raise MissingExtra(
+            "packages for the web need the wheel rjsmin, which makes their scripts small",
+            hint="pip install 'edgec[web]'",
+        ) from None
+    return script if _FOR_BUNDLERS in script else f"{rjsmin.jsmin(script)}\n"
 
 
 def edgert_wasm(build: str = "edgert.wasm") -> Path:
