@@ -78,3 +78,18 @@ def test_no_warp_begins_with_the_wrong_number(kind: type, tmp_path: Path) -> Non
 
     assert begun() == []
     assert begun(disabled=("neutral-numbers",)) != []
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.float32])
+def test_no_subgroup_begins_with_the_wrong_number(kind: type, tmp_path: Path) -> None:
+    """Three subgroups, whose fourth lane is filled up; floats are integers in order here."""
+    program = export(lambda x: (jnp.min(x), jnp.max(x)), (np.zeros(96, kind),))
+
+    def signed(**options: object) -> list[bytes]:
+        chosen = CompileOptions(output=tmp_path / "case.vmfb", cache=False, check=False, **options)
+        code = toolchain.compile(program, "vulkan:nvidia-hopper", chosen).path.read_bytes()
+        # OpGroupNonUniformSMin and OpGroupNonUniformSMax, of six words each
+        return re.findall(rb"[\x61\x64]\x01\x06\x00", code)
+
+    assert signed() == []
+    assert len(signed(disabled=("neutral-numbers",))) == 2

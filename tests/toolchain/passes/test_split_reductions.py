@@ -38,14 +38,14 @@ def test_many_elements_are_reduced_in_steps(
 
 
 @pytest.mark.parametrize(
-    ("axes", "split"),
-    [((1, 2), True), ((1, 2, 3), False), ((3,), False)],
-    ids=["columns", "all", "rows"],
+    ("axes", "channels", "split"),
+    [((1, 2), 64, True), ((1, 2, 3), 64, True), ((1, 2, 3), 10, False), ((3,), 64, False)],
+    ids=["columns", "all", "fewer", "rows"],
 )
 def test_columns_of_many_elements_are_reduced_in_steps_on_cuda(
-    axes: tuple[int, ...], split: bool
+    axes: tuple[int, ...], channels: int, split: bool
 ) -> None:
-    text = lower(lambda x: x.sum(axes), (1, 112, 112, 64))
+    text = lower(lambda x: x.sum(axes), (1, 112, 112, channels))
     _, after = rewrite(SplitReductions(step=ON_CUDA), text)
     assert len(reductions(after)) == (2 if split else 1)
 

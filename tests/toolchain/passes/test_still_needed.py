@@ -701,6 +701,12 @@ FAULTS = (
         holds=rb"min\.s32[^;]*, -1;",
     ),
     Fault(
+        name="neutral-numbers",
+        text=_reduced("minimum", "96xi32", "2147483647"),
+        target="vulkan:nvidia-hopper",
+        holds=rb"\x2b\x00\x04\x00[\s\S]{8}\xff\xff\xff\xff",  # OpConstant of -1
+    ),
+    Fault(
         name="wide-reductions",
         text=_reduced("add", "4096xi64", "0", "%y = stablehlo.convert %x", "4096xi1"),
         target="cuda:sm_90",

@@ -141,3 +141,19 @@ def test_a_gradient_through_a_maximum_is_right(tmp_path: Path) -> None:
         found = loaded.main(x)
     expected = np.where(x == x.max(1, keepdims=True), 2 * x, 0)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("size", [4999, 8192])
+@pytest.mark.parametrize("kind", [np.float32, np.int32])
+def test_few_on_gpus_are_filled_up(size: int, kind: type, tmp_path: Path) -> None:
+    x = numbers(kind, (6, size))
+    program = export(lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 1)), (x,))
+    count, after = rewrite(TwoStepSearches(most=6), program.bytecode)
+    assert count == 2
+    assert ("stablehlo.pad" in after) == bool(size % 4096)
+    assert rewrite(TwoStepSearches(most=5), program.bytecode)[0] == 0
+    with runtime.load(toolchain.compile(program, "vulkan"), device="vulkan") as loaded:
+        found = [np.asarray(each) for each in loaded.main(x)]
+    np.testing.assert_array_equal(found[0], np.argmax(x, 1))
+    np.testing.assert_array_equal(found[1], np.argmin(x, 1))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from edgec.targets import Backend
 from edgec.toolchain.ir.rewriting import rewrite_each
 from edgec.toolchain.passes.purpose import Purpose
 from edgec.toolchain.passes.situation import Situation
@@ -15,6 +16,10 @@ __all__ = ["TwoStepSearches"]
 
 _FEW = 4096
 """Elements of which one loop finds both as fast."""
+_EVEN = 4096
+"""Elements of which a GPU's workgroups share any multiple evenly; of others each is a thread's."""
+_FEW_ON_GPUS = 32
+"""Searches of which each has a workgroup; of more, a thread's each is as fast."""
 _FLOATS = (math.nan, -math.inf, -2.0, 0.0, 1.0, 2.5, math.inf)
 _INTEGERS = (-128, -1, 0, 1, 2, 127)
 _PLACES = (0, 1, 5, 70)
@@ -31,27 +36,39 @@ class TwoStepSearches:
     framework's way to write it is taken: the least place of equals, NaN before all numbers where
     the step has it so, or where it depends on its operands' order.
 
+    On a GPU that is so where few are looked for, as the likeliest of many tokens is: each step of
+    the one reduction is a thread's alone, those of the two are shared by a workgroup.
+
     Measured on a CPU of two cores (AVX-512): of 50,000 numbers 0.29 ms and 0.06 with it, of 21
     classes over 512 x 512 pixels 22.6 ms and 5.3, or 30.7 and 7.9 with the classes last.
     """
+
+    most: int = 0
+    """Numbers that are looked for at most; 0 for any."""
 
     name = "two-step-searches"
     purpose = Purpose.SPEED
 
     @classmethod
     def plan(cls, situation: Situation) -> "TwoStepSearches | None":
-        """For StableHLO with reductions, where CPUs run it, at -O2 and above."""
-        found = "stablehlo.reduce" in situation.operations
-        fits = situation.target.cpu is not None and situation.level >= 2
-        return cls() if found and fits else None
+        """For StableHLO with reductions, on CPUs, and few on GPUs, at -O2 and above."""
+        target = situation.target
+        if "stablehlo.reduce" not in situation.operations or situation.level < 2:
+            return None
+        if target.cpu is not None:
+            return cls()
+        is_gpu = target.is_spirv or target.backend in (Backend.CUDA, Backend.ROCM)
+        return cls(most=_FEW_ON_GPUS) if is_gpu else None
 
     def run(self, module: Any) -> int:
         """Rewrite `module` (an `ir.Module` in StableHLO) in place; how many were found."""
-        return rewrite_each(module, ["stablehlo.reduce"], _in_two_steps, as_one=True)
+        return rewrite_each(
+            module, ["stablehlo.reduce"], lambda op: _in_two_steps(op, self.most), as_one=True
+        )
 
 
-def _in_two_steps(op: Any) -> list[Any] | None:
-    """The number and its place, if that is what a reduction looks for."""
+def _in_two_steps(op: Any, most: int) -> list[Any] | None:
+    """The number and its place, if that is what a reduction looks for, and no more than `most`."""
     from iree.compiler import ir
 
     from edgec.toolchain.ir import write as graph
@@ -66,6 +83,9 @@ def _in_two_steps(op: Any) -> list[Any] | None:
         return None
     if math.prod(graph.shape(values)) < _FEW:
         return None
+    results = math.prod(graph.shape(op.results[0]))
+    if most and (results > most or math.prod(graph.shape(values)) < _FEW * results):
+        return None
     which = _searched(op.regions[0].blocks[0])
     if which is None:
         return None
@@ -79,6 +99,8 @@ def _in_two_steps(op: Any) -> list[Any] | None:
     ):
         (axis,) = graph.integers(counted, "iota_dimension")
         places = graph.iota(graph.shape(places), axis, narrow)
+    if most and len(axes) == 1:
+        values, places = _filled_up(which, values, places, axes[0])
     number = _least(which, values, axes, kind)
     kept = [axis for axis in range(len(graph.shape(values))) if axis not in axes]
     everywhere = graph.broadcast(number, graph.shape(values), kept)
@@ -91,6 +113,22 @@ def _in_two_steps(op: Any) -> list[Any] | None:
     sizes = graph.shape(number)
     begun = [graph.broadcast(first, sizes), graph.broadcast(origin, sizes)]
     return graph.apply(op.regions[0], [*begun, number, graph.convert(place, index)])
+
+
+def _filled_up(which: str, values: Any, places: Any, axis: int) -> tuple[Any, Any]:
+    """Both with as many elements as workgroups share evenly; those behind the end are never it."""
+    from edgec.toolchain.ir import write as graph
+
+    sizes = graph.shape(values)
+    high = [-size % _EVEN if each == axis else 0 for each, size in enumerate(sizes)]
+    if not any(high):
+        return values, places
+
+    def filled(value: Any, name: str) -> Any:
+        kind = graph.element(value)
+        return graph.pad(value, graph.fill(_end(name, kind), (), kind), [0] * len(sizes), high)
+
+    return filled(values, which), filled(places, "minimum")
 
 
 def _least(name: str, values: Any, axes: list[int], kind: Any) -> Any:
