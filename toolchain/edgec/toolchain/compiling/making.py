@@ -7,6 +7,7 @@ import functools
 import shutil
 import tempfile
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -187,18 +188,42 @@ def _made(
     """Compile what was prepared into `files.module`, and check it."""
     own = prepared.changes.get(OwnKernels.name)
     proved = prove_kernels(task, scratch, make) if own else ()
-    prepared, retried = _compiled(task, files, scratch, prepared, integers=integers)
-    return _Built(
-        outcome=check(task, files.module, None, prepared.least_precise),
-        notes=(*notes, *prepared.comparisons, *prepared.notes, *proved, *retried),
-        halves=prepared.least_precise,
-        kernels=prepared.kernels,
-        seconds=sum(task.clock.seconds.get(step, 0.0) for step in (Step.PASSES, Step.COMPILE)),
-    )
+
+    def made(prepared: PassReport, *, verify: bool) -> _Built:
+        prepared, retried = _compiled(
+            task, files, scratch, prepared, integers=integers, verify=verify
+        )
+        return _Built(
+            outcome=check(task, files.module, None, prepared.least_precise),
+            notes=(*notes, *prepared.comparisons, *prepared.notes, *proved, *retried),
+            halves=prepared.least_precise,
+            kernels=prepared.kernels,
+            seconds=sum(task.clock.seconds.get(step, 0.0) for step in (Step.PASSES, Step.COMPILE)),
+        )
+
+    if task.may_be_proved:
+        # What is not proved after all, or fails, is compiled once more with the compiler's checks.
+        try:
+            built = made(prepared, verify=False)
+            if built.outcome.proof:
+                return built
+        except (CompileError, WrongAnswer):
+            limit = task.options.timeout
+            if limit is not None and task.clock.seconds.get(Step.COMPILE, 0.0) >= limit:
+                raise
+        if prepared.roomy:  # others may have been prepared in its place
+            prepared = prepare(task, files, scratch, integers=integers)
+    return made(prepared, verify=True)
 
 
 def _compiled(
-    task: Task, files: Files, scratch: Path, prepared: PassReport, *, integers: Integers
+    task: Task,
+    files: Files,
+    scratch: Path,
+    prepared: PassReport,
+    *,
+    integers: Integers,
+    verify: bool,
 ) -> tuple[PassReport, tuple[str, ...]]:
     """Compile what was prepared; where it takes too much memory for its kernels, plainer ones.
 
@@ -206,18 +231,19 @@ def _compiled(
         What the module was made of, and what to tell of it.
     """
     most = task.target.limits.binding
+    compiled = partial(compile_files, task, files, scratch, verify=verify)
     wide = most > 0 and prepared.may_hold(most)
     if not prepared.roomy:
-        return prepared, compile_files(task, files, scratch, wide=wide, bytes=prepared.bytes)
+        return prepared, compiled(wide=wide, bytes=prepared.bytes)
     told: list[int] = []
-    notes = compile_files(task, files, scratch, told.append, wide=wide, bytes=prepared.bytes)
+    notes = compiled(told.append, wide=wide, bytes=prepared.bytes)
     held = told[-1]
     if not most or held <= most:
         return prepared, notes
     spared = prepare(task, files, scratch, integers=integers, spares=True)
     return spared, (
         _SPARED.format(held / 1e6, most / 1e6),
-        *compile_files(task, files, scratch, wide=spared.may_hold(most), bytes=spared.bytes),
+        *compiled(wide=spared.may_hold(most), bytes=spared.bytes),
     )
 
 

@@ -16,7 +16,7 @@ from edgec.toolchain.compiling.pauses import Change, halving, pauses
 from edgec.toolchain.compiling.progress import Step
 from edgec.toolchain.compiling.report import PassReport
 from edgec.toolchain.compiling.task import Task
-from edgec.toolchain.flags import without_evaluation, without_tiling
+from edgec.toolchain.flags import without_evaluation, without_tiling, without_verification
 from edgec.toolchain.folded import FIRST_HALF
 from edgec.toolchain.idle_threads import alone
 from edgec.toolchain.kernels_in_place import change_kernels
@@ -98,6 +98,7 @@ def compile_files(
     *,
     wide: bool = False,
     bytes: bool = False,
+    verify: bool = True,
 ) -> tuple[str, ...]:
     """Run the compiler on `files.source`, in parts where edgec changes what it has made.
 
@@ -108,6 +109,8 @@ def compile_files(
         told: takes the most bytes that a call holds for a while.
         wide: whether a buffer may be larger than a kernel may reach into.
         bytes: whether kernels may hold bytes that the device may have no room for.
+        verify: let the compiler check what each of its steps gives, and where it fails try it
+            without what may be left out.
 
     Returns:
         What the user should know of that.
@@ -128,8 +131,12 @@ def compile_files(
         if task.target.backend is Backend.VULKAN:
             change_kernels(files.module, (alone, keeping_nan_in_place))
 
-    retried = _tried(task, files, work)
-    return (*notes, *retried)
+    if verify:
+        retried = _tried(task, files, work)
+        return (*notes, *retried)
+    write_linker(task.target, files.module)
+    work(without_verification(line_for(files, task.target, task.options, task.program.info)))
+    return tuple(notes)
 
 
 def fold(task: Task, files: Files, scratch: Path, pool: Path) -> dict[str, Constant]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from edgec.runtime import Module, Tolerance
+from edgec.runtime.cpu import architecture
 from edgec.runtime.dtypes import DType
 from edgec.targets import Backend, Target
 from edgec.toolchain.cache import key_of
@@ -43,6 +44,17 @@ class Task:
     def rounds_f32(self) -> bool:
         """Whether products of f32 are rounded to TF32."""
         return self.options.f32 is F32.TF32 and self.target.backend is Backend.CUDA
+
+    @property
+    def may_be_proved(self) -> bool:
+        """Whether the module will be proved by its golden calls, as far as is known before."""
+        golden, target = self.program.golden, self.target
+        if not self.options.check or golden is None or not golden.calls:
+            return False
+        if target.backend is Backend.CPU:
+            return target.isa == architecture()
+        gpu = target.gpu if target.backend is Backend.VULKAN else None
+        return gpu is not None and not gpu.devices
 
     @property
     def keeps_halves(self) -> bool:
