@@ -1,10 +1,13 @@
 """What holds for every test: matches are validated, TensorFlow stays in its own processes.
 
+Of a test that is marked as a sweep, some of its cases are fast, and the others slow.
+
 All of them share one edgert, which is built once: many have an empty cache of their own, where each
 process would build it anew.
 """
 
 import contextlib
+import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +19,25 @@ from edgec.runtime.errors import DeviceError
 from edgec.toolchain.match.validation import validating
 
 BUILT = Path(__file__).resolve().parents[1] / "build" / "tests"
+
+
+@pytest.hookimpl(tryfirst=True)  # before those that are not asked for are left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow all but `fast` cases of each sweep, those between evenly chosen ones."""
+
+    def test(item: pytest.Item) -> str:
+        return item.nodeid.partition("[")[0]
+
+    sweeps = [item for item in items if item.get_closest_marker("sweep")]
+    for _, group in itertools.groupby(sorted(sweeps, key=test), key=test):
+        cases = list(group)
+        mark = cases[0].get_closest_marker("sweep")
+        assert mark is not None
+        fast = mark.kwargs["fast"]
+        chosen = {round(n * (len(cases) - 1) / max(fast - 1, 1)) for n in range(fast)}
+        for number, case in enumerate(cases):
+            if number not in chosen:
+                case.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -144,6 +144,7 @@ def _inputs(folder: Path, arguments: tuple[np.ndarray, ...]) -> list[str]:
     return words
 
 
+@pytest.mark.sweep(fast=5)
 @pytest.mark.parametrize(
     ("name", "threads"),
     [

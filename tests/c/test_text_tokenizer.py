@@ -60,6 +60,7 @@ def _text(chance: random.Random) -> str:
     return "".join(parts)
 
 
+@pytest.mark.sweep(fast=4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_text_and_any_tokens_come_out_as_python_has_them(kind: str, library: Any) -> None:
     theirs = tokenizer(kind)

@@ -79,6 +79,7 @@ COMPARED = [
 ]
 
 
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize("program", COMPARED, ids=lambda program: program.name)
 def test_the_bits_are_those_of_the_reference(
     program: Program,

@@ -47,6 +47,7 @@ def test_what_is_made_of_eigenvalues(shape, replay) -> None:
     assert replay(export(model, (RANDOM.standard_normal(shape).astype(np.float32),))) <= 2e-4
 
 
+@pytest.mark.sweep(fast=4)
 @pytest.mark.parametrize(
     "a",
     [

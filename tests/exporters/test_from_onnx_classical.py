@@ -243,6 +243,7 @@ def test_a_binarizer(replay: Replay) -> None:
     assert replay(program) == 0
 
 
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize(
     ("kind", "attributes", "x"),
     [

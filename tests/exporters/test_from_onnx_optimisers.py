@@ -18,6 +18,7 @@ WAYS: dict[str, tuple[int, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize("kind", WAYS)
 @pytest.mark.parametrize("steps", [0, 3])
 def test_a_step_for_two_tensors(replay: Callable[[Program], float], kind: str, steps: int) -> None:

@@ -64,6 +64,7 @@ def golden(program: Program) -> np.ndarray:
     return program.golden.calls[0].outputs[0]
 
 
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize(
     ("node", "inputs", "constants"),
     [

@@ -91,6 +91,7 @@ CASES = {
 }
 
 
+@pytest.mark.sweep(fast=4)
 @pytest.mark.parametrize(
     ("case", "held"),
     [*((case, True) for case in CASES), ("put in and taken out", False), ("of parts", False)],

@@ -110,6 +110,7 @@ def surface(data: bytes) -> tuple[np.dtype, float]:
     return graph.tensors[graph.inputs[0]].dtype, given.scales[0] if given else 0.0
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_litert_s_answers(form: str, files: dict[str, Path]) -> None:
     data = files[form].read_bytes()

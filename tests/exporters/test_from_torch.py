@@ -119,6 +119,7 @@ def exported(name: str) -> Program:
     return export(model, inputs)
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_gives_the_answers_of_pytorch_on_the_cpu(name: str, replay) -> None:
     program = exported(name)
@@ -126,6 +127,7 @@ def test_a_model_gives_the_answers_of_pytorch_on_the_cpu(name: str, replay) -> N
     assert replay(program) <= 1e-4
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_gives_the_answers_of_pytorch_on_vulkan(name: str, replay_on_vulkan) -> None:
@@ -290,6 +292,7 @@ def test_an_unused_input_stays_an_input(replay) -> None:
     assert replay(program) == 0
 
 
+@pytest.mark.sweep(fast=4)
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [

@@ -122,6 +122,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
 }
 
 
+@pytest.mark.sweep(fast=4)
 @pytest.mark.parametrize("name", CASES)
 def test_complex_numbers(name: str, replay: Replay) -> None:
     function, inputs = CASES[name]

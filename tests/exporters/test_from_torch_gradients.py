@@ -38,6 +38,7 @@ MEANS = {
 }
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_a_convolution(name: str, replay: Replay) -> None:
     sizes, how = CONVOLUTIONS[name]
@@ -80,6 +81,7 @@ def test_maxima(name: str, replay: Replay) -> None:
     assert replay(program) < 2e-6
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize("name", MEANS)
 def test_means(name: str, replay: Replay) -> None:
     size, how = MEANS[name]

@@ -169,6 +169,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[torch.Tensor, ...]]] = {
 }
 
 
+@pytest.mark.sweep(fast=12)
 @pytest.mark.filterwarnings("ignore:index_reduce.*beta")
 @pytest.mark.parametrize("name", CASES)
 def test_what_torch_mlir_does_not_lower(name: str, replay: Replay) -> None:

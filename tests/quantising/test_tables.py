@@ -73,6 +73,7 @@ def call(path: Path, device: str | None, inputs: tuple[Any, ...]) -> Any:
         return jax.tree.map(np.array, module.main(*inputs))
 
 
+@pytest.mark.sweep(fast=4)
 @pytest.mark.parametrize("scheme", ["int8", "int4-g32"])
 @pytest.mark.parametrize("function", LOOK_UPS)
 def test_rows_are_looked_up_in_bytes_and_are_what_jax_gives(

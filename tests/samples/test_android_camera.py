@@ -53,6 +53,7 @@ def classes(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize(
     ("width", "height", "row", "side"),
     [(64, 48, 256, 16), (48, 65, 208, 10), (640, 480, 2560, 224), (9, 7, 40, 16)],

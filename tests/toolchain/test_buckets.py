@@ -155,6 +155,7 @@ def _made(function: Callable[[Any], Any], size: int) -> Any:
     return merged
 
 
+@pytest.mark.sweep(fast=16)
 @pytest.mark.parametrize("name", FINE)
 def test_filling_changes_nothing(name: str) -> None:
     x = _RANDOM.standard_normal((_FILLED, _WIDTH)).astype(np.float32)

@@ -21,6 +21,7 @@ def projected(x):
     return x @ WEIGHT + jnp.tanh(jnp.asarray(ROWS) @ MIDDLE) @ WEIGHT
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize("target", [CUDA, "vulkan:android", "vulkan:nvidia-ada", "webgpu"])
 def test_a_product_of_constants_is_worked_out_when_compiling(target: str, tmp_path) -> None:
     x = RNG.standard_normal((130, 196)).astype(np.float32)

@@ -131,6 +131,7 @@ TORCH = {
 }
 
 
+@pytest.mark.sweep(fast=5)
 @pytest.mark.parametrize(
     ("spelling", "dtype"),
     [

@@ -44,6 +44,7 @@ def _centred(x: jax.Array) -> jax.Array:
     return x - x.mean()
 
 
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize("target", ["cuda:sm_90", "rocm:gfx90a"])
 @pytest.mark.parametrize("function", [_norm, _rows, _turn, _centred])
 def test_ordinary_sizes_compile_for_gpus(target: str, function, tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def dispatches(program):
     return str(module).count("flow.dispatch @edgec_attention")
 
 
+@pytest.mark.sweep(fast=6)
 @pytest.mark.parametrize("function", SELF)
 @pytest.mark.parametrize("lengths", [(13, 13), (30, 41)])
 def test_each_form_becomes_one_kernel_that_answers_as_jax_does(function, lengths, tmp_path):

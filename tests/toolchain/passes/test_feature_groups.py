@@ -36,6 +36,7 @@ def written(case: str, dtype: type = np.float32) -> tuple[str, list[np.ndarray],
     return text, given, np.asarray(convolve(*given))
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("case", CASES)
 def test_groups_of_batches_are_right_on_vulkan(case: str, tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ def test_fft(length: int, tmp_path: Path) -> None:
     np.testing.assert_allclose(actual, np.fft.fft(x), rtol=1e-4, atol=1e-4 * length**0.5)
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize("length", [2, 9, 12, 256, 270])
 def test_real_transforms_there_and_back(length: int, tmp_path: Path) -> None:
     x = values(2, length).real

@@ -24,6 +24,7 @@ def numbers(kind: type) -> np.ndarray:
     return x
 
 
+@pytest.mark.sweep(fast=4)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("target", ["cpu", "vulkan"])
 @pytest.mark.parametrize("kind", KINDS)

@@ -87,6 +87,7 @@ CASES = {
 }
 
 
+@pytest.mark.sweep(fast=4)
 @pytest.mark.parametrize("channels", [20, 32])
 @pytest.mark.parametrize("case", CASES)
 def test_windows_at_edges_and_nan_are_those_of_numpy(case, channels, tmp_path):

@@ -53,6 +53,7 @@ def image(sizes, seed=0):
     return torch.randn(*sizes, generator=torch.Generator().manual_seed(seed))
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize(("before", "after"), SIZES)
 def test_every_resize_is_one_map_with_the_meaning_that_pytorch_gives(before, after):
     def function(x):

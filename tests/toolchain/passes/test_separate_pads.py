@@ -45,6 +45,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
 }
 
 
+@pytest.mark.sweep(fast=4)
 @pytest.mark.parametrize("target", ["cpu", pytest.param("vulkan", marks=pytest.mark.vulkan)])
 @pytest.mark.parametrize("case", CASES)
 def test_it_is_right(case: str, target: str, tmp_path: Path) -> None:

@@ -758,6 +758,7 @@ def _runs_in_node(folder: Path) -> bool:
     return said[0] == "none"
 
 
+@pytest.mark.sweep(fast=22)
 @pytest.mark.parametrize(
     "fault",
     [

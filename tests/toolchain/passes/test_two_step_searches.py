@@ -104,6 +104,7 @@ def compiled(program, x: np.ndarray, tmp_path: Path) -> list[np.ndarray]:
         return [np.asarray(each) for each in loaded.main(x)]
 
 
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize(
     "kind", [np.float32, np.float16, ml_dtypes.bfloat16, np.int32, np.int8, np.uint8]
 )

@@ -276,6 +276,7 @@ CASES = {
 }
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.vulkan
 @pytest.mark.parametrize(
     ("form", "parts", "names"),

@@ -101,6 +101,7 @@ def test_it_is_for_every_target_without_better(target: str, tmp_path) -> None:
     assert toolchain.run_passes(source, target).changes["wide-sums"] == 1
 
 
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize("target", ["vulkan", "vulkan:adreno", "cuda"])
 @pytest.mark.parametrize("groups", [1, 4, 16])
 def test_the_compiler_takes_convolutions_of_halves_summed_in_f32(

@@ -2,6 +2,8 @@
 
 Run in a process of its own with TRITON_INTERPRET=1, since that is asked for when sources are
 imported: prints JSON, the relative error by case.
+
+python interpreted.py [WORD [STEP]]     # cases with the word in their name; every STEPth
 """
 
 import importlib
@@ -479,5 +481,7 @@ def cases() -> list[Case]:
 
 if __name__ == "__main__":
     only = sys.argv[1] if len(sys.argv) > 1 else ""
-    found = {c.name: run(c, seed) for seed, c in enumerate(cases()) if only in c.name}
+    step = int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    every = list(enumerate(cases()))[::step]
+    found = {c.name: run(c, seed) for seed, c in every if only in c.name}
     print(json.dumps(found))

@@ -29,11 +29,11 @@ from edgec.toolchain.kernels.spec import Declined
 pytestmark = pytest.mark.skipif(not has_triton(), reason="Triton is not here (edgec[cuda])")
 
 
-@pytest.fixture(scope="module")
-def errors() -> dict[str, float]:
+def interpreted(step: int) -> dict[str, float]:
+    """How far off each kernel is by the interpreter, or every `step`th of them."""
     script = Path(__file__).with_name("interpreted.py")
     finished = subprocess.run(
-        [sys.executable, script],
+        [sys.executable, script, "", str(step)],
         env={**os.environ, "TRITON_INTERPRET": "1"},
         capture_output=True,
         text=True,
@@ -43,12 +43,14 @@ def errors() -> dict[str, float]:
     return json.loads(finished.stdout.splitlines()[-1])
 
 
-def test_kernels_compute_what_the_program_does(errors) -> None:
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+def test_kernels_compute_what_the_program_does(step: int) -> None:
     # tf32 is rounded to nearest, to 11 bits; the interpreter cuts what is stored as bf16.
     limits = {"f32": 5e-6, "tf32": 5e-4, "bf16": 6e-3}
+    errors = interpreted(step)
     wrong = {n: e for n, e in errors.items() if not e < limits.get(n.partition(":")[0], 1e-3)}
     assert all(e > 5e-5 for n, e in errors.items() if n.startswith("tf32:"))
-    assert errors
+    assert len(errors) > 20
     assert not wrong
 
 

@@ -64,6 +64,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], type, int]] = {
 }
 
 
+@pytest.mark.sweep(fast=5)
 @pytest.mark.vulkan
 @pytest.mark.skipif(tools() is None, reason="its kernel needs edgec[vulkan]")
 @pytest.mark.parametrize("case", CASES)
