@@ -218,7 +218,7 @@ def test_a_thread_whose_kernel_traps_fails_its_call_and_the_others_go_on(
     shutil.copyfile(folder / "program.vmfb", tmp_path / "program.vmfb")
     thread = tmp_path / "edgec-runtime" / "thread.js"
     # Without its functions in the table, every kernel that this thread calls traps.
-    loaded = "await joinKernels(instance, kernels);"
+    loaded = "await joinKernels(instance,kernels);"
     emptied = (
         "for (const { first, functions } of kernels) for (let i = 0; i < functions; ++i)"
         " exports.__indirect_function_table.set(first + i, null);"
