@@ -132,6 +132,7 @@ def test_scales_are_f32_where_that_is_asked_for_and_mean_the_same(edgec, folder:
     assert kinds == {"float32", "int8"}
 
 
+@pytest.mark.sweep(fast=1)
 @pytest.mark.parametrize("name", ["inside", "outside"])
 def test_choices_are_timed_on_a_device_that_is_here(edgec, folder: Path, name: str) -> None:
     line = ("quantise", folder / f"{name}.mlirbc", "-o", "timed.mlirbc", "--weights=auto")

@@ -158,6 +158,7 @@ class _Views(torch.nn.Module):
         return seen, torch.cat([y, y[:, :1]], 1), seen.mean(1)
 
 
+@pytest.mark.sweep(fast=1)
 @pytest.mark.parametrize("texts", ["", "texts=1..4"])
 def test_what_has_no_form_with_an_open_length_goes_in_buckets_alone(
     texts: str, caplog: pytest.LogCaptureFixture

@@ -209,6 +209,7 @@ program.save(Path("model.mlirbc"))
     assert replay(program) <= 1e-4
 
 
+@pytest.mark.slow
 def test_a_model_that_only_its_own_python_can_make_goes_through_its_backend(
     tmp_path: Path, replay
 ) -> None:

@@ -138,6 +138,7 @@ def test_a_plain_function_with_loops_and_conditions(replay) -> None:
     assert replay(program) <= 1e-4
 
 
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize(
     "function",
     [

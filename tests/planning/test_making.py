@@ -43,6 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_a_plan_runs_and_the_same_can_be_asked_for_by_hand(folder: Path) -> None:
     command = ["plan", "net.py:model", "--mesh=x=2", "--devices=cpu,cpu", "--tries=2"]
     done = subprocess.run(

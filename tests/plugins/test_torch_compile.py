@@ -178,6 +178,7 @@ class Pixels(nn.Module):
         return self.last(self.means(torch.tanh(self.second(x))).flatten(1))
 
 
+@pytest.mark.slow
 def test_a_step_of_a_convolutional_network_is_that_of_eager_pytorch() -> None:
     torch.manual_seed(1)
     net, x = Pixels(), torch.randn(3, 3, 18, 19).to(memory_format=torch.channels_last)

@@ -36,6 +36,7 @@ def test_arrays_come_back_as_they_went(
     np.testing.assert_array_equal(back, array)
 
 
+@pytest.mark.sweep(fast=28)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.value)
 def test_functions_take_and_give_every_type(
     device: Device, dtype: DType, dtype_module: Make

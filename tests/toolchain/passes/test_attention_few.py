@@ -86,6 +86,7 @@ def module(request, tmp_path_factory):
         yield loaded
 
 
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_hidden_is_not_read_and_the_rest_is_what_numpy_works_out(module, name):
     function, queries, keys = CASES[name]

@@ -84,6 +84,7 @@ def handed_on(x: Any, i: Any) -> Any:
     return lax.cond(i > 0, lambda x, y: x, lambda x, y: y, x, x[::-1])
 
 
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize(
     ("function", "x", "changed"),
     [

@@ -52,6 +52,7 @@ def test_a_long_transform_is_two_small_products() -> None:
     assert "tensor<50x50xf32>" in after and "tensor<80x80xf32>" in after
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize("length", [1, 2, 15, 97, 360, 521], ids=lambda n: f"length {n}")
 def test_fft(length: int, tmp_path: Path) -> None:
     x = values(2, length)

@@ -85,6 +85,7 @@ def alike(x):
     return way(1, False), way(-1, True)
 
 
+@pytest.mark.sweep(fast=3)
 @pytest.mark.parametrize("function", [scanned, nested, columns, beyond, read, counted, alike, anew])
 def test_answers_are_the_frameworks(function):
     module = toolchain.compile(export(function, (X,)), "cpu", options=PLAIN)

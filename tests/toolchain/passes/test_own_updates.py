@@ -68,6 +68,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.sweep(fast=4)
 @pytest.mark.parametrize(("function", "copies"), PROGRAMS)
 def test_arguments_are_only_read(
     function: Callable[[Any, Any], Any], copies: int, tmp_path: Path

@@ -26,6 +26,7 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.sweep(fast=4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_sum_has_a_module(name: str, tmp_path) -> None:
     (tmp_path / "f.mlir").write_text(jax.jit(PROGRAMS[name]).lower(X).as_text())
@@ -60,6 +61,7 @@ ON_CPU: dict[str, tuple[Callable[[Any], Any], np.ndarray]] = {
 }
 
 
+@pytest.mark.sweep(fast=4)
 @pytest.mark.parametrize("name", ON_CPU)
 def test_a_sum_is_right_on_a_cpu(name: str, tmp_path) -> None:
     function, x = ON_CPU[name]

@@ -76,6 +76,7 @@ def test_halves_are_read_and_written_as_they_are() -> None:
     assert "stablehlo.dot_general" not in after
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize(
     ("queries", "width", "tile"),
     [(40, 64, "64x16"), (1000, 48, "64x32"), (77, 32, "32x32"), (77, 100, "128x16")],

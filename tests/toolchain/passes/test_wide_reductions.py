@@ -58,6 +58,7 @@ WIDE = {
 }
 
 
+@pytest.mark.sweep(fast=2)
 @pytest.mark.parametrize("name", WIDE)
 def test_wide_reductions_of_narrow_numbers_compile_for_cuda(name: str, tmp_path: Path) -> None:
     with jax.enable_x64(True):

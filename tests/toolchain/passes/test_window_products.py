@@ -132,6 +132,7 @@ def test_an_image_of_one_row_or_column_meets_the_zeros_around_it(tmp_path: Path)
         np.testing.assert_allclose(answer, expected, atol=1e-5)
 
 
+@pytest.mark.sweep(fast=5)
 @pytest.mark.parametrize("case", CASES)
 def test_that_of_weights_is_one_kernel(case: str) -> None:
     backward, inputs = gradient(case)

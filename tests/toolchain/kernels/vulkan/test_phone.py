@@ -39,6 +39,7 @@ _NEEDS = "edgec[vulkan]"
 """What a few kernels are compiled with: those that were compiled beforehand are not all."""
 
 
+@pytest.mark.sweep(fast=6)
 @pytest.mark.parametrize("name", CASES)
 def test_a_phone_gets_kernels_that_fit_it(name: str) -> None:
     function, shapes, word = CASES[name]
