@@ -25,8 +25,9 @@ SMALL = ("-std=c11", "-Os", "-w", "-ffunction-sections", "-fdata-sections")
 STRIPPED = ("-Wl,--gc-sections", "-s")
 ANDROID = (
     # As the package's CMakeLists has it. The driver takes -Oz for -Os; clang itself does not.
+    # The driver would link mathematics of its own, which Android has in its C library.
     *("-Oz", "-Xclang", "-Oz", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"),
-    *("-fno-math-errno", "-Wl,--hash-style=gnu", "-Wl,-z,max-page-size=16384"),
+    *("-fno-math-errno", "-nostdlib", "-Wl,--hash-style=gnu", "-Wl,-z,max-page-size=16384"),
 )
 
 

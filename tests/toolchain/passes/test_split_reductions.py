@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgec import runtime, toolchain
-from edgec.toolchain.passes.legalise.split_reductions import ON_CUDA, SplitReductions
+from edgec.toolchain.passes.legalise.split_reductions import ON_CUDA, ON_SUBGROUPS, SplitReductions
 from tests.toolchain.passes.before_after import rewrite
 from tests.toolchain.passes.on_vulkan import lower
 
@@ -48,6 +48,28 @@ def test_columns_of_many_elements_are_reduced_in_steps_on_cuda(
     text = lower(lambda x: x.sum(axes), (1, 112, 112, channels))
     _, after = rewrite(SplitReductions(step=ON_CUDA), text)
     assert len(reductions(after)) == (2 if split else 1)
+
+
+@pytest.mark.parametrize(("size", "filled"), [(1002, 1024), (197, 256), (96, 0), (160, 0), (77, 0)])
+def test_rows_that_subgroups_do_not_share_are_filled_up(size: int, filled: int) -> None:
+    text = lower(lambda x: x.max(1), (12, size))
+    count, after = rewrite(SplitReductions(step=ON_SUBGROUPS), text)
+    assert count == bool(filled)
+    assert reductions(after)[-1] == f"tensor<12x{filled or size}xf32>"
+    assert rewrite(SplitReductions(), text)[0] == 0
+
+
+@pytest.mark.vulkan
+def test_rows_that_are_filled_up_give_what_numpy_gives(tmp_path: Path) -> None:
+    x = -np.abs(np.random.default_rng(4).standard_normal((5, 333))).astype(np.float32)
+    text = lower(lambda x: (x.max(1), x.sum(1), (x * x).min(1)), x.shape)
+    count, after = rewrite(SplitReductions(step=ON_SUBGROUPS), text)
+    assert count == 3
+    (tmp_path / "case.mlir").write_text(after)
+    with runtime.load(toolchain.compile(tmp_path / "case.mlir", "vulkan")) as loaded:
+        found = loaded.main(x)
+    for ours, theirs in zip(found, (x.max(1), x.sum(1), (x * x).min(1)), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
 def test_the_largest_element_s_place_is_looked_for_in_steps_on_cuda() -> None:
