@@ -57,6 +57,7 @@ def test_rows_that_subgroups_do_not_share_are_filled_up(size: int, filled: int) 
     assert count == bool(filled)
     assert reductions(after)[-1] == f"tensor<12x{filled or size}xf32>"
     assert rewrite(SplitReductions(), text)[0] == 0
+    assert rewrite(SplitReductions(step=ON_SUBGROUPS), text.replace("<12x", "<2048x"))[0] == 0
 
 
 @pytest.mark.vulkan

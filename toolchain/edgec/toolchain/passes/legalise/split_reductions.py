@@ -44,6 +44,8 @@ _FEW = 64
 """Elements of a chunk of which one thread looks for the largest and its place."""
 _LANES = 32
 """What a row's size is a multiple of where a subgroup reduces it; sizes of subgroups divide it."""
+_MOST_FILLED = 1024
+"""Rows that are filled up at most: to write 65,536 of 333 anew takes 17 times their own time."""
 ON_SPIRV = Step(most=8192, chunk=256, largest=1024, together=256)
 ON_SUBGROUPS = replace(ON_SPIRV, even=128)
 _WORKGROUPS = 32
@@ -66,7 +68,7 @@ class SplitReductions:
 
     Where subgroups are counted on (targets that name their devices), rows are theirs, but only
     those whose size is a multiple of theirs; others are a thread's each. Those are filled up from
-    128 elements on.
+    128 elements on, where they are not so many that a thread each is enough.
 
     What is reduced together with its place (the likeliest of many tokens) is one thread's on every
     GPU, so that is split from 256 elements on.
@@ -87,7 +89,7 @@ class SplitReductions:
     gates take means over 112 x 112, 56 x 56 and 28 x 28 pixels 1.62 ms and 1.48 with it; the
     likeliest of 49,152 tokens takes 1.6 ms without it; the sum of 1,048,576 numbers takes 8 us and
     22 without it, that of 4,194,304 11 and 74. By Vulkan 128 rows of 1,002 numbers take 12 us and
-    126 without it, 4,096 of 1,000 36 and 72, 512 of 197 16 and 57. On a CPU, one thread, sums of 96
+    126 without it, 512 of 197 17 and 57. On a CPU, one thread, sums of 96
     channels over 4 x 56 x 56 pixels 0.22 ms and 0.47, of 96 rows of 12,544 numbers 0.33 and 0.30.
 
     Attributes:
@@ -128,8 +130,10 @@ def _split(op: Any, step: Step) -> list[Any] | None:
     if count > 1 and step.together:
         step = replace(step, most=step.together, chunk=_FEW, largest=2 * _FEW)
     if math.prod(sizes[axis] for axis in axes) <= step.most:
-        uneven = step.even and count == 1 and axes == [len(sizes) - 1] and sizes[-1] % _LANES
-        return _filled_up(op, step) if uneven and sizes[-1] > step.even else None
+        *rows, last = sizes
+        uneven = step.even and count == 1 and axes == [len(rows)] and last % _LANES
+        few = math.prod(rows) <= _MOST_FILLED
+        return _filled_up(op, step) if uneven and few and last > step.even else None
     if step.rounds and not _is_sum_of_floats(op):
         return None
     is_row = all(n == 1 for axis, n in enumerate(sizes) if axis > axes[-1])
