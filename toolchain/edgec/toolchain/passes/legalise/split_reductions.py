@@ -130,10 +130,11 @@ def _split(op: Any, step: Step) -> list[Any] | None:
     if count > 1 and step.together:
         step = replace(step, most=step.together, chunk=_FEW, largest=2 * _FEW)
     if math.prod(sizes[axis] for axis in axes) <= step.most:
-        *rows, last = sizes
-        uneven = step.even and count == 1 and axes == [len(rows)] and last % _LANES
-        few = math.prod(rows) <= _MOST_FILLED
-        return _filled_up(op, step) if uneven and few and last > step.even else None
+        if not step.even or count > 1 or axes != [len(sizes) - 1]:
+            return None
+        *above, last = sizes
+        gains = last > step.even and last % _LANES and math.prod(above) <= _MOST_FILLED
+        return _filled_up(op, step) if gains else None
     if step.rounds and not _is_sum_of_floats(op):
         return None
     is_row = all(n == 1 for axis, n in enumerate(sizes) if axis > axes[-1])
