@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.c import fuzzing
 from tests.c.conftest import run
 
 
+@pytest.mark.slow
 def test_a_guided_fuzzer_finds_nothing(build: Callable[[str], Path], tmp_path: Path) -> None:
     build("vulkan")  # for what it says of missing tools
     corpus = fuzzing.unpack(tmp_path / "corpus")

@@ -59,6 +59,7 @@ def test_arm_of_32_bits_gets_its_functions_linked_in(text: str, tmp_path: Path) 
     assert list(module.signatures) == ["main"]
 
 
+@pytest.mark.slow
 def test_those_functions_answer_as_this_machines_library(tmp_path: Path) -> None:
     pytest.importorskip("ziglang")
     if shutil.which("qemu-arm") is None:
