@@ -24,7 +24,9 @@ from edgec.toolchain import (
     compile,
     compile_with_report,
     load_program,
+    process,
 )
+from edgec.toolchain.check import Outcome
 from edgec.toolchain.program import (
     Function,
     Input,
@@ -64,6 +66,59 @@ def test_without_an_output_the_module_lives_as_long_as_the_process(matmul: Path)
     with load(module) as loaded:
         assert np.abs(loaded.main(X, W) - ANSWER).max() <= 1e-5
     assert module.facts.check == "unchecked: no golden answers"
+
+
+@pytest.fixture
+def lines(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The compiler's command lines, as they are run."""
+    run: list[list[str]] = []
+
+    def noted(line: list[str], **given: object) -> process.Finished:
+        run.append(line)
+        return process.run_compiler(line, **given)
+
+    monkeypatch.setattr("edgec.toolchain.compiling.steps.run_compiler", noted)
+    return run
+
+
+def leaves_out(lines: list[list[str]]) -> list[bool]:
+    """Of each command line whether the compiler leaves out the check of its own steps."""
+    return ["--verify=false" in line for line in lines]
+
+
+def test_the_compiler_checks_its_steps_where_answers_do_not(matmul: Path, lines: list[list[str]]):
+    uncached = CompileOptions(cache=False)
+    compile(matmul, "cpu", uncached)
+    assert leaves_out(lines) == [False]  # there is nothing to prove it by
+    with_golden(matmul)
+    lines.clear()
+    compile(matmul, "cpu", uncached)
+    assert leaves_out(lines) == [True]
+    lines.clear()
+    compile(matmul, "cpu", CompileOptions(cache=False, check=False))
+    assert leaves_out(lines) == [False]
+    lines.clear()
+    compile(matmul, "cpu:arm64", uncached)
+    assert leaves_out(lines) == [False]
+    lines.clear()
+    compile(matmul, "cpu", CompileOptions(cache=False, iree_args=("--verify=true",)))
+    assert leaves_out(lines) == [False]
+
+
+def test_what_is_wrong_or_not_proved_is_compiled_again_with_those_checks(
+    matmul: Path, lines: list[list[str]], monkeypatch: pytest.MonkeyPatch
+):
+    with_golden(matmul, ANSWER + 1)
+    with pytest.raises(WrongAnswer):
+        compile(matmul, "cpu", CompileOptions(cache=False))
+    assert leaves_out(lines) == [True, False]
+    lines.clear()
+    with_golden(matmul)
+    monkeypatch.setattr(
+        "edgec.toolchain.compiling.making.check", lambda *_: Outcome(text="unchecked: no device")
+    )
+    compile(matmul, "cpu", CompileOptions(cache=False))
+    assert leaves_out(lines) == [True, False]
 
 
 def test_a_wrong_answer_is_an_error_and_nothing_is_written(matmul: Path):
