@@ -9,7 +9,7 @@ import pytest
 
 from edgec import runtime, toolchain
 from edgec.exporters import export
-from edgec.toolchain import CompileOptions
+from edgec.toolchain import CompileOptions, Program
 from edgec.toolchain.passes.legalise.neutral_numbers import NeutralNumbers
 from tests.toolchain.passes.before_after import rewrite
 
@@ -66,14 +66,19 @@ def test_what_is_written_instead_is_the_same(kind: type, tmp_path: Path) -> None
         np.testing.assert_array_equal(ours, theirs)
 
 
+def code_of(program: Program, target: str, folder: Path, **options: object) -> bytes:
+    """A module that is not run, for what stands in it."""
+    chosen = CompileOptions(output=folder / "case.vmfb", cache=False, check=False, **options)
+    return toolchain.compile(program, target, chosen).path.read_bytes()
+
+
 @pytest.mark.parametrize("kind", [np.int32, np.int8])
 def test_no_warp_begins_with_the_wrong_number(kind: type, tmp_path: Path) -> None:
     """PTX's instructions say with which: without the pass, -1 for a minimum, 0 for a maximum."""
     program = export(lambda x: (jnp.min(x), jnp.max(x)), (np.zeros(4096, kind),))
 
-    def begun(**options: object) -> list[str]:
-        chosen = CompileOptions(output=tmp_path / "case.vmfb", cache=False, check=False, **options)
-        code = toolchain.compile(program, "cuda:sm_90", chosen).path.read_bytes()
+    def begun(**options: object) -> list[bytes]:
+        code = code_of(program, "cuda:sm_90", tmp_path, **options)
         return re.findall(rb"(?:min|max)\.s\d+ *\t[^;]*, (?:-1|0);", code)
 
     assert begun() == []
@@ -86,8 +91,7 @@ def test_no_subgroup_begins_with_the_wrong_number(kind: type, tmp_path: Path) ->
     program = export(lambda x: (jnp.min(x), jnp.max(x)), (np.zeros(96, kind),))
 
     def signed(**options: object) -> list[bytes]:
-        chosen = CompileOptions(output=tmp_path / "case.vmfb", cache=False, check=False, **options)
-        code = toolchain.compile(program, "vulkan:nvidia-hopper", chosen).path.read_bytes()
+        code = code_of(program, "vulkan:nvidia-hopper", tmp_path, **options)
         # OpGroupNonUniformSMin and OpGroupNonUniformSMax, of six words each
         return re.findall(rb"[\x61\x64]\x01\x06\x00", code)
 

@@ -7,7 +7,6 @@ import functools
 import shutil
 import tempfile
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +230,7 @@ def _compiled(
         What the module was made of, and what to tell of it.
     """
     most = task.target.limits.binding
-    compiled = partial(compile_files, task, files, scratch, verify=verify)
+    compiled = functools.partial(compile_files, task, files, scratch, verify=verify)
     wide = most > 0 and prepared.may_hold(most)
     if not prepared.roomy:
         return prepared, compiled(wide=wide, bytes=prepared.bytes)

@@ -11,6 +11,7 @@ from typing import Any
 from edgec.runtime import Module, Tolerance
 from edgec.runtime.cpu import architecture
 from edgec.runtime.dtypes import DType
+from edgec.runtime.golden import Golden
 from edgec.targets import Backend, Target
 from edgec.toolchain.cache import key_of
 from edgec.toolchain.compiling.command_lines import flags_for
@@ -46,10 +47,16 @@ class Task:
         return self.options.f32 is F32.TF32 and self.target.backend is Backend.CUDA
 
     @property
+    def golden_to_meet(self) -> Golden | None:
+        """The golden calls that the module is to be proved by; None without any, or unasked."""
+        golden = self.program.golden
+        return golden if self.options.check and golden is not None and golden.calls else None
+
+    @property
     def may_be_proved(self) -> bool:
         """Whether the module will be proved by its golden calls, as far as is known before."""
-        golden, target = self.program.golden, self.target
-        if not self.options.check or golden is None or not golden.calls:
+        target = self.target
+        if self.golden_to_meet is None:
             return False
         if target.backend is Backend.CPU:
             return target.isa == architecture()

@@ -43,7 +43,7 @@ class Step:
 _FEW = 64
 """Elements of a chunk of which one thread looks for the largest and its place."""
 _LANES = 32
-"""What a row's size is a multiple of where a subgroup reduces it; sizes of subgroups divide it."""
+"""What a row's size is a multiple of where subgroups of 32 share it; Adreno's have 64."""
 _MOST_FILLED = 1024
 """Rows that are filled up at most: to write 65,536 of 333 anew takes 17 times their own time."""
 ON_SPIRV = Step(most=8192, chunk=256, largest=1024, together=256)
@@ -143,9 +143,8 @@ def _split(op: Any, step: Step) -> list[Any] | None:
         rows = math.prod(sizes) // total
         if not step.row or total <= step.row or rows > _WORKGROUPS:
             return None
-        parts = -(-total // step.most)
-        parts = max((n for n in range(32, min(parts, _PARTS) + 1, 32) if total % n == 0), default=0)
-        chunk = total // parts if parts else -(-total // _PARTS)
+        parts = (n for n in range(_LANES, _PARTS + 1, _LANES) if total % n == 0)
+        chunk = -(-total // max(parts, default=_PARTS))
         step = replace(step, chunk=chunk, largest=chunk, most=chunk, row=0)
     behind = [axis for axis in axes if set(range(axis, axes[-1] + 1)) <= set(axes)]
     if len(behind) < len(axes):  # the last run of neighbouring axes, and then the others
