@@ -22,6 +22,7 @@ NUMBERS = {
     "GroupNonUniformArithmetic": 63,
     "GroupNonUniformShuffle": 65,
     "GroupNonUniformShuffleRelative": 66,
+    "SignedZeroInfNanPreserve": 4466,
     "VulkanMemoryModel": 5345,
     "PhysicalStorageBufferAddresses": 5347,
 }

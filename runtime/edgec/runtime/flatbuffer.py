@@ -90,27 +90,33 @@ class Budget:
 
 
 class Table:
-    """One FlatBuffer table whose vtable has been checked; fields are asked for by their id."""
+    """One FlatBuffer table whose vtable has been checked; fields are asked for by their id.
+
+    Attributes:
+        position: its first byte.
+        fields: the first byte of the list that says where its fields are (its vtable).
+        size: its bytes, without what its fields point to.
+    """
 
     def __init__(self, budget: Budget, position: int) -> None:
         self._budget = budget
         self.position = position
         budget.spend(8)
-        self._vtable = position - budget.i32(position)
-        budget.need(self._vtable, 4, "a field list")
-        self._vtable_size = budget.u16(self._vtable)
-        self.size = budget.u16(self._vtable + 2)
-        if self._vtable_size < 4 or self._vtable_size % 2 or self.size < 4:
+        self.fields = position - budget.i32(position)
+        budget.need(self.fields, 4, "a field list")
+        self._fields_size = budget.u16(self.fields)
+        self.size = budget.u16(self.fields + 2)
+        if self._fields_size < 4 or self._fields_size % 2 or self.size < 4:
             raise budget.damage("a field list has an impossible size")
-        budget.need(self._vtable, self._vtable_size, "a field list")
+        budget.need(self.fields, self._fields_size, "a field list")
         budget.need(position, self.size, "a table")
 
     def _field(self, field: int, size: int) -> int:
         """The absolute offset of a field of so many bytes, or 0 when it is absent."""
         slot = 4 + 2 * field
-        if slot + 2 > self._vtable_size:
+        if slot + 2 > self._fields_size:
             return 0
-        offset = self._budget.u16(self._vtable + slot)
+        offset = self._budget.u16(self.fields + slot)
         if offset == 0:
             return 0
         if offset + size > self.size:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from edgec.runtime.vmfb import parse
 
-__all__ = ["asks_of_subgroups", "capabilities"]
+__all__ = ["asks_of_subgroups", "capabilities", "has_subgroups"]
 
 _FORMAT = "vulkan-spirv"
 _MAGIC = struct.pack("<I", 0x07230203)
@@ -34,6 +34,11 @@ def capabilities(module: Path) -> frozenset[int]:
 def asks_of_subgroups(module: Path) -> bool:
     """Whether answers depend on how many threads go in step, which differs between devices."""
     return bool(capabilities(module) & _SUBGROUPS)
+
+
+def has_subgroups(code: bytes) -> bool:
+    """The same of SPIR-V itself."""
+    return not _SUBGROUPS.isdisjoint(_declared(code))
 
 
 def _declared(code: bytes) -> Iterator[int]:

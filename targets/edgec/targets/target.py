@@ -153,6 +153,8 @@ class Gpu:
         capability: NVIDIA's compute capability (90); 0 for other GPUs.
         devices: words of which one is in a device's name where the code runs right (in lower
             case); empty where any device of the driver will do.
+        subgroup: how many lanes a subgroup has that kernels count on (Vulkan), which modules ask
+            drivers for; 0 where they count on none.
         kernels: which of edgec's own kernels it takes (`sm_80`, `sm_90a`); empty for none.
         multiprocessors: how many cores with registers and shared memory of their own.
         shared_memory: bytes that one program may share on such a core.
@@ -169,6 +171,7 @@ class Gpu:
     features: tuple[str, ...] = ()
     capability: int = 0
     devices: tuple[str, ...] = ()
+    subgroup: int = 0
     kernels: str = ""
     multiprocessors: int = 0
     shared_memory: int = 0

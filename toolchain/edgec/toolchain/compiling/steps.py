@@ -129,7 +129,8 @@ def compile_files(
             entering = pause.after
         _run(task, part(line, source, files.module, entering), files.module)
         if task.target.backend is Backend.VULKAN:
-            change_kernels(files.module, (alone, keeping_nan_in_place))
+            lanes = task.target.gpu.subgroup if task.target.gpu else 0
+            change_kernels(files.module, (alone, keeping_nan_in_place), lanes)
 
     retried = _tried(task, files, work, verify=verify)
     return (*notes, *retried)

@@ -1,0 +1,84 @@
+"""Modules say how many lanes a subgroup must have, where their kernels' sums depend on it."""
+
+from pathlib import Path
+
+import pytest
+
+from edgec import runtime
+from edgec.runtime.errors import EdgecError
+from edgec.runtime.vmfb import parse
+from edgec.toolchain import CompileOptions, compile
+from edgec.toolchain.spirv_words import operations
+from edgec.toolchain.vulkan_executables import FORMAT, codes, opened
+
+SUM = """
+func.func public @main(%x: tensor<4x512xf32>) -> tensor<4xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<4x512xf32>, tensor<f32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+TANH = """
+func.func public @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %0 = stablehlo.tanh %x : tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+"""
+PIPELINES, SUBGROUP = 0, 3
+MODE, ARRAY, POINTER, CONSTANT = 16, 28, 32, 43
+LOCAL_SIZE, WORKGROUP = 17, 4
+
+
+def compiled(text: str, target: str, folder: Path) -> Path:
+    source, module = folder / "m.mlir", folder / "m.vmfb"
+    source.write_text(text)
+    options = CompileOptions(output=module, check=False, cache=False)
+    compile(source, target, options)
+    return module
+
+
+def said_and_done(module: Path) -> list[tuple[int, int]]:
+    """Of each kernel, the lanes that its module says and those that its code counts on.
+
+    A subgroup leaves one partial sum in the workgroup's memory: lanes are threads by its places.
+    """
+    found = []
+    data = module.read_bytes()
+    for segment in parse(memoryview(data), "m").segments:
+        if segment.code == FORMAT:
+            content = data[segment.offset : segment.offset + segment.size]
+            table = opened(content)
+            for pipeline, code in zip(table.tables(PIPELINES), codes(content, table), strict=True):
+                words = list(operations(code))
+                numbers = {g[1]: g[2] for op, g in words if op == CONSTANT and len(g) == 3}
+                (threads,) = (g[2] for op, g in words if op == MODE and g[1] == LOCAL_SIZE)
+                sums = [numbers[g[2]] for op, g in words if op == ARRAY and g[2] in numbers]
+                shares = any(op == POINTER and g[1] == WORKGROUP for op, g in words)
+                found.append((pipeline.u32(SUBGROUP), threads // sums[0] if shares else 0))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("target", "lanes"),
+    [("vulkan:nvidia-ada", 32), ("vulkan:amd-rdna3", 32), ("vulkan:mali-g77", 16)],
+)
+def test_a_sum_says_how_many_lanes_its_code_counts_on(
+    target: str, lanes: int, tmp_path: Path
+) -> None:
+    assert said_and_done(compiled(SUM, target, tmp_path)) == [(lanes, lanes)]
+
+
+@pytest.mark.parametrize(
+    ("text", "target"), [(TANH, "vulkan:nvidia-ada"), (SUM, "vulkan")], ids=["tanh", "any"]
+)
+def test_what_counts_on_no_lanes_says_none(text: str, target: str, tmp_path: Path) -> None:
+    assert {said for said, _ in said_and_done(compiled(text, target, tmp_path))} == {0}
+
+
+@pytest.mark.vulkan
+@pytest.mark.parametrize("device", ["vulkan", "edgert://vulkan"])
+def test_a_device_with_other_subgroups_refuses_the_module(device: str, tmp_path: Path) -> None:
+    module = compiled(SUM, "vulkan:nvidia-ada", tmp_path)
+    with pytest.raises(EdgecError, match="subgroup"), runtime.load(module, device=device):
+        pass
